@@ -1,0 +1,1 @@
+"""The compiler: Python source to gradient to LLVM."""

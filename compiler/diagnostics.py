@@ -1,0 +1,70 @@
+"""Source spans and compile errors: file, line, column, the source text, a caret, a way out."""
+
+from __future__ import annotations
+
+import linecache
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
+from xdsl.ir import Attribute, Operation
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of Python source. Lines count from 1, columns from 0 (as in `ast`)."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def location(self) -> FileLineColLoc:
+        """The span's start as an MLIR location."""
+        return FileLineColLoc(StringAttr(self.file), IntAttr(self.line), IntAttr(self.column))
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column + 1}"
+
+    def source(self) -> str:
+        """The first source line of the span, without its line end; "" where it is not readable."""
+        return linecache.getline(self.file, self.line).rstrip("\n")
+
+    def caret(self) -> str:
+        """The source line with carets below the span, indented for an error message."""
+        text = self.source()
+        if not text:
+            return ""
+        end = self.end_column if self.end_line == self.line else len(text)
+        # Columns of `ast` count UTF-8 bytes; carets count characters.
+        raw = text.encode()
+        start_char = len(raw[: self.column].decode(errors="replace"))
+        end_char = len(raw[:end].decode(errors="replace"))
+        pad = "".join(c if c == "\t" else " " for c in text[:start_char])
+        return f"        {text}\n        {pad}{'^' * max(1, end_char - start_char)}"
+
+
+class CompileError(Exception):
+    """The program is outside what mutad compiles; the message names the line and a way out."""
+
+    def __init__(self, span: Span | None, message: str, way_out: str | None = None) -> None:
+        self.span = span
+        self.reason = message
+        self.way_out = way_out
+        lines = [f"{span}: error: {message}" if span else f"error: {message}"]
+        if span and (shown := span.caret()):
+            lines.append(shown)
+        if way_out:
+            lines.append(f"  way out: {way_out}")
+        super().__init__("\n".join(lines))
+
+
+def line_of(op: Operation) -> tuple[str, int, int] | None:
+    """File, line and column (from 1) that `op` came from, or None."""
+    return _file_line_column(op.location)
+
+
+def _file_line_column(location: Attribute) -> tuple[str, int, int] | None:
+    if isinstance(location, FileLineColLoc):
+        return location.filename.data, location.line.data, location.column.data + 1
+    return None

@@ -1,0 +1,115 @@
+"""What a Python name or expression is while its function is lowered.
+
+Two kinds of scalars, as in NEP 50: Python's (`py_bool`, `py_int`, `py_float`: weak, and they raise)
+and NumPy's (`b1`, `i32`, `i64`, `f32`, `f64`: strong, and they do not).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import IndexType, MemRefType, f32, f64, i1, i32, i64
+from xdsl.ir import Attribute, SSAValue
+
+PYTHON_SCALARS = ("py_bool", "py_int", "py_float")
+DTYPES = ("b1", "i32", "i64", "f32", "f64")
+"""Our names of NumPy's dtypes, for array elements and NumPy scalars."""
+
+IR_TYPE: dict[str, Attribute] = {
+    "py_bool": i1,
+    "py_int": IndexType(),
+    "py_float": f64,
+    "b1": i1,
+    "i32": i32,
+    "i64": i64,
+    "f32": f32,
+    "f64": f64,
+}
+
+NUMPY_DTYPE: dict[str, np.dtype[Any]] = {
+    "b1": np.dtype(np.bool_),
+    "i32": np.dtype(np.int32),
+    "i64": np.dtype(np.int64),
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+}
+DTYPE_NAME: dict[np.dtype[Any], str] = {v: k for k, v in NUMPY_DTYPE.items()}
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A scalar: its type name, its SSA value, what is known of it.
+
+    `constant` is the Python value where it is known while compiling (else None). `low` and `high`
+    bound a `py_int`: they prove that arithmetic cannot overflow and that a subscript is not negative.
+    """
+
+    type: str
+    ssa: SSAValue
+    constant: bool | int | float | None = None
+    low: int = INT64_MIN
+    high: int = INT64_MAX
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array in memory: a memref and its dtype name."""
+
+    memref: SSAValue
+    dtype: str
+
+    @property
+    def type(self) -> MemRefType[Attribute]:
+        assert isinstance(self.memref.type, MemRefType)
+        return self.memref.type
+
+    @property
+    def rank(self) -> int:
+        return self.type.get_num_dims()
+
+
+@dataclass(frozen=True)
+class Expression:
+    """An elementwise result that has not been computed: fused into whatever consumes it.
+
+    Lives only within one Python expression: it is materialized before it is bound to a name,
+    before a call that could write memory, and before anything but elementwise code consumes it.
+    `compute(emitter, elements)` emits the scalar code for one point, given one element of each
+    input (all broadcast to `extents`), at the emitter's insertion point, and returns the element.
+    """
+
+    dtype: str
+    extents: tuple[SSAValue, ...]
+    inputs: tuple[Array, ...]
+    compute: Callable[[Any, list[SSAValue]], SSAValue]
+
+    @property
+    def rank(self) -> int:
+        return len(self.extents)
+
+
+@dataclass(frozen=True)
+class Tuple:
+    """A Python tuple."""
+
+    items: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class NoneValue:
+    """Python's None."""
+
+
+@dataclass(frozen=True)
+class Static:
+    """A Python object known while compiling: module, function, ufunc, dtype, string, slice, ..."""
+
+    object: Any
+
+
+Value = Scalar | Array | Expression | Tuple | NoneValue | Static

@@ -1,0 +1,1 @@
+"""The vocabulary: our ops and types. No passes, no LLVM, nothing else of ours."""

@@ -1,0 +1,69 @@
+"""The `ad` dialect: what the derivative adds to the program.
+
+Saved values live on *tapes*. A tape is a stack of segments; a segment is an ordinary contiguous
+memref. A save whose enclosing loops all have trip counts known on entry pushes one segment before
+the outermost of them and is then an array indexed by the induction variables; otherwise each entry
+of the innermost such nest pushes one, and the reverse sweep pops them in the opposite order.
+"""
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType
+from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    result_def,
+    var_operand_def,
+)
+
+from .array import constant_value
+
+
+@irdl_attr_definition
+class TapeType(ParametrizedAttribute, TypeAttribute):
+    """A stack of segments, empty when made."""
+
+    name = "ad.tape"
+
+
+@irdl_op_definition
+class TapeOp(IRDLOperation):
+    """An empty tape: `%t = ad.tape`. Stands at the top level of the function."""
+
+    name = "ad.tape"
+    tape = result_def(TapeType())
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__(result_types=[TapeType()])
+
+
+class SegmentOp(IRDLOperation):
+    tape = operand_def(TapeType())
+    extents = var_operand_def(IndexType)
+    memref = result_def(MemRefType)
+    assembly_format = "$tape `(` $extents `)` attr-dict `:` type($memref)"
+
+    def __init__(self, tape: SSAValue, extents: Sequence[SSAValue], element: Attribute) -> None:
+        shape = [DYNAMIC_INDEX if (c := constant_value(e)) is None else c for e in extents]
+        super().__init__(operands=[tape, extents], result_types=[MemRefType(element, shape)])
+
+
+@irdl_op_definition
+class PushOp(SegmentOp):
+    """A new segment on top of the tape, contents undefined: `%s = ad.push %t(%n) : memref<?xf64>`."""
+
+    name = "ad.push"
+
+
+@irdl_op_definition
+class PopOp(SegmentOp):
+    """Take the top segment off the tape; it stays readable until the next push. Extents as pushed."""
+
+    name = "ad.pop"
+
+
+Ad = Dialect("ad", [TapeOp, PushOp, PopOp], [TapeType])
