@@ -1,0 +1,48 @@
+# Every target makes what it needs, the virtual environment included. `make` lists them.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+JOBS   ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help test pytest lit lint types format demo bench clean
+
+help:  ## List the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+test: lint types lit pytest  ## Everything that CI runs: lint, types, lit tests, pytest
+
+pytest: $(VENV)/.dev  ## The Python tests
+	$(BIN)/python -m pytest -q -n $(JOBS)
+
+lit: $(VENV)/.dev  ## The IR tests
+	$(BIN)/lit -q -j $(JOBS) lit-tests
+
+lint: $(VENV)/.dev  ## Style
+	$(BIN)/ruff check .
+
+types: $(VENV)/.dev  ## Types, strictly
+	$(BIN)/pyright
+
+format: $(VENV)/.dev  ## Rewrite the sources in house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+demo: $(VENV)/.demo  ## Recover a diffusivity field from a real elevation grid, by gradients
+	$(BIN)/python examples/hillslope.py
+
+bench: $(VENV)/.bench  ## Times against Numba, JAX and PyTorch on this machine
+	$(BIN)/python -m benchmarks
+
+clean:  ## Remove the virtual environment and all that was built
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp for each extra: installed again when pyproject.toml changes.
+$(VENV)/.%: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[$*]'
+	@touch $@
