@@ -24,12 +24,14 @@ class Emitter:
     """Appends ops at the end of `block`, located at `span`.
 
     `entry` is the function's entry block: cells (`memref.alloca`) go to its start, so that each
-    exists once however often its loop runs.
+    exists once however often its loop runs. Without `boundscheck` subscripts are trusted:
+    whoever makes an `array.index` passes `unchecked=not emitter.boundscheck`.
     """
 
     entry: Block
     block: Block
     span: Span | None = None
+    boundscheck: bool = True
 
     def insert(self, op: OpT, hint: str | None = None) -> OpT:
         """Append `op` here, give it the current location, and its first result a name hint."""

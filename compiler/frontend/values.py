@@ -112,4 +112,16 @@ class Static:
     object: Any
 
 
-Value = Scalar | Array | Expression | Tuple | NoneValue | Static
+@dataclass(frozen=True)
+class SliceValue:
+    """A slice inside a subscript: `start:stop:step`, each a Python int or absent."""
+
+    start: Scalar | None
+    stop: Scalar | None
+    step: Scalar | None
+
+
+Value = Scalar | Array | Expression | Tuple | NoneValue | Static | SliceValue
+
+EXTENT_MAX = 2**48
+"""No dimension of an array in memory is longer: what `len`, `.shape` and `.size` are bounded by."""
