@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType, i1
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from ...dialects.array import AllocOp, ViewOp
 from ..diagnostics import CompileError, Span
 from .values import IR_TYPE, Scalar
 
@@ -19,19 +20,33 @@ from .values import IR_TYPE, Scalar
 OpT = TypeVar("OpT", bound=Operation)
 
 
+@dataclass(frozen=True)
+class Carried:
+    """What one loop carries: the memrefs as its body sees them, and as the loop starts with them.
+
+    The body permutes them, so each is at any time one of the initial ones, no two the same.
+    """
+
+    arguments: tuple[SSAValue, ...]
+    initial: tuple[SSAValue, ...]
+
+
 @dataclass
 class Emitter:
     """Appends ops at the end of `block`, located at `span`.
 
-    `entry` is the function's entry block: cells (`memref.alloca`) go to its start, so that each
-    exists once however often its loop runs. Without `boundscheck` subscripts are trusted:
-    whoever makes an `array.index` passes `unchecked=not emitter.boundscheck`.
+    `entry` is the function's entry block: cells (`memref.alloca`) and integer constants go to its
+    start, so that each exists once however often its loop runs. Without `boundscheck` subscripts are trusted:
+    whoever makes an `array.index` passes `unchecked=not emitter.boundscheck`. `carried` knows the
+    carried memrefs of the loops that are being built, by block argument.
     """
 
     entry: Block
     block: Block
     span: Span | None = None
     boundscheck: bool = True
+    carried: dict[SSAValue, Carried] = field(default_factory=dict[SSAValue, Carried])
+    constants: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
 
     def insert(self, op: OpT, hint: str | None = None) -> OpT:
         """Append `op` here, give it the current location, and its first result a name hint."""
@@ -56,8 +71,13 @@ class Emitter:
             self.block = outer
 
     def index(self, value: int) -> SSAValue:
-        """A constant of type `index`."""
-        return self.emit(arith.ConstantOp(IntegerAttr(value, IndexType())), f"c{value}".replace("-", "m"))
+        """A constant of type `index`, made once, at the start of the function."""
+        if value not in self.constants:
+            op = arith.ConstantOp(IntegerAttr(value, IndexType()))
+            op.result.name_hint = f"c{value}".replace("-", "m")
+            self._insert_first(self.entry, op)
+            self.constants[value] = op.result
+        return self.constants[value]
 
     def constant(self, value: bool | int | float, type_: str) -> Scalar:
         """A constant scalar of our type name `type_`."""
@@ -75,13 +95,7 @@ class Emitter:
     def cell(self, type_: Attribute, hint: str) -> SSAValue:
         """A new rank-0 cell for a scalar variable, uninitialized."""
         op = memref.AllocaOp.get(type_, shape=[])
-        if self.span is not None:
-            op.location = self.span.location()
-        first = self.entry.first_op
-        if first is None:
-            self.entry.add_op(op)
-        else:
-            self.entry.insert_op_before(op, first)
+        self._insert_first(self.entry, op)
         op.memref.name_hint = hint
         return op.memref
 
@@ -92,14 +106,48 @@ class Emitter:
         self.insert(memref.StoreOp.get(value, cell, []))
 
     def extents(self, array: SSAValue) -> tuple[SSAValue, ...]:
-        """The extents of a memref: constants where the type knows them, else `memref.dim`."""
+        """The extents of a memref, without a new op where its type or its definition tells them.
+
+        Else one `memref.dim` for each, right behind the definition: so each exists once.
+        """
+        if isinstance(array.owner, AllocOp | ViewOp):
+            return tuple(array.owner.extents)
         assert isinstance(array.type, MemRefType)
         return tuple(
-            self.index(n)
-            if n >= 0
-            else self.emit(memref.DimOp.from_source_and_index(array, self.index(d)), f"n{d}")
+            self.index(n) if n >= 0 else self._dim(array, d)
             for d, n in enumerate(array.type.get_shape())
         )
+
+    def _dim(self, array: SSAValue, d: int) -> SSAValue:
+        index = self.index(d)
+        for use in array.uses:
+            if isinstance(use.operation, memref.DimOp) and use.operation.index is index:
+                return use.operation.result
+        op = memref.DimOp(array, index)
+        op.result.name_hint = f"{array.name_hint or 'array'}_{d}"
+        if array.owner is self.entry:
+            self._insert_behind(index.owner, op)
+        elif isinstance(array.owner, Block):
+            self._insert_first(array.owner, op)
+        else:
+            self._insert_behind(array.owner, op)
+        return op.result
+
+    def _insert_first(self, block: Block, op: Operation) -> None:
+        if self.span is not None:
+            op.location = self.span.location()
+        if block.first_op is None:
+            block.add_op(op)
+        else:
+            block.insert_op_before(op, block.first_op)
+
+    def _insert_behind(self, before: Operation | Block, op: Operation) -> None:
+        if self.span is not None:
+            op.location = self.span.location()
+        assert isinstance(before, Operation)
+        block = before.parent
+        assert block is not None
+        block.insert_op_after(op, before)
 
     def fail(self, message: str, way_out: str | None = None, span: Span | None = None) -> NoReturn:
         """Refuse the program at the current (or given) span."""

@@ -121,6 +121,14 @@ class SliceValue:
     step: Scalar | None
 
 
+@dataclass(frozen=True)
+class BoundMethod:
+    """`array.sum` before its call: an array or NumPy scalar, and the name (inside a `Static`)."""
+
+    receiver: Value
+    name: str
+
+
 Value = Scalar | Array | Expression | Tuple | NoneValue | Static | SliceValue
 
 EXTENT_MAX = 2**48
