@@ -1,0 +1,28 @@
+"""`python -m benchmarks [name ...]`: all tables, or the named ones."""
+
+from __future__ import annotations
+
+import sys
+
+from . import boundscheck, compile_time, gradient, overhead, primal
+from .timing import console
+
+BENCHMARKS = {
+    "primal": primal.main,
+    "gradient": gradient.main,
+    "overhead": overhead.main,
+    "compile_time": compile_time.main,
+    "boundscheck": boundscheck.main,
+}
+
+
+def main() -> None:
+    for name in sys.argv[1:] or BENCHMARKS:
+        if name not in BENCHMARKS:
+            sys.exit(f"unknown benchmark {name!r}; there are: {', '.join(BENCHMARKS)}")
+        console.rule(name)
+        BENCHMARKS[name]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""Fair timing: every contestant runs once a round, rounds are interleaved, the median counts."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import math
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+
+from rich.console import Console
+from rich.table import Table
+
+console = Console()
+
+Call = Callable[[], object]
+
+
+def interleaved(
+    contestants: Mapping[str, Call], *, rounds: int = 11, seconds: float = 0.01
+) -> dict[str, float]:
+    """The median seconds of one call of each contestant.
+
+    A measurement repeats a call until it lasts about `seconds`. Each is called twice before, so that
+    nothing compiles while the clock runs.
+    """
+    repeats = {name: _repeats(call, seconds) for name, call in contestants.items()}
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        for _ in range(rounds):
+            for name, call in contestants.items():
+                times[name].append(_measure(call, repeats[name]))
+    finally:
+        if collecting:
+            gc.enable()
+    return {name: statistics.median(t) for name, t in times.items()}
+
+
+def _repeats(call: Call, seconds: float) -> int:
+    call()
+    once = _measure(call, 1)
+    return max(1, round(seconds / max(once, 1e-8)))
+
+
+def _measure(call: Call, repeat: int) -> float:
+    start = time.perf_counter()
+    for _ in range(repeat):
+        call()
+    return (time.perf_counter() - start) / repeat
+
+
+def geometric_mean(ratios: Sequence[float]) -> float:
+    return math.exp(statistics.fmean(map(math.log, ratios))) if ratios else math.nan
+
+
+def peer(module: str) -> ModuleType | None:
+    """A library to compare with, or None (and a line that says so) where it is not installed."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        console.print(f"[yellow]{module} is not installed: left out (pip install -e .[bench])")
+        return None
+
+
+def seconds(t: float | None) -> str:
+    """A duration with a unit that suits it."""
+    if t is None:
+        return "-"
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if t >= scale:
+            return f"{t / scale:.3g} {unit}"
+    return f"{t / 1e-9:.3g} ns"
+
+
+def ratio(r: float | None) -> str:
+    return "-" if r is None else f"{r:.2f}x"
+
+
+def table(title: str, *columns: str) -> Table:
+    """A table whose first column is a name and whose others are figures."""
+    made = Table(title=title, title_justify="left")
+    for i, column in enumerate(columns):
+        made.add_column(column, justify="right" if i else "left")
+    return made
