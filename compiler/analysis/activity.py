@@ -1,0 +1,195 @@
+"""Which values carry a derivative: varied (depends on an active input) and useful (an output depends on it).
+
+Both spread to a fixpoint over SSA values and memory roots; memory is one value per root, whatever
+the order of its reads and writes. In ::
+
+    %y = arith.mulf %x, %k : f64          // varied, because %x is; useful, because it is stored to an output
+    memref.store %y, %u[%i]
+    %z = arith.addf %y, %k : f64          // varied, but nothing that matters reads it: not active
+
+Only floats are ever active. Roots that one memref may denote in turn (a swap, an `scf.if`) or that may
+share memory are active together, for their shadows must exist together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects.builtin import AnyFloat, MemRefType
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from ...dialects import array
+from .alias import AliasAnalysis, if_blocks
+from .footprint import accesses
+
+
+def is_float(value: SSAValue) -> bool:
+    """A float, or a memref of floats."""
+    type_ = value.type
+    if isinstance(type_, MemRefType):
+        return isinstance(type_.element_type, AnyFloat)
+    return isinstance(type_, AnyFloat)
+
+
+def is_float_scalar(value: SSAValue) -> bool:
+    return isinstance(value.type, AnyFloat)
+
+
+class Activity:
+    """Varied, useful and active values and roots of one function.
+
+    Active arguments that are memrefs are inputs (their contents on entry) and outputs (their final
+    contents). `active_results` are positions of results, by default all floats among them.
+    """
+
+    def __init__(
+        self,
+        function: func.FuncOp,
+        alias: AliasAnalysis,
+        active_arguments: Collection[SSAValue],
+        active_results: Iterable[int] | None = None,
+    ) -> None:
+        self.alias = alias
+        self._groups: dict[SSAValue, SSAValue] = {}
+        self._forward: dict[SSAValue, list[SSAValue]] = {}
+        self._backward: dict[SSAValue, list[SSAValue]] = {}
+        returned = self._build(function)
+        inputs = [a for a in active_arguments if is_float(a)]
+        outputs = [a for a in inputs if not is_float_scalar(a)]
+        chosen = range(len(returned)) if active_results is None else active_results
+        outputs += [returned[i] for i in chosen if is_float(returned[i])]
+        self._varied = self._spread(inputs, self._forward)
+        self._useful = self._spread(outputs, self._backward)
+
+    def varied(self, value: SSAValue) -> bool:
+        """The float (or the memory of the memref) depends on an active input."""
+        return any(n in self._varied for n in self._nodes(value))
+
+    def useful(self, value: SSAValue) -> bool:
+        """An active output depends on the float (or on the memory of the memref)."""
+        return any(n in self._useful for n in self._nodes(value))
+
+    def active(self, value: SSAValue) -> bool:
+        """Varied and useful."""
+        return self.varied(value) and self.useful(value)
+
+    def active_memref(self, memref: SSAValue) -> bool:
+        """The memref needs a shadow."""
+        return self.active(memref)
+
+    def active_root(self, root: SSAValue) -> bool:
+        """The root needs a shadow."""
+        return self.active(root)
+
+    # Nodes: float scalars, and one root of each group of roots.
+
+    def _nodes(self, value: SSAValue) -> list[SSAValue]:
+        if not is_float(value):
+            return []
+        if is_float_scalar(value):
+            return [value]
+        return list({self._group(root) for root in self.alias.roots(value)})
+
+    def _group(self, root: SSAValue) -> SSAValue:
+        """The representative of all roots that are active together with `root`."""
+        path: list[SSAValue] = []
+        while (next_root := self._groups.get(root, root)) is not root:
+            path.append(root)
+            root = next_root
+        for passed in path:
+            self._groups[passed] = root
+        return root
+
+    def _join(self, roots: Iterable[SSAValue]) -> None:
+        first: SSAValue | None = None
+        for root in roots:
+            if first is None:
+                first = self._group(root)
+            elif (other := self._group(root)) is not first:
+                self._groups[other] = first
+
+    def _build(self, function: func.FuncOp) -> list[SSAValue]:
+        """The edges of the flow of values; returns what the function returns."""
+        returned: list[SSAValue] = []
+        ops = list(function.walk())
+        for op in ops:
+            for value in (*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)):
+                if isinstance(value.type, MemRefType):
+                    roots = self.alias.roots(value)
+                    self._join(roots)
+                    for root in roots:
+                        self._join(self.alias.interfering(root))
+        for op in ops:
+            if isinstance(op, func.ReturnOp):
+                returned = list(op.operands)
+            else:
+                self._build_op(op)
+        return returned
+
+    def _build_op(self, op: Operation) -> None:
+        match op:
+            case memref.LoadOp():
+                self._flow(op.memref, op.res)
+            case memref.StoreOp():
+                self._flow(op.value, op.memref)
+            case array.MapOp():
+                for source, arg in zip(op.ins, op.body.block.args, strict=True):
+                    self._flow(source, arg)
+                for value, out in zip(op.yielded, op.outs, strict=True):
+                    self._flow(value, out)
+            case array.MatmulOp():
+                self._flow(op.a, op.c)
+                self._flow(op.b, op.c)
+            case scf.IfOp():
+                for block in if_blocks(op):
+                    if block.last_op is not None:
+                        for value, result in zip(block.last_op.operands, op.results, strict=False):
+                            if is_float_scalar(result):
+                                self._flow(value, result)
+            case arith.SelectOp():
+                self._flow(op.lhs, op.result)
+                self._flow(op.rhs, op.result)
+            case _ if op.regions:
+                pass
+            case _ if touched := accesses(op):
+                read = [a.memref for a in touched if a.kind == "read"]
+                written = [a.memref for a in touched if a.kind == "write"]
+                for source in (*read, *op.operands):
+                    for target in (*written, *op.results):
+                        self._flow(source, target)
+            case _:
+                for result in op.results:
+                    if is_float_scalar(result):
+                        for operand in op.operands:
+                            if is_float_scalar(operand):
+                                self._flow(operand, result)
+
+    def _flow(self, source: SSAValue, target: SSAValue) -> None:
+        for s in self._nodes(source):
+            for t in self._nodes(target):
+                self._forward.setdefault(s, []).append(t)
+                self._backward.setdefault(t, []).append(s)
+
+    def _spread(
+        self, start: Iterable[SSAValue], edges: dict[SSAValue, list[SSAValue]]
+    ) -> set[SSAValue]:
+        pending = [n for value in start for n in self._nodes(value)]
+        reached = set(pending)
+        while pending:
+            for following in edges.get(pending.pop(), ()):
+                if following not in reached:
+                    reached.add(following)
+                    pending.append(following)
+        return reached
+
+
+def active_by_default(function: func.FuncOp) -> list[SSAValue]:
+    """All float arguments."""
+    block = function.body.blocks.first
+    return [] if block is None else [a for a in block.args if is_float(a)]
+
+
+def scalars(op: Operation) -> list[OpResult]:
+    """The float scalars that `op` defines."""
+    return [r for r in op.results if is_float_scalar(r)]

@@ -1,0 +1,256 @@
+"""Subscripts and extents as linear combinations of symbols.
+
+`affine(%i1)` of `%i1 = arith.addi %i, %c1` is `%i + 1`. A symbol is an SSA value that is not computed
+linearly, the extent of a memref (`Extent`, the same symbol for every `memref.dim` that asks for
+it), or a term of a few nonlinear operations on such combinations (`Term`), equal for equal arguments.
+
+An SSA value defined in a loop is a symbol within one iteration only: `dependence` keeps the
+iterations apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, i64
+from xdsl.ir import Block, BlockArgument, SSAValue
+
+from ...dialects import array
+from .alias import strip_casts
+
+DEPTH = 60
+"""Expressions deeper than this are taken as symbols."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The extent of dimension `axis` of a memref that is no view."""
+
+    memref: SSAValue
+    axis: int
+
+    def __str__(self) -> str:
+        return f"dim({name(self.memref)}, {self.axis})"
+
+
+@dataclass(frozen=True)
+class Term:
+    """A nonlinear operation on linear combinations: "max", "min", "floordiv" (by a constant) or "mul"."""
+
+    kind: str
+    args: tuple[Affine, ...]
+
+    def __str__(self) -> str:
+        return f"{self.kind}({', '.join(map(str, self.args))})"
+
+
+Symbol = SSAValue | Extent | Term
+
+
+class Affine:
+    """An immutable sum of integer multiples of symbols and a constant."""
+
+    __slots__ = ("_hash", "constant", "terms")
+
+    def __init__(self, terms: Mapping[Symbol, int] | None = None, constant: int = 0) -> None:
+        self.terms: dict[Symbol, int] = {s: c for s, c in (terms or {}).items() if c}
+        self.constant = constant
+        self._hash: int | None = None
+
+    @staticmethod
+    def of(symbol: Symbol) -> Affine:
+        return Affine({symbol: 1})
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.terms
+
+    def __add__(self, other: Affine | int) -> Affine:
+        if isinstance(other, int):
+            return Affine(self.terms, self.constant + other)
+        terms = dict(self.terms)
+        for symbol, factor in other.terms.items():
+            terms[symbol] = terms.get(symbol, 0) + factor
+        return Affine(terms, self.constant + other.constant)
+
+    def __mul__(self, factor: int) -> Affine:
+        return Affine({s: c * factor for s, c in self.terms.items()}, self.constant * factor)
+
+    def __neg__(self) -> Affine:
+        return self * -1
+
+    def __sub__(self, other: Affine | int) -> Affine:
+        return self + (-other)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Affine)
+            and self.constant == other.constant
+            and self.terms == other.terms
+        )
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash((self.constant, frozenset(self.terms.items())))
+        return self._hash
+
+    def __str__(self) -> str:
+        parts: list[str] = []
+        for symbol, factor in self.terms.items():
+            shown = name(symbol) if isinstance(symbol, SSAValue) else str(symbol)
+            sign = "- " if factor < 0 else "+ " if parts else ""
+            parts.append(sign + (shown if abs(factor) == 1 else f"{abs(factor)} * {shown}"))
+        if self.constant or not parts:
+            sign = "- " if self.constant < 0 else "+ " if parts else ""
+            parts.append(f"{sign}{abs(self.constant)}")
+        return " ".join(parts).replace("- ", "-", 1) if parts[0].startswith("- ") else " ".join(parts)
+
+    __repr__ = __str__
+
+
+def name(value: SSAValue) -> str:
+    """`%u`, or `%` and a position where the value has no name."""
+    if value.name_hint:
+        return f"%{value.name_hint}"
+    return f"%arg{value.index}" if isinstance(value, BlockArgument) else "%_"
+
+
+def affine(value: SSAValue) -> Affine:
+    """`value`, an integer, as a linear combination."""
+    return Subscripts().affine(value)
+
+
+def extent(memref: SSAValue, axis: int) -> Affine:
+    """The extent of a dimension of any memref, views included."""
+    return Subscripts().extent(memref, axis)
+
+
+class Subscripts:
+    """`affine` with a memory, for one function that does not change meanwhile."""
+
+    def __init__(self) -> None:
+        self._known: dict[SSAValue, Affine] = {}
+
+    def affine(self, value: SSAValue, depth: int = 0) -> Affine:
+        found = self._known.get(value)
+        if found is None:
+            if depth > DEPTH:
+                return Affine.of(value)
+            found = self._known[value] = self._compute(value, depth + 1)
+        return found
+
+    def extent(self, memref: SSAValue, axis: int, depth: int = 0) -> Affine:
+        memref = strip_casts(memref)
+        assert isinstance(memref.type, MemRefType)
+        known = memref.type.get_shape()[axis]
+        if known != DYNAMIC_INDEX:
+            return Affine(constant=known)
+        owner = memref.owner
+        if isinstance(owner, array.ViewOp | array.AllocOp):
+            return self.affine(owner.extents[axis], depth)
+        return Affine.of(Extent(memref, axis))
+
+    def _compute(self, value: SSAValue, depth: int) -> Affine:
+        owner = value.owner
+        if isinstance(owner, Block):
+            return Affine.of(counter(value))
+        constant = array.constant_value(value)
+        if constant is not None:
+            return Affine(constant=constant)
+        if not isinstance(value.type, IndexType) and not isinstance(owner, arith.IndexCastOp):
+            return Affine.of(value)  # NumPy's integers wrap around; a Python int does not.
+        match owner:
+            case arith.AddiOp() | array.CheckedAddOp():
+                return self.affine(owner.lhs, depth) + self.affine(owner.rhs, depth)
+            case arith.SubiOp() | array.CheckedSubOp():
+                return self.affine(owner.lhs, depth) - self.affine(owner.rhs, depth)
+            case arith.MuliOp() | array.CheckedMulOp():
+                return product(self.affine(owner.lhs, depth), self.affine(owner.rhs, depth))
+            case arith.MaxSIOp():
+                return extreme("max", self.affine(owner.lhs, depth), self.affine(owner.rhs, depth))
+            case arith.MinSIOp():
+                return extreme("min", self.affine(owner.lhs, depth), self.affine(owner.rhs, depth))
+            case arith.FloorDivSIOp() | array.FloorDivOp():
+                return self._division(value, owner.lhs, owner.rhs, depth)
+            case arith.CeilDivSIOp():
+                up = self._division(value, owner.lhs, owner.rhs, depth, negated=True)
+                return up if up == Affine.of(value) else -up
+            case array.FloorModOp():
+                lhs, rhs = self.affine(owner.lhs, depth), self.affine(owner.rhs, depth)
+                quotient = self._division(value, owner.lhs, owner.rhs, depth)
+                if quotient == Affine.of(value):
+                    return quotient
+                return lhs - quotient * rhs.constant
+            case arith.IndexCastOp():
+                # Between index and i64 the number stays what it is; narrower ones stay symbols.
+                wide = is_wide(owner.input) and is_wide(value)
+                return self.affine(owner.input, depth) if wide else Affine.of(value)
+            case array.IndexOp():
+                sign = owner.sign.data
+                if sign == "nonneg":
+                    return self.affine(owner.index, depth)
+                if sign == "negative":
+                    return self.affine(owner.index, depth) + self.affine(owner.extent, depth)
+                return Affine.of(value)
+            case memref.DimOp():
+                axis = array.constant_value(owner.index)
+                return Affine.of(value) if axis is None else self.extent(owner.source, axis, depth)
+            case _:
+                return Affine.of(value)
+
+    def _division(
+        self, value: SSAValue, lhs: SSAValue, rhs: SSAValue, depth: int, *, negated: bool = False
+    ) -> Affine:
+        """lhs // rhs (or -lhs // rhs) for a positive constant rhs; else `value` itself as a symbol."""
+        top, bottom = self.affine(lhs, depth), self.affine(rhs, depth)
+        if not bottom.is_constant or bottom.constant <= 0:
+            return Affine.of(value)
+        return floor_division(-top if negated else top, bottom.constant)
+
+
+def is_wide(value: SSAValue) -> bool:
+    """True for types that hold 64-bit integers."""
+    return value.type in (IndexType(), i64)
+
+
+def counter(value: SSAValue) -> SSAValue:
+    """A loop's counter as its body sees it, for the argument of the condition region too."""
+    if isinstance(value, BlockArgument) and value.index == 0:
+        loop = value.owner.parent_op()
+        if isinstance(loop, array.LoopOp):
+            return loop.induction
+    return value
+
+
+def product(a: Affine, b: Affine) -> Affine:
+    if a.is_constant:
+        return b * a.constant
+    if b.is_constant:
+        return a * b.constant
+    return Affine.of(Term("mul", ordered(a, b)))
+
+
+def ordered(a: Affine, b: Affine) -> tuple[Affine, Affine]:
+    """The two operands of a commutative operation in an order that does not depend on how they came."""
+    return (a, b) if hash(a) <= hash(b) else (b, a)
+
+
+def extreme(kind: str, a: Affine, b: Affine) -> Affine:
+    difference = a - b
+    if difference.is_constant:
+        pick_a = (difference.constant >= 0) == (kind == "max")
+        return a if pick_a else b
+    return Affine.of(Term(kind, ordered(a, b)))
+
+
+def floor_division(top: Affine, bottom: int) -> Affine:
+    """top // bottom, the multiples of `bottom` taken out."""
+    whole = Affine({s: c // bottom for s, c in top.terms.items() if c % bottom == 0})
+    rest = Affine({s: c for s, c in top.terms.items() if c % bottom}, top.constant)
+    if rest.is_constant:
+        return whole + rest.constant // bottom
+    whole = whole + rest.constant // bottom
+    rest = Affine(rest.terms, rest.constant % bottom)
+    return whole + Affine.of(Term("floordiv", (rest, Affine(constant=bottom))))

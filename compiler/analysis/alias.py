@@ -1,0 +1,243 @@
+"""Which memory a memref may denote.
+
+A *root* is memory that came from one place: a memref argument of the function, or the result of
+`array.alloc`, `memref.alloca`, `ad.push` or `ad.pop`. Every memref value resolves to the set of
+roots it may denote. Loop-carried memrefs are resolved through the permutation that the loop applies
+to them, so that a swap stays a swap::
+
+    %trips, %a, %b = array.loop %t to %n carry(%u = %x : T, %v = %y : T) do {
+      ...                               // roots(%u) = roots(%v) = {%x, %y}; never the same memory at once
+      array.yield %v, %u : T, T
+    }
+
+Two arguments share memory only where the function's attribute `overlaps` lists the pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects import func, memref, scf
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+
+from ...dialects import ad, array
+
+ROOT_OPS = (array.AllocOp, memref.AllocaOp, memref.AllocOp, ad.PushOp, ad.PopOp)
+"""Ops whose memref result is memory of its own."""
+
+
+def is_memref(value: SSAValue) -> bool:
+    return isinstance(value.type, MemRefType)
+
+
+def strip_views(value: SSAValue) -> SSAValue:
+    """The memref that `value` is a view of, through any chain of views and casts."""
+    while True:
+        owner = value.owner
+        if isinstance(owner, array.ViewOp | memref.CastOp):
+            value = owner.source
+        else:
+            return value
+
+
+class AliasAnalysis:
+    """Roots of every memref of a function, and what follows from them."""
+
+    def __init__(self, function: func.FuncOp) -> None:
+        self.function = function
+        self._groups: dict[SSAValue, frozenset[SSAValue]] = {}
+        self._permutations: dict[array.LoopOp, tuple[int | None, ...]] = {}
+        self._overlapping = overlapping_arguments(function)
+        self._compute(function)
+
+    def base(self, memref: SSAValue) -> SSAValue:
+        """The value that `memref` is a view of: views and casts stripped."""
+        return strip_views(memref)
+
+    def roots(self, memref: SSAValue) -> frozenset[SSAValue]:
+        """All roots whose memory `memref` may denote."""
+        base = strip_views(memref)
+        return self._groups.get(base) or frozenset([base])
+
+    def interferes(self, root_a: SSAValue, root_b: SSAValue) -> bool:
+        """True when the two roots may share memory."""
+        return root_a is root_b or root_b in self._overlapping.get(root_a, ())
+
+    def interfering(self, root: SSAValue) -> frozenset[SSAValue]:
+        """`root` and the roots that may share memory with it."""
+        return self._overlapping.get(root, frozenset()) | {root}
+
+    def may_alias(self, a: SSAValue, b: SSAValue) -> bool:
+        """True when some element of `a` may be an element of `b`, judged by their roots."""
+        others = self.roots(b)
+        return any(not others.isdisjoint(self.interfering(r)) for r in self.roots(a))
+
+    def same_view(self, a: SSAValue, b: SSAValue) -> bool:
+        """True when `a` and `b` certainly are the same elements in the same order."""
+        from .affine import affine
+
+        a, b = strip_casts(a), strip_casts(b)
+        while a is not b:
+            va, vb = a.owner, b.owner
+            if not isinstance(va, array.ViewOp) or not isinstance(vb, array.ViewOp):
+                return False
+            if va.source_dims != vb.source_dims:
+                return False
+            numbers_a = (*va.offsets, *va.extents, *va.steps)
+            numbers_b = (*vb.offsets, *vb.extents, *vb.steps)
+            if any(affine(x) != affine(y) for x, y in zip(numbers_a, numbers_b, strict=True)):
+                return False
+            a, b = strip_casts(va.source), strip_casts(vb.source)
+        return True
+
+    def permutation(self, loop: array.LoopOp) -> tuple[int | None, ...]:
+        """For each carried slot the slot whose memref it takes over at the end of an iteration.
+
+        None where the loop yields something else than one of its carried memrefs.
+        """
+        return self._permutations[loop]
+
+    def slot(self, base: SSAValue) -> tuple[array.LoopOp, int] | None:
+        """The loop and slot that `base` is carried in, seen from the loop's regions."""
+        if not isinstance(base, BlockArgument):
+            return None
+        loop = base.owner.parent_op()
+        return (loop, base.index - 1) if isinstance(loop, array.LoopOp) and base.index > 0 else None
+
+    def held(self, base: SSAValue) -> SSAValue:
+        """`base`, or the memref that entered the loop where the loop always carries the same one."""
+        if isinstance(base, OpResult) and isinstance(base.owner, array.LoopOp):
+            loop, slot = base.owner, base.index - 1
+        elif (carried := self.slot(base)) is not None:
+            loop, slot = carried
+        else:
+            return base
+        return loop.carried[slot] if self.permutation(loop)[slot] == slot else base
+
+    def distinct(self, loop: array.LoopOp) -> bool:
+        """True when the memrefs that enter the loop share no memory and are only permuted."""
+        permutation = self.permutation(loop)
+        if None in permutation or len(set(permutation)) < len(permutation):
+            return False
+        inits = list(loop.carried)
+        return not any(
+            self.may_alias(a, b) for i, a in enumerate(inits) for b in inits[i + 1 :]
+        )
+
+    def whole(self, base: SSAValue) -> bool:
+        """True when `base` is always one of its roots entire, never a view of one.
+
+        Then its subscripts are the root's subscripts.
+        """
+        seen: set[SSAValue] = set()
+        pending = [base]
+        while pending:
+            value = strip_casts(pending.pop())
+            if value in seen:
+                continue
+            seen.add(value)
+            if isinstance(value.owner, array.ViewOp):
+                return False
+            sources = self._sources(value)
+            pending.extend(sources)
+            if not sources and not self._is_root(value):
+                return False
+        return True
+
+    def _is_root(self, value: SSAValue) -> bool:
+        if isinstance(value, BlockArgument):
+            return value.owner.parent_op() is self.function
+        return isinstance(value.owner, ROOT_OPS)
+
+    def _sources(self, value: SSAValue) -> tuple[SSAValue, ...]:
+        """The memrefs one of which `value` is; empty for a root."""
+        if isinstance(value, OpResult) and isinstance(value.owner, scf.IfOp):
+            return tuple(
+                block.last_op.operands[value.index]
+                for block in if_blocks(value.owner)
+                if block.last_op is not None
+            )
+        if isinstance(value, OpResult) and isinstance(value.owner, array.LoopOp):
+            loop, slot = value.owner, value.index - 1
+        elif (carried := self.slot(value)) is not None:
+            loop, slot = carried
+        else:
+            return ()
+        return (loop.carried[slot], loop.yielded[slot])
+
+    def _compute(self, function: func.FuncOp) -> None:
+        """Resolve every carried memref and every memref result of `scf.if`, inside out of views.
+
+        The values that merge memrefs form a graph; the roots of a value are those it reaches.
+        A value is visited once for each root that it can denote.
+        """
+        merges: list[SSAValue] = []
+        users: dict[SSAValue, list[SSAValue]] = {}
+        for op in function.walk():
+            if isinstance(op, array.LoopOp):
+                args = op.body_carried
+                slots = {a: i for i, a in enumerate(args)}
+                self._permutations[op] = tuple(
+                    slots.get(strip_casts(y)) for y in op.yielded
+                )
+                merges.extend(args)
+                merges.extend(op.results[1:])
+                if op.condition_block is not None:
+                    merges.extend(op.condition_block.args[1:])
+            elif isinstance(op, scf.IfOp):
+                merges.extend(r for r in op.results if is_memref(r))
+        reached: dict[SSAValue, set[SSAValue]] = {m: set() for m in merges}
+        pending: list[tuple[SSAValue, SSAValue]] = []
+        for merge in merges:
+            for source in self._sources(merge):
+                base = strip_views(source)
+                if base in reached:
+                    users.setdefault(base, []).append(merge)
+                else:
+                    pending.append((merge, base))
+        while pending:
+            merge, root = pending.pop()
+            if root not in reached[merge]:
+                reached[merge].add(root)
+                pending.extend((user, root) for user in users.get(merge, ()))
+        self._groups = {m: frozenset(rs) for m, rs in reached.items()}
+
+
+def strip_casts(value: SSAValue) -> SSAValue:
+    while isinstance(value.owner, memref.CastOp):
+        value = value.owner.source
+    return value
+
+
+def if_blocks(op: scf.IfOp) -> Iterator[Block]:
+    """The branches of an `scf.if` that exist, then before else."""
+    for region in (op.true_region, op.false_region):
+        if region.blocks.first is not None:
+            yield region.blocks.first
+
+
+def overlapping_arguments(function: func.FuncOp) -> dict[SSAValue, frozenset[SSAValue]]:
+    """For each argument that may share memory with others, those others."""
+    listed = function.attributes.get("overlaps")
+    if not isinstance(listed, ArrayAttr) or function.body.blocks.first is None:
+        return {}
+    args = function.body.blocks.first.args
+    overlapping: dict[SSAValue, set[SSAValue]] = {}
+    for pair in listed:
+        assert isinstance(pair, ArrayAttr)
+        i, j = (n.value.data for n in pair if isinstance(n, IntegerAttr))
+        overlapping.setdefault(args[i], set()).add(args[j])
+        overlapping.setdefault(args[j], set()).add(args[i])
+    return {k: frozenset(v) for k, v in overlapping.items()}
+
+
+def enclosing_loops(op: Operation) -> tuple[array.LoopOp, ...]:
+    """The loops around `op`, outermost first."""
+    loops: list[array.LoopOp] = []
+    parent = op.parent_op()
+    while parent is not None:
+        if isinstance(parent, array.LoopOp):
+            loops.append(parent)
+        parent = parent.parent_op()
+    return tuple(reversed(loops))

@@ -1,0 +1,450 @@
+"""May two accesses, one executed before the other, touch the same element?
+
+The question is asked level by level. Within the *same* iteration of all loops that enclose both
+accesses, or in a *later* iteration of one of them (equal counters outside it, a larger counter of
+it, anything within). Equal subscripts, loop ranges, enclosing conditions and array bounds
+make a linear system; where it has no solution the accesses never meet. In ::
+
+    array.loop %i to %n do {
+      %x = memref.load %u[%i1]        // %i1 = %i + 1
+      memref.store %y, %u[%i]
+    }
+
+the load and the store of one iteration do not meet (`i + 1 = i`), but the store of a later iteration
+i' meets the load (`i' = i + 1, i' >= i + 1`), and the load of a later iteration never meets the store.
+
+"Never" is proved; "may" is everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+
+from ...dialects import array
+from .affine import Affine, Extent, Symbol, Term
+from .alias import AliasAnalysis, strip_casts
+from .feasibility import System, feasible
+from .footprint import Access, Footprints, Point, Range, Region
+
+CASES = 16
+"""Give up (may) after this many cases of the terms "max" and "min"."""
+
+
+class Dependence:
+    """Answers the question for the accesses of one function."""
+
+    def __init__(self, function: func.FuncOp, alias: AliasAnalysis) -> None:
+        self.function = function
+        self.alias = alias
+        self.footprints = Footprints(alias)
+        self._loops: dict[Block, tuple[array.LoopOp, ...]] = {}
+        self._distinct: dict[array.LoopOp, bool] = {}
+        self._known: dict[tuple[Access, Access, array.LoopOp | None], bool] = {}
+
+    def loops(self, block: Block | None) -> tuple[array.LoopOp, ...]:
+        """The loops around a block, outermost first."""
+        if block is None:
+            return ()
+        found = self._loops.get(block)
+        if found is None:
+            parent = block.parent_op()
+            outer = self.loops(parent.parent) if parent is not None else ()
+            found = (*outer, parent) if isinstance(parent, array.LoopOp) else outer
+            self._loops[block] = found
+        return found
+
+    def may_meet(self, earlier: Access, later: Access, level: array.LoopOp | None) -> bool:
+        """True when the two may touch one element.
+
+        `level` None: in the same iteration of the loops around both. Otherwise `later` runs in a
+        later iteration of `level`, which encloses both, and in the same one of the loops around it.
+        """
+        key = (earlier, later, level)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._compute(earlier, later, level)
+        return found
+
+    def region(self, access: Access) -> Region:
+        return self.footprints.of(access)
+
+    def _compute(self, earlier: Access, later: Access, level: array.LoopOp | None) -> bool:
+        a, b = self.region(earlier), self.region(later)
+        if not self._roots_meet(a.base, b.base, level):
+            return False
+        if not self._same_subscripts(a.base, b.base, level):
+            return True
+        problem = Problem(self, level)
+        if not problem.relate_carried(a.base, b.base):
+            return False
+        if problem.constants_differ(a, b):
+            return False
+        problem.state_context(earlier.op, 0)
+        problem.state_context(later.op, 1)
+        problem.state_equal(a, b)
+        return problem.may_hold()
+
+    def _roots_meet(self, a: SSAValue, b: SSAValue, level: array.LoopOp | None) -> bool:
+        """The bases may be the same memory; an allocation in `level` is another one each iteration."""
+        others = self.alias.roots(b)
+        return any(
+            not others.isdisjoint(self.alias.interfering(root))
+            for root in self.alias.roots(a)
+            if level is None or not self.varies(root, level)
+        )
+
+    def _same_subscripts(self, a: SSAValue, b: SSAValue, level: array.LoopOp | None) -> bool:
+        """Where the bases are the same memory, do equal subscripts mean equal elements?"""
+        if a is b and (level is None or not self.varies(a, level)):
+            return True
+        common = self.alias.roots(a) | self.alias.roots(b)
+        if any(not common.isdisjoint(self.alias.interfering(r) - {r}) for r in common):
+            return False
+        return self.alias.whole(a) and self.alias.whole(b)
+
+    def distinct(self, loop: array.LoopOp) -> bool:
+        """The memrefs that the loop carries share no memory and are only permuted."""
+        found = self._distinct.get(loop)
+        if found is None:
+            found = self._distinct[loop] = self.alias.distinct(loop)
+        return found
+
+    def varies(self, symbol: Symbol, level: array.LoopOp | None) -> bool:
+        """True when the symbol may mean something else in another iteration of `level`."""
+        if level is None:
+            return False
+        if isinstance(symbol, Term):
+            return any(self.varies(s, level) for arg in symbol.args for s in arg.terms)
+        value = symbol.memref if isinstance(symbol, Extent) else symbol
+        owner = value.owner
+        return level in self.loops(owner if isinstance(owner, Block) else owner.parent)
+
+
+class Problem:
+    """The linear system of one question. Side 0 is the earlier access, side 1 the later one."""
+
+    def __init__(self, dependence: Dependence, level: array.LoopOp | None) -> None:
+        self.dependence = dependence
+        self.level = level
+        self.system = System()
+        self.stated: set[Hashable] = set()
+        self.cases: list[tuple[Term, int]] = []
+        self.subscripts = dependence.footprints.subscripts
+
+    # Variables.
+
+    def side_of(self, symbol: Symbol, side: int) -> int:
+        """The side that a variable belongs to; -1 for what both share."""
+        return side if self.dependence.varies(symbol, self.level) else -1
+
+    def row(self, value: Affine, side: int) -> dict[Hashable, int]:
+        """The terms of `value` as variables of `side`, with what is known of each stated."""
+        terms: dict[Hashable, int] = {}
+        for symbol, factor in value.terms.items():
+            variable = (symbol, self.side_of(symbol, side))
+            terms[variable] = factor
+            self.state_symbol(symbol, side)
+        return terms
+
+    def at_least(self, low: Affine, value: Affine, side: int, gap: int = 0) -> None:
+        """State `value >= low + gap`."""
+        difference = value - low
+        self.system.at_least_zero(self.row(difference, side), difference.constant - gap)
+
+    def below(self, value: dict[Hashable, int], constant: int, count: Affine, side: int) -> None:
+        """State `value + constant < count`, for a value known not to be negative."""
+        if len(count.terms) == 1 and count.constant == 0:
+            (term, factor), = count.terms.items()
+            if factor == 1 and isinstance(term, Term):
+                x, y = term.args if len(term.args) == 2 else (Affine(), Affine())
+                if term.kind == "min":
+                    self.below(value, constant, x, side)
+                    self.below(value, constant, y, side)
+                    return
+                if term.kind == "max":
+                    if x.is_constant:
+                        x, y = y, x
+                    if y.is_constant and y.constant <= 0:
+                        # Not negative and below max(x, 0): below x.
+                        self.below(value, constant, x, side)
+                        return
+        terms = self.row(count, side)
+        for variable, factor in value.items():
+            terms[variable] = terms.get(variable, 0) - factor
+        self.system.at_least_zero(terms, count.constant - constant - 1)
+
+    # What is known.
+
+    def state_symbol(self, symbol: Symbol, side: int) -> None:
+        side = self.side_of(symbol, side)
+        if (symbol, side) in self.stated:
+            return
+        self.stated.add((symbol, side))
+        if isinstance(symbol, Extent):
+            self.system.at_least_zero({(symbol, side): 1}, 0)
+        elif isinstance(symbol, Term):
+            self.state_term(symbol, side)
+        elif isinstance(symbol, OpResult):
+            owner = symbol.owner
+            if isinstance(owner, array.LoopOp):
+                self.system.at_least_zero({(symbol, side): 1}, 0)
+            elif isinstance(owner, array.IndexOp):
+                self.system.at_least_zero({(symbol, side): 1}, 0)
+                count = self.subscripts.affine(owner.extent)
+                self.below({(symbol, side): 1}, 0, count, side)
+
+    def state_term(self, term: Term, side: int) -> None:
+        """Bounds of a nonlinear term; both cases of "max" and "min" are looked at only when needed."""
+        this = Affine.of(term)
+        if term.kind == "floordiv":
+            top, bottom = term.args[0], term.args[1].constant
+            self.at_least(this * bottom, top, side)
+            self.at_least(top, this * bottom, side, 1 - bottom)
+        elif term.kind in ("max", "min"):
+            for arg in term.args:
+                low, high = (arg, this) if term.kind == "max" else (this, arg)
+                self.at_least(low, high, side)
+            self.cases.append((term, side))
+
+    def state_context(self, op: Operation, side: int) -> None:
+        """Ranges of the counters and truths of the conditions around `op`, and the order of iterations."""
+        block = op.parent
+        while block is not None and (parent := block.parent_op()) is not None:
+            if isinstance(parent, array.LoopOp):
+                self.state_counter(parent, block, side)
+            elif isinstance(parent, scf.IfOp):
+                holds = block is parent.true_region.blocks.first
+                self.state_condition(parent.cond, holds, side)
+            block = parent.parent
+        if side == 1 and self.level is not None:
+            induction = self.level.induction
+            self.system.at_least_zero({(induction, 1): 1, (induction, 0): -1}, -1)
+
+    def state_counter(self, loop: array.LoopOp, block: Block, side: int) -> None:
+        key = ("counter", loop, block is loop.body.block, self.side_of(loop.induction, side))
+        if key in self.stated:
+            return
+        self.stated.add(key)
+        variable = {(loop.induction, self.side_of(loop.induction, side)): 1}
+        self.system.at_least_zero(variable, 0)
+        if loop.count is not None:
+            count = self.subscripts.affine(loop.count)
+            if block is loop.body.block:
+                self.below(variable, 0, count, side)
+            else:
+                self.below(variable, 0, self._count_or_none(count) + 1, side)
+
+    def _count_or_none(self, count: Affine) -> Affine:
+        from .affine import extreme
+
+        return extreme("max", count, Affine())
+
+    def state_condition(self, condition: SSAValue, holds: bool, side: int) -> None:
+        """State an enclosing condition where it is a comparison of integers, or several of them."""
+        owner = condition.owner
+        if isinstance(owner, arith.AndIOp if holds else arith.OrIOp):
+            self.state_condition(owner.lhs, holds, side)
+            self.state_condition(owner.rhs, holds, side)
+        elif isinstance(owner, arith.CmpiOp) and isinstance(owner.lhs.type, IndexType):
+            lhs, rhs = self.subscripts.affine(owner.lhs), self.subscripts.affine(owner.rhs)
+            predicate = COMPARISONS.get(owner.predicate.value.data)
+            if predicate is not None:
+                self.state_comparison(predicate if holds else OPPOSITE[predicate], lhs, rhs, side)
+
+    def state_comparison(self, predicate: str, lhs: Affine, rhs: Affine, side: int) -> None:
+        match predicate:
+            case "<":
+                self.at_least(lhs, rhs, side, 1)
+            case "<=":
+                self.at_least(lhs, rhs, side)
+            case ">":
+                self.at_least(rhs, lhs, side, 1)
+            case ">=":
+                self.at_least(rhs, lhs, side)
+            case "==":
+                self.at_least(lhs, rhs, side)
+                self.at_least(rhs, lhs, side)
+            case _:
+                pass
+
+    # The question.
+
+    def relate_carried(self, a: SSAValue, b: SSAValue) -> bool:
+        """State when two carried memrefs are the same memory; False when they never are.
+
+        After d iterations slot s holds what slot p(p(...p(s))) (d times) held, p the permutation.
+        """
+        alias = self.dependence.alias
+        slot_a, slot_b = alias.slot(a), alias.slot(b)
+        if slot_a is None or slot_b is None or slot_a[0] is not slot_b[0]:
+            return True
+        loop = slot_a[0]
+        if not self.dependence.distinct(loop):
+            return True
+        if not self.dependence.varies(loop.induction, self.level):
+            return slot_a[1] == slot_b[1]
+        if loop is not self.level:
+            return True
+        permutation = alias.permutation(loop)
+        orbit = [slot_b[1]]
+        while (following := permutation[orbit[-1]]) is not None and following != orbit[0]:
+            orbit.append(following)
+        if slot_a[1] not in orbit:
+            return False
+        first = orbit.index(slot_a[1]) or len(orbit)
+        # counter_b - counter_a = first + len(orbit) * turns
+        self.system.zero(
+            {(loop.induction, 1): 1, (loop.induction, 0): -1, "turns": -len(orbit)}, -first
+        )
+        self.system.at_least_zero({"turns": 1}, 0)
+        return True
+
+    def constants_differ(self, a: Region, b: Region) -> bool:
+        """The cheap test: in some dimension the subscripts differ by a constant other than 0."""
+        for x, y in zip(a.dimensions, b.dimensions, strict=False):
+            if isinstance(x, Point) and isinstance(y, Point):
+                difference = x.at - y.at
+                if difference.is_constant and difference.constant != 0 and not any(
+                    self.dependence.varies(s, self.level) for s in x.at.terms
+                ):
+                    return True
+        return False
+
+    def state_equal(self, a: Region, b: Region) -> None:
+        """State that both accesses touch one element, which lies within the array."""
+        for axis, (x, y) in enumerate(zip(a.dimensions, b.dimensions, strict=True)):
+            row_a, row_b = self.subscript(x, axis, 0), self.subscript(y, axis, 1)
+            if row_a is None or row_b is None:
+                continue
+            terms = dict(row_a[0])
+            for variable, factor in row_b[0].items():
+                terms[variable] = terms.get(variable, 0) - factor
+            self.system.zero(terms, row_a[1] - row_b[1])
+            self.system.at_least_zero(*row_a)
+            self.below(row_a[0], row_a[1], self.subscripts.extent(a.base, axis), 0)
+
+    def subscript(
+        self, dimension: Point | Range, axis: int, side: int
+    ) -> tuple[dict[Hashable, int], int] | None:
+        """A subscript of the dimension as a linear form; None where it may be anything."""
+        if isinstance(dimension, Point):
+            return self.row(dimension.at, side), dimension.at.constant
+        if dimension.step is None:
+            return None
+        terms = self.row(dimension.start, side)
+        step = ("step", axis, side)
+        terms[step] = dimension.step
+        self.system.at_least_zero({step: 1}, 0)
+        if dimension.count is not None:
+            self.below({step: 1}, 0, dimension.count, side)
+        return terms, dimension.start.constant
+
+    def may_hold(self) -> bool:
+        """False when the system has no solution, whatever the cases of its "max" and "min"."""
+        if not feasible(self.system):
+            return False
+        budget = [CASES]
+        return self._some_case(self.system, list(self.cases), budget)
+
+    def _some_case(self, system: System, cases: list[tuple[Term, int]], budget: list[int]) -> bool:
+        if not cases:
+            return True
+        term, side = cases[0]
+        this = Affine.of(term)
+        for arg, other in (term.args, reversed(term.args)):
+            if budget[0] <= 0:
+                return True
+            budget[0] -= 1
+            case = system.copy()
+            self.system = case
+            equal = this - arg
+            case.zero(self.row(equal, side), equal.constant)
+            low, high = (other, arg) if term.kind == "max" else (arg, other)
+            self.at_least(low, high, side)
+            if feasible(case) and self._some_case(case, cases[1:], budget):
+                return True
+        return False
+
+
+COMPARISONS = {0: "==", 1: "!=", 2: "<", 3: "<=", 4: ">", 5: ">="}
+OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+def covers(write: Region, read: Region) -> bool:
+    """True when the write certainly touches every element of the read; both of one moment."""
+    if strip_casts(write.base) is not strip_casts(read.base) or not write.exact:
+        return False
+    return all(
+        _covers_dimension(w, r)
+        for w, r in zip(write.dimensions, read.dimensions, strict=True)
+    )
+
+
+def _covers_dimension(write: Point | Range, read: Point | Range) -> bool:
+    if write == read:
+        return isinstance(write, Point) or write.step is not None
+    if isinstance(write, Point):
+        return False
+    if write.step != 1 or write.count is None:
+        return False
+    first, count = (read.at, Affine(constant=1)) if isinstance(read, Point) else (read.start, read.count)
+    if not isinstance(read, Point) and read.step != 1 or count is None:
+        return False
+    # An element of the read before the first, or after the last one, of the write?
+    last = first + count - 1
+    beyond = write.start + write.count
+    return never_negative(first - write.start) and never_negative(beyond - 1 - last)
+
+
+def never_negative(value: Affine) -> bool:
+    """True when `value >= 0` follows from extents not being negative."""
+    return value.constant >= 0 and all(
+        factor > 0 and isinstance(symbol, Extent) for symbol, factor in value.terms.items()
+    )
+
+
+def disjoint(a: Region, b: Region) -> bool:
+    """True when regions of one base, of one moment, certainly share no element."""
+    if a.base is not b.base:
+        return False
+    for x, y in zip(a.dimensions, b.dimensions, strict=True):
+        if isinstance(x, Point) and isinstance(y, Point):
+            difference = x.at - y.at
+            if difference.is_constant and difference.constant:
+                return True
+    for first, second in ((a, b), (b, a)):
+        if any(_before(x, y) for x, y in zip(first.dimensions, second.dimensions, strict=True)):
+            return True
+    return False
+
+
+def _before(x: Point | Range, y: Point | Range) -> bool:
+    """Every subscript of `x` is smaller than every one of `y`."""
+    bounds = [_bounds(x), _bounds(y)]
+    last, first = bounds[0][1], bounds[1][0]
+    return last is not None and first is not None and never_negative(first - last - 1)
+
+
+def _bounds(x: Point | Range) -> tuple[Affine | None, Affine | None]:
+    if isinstance(x, Point):
+        return x.at, x.at
+    if x.step is None:
+        return None, None
+    last = None if x.count is None else x.start + (x.count - 1) * x.step
+    return (x.start, last) if x.step > 0 else (last, x.start)
+
+
+def ancestors(op: Operation) -> Iterator[Operation]:
+    """`op` and the ops around it, inside out."""
+    current: Operation | None = op
+    while current is not None:
+        yield current
+        current = current.parent_op()
+
+
+def is_loop_carried_argument(value: SSAValue) -> bool:
+    return isinstance(value, BlockArgument) and isinstance(value.owner.parent_op(), array.LoopOp)

@@ -1,0 +1,236 @@
+"""What part of its memory an access touches.
+
+An access of a view is expressed in the subscripts of the view's base: with
+`%v = array.view %a[%c1] dims [0] extents(%n) steps(%c2)`, the load `%v[%i]` touches `%a[2 * %i + 1]`,
+and a map over `%v` touches `%a[1 + 2 * q], 0 <= q < %n`, printed `%a[1 : %n : 2]` (start, count, step).
+
+Not handled: views with steps known only at run time, and diagonals; such a dimension is unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from xdsl.dialects import func, memref, scf
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Operation, SSAValue
+from xdsl.traits import IsTerminator
+
+from ...dialects import ad, array
+from .affine import Affine, Subscripts, name, product
+from .alias import AliasAnalysis, strip_casts
+
+AccessKind = Literal["read", "write"]
+
+
+@dataclass(frozen=True)
+class Access:
+    """One way in which an op touches one of its memrefs.
+
+    `must`: whenever the op runs, every element of the footprint is touched.
+    `whole`: all elements of the memref are meant, whatever the op itself touches.
+    """
+
+    op: Operation
+    memref: SSAValue
+    kind: AccessKind
+    must: bool = True
+    whole: bool = False
+
+
+TOUCHES_NOTHING = (
+    array.AllocOp,
+    array.ViewOp,
+    array.LoopOp,
+    memref.AllocOp,
+    memref.AllocaOp,
+    memref.CastOp,
+    memref.DimOp,
+    ad.PushOp,
+    ad.PopOp,
+    scf.IfOp,
+    func.FuncOp,
+)
+"""Ops with memref operands or results that neither read nor write elements themselves."""
+
+
+def accesses(op: Operation) -> list[Access]:
+    """What `op` itself reads and writes, reads first; what its regions do is theirs."""
+    match op:
+        case memref.LoadOp():
+            return [Access(op, op.memref, "read")]
+        case memref.StoreOp():
+            return [Access(op, op.memref, "write")]
+        case array.MapOp():
+            combined = [
+                m for m, kind in zip(op.outs, op.out_kinds, strict=True) if kind != "store"
+            ]
+            return [Access(op, m, "read") for m in unique([*op.ins, *combined])] + [
+                Access(op, m, "write") for m in unique(list(op.outs))
+            ]
+        case array.MatmulOp():
+            reads = [op.a, op.b] if op.accumulate is None else [op.a, op.b, op.c]
+            return [*(Access(op, m, "read") for m in unique(reads)), Access(op, op.c, "write")]
+        case array.PrintOp():
+            return [Access(op, m, "read") for m in memrefs(op)]
+        case _ if isinstance(op, TOUCHES_NOTHING) or op.has_trait(IsTerminator):
+            return []
+        case _:
+            touched = memrefs(op)
+            return [Access(op, m, "read", must=False) for m in touched] + [
+                Access(op, m, "write", must=False) for m in touched
+            ]
+
+
+def memrefs(op: Operation) -> list[SSAValue]:
+    return unique([o for o in op.operands if isinstance(o.type, MemRefType)])
+
+
+def unique(values: list[SSAValue]) -> list[SSAValue]:
+    return list(dict.fromkeys(values))
+
+
+def writes(op: Operation) -> list[Access]:
+    return [a for a in accesses(op) if a.kind == "write"]
+
+
+def reads(op: Operation) -> list[Access]:
+    return [a for a in accesses(op) if a.kind == "read"]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One subscript."""
+
+    at: Affine
+
+    def __str__(self) -> str:
+        return str(self.at)
+
+
+@dataclass(frozen=True)
+class Range:
+    """The subscripts `start + step * q` for `0 <= q < count`.
+
+    Without a count, any `q >= 0`; without a step, any subscript at all.
+    """
+
+    start: Affine
+    count: Affine | None
+    step: int | None
+
+    def __str__(self) -> str:
+        if self.step is None:
+            return "?"
+        count = "?" if self.count is None else str(self.count)
+        return f"{self.start} : {count}" + ("" if self.step == 1 else f" : {self.step}")
+
+
+Dimension = Point | Range
+
+
+@dataclass(frozen=True)
+class Region:
+    """A part of `base`, a memref that is no view: the product of one set of subscripts for each dimension.
+
+    `exact`: the access touches all of it (no dimension was widened, none of zero extent was dropped).
+    """
+
+    base: SSAValue
+    dimensions: tuple[Dimension, ...]
+    exact: bool = True
+
+    def __str__(self) -> str:
+        return f"{name(self.base)}[{', '.join(map(str, self.dimensions))}]"
+
+
+class Footprints:
+    """Footprints of the accesses of one function, each computed once."""
+
+    def __init__(self, alias: AliasAnalysis | None = None) -> None:
+        self.alias = alias
+        self.subscripts = Subscripts()
+        self._known: dict[tuple[Operation, SSAValue, bool], Region] = {}
+
+    def of(self, access: Access) -> Region:
+        """The part of the base of `access.memref` that `access` may touch."""
+        key = (access.op, access.memref, access.whole)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._compute(access)
+        return found
+
+    def entire(self, memref: SSAValue) -> Region:
+        """All elements of `memref`, in its base."""
+        assert isinstance(memref.type, MemRefType)
+        rank = memref.type.get_num_dims()
+        return self.through_views(memref, [self._all(memref, d) for d in range(rank)])
+
+    def _all(self, memref: SSAValue, axis: int) -> Dimension:
+        return Range(Affine(), self.subscripts.extent(memref, axis), 1)
+
+    def _compute(self, access: Access) -> Region:
+        match access.op:
+            case _ if access.whole:
+                return self.entire(access.memref)
+            case memref.LoadOp() | memref.StoreOp() if access.memref is access.op.memref:
+                indices: list[Dimension] = [
+                    Point(self.subscripts.affine(i)) for i in access.op.indices
+                ]
+                return self.through_views(access.memref, indices)
+            case array.MapOp() if access.memref in (*access.op.ins, *access.op.outs):
+                counts = [self.subscripts.affine(e) for e in access.op.extents]
+                return self.through_views(
+                    access.memref, [Range(Affine(), count, 1) for count in counts]
+                )
+            case _:
+                return self.entire(access.memref)
+
+    def through_views(self, memref: SSAValue, indices: list[Dimension]) -> Region:
+        """Express subscripts of `memref` in those of its base."""
+        exact = True
+        while True:
+            memref = strip_casts(memref)
+            if isinstance(memref.owner, array.ViewOp):
+                view = memref.owner
+                exact = exact and all(
+                    isinstance(i, Point) or d >= 0
+                    for i, d in zip(indices, view.source_dims, strict=True)
+                )
+                indices = self._through(view, indices)
+                memref = view.source
+            elif self.alias is not None and (entered := self.alias.held(memref)) is not memref:
+                memref = entered
+            else:
+                break
+        exact = exact and all(isinstance(i, Point) or i.step is not None for i in indices)
+        return Region(memref, tuple(indices), exact)
+
+    def _through(self, view: array.ViewOp, indices: list[Dimension]) -> list[Dimension]:
+        source: list[Dimension] = [Point(self.subscripts.affine(o)) for o in view.offsets]
+        for index, d, step in zip(indices, view.source_dims, view.steps, strict=True):
+            if d < 0:
+                continue
+            offset = source[d]
+            if isinstance(offset, Range):
+                source[d] = Range(Affine(), None, None)
+                continue
+            stride = self.subscripts.affine(step)
+            if isinstance(index, Point):
+                source[d] = Point(offset.at + product(index.at, stride))
+            elif index.step is None or not stride.is_constant:
+                source[d] = Range(Affine(), None, None)
+            elif stride.constant == 0:
+                source[d] = offset
+            else:
+                start = offset.at + index.start * stride.constant
+                source[d] = Range(start, index.count, index.step * stride.constant)
+        return source
+
+
+def footprint(access: Access) -> Region | None:
+    """The part of its base that `access` touches; None where nothing at all is known of it."""
+    region = Footprints().of(access)
+    unknown = [isinstance(d, Range) and d.step is None for d in region.dimensions]
+    return None if unknown and all(unknown) else region

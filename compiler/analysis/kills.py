@@ -1,0 +1,153 @@
+"""Which store destroys a value that the adjoint still wants to read.
+
+The adjoint runs after the whole function, so a value in memory survives to it only if no store that
+executes later, *in any later iteration of any loop around it*, may overwrite it::
+
+    array.loop %i to %n do {
+      %x = memref.load %u[%i1]        // %i1 = %i + 1: killed by the store, one iteration later
+      %y = arith.mulf %x, %x : f64
+      memref.store %y, %u[%i]
+    }
+
+What an access touches is killed by the store that comes first in execution order: later in the same
+iteration, then in later iterations of the innermost loop, then outwards. Memory allocated
+in a loop is released at the end of the iteration: its terminator kills what is left.
+
+Not handled: stores that write back the same value, and values restored later.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import func, scf
+from xdsl.ir import Block, Operation, SSAValue
+
+from ...dialects import array
+from .alias import AliasAnalysis
+from .dependence import Dependence
+from .footprint import Access, writes
+from .memory_ssa import MemorySSA
+
+
+class Kills:
+    """The killer of each access of one function."""
+
+    def __init__(
+        self,
+        function: func.FuncOp,
+        alias: AliasAnalysis | None = None,
+        ssa: MemorySSA | None = None,
+    ) -> None:
+        self.function = function
+        self.alias = alias or AliasAnalysis(function)
+        self.ssa = ssa or MemorySSA(function, self.alias)
+        self.dependence: Dependence = self.ssa.dependence
+        self._writes: dict[SSAValue, list[Access]] = {}
+        self._known: dict[tuple[Operation, SSAValue, str, bool], Operation | None] = {}
+        for op in function.walk():
+            for write in writes(op):
+                touched = {
+                    r
+                    for root in self.alias.roots(write.memref)
+                    for r in self.alias.interfering(root)
+                }
+                for root in touched:
+                    self._writes.setdefault(root, []).append(write)
+
+    def killer(self, access: Access) -> Operation | None:
+        """The first op, later in execution than `access`, that may overwrite what it touches."""
+        return self._find(access, itself=access.kind == "read")
+
+    def killer_of(self, memref: SSAValue, after: Operation) -> Operation | None:
+        """The first op, later in execution than `after`, that may overwrite any element of `memref`."""
+        return self._find(Access(after, memref, "read", whole=True), itself=False)
+
+    def _find(self, access: Access, *, itself: bool) -> Operation | None:
+        key = (access.op, access.memref, access.kind, access.whole)
+        if key not in self._known:
+            self._known[key] = self._compute(access, itself)
+        return self._known[key]
+
+    def _compute(self, access: Access, itself: bool) -> Operation | None:
+        candidates = self._candidates(access)
+        inner: array.LoopOp | None = None
+        for scope in (*reversed(self.dependence.loops(access.op.parent)), None):
+            within = [w for w in candidates if scope is None or self._inside(w.op, scope)]
+            for write in within:
+                if inner is not None and self._inside(write.op, inner):
+                    continue
+                if self._comes_later(access, write, itself) and self._meets(access, write, None):
+                    return write.op
+            if scope is None:
+                break
+            if (end := self._release(access, scope)) is not None:
+                return end
+            for write in within:
+                if self._meets(access, write, scope):
+                    return write.op
+            inner = scope
+        return None
+
+    def _candidates(self, access: Access) -> list[Access]:
+        """All writes to memory that may be that of `access`, in program order."""
+        found: dict[Access, None] = {}
+        roots = self.alias.roots(access.memref)
+        for root in roots:
+            found.update(dict.fromkeys(self._writes.get(root, ())))
+        if len(roots) == 1:
+            return list(found)
+        return sorted(found, key=lambda write: self.ssa.order[write.op])
+
+    def _meets(self, access: Access, write: Access, level: array.LoopOp | None) -> bool:
+        return self.dependence.may_meet(access, write, level)
+
+    def _inside(self, op: Operation, loop: array.LoopOp) -> bool:
+        return loop in self.dependence.loops(op.parent)
+
+    def _comes_later(self, access: Access, write: Access, itself: bool) -> bool:
+        """Within one iteration of all loops around both, the write runs after the access."""
+        if write.op is access.op:
+            # An op reads before it writes; of several outputs, any other may be written later.
+            return itself or (access.kind == "write" and write.memref is not access.memref)
+        if self.ssa.order[write.op] < self.ssa.order[access.op]:
+            return False
+        if access.op.regions and access.op.is_ancestor(write.op):
+            return False
+        return not exclusive(access.op, write.op)
+
+    def _release(self, access: Access, scope: array.LoopOp) -> Operation | None:
+        """The end of the iteration of `scope`, if the memory of `access` is released there."""
+        for root in self.alias.roots(access.memref):
+            owner = root.owner
+            block = owner if isinstance(owner, Block) else owner.parent
+            if isinstance(owner, Operation) and self.dependence.loops(block)[-1:] == (scope,):
+                end = region_block(owner, scope)
+                return end.last_op
+        return None
+
+
+def region_block(op: Operation, loop: array.LoopOp) -> Block:
+    """The block of `loop` that contains `op`."""
+    block = op.parent
+    while block is not None and (parent := block.parent_op()) is not loop:
+        assert parent is not None
+        block = parent.parent
+    assert block is not None
+    return block
+
+
+def exclusive(a: Operation, b: Operation) -> bool:
+    """True when the ops stand in different branches of one `scf.if`."""
+    branches: dict[Operation, Block] = {}
+    op: Operation | None = a
+    while op is not None:
+        block, parent = op.parent, op.parent_op()
+        if isinstance(parent, scf.IfOp) and block is not None:
+            branches[parent] = block
+        op = parent
+    op = b
+    while op is not None:
+        block, parent = op.parent, op.parent_op()
+        if parent in branches:
+            return branches[parent] is not block
+        op = parent
+    return False

@@ -1,0 +1,182 @@
+"""Which primal values the adjoint reads.
+
+An op *has an adjoint* when a cotangent can flow through it: active arithmetic, reads and writes of
+active memory, and the control flow around them. For each such op this analysis lists what its
+adjoint reads of the primal:
+
+- active arithmetic: what the rule of each active operand names (a product: the other factor; a
+  quotient or a root: its result);
+- memory access: the subscripts, and the numbers in the views between the access and its root;
+- control: trip counts and conditions;
+- `array.matmul`, products, minima and maxima of whole arrays: the contents of memory.
+
+Nothing is said here about how a value is had again: see `derivative/plan.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.dialects import func, memref, scf
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+
+from ...dialects import array
+from ..derivative.rules import SCALAR_RULES
+from .activity import Activity
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What the memref operand `index` of `op` holds just before `op` (or just after it)."""
+
+    op: Operation
+    index: int
+    after: bool = False
+
+    @property
+    def memref(self) -> SSAValue:
+        return self.op.operands[self.index]
+
+
+Need = SSAValue | Contents
+
+
+class Needed:
+    """For each op with an adjoint, the primal values and contents that its adjoint reads."""
+
+    def __init__(self, function: func.FuncOp, activity: Activity) -> None:
+        self.function = function
+        self.activity = activity
+        self._with_adjoint: set[Operation] = set()
+        self.by: dict[Need, Operation] = {}
+        """Each needed value with the first op that needs it."""
+        self._collect(function.body.block)
+
+    def has_adjoint(self, op: Operation) -> bool:
+        """True when a cotangent may flow through `op`, or through what it contains."""
+        return op in self._with_adjoint
+
+    def _collect(self, block: Block) -> bool:
+        """Visit the ops of a block; true when any has an adjoint."""
+        found = False
+        for op in block.ops:
+            inner = False
+            if not isinstance(op, array.MapOp):
+                for region in op.regions:
+                    for nested in region.blocks:
+                        inner = self._collect(nested) or inner
+            if inner or self._active(op):
+                self._with_adjoint.add(op)
+                found = True
+                for need in self._needs(op):
+                    self.by.setdefault(need, op)
+        return found
+
+    def _active(self, op: Operation) -> bool:
+        match op:
+            case memref.LoadOp():
+                return self.activity.active(op.res)
+            case memref.StoreOp():
+                return self.activity.active_memref(op.memref)
+            case array.MapOp():
+                return any(self.activity.active_memref(o) for o in op.outs)
+            case array.MatmulOp():
+                return self.activity.active_memref(op.c)
+            case array.AllocOp() | memref.AllocaOp():
+                return self.activity.active_memref(op.results[0])
+            case scf.IfOp():
+                return any(self.activity.active(r) for r in op.results)
+            case _:
+                return type(op) in SCALAR_RULES and self.activity.active(op.results[0])
+
+    def _needs(self, op: Operation) -> Iterator[Need]:
+        match op:
+            case memref.LoadOp() | memref.StoreOp():
+                yield from op.indices
+                yield from descriptor_values(op.memref)
+            case array.MapOp():
+                yield from self._map_needs(op)
+            case array.MatmulOp():
+                yield from self._matmul_needs(op)
+            case array.AllocOp():
+                yield from op.extents
+            case array.LoopOp():
+                yield op.trips
+                for carried in op.carried:
+                    yield from descriptor_values(carried)
+            case scf.IfOp():
+                yield op.cond
+            case _:
+                yield from self.rule_needs(op)
+
+    def rule_needs(self, op: Operation) -> Iterator[SSAValue]:
+        """What the scalar rule of `op` reads, given which operands are active."""
+        for term, operand in zip(SCALAR_RULES.get(type(op), ()), op.operands, strict=False):
+            if term is not None and self.activity.active(operand):
+                for name in term.needs:
+                    yield getattr(op, name)
+
+    def _map_needs(self, op: array.MapOp) -> Iterator[Need]:
+        yield from op.extents
+        for operand in (*op.ins, *op.outs):
+            if self.activity.active_memref(operand):
+                yield from descriptor_values(operand)
+        for inner in op.body.block.ops:
+            if type(inner) in SCALAR_RULES and self.activity.active(inner.results[0]):
+                yield from self.rule_needs(inner)
+        outs_start = len(op.extents) + len(op.ins)
+        for position, (out, kind) in enumerate(zip(op.outs, op.out_kinds, strict=True)):
+            if kind not in ("store", "add") and self.activity.active_memref(out):
+                yield op.yielded[position]
+                if kind != "mul":
+                    yield Contents(op, outs_start + position, after=True)
+
+    def _matmul_needs(self, op: array.MatmulOp) -> Iterator[Need]:
+        for operand in (op.a, op.b, op.c):
+            yield from descriptor_values(operand)
+        if self.activity.active_memref(op.a):
+            yield Contents(op, 1)
+        if self.activity.active_memref(op.b):
+            yield Contents(op, 0)
+
+
+def descriptor_values(memref_value: SSAValue) -> Iterator[SSAValue]:
+    """The numbers that say where and how large a memref is: what rebuilding the view takes."""
+    pending = [memref_value]
+    seen: set[SSAValue] = set()
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        owner = value.owner
+        match owner:
+            case array.ViewOp():
+                yield from (*owner.offsets, *owner.extents, *owner.steps)
+                pending.append(owner.source)
+            case memref.CastOp():
+                pending.append(owner.source)
+            case array.AllocOp():
+                yield from owner.extents
+            case scf.IfOp() if isinstance(value, OpResult):
+                yield owner.cond
+                for region in owner.regions:
+                    terminator = region.block.last_op
+                    assert isinstance(terminator, scf.YieldOp)
+                    pending.append(terminator.operands[value.index])
+            case array.LoopOp():
+                yield owner.trips
+                pending.extend(owner.carried)
+            case Block() if isinstance(value, BlockArgument):
+                loop = owner.parent_op()
+                if isinstance(loop, array.LoopOp):
+                    pending.extend(loop.carried)
+            case _:
+                pass
+
+
+def is_float(type_: Attribute) -> bool:
+    from xdsl.dialects.builtin import Float32Type, Float64Type
+
+    return isinstance(type_, Float32Type | Float64Type)
