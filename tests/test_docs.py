@@ -1,0 +1,109 @@
+"""README and docs are true: every Python snippet runs, and prints what the page says it prints.
+
+The snippets of a page share one namespace, in order. A block marked `python` is executed; a block
+marked `text`, `mlir`, `llvm` or `asm` right after it is its expected output, `...` standing for anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import doctest
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.S | re.M)
+OUTPUT_KINDS = ("text", "mlir", "llvm", "asm")
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """A block of Python, its first line in the page, and the output that the page shows."""
+
+    line: int
+    code: str
+    output: str | None
+
+
+def snippets(page: Path) -> Iterator[Snippet]:
+    text = page.read_text()
+    blocks = list(FENCE.finditer(text))
+    for block, after in zip(blocks, [*blocks[1:], None], strict=True):
+        if block[1] != "python":
+            continue
+        shown = None
+        if (
+            after is not None
+            and after[1] in OUTPUT_KINDS
+            and not text[block.end() : after.start()].strip()
+        ):
+            shown = after[2]
+        yield Snippet(text.count("\n", 0, block.start()) + 2, block[2], shown)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_snippets_run_and_print_what_the_page_shows(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for snippet in snippets(page):
+        where = f"{page.relative_to(ROOT)}:{snippet.line}"
+        printed = run(snippet, namespace, tmp_path, where)
+        if snippet.output is not None and not same(snippet.output, printed):
+            lines = difflib.unified_diff(
+                snippet.output.splitlines(), printed.splitlines(), "page", "run", lineterm=""
+            )
+            pytest.fail(f"{where} prints something else:\n" + "\n".join(lines), pytrace=False)
+
+
+def run(snippet: Snippet, namespace: dict[str, Any], folder: Path, where: str) -> str:
+    """What the snippet prints. It lies in a file of its own, since the compiler reads the source."""
+    file = folder / f"line-{snippet.line}" / "example.py"
+    file.parent.mkdir()
+    file.write_text(snippet.code)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        try:
+            exec(compile(snippet.code, str(file), "exec"), namespace)
+        except Exception as error:
+            error.add_note(f"in the snippet at {where}")
+            raise
+    return re.sub(r"[^\s\"']*/line-\d+/", "", out.getvalue())
+
+
+def same(shown: str, printed: str) -> bool:
+    def tidy(text: str) -> str:
+        return "\n".join(line.rstrip() for line in text.strip("\n").splitlines()) + "\n"
+
+    return doctest.OutputChecker().check_output(
+        tidy(shown), tidy(printed), doctest.ELLIPSIS | doctest.DONT_ACCEPT_BLANKLINE
+    )
+
+
+def test_a_wrong_output_is_noticed() -> None:
+    assert same("saved 8 bytes\n", "saved 8 bytes\n")
+    assert same("saved ... bytes\n", "saved 8 bytes\n")
+    assert not same("saved 8 bytes\n", "saved 16 bytes\n")
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    listed = set(re.findall(r"[\w-]+\.md", (ROOT / "mkdocs.yml").read_text()))
+    assert listed == {page.name for page in (ROOT / "docs").glob("*.md")}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_inside_the_repository_lead_somewhere(page: Path) -> None:
+    prose = FENCE.sub("", page.read_text())
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", prose)
+    local = [link for link in links if not re.match(r"[a-z]+:", link)]
+    assert [link for link in local if not (page.parent / link).exists()] == []
