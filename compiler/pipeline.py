@@ -13,6 +13,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from xdsl.passes import ModulePass
+
+from .transforms.eliminate_common import EliminateCommon
+from .transforms.fold_constants import FoldConstants
+from .transforms.forward_stores import ForwardStores
+from .transforms.fuse_elementwise import FuseElementwise
+from .transforms.hoist_allocs import HoistAllocs
+from .transforms.hoist_invariants import HoistInvariants
+from .transforms.promote_scalars import PromoteScalars
+from .transforms.remove_dead import RemoveDead
+
 
 @dataclass(frozen=True)
 class Options:
@@ -48,3 +59,16 @@ class Artifact:
 
     object_code: bytes
     metadata: dict[str, Any]
+
+
+PASSES: tuple[type[ModulePass], ...] = (
+    PromoteScalars,
+    EliminateCommon,
+    FoldConstants,
+    ForwardStores,
+    FuseElementwise,
+    HoistInvariants,
+    HoistAllocs,
+    RemoveDead,
+)
+"""Every pass that `mutad-opt -p` knows by name."""

@@ -1,0 +1,96 @@
+"""Compute a pure value once: common subexpression elimination over scalar ops, dims and views.
+
+Runs first in every group of passes: the others compare index space, subscripts and views by value
+identity, which this pass establishes.
+
+Before::
+
+    func.func @f(%a : memref<?xf64>, %x : f64, %c : i1) -> f64 {
+      %c0 = arith.constant 0 : index
+      %n = memref.dim %a, %c0 : memref<?xf64>
+      %also_c0 = arith.constant 0 : index
+      %also_n = memref.dim %a, %also_c0 : memref<?xf64>
+      array.raise_if %c, "ValueError", "{} and {}" (%n, %also_n : index, index)
+      func.return %x : f64
+    }
+
+After::
+
+    func.func @f(%a : memref<?xf64>, %x : f64, %c : i1) -> f64 {
+      %c0 = arith.constant 0 : index
+      %n = memref.dim %a, %c0 : memref<?xf64>
+      array.raise_if %c, "ValueError", "{} and {}" (%n, %n : index, index)
+      func.return %x : f64
+    }
+
+A check that the same block (or one around it) has already made is a repetition too: the second
+`array.index` or `array.raise_if` on the same operands cannot raise. Loads are left to
+forward_stores; operands of commutative ops are not sorted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+from xdsl.traits import IsTerminator, NoMemoryEffect
+
+from ...dialects import array
+from .memory_effects import functions
+
+
+@dataclass(frozen=True)
+class EliminateCommon(ModulePass):
+    """Replace an op by an equal one that dominates it."""
+
+    name = "eliminate-common"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in functions(op):
+            eliminate_in(function.body.block, {})
+
+
+def eliminate_in(block: Block, computed: dict[Hashable, Operation]) -> None:
+    """Number the values of `block`; what it computes is forgotten again at its end."""
+    here: list[Hashable] = []
+    for op in tuple(block.ops):
+        if is_repeatable(op):
+            key = expression(op)
+            earlier = computed.get(key)
+            if earlier is not None:
+                Rewriter.replace_op(op, [], earlier.results)
+                continue
+            computed[key] = op
+            here.append(key)
+        for region in op.regions:
+            for inner in region.blocks:
+                eliminate_in(inner, computed)
+    for key in here:
+        del computed[key]
+
+
+def is_repeatable(op: Operation) -> bool:
+    """True when a second op equal to this one does nothing new."""
+    if op.regions or op.has_trait(IsTerminator):
+        return False
+    return (
+        isinstance(op, array.IndexOp)
+        or array.is_operation_that_may_raise(op)
+        or op.has_trait(NoMemoryEffect)
+    )
+
+
+def expression(op: Operation) -> Hashable:
+    """What the op computes: equal for two ops exactly when their values are."""
+    return (
+        type(op),
+        tuple(op.operands),
+        tuple(op.properties.items()),
+        tuple(op.attributes.items()),
+        tuple(r.type for r in op.results),
+    )

@@ -1,0 +1,401 @@
+"""Evaluate integer arithmetic, comparisons and branches whose outcome is known.
+
+Shapes, slices and subscripts come out of the frontend as arithmetic for the general case
+(`max(min(n - 1, n), 0)`); what remains after this pass is what analyses and codegen must reason about.
+
+Before::
+
+    func.func @f(%a : memref<?x4xf64>, %x : f64, %y : f64) -> (f64, index) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %n = memref.dim %a, %c1 : memref<?x4xf64>
+      %m = arith.addi %n, %c0 : index
+      %is = arith.cmpi slt, %m, %c0 : index
+      %r = scf.if %is -> (f64) {
+        scf.yield %x : f64
+      } else {
+        scf.yield %y : f64
+      }
+      func.return %r, %m : f64, index
+    }
+
+After::
+
+    func.func @f(%a : memref<?x4xf64>, %x : f64, %y : f64) -> (f64, index) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %n = arith.constant 4 : index
+      %is = arith.constant false
+      func.return %y, %n : f64, index
+    }
+
+Also: extents of views and fresh arrays, `(x + 1) - 1`, subscripts of known sign, checks that never
+fail. Floating-point arithmetic is left to LLVM, which knows its rules. What is no longer used is
+left to remove_dead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    Float64Type,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    ModuleOp,
+    StringAttr,
+    UnitAttr,
+    i1,
+)
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from ...dialects import array
+from ...dialects.array import constant_value
+from .memory_effects import functions
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+
+@dataclass(frozen=True)
+class FoldConstants(ModulePass):
+    """Replace an op by the constant or the operand that it certainly yields."""
+
+    name = "fold-constants"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in functions(op):
+            fold_in(function.body.block)
+
+
+def fold_in(block: Block) -> None:
+    op = block.first_op
+    while op is not None:
+        following = op.next_op
+        if isinstance(op, scf.IfOp) and (taken := constant_value(op.cond)) is not None:
+            following = inline_branch(op, op.true_region if taken else op.false_region)
+        elif isinstance(op, array.RaiseIfOp) and constant_value(op.condition) == 0:
+            Rewriter.erase_op(op)
+        elif isinstance(op, array.IndexOp):
+            fold_index(op)
+        elif op.results:
+            replace_by(op, outcome(op))
+        if op.parent is not None:
+            for region in op.regions:
+                for inner in region.blocks:
+                    fold_in(inner)
+        op = following
+
+
+def inline_branch(op: scf.IfOp, region: Region) -> Operation | None:
+    """Put the ops of the taken branch in place of the `scf.if`; returns the op to go on with."""
+    block, following = op.parent, op.next_op
+    assert block is not None
+    first: Operation | None = None
+    results: tuple[SSAValue, ...] = ()
+    branch = region.blocks.first
+    for inner in tuple(branch.ops) if branch is not None else ():
+        if isinstance(inner, scf.YieldOp):
+            results = tuple(inner.operands)
+            break
+        inner.detach()
+        block.insert_op_before(inner, op)
+        first = first or inner
+    Rewriter.replace_op(op, [], results)
+    return first or following
+
+
+def replace_by(op: Operation, result: SSAValue | int | float | Operation | None) -> None:
+    """Put `result` (a value, a number, or a cheaper op) in the place of `op`."""
+    if result is None:
+        return
+    if isinstance(result, SSAValue):
+        Rewriter.replace_op(op, [], [result])
+        return
+    if isinstance(result, int | float):
+        result = constant(result, op)
+    result.location = op.location
+    Rewriter.replace_op(op, result)
+
+
+def constant(value: int | float, like: Operation) -> arith.ConstantOp:
+    """A constant of the type of `like`'s result."""
+    type_ = like.results[0].type
+    if isinstance(value, float):
+        assert isinstance(type_, Float64Type)
+        return arith.ConstantOp(FloatAttr(value, type_))
+    assert isinstance(type_, IndexType | IntegerType)
+    return arith.ConstantOp(IntegerAttr(value, type_))
+
+
+def outcome(op: Operation) -> SSAValue | int | float | Operation | None:
+    """What the op's only result certainly is, if that is known."""
+    match op:
+        case memref.DimOp():
+            return extent(op)
+        case arith.CmpiOp():
+            return comparison(op)
+        case arith.SelectOp():
+            cond = constant_value(op.cond)
+            if op.lhs is op.rhs:
+                return op.lhs
+            return None if cond is None else op.lhs if cond else op.rhs
+        case array.CastOp():
+            value = constant_value(op.value)
+            exact = value is not None and abs(value) <= 2**53
+            is_int_to_float = isinstance(op.value.type, IndexType) and isinstance(
+                op.result.type, Float64Type
+            )
+            return float(value) if exact and is_int_to_float and value is not None else None
+        case _ if type(op) in BINARY and op.results[0].type in (IndexType(), i1):
+            return BINARY[type(op)](op.operands[0], op.operands[1])
+        case _:
+            return None
+
+
+def add(x: SSAValue, y: SSAValue) -> SSAValue | int | Operation | None:
+    a, b = constant_value(x), constant_value(y)
+    if a == 0:
+        return y
+    if b == 0:
+        return x
+    if a is not None and b is not None:
+        return wrapped(a + b)
+    return sum_with_offset(x, b) or sum_with_offset(y, a)
+
+
+def subtract(x: SSAValue, y: SSAValue) -> SSAValue | int | Operation | None:
+    a, b = constant_value(x), constant_value(y)
+    if x is y:
+        return 0
+    if b == 0:
+        return x
+    if a is not None and b is not None:
+        return wrapped(a - b)
+    (base_x, by_x), (base_y, by_y) = offset_form(x), offset_form(y)
+    if base_x is base_y:
+        return wrapped(by_x - by_y)
+    return None if b is None else sum_with_offset(x, -b)
+
+
+def sum_with_offset(x: SSAValue, offset: int | None) -> SSAValue | Operation | None:
+    """`x + offset` where `x` is itself a sum with a constant: one addition instead of two."""
+    base, by = offset_form(x)
+    if offset is None or base is x:
+        return None
+    total = wrapped(by + offset)
+    if total == 0:
+        return base
+    block, after = x.owner.parent, x.owner
+    assert isinstance(block, Block)
+    assert isinstance(after, Operation)
+    number = arith.ConstantOp(IntegerAttr(total, IndexType()))
+    number.location = after.location
+    block.insert_op_after(number, after)
+    return arith.AddiOp(base, number.result)
+
+
+def offset_form(x: SSAValue) -> tuple[SSAValue, int]:
+    """`x` as base + constant, over one addition or subtraction of a constant."""
+    op = x.owner
+    if isinstance(op, arith.AddiOp) and isinstance(x.type, IndexType):
+        if (b := constant_value(op.rhs)) is not None:
+            return op.lhs, b
+        if (a := constant_value(op.lhs)) is not None:
+            return op.rhs, a
+    if (
+        isinstance(op, arith.SubiOp)
+        and isinstance(x.type, IndexType)
+        and (b := constant_value(op.rhs)) is not None
+    ):
+        return op.lhs, -b
+    return x, 0
+
+
+def multiply(x: SSAValue, y: SSAValue) -> SSAValue | int | None:
+    a, b = constant_value(x), constant_value(y)
+    if a is not None and b is not None:
+        return wrapped(a * b)
+    if a == 0 or b == 0:
+        return 0
+    return y if a == 1 else x if b == 1 else None
+
+
+def larger(x: SSAValue, y: SSAValue) -> SSAValue | int | None:
+    a, b = constant_value(x), constant_value(y)
+    if a is not None and b is not None:
+        return max(a, b)
+    if x is y or (b is not None and b <= 0 and is_nonnegative(x)):
+        return x
+    return y if a is not None and a <= 0 and is_nonnegative(y) else None
+
+
+def smaller(x: SSAValue, y: SSAValue) -> SSAValue | int | None:
+    a, b = constant_value(x), constant_value(y)
+    if a is not None and b is not None:
+        return min(a, b)
+    (base_x, by_x), (base_y, by_y) = offset_form(x), offset_form(y)
+    if x is y or (base_x is base_y and by_x <= by_y <= 0 and is_nonnegative(base_x)):
+        return x
+    return y if base_x is base_y and by_y <= by_x <= 0 and is_nonnegative(base_y) else None
+
+
+def checked(exact: Callable[[int, int], int]) -> Callable[[SSAValue, SSAValue], int | None]:
+    """The exact result where both operands are known and 64 bits hold it."""
+
+    def evaluate(x: SSAValue, y: SSAValue) -> int | None:
+        a, b = constant_value(x), constant_value(y)
+        if a is None or b is None:
+            return None
+        result = exact(a, b)
+        return result if INT64_MIN <= result <= INT64_MAX else None
+
+    return evaluate
+
+
+def checked_add(x: SSAValue, y: SSAValue) -> SSAValue | int | None:
+    if constant_value(y) == 0:
+        return x
+    return y if constant_value(x) == 0 else checked(lambda a, b: a + b)(x, y)
+
+
+def checked_sub(x: SSAValue, y: SSAValue) -> SSAValue | int | None:
+    return x if constant_value(y) == 0 else checked(lambda a, b: a - b)(x, y)
+
+
+def checked_mul(x: SSAValue, y: SSAValue) -> SSAValue | int | None:
+    if constant_value(y) == 1:
+        return x
+    return y if constant_value(x) == 1 else checked(lambda a, b: a * b)(x, y)
+
+
+def floor_divide(x: SSAValue, y: SSAValue) -> SSAValue | int | None:
+    if constant_value(y) == 1:
+        return x
+    return checked(lambda a, b: a // b if b else 0)(x, y)
+
+
+def floor_modulo(x: SSAValue, y: SSAValue) -> int | None:
+    return 0 if constant_value(y) == 1 else checked(lambda a, b: a % b if b else 0)(x, y)
+
+
+def conjunction(x: SSAValue, y: SSAValue) -> SSAValue | int | None:
+    """`x & y` of two bools."""
+    if x.type != i1:
+        return None
+    a, b = constant_value(x), constant_value(y)
+    if a == 0 or b == 0:
+        return 0
+    return y if a is not None or x is y else x if b is not None else None
+
+
+def disjunction(x: SSAValue, y: SSAValue) -> SSAValue | int | None:
+    """`x | y` of two bools."""
+    if x.type != i1:
+        return None
+    a, b = constant_value(x), constant_value(y)
+    if a or b:
+        return 1
+    return y if a is not None or x is y else x if b is not None else None
+
+
+def exclusion(x: SSAValue, y: SSAValue) -> SSAValue | int | None:
+    """`x ^ y` of two bools."""
+    if x.type != i1:
+        return None
+    a, b = constant_value(x), constant_value(y)
+    if a is not None and b is not None:
+        return int(bool(a) != bool(b))
+    return y if a == 0 else x if b == 0 else None
+
+
+BINARY: dict[type[Operation], Callable[[SSAValue, SSAValue], SSAValue | int | Operation | None]] = {
+    arith.AddiOp: add,
+    arith.SubiOp: subtract,
+    arith.MuliOp: multiply,
+    arith.MaxSIOp: larger,
+    arith.MinSIOp: smaller,
+    arith.AndIOp: conjunction,
+    arith.OrIOp: disjunction,
+    arith.XOrIOp: exclusion,
+    array.CheckedAddOp: checked_add,
+    array.CheckedSubOp: checked_sub,
+    array.CheckedMulOp: checked_mul,
+    array.FloorDivOp: floor_divide,
+    array.FloorModOp: floor_modulo,
+}
+
+COMPARISONS: dict[int, Callable[[int, int], bool]] = {
+    0: lambda a, b: a == b,
+    1: lambda a, b: a != b,
+    2: lambda a, b: a < b,
+    3: lambda a, b: a <= b,
+    4: lambda a, b: a > b,
+    5: lambda a, b: a >= b,
+}
+"""The signed predicates of arith.cmpi by their number."""
+
+
+def comparison(op: arith.CmpiOp) -> int | None:
+    holds = COMPARISONS.get(op.predicate.value.data)
+    if holds is None or not isinstance(op.lhs.type, IndexType):
+        return None
+    a, b = constant_value(op.lhs), constant_value(op.rhs)
+    if a is not None and b is not None:
+        return int(holds(a, b))
+    if op.lhs is op.rhs:
+        return int(holds(0, 0))
+    # For x >= 0 > b the order is known; for b = 0 it is for < and >= alone.
+    if b is not None and is_nonnegative(op.lhs) and (b < 0 or (b == 0 and op.predicate.value.data in (2, 5))):
+        return int(holds(0, b))
+    return None
+
+
+def extent(op: memref.DimOp) -> SSAValue | int | None:
+    """The extent that the array was made with."""
+    dim, source = constant_value(op.index), op.source
+    assert isinstance(source.type, MemRefType)
+    if dim is None:
+        return None
+    static = source.type.get_shape()[dim]
+    if static != DYNAMIC_INDEX:
+        return static
+    owner = source.owner
+    return owner.extents[dim] if isinstance(owner, array.ViewOp | array.AllocOp) else None
+
+
+def fold_index(op: array.IndexOp) -> None:
+    """Settle the sign of a known subscript; drop the op where it changes and checks nothing."""
+    at, n = constant_value(op.index), constant_value(op.extent)
+    if op.sign.data == "any" and (is_nonnegative(op.index) or (at is not None and at < 0)):
+        op.properties["sign"] = StringAttr("nonneg" if at is None or at >= 0 else "negative")
+    if at is not None and n is not None and -n <= at < n:
+        op.properties["unchecked"] = UnitAttr()
+    if op.unchecked is not None and op.sign.data == "nonneg":
+        replace_by(op, op.index)
+
+
+def is_nonnegative(x: SSAValue) -> bool:
+    """True when the integer is certainly not below 0."""
+    owner = x.owner
+    if isinstance(x, BlockArgument):
+        return isinstance(x.owner.parent_op(), array.LoopOp) and x.index == 0
+    if isinstance(owner, memref.DimOp) or (isinstance(owner, array.LoopOp) and x is owner.trips):
+        return True
+    if isinstance(owner, arith.MaxSIOp):
+        return any((c := constant_value(v)) is not None and c >= 0 for v in owner.operands)
+    number = constant_value(x)
+    return number is not None and number >= 0
+
+
+def wrapped(value: int) -> int:
+    """The 64-bit integer that two's complement arithmetic leaves."""
+    return (value - INT64_MIN) % 2**64 + INT64_MIN

@@ -1,0 +1,89 @@
+"""Compute what does not change before the loop: extents, views, index arithmetic, scalars.
+
+Runs before the derivative: the reverse sweep then reads a value that is there, once, instead of
+recomputing it in every iteration; and before codegen, which asks what is invariant.
+
+Before::
+
+    func.func @f(%a : memref<?x?xf64>, %n : index, %x : f64) {
+      %c1 = arith.constant 1 : index
+      %trips = array.loop %i to %n do {
+        %m = arith.addi %n, %c1 : index
+        memref.store %x, %a[%i, %m] : memref<?x?xf64>
+        array.yield
+      }
+      func.return
+    }
+
+After::
+
+    func.func @f(%a : memref<?x?xf64>, %n : index, %x : f64) {
+      %c1 = arith.constant 1 : index
+      %m = arith.addi %n, %c1 : index
+      %trips = array.loop %i to %n do {
+        memref.store %x, %a[%i, %m] : memref<?x?xf64>
+        array.yield
+      }
+      func.return
+    }
+
+Kept inside: loads, anything that may raise or trap (the loop may not run at all), and what stands
+in an `scf.if`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.traits import IsTerminator, NoMemoryEffect
+
+from ...dialects import array
+from .memory_effects import functions
+
+TRAPS = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp)
+"""Ops without effects that must not run where the program would not have run them."""
+
+
+@dataclass(frozen=True)
+class HoistInvariants(ModulePass):
+    """Move pure ops with operands from outside out of a loop."""
+
+    name = "hoist-invariants"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in functions(op):
+            for loop in function.walk(region_first=True):
+                if isinstance(loop, array.LoopOp):
+                    hoist_from(loop)
+
+
+def hoist_from(loop: array.LoopOp) -> None:
+    """Move the invariant ops of the loop's own blocks before it (inner loops have gone first)."""
+    block = loop.parent
+    assert block is not None
+    for region in loop.regions:
+        for inside in region.blocks:
+            for op in tuple(inside.ops):
+                if is_movable(op) and all(is_from_outside(v, loop) for v in op.operands):
+                    op.detach()
+                    block.insert_op_before(op, loop)
+
+
+def is_movable(op: Operation) -> bool:
+    if op.regions or op.has_trait(IsTerminator) or isinstance(op, TRAPS):
+        return False
+    if isinstance(op, array.IndexOp):
+        return op.unchecked is not None
+    return op.has_trait(NoMemoryEffect)
+
+
+def is_from_outside(value: SSAValue, loop: array.LoopOp) -> bool:
+    """True when the value is defined outside of the loop's own blocks."""
+    owner = value.owner
+    home = owner if isinstance(owner, Block) else owner.parent
+    return home is None or home.parent_op() is not loop

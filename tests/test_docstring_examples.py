@@ -1,0 +1,51 @@
+"""The Before/After examples in the docstrings of the passes are true."""
+
+import re
+import sys
+from textwrap import dedent
+
+import pytest
+from xdsl.context import Context
+from xdsl.dialects import get_all_dialects
+from xdsl.parser import Parser
+from xdsl.passes import ModulePass
+
+from mutad.compiler.pipeline import PASSES
+from mutad.dialects.ad import Ad
+from mutad.dialects.array import Array
+
+TRANSFORMS = [p for p in PASSES if ".transforms." in p.__module__]
+
+
+def context() -> Context:
+    ctx = Context()
+    for name, dialect in get_all_dialects().items():
+        ctx.register_dialect(name, dialect)
+    for ours in (Array, Ad):
+        ctx.register_dialect(ours.name, lambda d=ours: d)
+    return ctx
+
+
+def example(docstring: str, title: str) -> str:
+    found = re.search(rf"^{title}::\n\n(.*?)(?=\n^\S|\Z)", docstring, re.DOTALL | re.MULTILINE)
+    assert found is not None, f"the docstring shows no {title}"
+    return dedent(found[1])
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS, ids=lambda p: p.name)
+def test_the_example_of_a_pass_holds(transform: type[ModulePass]) -> None:
+    ctx = context()
+    docstring = sys.modules[transform.__module__].__doc__ or ""
+    before, after = (
+        Parser(ctx, example(docstring, t)).parse_module() for t in ("Before", "After")
+    )
+    transform().apply(ctx, before)
+    before.verify()
+    assert before.is_structurally_equivalent(after), str(before)
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS, ids=lambda p: p.name)
+def test_a_pass_has_one_name_in_four_spellings(transform: type[ModulePass]) -> None:
+    module = transform.__module__.rsplit(".", 1)[1]
+    assert transform.name == module.replace("_", "-")
+    assert transform.__name__ == "".join(word.capitalize() for word in module.split("_"))
