@@ -26,7 +26,6 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     NoneAttr,
-    NoneType,
     StridedLayoutAttr,
     StringAttr,
     UnitAttr,
@@ -117,7 +116,7 @@ class AllocOp(IRDLOperation):
 class ViewOp(IRDLOperation):
     """Every basic view: slice, integer index, transpose, newaxis, reversal, broadcast.
 
-    `%v = array.view %a[%o0, %o1] dims [1, -1] extents(%e0, %e1) steps(%s0, %s1) : memref<?x?xf64> -> memref<...>`
+    `%v = array.view %a[%o0, %o1] dims [1, -1] extents(%e0, %e1) steps(%s0, %s1) : T -> U`
 
     The view starts at element (o0, o1) of the source. Result dimension r walks source dimension
     dims[r] in steps of s_r elements, or stands still (stride 0) where dims[r] is -1: a new axis
@@ -163,7 +162,9 @@ class ViewOp(IRDLOperation):
         if len(self.offsets) != self.source.type.get_num_dims():
             raise VerifyException("array.view needs one offset for each source dimension")
         if not len(self.source_dims) == len(self.extents) == len(self.steps):
-            raise VerifyException("array.view needs one extent and one step for each result dimension")
+            raise VerifyException(
+                "array.view needs one extent and one step for each result dimension"
+            )
 
 
 def view_type(
@@ -256,11 +257,15 @@ class MapOp(IRDLOperation):
         for m in (*self.ins, *self.outs):
             assert isinstance(m.type, MemRefType)
             if m.type.get_num_dims() != rank:
-                raise VerifyException(f"array.map over {rank} dimensions has an operand of type {m.type}")
+                raise VerifyException(
+                    f"array.map over {rank} dimensions has an operand of type {m.type}"
+                )
         if len(self.body.block.args) != len(self.ins):
             raise VerifyException("array.map needs one body argument for each input")
         if not len(self.out_kinds) == len(self.outs) == len(self.yielded):
-            raise VerifyException("array.map needs one kind and one yielded element for each output")
+            raise VerifyException(
+                "array.map needs one kind and one yielded element for each output"
+            )
         if any(k not in MAP_KINDS for k in self.out_kinds):
             raise VerifyException(f"array.map kinds are {MAP_KINDS}")
 
@@ -617,16 +622,3 @@ Array = Dialect(
         CheckedMulOp,
     ],
 )
-
-__all__ = [name for name in dir() if name.endswith("Op")] + [
-    "Array",
-    "MAP_KINDS",
-    "MapKind",
-    "NoneType",
-    "constant_value",
-    "is_contiguous",
-    "is_operation_that_may_raise",
-    "strided",
-    "strides_of",
-    "view_type",
-]

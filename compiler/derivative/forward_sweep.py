@@ -1,0 +1,242 @@
+"""The forward sweep: the primal, op for op, that also writes to tapes what the plan saves.
+
+Before::
+
+    func.func @f(%x : memref<?xf64>, %n : index) {
+      %trips = array.loop %i to %n do {
+        %a = memref.load %x[%i] : memref<?xf64>
+        %b = arith.mulf %a, %a : f64
+        memref.store %b, %x[%i] : memref<?xf64>
+        array.yield
+      }
+      func.return
+    }
+
+After (the forward half of the gradient)::
+
+    %tape = ad.tape
+    %a_saved = ad.push %tape(%n) : memref<?xf64>
+    %trips = array.loop %i to %n do {
+      %a = memref.load %x[%i] : memref<?xf64>
+      memref.store %a, %a_saved[%i] : memref<?xf64>
+      ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ...dialects import ad, array
+from .plan import Plan, Save, Version, base_extents, is_recomputable, value_block
+from .rules.table import index_constant
+
+
+class ForwardSweep:
+    """Clones the primal into the gradient function, with the saves."""
+
+    def __init__(self, plan: Plan, entry: Block, arguments: dict[SSAValue, SSAValue]) -> None:
+        self.plan = plan
+        self.entry = entry
+        self.values: dict[SSAValue, SSAValue] = arguments
+        """Each primal value in the gradient function, as the forward sweep computes it."""
+        self.tapes: dict[Save, SSAValue] = {}
+        self.segments: dict[Save, SSAValue] = {}
+        """The segment each save writes to, as pushed."""
+        self._pushed_before: dict[Operation, list[Save]] = {}
+        self._copied_before: dict[Operation, list[Save]] = {}
+        self._saved_after: dict[Operation, list[Save]] = {}
+        self._saved_in_map: dict[Operation, list[Save]] = {}
+        for save in plan.saves:
+            self._pushed_before.setdefault(save.push_before, []).append(save)
+            if isinstance(save.node, Version):
+                self._copied_before.setdefault(save.at, []).append(save)
+            elif isinstance(save.at, array.MapOp):
+                self._saved_in_map.setdefault(save.at, []).append(save)
+            else:
+                self._saved_after.setdefault(save.at, []).append(save)
+
+    def run(self) -> None:
+        for save in self.plan.saves:
+            tape = ad.TapeOp()
+            tape.location = save.at.location
+            self.entry.add_op(tape)
+            self.tapes[save] = tape.tape
+        self._clone_block(self.plan.function.body.block, self.entry)
+
+    def _clone_block(self, source: Block, target: Block) -> None:
+        for op in source.ops:
+            for save in self._pushed_before.get(op, ()):
+                self._push(save, target)
+            for save in self._copied_before.get(op, ()):
+                self._copy_version(save, target)
+            if isinstance(op, func.ReturnOp):
+                continue
+            if isinstance(op, array.MapOp):
+                self._clone_map(op, target)
+            else:
+                self._clone_op(op, target)
+            for save in self._saved_after.get(op, ()):
+                self._store(save, target)
+
+    def _clone_op(self, op: Operation, target: Block) -> None:
+        clone = op.clone_without_regions(self.values)
+        target.add_op(clone)
+        copy_hints(op, clone, self.values)
+        for region, cloned_region in zip(op.regions, clone.regions, strict=True):
+            for block in region.blocks:
+                inner = Block(arg_types=[a.type for a in block.args])
+                for old, fresh in zip(block.args, inner.args, strict=True):
+                    fresh.name_hint = old.name_hint
+                    self.values[old] = fresh
+                cloned_region.add_block(inner)
+                self._clone_block(block, inner)
+
+    def _clone_map(self, op: array.MapOp, target: Block) -> None:
+        """A map that saves elements writes them to its segments as further outputs."""
+        saves = self._saved_in_map.get(op, ())
+        body = Block(arg_types=[a.type for a in op.body.block.args])
+        for old, fresh in zip(op.body.block.args, body.args, strict=True):
+            fresh.name_hint = old.name_hint
+            self.values[old] = fresh
+        for inner in op.body.block.ops:
+            if not isinstance(inner, array.YieldOp):
+                self._clone_op(inner, body)
+        yields = [self.values.get(v, v) for v in op.yielded]
+        yields += [self.values[cast(SSAValue, s.node)] for s in saves]
+        body.add_op(array.YieldOp(yields))
+        extents = [self.values[e] for e in op.extents]
+        slots = [self.slot(s, target, extents) for s in saves]
+        clone = array.MapOp(
+            extents,
+            [self.values[m] for m in op.ins],
+            [self.values[m] for m in op.outs] + slots,
+            [*op.out_kinds, *("store" for _ in saves)],
+            Region(body),
+        )
+        clone.location = op.location
+        target.add_op(clone)
+
+    # Segments.
+
+    def _push(self, save: Save, target: Block) -> None:
+        """Push the segment: one dimension for each indexing loop, then the value's own."""
+        counts = [self._number(cast(SSAValue, loop.count), save, target) for loop in save.loops]
+        own = self._own_extents(save, target)
+        push = ad.PushOp(self.tapes[save], [*counts, *own], save.element)
+        push.location = save.at.location
+        push.memref.name_hint = f"{hint_of(save)}_saved"
+        target.add_op(push)
+        self.segments[save] = push.memref
+
+    def _own_extents(self, save: Save, target: Block) -> list[SSAValue]:
+        if isinstance(save.node, Version):
+            base = save.node.base
+            extents = base_extents(base)
+            if extents:
+                return [self._number(e, save, target) for e in extents]
+            return dims(self.values[base], target)
+        if isinstance(save.at, array.MapOp):
+            return [self._number(e, save, target) for e in save.at.extents]
+        return []
+
+    def _number(self, value: SSAValue, save: Save, target: Block) -> SSAValue:
+        """`value` here, before the loops: as computed already, or computed early (it is pure)."""
+        if value in self.values and not inside(value, save.push_before):
+            return self.values[value]
+        op = value.owner
+        assert isinstance(op, Operation)
+        assert is_recomputable(op), value
+        operands = {o: self._number(o, save, target) for o in op.operands}
+        clone = op.clone(operands)
+        target.add_op(clone)
+        return clone.results[list(op.results).index(value)]  # pyright: ignore
+
+    def slot(self, save: Save, target: Block, own: Sequence[SSAValue]) -> SSAValue:
+        """The part of the segment that belongs to the current iteration."""
+        inductions = [self.values[loop.induction] for loop in save.loops]
+        return segment_slot(self.segments[save], inductions, own, target)
+
+    def _store(self, save: Save, target: Block) -> None:
+        inductions = [self.values[loop.induction] for loop in save.loops]
+        value = self.values[cast(SSAValue, save.node)]
+        store = memref.StoreOp.get(value, self.segments[save], inductions)
+        store.location = save.at.location
+        target.add_op(store)
+
+    def _copy_version(self, save: Save, target: Block) -> None:
+        base = self.values[cast(Version, save.node).base]
+        own = dims(base, target)
+        copy_into(base, self.slot(save, target, own), own, target, save.at)
+
+
+def inside(value: SSAValue, loop: Operation) -> bool:
+    parent = value_block(value).parent_op()
+    return parent is not None and loop.is_ancestor(parent)
+
+
+def segment_slot(
+    segment: SSAValue, inductions: Sequence[SSAValue], own: Sequence[SSAValue], target: Block
+) -> SSAValue:
+    """The slice of a segment at the given inductions: its leading dimensions are dropped."""
+    if not inductions:
+        return segment
+    zero, one = index_constant(0), index_constant(1)
+    target.add_op(zero)
+    target.add_op(one)
+    lead = len(inductions)
+    view = array.ViewOp(
+        segment,
+        [*inductions, *(zero.result for _ in own)],
+        [lead + d for d in range(len(own))],
+        list(own),
+        [one.result for _ in own],
+    )
+    target.add_op(view)
+    return view.result
+
+
+def dims(memref_value: SSAValue, target: Block) -> list[SSAValue]:
+    """The extents of a memref, asked for at the end of `target`."""
+    extents: list[SSAValue] = []
+    for axis, known in enumerate(cast(MemRefType[Attribute], memref_value.type).get_shape()):
+        number = index_constant(known if known >= 0 else axis)
+        target.add_op(number)
+        if known >= 0:
+            extents.append(number.result)
+            continue
+        dim = memref.DimOp(memref_value, number.result)
+        target.add_op(dim)
+        extents.append(dim.result)
+    return extents
+
+
+def copy_into(
+    source: SSAValue, out: SSAValue, extents: Sequence[SSAValue], target: Block, like: Operation
+) -> None:
+    """A map that copies `source` to `out`, located where `like` is."""
+    element = cast(MemRefType[Attribute], source.type).element_type
+    body = Block(arg_types=[element])
+    body.add_op(array.YieldOp([body.args[0]]))
+    copy = array.MapOp(extents, [source], [out], ["store"], body)
+    copy.location = like.location
+    target.add_op(copy)
+
+
+def copy_hints(op: Operation, clone: Operation, values: dict[SSAValue, SSAValue]) -> None:
+    clone.location = op.location
+    for old, fresh in zip(op.results, clone.results, strict=True):
+        fresh.name_hint = old.name_hint
+        values[old] = fresh
+
+
+def hint_of(save: Save) -> str:
+    """The name of what is saved, as the program calls it where it has a name."""
+    if isinstance(save.node, Version):
+        return save.node.base.name_hint or "array"
+    assert isinstance(save.node, SSAValue)
+    return save.node.name_hint or "value"

@@ -1,0 +1,575 @@
+"""What to reload, what to recompute, what to save.
+
+Every needed value is had again in one of four ways, cheapest first:
+
+- *free*: it is a constant, an induction variable, or a value of the function's top level, which
+  the reverse sweep of the same call still sees;
+- *reload*: it was read from memory (or stored to memory) that nothing overwrites afterwards;
+- *recompute*: it is pure scalar code on values that are had again;
+- *save*: it is written to a tape in the forward sweep.
+
+Which values to save is a minimum vertex cut. Its graph has a node for each value between what
+cannot be had again (reads that a later store kills) and what is needed; a node's capacity is its
+bytes times the trips of the loops around it. Besides the values themselves, the *version* of a
+whole array is a node: five shifted reads of one grid cost one grid, not five. Trip counts that are
+not constants count as `NOMINAL_TRIPS` each, so the cut compares orders of magnitude.
+
+    minimal   save the cut
+    all       save every needed value that is not free: the reference that needs no analysis
+    forbid    refuse a program that needs any save
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects.builtin import (
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntegerType,
+    MemRefType,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.traits import Pure
+
+from ...dialects import array
+from ..analysis.activity import Activity
+from ..analysis.alias import AliasAnalysis
+from ..analysis.footprint import Access
+from ..analysis.kills import Kills
+from ..analysis.memory_ssa import MemorySSA
+from ..analysis.needed import Contents, Need, Needed, descriptor_values
+from ..diagnostics import CompileError, Span, line_of
+from .min_cut import INFINITE, min_vertex_cut
+
+NOMINAL_TRIPS = 1000.0
+"""What an extent or a trip count that is only known at run time counts as in the cut."""
+
+VERSION_PREMIUM = 1.001
+"""A copy of a whole array is a sweep of its own, so a value of the same size is preferred."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """The contents of a whole array while no store changes them, read by `reader`."""
+
+    base: SSAValue
+    token: object
+
+
+Node = SSAValue | Contents | Version
+
+
+@dataclass(frozen=True)
+class Save:
+    """One thing that the forward sweep writes to a tape.
+
+    The segment is pushed before `push_before` and indexed by the induction variables of `loops`
+    (outermost first), then by the value's own dimensions.
+    """
+
+    node: Node
+    at: Operation
+    """The op that defines the value; for a version, the op before which the array is copied."""
+    killer: Operation | None
+    needed_by: Operation
+    element: Attribute
+    loops: tuple[array.LoopOp, ...]
+    push_before: Operation
+
+
+@dataclass
+class Plan:
+    """The decisions for one function; `saves` in program order."""
+
+    function: func.FuncOp
+    needed: Needed
+    saves: list[Save]
+    stored_at: dict[SSAValue, Operation]
+    """Values had again from where the program stored them (a `memref.store` or a map's output)."""
+    versions: dict[Node, Version]
+    """Killed reads that are served from the saved copy of the whole array."""
+
+    def save_of(self, node: Node) -> Save | None:
+        return self._by_node().get(node)
+
+    def _by_node(self) -> dict[Node, Save]:
+        if not hasattr(self, "_index"):
+            self._index = {s.node: s for s in self.saves}
+        return self._index
+
+
+def make_plan(function: func.FuncOp, alias: AliasAnalysis, activity: Activity, saves: str) -> Plan:
+    """Plan the gradient of `function`. `saves` is "minimal", "all" or "forbid".
+
+    Raises CompileError where "forbid" meets a value that must be saved.
+    """
+    needed = Needed(function, activity)
+    return _Planner(function, alias, needed, saves).plan()
+
+
+class _Planner:
+    def __init__(
+        self, function: func.FuncOp, alias: AliasAnalysis, needed: Needed, saves: str
+    ) -> None:
+        self.function = function
+        self.alias = alias
+        self.needed = needed
+        self.mode = saves
+        self.ssa = MemorySSA(function, alias)
+        self.kills = Kills(function, alias, self.ssa)
+        self.again: dict[Node, tuple[Node, ...] | None] = {}
+        self.free: dict[Node, bool] = {}
+        self.stored_at: dict[SSAValue, Operation] = {}
+        self.version_of: dict[Node, Version] = {}
+        self.version_reader: dict[Version, Operation] = {}
+        self.killer: dict[Node, Operation | None] = {}
+
+    def plan(self) -> Plan:
+        order = self._upstream(self.needed.by)
+        for node in order:
+            self.free[node] = self._is_free(node)
+        cut = self._everything() if self.mode == "all" else self._cut(order)
+        versions = {n: v for n, v in self.version_of.items() if v in cut and n not in cut}
+        position = {op: i for i, op in enumerate(self.function.walk())}
+        records = [self._save(node) for node in cut]
+        records.sort(key=lambda s: position[s.at])
+        plan = Plan(self.function, self.needed, records, dict(self.stored_at), versions)
+        if self.mode == "all":
+            plan.stored_at.clear()
+        if self.mode == "forbid" and records:
+            raise forbidden(records[0])
+        return plan
+
+    # The graph.
+
+    def _upstream(self, needs: Iterable[Need]) -> list[Node]:
+        """Every node that a need depends on, operands before users."""
+        order: list[Node] = []
+        state: dict[Node, bool] = {}
+        stack: list[tuple[Node, bool]] = [(n, False) for n in needs]
+        while stack:
+            node, ready = stack.pop()
+            if ready:
+                if not state[node]:
+                    state[node] = True
+                    order.append(node)
+                continue
+            if node in state:
+                continue
+            state[node] = False
+            stack.append((node, True))
+            again = self._again(node)
+            self.again[node] = again
+            stack.extend((n, False) for n in again or ())
+            version = self.version_of.get(node)
+            if version is not None:
+                stack.append((version, False))
+        return order
+
+    def _again(self, node: Node) -> tuple[Node, ...] | None:
+        """What `node` can be computed from once more; None where it cannot."""
+        if isinstance(node, Version):
+            return None
+        if isinstance(node, Contents):
+            return self._memory_again(node, node.op, node.memref, node.after)
+        if self.at_top_level(node):
+            return ()
+        if isinstance(node, BlockArgument):
+            parent = node.owner.parent_op()
+            if isinstance(parent, array.MapOp):
+                return self._memory_again(node, parent, parent.ins[node.index], False)
+            return ()
+        op = node.owner
+        assert isinstance(op, Operation)
+        match op:
+            case memref.LoadOp():
+                return self._memory_again(node, op, op.memref, False, op.indices)
+            case array.LoopOp():
+                if op.condition_block is None and op.count is not None:
+                    return (op.count,)
+                return None
+            case memref.DimOp():
+                return self._dim_again(op)
+            case _:
+                return tuple(op.operands) if is_recomputable(op) else None
+
+    def _dim_again(self, op: memref.DimOp) -> tuple[Node, ...]:
+        return (op.index, *descriptor_values(op.source))
+
+    def _memory_again(
+        self,
+        node: Node,
+        op: Operation,
+        source: SSAValue,
+        after: bool,
+        indices: Iterable[SSAValue] = (),
+    ) -> tuple[Node, ...] | None:
+        """A read of memory: its subscripts and view; with a version to read from where it is killed."""
+        access = Access(op, source, "read", True)
+        if after:
+            follower = op.next_op
+            assert follower is not None
+            killer = self.kills.killer_of(source, op)
+        else:
+            follower = op
+            killer = self.kills.killer(access)
+        numbers = (*indices, *descriptor_values(source))
+        if killer is None and self.mode != "all":
+            return numbers
+        self.killer[node] = killer
+        base = self.alias.base(source)
+        base_type = cast(MemRefType[Attribute], base.type)
+        wants_version = isinstance(node, Contents) or (
+            self.mode != "all" and base_type.get_num_dims() > 0
+        )
+        if wants_version:
+            version = Version(base, self.ssa.version(base, follower))
+            self.version_of[node] = version
+            self.killer.setdefault(version, killer)
+            reader = self._version_anchor(base, follower)
+            first = self.version_reader.get(version)
+            if first is None or comes_before(reader, first):
+                self.version_reader[version] = reader
+            return numbers
+        return None
+
+    def _version_anchor(self, base: SSAValue, reader: Operation) -> Operation:
+        """The op, in the outermost block where the version is current, that encloses the reader."""
+        block = self.ssa.version_block(base, reader)
+        op = reader
+        while op.parent_block() is not block:
+            parent = op.parent_op()
+            assert parent is not None
+            op = parent
+        return op
+
+    def _is_free(self, node: Node) -> bool:
+        again = self.again[node]
+        unaided = node not in self.version_of
+        if again is not None and unaided and all(self.free.get(n, True) for n in again):
+            return True
+        if self.mode != "all" and isinstance(node, SSAValue):
+            store = self._surviving_store(node)
+            if store is not None:
+                self.stored_at[node] = store
+                return True
+        return False
+
+    def _surviving_store(self, value: SSAValue) -> Operation | None:
+        """A store of `value`, in its own block, that nothing overwrites and that can be found again."""
+        for use in value.uses:
+            op = use.operation
+            if isinstance(op, memref.StoreOp) and op.value is value:
+                if op.parent_block() is not value_block(value):
+                    continue
+                numbers = (*op.indices, *descriptor_values(op.memref))
+                target, owner = op.memref, op
+            elif isinstance(op, array.YieldOp) and isinstance(op.parent_op(), array.MapOp):
+                owner = op.parent_op()
+                assert isinstance(owner, array.MapOp)
+                if (
+                    owner.out_kinds[use.index] != "store"
+                    or value_block(value) is not owner.body.block
+                ):
+                    continue
+                target = owner.outs[use.index]
+                numbers = tuple(descriptor_values(target))
+            else:
+                continue
+            if not all(self._known_free(n) for n in numbers):
+                continue
+            if self.kills.killer(Access(owner, target, "write", True)) is None:
+                return owner
+        return None
+
+    def _known_free(self, value: SSAValue) -> bool:
+        """Free, judged on its own: constants, inductions, and pure code on those."""
+        pending, seen = [value], set[SSAValue]()
+        while pending:
+            v = pending.pop()
+            if v in seen or self.at_top_level(v) or self.free.get(v, False):
+                continue
+            seen.add(v)
+            if isinstance(v, BlockArgument):
+                if isinstance(v.owner.parent_op(), array.MapOp):
+                    return False
+                continue
+            op = v.owner
+            assert isinstance(op, Operation)
+            if isinstance(op, memref.DimOp):
+                pending.extend(descriptor_values(op.source))
+            elif is_recomputable(op):
+                pending.extend(op.operands)
+            elif (
+                isinstance(op, array.LoopOp) and op.condition_block is None and op.count is not None
+            ):
+                pending.append(op.count)
+            else:
+                return False
+        return True
+
+    # The cut.
+
+    def _everything(self) -> set[Node]:
+        """Save every needed value that is not trivially free, and no analysis is trusted."""
+        cut: set[Node] = set()
+        for need in self.needed.by:
+            if isinstance(need, Contents):
+                cut.add(self.version_of[need])
+            elif not self._trivially_free(need):
+                cut.add(need)
+        return cut
+
+    def _trivially_free(self, value: SSAValue) -> bool:
+        if self.at_top_level(value) or is_constant(value):
+            return True
+        return isinstance(value, BlockArgument) and isinstance(
+            value.owner.parent_op(), array.LoopOp
+        )
+
+    def _cut(self, order: list[Node]) -> set[Node]:
+        nodes = [n for n in order if not self.free[n]]
+        if not nodes:
+            return set()
+        capacity: dict[Node, float] = {n: self._capacity(n) for n in nodes}
+        edges: dict[Node, list[Node]] = {n: [] for n in nodes}
+        sources: list[Node] = []
+        for node in nodes:
+            version = self.version_of.get(node)
+            if version is not None:
+                edges[version].append(node)
+            if self.again[node] is None:
+                sources.append(node)
+            for operand in self.again[node] or ():
+                if operand in edges:
+                    edges[operand].append(node)
+        sinks = [n for n in self.needed.by if not self.free[n]]
+        return min_vertex_cut(capacity, edges, sources, sinks)
+
+    def _capacity(self, node: Node) -> float:
+        if isinstance(node, Contents):
+            return INFINITE
+        if isinstance(node, Version):
+            base_type = cast(MemRefType[Attribute], node.base.type)
+            size = float(bytes_of(base_type.element_type))
+            for extent in base_type.get_shape():
+                size *= NOMINAL_TRIPS if extent < 0 else extent
+            block = self.version_reader[node].parent_block()
+            assert block is not None
+            return VERSION_PREMIUM * size * self._trips(block) + 1.0
+        if isinstance(node.type, MemRefType):
+            return INFINITE
+        block = value_block(node)
+        size = float(bytes_of(node.type))
+        parent = block.parent_op()
+        if isinstance(parent, array.MapOp):
+            for extent in parent.extents:
+                known = array.constant_value(extent)
+                size *= NOMINAL_TRIPS if known is None else known
+        return max(size, 1e-3) * self._trips(block)
+
+    def _trips(self, block: Block) -> float:
+        trips = 1.0
+        for loop in enclosing_loops(block):
+            known = None if loop.count is None else array.constant_value(loop.count)
+            trips *= NOMINAL_TRIPS if known is None else known
+        return trips
+
+    def at_top_level(self, value: SSAValue) -> bool:
+        return value_block(value) is self.function.body.block
+
+    # Where a save goes.
+
+    def _save(self, node: Node) -> Save:
+        if isinstance(node, Version):
+            at = self.version_reader[node]
+            block = at.parent_block()
+            assert block is not None
+            base_type = cast(MemRefType[Attribute], node.base.type)
+            own, element = base_extents(node.base), base_type.element_type
+        else:
+            assert isinstance(node, SSAValue)
+            block = value_block(node)
+            parent = block.parent_op()
+            owner = node.owner
+            if isinstance(parent, array.MapOp):
+                at, own = parent, list(parent.extents)
+                block = cast(Block, parent.parent_block())
+            else:
+                assert isinstance(owner, Operation)
+                at, own = owner, []
+            element = node.type
+        loops, push_before = rectangular(at, own)
+        return Save(
+            node, at, self._killer_behind(node), self._needing(node), element, loops, push_before
+        )
+
+    def _killer_behind(self, node: Node) -> Operation | None:
+        """The store because of which `node` cannot be had again."""
+        pending, seen = [node], set[Node]()
+        while pending:
+            n = pending.pop()
+            if n in seen:
+                continue
+            seen.add(n)
+            if (killer := self.killer.get(n)) is not None:
+                return killer
+            pending.extend(self.again.get(n) or ())
+        return None
+
+    def _needing(self, node: Node) -> Operation:
+        """The op whose adjoint needs `node`, directly or through recomputation."""
+        if node in self.needed.by:
+            return self.needed.by[cast(Need, node)]
+        for need, op in self.needed.by.items():
+            pending, seen = [cast(Node, need)], set[Node]()
+            while pending:
+                n = pending.pop()
+                if n is node or n == node:
+                    return op
+                if n in seen:
+                    continue
+                seen.add(n)
+                pending.extend(self.again.get(n) or ())
+                if (version := self.version_of.get(n)) is not None:
+                    pending.append(version)
+        raise AssertionError("a save that nothing needs")
+
+
+def rectangular(
+    at: Operation, own: list[SSAValue] | None
+) -> tuple[tuple[array.LoopOp, ...], Operation]:
+    """The enclosing loops that can index one segment, and the op before which it is pushed.
+
+    Outwards from `at` as long as each loop has a count and all counts and extents are known before it.
+    """
+    loops: list[array.LoopOp] = []
+    push_before = at
+    numbers = list(own or [])
+    op: Operation | None = at.parent_op()
+    while op is not None and not isinstance(op, func.FuncOp):
+        if not isinstance(op, array.LoopOp):
+            break
+        count = op.count
+        if own is None or count is None or op.condition_block is not None:
+            break
+        if not all(known_before(n, op) for n in (*numbers, count)):
+            break
+        loops.insert(0, op)
+        numbers.append(count)
+        push_before = op
+        op = op.parent_op()
+    return tuple(loops), push_before
+
+
+def known_before(value: SSAValue, loop: Operation) -> bool:
+    """True when `value` is defined outside `loop`, or is pure code on such values."""
+    pending, seen = [value], set[SSAValue]()
+    while pending:
+        v = pending.pop()
+        if v in seen or not loop.is_ancestor(cast(Operation, value_block(v).parent_op())):
+            continue
+        seen.add(v)
+        op = v.owner
+        if not isinstance(op, Operation) or not is_recomputable(op):
+            return False
+        pending.extend(op.operands)
+    return True
+
+
+def base_extents(base: SSAValue) -> list[SSAValue] | None:
+    """The SSA values of an array's extents; None where they must be asked at run time.
+
+    An argument's extents are asked at run time too, but anywhere: its list is empty.
+    """
+    owner = base.owner
+    if isinstance(owner, array.AllocOp):
+        return list(owner.extents)
+    if isinstance(owner, Block) and isinstance(owner.parent_op(), func.FuncOp):
+        return []
+    return None
+
+
+def enclosing_loops(block: Block) -> Iterator[array.LoopOp]:
+    op = block.parent_op()
+    while op is not None:
+        if isinstance(op, array.LoopOp):
+            yield op
+        op = op.parent_op()
+
+
+def value_block(value: SSAValue) -> Block:
+    owner = value.owner
+    if isinstance(owner, Block):
+        return owner
+    block = owner.parent_block()
+    assert block is not None
+    return block
+
+
+def comes_before(a: Operation, b: Operation) -> bool:
+    """True when `a` stands before `b` in the block they share."""
+    op: Operation | None = a
+    while op is not None:
+        if op is b:
+            return True
+        op = op.next_op
+    return False
+
+
+def is_constant(value: SSAValue) -> bool:
+    return isinstance(value.owner, arith.ConstantOp)
+
+
+def is_recomputable(op: Operation) -> bool:
+    """Pure scalar code (and views): the same operands give the same result, at little cost.
+
+    A subscript check or an overflow check has passed once and passes again.
+    """
+    if isinstance(op, array.IndexOp | array.CheckedIntOp):
+        return True
+    if isinstance(op, memref.LoadOp | memref.DimOp | memref.AllocaOp) or op.regions:
+        return False
+    if isinstance(op, memref.CastOp | array.ViewOp) or op.has_trait(Pure):
+        return True
+    return op.name.startswith(("arith.", "math.")) and not isinstance(op, scf.IfOp)
+
+
+def bytes_of(type_: Attribute) -> int:
+    """The size of one element in memory."""
+    match type_:
+        case Float64Type() | IndexType():
+            return 8
+        case Float32Type():
+            return 4
+        case IntegerType():
+            return max(1, type_.width.data // 8)
+        case _:
+            raise AssertionError(f"no size for {type_}")
+
+
+def forbidden(save: Save) -> CompileError:
+    """The error for `saves="forbid"`: the kill, the read it destroys, and what needs it."""
+    killer, needed_by = line_of(save.killer) if save.killer else None, line_of(save.needed_by)
+    where = killer or needed_by
+    span = None if where is None else Span(where[0], where[1], where[2] - 1, where[1], where[2])
+    read = line_of(save.at)
+    message = (
+        'this store kills a value that the gradient needs, and saves="forbid"'
+        if save.killer
+        else 'the gradient must save a value that cannot be had again, and saves="forbid"'
+    )
+    if read is not None:
+        message += f"; the value is read at line {read[1]}"
+    if needed_by is not None:
+        message += f" and `{save.needed_by.name}` of line {needed_by[1]} needs it in reverse"
+    return CompileError(
+        span,
+        message,
+        'keep the value in memory that is not overwritten, or allow the save: saves="minimal"',
+    )

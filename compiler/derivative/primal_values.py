@@ -1,0 +1,380 @@
+"""Primal values and memrefs as the reverse sweep sees them: free, reloaded, recomputed, or read from a tape.
+
+The reverse of a block is a block of its own with a *prologue*: whatever primal values of that block
+the adjoint asks for are had again there, once, operands first. They are asked for lazily, so only
+what is used is emitted. Nothing in a reverse sweep writes primal memory, so a prologue may reload.
+
+Shadows are found the same way: the shadow of a view is the view of the shadow, the shadow of a
+permuted memref is the permuted shadow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType, UnitAttr
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
+
+from ...dialects import ad, array
+from ..analysis.alias import AliasAnalysis
+from ..analysis.needed import Contents
+from .forward_sweep import ForwardSweep, hint_of, segment_slot
+from .plan import (
+    Plan,
+    Save,
+    Version,
+    base_extents,
+    is_recomputable,
+    value_block,
+)
+
+PRIMAL, SHADOW = "primal", "shadow"
+
+
+class PrimalValues:
+    """What the reverse sweep knows of the primal, block by block."""
+
+    def __init__(self, plan: Plan, alias: AliasAnalysis, forward: ForwardSweep) -> None:
+        self.plan = plan
+        self.alias = alias
+        self.forward = forward
+        self.top = plan.function.body.block
+        self.values: dict[SSAValue, SSAValue] = {}
+        self.memrefs: dict[tuple[SSAValue, str], SSAValue] = {}
+        self.popped: dict[Save, SSAValue] = {}
+        self.prologue_end: dict[Block, Operation] = {}
+        """For each primal block whose reverse is being emitted, the op that ends the prologue."""
+        self.induction: dict[array.LoopOp, SSAValue] = {}
+
+    # Blocks.
+
+    def open(self, primal: Block, reverse: Block) -> None:
+        """Start the reverse of `primal` at the end of `reverse`: its prologue, and what was pushed there."""
+        marker = arith.ConstantOp(IntegerAttr(0, IndexType()))
+        reverse.add_op(marker)
+        self.prologue_end[primal] = marker
+        for save in self.plan.saves:
+            if save.push_before.parent_block() is primal and primal is not self.top:
+                self._pop(save, primal)
+
+    def close(self, primal: Block) -> None:
+        marker = self.prologue_end.pop(primal)
+        marker.detach()
+        marker.erase()
+
+    def at_prologue(self, primal: Block, op: Operation) -> SSAValue:
+        """Put `op` at the end of the prologue of the reverse of `primal`."""
+        marker = self.prologue_end[primal]
+        reverse = marker.parent_block()
+        assert reverse is not None
+        reverse.insert_op_before(op, marker)
+        return op.results[0] if op.results else marker.results[0]
+
+    def index(self, value: int, primal: Block) -> SSAValue:
+        return self.at_prologue(primal, arith.ConstantOp(IntegerAttr(value, IndexType())))
+
+    # Scalars.
+
+    def get(self, value: SSAValue) -> SSAValue:
+        """A primal scalar, usable from the prologue of its own block on."""
+        known = self.values.get(value)
+        if known is not None:
+            return known
+        block = value_block(value)
+        if block is self.top:
+            return self.forward.values[value]
+        if block not in self.prologue_end:
+            raise AssertionError(f"{value} is asked for outside its block")
+        found = self._again(value, block)
+        found.name_hint = value.name_hint
+        self.values[value] = found
+        return found
+
+    def _again(self, value: SSAValue, block: Block) -> SSAValue:
+        save = self.plan.save_of(value)
+        if save is not None:
+            return self._from_tape(save, block)
+        store = self.plan.stored_at.get(value)
+        if isinstance(store, memref.StoreOp):
+            return self._load(store.memref, store.indices, block, store)
+        op = value.owner
+        assert isinstance(op, Operation), value
+        match op:
+            case memref.LoadOp():
+                version = self.plan.versions.get(value)
+                if version is None:
+                    return self._load(op.memref, op.indices, block, op)
+                source = self.rebuild_on(op.memref, version.base, self.copy_of(version))
+                return self._load_from(source, op.indices, block, op)
+            case memref.DimOp():
+                axis = array.constant_value(op.index)
+                assert axis is not None
+                return self.extent(op.source, axis, block)
+            case array.LoopOp():
+                assert op.count is not None
+                zero = self.index(0, block)
+                return self.at_prologue(block, arith.MaxSIOp(self.get(op.count), zero))
+            case array.IndexOp():
+                return self._subscript(op, block)
+            case array.CheckedAddOp():
+                return self.at_prologue(block, arith.AddiOp(self.get(op.lhs), self.get(op.rhs)))
+            case array.CheckedSubOp():
+                return self.at_prologue(block, arith.SubiOp(self.get(op.lhs), self.get(op.rhs)))
+            case array.CheckedMulOp():
+                return self.at_prologue(block, arith.MuliOp(self.get(op.lhs), self.get(op.rhs)))
+            case _:
+                assert is_recomputable(op), f"the plan has no way to {op.name}"
+                operands = {o: self.get(o) for o in op.operands}
+                return self.at_prologue(block, op.clone(operands))
+
+    def _subscript(self, op: array.IndexOp, block: Block) -> SSAValue:
+        """A subscript whose check has passed: the check is not repeated."""
+        clone = op.clone({op.index: self.get(op.index), op.extent: self.get(op.extent)})
+        clone.properties["unchecked"] = UnitAttr()
+        return self.at_prologue(block, clone)
+
+    def _load(
+        self, source: SSAValue, indices: Sequence[SSAValue], block: Block, like: Operation
+    ) -> SSAValue:
+        return self._load_from(self.memref(source, PRIMAL), indices, block, like)
+
+    def _load_from(
+        self, source: SSAValue, indices: Sequence[SSAValue], block: Block, like: Operation
+    ) -> SSAValue:
+        load = memref.LoadOp.get(source, [self.get(i) for i in indices])
+        load.location = like.location
+        return self.at_prologue(block, load)
+
+    def extent(self, source: SSAValue, axis: int, block: Block) -> SSAValue:
+        """The extent of a primal memref, from the op that made it where that is possible."""
+        owner = source.owner
+        if value_block(source) is not self.top:
+            if isinstance(owner, array.ViewOp | array.AllocOp):
+                return self.get(owner.extents[axis])
+            if isinstance(owner, memref.CastOp):
+                return self.extent(owner.source, axis, block)
+        rebuilt = self.memref(source, PRIMAL)
+        return self.at_prologue(block, memref.DimOp(rebuilt, self.index(axis, block)))
+
+    # Tapes.
+
+    def _pop(self, save: Save, primal: Block) -> None:
+        counts = [self.get(cast(SSAValue, loop.count)) for loop in save.loops]
+        zero = self.index(0, primal)
+        counts = [self.at_prologue(primal, arith.MaxSIOp(c, zero)) for c in counts]
+        pop = ad.PopOp(self.forward.tapes[save], [*counts, *self._own(save, primal)], save.element)
+        pop.memref.name_hint = f"{hint_of(save)}_saved"
+        pop.location = save.at.location
+        self.popped[save] = self.at_prologue(primal, pop)
+
+    def _own(self, save: Save, primal: Block) -> list[SSAValue]:
+        """The extents of one saved value."""
+        if isinstance(save.node, Version):
+            base = save.node.base
+            known = base_extents(base)
+            if known:
+                return [self.get(e) for e in known]
+            rank = cast(MemRefType[Attribute], base.type).get_num_dims()
+            return [self.extent(base, axis, primal) for axis in range(rank)]
+        if isinstance(save.at, array.MapOp):
+            return [self.get(e) for e in save.at.extents]
+        return []
+
+    def _segment(self, save: Save) -> SSAValue:
+        popped = self.popped.get(save)
+        return self.forward.segments[save] if popped is None else popped
+
+    def _from_tape(self, save: Save, block: Block) -> SSAValue:
+        indices = [self.induction[loop] for loop in save.loops]
+        load = memref.LoadOp.get(self._segment(save), indices)
+        load.location = save.at.location
+        return self.at_prologue(block, load)
+
+    def slot(self, save: Save, block: Block) -> SSAValue:
+        """The saved elements of a map, or the saved array, of the current iteration."""
+        scratch = Block()
+        view = segment_slot(
+            self._segment(save),
+            [self.induction[lp] for lp in save.loops],
+            self._own(save, block),
+            scratch,
+        )
+        for op in list(scratch.ops):
+            op.detach()
+            self.at_prologue(block, op)
+        return view
+
+    def copy_of(self, version: Version) -> SSAValue:
+        """The saved copy of an array."""
+        save = self.plan.save_of(version)
+        assert save is not None
+        block = save.at.parent_block()
+        assert block is not None
+        key = (version.base, f"copy {id(save)}")
+        if key not in self.memrefs:
+            self.memrefs[key] = self.slot(save, block)
+        return self.memrefs[key]
+
+    # Memrefs.
+
+    def rebuild_on(self, source: SSAValue, base: SSAValue, copy: SSAValue) -> SSAValue:
+        """The view `source` of `base`, taken of a copy instead."""
+        if source is base:
+            return copy
+        owner = source.owner
+        if isinstance(owner, memref.CastOp):
+            return self.rebuild_on(owner.source, base, copy)
+        assert isinstance(owner, array.ViewOp)
+        return self._view(owner, self.rebuild_on(owner.source, base, copy))
+
+    def _view(self, op: array.ViewOp, source: SSAValue) -> SSAValue:
+        block = value_block(op.result)
+        view = array.ViewOp(
+            source,
+            [self.get(v) for v in op.offsets],
+            op.source_dims,
+            [self.get(v) for v in op.extents],
+            [self.get(v) for v in op.steps],
+        )
+        view.location = op.location
+        return self.at_prologue(block, view)
+
+    def contents(self, contents: Contents) -> SSAValue:
+        """A primal memref that holds `contents`: the memory itself where it survives, else its copy."""
+        version = self.plan.versions.get(contents)
+        if version is not None:
+            return self.rebuild_on(contents.memref, version.base, self.copy_of(version))
+        return self.memref(contents.memref, PRIMAL)
+
+    def memref(self, value: SSAValue, kind: str) -> SSAValue:
+        """The primal memref `value` itself, or its shadow, in the reverse of its block."""
+        if kind == PRIMAL and value_block(value) is self.top:
+            return self.forward.values[value]
+        key = (value, kind)
+        found = self.memrefs.get(key)
+        if found is None:
+            found = self._memref(value, kind)
+            if found.name_hint is None and value.name_hint is not None:
+                found.name_hint = value.name_hint + ("_shadow" if kind == SHADOW else "")
+            self.memrefs[key] = found
+        return found
+
+    def _memref(self, value: SSAValue, kind: str) -> SSAValue:
+        owner, block = value.owner, value_block(value)
+        match owner:
+            case array.ViewOp():
+                return self._view(owner, self.memref(owner.source, kind))
+            case memref.CastOp():
+                source = self.memref(owner.source, kind)
+                if source.type == value.type:
+                    return source
+                return self.at_prologue(
+                    block, memref.CastOp.get(source, cast(MemRefType[Attribute], value.type))
+                )
+            case array.AllocOp() | memref.AllocaOp() if kind == SHADOW:
+                return self._zeroed(owner, block)
+            case array.LoopOp():
+                assert isinstance(value, OpResult)
+                return self._after_loop(owner, kind)[value.index - 1]
+            case scf.IfOp():
+                assert isinstance(value, OpResult)
+                return self._chosen(owner, value.index, kind)
+            case _:
+                raise AssertionError(f"no {kind} memref for {value}")
+
+    def _zeroed(self, op: array.AllocOp | memref.AllocaOp, block: Block) -> SSAValue:
+        """The shadow of memory that the program allocates: as large, and 0."""
+        type_ = cast(MemRefType[Attribute], op.results[0].type)
+        if isinstance(op, memref.AllocaOp):
+            shadow: Operation = memref.AllocaOp.get(type_.element_type, shape=[])
+            shadow.location = op.location
+            entry = self.forward.entry
+            first = entry.first_op
+            assert first is not None
+            entry.insert_op_before(shadow, first)
+            zero = arith.ConstantOp(FloatAttr(0.0, type_.element_type))  # pyright: ignore
+            self.at_prologue(block, zero)
+            self.at_prologue(block, memref.StoreOp.get(zero.result, shadow.results[0], []))
+            return shadow.results[0]
+        extents = [self.get(e) for e in op.extents]
+        alloc = array.AllocOp(extents, type_.element_type)
+        alloc.location = op.location
+        self.at_prologue(block, alloc)
+        self.at_prologue(block, zero_fill(alloc.memref, extents, op))
+        return alloc.memref
+
+    def _after_loop(self, loop: array.LoopOp, kind: str) -> Sequence[SSAValue]:
+        """The carried memrefs after the loop: the initial ones, permuted as often as it ran."""
+        block = cast(Block, loop.parent_block())
+        inits = [self.memref(c, kind) for c in loop.carried]
+        permutation = self.alias.permutation(loop)
+        order = permutation_order(permutation)
+        if order == 1:
+            results: Sequence[SSAValue] = inits
+        else:
+            trips = self.get(loop.trips)
+            remainder = self.at_prologue(block, arith.RemSIOp(trips, self.index(order, block)))
+            body = Block(arg_types=[IndexType(), *(i.type for i in inits)])
+            body.add_op(array.YieldOp([body.args[1 + cast(int, p)] for p in permutation]))
+            replay = array.LoopOp(remainder, inits, body)
+            replay.location = loop.location
+            self.at_prologue(block, replay)
+            results = list(replay.results_carried)
+        for result, found in zip(loop.results_carried, results, strict=True):
+            self.memrefs[(result, kind)] = found
+        return results
+
+    def _chosen(self, op: scf.IfOp, index: int, kind: str) -> SSAValue:
+        """The memref that a branch yielded, chosen again by the same condition."""
+        block = cast(Block, op.parent_block())
+        condition = self.get(op.cond)
+        regions: list[Region] = []
+        for region in op.regions:
+            before = dict(self.values), dict(self.memrefs)
+            inner = Block()
+            self.open(region.block, inner)
+            terminator = region.block.last_op
+            assert isinstance(terminator, scf.YieldOp)
+            chosen = self.memref(terminator.operands[index], kind)
+            self.close(region.block)
+            inner.add_op(scf.YieldOp(chosen))
+            regions.append(Region(inner))
+            self.values, self.memrefs = before
+        types = {r.block.last_op.operands[0].type for r in regions if r.block.last_op}
+        if len(types) != 1:
+            raise AssertionError("the branches of an if yield memrefs of different types")
+        choice = scf.IfOp(condition, list(types), regions[0], regions[1])
+        choice.location = op.location
+        return self.at_prologue(block, choice)
+
+    def outlives_its_block(self, value: SSAValue) -> bool:
+        """False for scratch memory of a loop's body: the reverse sweep has its shadow only."""
+        return all(
+            isinstance(root, BlockArgument)
+            or value_block(root) is self.top
+            or isinstance(root.owner, memref.AllocaOp)
+            for root in self.alias.roots(value)
+        )
+
+
+def permutation_order(permutation: Sequence[int | None]) -> int:
+    """After how many applications the permutation is the identity."""
+    current, order = list(permutation), 1
+    while current != list(range(len(permutation))):
+        current = [permutation[cast(int, c)] for c in current]
+        order += 1
+    return order
+
+
+def zero_fill(target: SSAValue, extents: Sequence[SSAValue], like: Operation) -> array.MapOp:
+    """A map that sets `target` to 0."""
+    element = cast(MemRefType[Attribute], target.type).element_type
+    body = Block()
+    zero = arith.ConstantOp(FloatAttr(0.0, element))  # pyright: ignore
+    body.add_op(zero)
+    body.add_op(array.YieldOp([zero.result]))
+    fill = array.MapOp(extents, [], [target], ["store"], body)
+    fill.location = like.location
+    return fill

@@ -1,0 +1,380 @@
+"""Reverse mode: the gradient function of a function.
+
+The gradient function runs the primal (see `forward_sweep`), then the program backwards. Loops run
+their iterations in the opposite order, branches take the branch that was taken, every op propagates
+the cotangents of its results to its operands, memory has shadows::
+
+    x = load a[i]       a_shadow[i] += x_bar
+    store x, a[i]       x_bar += a_shadow[i];  a_shadow[i] = 0
+    z = x * y           x_bar += z_bar * y;    y_bar += z_bar * x
+
+Arguments of the result: the primal's, then the shadow of each active memref argument, then the
+cotangent of each active result. Results: the primal's, then the cotangent of each active scalar
+argument. Whole-array ops have rules of their own: `array_rules`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ...dialects import array
+from ..analysis.activity import Activity
+from ..analysis.alias import AliasAnalysis
+from ..diagnostics import CompileError, Span, line_of
+from . import array_rules
+from .forward_sweep import ForwardSweep
+from .plan import Plan, make_plan, value_block
+from .primal_values import PRIMAL, SHADOW, PrimalValues
+from .rules import SCALAR_RULES
+from .rules.table import Scalars
+
+
+def differentiate(module: ModuleOp, active_arguments: Sequence[int], saves: str) -> ModuleOp:
+    """The module with the gradient function of `module`'s one function.
+
+    `active_arguments` are indices of IR arguments with a float (element) type. `saves` is
+    "minimal", "all" or "forbid" (see `plan`). Raises CompileError for what has no gradient.
+    """
+    function = only_function(module)
+    plan = plan_gradient(function, active_arguments, saves)
+    return ModuleOp([ReverseSweep(function, plan).run()])
+
+
+def plan_gradient(function: func.FuncOp, active_arguments: Sequence[int], saves: str) -> Plan:
+    """The analyses and the plan that `differentiate` is written against."""
+    alias = AliasAnalysis(function)
+    arguments = function.body.block.args
+    activity = Activity(function, alias, {arguments[i] for i in active_arguments})
+    return make_plan(function, alias, activity, saves)
+
+
+def only_function(module: ModuleOp) -> func.FuncOp:
+    functions = [op for op in module.ops if isinstance(op, func.FuncOp)]
+    assert len(functions) == 1
+    return functions[0]
+
+
+class ReverseSweep:
+    """Emits the gradient function of one function from its plan."""
+
+    def __init__(self, function: func.FuncOp, plan: Plan) -> None:
+        self.function = function
+        self.plan = plan
+        self.needed = plan.needed
+        self.activity = plan.needed.activity
+        self.alias = self.activity.alias
+        self.top = function.body.block
+        self.block = Block()
+        self.location = function.location
+        self.scalars = Scalars(self.append)
+        self.bars: dict[SSAValue, SSAValue] = {}
+        """Cotangents of scalars used only in the block that defines them."""
+        self.cells: dict[SSAValue, SSAValue] = {}
+        """Cells of the cotangents of scalars that inner blocks use."""
+
+    def run(self) -> func.FuncOp:
+        terminator = self.top.last_op
+        assert isinstance(terminator, func.ReturnOp)
+        args = list(self.top.args)
+        self.active_memrefs = [
+            a for a in args if isinstance(a.type, MemRefType) and self.activity.active_memref(a)
+        ]
+        self.active_scalars = [
+            a for a in args if not isinstance(a.type, MemRefType) and self.activity.active(a)
+        ]
+        self.active_results = [r for r in terminator.arguments if self._result_is_active(r)]
+        types = [a.type for a in args]
+        types += [shadow_type(a.type) for a in self.active_memrefs]
+        types += [cotangent_type(r.type) for r in self.active_results]
+        self.entry = Block(arg_types=types)
+        self.block = self.entry
+        primal_args = self.entry.args[: len(args)]
+        for old, fresh in zip(args, primal_args, strict=True):
+            fresh.name_hint = old.name_hint
+        self.forward = ForwardSweep(
+            self.plan, self.entry, dict(zip(args, primal_args, strict=True))
+        )
+        self.forward.run()
+        self.primal = PrimalValues(self.plan, self.alias, self.forward)
+        shadows = self.entry.args[len(args) : len(args) + len(self.active_memrefs)]
+        for argument, shadow in zip(self.active_memrefs, shadows, strict=True):
+            shadow.name_hint = f"{argument.name_hint}_shadow"
+            self.primal.memrefs[(argument, SHADOW)] = shadow
+        self._reverse(terminator)
+        return self._finish(terminator)
+
+    def _result_is_active(self, result: SSAValue) -> bool:
+        if isinstance(result.type, MemRefType):
+            return self.activity.active_memref(result)
+        return self.activity.active(result)
+
+    def _reverse(self, terminator: func.ReturnOp) -> None:
+        self.primal.open(self.top, self.entry)
+        cotangents = self.entry.args[len(self.entry.args) - len(self.active_results) :]
+        self.location = terminator.location
+        for result, bar in zip(self.active_results, cotangents, strict=True):
+            bar.name_hint = f"{result.name_hint or 'result'}_bar"
+            if isinstance(result.type, MemRefType):
+                array_rules.accumulate(self, self.primal.memref(result, SHADOW), bar, self.top)
+            else:
+                self.add_bar(result, bar)
+        self.reverse_ops(self.top)
+
+    def _finish(self, terminator: func.ReturnOp) -> func.FuncOp:
+        results = [self.forward.values[r] for r in terminator.arguments]
+        for argument in self.active_scalars:
+            results.append(self.take_bar(argument) or self.scalars.constant(0.0, argument))
+        self.primal.close(self.top)
+        ret = func.ReturnOp(*results)
+        ret.location = terminator.location
+        self.entry.add_op(ret)
+        gradient = func.FuncOp(
+            f"{self.function.sym_name.data}_gradient",
+            ([a.type for a in self.entry.args], [r.type for r in results]),
+            Region(self.entry),
+        )
+        gradient.location = self.function.location
+        gradient.attributes.update(self.function.attributes)
+        self._mirror_overlaps(gradient)
+        return gradient
+
+    def _mirror_overlaps(self, gradient: func.FuncOp) -> None:
+        """Shadows share memory where their primals do."""
+        overlaps = self.function.attributes.get("overlaps")
+        if not isinstance(overlaps, ArrayAttr):
+            return
+        args = list(self.top.args)
+        shadow_index = {args.index(a): len(args) + k for k, a in enumerate(self.active_memrefs)}
+        pairs = list(overlaps.data)
+        for pair in overlaps.data:
+            i, j = (cast(IntegerAttr, e).value.data for e in cast(ArrayAttr[Attribute], pair))
+            if i in shadow_index and j in shadow_index:
+                pairs.append(
+                    ArrayAttr(
+                        [IntegerAttr(shadow_index[i], i64), IntegerAttr(shadow_index[j], i64)]
+                    )
+                )
+        gradient.attributes["overlaps"] = ArrayAttr(pairs)
+
+    # Emission.
+
+    def append(self, op: Operation) -> None:
+        op.location = self.location
+        self.block.add_op(op)
+
+    def emit(self, op: Operation) -> SSAValue:
+        self.append(op)
+        return op.results[0]
+
+    # Cotangents of scalars.
+
+    def add_bar(self, value: SSAValue, contribution: SSAValue) -> None:
+        """Add to the cotangent of `value`; nothing where it is not active."""
+        if not self.activity.active(value):
+            return
+        contribution = self.scalars.cast(contribution, value.type)
+        if self._needs_cell(value):
+            cell = self.bar_cell(value)
+            old = self.emit(memref.LoadOp.get(cell, []))
+            self.append(memref.StoreOp.get(self.scalars.add(old, contribution), cell, []))
+            return
+        old = self.bars.get(value)
+        self.bars[value] = contribution if old is None else self.scalars.add(old, contribution)
+        if self.bars[value].name_hint is None:
+            self.bars[value].name_hint = f"{value.name_hint or 'v'}_bar"
+
+    def take_bar(self, value: SSAValue) -> SSAValue | None:
+        """The complete cotangent of `value`, where its definition is reversed; None for 0."""
+        if value in self.cells:
+            return self.emit(memref.LoadOp.get(self.cells[value], []))
+        return self.bars.pop(value, None)
+
+    def bar_cell(self, value: SSAValue) -> SSAValue:
+        """The cell of a cotangent, zeroed where the reverse of the value's block begins."""
+        cell = self.cells.get(value)
+        if cell is None:
+            alloca = memref.AllocaOp.get(value.type, shape=[])
+            alloca.location = self.location
+            first = self.entry.first_op
+            assert first is not None
+            self.entry.insert_op_before(alloca, first)
+            cell = alloca.memref
+            cell.name_hint = f"{value.name_hint or 'v'}_bar"
+            block = value_block(value)
+            zero = arith.ConstantOp(FloatAttr(0.0, value.type))  # pyright: ignore
+            self.primal.at_prologue(block, zero)
+            self.primal.at_prologue(block, memref.StoreOp.get(zero.result, cell, []))
+            self.cells[value] = cell
+        return cell
+
+    def _needs_cell(self, value: SSAValue) -> bool:
+        if value in self.cells:
+            return True
+        block = value_block(value)
+        return any(use.operation.parent_block() is not block for use in value.uses)
+
+    # The sweep.
+
+    def reverse_ops(self, block: Block) -> None:
+        """The adjoints of the ops of `block`, last first."""
+        for op in reversed(list(block.ops)):
+            if self.needed.has_adjoint(op):
+                self.location = op.location
+                self.reverse_op(op)
+
+    def reverse_op(self, op: Operation) -> None:
+        match op:
+            case memref.LoadOp():
+                self._reverse_load(op)
+            case memref.StoreOp():
+                self._reverse_store(op)
+            case array.LoopOp():
+                self._reverse_loop(op)
+            case scf.IfOp():
+                self._reverse_if(op)
+            case array.MapOp():
+                array_rules.reverse_map(self, op)
+            case array.MatmulOp():
+                array_rules.reverse_matmul(self, op)
+            case array.AllocOp() | memref.AllocaOp():
+                pass  # Its shadow goes with it.
+            case _:
+                bar = self.take_bar(op.results[0])
+                if bar is not None:
+                    self.apply_rule(op, bar, self.primal.get, self.add_bar)
+
+    def apply_rule(
+        self,
+        op: Operation,
+        bar: SSAValue,
+        get: Callable[[SSAValue], SSAValue],
+        add: Callable[[SSAValue, SSAValue], None],
+    ) -> None:
+        """Propagate `bar` through a scalar op: `get` finds primal values, `add` takes contributions."""
+        for operand, term in zip(op.operands, SCALAR_RULES[type(op)], strict=True):
+            if term is None or not self.activity.active(operand):
+                continue
+            values = [get(getattr(op, name)) for name in term.needs]
+            contribution = term.cotangent(self.scalars, self._cast_for(op, bar), values)
+            add(operand, contribution)
+
+    def _cast_for(self, op: Operation, bar: SSAValue) -> SSAValue:
+        """A conversion's cotangent has the operand's type already in the rule."""
+        if isinstance(op, array.CastOp | arith.ExtFOp | arith.TruncFOp):
+            return self.scalars.cast(bar, op.operands[0].type)
+        return bar
+
+    def _reverse_load(self, op: memref.LoadOp) -> None:
+        bar = self.take_bar(op.res)
+        if bar is None:
+            return
+        shadow = self.primal.memref(op.memref, SHADOW)
+        indices = [self.primal.get(i) for i in op.indices]
+        old = self.emit(memref.LoadOp.get(shadow, indices))
+        self.append(memref.StoreOp.get(self.scalars.add(old, bar), shadow, indices))
+
+    def _reverse_store(self, op: memref.StoreOp) -> None:
+        shadow = self.primal.memref(op.memref, SHADOW)
+        indices = [self.primal.get(i) for i in op.indices]
+        if self.activity.active(op.value):
+            bar = self.emit(memref.LoadOp.get(shadow, indices))
+            self.add_bar(op.value, bar)
+        zero = self.scalars.constant(0.0, op.value)
+        self.append(memref.StoreOp.get(zero, shadow, indices))
+
+    def _reverse_loop(self, op: array.LoopOp) -> None:
+        """The iterations that ran, last first, over permuted memrefs permuted back."""
+        if (condition := op.condition_block) is not None and any(
+            self.needed.has_adjoint(o) for o in condition.ops
+        ):
+            raise self.refuse(
+                op,
+                "the condition of this `while` changes memory that the gradient needs",
+                "compute what it needs in the loop's body",
+            )
+        trips = self.primal.get(op.trips)
+        permutation = [cast(int, p) for p in self.alias.permutation(op)]
+        inverse = [permutation.index(p) for p in range(len(permutation))]
+        carried = list(op.body_carried)
+        kept = [p for p, c in enumerate(carried) if self.primal.outlives_its_block(c)]
+        shadowed = [p for p, c in enumerate(carried) if self.activity.active_memref(c)]
+        slots = [(p, PRIMAL) for p in kept] + [(p, SHADOW) for p in shadowed]
+        inits = [self.primal.memref(op.results_carried[p], kind) for p, kind in slots]
+        body = Block(arg_types=[IndexType(), *(i.type for i in inits)])
+        outer, self.block = self.block, body
+        one = self.emit(arith.ConstantOp(IntegerAttr(1, IndexType())))
+        last = self.emit(arith.SubiOp(trips, one))
+        induction = self.emit(arith.SubiOp(last, body.args[0]))
+        induction.name_hint = op.induction.name_hint
+        self.primal.values[op.induction] = induction
+        self.primal.induction[op] = induction
+        for p, kind in slots:
+            # Slots of one cycle share their roots, so all of them are here, or none.
+            self.primal.memrefs[(carried[p], kind)] = body.args[1 + slots.index((inverse[p], kind))]
+        primal_body = op.body.block
+        self.primal.open(primal_body, body)
+        self.reverse_ops(primal_body)
+        self.primal.close(primal_body)
+        self.location = op.location
+        self.append(array.YieldOp([self.primal.memrefs[(carried[p], kind)] for p, kind in slots]))
+        self.block = outer
+        loop = array.LoopOp(trips, inits, body)
+        self.append(loop)
+
+    def _reverse_if(self, op: scf.IfOp) -> None:
+        condition = self.primal.get(op.cond)
+        bars = {i: b for i, r in enumerate(op.results) if (b := self.take_bar(r)) is not None}
+        regions: list[Region] = []
+        outer = self.block
+        for region in op.regions:
+            inner = Block()
+            if region.blocks:
+                self.block = inner
+                source = region.block
+                terminator = source.last_op
+                assert isinstance(terminator, scf.YieldOp)
+                self.primal.open(source, inner)
+                for i, bar in bars.items():
+                    self.add_bar(terminator.operands[i], bar)
+                self.reverse_ops(source)
+                self.primal.close(source)
+            inner.add_op(scf.YieldOp())
+            regions.append(Region(inner))
+        self.block = outer
+        self.location = op.location
+        self.append(scf.IfOp(condition, [], regions[0], regions[1]))
+
+    def refuse(self, op: Operation, message: str, way_out: str) -> CompileError:
+        at = line_of(op)
+        span = None if at is None else Span(at[0], at[1], at[2] - 1, at[1], at[2])
+        return CompileError(span, message, way_out)
+
+
+def shadow_type(primal: Attribute) -> Attribute:
+    """Compact where the primal is C-contiguous, else of any strides."""
+    assert isinstance(primal, MemRefType)
+    if array.is_contiguous(primal):
+        return primal
+    shape = primal.get_shape()
+    return array.strided(primal.element_type, shape, [None] * len(shape))
+
+
+def cotangent_type(result: Attribute) -> Attribute:
+    """A scalar's own type; for an array one of any strides."""
+    if not isinstance(result, MemRefType):
+        return result
+    shape = result.get_shape()
+    return array.strided(result.element_type, shape, [None] * len(shape))

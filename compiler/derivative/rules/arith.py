@@ -1,0 +1,69 @@
+"""Derivatives of the `arith` ops and of our scalar ops."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation, SSAValue
+
+from ....dialects import array
+from .table import LINEAR, Scalars, Term
+
+
+def half_at_ties(s: Scalars, bar: SSAValue, wins: SSAValue, ties: SSAValue) -> SSAValue:
+    """The cotangent of one side of min or max: all where it wins, half where both are equal."""
+    half = s.scaled(bar, 0.5)
+    zero = s.constant(0.0, bar)
+    return s.select(wins, bar, s.select(ties, half, zero))
+
+
+def side(predicate: str, mine: str, other: str) -> Term:
+    """One side of min or max, winning where `mine predicate other`."""
+
+    def cotangent(s: Scalars, bar: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
+        return half_at_ties(s, bar, s.compare(predicate, a, b), s.compare("oeq", a, b))
+
+    return Term((mine, other), cotangent)
+
+
+MAXIMUM = (side("ogt", "lhs", "rhs"), side("ogt", "rhs", "lhs"))
+MINIMUM = (side("olt", "lhs", "rhs"), side("olt", "rhs", "lhs"))
+
+
+def quotient_divisor(s: Scalars, bar: SSAValue, quotient: SSAValue, divisor: SSAValue) -> SSAValue:
+    """`-bar * q / b`: by its result, so that an overwritten dividend costs nothing."""
+    return s.neg(s.over(s.times(bar, quotient), divisor))
+
+
+def modulus_divisor(s: Scalars, bar: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
+    """a % b = a - floor(a / b) * b."""
+    return s.neg(s.times(bar, s.emit(array.FloorDivOp(a, b))))
+
+
+RULES: dict[type[Operation], tuple[Term | None, ...]] = {
+    arith.AddfOp: (LINEAR, LINEAR),
+    arith.SubfOp: (LINEAR, Term((), lambda s, bar: s.neg(bar))),
+    arith.NegfOp: (Term((), lambda s, bar: s.neg(bar)),),
+    arith.MulfOp: (
+        Term(("rhs",), lambda s, bar, rhs: s.times(bar, rhs)),
+        Term(("lhs",), lambda s, bar, lhs: s.times(bar, lhs)),
+    ),
+    arith.DivfOp: (
+        Term(("rhs",), lambda s, bar, rhs: s.over(bar, rhs)),
+        Term(("result", "rhs"), quotient_divisor),
+    ),
+    arith.MaximumfOp: MAXIMUM,
+    arith.MaxnumfOp: MAXIMUM,
+    arith.MinimumfOp: MINIMUM,
+    arith.MinnumfOp: MINIMUM,
+    arith.SelectOp: (
+        None,
+        Term(("cond",), lambda s, bar, c: s.select(c, bar, s.constant(0.0, bar))),
+        Term(("cond",), lambda s, bar, c: s.select(c, s.constant(0.0, bar), bar)),
+    ),
+    arith.ExtFOp: (LINEAR,),
+    arith.TruncFOp: (LINEAR,),
+    array.CastOp: (LINEAR,),
+    array.FloorModOp: (LINEAR, Term(("lhs", "rhs"), modulus_divisor)),
+    array.FloorDivOp: (None, None),
+}
+"""Where a rule passes a cotangent of another float type on, the sweep casts it to the operand's."""

@@ -1,0 +1,153 @@
+"""What a rule is, and the scalar code it is written in.
+
+A rule has one `Term` for each operand of its op: the values it *needs* from the primal (names of
+operands or results) and the operand's cotangent, given the result's cotangent and those values.
+Linear ops need nothing. Which terms are used depends on which operands are active, so a product
+with one active factor needs the other factor only.
+
+*Strong zeros*: a cotangent of 0 times a partial that is not finite is 0 (`Scalars.times`, `over`).
+It is what makes `np.where(x > 0, np.sqrt(x), 0.0)` differentiable at 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias, cast
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    UnitAttr,
+    i1,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from ....dialects import array
+
+ADJOINT = "ad.adjoint"
+"""Marks the ops of adjoint code, which may contract and reassociate."""
+
+Linear: TypeAlias = "Callable[[Scalars, SSAValue], SSAValue]"
+ByOne: TypeAlias = "Callable[[Scalars, SSAValue, SSAValue], SSAValue]"
+ByTwo: TypeAlias = "Callable[[Scalars, SSAValue, SSAValue, SSAValue], SSAValue]"
+
+
+@dataclass(frozen=True)
+class Term:
+    """How one operand's cotangent is made: `formula(scalars, result_bar, *needed values)`."""
+
+    needs: tuple[str, ...]
+    formula: Linear | ByOne | ByTwo
+
+    def cotangent(self, s: Scalars, bar: SSAValue, values: list[SSAValue]) -> SSAValue:
+        """The operand's cotangent; `values` are the needed ones, in order."""
+        return cast("Callable[..., SSAValue]", self.formula)(s, bar, *values)
+
+
+@dataclass
+class Scalars:
+    """Emits scalar adjoint code through `insert`, which places and locates an op.
+
+    A constant exists once in each block.
+    """
+
+    insert: Callable[[Operation], None]
+    constants: dict[tuple[Block, float, Attribute], SSAValue] = field(default_factory=dict)
+
+    def emit(self, op: Operation) -> SSAValue:
+        op.attributes[ADJOINT] = UnitAttr()
+        self.insert(op)
+        return op.results[0]
+
+    def constant(self, value: float, like: SSAValue | Attribute) -> SSAValue:
+        type_ = like.type if isinstance(like, SSAValue) else like
+        op = arith.ConstantOp(FloatAttr(value, cast(AnyFloat, type_)))
+        self.insert(op)
+        block = op.parent_block()
+        assert block is not None
+        first = self.constants.setdefault((block, value, type_), op.result)
+        if first is not op.result:
+            op.detach()
+            op.erase()
+        return first
+
+    def add(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.emit(arith.AddfOp(a, b))
+
+    def sub(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.emit(arith.SubfOp(a, b))
+
+    def mul(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.emit(arith.MulfOp(a, b))
+
+    def div(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.emit(arith.DivfOp(a, b))
+
+    def neg(self, a: SSAValue) -> SSAValue:
+        return self.emit(arith.NegfOp(a))
+
+    def sqrt(self, a: SSAValue) -> SSAValue:
+        return self.emit(math.SqrtOp(a))
+
+    def square(self, a: SSAValue) -> SSAValue:
+        return self.mul(a, a)
+
+    def compare(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.emit(arith.CmpfOp(a, b, predicate))
+
+    def is_zero(self, a: SSAValue) -> SSAValue:
+        return self.compare("oeq", a, self.constant(0.0, a))
+
+    def select(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.emit(arith.SelectOp(condition, a, b))
+
+    def zero_where(self, condition: SSAValue, a: SSAValue) -> SSAValue:
+        return self.select(condition, self.constant(0.0, a), a)
+
+    def times(self, bar: SSAValue, partial: SSAValue) -> SSAValue:
+        """`bar * partial` with a strong zero; the guard is left out for a finite constant."""
+        product = self.mul(bar, partial)
+        return (
+            product if is_finite_constant(partial) else self.zero_where(self.is_zero(bar), product)
+        )
+
+    def over(self, bar: SSAValue, divisor: SSAValue) -> SSAValue:
+        """`bar / divisor` with a strong zero."""
+        quotient = self.div(bar, divisor)
+        if is_finite_constant(divisor):
+            return quotient
+        return self.zero_where(self.is_zero(bar), quotient)
+
+    def scaled(self, bar: SSAValue, factor: float) -> SSAValue:
+        return self.mul(bar, self.constant(factor, bar))
+
+    def cast(self, a: SSAValue, to: Attribute) -> SSAValue:
+        return a if a.type == to else self.emit(array.CastOp(a, to))
+
+
+def is_finite_constant(value: SSAValue) -> bool:
+    owner = value.owner
+    if not isinstance(owner, arith.ConstantOp) or not isinstance(owner.value, FloatAttr):
+        return False
+    number = owner.value.value.data
+    return number == number and abs(number) != float("inf") and number != 0.0
+
+
+def pass_on(s: Scalars, bar: SSAValue) -> SSAValue:
+    return bar
+
+
+LINEAR = Term((), pass_on)
+"""The cotangent passes unchanged."""
+
+
+def index_constant(value: int) -> arith.ConstantOp:
+    return arith.ConstantOp(IntegerAttr(value, IndexType()))
+
+
+def true_constant() -> arith.ConstantOp:
+    return arith.ConstantOp(IntegerAttr(1, i1))
