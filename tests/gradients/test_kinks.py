@@ -1,0 +1,220 @@
+"""Kinks and edges: the convention is JAX's where that is finite, else 0; a zero cotangent stays zero."""
+
+import math
+
+import numpy as np
+import pytest
+from python_oracle import compiled
+
+def gradient(function, *arguments):
+    """The gradient with respect to every argument, arrays as lists."""
+    made = [np.array(a, float) if isinstance(a, list) else float(a) for a in arguments]
+    got = compiled(function, grad=True).grad(*made, wrt=tuple(range(len(made))))
+    return [g.tolist() if isinstance(g, np.ndarray) else g for g in got]
+
+
+def guarded_root(x):
+    return np.where(x > 0, np.sqrt(x), 0.0).sum()
+
+
+def guarded_logarithm(x):
+    return np.where(x > 0, np.log(x), 0.0).sum()
+
+
+def guarded_quotient(x):
+    return np.where(x == 0, 1.0, 1 / x).sum()
+
+
+def test_a_branch_not_chosen_by_where_contributes_nothing() -> None:
+    assert gradient(guarded_root, [0.0, -1.0, 4.0]) == [[0.0, 0.0, 0.25]]
+    assert gradient(guarded_logarithm, [0.0, -1.0, 4.0]) == [[0.0, 0.0, 0.25]]
+    assert gradient(guarded_quotient, [0.0, 2.0]) == [[0.0, -0.25]]
+
+
+def clipped_reciprocal(x):
+    return np.minimum(1, 1 / x).sum()
+
+
+def ramp(x):
+    return np.maximum(x, 0).sum()
+
+
+def ramp_of_scalars(x):
+    return np.maximum(x, 0.0)
+
+
+def smaller(x, y):
+    return np.minimum(x, y).sum()
+
+
+def larger(x, y):
+    return np.maximum(x, y).sum()
+
+
+def test_minimum_and_maximum() -> None:
+    assert gradient(clipped_reciprocal, [0.0, 2.0]) == [[0.0, -0.25]]
+    assert gradient(ramp, [0.0, 1.0, -1.0]) == [[0.5, 1.0, 0.0]]
+    assert gradient(ramp_of_scalars, 0.0) == [0.5]
+    assert gradient(smaller, [1.0, 2.0, 3.0], [1.0, 3.0, 2.0]) == [[0.5, 1.0, 0.0], [0.5, 0.0, 1.0]]
+    assert gradient(larger, [1.0, 2.0, 3.0], [1.0, 3.0, 2.0]) == [[0.5, 0.0, 1.0], [0.5, 1.0, 0.0]]
+
+
+def magnitudes(x):
+    return np.abs(x).sum()
+
+
+def magnitudes_of_elements(x):
+    s = 0.0
+    for v in x:
+        s += abs(v)
+    return s
+
+
+def test_magnitude_has_slope_one_at_zero() -> None:
+    assert gradient(magnitudes, [0.0, 2.0, -3.0]) == [[1.0, 1.0, -1.0]]
+    assert gradient(magnitudes_of_elements, [0.0, 2.0, -3.0]) == [[1.0, 1.0, -1.0]]
+
+
+def largest(x):
+    return x.max()
+
+
+def smallest(x):
+    return np.min(x)
+
+
+def largest_of_columns(a):
+    return a.max(axis=0).sum()
+
+
+def test_equal_entries_share_the_cotangent_of_an_extreme() -> None:
+    assert gradient(largest, [1.0, 3.0, 3.0]) == [[0.0, 0.5, 0.5]]
+    assert gradient(largest, [2.0, 2.0, 2.0, 2.0]) == [[0.25, 0.25, 0.25, 0.25]]
+    assert gradient(smallest, [1.0, 3.0, 1.0]) == [[0.5, 0.0, 0.5]]
+    assert gradient(largest, [5.0]) == [[1.0]]
+    assert gradient(largest_of_columns, [[1.0, 5.0], [1.0, 2.0]]) == [[[0.5, 1.0], [0.5, 0.0]]]
+
+
+def python_larger(x, y):
+    return max(x, y)
+
+
+def python_smaller(x, y):
+    return min(x, y)
+
+
+def branch(x):
+    if x > 0:
+        return x * 2
+    return x * 3
+
+
+def test_builtins_differentiate_the_branch_that_ran() -> None:
+    assert gradient(python_larger, 1.0, 1.0) == [1.0, 0.0]
+    assert gradient(python_smaller, 1.0, 1.0) == [1.0, 0.0]
+    assert gradient(python_larger, 1.0, 2.0) == [0.0, 1.0]
+    assert gradient(branch, 0.0) == [3.0]
+
+
+def angles(y, x):
+    return np.arctan2(y, x).sum()
+
+
+def angle(y, x):
+    return math.atan2(y, x)
+
+
+def test_polar_coordinates_at_the_origin() -> None:
+    assert gradient(angles, [0.0, 1.0], [0.0, 0.0]) == [[0.0, 0.0], [0.0, -1.0]]
+    assert gradient(angle, 0.0, 0.0) == [0.0, 0.0]
+    assert gradient(angles, [0.0], [2.0]) == [[0.5], [0.0]]
+
+
+def raised(x, y):
+    return (x**y).sum()
+
+
+def raised_by_function(x, y):
+    return np.power(x, y).sum()
+
+
+def raised_scalar(x, y):
+    return x**y
+
+
+def squared(x):
+    return (x**2).sum()
+
+
+def to_the_zeroth(x):
+    return (x**0).sum()
+
+
+def cubed(x):
+    return (x**3.0).sum()
+
+
+@pytest.mark.parametrize("power", [raised, raised_by_function])
+def test_powers_at_zero(power) -> None:
+    x = [0.0, 0.0, 0.0, 2.0, 2.0, -2.0]
+    y = [0.0, 1.0, 2.0, 0.0, 1.0, 2.0]
+    got = gradient(power, x, y)
+    assert got[0] == [0.0, 1.0, 0.0, 0.0, 1.0, -4.0]
+    want = [0.0, 0.0, 0.0, math.log(2), 2 * math.log(2)]
+    assert np.allclose(got[1][:5], want, rtol=1e-15, atol=0)
+
+
+def test_powers_with_constant_exponents() -> None:
+    assert gradient(squared, [0.0, -3.0]) == [[0.0, -6.0]]
+    assert gradient(to_the_zeroth, [0.0, -3.0]) == [[0.0, 0.0]]
+    assert np.allclose(gradient(cubed, [0.0, -2.0]), [[0.0, 12.0]], rtol=1e-15)
+    assert gradient(raised_scalar, 0.0, 0.0) == [0.0, 0.0]
+    assert gradient(raised_scalar, 0.0, 1.0) == [1.0, 0.0]
+
+
+def test_strong_zeros() -> None:
+    """A cotangent of 0 times a slope that is not finite is 0; a cotangent that is not 0 meets the slope."""
+    assert gradient(unused_root, [0.0, 4.0]) == [[0.0, 0.25]]
+    assert gradient(zero_times_logarithm, [0.0, 1.0]) == [[0.0, 0.0]]
+
+
+def unused_root(x):
+    r = np.sqrt(x)
+    r[0] = 0
+    return r.sum()
+
+
+def zero_times_logarithm(x):
+    return (np.log(x) * 0.0)[1:].sum()
+
+
+def product(x):
+    return x.prod()
+
+
+def test_products_with_zeros() -> None:
+    assert gradient(product, [2.0, 0.0, 3.0]) == [[0.0, 6.0, 0.0]]
+    assert gradient(product, [0.0, 0.0, 3.0]) == [[0.0, 0.0, 0.0]]
+    assert gradient(product, [2.0, 5.0, 3.0]) == [[15.0, 6.0, 10.0]]
+
+
+def rounded_to_steps(x):
+    return (x // 1 + x % 1).sum()
+
+
+def test_floor_division_is_flat_and_the_remainder_has_slope_one() -> None:
+    assert gradient(rounded_to_steps, [0.5, 1.75, -0.25]) == [[1.0, 1.0, 1.0]]
+
+
+def conditioned(x):
+    s = 0.0
+    for v in x:
+        if v > 0:
+            s += v * v
+        elif v < -1:
+            s -= v
+    return s
+
+
+def test_branches_on_data() -> None:
+    assert gradient(conditioned, [2.0, -0.5, -2.0, 0.0]) == [[4.0, 0.0, -1.0, 0.0]]
