@@ -1,7 +1,7 @@
 """Every stage of the compiler, in order, with its reason. Read `STAGES` top to bottom.
 
 A stage has a name that users type (`f.inspect("simplify")`, `MUTAD_DUMP=simplify,adjoint`) and takes
-a `Compilation` one step further. Passes within a stage run alone as well: `mutad-opt -p <name>`.
+a `Compilation` one step further. Each pass of a stage runs alone as well: `mutad-opt -p <name>`.
 
 Environment: `MUTAD_DUMP=stage[,stage]` writes what each named stage leaves, one file a stage and
 function, to `MUTAD_DUMP_DIR` (else `./mutad-dump`); `MUTAD_TIME=1` prints seconds per stage.
@@ -9,12 +9,21 @@ function, to `MUTAD_DUMP_DIR` (else `./mutad-dump`); `MUTAD_TIME=1` prints secon
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import sys
+import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
 
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from .analysis.print_analyses import PASSES as PRINTED_ANALYSES
+from .derivative.passes import PrintPlan, Reverse
 from .transforms.eliminate_common import EliminateCommon
 from .transforms.fold_constants import FoldConstants
 from .transforms.forward_stores import ForwardStores
@@ -23,6 +32,11 @@ from .transforms.hoist_allocs import HoistAllocs
 from .transforms.hoist_invariants import HoistInvariants
 from .transforms.promote_scalars import PromoteScalars
 from .transforms.remove_dead import RemoveDead
+
+# Frontend and code generator are imported where their stage runs: `mutad-opt` needs neither.
+if TYPE_CHECKING:
+    from .codegen.kernel import Kernel
+    from .frontend.build import Built
 
 
 @dataclass(frozen=True)
@@ -61,14 +75,246 @@ class Artifact:
     metadata: dict[str, Any]
 
 
+class Compilation:
+    """One request on its way through the stages."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.context = Context()
+        self.seconds: dict[str, float] = {}
+        self.built: Built
+        self.module: ModuleOp
+        self.kernel: Kernel
+        self.entries: dict[str, str] = {}
+        self.symbols: dict[str, str] = {}
+        self.llvm: str
+        self.object_code: bytes
+
+    @property
+    def active_arguments(self) -> list[int]:
+        """The IR arguments that the gradient is taken with respect to."""
+        from .frontend.signature import ir_types, parse
+
+        first, indices = 0, list[int]()
+        for position, key in enumerate(self.request.arguments):
+            count = len(ir_types(parse(key)))
+            if position in self.request.wrt:
+                indices += range(first, first + count)
+            first += count
+        return indices
+
+    def run(self, passes: Sequence[ModulePass]) -> None:
+        for one in passes:
+            with_time(self, f"  {one.name}", lambda p=one: p.apply(self.context, self.module))
+
+
+# What the stages do. Each is a few lines; the work is in the packages.
+
+
+def frontend(c: Compilation) -> None:
+    from .frontend.build import build_function
+
+    r = c.request
+    c.built = build_function(r.function, r.arguments, r.overlaps, r.options.boundscheck)
+    c.module = c.built.module
+
+
+def simplify(c: Compilation) -> None:
+    c.run(SIMPLIFY)
+
+
+def adjoint(c: Compilation) -> None:
+    from .derivative.reverse import differentiate
+
+    c.module = differentiate(c.module, c.active_arguments, c.request.options.saves)
+
+
+def optimize(c: Compilation) -> None:
+    c.run(OPTIMIZE)
+
+
+def llvm(c: Compilation) -> None:
+    from .codegen.entry import entries, signature_of
+    from .codegen.kernel import kernel_text
+
+    r, built = c.request, c.built
+    c.kernel = kernel_text(c.module, r.options)
+    made = entries(
+        r.arguments, r.overlaps, r.mode, r.wrt, built.results, built.written, signature_of(r.function)
+    )
+    c.entries, c.symbols = made.entries, {**c.kernel.symbols, **made.symbols}
+    c.llvm = "\n".join((*made.declarations, c.kernel.text, made.text))
+
+
+def llvm_opt(c: Compilation) -> None:
+    from .codegen import llvm_module
+
+    c.llvm, c.object_code = llvm_module.optimize_and_emit(c.llvm, c.request.options)
+
+
+def assembly(c: Compilation) -> str:
+    from .codegen import llvm_module
+
+    return llvm_module.assembly(c.llvm)
+
+
+def plan(c: Compilation) -> str:
+    from .derivative.passes import annotate
+
+    shown = c.module.clone()
+    annotate(shown, c.active_arguments, c.request.options.saves)
+    return str(shown)
+
+
+def show_module(c: Compilation) -> str:
+    return str(c.module)
+
+
+def show_llvm(c: Compilation) -> str:
+    return c.llvm
+
+
+def nothing(c: Compilation) -> None:
+    """For a stage that only shows."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step, the reason for it, and how users see what it leaves."""
+
+    name: str
+    run: Callable[[Compilation], None]
+    why: str
+    show: Callable[[Compilation], str] = show_module
+    suffix: str = "mlir"
+    gradient_only: bool = False
+
+
+SIMPLIFY: tuple[ModulePass, ...] = (
+    EliminateCommon(),  # the others compare subscripts and index spaces by identity
+    FoldConstants(),  # slices and shapes shrink to what is not known
+    PromoteScalars(),  # stores kill cells, never values
+    EliminateCommon(),  # what folding and promotion made equal
+    ForwardStores(),  # an element read back is a value
+    FuseElementwise(),  # a temporary that does not exist has no shadow
+    HoistInvariants(),  # an invariant is there once, for both sweeps
+    EliminateCommon(),  # what hoisting brought together
+    RemoveDead(),  # a store that nobody reads kills nothing
+)
+
+OPTIMIZE: tuple[ModulePass, ...] = (
+    EliminateCommon(),  # the rules of several ops ask for the same values
+    FoldConstants(),
+    PromoteScalars(),  # cotangents of scalars come in cells
+    EliminateCommon(),
+    ForwardStores(),
+    FuseElementwise(),
+    HoistInvariants(),
+    HoistAllocs(),  # nothing allocates inside of loops
+    EliminateCommon(),
+    RemoveDead(),
+)
+
+STAGES: tuple[Stage, ...] = (
+    Stage("frontend", frontend, "Python to typed array IR: one function, a source span on every op"),
+    Stage("simplify", simplify, "before the analyses: the less goes through memory, the less to save"),
+    Stage("plan", nothing, "what the adjoint needs and stores kill: shown", plan, gradient_only=True),
+    Stage("adjoint", adjoint, "the primal with its saves, then the reverse sweep", gradient_only=True),
+    Stage("optimize", optimize, "the adjoint is ordinary IR again: fuse, hoist, allocate once"),
+    Stage("llvm", llvm, "structured IR straight to LLVM text: kernel and entries", show_llvm, "ll"),
+    Stage("llvm-opt", llvm_opt, "LLVM's O3 with vector math; then object code", show_llvm, "opt.ll"),
+    Stage("assembly", nothing, "the machine code of this CPU, to read", assembly, "s"),
+)
+
 PASSES: tuple[type[ModulePass], ...] = (
-    PromoteScalars,
     EliminateCommon,
     FoldConstants,
+    PromoteScalars,
     ForwardStores,
     FuseElementwise,
     HoistInvariants,
     HoistAllocs,
     RemoveDead,
+    *PRINTED_ANALYSES,
+    PrintPlan,
+    Reverse,
 )
 """Every pass that `mutad-opt -p` knows by name."""
+
+
+def compile_request(request: Request) -> Artifact:
+    """Compile for the runtime: every stage that makes something."""
+    c = Compilation(request)
+    dump = frozenset(os.environ.get("MUTAD_DUMP", "").split(",")) - {""}
+    unknown = dump - {s.name for s in STAGES}
+    if unknown:
+        raise ValueError(f"MUTAD_DUMP: no stage named {', '.join(sorted(unknown))}; {stage_names()}")
+    for stage in stages_for(request):
+        with_time(c, stage.name, lambda s=stage: s.run(c))
+        if stage.name in dump:
+            write_dump(c, stage)
+    if os.environ.get("MUTAD_TIME") == "1":
+        print_times(c)
+    return Artifact(c.object_code, metadata_of(c))
+
+
+def run_stages(request: Request, upto: str) -> str:
+    """What stage `upto` leaves, as text. ValueError where this request has no such stage."""
+    c = Compilation(request)
+    stages = stages_for(request)
+    if upto not in {s.name for s in stages}:
+        if upto in {s.name for s in STAGES}:
+            raise ValueError(f"stage {upto!r} is one of gradients: the function has none here")
+        raise ValueError(f"no stage named {upto!r}; {stage_names()}")
+    for stage in stages:
+        stage.run(c)
+        if stage.name == upto:
+            return stage.show(c)
+    raise AssertionError("unreachable")
+
+
+def stages_for(request: Request) -> list[Stage]:
+    return [s for s in STAGES if request.mode == "gradient" or not s.gradient_only]
+
+
+def stage_names() -> str:
+    return "stages are " + ", ".join(s.name for s in STAGES)
+
+
+def metadata_of(c: Compilation) -> dict[str, Any]:
+    """What the runtime must know of the module beside its code."""
+    return {
+        "sites": c.kernel.sites,
+        "results": c.built.results,
+        "written": list(c.built.written),
+        "sources": [list(s) for s in c.built.sources],
+        "constants": [list(k) for k in c.built.constants],
+        "symbols": c.symbols,
+        "entries": c.entries,
+    }
+
+
+def with_time(c: Compilation, name: str, work: Callable[[], None]) -> None:
+    started = perf_counter()
+    work()
+    c.seconds[name] = c.seconds.get(name, 0.0) + perf_counter() - started
+
+
+def print_times(c: Compilation) -> None:
+    """The table of `MUTAD_TIME=1`: milliseconds for each stage, and for each pass within one."""
+    title = f"{c.request.function.__qualname__} ({c.request.mode})"
+    total = sum(s for name, s in c.seconds.items() if not name.startswith(" "))
+    for name, seconds in {title: total, **c.seconds}.items():
+        print(f"{name:<40}{1e3 * seconds:10.1f} ms", file=sys.stderr)
+
+
+def write_dump(c: Compilation, stage: Stage) -> None:
+    """Write what `stage` left to the dump directory: `<function>-<mode>-<key>.<n>-<stage>.<suffix>`."""
+    r = c.request
+    key = zlib.crc32(repr((r.arguments, r.overlaps, r.wrt, r.options)).encode())
+    name = r.function.__qualname__.replace("<", "").replace(">", "")
+    number = STAGES.index(stage) + 1
+    directory = Path(os.environ.get("MUTAD_DUMP_DIR", "mutad-dump"))
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{name}-{r.mode}-{key:08x}.{number}-{stage.name}.{stage.suffix}"
+    path.write_text(stage.show(c) + "\n")

@@ -1,0 +1,97 @@
+"""`print-plan` shows what the gradient would save; `reverse` writes the gradient function.
+
+`print-plan` turns ::
+
+    %a = memref.load %x[%i] : memref<?xf64>
+    memref.store %b, %x[%i] : memref<?xf64>
+
+into ::
+
+    %a = memref.load %x[%i] {plan = ["save %a: killed by memref.store, needed by arith.mulf"]} : memref<?xf64>
+    memref.store %b, %x[%i] : memref<?xf64>
+
+Nothing reads these attributes. `reverse` replaces the function by its gradient function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from ..analysis.activity import active_by_default
+from ..diagnostics import line_of
+from .plan import Plan, Save, Version
+from .reverse import differentiate, only_function, plan_gradient
+
+
+@dataclass(frozen=True)
+class PrintPlan(ModulePass):
+    """Attach to each op what the plan saves of it. `active` are argument indices, by default all floats."""
+
+    name = "print-plan"
+    saves: str = "minimal"
+    active: tuple[int, ...] | None = None
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        annotate(op, chosen(op, self.active), self.saves)
+
+
+@dataclass(frozen=True)
+class Reverse(ModulePass):
+    """Replace the function by its gradient function. `active` are argument indices, by default all floats."""
+
+    name = "reverse"
+    saves: str = "minimal"
+    active: tuple[int, ...] | None = None
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        gradient = only_function(differentiate(op, chosen(op, self.active), self.saves))
+        gradient.detach()
+        block = op.body.block
+        for old in list(block.ops):
+            old.detach()
+            old.erase()
+        block.add_op(gradient)
+
+
+def chosen(module: ModuleOp, active: tuple[int, ...] | None) -> Sequence[int]:
+    if active is not None:
+        return active
+    function = only_function(module)
+    arguments = list(function.body.block.args)
+    return [arguments.index(a) for a in active_by_default(function)]  # pyright: ignore[reportArgumentType]
+
+
+def annotate(module: ModuleOp, active_arguments: Sequence[int], saves: str) -> Plan:
+    """Plan the gradient and write the plan into the IR, as `plan` attributes of the ops."""
+    plan = plan_gradient(only_function(module), active_arguments, saves)
+    notes: dict[Operation, list[StringAttr]] = {}
+    for save in plan.saves:
+        notes.setdefault(save.at, []).append(StringAttr(describe(save)))
+    for op, lines in notes.items():
+        op.attributes["plan"] = ArrayAttr(lines)
+    return plan
+
+
+def describe(save: Save) -> str:
+    """One line: what is saved, what kills it, what needs it."""
+    node = save.node
+    if isinstance(node, Version):
+        subject = f"the contents of %{node.base.name_hint or '?'}"
+    else:
+        subject = f"%{getattr(node, 'name_hint', None) or '?'}"
+    parts = [f"save {subject}"]
+    if save.killer is not None:
+        parts.append(f"killed by {place(save.killer)}")
+    parts.append(f"needed by {place(save.needed_by)}")
+    return f"{parts[0]}: {', '.join(parts[1:])}"
+
+
+def place(op: Operation) -> str:
+    at = line_of(op)
+    return op.name if at is None else f"{op.name} of line {at[1]}"
