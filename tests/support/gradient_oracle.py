@@ -100,10 +100,17 @@ def differentiated(function: Function, direction: Direction) -> float:
     return best_agreeing([(4 * b - a) / 3 for a, b in zip(coarse, coarse[1:], strict=False)])
 
 
+class NotSmoothHereError(Exception):
+    """Central differences do not converge: the point lies at a kink, or the program is chaotic."""
+
+
 def best_agreeing(estimates: list[float]) -> float:
     """The estimate that its neighbour confirms best: chosen without knowing the answer sought."""
     gaps = [abs(a - b) for a, b in zip(estimates, estimates[1:], strict=False)]
-    return estimates[int(np.argmin(gaps)) + 1]
+    best = int(np.argmin(gaps))
+    if not gaps[best] <= 1e-8 * max(1.0, abs(estimates[best])):
+        raise NotSmoothHereError(f"estimates {estimates}")
+    return estimates[best + 1]
 
 
 @dataclass

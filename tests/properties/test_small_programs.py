@@ -1,0 +1,63 @@
+"""Generated mutating programs: values are CPython's, gradients are derivatives, saving more changes nothing.
+
+`HYPOTHESIS_PROFILE=dev` looks at more programs, and at other ones each time; what it finds becomes a test of its own.
+"""
+
+import os
+
+from gradient_oracle import GradientCase, NotSmoothHereError
+from hypothesis import HealthCheck, assume, given, settings
+from python_oracle import Tolerance, assert_same_outcome, run
+from small_programs import SmallProgram, small_programs
+
+import mutad
+
+settings.register_profile(
+    "ci",
+    max_examples=40,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+settings.register_profile(
+    "dev", max_examples=1000, deadline=None, print_blob=True, suppress_health_check=list(HealthCheck)
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+OPTIONS = (("cache", False),)
+
+
+def case_of(program: SmallProgram) -> GradientCase:
+    return GradientCase(program.function(), program.arguments, relative=1e-6, options=OPTIONS)
+
+
+@given(small_programs())
+def test_values_are_python_s(program: SmallProgram) -> None:
+    function = program.function()
+    want = run(function, program.arguments)
+    assert want.exception is None, want.exception
+    got = run(mutad.compile(function, cache=False), program.arguments)
+    rounding = Tolerance() if program.is_exact else Tolerance(terms=lambda *_: [1e7])
+    assert_same_outcome(got, want, program.arguments, rounding)
+
+
+@given(small_programs())
+def test_pullbacks_are_derivatives(program: SmallProgram) -> None:
+    try:
+        case_of(program).check_pullback()
+    except NotSmoothHereError:
+        assume(False)
+
+
+@given(small_programs())
+def test_vjps_are_derivatives(program: SmallProgram) -> None:
+    try:
+        case_of(program).check_vjp()
+    except NotSmoothHereError:
+        assume(False)
+
+
+@given(small_programs())
+def test_saving_everything_changes_nothing(program: SmallProgram) -> None:
+    case_of(program).check_saves_all()
