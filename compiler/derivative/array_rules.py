@@ -25,8 +25,8 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import array
 from ..analysis.needed import Contents
-from .plan import is_recomputable, value_block
-from .primal_values import PRIMAL, SHADOW, zero_fill
+from .map_values import MapValues
+from .primal_values import SHADOW, refusal, zero_fill
 from .rules import SCALAR_RULES
 from .rules.table import Scalars
 
@@ -43,7 +43,7 @@ def reverse_map(sweep: ReverseSweep, op: array.MapOp) -> None:
         MapAdjoint(sweep, op).emit()
         return
     if len(op.outs) != 1:
-        raise sweep.refuse(
+        raise refusal(
             op,
             "a map with several outputs cannot take a product, minimum or maximum in its gradient",
             "compute them in separate statements",
@@ -60,27 +60,14 @@ class MapAdjoint:
     def __init__(self, sweep: ReverseSweep, op: array.MapOp) -> None:
         self.sweep = sweep
         self.op = op
-        self.primal_block = cast(Block, op.parent_block())
-        self.body = Block()
-        self.scalars = Scalars(self._append)
-        self.ins: list[SSAValue] = []
+        self.values = MapValues(sweep.primal, op)
+        self.get, self.read = self.values.get, self.values.read
+        self.extents = self.values.extents
+        self.scalars = Scalars(self.values.append)
         self.outs: list[SSAValue] = []
         self.kinds: list[str] = []
         self.yields: list[SSAValue] = []
-        self.extents = [sweep.primal.get(e) for e in op.extents]
-        self.elements: dict[SSAValue, SSAValue] = {}
-        """Primal values of the body, as the adjoint's body has them."""
         self.bars: dict[SSAValue, SSAValue] = {}
-
-    def _append(self, op: Operation) -> None:
-        op.location = self.op.location
-        self.body.add_op(op)
-
-    def read(self, source: SSAValue) -> SSAValue:
-        """One element of `source` at the current point."""
-        self.ins.append(source)
-        element = cast(MemRefType[Attribute], source.type).element_type
-        return self.body.insert_arg(element, len(self.body.args))
 
     def write(self, out: SSAValue, kind: str, value: SSAValue) -> None:
         self.outs.append(out)
@@ -130,44 +117,12 @@ class MapAdjoint:
         old = self.bars.get(value)
         self.bars[value] = contribution if old is None else self.scalars.add(old, contribution)
 
-    def get(self, value: SSAValue) -> SSAValue:
-        """A primal value of the body: from a tape, from memory, or computed again."""
-        if value_block(value) is not self.op.body.block:
-            return self.sweep.primal.get(value)
-        found = self.elements.get(value)
-        if found is None:
-            found = self._again(value)
-            found.name_hint = value.name_hint
-            self.elements[value] = found
-        return found
-
-    def _again(self, value: SSAValue) -> SSAValue:
-        sweep, plan = self.sweep, self.sweep.plan
-        save = plan.save_of(value)
-        if save is not None:
-            return self.read(sweep.primal.slot(save, self.primal_block))
-        if plan.stored_at.get(value) is self.op:
-            position = self.op.yielded.index(value)
-            return self.read(sweep.primal.memref(self.op.outs[position], PRIMAL))
-        if isinstance(value, BlockArgument):
-            source = self.op.ins[value.index]
-            version = plan.versions.get(value)
-            if version is None:
-                return self.read(sweep.primal.memref(source, PRIMAL))
-            copy = sweep.primal.copy_of(version)
-            return self.read(sweep.primal.rebuild_on(source, version.base, copy))
-        inner = value.owner
-        assert isinstance(inner, Operation)
-        assert is_recomputable(inner), value
-        clone = inner.clone({o: self.get(o) for o in inner.operands})
-        self._append(clone)
-        return clone.results[0]
-
     def finish(self) -> None:
         if not self.outs:
             return
-        self._append(array.YieldOp(self.yields))
-        self.sweep.append(array.MapOp(self.extents, self.ins, self.outs, self.kinds, self.body))
+        values = self.values
+        values.append(array.YieldOp(self.yields))
+        self.sweep.append(array.MapOp(self.extents, values.ins, self.outs, self.kinds, values.body))
 
 
 def accumulate(sweep: ReverseSweep, shadow: SSAValue, bar: SSAValue, primal: Block) -> None:
@@ -221,7 +176,7 @@ def reverse_extreme(sweep: ReverseSweep, op: array.MapOp) -> None:
     """Minimum or maximum: the entries equal to the result share its cotangent evenly."""
     extents = [sweep.primal.get(e) for e in op.extents]
     position = len(op.extents) + len(op.ins)
-    result = sweep.primal.contents(Contents(op, position, after=True))
+    result = sweep.primal.contents(Contents(op, position, after=True), op.outs[0])
     shadow = sweep.primal.memref(op.outs[0], SHADOW)
     _, counts, own = reduced_like(sweep, op, extents, 0.0)
 
@@ -304,11 +259,11 @@ def reverse_matmul(sweep: ReverseSweep, op: array.MatmulOp) -> None:
     active = sweep.activity.active_memref
     c_bar = sweep.primal.memref(op.c, SHADOW)
     if active(op.a):
-        b = sweep.primal.contents(Contents(op, 1))
+        b = sweep.primal.contents(Contents(op, 1), op.b)
         a_bar = sweep.primal.memref(op.a, SHADOW)
         sweep.append(array.MatmulOp(c_bar, transpose(sweep, b), a_bar, accumulate=True))
     if active(op.b):
-        a = sweep.primal.contents(Contents(op, 0))
+        a = sweep.primal.contents(Contents(op, 0), op.a)
         b_bar = sweep.primal.memref(op.b, SHADOW)
         sweep.append(array.MatmulOp(transpose(sweep, a), c_bar, b_bar, accumulate=True))
     if op.accumulate is None:

@@ -5,7 +5,7 @@ Every needed value is had again in one of four ways, cheapest first:
 - *free*: it is a constant, an induction variable, or a value of the function's top level, which
   the reverse sweep of the same call still sees;
 - *reload*: it was read from memory (or stored to memory) that nothing overwrites afterwards;
-- *recompute*: it is pure scalar code on values that are had again;
+- *recompute*: it is pure scalar code, or a whole array that one map fills, from what is had again;
 - *save*: it is written to a tape in the forward sweep.
 
 Which values to save is a minimum vertex cut. Its graph has a node for each value between what
@@ -42,6 +42,7 @@ from ..analysis.alias import AliasAnalysis
 from ..analysis.footprint import Access
 from ..analysis.kills import Kills
 from ..analysis.memory_ssa import MemorySSA
+from ..analysis.memory_ssa import Version as MemoryVersion
 from ..analysis.needed import Contents, Need, Needed, descriptor_values
 from ..diagnostics import CompileError, Span, line_of
 from .min_cut import INFINITE, min_vertex_cut
@@ -92,7 +93,7 @@ class Plan:
     stored_at: dict[SSAValue, Operation]
     """Values had again from where the program stored them (a `memref.store` or a map's output)."""
     versions: dict[Node, Version]
-    """Killed reads that are served from the saved copy of the whole array."""
+    """Killed reads, and the contents of the whole array that serve them where they are not saved."""
 
     def save_of(self, node: Node) -> Save | None:
         return self._by_node().get(node)
@@ -134,7 +135,7 @@ class _Planner:
         for node in order:
             self.free[node] = self._is_free(node)
         cut = self._everything() if self.mode == "all" else self._cut(order)
-        versions = {n: v for n, v in self.version_of.items() if v in cut and n not in cut}
+        versions = {n: v for n, v in self.version_of.items() if n not in cut}
         position = {op: i for i, op in enumerate(self.function.walk())}
         records = [self._save(node) for node in cut]
         records.sort(key=lambda s: position[s.at])
@@ -174,7 +175,8 @@ class _Planner:
     def _again(self, node: Node) -> tuple[Node, ...] | None:
         """What `node` can be computed from once more; None where it cannot."""
         if isinstance(node, Version):
-            return None
+            maker = None if self.mode == "all" else maker_of(node)
+            return None if maker is None else (*maker[0].extents, maker[0].yielded[maker[1]])
         if isinstance(node, Contents):
             return self._memory_again(node, node.op, node.memref, node.after)
         if self.at_top_level(node):
@@ -250,8 +252,9 @@ class _Planner:
 
     def _is_free(self, node: Node) -> bool:
         again = self.again[node]
-        unaided = node not in self.version_of
-        if again is not None and unaided and all(self.free.get(n, True) for n in again):
+        version = self.version_of.get(node)
+        served = version is None or self.free[version]
+        if again is not None and served and all(self.free[n] for n in again):
             return True
         if self.mode != "all" and isinstance(node, SSAValue):
             store = self._surviving_store(node)
@@ -439,6 +442,21 @@ class _Planner:
                 if (version := self.version_of.get(n)) is not None:
                     pending.append(version)
         raise AssertionError("a save that nothing needs")
+
+
+def maker_of(version: Version) -> tuple[array.MapOp, int] | None:
+    """The map, and which of its outputs, that made the whole contents of an array; None otherwise."""
+    token = cast(MemoryVersion, version.token)
+    if len(token.roots) != 1:
+        return None
+    ((root, state),) = token.roots
+    op = state.op
+    if not isinstance(root.owner, array.AllocOp) or not isinstance(op, array.MapOp):
+        return None
+    for position, (out, kind) in enumerate(zip(op.outs, op.out_kinds, strict=True)):
+        if out is root and version.base is root and kind == "store":
+            return op, position
+    return None
 
 
 def rectangular(

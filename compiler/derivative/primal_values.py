@@ -20,13 +20,16 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region
 from ...dialects import ad, array
 from ..analysis.alias import AliasAnalysis
 from ..analysis.needed import Contents
+from ..diagnostics import CompileError, Span, line_of
 from .forward_sweep import ForwardSweep, hint_of, segment_slot
+from .map_values import MapValues
 from .plan import (
     Plan,
     Save,
     Version,
     base_extents,
     is_recomputable,
+    maker_of,
     value_block,
 )
 
@@ -44,6 +47,7 @@ class PrimalValues:
         self.values: dict[SSAValue, SSAValue] = {}
         self.memrefs: dict[tuple[SSAValue, str], SSAValue] = {}
         self.popped: dict[Save, SSAValue] = {}
+        self.copies: dict[Version, SSAValue] = {}
         self.prologue_end: dict[Block, Operation] = {}
         """For each primal block whose reverse is being emitted, the op that ends the prologue."""
         self.induction: dict[array.LoopOp, SSAValue] = {}
@@ -52,12 +56,15 @@ class PrimalValues:
 
     def open(self, primal: Block, reverse: Block) -> None:
         """Start the reverse of `primal` at the end of `reverse`: its prologue, and what was pushed there."""
-        marker = arith.ConstantOp(IntegerAttr(0, IndexType()))
-        reverse.add_op(marker)
-        self.prologue_end[primal] = marker
+        self.begin_prologue(primal, reverse)
         for save in self.plan.saves:
             if save.push_before.parent_block() is primal and primal is not self.top:
                 self._pop(save, primal)
+
+    def begin_prologue(self, primal: Block, reverse: Block) -> None:
+        marker = arith.ConstantOp(IntegerAttr(0, IndexType()))
+        reverse.add_op(marker)
+        self.prologue_end[primal] = marker
 
     def close(self, primal: Block) -> None:
         marker = self.prologue_end.pop(primal)
@@ -184,7 +191,15 @@ class PrimalValues:
 
     def _segment(self, save: Save) -> SSAValue:
         popped = self.popped.get(save)
-        return self.forward.segments[save] if popped is None else popped
+        if popped is not None:
+            return popped
+        if save.push_before.parent_block() is not self.top:
+            raise refusal(
+                save.at,
+                "a view chosen by this branch depends on a value that the gradient must save",
+                "compute the bounds of the view before the branch",
+            )
+        return self.forward.segments[save]
 
     def _from_tape(self, save: Save, block: Block) -> SSAValue:
         indices = [self.induction[loop] for loop in save.loops]
@@ -207,15 +222,32 @@ class PrimalValues:
         return view
 
     def copy_of(self, version: Version) -> SSAValue:
-        """The saved copy of an array."""
-        save = self.plan.save_of(version)
-        assert save is not None
-        block = save.at.parent_block()
-        assert block is not None
-        key = (version.base, f"copy {id(save)}")
-        if key not in self.memrefs:
-            self.memrefs[key] = self.slot(save, block)
-        return self.memrefs[key]
+        """The contents of an array as they were: saved, or computed again by the map that made them."""
+        if version not in self.copies:
+            save = self.plan.save_of(version)
+            if save is not None:
+                block = cast(Block, save.at.parent_block())
+                self.copies[version] = self.slot(save, block)
+            else:
+                self.copies[version] = self._recompute(version)
+        return self.copies[version]
+
+    def _recompute(self, version: Version) -> SSAValue:
+        maker = maker_of(version)
+        assert maker is not None, "the plan has no way to the contents of an array"
+        op, position = maker
+        block = cast(Block, op.parent_block())
+        values = MapValues(self, op)
+        element = values.get(op.yielded[position])
+        values.append(array.YieldOp([element]))
+        copy = array.AllocOp(values.extents, element.type)
+        copy.location = op.location
+        copy.memref.name_hint = f"{version.base.name_hint or 'array'}_again"
+        self.at_prologue(block, copy)
+        again = array.MapOp(values.extents, values.ins, [copy.memref], ["store"], values.body)
+        again.location = op.location
+        self.at_prologue(block, again)
+        return copy.memref
 
     # Memrefs.
 
@@ -241,12 +273,12 @@ class PrimalValues:
         view.location = op.location
         return self.at_prologue(block, view)
 
-    def contents(self, contents: Contents) -> SSAValue:
-        """A primal memref that holds `contents`: the memory itself where it survives, else its copy."""
-        version = self.plan.versions.get(contents)
+    def contents(self, read: Contents | BlockArgument, source: SSAValue) -> SSAValue:
+        """A memref that holds what `read` read of `source`: the memory where it survives, else a copy."""
+        version = self.plan.versions.get(read)
         if version is not None:
-            return self.rebuild_on(contents.memref, version.base, self.copy_of(version))
-        return self.memref(contents.memref, PRIMAL)
+            return self.rebuild_on(source, version.base, self.copy_of(version))
+        return self.memref(source, PRIMAL)
 
     def memref(self, value: SSAValue, kind: str) -> SSAValue:
         """The primal memref `value` itself, or its shadow, in the reverse of its block."""
@@ -281,6 +313,12 @@ class PrimalValues:
             case scf.IfOp():
                 assert isinstance(value, OpResult)
                 return self._chosen(owner, value.index, kind)
+            case array.AllocOp():
+                raise refusal(
+                    owner,
+                    "the gradient needs an array that only this branch allocates",
+                    "allocate it before the branch",
+                )
             case _:
                 raise AssertionError(f"no {kind} memref for {value}")
 
@@ -332,16 +370,16 @@ class PrimalValues:
         condition = self.get(op.cond)
         regions: list[Region] = []
         for region in op.regions:
-            before = dict(self.values), dict(self.memrefs)
+            before = dict(self.values), dict(self.memrefs), dict(self.copies)
             inner = Block()
-            self.open(region.block, inner)
+            self.begin_prologue(region.block, inner)
             terminator = region.block.last_op
             assert isinstance(terminator, scf.YieldOp)
             chosen = self.memref(terminator.operands[index], kind)
             self.close(region.block)
             inner.add_op(scf.YieldOp(chosen))
             regions.append(Region(inner))
-            self.values, self.memrefs = before
+            self.values, self.memrefs, self.copies = before
         types = {r.block.last_op.operands[0].type for r in regions if r.block.last_op}
         if len(types) != 1:
             raise AssertionError("the branches of an if yield memrefs of different types")
@@ -366,6 +404,13 @@ def permutation_order(permutation: Sequence[int | None]) -> int:
         current = [permutation[cast(int, c)] for c in current]
         order += 1
     return order
+
+
+def refusal(op: Operation, message: str, way_out: str) -> CompileError:
+    """A compile error at the source of `op`."""
+    at = line_of(op)
+    span = None if at is None else Span(at[0], at[1], at[2] - 1, at[1], at[2])
+    return CompileError(span, message, way_out)
 
 
 def zero_fill(target: SSAValue, extents: Sequence[SSAValue], like: Operation) -> array.MapOp:

@@ -33,11 +33,10 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from ...dialects import array
 from ..analysis.activity import Activity
 from ..analysis.alias import AliasAnalysis
-from ..diagnostics import CompileError, Span, line_of
 from . import array_rules
 from .forward_sweep import ForwardSweep
 from .plan import Plan, make_plan, value_block
-from .primal_values import PRIMAL, SHADOW, PrimalValues
+from .primal_values import PRIMAL, SHADOW, PrimalValues, refusal
 from .rules import SCALAR_RULES
 from .rules.table import Scalars
 
@@ -300,7 +299,7 @@ class ReverseSweep:
         if (condition := op.condition_block) is not None and any(
             self.needed.has_adjoint(o) for o in condition.ops
         ):
-            raise self.refuse(
+            raise refusal(
                 op,
                 "the condition of this `while` changes memory that the gradient needs",
                 "compute what it needs in the loop's body",
@@ -356,11 +355,6 @@ class ReverseSweep:
         self.block = outer
         self.location = op.location
         self.append(scf.IfOp(condition, [], regions[0], regions[1]))
-
-    def refuse(self, op: Operation, message: str, way_out: str) -> CompileError:
-        at = line_of(op)
-        span = None if at is None else Span(at[0], at[1], at[2] - 1, at[1], at[2])
-        return CompileError(span, message, way_out)
 
 
 def shadow_type(primal: Attribute) -> Attribute:

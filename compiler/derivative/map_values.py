@@ -1,0 +1,68 @@
+"""Primal values of a map's body, element by element, in a map of the reverse sweep.
+
+A new map is made over the same points; whatever it asks for of the primal map's body becomes an
+input (an element reloaded from memory, from a tape, or from a copy) or is computed again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+
+from ...dialects import array
+from .plan import is_recomputable, value_block
+
+if TYPE_CHECKING:
+    from .primal_values import PrimalValues
+
+
+class MapValues:
+    """The inputs and the body of a map under construction that needs values of `op`'s body."""
+
+    def __init__(self, primal: PrimalValues, op: array.MapOp) -> None:
+        self.primal = primal
+        self.op = op
+        self.block = cast(Block, op.parent_block())
+        self.body = Block()
+        self.ins: list[SSAValue] = []
+        self.extents = [primal.get(e) for e in op.extents]
+        self.elements: dict[SSAValue, SSAValue] = {}
+
+    def append(self, op: Operation) -> None:
+        op.location = self.op.location
+        self.body.add_op(op)
+
+    def read(self, source: SSAValue) -> SSAValue:
+        """One element of `source` at the current point."""
+        self.ins.append(source)
+        element = cast(MemRefType[Attribute], source.type).element_type
+        return self.body.insert_arg(element, len(self.body.args))
+
+    def get(self, value: SSAValue) -> SSAValue:
+        """A primal value of the body, or one from outside that the body uses."""
+        if value_block(value) is not self.op.body.block:
+            return self.primal.get(value)
+        found = self.elements.get(value)
+        if found is None:
+            found = self._again(value)
+            found.name_hint = value.name_hint
+            self.elements[value] = found
+        return found
+
+    def _again(self, value: SSAValue) -> SSAValue:
+        primal, plan = self.primal, self.primal.plan
+        save = plan.save_of(value)
+        if save is not None:
+            return self.read(primal.slot(save, self.block))
+        if plan.stored_at.get(value) is self.op:
+            return self.read(primal.memref(self.op.outs[self.op.yielded.index(value)], "primal"))
+        if isinstance(value, BlockArgument):
+            return self.read(primal.contents(value, self.op.ins[value.index]))
+        inner = value.owner
+        assert isinstance(inner, Operation)
+        assert is_recomputable(inner), value
+        clone = inner.clone({o: self.get(o) for o in inner.operands})
+        self.append(clone)
+        return clone.results[0]

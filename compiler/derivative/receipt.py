@@ -1,0 +1,242 @@
+"""The receipt of a gradient: what would be saved, why, and how many bytes for given arguments.
+
+Sizes are index expressions of the IR over the arguments' extents and integers. They are evaluated
+for concrete arguments and written out as a formula; what only a run can tell (the trips of a
+`while`, a branch) is named `trips@line` and leaves the byte count None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from ...dialects import array
+from ..diagnostics import line_of
+from .passes import place
+from .plan import Plan, Save, Version, base_extents, bytes_of, enclosing_loops
+
+
+@dataclass(frozen=True)
+class SavedValue:
+    """One saved value: its name, where it is saved, its size, and why it must be."""
+
+    name: str
+    line: int
+    bytes: int | None
+    """For the given arguments; None where only a run can tell."""
+    formula: str
+    killed_by: int | None
+    """The line of the store that overwrites it."""
+    needed_by: tuple[int, str]
+    """The line and the operation whose adjoint reads it."""
+    why: str
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What a gradient call would save. `print(receipt)` is a table."""
+
+    saves: tuple[SavedValue, ...]
+
+    @property
+    def saved_bytes(self) -> int | None:
+        """The sum for the given arguments; None where only a run can tell."""
+        sizes = [s.bytes for s in self.saves]
+        return None if None in sizes else sum(s for s in sizes if s is not None)
+
+    @property
+    def formula(self) -> str:
+        """The sum as an expression of the arguments' sizes."""
+        return " + ".join(s.formula for s in self.saves) or "0"
+
+    def __str__(self) -> str:
+        if not self.saves:
+            return "nothing is saved"
+        rows = [("line", "saved", "bytes", "formula", "why")]
+        for s in self.saves:
+            size = "?" if s.bytes is None else f"{s.bytes:,}"
+            rows.append((str(s.line), s.name, size, s.formula, s.why))
+        widths = [max(len(r[c]) for r in rows) for c in range(4)]
+        lines = ["  ".join((*(r[c].ljust(widths[c]) for c in range(4)), r[4])) for r in rows]
+        total = self.saved_bytes
+        lines.append("total: " + ("known only by running" if total is None else f"{total:,} bytes"))
+        return "\n".join(lines)
+
+
+def receipt_of(plan: Plan, arguments: Sequence[Any] | None) -> Receipt:
+    """The receipt of `plan` for IR arguments `arguments` (arrays and scalars; None: symbolic only)."""
+    sizes = Sizes(plan, arguments)
+    return Receipt(tuple(saved_value(s, sizes) for s in plan.saves))
+
+
+def saved_value(save: Save, sizes: Sizes) -> SavedValue:
+    factors = sizes.factors(save)
+    total: int | None = bytes_of(save.element)
+    for factor in factors:
+        value = sizes.evaluate(factor)
+        total = None if total is None or value is None else total * max(value, 0)
+    text = "*".join([str(bytes_of(save.element)), *(sizes.show(f) for f in factors)])
+    at, needed = line_of(save.at), line_of(save.needed_by)
+    killer = line_of(save.killer) if save.killer else None
+    node = save.node
+    if isinstance(node, Version):
+        name = node.base.name_hint or "array"
+    else:
+        name = getattr(node, "name_hint", None) or "value"
+    why = f"needed by {place(save.needed_by)}"
+    if save.killer is not None:
+        why = f"killed by {place(save.killer)}, {why}"
+    return SavedValue(
+        name,
+        at[1] if at else 0,
+        total,
+        text,
+        killer[1] if killer else None,
+        (needed[1] if needed else 0, save.needed_by.name),
+        why,
+    )
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """The extent of an array that is asked for at run time."""
+
+    base: SSAValue
+    axis: int
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A number of times that only a run can tell."""
+
+    at: Operation
+
+
+Number = SSAValue | Dimension | Unknown
+
+INTEGER_OPS: dict[type[Operation], tuple[str, Callable[[int, int], int]]] = {
+    arith.AddiOp: ("+", lambda a, b: a + b),
+    arith.SubiOp: ("-", lambda a, b: a - b),
+    arith.MuliOp: ("*", lambda a, b: a * b),
+    array.CheckedAddOp: ("+", lambda a, b: a + b),
+    array.CheckedSubOp: ("-", lambda a, b: a - b),
+    array.CheckedMulOp: ("*", lambda a, b: a * b),
+    arith.FloorDivSIOp: ("//", lambda a, b: a // b if b else 0),
+    array.FloorDivOp: ("//", lambda a, b: a // b if b else 0),
+    arith.CeilDivSIOp: ("/^", lambda a, b: -(-a // b) if b else 0),
+    arith.MaxSIOp: ("max", max),
+    arith.MinSIOp: ("min", min),
+}
+
+
+class Sizes:
+    """Evaluates and writes out the index expressions of a function."""
+
+    def __init__(self, plan: Plan, arguments: Sequence[Any] | None) -> None:
+        self.top = plan.function.body.block
+        self.arguments = arguments
+
+    def factors(self, save: Save) -> list[Number]:
+        """The numbers whose product is how many elements are saved."""
+        factors: list[Number] = []
+        inner = set(save.loops)
+        block = save.at.parent_block()
+        assert block is not None
+        for loop in enclosing_loops(block):
+            counted = loop.count is not None and loop.condition_block is None
+            if loop in inner or (counted and self._independent(loop.count)):
+                assert loop.count is not None
+                factors.insert(0, loop.count)
+            else:
+                factors.insert(0, Unknown(loop))
+        branch = save.at.parent_op()
+        while branch is not None and branch is not self.top.parent_op():
+            if not isinstance(branch, array.LoopOp):
+                factors.insert(0, Unknown(branch))
+            branch = branch.parent_op()
+        if isinstance(save.node, Version):
+            base = save.node.base
+            known = base_extents(base)
+            rank = len(base.type.get_shape()) if isinstance(base.type, MemRefType) else 0
+            factors += known or [Dimension(base, axis) for axis in range(rank)]
+        elif isinstance(save.at, array.MapOp):
+            factors += list(save.at.extents)
+        return factors
+
+    def _independent(self, count: SSAValue | None) -> bool:
+        return count is not None and self.show(count).find("@") < 0
+
+    def evaluate(self, number: Number) -> int | None:
+        """The number for the given arguments; None where they do not tell."""
+        if isinstance(number, Unknown) or self.arguments is None:
+            return array.constant_value(number) if isinstance(number, SSAValue) else None
+        if isinstance(number, Dimension):
+            return self._dimension(number.base, number.axis)
+        if isinstance(number, BlockArgument):
+            if number.owner is not self.top:
+                return None
+            value = self.arguments[number.index]
+            return int(value) if isinstance(value, int | np.integer) else None
+        known = array.constant_value(number)
+        if known is not None:
+            return known
+        op = number.owner
+        if isinstance(op, memref.DimOp):
+            axis = array.constant_value(op.index)
+            return None if axis is None else self._dimension(op.source, axis)
+        if isinstance(op, arith.IndexCastOp | array.CastOp):
+            return self.evaluate(op.operands[0])
+        if isinstance(op, Operation) and type(op) in INTEGER_OPS:
+            left, right = self.evaluate(op.operands[0]), self.evaluate(op.operands[1])
+            return None if left is None or right is None else INTEGER_OPS[type(op)][1](left, right)
+        return None
+
+    def _dimension(self, base: SSAValue, axis: int) -> int | None:
+        owner = base.owner
+        if isinstance(owner, array.AllocOp | array.ViewOp):
+            return self.evaluate(owner.extents[axis])
+        if isinstance(owner, Block) and owner is self.top and self.arguments is not None:
+            assert isinstance(base, BlockArgument)
+            return int(np.shape(self.arguments[base.index])[axis])
+        return None
+
+    def show(self, number: Number) -> str:
+        """The number as an expression of the arguments."""
+        if isinstance(number, Unknown):
+            at = line_of(number.at)
+            return f"trips@{at[1] if at else '?'}"
+        if isinstance(number, Dimension):
+            return self._show_dimension(number.base, number.axis)
+        known = array.constant_value(number)
+        if known is not None:
+            return str(known)
+        if isinstance(number, BlockArgument):
+            at_top = number.owner is self.top
+            return number.name_hint or "?" if at_top else f"@{number.name_hint or '?'}"
+        op = number.owner
+        if isinstance(op, memref.DimOp):
+            axis = array.constant_value(op.index)
+            return self._show_dimension(op.source, axis or 0)
+        if isinstance(op, arith.IndexCastOp | array.CastOp):
+            return self.show(op.operands[0])
+        if isinstance(op, arith.MaxSIOp) and array.constant_value(op.rhs) == 0:
+            return self.show(op.lhs)  # a count that is not negative
+        if isinstance(op, Operation) and type(op) in INTEGER_OPS:
+            symbol = INTEGER_OPS[type(op)][0]
+            left, right = self.show(op.operands[0]), self.show(op.operands[1])
+            if symbol in ("max", "min"):
+                return f"{symbol}({left}, {right})"
+            return f"({left}{symbol}{right})"
+        return f"@{number.name_hint or '?'}"
+
+    def _show_dimension(self, base: SSAValue, axis: int) -> str:
+        owner = base.owner
+        if isinstance(owner, array.AllocOp | array.ViewOp):
+            return self.show(owner.extents[axis])
+        return f"{base.name_hint or '?'}.shape[{axis}]"

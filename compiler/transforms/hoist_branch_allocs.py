@@ -1,0 +1,100 @@
+"""Move allocations out of branches.
+
+An array that a branch of an `if` allocates is visible in that branch alone, but its shadow must be
+there before the branch is reversed, where the array leaves the branch. Runs before the analyses, so
+that every array is allocated at the top level of the function or of a loop's body. Allocating costs
+an addition, so doing it on both branches is cheap.
+
+Before::
+
+    func.func @f(%c : i1, %n : index) {
+      scf.if %c {
+        %m = arith.addi %n, %n : index
+        %a = array.alloc(%m) : memref<?xf64>
+        array.print "{}"(%a : memref<?xf64>)
+      }
+      func.return
+    }
+
+After::
+
+    func.func @f(%c : i1, %n : index) {
+      %m_early = arith.addi %n, %n : index
+      %a = array.alloc(%m_early) : memref<?xf64>
+      scf.if %c {
+        %m = arith.addi %n, %n : index
+        array.print "{}"(%a : memref<?xf64>)
+      }
+      func.return
+    }
+
+Not handled: extents that the branch reads from memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import memref, scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.traits import Pure
+
+from ...dialects import array
+
+
+@dataclass(frozen=True)
+class HoistBranchAllocs(ModulePass):
+    """Move each `array.alloc` out of the `scf.if`s around it, where its extents can be had there."""
+
+    name = "hoist-branch-allocs"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for alloc in [o for o in op.walk() if isinstance(o, array.AllocOp)]:
+            while isinstance(branch := alloc.parent_op(), scf.IfOp):
+                if not all(can_move(e, branch) for e in alloc.extents):
+                    break
+                move_before(alloc, branch)
+
+
+def move_before(alloc: array.AllocOp, branch: scf.IfOp) -> None:
+    """Put `alloc` before `branch`, its extents computed there."""
+    early: dict[SSAValue, SSAValue] = {}
+    extents = [copy_before(e, branch, early) for e in alloc.extents]
+    alloc.detach()
+    alloc.operands = extents
+    block = branch.parent_block()
+    assert block is not None
+    block.insert_op_before(alloc, branch)
+
+
+def copy_before(value: SSAValue, branch: scf.IfOp, early: dict[SSAValue, SSAValue]) -> SSAValue:
+    """`value`, computed before `branch` as well where it is computed inside."""
+    op = value.owner
+    if not isinstance(op, Operation) or not branch.is_ancestor(op):
+        return value
+    if value not in early:
+        clone = op.clone({o: copy_before(o, branch, early) for o in op.operands})
+        block = branch.parent_block()
+        assert block is not None
+        block.insert_op_before(clone, branch)
+        early.update(zip(op.results, clone.results, strict=True))
+    return early[value]
+
+
+def can_move(value: SSAValue, branch: scf.IfOp) -> bool:
+    """True when `value` is defined before `branch`, or is pure code on such values."""
+    pending, seen = [value], set[SSAValue]()
+    while pending:
+        v = pending.pop()
+        op = v.owner
+        if v in seen or not isinstance(op, Operation) or not branch.is_ancestor(op):
+            continue
+        seen.add(v)
+        pure = isinstance(op, memref.DimOp) or op.has_trait(Pure) or op.name.startswith("arith.")
+        if not pure or op.regions:
+            return False
+        pending.extend(op.operands)
+    return True
