@@ -161,11 +161,14 @@ def in_float64(row: Row) -> Row:
     return row.replace("f32", "f64") if isinstance(row, str) else row
 
 
-def random_cotangent(rng: np.random.Generator, result: Any) -> Any:
-    """A cotangent for a result, in its type; None for what has no derivative."""
+def random_cotangent(rng: np.random.Generator, result: Any, without: Sequence[Any] = ()) -> Any:
+    """A cotangent for a result, in its type; None for what has no derivative, and for objects in `without`.
+
+    (`pullback` takes the cotangent of an argument that is returned in that argument's shadow.)
+    """
     if isinstance(result, tuple):
-        return tuple(random_cotangent(rng, r) for r in result)
-    if not is_differentiable(result):
+        return tuple(random_cotangent(rng, r, without) for r in result)
+    if not is_differentiable(result) or any(result is w for w in without):
         return None
     if isinstance(result, np.ndarray):
         return rng.uniform(0.5, 1.5, result.shape).astype(result.dtype)
@@ -226,7 +229,7 @@ class GradientCase:
         if plain.exception is not None:
             raise plain.exception
         rng = np.random.default_rng(zlib.crc32(str(self).encode()))
-        result_bar = random_cotangent(rng, plain.result)
+        result_bar = random_cotangent(rng, plain.result, plain.arguments)
         memory = Memory(self.arguments(), active)
         finals = [rng.uniform(0.5, 1.5, s.size).astype(s.dtype) for s in memory.like()]
         shadows = [f.copy() for f in finals]
@@ -259,9 +262,7 @@ class GradientCase:
         keywords = {"cotangent": result_bar} if has_cotangent else {}
         result, bars = function.pullback(*wrapped, **keywords)
         scalars = [k for k in memory.active if not isinstance(memory.arguments[k], np.ndarray)]
-        if len(scalars) == 1 and not isinstance(bars, tuple):
-            bars = (bars,)
-        return result, dict(zip(scalars, bars or (), strict=True))
+        return result, dict(zip(scalars, bars, strict=True))
 
     def assert_derivative(
         self,
@@ -335,7 +336,8 @@ class GradientCase:
     def check_saves_all(self) -> None:
         """Saving every value gives the same cotangents as the plan, up to rounding."""
         rng = np.random.default_rng(1)
-        result_bar = random_cotangent(rng, run(self.function, self.row).result)
+        plain = run(self.function, self.row)
+        result_bar = random_cotangent(rng, plain.result, plain.arguments)
         pulled: list[Any] = []
         for saves in ("minimal", "all"):
             memory = Memory(self.arguments(), self.active())
