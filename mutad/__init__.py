@@ -1,0 +1,145 @@
+"""mutad: Python functions over NumPy arrays, mutation included, compiled, with their gradients.
+
+::
+
+    import numpy as np
+    from mutad import compile
+
+    @compile(grad=True)
+    def loss(u, k, steps):
+        for _ in range(steps):
+            u[1:-1] += k * (u[:-2] - 2 * u[1:-1] + u[2:])
+        return (u**2).sum()
+
+    value, gradient = loss.value_and_grad(np.ones(100), 0.1, 50, wrt="k")
+
+Importing this package loads neither the compiler nor LLVM; the first call of a compiled function does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, overload
+
+from .runtime.disk_cache import clear_cache
+from .runtime.function import CompiledFunction, Derivative, check_options, compiled
+from .runtime.gradients import Active, Const, Duplicated
+
+if TYPE_CHECKING:
+    from .compiler.diagnostics import CompileError
+    from .runtime.gradient_check import GradientError, GradientReport, check_gradient
+
+__version__ = "0.1.0"
+__all__ = [
+    "Active", "CompileError", "CompiledFunction", "Const", "Duplicated", "GradientError",
+    "GradientReport", "check_gradient", "clear_cache", "compile", "grad", "value_and_grad", "vjp",
+]  # fmt: skip
+
+
+class _LazyCompiler:
+    """The compiler, imported when something is to be compiled. Handed to the runtime."""
+
+    def compile(
+        self, function: Any, arguments: Any, overlaps: Any, mode: str, wrt: Any, options: dict[str, Any]
+    ) -> tuple[bytes, dict[str, Any]]:
+        from .compiler import pipeline
+
+        request = self._request(function, arguments, overlaps, mode, wrt, options)
+        artifact = pipeline.compile_request(request)
+        return artifact.object_code, artifact.metadata
+
+    def stage(
+        self, stage: str, function: Any, arguments: Any, overlaps: Any, mode: str, wrt: Any, options: Any
+    ) -> str:
+        from .compiler import pipeline
+
+        request = self._request(function, arguments, overlaps, mode, wrt, options)
+        return str(pipeline.run_stages(request, stage))
+
+    def check_differentiable(
+        self, function: Any, arguments: Any, overlaps: Any, wrt: Any, options: Any
+    ) -> None:
+        self.stage("adjoint", function, arguments, overlaps, "gradient", wrt, options)
+
+    def explain(
+        self, function: Any, arguments: Any, overlaps: Any, wrt: Any, options: Any, values: Any
+    ) -> Any:
+        from .compiler import pipeline
+
+        request = self._request(function, arguments, overlaps, "gradient", wrt, options)
+        return pipeline.explain_request(request, values)
+
+    @staticmethod
+    def _request(
+        function: Any, arguments: Any, overlaps: Any, mode: str, wrt: Any, options: dict[str, Any]
+    ) -> Any:
+        from .compiler.pipeline import Options, Request
+
+        return Request(function, arguments, overlaps, mode, wrt, len(wrt) == 1, Options(**options))
+
+    def __reduce__(self) -> str:
+        return "_compiler"
+
+
+_compiler = _LazyCompiler()
+
+
+@overload
+def compile(function: Callable[..., Any], /, *, grad: bool = False, **options: Any) -> CompiledFunction: ...
+@overload
+def compile(*, grad: bool = False, **options: Any) -> Callable[[Callable[..., Any]], CompiledFunction]: ...
+def compile(function: Callable[..., Any] | None = None, /, *, grad: bool = False, **options: Any) -> Any:
+    """Compile a function for the arguments it will be called with; a decorator, with or without options.
+
+    grad: the gradient methods exist, and the first call checks that they can be compiled.
+    saves: "minimal" (the default), "all", or "forbid": a gradient that has to save is an error.
+    fastmath: the primal may contract and reassociate as well.
+    boundscheck: False leaves out the checks of subscripts.
+    cache: False leaves the disk cache alone.
+    opt: LLVM's optimization level, 0 to 3.
+    """
+    if not isinstance(grad, bool):
+        raise TypeError(f"grad={grad!r}: use True or False")
+    checked = check_options(options)
+
+    def decorate(function: Callable[..., Any]) -> CompiledFunction:
+        plain = function.__wrapped__ if isinstance(function, CompiledFunction) else function
+        return compiled(plain, checked, _compiler, grad)
+
+    return decorate if function is None else decorate(function)
+
+
+def _with_gradient(function: Any) -> CompiledFunction:
+    """The function compiled with its gradient; keeps a compiled function's options."""
+    if isinstance(function, CompiledFunction):
+        if function.has_gradient:
+            return function
+        return compiled(function.__wrapped__, function.options, _compiler, True)
+    return compile(function, grad=True)
+
+
+def grad(function: Callable[..., Any], wrt: Any = 0) -> Callable[..., Any]:
+    """A function of `function`'s arguments that returns its gradient with respect to `wrt`."""
+    return Derivative("grad", _with_gradient(function), wrt)
+
+
+def value_and_grad(function: Callable[..., Any], wrt: Any = 0) -> Callable[..., Any]:
+    """A function of `function`'s arguments that returns (its value, its gradient)."""
+    return Derivative("value_and_grad", _with_gradient(function), wrt)
+
+
+def vjp(function: Callable[..., Any], wrt: Any = 0) -> Callable[..., Any]:
+    """A function of `function`'s arguments that returns (its result, `back`); see `CompiledFunction.vjp`."""
+    return Derivative("vjp", _with_gradient(function), wrt)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "CompileError":
+        from .compiler.diagnostics import CompileError
+
+        return CompileError
+    if name in ("GradientError", "GradientReport", "check_gradient"):
+        from .runtime import gradient_check
+
+        return getattr(gradient_check, name)
+    raise AttributeError(f"module 'mutad' has no attribute {name!r}")

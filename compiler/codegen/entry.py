@@ -1,0 +1,464 @@
+"""The entries: functions with CPython's calling convention around a kernel, as LLVM text.
+
+An entry checks the arguments (`entry_guard`), calls the kernel without the GIL, and makes Python
+objects of its results (`entry_result`). There is one for each *kind* of call:
+
+- `primal` takes the function's arguments;
+- `grad` and `value_and_grad` take the function's arguments (and `wrt=`), allocate the shadows and
+  return the gradients. They exist where the result is a float scalar and no active arguments
+  share memory;
+- `pullback` takes the arguments, one shadow for each active array, one cotangent for each float
+  result, and returns `(result, cotangents of the active scalars)`. Python code validates them.
+
+Each is a method of its *link* (`mutad.runtime.dispatch.Link`), whose slots it reads: on a mismatch
+it calls the link's `next`. So a call costs one guard for each specialization that is older.
+
+Example, for `def f(x): ...` with the key `f64[?]C`::
+
+    define ptr @mutad_entry_primal(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) {
+      ...                                                     ; the guard
+      %thread = call ptr @PyEval_SaveThread()
+      %status = call i32 @kernel(ptr %ctx, ptr %data, i64 %n, i64 %stride, ptr %results)
+      call void @PyEval_RestoreThread(ptr %thread)
+      ...                                                     ; status, then the result
+    }
+
+The text refers to Python and NumPy by external symbols only, so the object code can be cached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .entry_guard import (
+    ArrayKey,
+    ArrayValue,
+    Key,
+    ScalarKey,
+    TupleKey,
+    check_sharing,
+    load_array,
+    parse_key,
+    unpack,
+)
+from .entry_result import Boxes, ResultSpec, has_cotangent, leaves_of, slot_count
+from .entry_writer import (
+    ARRAY_DTYPE,
+    ARRAY_EXTENTS,
+    FLOATS,
+    HEADER,
+    LINK_SLOTS,
+    LLVM_TYPE,
+    TYPE,
+    Writer,
+    declarations,
+)
+
+CTX_BYTES, CTX_POLL, CTX_PRINT, CTX_THREAD, CTX_SITE, CTX_PAYLOAD, CTX_LINK = 256, 56, 64, 72, 80, 96, 232
+
+
+@dataclass(frozen=True)
+class Signature:
+    """How Python code may call the function by position."""
+
+    parameters: int
+    positional: int
+    """The parameters that are not keyword-only."""
+
+
+def signature_of(function: Callable[..., Any]) -> Signature:
+    code = function.__code__
+    return Signature(code.co_argcount + code.co_kwonlyargcount, code.co_argcount)
+
+
+@dataclass(frozen=True)
+class Entries:
+    """The entries of one module."""
+
+    text: str
+    """Definitions. They need `declarations` and `@kernel` in the same module."""
+    declarations: dict[str, str]
+    """External symbol -> the line that declares it."""
+    entries: dict[str, str]
+    """Kind of call -> exported symbol."""
+    symbols: dict[str, str]
+    """External symbol -> kind: "python", "numpy" or "libc"."""
+
+
+def entries(
+    arguments: Sequence[str],
+    overlaps: Sequence[tuple[int, int, str]],
+    mode: str,
+    wrt: Sequence[int],
+    results: ResultSpec,
+    written: Sequence[int],
+    signature: Signature,
+) -> Entries:
+    """The entries for a kernel of this key, mode and result."""
+    plan = _Plan(
+        tuple(parse_key(a) for a in arguments),
+        {(i, j): kind for i, j, kind in overlaps},
+        tuple(wrt),
+        results,
+        frozenset(written),
+        signature,
+    )
+    symbols: dict[str, str] = {}
+    kinds = ["primal"] if mode == "primal" else ["pullback"]
+    if mode == "gradient" and plan.has_fast_gradient():
+        kinds += ["grad", "value_and_grad"]
+    functions = [_poll(symbols), _print(symbols)]
+    if "grad" in kinds:
+        functions.append(_match_wrt(symbols, len(wrt)))
+    functions += [_entry(plan, kind, symbols) for kind in kinds]
+    return Entries(
+        "\n\n".join(functions) + "\n",
+        declarations(symbols),
+        {kind: f"mutad_entry_{kind}" for kind in kinds},
+        symbols,
+    )
+
+
+@dataclass(frozen=True)
+class _Plan:
+    keys: tuple[Key, ...]
+    overlaps: dict[tuple[int, int], str]
+    wrt: tuple[int, ...]
+    results: ResultSpec
+    written: frozenset[int]
+    signature: Signature
+
+    @property
+    def active(self) -> list[int]:
+        """The active parameters, in the gradient function's order."""
+        return sorted(self.wrt)
+
+    def active_arrays(self) -> list[int]:
+        return [p for p in self.active if isinstance(self.keys[p], ArrayKey)]
+
+    def active_scalars(self) -> list[int]:
+        return [p for p in self.active if isinstance(self.keys[p], ScalarKey)]
+
+    def has_fast_gradient(self) -> bool:
+        shared = {p for pair in self.overlaps for p in pair}
+        return self.results.get("type") in FLOATS and not shared & set(self.wrt)
+
+
+def _entry(plan: _Plan, kind: str, symbols: dict[str, str]) -> str:
+    """The text of one entry."""
+    w = Writer(symbols)
+    count = len(plan.keys)
+    slots = slot_count(plan.results) + len(plan.wrt)
+    objects = 8 + 2 * slots + 2 * len(plan.wrt)
+    for name, words in (("ctx", CTX_BYTES // 8), ("results", slots), ("made", objects), ("pending", slots), ("filled", count)):
+        w.do(f"%{name} = alloca [{max(words, 1)} x i64], align 64")
+    w.do("%overflow = alloca i32")
+    w.do(f"store [{objects} x i64] zeroinitializer, ptr %made")
+    w.do(f"store [{max(slots, 1)} x i64] zeroinitializer, ptr %pending")
+    proved = w.slot("proved")
+    w.do(f"%is_proved = icmp ne ptr {proved}, null")
+    form = _keywords(w, plan, kind)
+    arguments = "%args" if kind == "pullback" else _positional(w, plan.signature)
+    if kind == "pullback":
+        w.require("%is_proved")
+    objects_in = [w.field(arguments, 8 * i, hint="arg") for i in range(count)]
+    unpacked = [
+        unpack(w, key, obj, written=i in plan.written)
+        for i, (key, obj) in enumerate(zip(plan.keys, objects_in, strict=True))
+    ]
+    arrays = {
+        i: leaf
+        for i, (key, (leaf, *_)) in enumerate(zip(plan.keys, (u or [None] for u in unpacked), strict=True))
+        if isinstance(key, ArrayKey) and isinstance(leaf, ArrayValue)
+    }
+    check_sharing(w, arrays, plan.overlaps, set(plan.written) | set(plan.wrt))
+
+    boxes = Boxes(w)
+    operands = [text for leaf in unpacked for one in leaf for text in one.operands()]
+    shadows: dict[int, str] = {}
+    if kind != "primal":
+        shadows = _shadows(w, plan, kind, boxes, objects_in)
+        for position, shadow in shadows.items():
+            operands += _shadow_operands(w, plan.keys[position], shadow)
+        operands += _cotangents(w, plan, kind, count + len(shadows))
+    _run(w, operands, kind)
+
+    boxes.claim(plan.results)
+    if kind != "grad":
+        value = boxes.result(plan.results, 0, objects_in, arrays)
+    slot = slot_count(plan.results)
+    gradients: dict[int, str] = dict(shadows)
+    for position in plan.active_scalars():
+        key = plan.keys[position]
+        assert isinstance(key, ScalarKey)
+        address = w.value(f"getelementptr i64, ptr %results, i64 {slot}")
+        gradients[position] = boxes.scalar(key.type, address)
+        slot += 1
+    if kind == "primal":
+        boxes.finish(value)
+    elif kind == "pullback":
+        bars = boxes.tuple([gradients[p] for p in plan.active_scalars()])
+        boxes.finish(boxes.tuple([value, bars]))
+    else:
+        in_order = [gradients[p] for p in plan.wrt]
+        _return_gradients(w, boxes, in_order, value if kind == "value_and_grad" else None, form)
+    _endings(w, boxes, kind)
+    body = "\n".join(w.lines)
+    return (
+        f"define ptr @mutad_entry_{kind}(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) "
+        f"{{\nentry:\n{body}\n}}"
+    )
+
+
+def _keywords(w: Writer, plan: _Plan, kind: str) -> str:
+    """Keywords: none; `grad` and `value_and_grad` take `wrt`. Yields how it was written (1 or 2)."""
+    none = w.value("icmp eq ptr %kwnames, null", "plain")
+    if kind in ("primal", "pullback"):
+        w.require(none)
+        return ""
+    by_default = "1" if plan.wrt == (0,) else "0"
+    w.do(f"br i1 {none}, label %plain, label %named")
+    w.label("named")
+    at = w.value("getelementptr ptr, ptr %args, i64 %nargs")
+    value = w.value(f"load ptr, ptr {at}")
+    found = w.value(f"call i32 @mutad_match_wrt(ptr %self, ptr %kwnames, ptr {value})")
+    w.do("br label %plain")
+    w.label("plain")
+    form = w.value(f"phi i32 [ {by_default}, %entry ], [ {found}, %named ]", "form")
+    w.require(w.value(f"icmp ne i32 {form}, 0"))
+    return form
+
+
+def _positional(w: Writer, signature: Signature) -> str:
+    """The array of all arguments: the caller's, or a copy completed with default values."""
+    count = signature.parameters
+    if count == 0:
+        w.require(w.value("icmp eq i64 %nargs, 0"))
+        return "%args"
+    complete = w.value(f"icmp eq i64 %nargs, {count}")
+    if signature.positional < count:
+        complete = w.value(f"and i1 {complete}, %is_proved")
+    w.do(f"br i1 {complete}, label %given, label %fewer")
+    w.label("fewer")
+    defaults = w.slot("defaults", "defaults")
+    size = w.call("PyTuple_Size", defaults)
+    w.require(w.value(f"icmp sle i64 %nargs, {signature.positional}"))
+    missing = w.value(f"sub i64 {count}, %nargs", "missing")
+    w.require(w.value(f"icmp sge i64 {size}, {missing}"))
+    w.require(w.value(f"icmp sgt i64 {missing}, 0"))
+    offset = w.value(f"sub i64 {size}, {count}", "offset")
+    w.do("br label %fill")
+    w.label("fill")
+    for i in range(count):
+        own, default, done = w.fresh("own"), w.fresh("default"), w.fresh("filled")
+        is_own = w.value(f"icmp slt i64 {i}, %nargs")
+        w.do(f"br i1 {is_own}, label %{own}, label %{default}")
+        w.label(own)
+        given = w.field("%args", 8 * i)
+        w.do(f"br label %{done}")
+        w.label(default)
+        fallback = w.call("PyTuple_GetItem", defaults, w.value(f"add i64 {offset}, {i}"))
+        w.do(f"br label %{done}")
+        w.label(done)
+        chosen = w.value(f"phi ptr [ {given}, %{own} ], [ {fallback}, %{default} ]")
+        w.store("ptr", chosen, "%filled", 8 * i)
+    filled = done
+    w.do("br label %given.or.filled")
+    w.label("given")
+    w.do("br label %given.or.filled")
+    w.label("given.or.filled")
+    return w.value(f"phi ptr [ %args, %given ], [ %filled, %{filled} ]", "arguments")
+
+
+def _shadows(w: Writer, plan: _Plan, kind: str, boxes: Boxes, objects: list[str]) -> dict[int, str]:
+    """The shadow objects of the active arrays: fresh zeros, or (`pullback`) what was handed in."""
+    result: dict[int, str] = {}
+    for i, position in enumerate(plan.active_arrays()):
+        if kind == "pullback":
+            result[position] = w.field("%args", 8 * (len(plan.keys) + i), hint="shadow")
+            continue
+        key = plan.keys[position]
+        assert isinstance(key, ArrayKey)
+        dtype = w.field(objects[position], ARRAY_DTYPE)
+        extents = w.field(objects[position], ARRAY_EXTENTS)
+        w.call("Py_IncRef", dtype)
+        zeros = w.call("PyArray_Zeros", str(key.rank), extents, dtype, "0", hint="shadow")
+        result[position] = boxes.keep(zeros)
+    return result
+
+
+def _shadow_operands(w: Writer, key: Key, shadow: str) -> list[str]:
+    assert isinstance(key, ArrayKey)
+    return ArrayValue(key, shadow, *load_array(w, key, shadow)).operands()
+
+
+def _cotangents(w: Writer, plan: _Plan, kind: str, first: int) -> list[str]:
+    """One for each float result: 1.0, or (`pullback`) the arguments from `first` on."""
+    operands: list[str] = []
+    for i, leaf in enumerate(filter(has_cotangent, leaves_of(plan.results))):
+        if leaf["kind"] == "scalar":
+            type_ = LLVM_TYPE[leaf["type"]]
+            value = "1.0"
+            if kind == "pullback":
+                value = w.call("PyFloat_AsDouble", w.field("%args", 8 * (first + i)))
+                if type_ == "float":
+                    value = w.value(f"fptrunc double {value} to float")
+            operands.append(f"{type_} {value}")
+        else:
+            key = ArrayKey(leaf["dtype"], ("?",) * leaf["rank"], "S")
+            obj = w.field("%args", 8 * (first + i), hint="cotangent")
+            operands += ArrayValue(key, obj, *load_array(w, key, obj)).operands()
+    return operands
+
+
+def _run(w: Writer, operands: list[str], kind: str) -> None:
+    """Call the kernel without the GIL and branch on its status; goes on where it succeeded."""
+    w.do(f"store [{CTX_BYTES // 8} x i64] zeroinitializer, ptr %ctx")
+    w.store("ptr", "@mutad_runtime_poll", "%ctx", CTX_POLL)
+    w.store("ptr", "@mutad_runtime_print", "%ctx", CTX_PRINT)
+    w.store("ptr", "%self", "%ctx", CTX_LINK)
+    w.store("ptr", w.call("PyEval_SaveThread", hint="thread"), "%ctx", CTX_THREAD)
+    shown = ", ".join(["ptr %ctx", *operands, "ptr %results"])
+    never = "" if kind == "primal" else " noinline"
+    status = w.value(f"call i32 @kernel({shown}){never}", "status")
+    w.call("PyEval_RestoreThread", w.field("%ctx", CTX_THREAD))
+    w.do(f"switch i32 {status}, label %failed [ i32 0, label %succeeded i32 1, label %raised i32 3, label %exhausted ]")
+    w.label("succeeded")
+
+
+def _return_gradients(w: Writer, boxes: Boxes, gradients: list[str], value: str | None, form: str) -> None:
+    """Return the gradient or the tuple of them, behind the value if that is wanted."""
+
+    def finish(gradient: str) -> None:
+        boxes.finish(gradient if value is None else boxes.tuple([value, gradient]))
+
+    if len(gradients) > 1:
+        finish(boxes.tuple(gradients))
+        return
+    single = w.value(f"icmp eq i32 {form}, 1")
+    w.do(f"br i1 {single}, label %one, label %many")
+    held = list(boxes.made)
+    w.label("one")
+    finish(gradients[0])
+    count = len(boxes.made)
+    boxes.made = held
+    w.label("many")
+    finish(boxes.tuple(gradients))
+    boxes.made += [""] * (count - len(boxes.made))
+
+
+def _endings(w: Writer, boxes: Boxes, kind: str) -> None:
+    """The exits that a call seldom takes."""
+    report = HEADER + 8 * LINK_SLOTS.index("report")
+    w.label("raised")
+    site = w.call("PyLong_FromLongLong", w.field("%ctx", CTX_SITE, "i64"))
+    payload = w.value(f"getelementptr i8, ptr %ctx, i64 {CTX_PAYLOAD}")
+    exception = _call_back(w, "%self", report, site, payload)
+    w.require(w.value(f"icmp ne ptr {exception}, null"), "failed")
+    w.call("PyErr_SetObject", w.field(exception, TYPE), exception)
+    w.call("Py_DecRef", exception)
+    w.do("br label %failed")
+    w.label("exhausted")
+    w.call("PyErr_NoMemory")
+    w.do("br label %failed")
+    boxes.undo()
+    w.label("mismatch")
+    following = w.slot("next")
+    w.do(f"%onward = tail call ptr @PyObject_Vectorcall(ptr {following}, ptr %args, i64 %nargs, ptr %kwnames)")
+    w.symbols["PyObject_Vectorcall"] = "python"
+    w.do("ret ptr %onward")
+
+
+def _call_back(w: Writer, link: str, slot: int, site: str, payload: str) -> str:
+    """Call the Python function in a slot of the link with (site, address); its result or null.
+
+    Takes over the reference to `site`. Null operands (out of memory) end in null as well.
+    """
+    address = w.value(f"ptrtoint ptr {payload} to i64")
+    number = w.call("PyLong_FromLongLong", address)
+    pair = w.value("alloca [2 x ptr]", "pair")
+    w.store("ptr", site, pair, 0)
+    w.store("ptr", number, pair, 8)
+    function = w.field(link, slot)
+    missing = w.value(f"icmp eq ptr {site}, null")
+    missing = w.value(f"or i1 {missing}, {w.value(f'icmp eq ptr {number}, null')}")
+    here, ready, done = w.fresh("here"), w.fresh("ready"), w.fresh("done")
+    w.do(f"br label %{here}")
+    w.label(here)
+    w.do(f"br i1 {missing}, label %{done}, label %{ready}")
+    w.label(ready)
+    answer = w.call("PyObject_Vectorcall", function, pair, "2", "null", hint="answer")
+    w.do(f"br label %{done}")
+    w.label(done)
+    result = w.value(f"phi ptr [ null, %{here} ], [ {answer}, %{ready} ]")
+    w.call("Py_DecRef", site)
+    w.call("Py_DecRef", number)
+    return result
+
+
+def _poll(symbols: dict[str, str]) -> str:
+    """Run pending signal handlers; nonzero when one raised (Ctrl-C)."""
+    w = Writer(symbols)
+    w.call("PyEval_RestoreThread", w.field("%ctx", CTX_THREAD))
+    raised = w.call("PyErr_CheckSignals")
+    w.store("ptr", w.call("PyEval_SaveThread"), "%ctx", CTX_THREAD)
+    w.do(f"ret i32 {raised}")
+    return "\n".join(["define internal i32 @mutad_runtime_poll(ptr %ctx) {", *w.lines, "}"])
+
+
+def _print(symbols: dict[str, str]) -> str:
+    """Print what the site describes, through Python's `print`; nonzero when that raised."""
+    w = Writer(symbols)
+    w.call("PyEval_RestoreThread", w.field("%ctx", CTX_THREAD))
+    link = w.field("%ctx", CTX_LINK)
+    slot = HEADER + 8 * LINK_SLOTS.index("show")
+    answer = _call_back(w, link, slot, w.call("PyLong_FromLongLong", "%site"), "%payload")
+    w.call("Py_DecRef", answer)
+    w.store("ptr", w.call("PyEval_SaveThread"), "%ctx", CTX_THREAD)
+    failed = w.value(f"icmp eq ptr {answer}, null")
+    w.do(f"ret i32 {w.value(f'zext i1 {failed} to i32')}")
+    return "\n".join(
+        ["define internal i32 @mutad_runtime_print(ptr %ctx, i64 %site, ptr %payload) {", *w.lines, "}"]
+    )
+
+
+def _match_wrt(symbols: dict[str, str], count: int) -> str:
+    """Is the only keyword `wrt`, and its value ours? 0 no, 1 one name or position, 2 a tuple of them.
+
+    Compares identities: names in source code are interned, and small ints exist once. Anything else
+    goes to Python code, which finds the same entry by equality.
+    """
+    w = Writer(symbols)
+
+    def is_ours(obj: str, index: int) -> str:
+        name = w.call("PyTuple_GetItem", names, str(index))
+        position = w.call("PyTuple_GetItem", positions, str(index))
+        by_name = w.value(f"icmp eq ptr {obj}, {name}")
+        by_position = w.value(f"icmp eq ptr {obj}, {position}")
+        return w.value(f"or i1 {by_name}, {by_position}")
+
+    names, positions = w.slot("names"), w.slot("positions")
+    size = w.call("PyTuple_Size", "%kwnames")
+    w.require(w.value(f"icmp eq i64 {size}, 1"), "no")
+    keyword = w.call("PyTuple_GetItem", "%kwnames", "0")
+    w.require(w.value(f"icmp eq ptr {keyword}, {w.slot('keyword')}"), "no")
+    if count == 1:
+        w.do(f"br i1 {is_ours('%value', 0)}, label %single, label %several")
+        w.label("single")
+        w.do("ret i32 1")
+        w.label("several")
+    actual = w.field("%value", TYPE)
+    w.require(w.value(f"icmp eq ptr {actual}, {w.object('PyTuple_Type')}"), "no")
+    given = w.call("PyTuple_Size", "%value")
+    w.require(w.value(f"icmp eq i64 {given}, {count}"), "no")
+    w.require(
+        w.all_of([is_ours(w.call("PyTuple_GetItem", "%value", str(i)), i) for i in range(count)]), "no"
+    )
+    w.do("ret i32 2")
+    w.label("no")
+    w.do("ret i32 0")
+    return "\n".join(
+        ["define internal i32 @mutad_match_wrt(ptr %self, ptr %kwnames, ptr %value) {", *w.lines, "}"]
+    )

@@ -1,0 +1,313 @@
+"""The entry's guard: are these arguments those that the kernel was compiled for?
+
+What is checked is what the key says: exact types, dtype, rank, layout, unit extents, alignment, and
+that arrays share memory as the key says. A mismatch is no error: the next entry is asked.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import combinations
+
+from .entry_writer import (
+    ALIGNED,
+    ARRAY_DATA,
+    ARRAY_DTYPE,
+    ARRAY_EXTENTS,
+    ARRAY_FLAGS,
+    ARRAY_RANK,
+    ARRAY_STRIDES,
+    C_CONTIGUOUS,
+    DTYPE_BYTE_ORDER,
+    DTYPE_NUMBER,
+    F_CONTIGUOUS,
+    ITEM_SIZE,
+    LLVM_TYPE,
+    SCALAR_TYPE,
+    SCALAR_VALUE,
+    TYPE,
+    TYPE_NUMBERS,
+    WRITEABLE,
+    Writer,
+)
+
+
+@dataclass(frozen=True)
+class ArrayKey:
+    """An array's part of the key: `f64[?,1]C`."""
+
+    dtype: str
+    extents: tuple[str, ...]
+    layout: str
+
+    @property
+    def rank(self) -> int:
+        return len(self.extents)
+
+
+@dataclass(frozen=True)
+class ScalarKey:
+    """A scalar's part of the key: `py_float`, `f32`, ..., or `None`."""
+
+    type: str
+
+
+@dataclass(frozen=True)
+class TupleKey:
+    """A tuple's part of the key: `(f64[?]C,py_int)`."""
+
+    items: tuple[Key, ...]
+
+
+Key = ArrayKey | ScalarKey | TupleKey
+
+_ARRAY = re.compile(r"(\w+)\[([?1,]*)\]([CFS])\Z")
+
+
+def parse_key(text: str) -> Key:
+    """The structure of an argument key."""
+    if text.startswith("("):
+        return TupleKey(tuple(parse_key(item) for item in _split(text[1:-1])))
+    if match := _ARRAY.match(text):
+        extents = tuple(match[2].split(",")) if match[2] else ()
+        return ArrayKey(match[1], extents, match[3])
+    return ScalarKey(text)
+
+
+def _split(text: str) -> list[str]:
+    """Split at the commas outside of brackets."""
+    items, depth, start = list[str](), 0, 0
+    for i, c in enumerate(text):
+        depth += (c in "([") - (c in ")]")
+        if c == "," and depth == 0:
+            items.append(text[start:i])
+            start = i + 1
+    if text[start:]:
+        items.append(text[start:])
+    return items
+
+
+@dataclass(frozen=True)
+class ArrayValue:
+    """An unpacked array: names of LLVM values. Strides count elements."""
+
+    key: ArrayKey
+    object: str
+    data: str
+    extents: tuple[str, ...]
+    strides: tuple[str, ...]
+
+    def operands(self) -> list[str]:
+        return [f"ptr {self.data}", *(f"i64 {v}" for v in (*self.extents, *self.strides))]
+
+
+@dataclass(frozen=True)
+class ScalarValue:
+    """An unpacked scalar."""
+
+    key: ScalarKey
+    value: str
+
+    def operands(self) -> list[str]:
+        return [] if self.key.type == "None" else [f"{LLVM_TYPE[self.key.type]} {self.value}"]
+
+
+Leaf = ArrayValue | ScalarValue
+
+
+def unpack(w: Writer, key: Key, obj: str, *, written: bool) -> list[Leaf]:
+    """Check one argument against its key; the leaves to hand to the kernel."""
+    match key:
+        case ArrayKey():
+            return [unpack_array(w, key, obj, written=written)]
+        case ScalarKey():
+            return [ScalarValue(key, unpack_scalar(w, key.type, obj))]
+        case TupleKey(items):
+            require_type(w, obj, "PyTuple_Type")
+            size = w.call("PyTuple_Size", obj)
+            w.require(w.value(f"icmp eq i64 {size}, {len(items)}"))
+            leaves: list[Leaf] = []
+            for i, item in enumerate(items):
+                leaves += unpack(w, item, w.call("PyTuple_GetItem", obj, str(i)), written=written)
+            return leaves
+
+
+def require_type(w: Writer, obj: str, symbol: str) -> None:
+    actual = w.field(obj, TYPE, hint="type")
+    w.require(w.value(f"icmp eq ptr {actual}, {w.object(symbol)}"))
+
+
+def unpack_scalar(w: Writer, type_: str, obj: str) -> str:
+    """Check a scalar's exact type and load its value."""
+    if type_ == "None":
+        w.require(w.value(f"icmp eq ptr {obj}, {w.object('_Py_NoneStruct')}"))
+        return ""
+    if type_ in ("py_bool", "b1"):
+        true, false = (
+            ("_Py_TrueStruct", "_Py_FalseStruct") if type_ == "py_bool" else ("mutad_numpy_true", "mutad_numpy_false")
+        )
+        is_true = w.value(f"icmp eq ptr {obj}, {w.object(true)}", "true")
+        is_false = w.value(f"icmp eq ptr {obj}, {w.object(false)}")
+        w.require(w.value(f"or i1 {is_true}, {is_false}"))
+        return is_true
+    if type_ == "py_int":
+        require_type(w, obj, "PyLong_Type")
+        value = w.call("PyLong_AsLongLongAndOverflow", obj, "%overflow", hint="int")
+        overflow = w.value("load i32, ptr %overflow")
+        w.require(w.value(f"icmp eq i32 {overflow}, 0"))
+        return value
+    require_type(w, obj, "PyFloat_Type" if type_ == "py_float" else SCALAR_TYPE[type_])
+    return w.field(obj, SCALAR_VALUE, LLVM_TYPE[type_], "scalar")
+
+
+def unpack_array(w: Writer, key: ArrayKey, obj: str, *, written: bool) -> ArrayValue:
+    """Check an array's type, dtype, rank, flags and unit extents; load its extents and strides."""
+    require_type(w, obj, "mutad_numpy_ndarray")
+    rank = w.field(obj, ARRAY_RANK, "i32", "rank")
+    w.require(w.value(f"icmp eq i32 {rank}, {key.rank}"))
+    dtype = w.field(obj, ARRAY_DTYPE, hint="dtype")
+    conditions = [is_native(w, dtype, key.dtype), has_flags(w, obj, key, written=written)]
+    data, extents, strides = load_array(w, key, obj)
+    for wanted, extent in zip(key.extents, extents, strict=True):
+        conditions.append(w.value(f"icmp {'eq' if wanted == '1' else 'ne'} i64 {extent}, 1"))
+    w.require(w.all_of(conditions))
+    return ArrayValue(key, obj, data, extents, strides)
+
+
+def load_array(w: Writer, key: ArrayKey, obj: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """The data pointer, the extents, and the strides in elements."""
+    data = w.field(obj, ARRAY_DATA, hint="data")
+    if key.rank == 0:
+        return data, (), ()
+    at_extents = w.field(obj, ARRAY_EXTENTS)
+    at_strides = w.field(obj, ARRAY_STRIDES)
+    extents = tuple(w.field(at_extents, 8 * d, "i64", "n") for d in range(key.rank))
+    in_bytes = (w.field(at_strides, 8 * d, "i64", "bytes") for d in range(key.rank))
+    size = ITEM_SIZE[key.dtype]
+    return data, extents, tuple(w.value(f"sdiv i64 {s}, {size}", "stride") for s in in_bytes)
+
+
+def is_native(w: Writer, dtype: str, name: str) -> str:
+    """The dtype has our type number and native byte order."""
+    number = w.field(dtype, DTYPE_NUMBER, "i32", "number")
+    order = w.field(dtype, DTYPE_BYTE_ORDER, "i8", "order")
+    result = w.value(f"icmp eq i8 {order}, {ord('|' if name == 'b1' else '=')}")
+    same = "false"
+    for candidate in TYPE_NUMBERS[name]:
+        equal = w.value(f"icmp eq i32 {number}, {candidate}")
+        same = equal if same == "false" else w.value(f"or i1 {same}, {equal}")
+    return w.value(f"and i1 {result}, {same}")
+
+
+def has_flags(w: Writer, obj: str, key: ArrayKey, *, written: bool) -> str:
+    """Aligned, of the key's layout class, and writeable if it will be written."""
+    layout = C_CONTIGUOUS | F_CONTIGUOUS
+    wanted = {"C": C_CONTIGUOUS, "F": F_CONTIGUOUS, "S": 0}[key.layout]
+    mask = (C_CONTIGUOUS if key.layout == "C" else layout) | ALIGNED | (WRITEABLE if written else 0)
+    flags = w.field(obj, ARRAY_FLAGS, "i32", "flags")
+    masked = w.value(f"and i32 {flags}, {mask}")
+    return w.value(f"icmp eq i32 {masked}, {wanted | (mask & ~layout)}")
+
+
+def check_sharing(
+    w: Writer,
+    arrays: dict[int, ArrayValue],
+    overlaps: dict[tuple[int, int], str],
+    watched: set[int],
+) -> None:
+    """Check that top-level arrays share memory as the key says, and that none overlaps itself.
+
+    `watched` are the parameters that are written or active: two arrays that are neither may share
+    memory as they like. Bounds decide; where the caller has proved more (interleaved slices), the
+    link's `proved` slot is set.
+    """
+    bounds: dict[int, tuple[str, str]] = {}
+
+    def bounds_of(position: int) -> tuple[str, str]:
+        if position not in bounds:
+            bounds[position] = memory_bounds(w, arrays[position])
+        return bounds[position]
+
+    for position in sorted(watched & arrays.keys()):
+        array = arrays[position]
+        if array.key.layout == "S":
+            w.require(never_overlaps_itself(w, array))
+    for i, j in combinations(sorted(arrays), 2):
+        kind = overlaps.get((i, j))
+        if kind == "same":
+            w.require(w.all_of(identical(w, arrays[i], arrays[j])))
+        elif kind is not None or watched & {i, j}:
+            (low_i, high_i), (low_j, high_j) = bounds_of(i), bounds_of(j)
+            before = w.value(f"icmp ule ptr {high_i}, {low_j}")
+            after = w.value(f"icmp ule ptr {high_j}, {low_i}")
+            apart = w.value(f"or i1 {before}, {after}", "apart")
+            wanted = apart if kind is None else w.value(f"xor i1 {apart}, true")
+            w.require(w.value(f"or i1 {wanted}, %is_proved"))
+
+
+def memory_bounds(w: Writer, a: ArrayValue) -> tuple[str, str]:
+    """First byte and the byte behind the last; (null, null) for an array without elements."""
+    size = ITEM_SIZE[a.key.dtype]
+    low, high = "0", str(size)
+    empty = "false"
+    if a.key.layout == "S":
+        for extent, stride in zip(a.extents, a.strides, strict=True):
+            last = w.value(f"sub i64 {extent}, 1")
+            elements = w.value(f"mul i64 {last}, {stride}")
+            reach = w.value(f"mul i64 {elements}, {size}")
+            negative = w.value(f"icmp slt i64 {reach}, 0")
+            down = w.value(f"select i1 {negative}, i64 {reach}, i64 0")
+            up = w.value(f"select i1 {negative}, i64 0, i64 {reach}")
+            low, high = w.value(f"add i64 {low}, {down}"), w.value(f"add i64 {high}, {up}")
+    else:
+        for extent in a.extents:
+            high = w.value(f"mul i64 {high}, {extent}")
+    for extent in a.extents:
+        zero = w.value(f"icmp eq i64 {extent}, 0")
+        empty = zero if empty == "false" else w.value(f"or i1 {empty}, {zero}")
+    first = w.value(f"getelementptr i8, ptr {a.data}, i64 {low}")
+    end = w.value(f"getelementptr i8, ptr {a.data}, i64 {high}")
+    return (
+        w.value(f"select i1 {empty}, ptr null, ptr {first}", "low"),
+        w.value(f"select i1 {empty}, ptr null, ptr {end}", "high"),
+    )
+
+
+def identical(w: Writer, a: ArrayValue, b: ArrayValue) -> list[str]:
+    """The two views address the same elements in the same order."""
+    conditions = [w.value(f"icmp eq ptr {a.data}, {b.data}")]
+    for d, wanted in enumerate(a.key.extents):
+        conditions.append(w.value(f"icmp eq i64 {a.extents[d]}, {b.extents[d]}"))
+        if wanted != "1":
+            conditions.append(w.value(f"icmp eq i64 {a.strides[d]}, {b.strides[d]}"))
+    return conditions
+
+
+def never_overlaps_itself(w: Writer, a: ArrayValue) -> str:
+    """Each stride steps over everything that the smaller strides span: no element is met twice."""
+    dimensions = [d for d, wanted in enumerate(a.key.extents) if wanted != "1"]
+    size = {d: absolute(w, a.strides[d]) for d in dimensions}
+    span = {
+        d: w.value(f"mul i64 {size[d]}, {w.value(f'sub i64 {a.extents[d]}, 1')}") for d in dimensions
+    }
+    conditions: list[str] = []
+    for d in dimensions:
+        below = "0"
+        for e in dimensions:
+            if e != d:
+                smaller = w.value(f"icmp ule i64 {size[e]}, {size[d]}")
+                added = w.value(f"select i1 {smaller}, i64 {span[e]}, i64 0")
+                below = w.value(f"add i64 {below}, {added}")
+        conditions.append(w.value(f"icmp sgt i64 {size[d]}, {below}"))
+    result = w.all_of(conditions)
+    for d in dimensions:
+        empty = w.value(f"icmp eq i64 {a.extents[d]}, 0")
+        result = w.value(f"or i1 {result}, {empty}")
+    return result
+
+
+def absolute(w: Writer, value: str) -> str:
+    negative = w.value(f"icmp slt i64 {value}, 0")
+    negated = w.value(f"sub i64 0, {value}")
+    return w.value(f"select i1 {negative}, i64 {negated}, i64 {value}")

@@ -1,0 +1,221 @@
+"""What the entry makes of the kernel's results: Python floats, NumPy scalars, arrays, tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from .entry_guard import ArrayValue
+from .entry_writer import (
+    ALIGNED,
+    ARRAY_FLAGS,
+    ITEM_SIZE,
+    LLVM_TYPE,
+    OWNS_DATA,
+    SCALAR_TYPE,
+    SCALAR_VALUE,
+    TYPE_NUMBERS,
+    WRITEABLE,
+    Writer,
+)
+
+ResultSpec = dict[str, Any]
+"""The metadata's description of what the function returns."""
+
+
+def leaves_of(spec: ResultSpec) -> Iterator[ResultSpec]:
+    """The scalars and arrays among the results, in the kernel's order."""
+    if spec["kind"] == "tuple":
+        for item in spec["items"]:
+            yield from leaves_of(item)
+    elif spec["kind"] in ("scalar", "array"):
+        yield spec
+
+
+def slots_of(spec: ResultSpec) -> int:
+    """8-byte slots that a leaf takes among the kernel's results."""
+    return 1 + 2 * spec["rank"] if spec["kind"] == "array" else 1
+
+
+def slot_count(spec: ResultSpec) -> int:
+    return sum(slots_of(leaf) for leaf in leaves_of(spec))
+
+
+def has_cotangent(leaf: ResultSpec) -> bool:
+    """True for float results: the gradient function takes a cotangent for each of them."""
+    return leaf.get("type", leaf.get("dtype")) in ("py_float", "f32", "f64")
+
+
+@dataclass
+class Boxes:
+    """Makes the objects to return; `%failed` undoes what was made when memory runs out.
+
+    `%made` holds the objects, `%pending` the memory of fresh arrays that no object owns yet. Both
+    are filled with null on entry, so the code at `%failed` is straight.
+    """
+
+    w: Writer
+    made: list[str] = field(default_factory=list[str])
+    """The objects we hold; "" where the reference was given away."""
+    pending: int = 0
+    fresh: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """Data pointer and object of each fresh array: the second result that is the same memory is a view."""
+
+    def keep(self, obj: str) -> str:
+        """Fail if `obj` is null, else note that it is ours."""
+        w = self.w
+        w.require(w.value(f"icmp ne ptr {obj}, null"), "failed")
+        w.store("ptr", obj, "%made", 8 * len(self.made))
+        self.made.append(obj)
+        return obj
+
+    def claim(self, spec: ResultSpec) -> None:
+        """Note the memory of the fresh arrays among the kernel's results, each block once."""
+        w = self.w
+        slot, claimed = 0, list[str]()
+        for leaf in leaves_of(spec):
+            if leaf["kind"] == "array" and leaf.get("base") is None:
+                data = block = w.field("%results", 8 * slot, hint="block")
+                for earlier in claimed:
+                    same = w.value(f"icmp eq ptr {data}, {earlier}")
+                    block = w.value(f"select i1 {same}, ptr null, ptr {block}")
+                w.store("ptr", block, "%pending", 8 * len(claimed))
+                claimed.append(data)
+            slot += slots_of(leaf)
+
+    def give(self, obj: str) -> str:
+        """`obj` again, whose reference somebody else takes over."""
+        index = self.made.index(obj)
+        self.made[index] = ""
+        self.w.store("ptr", "null", "%made", 8 * index)
+        return obj
+
+    def scalar(self, type_: str, address: str) -> str:
+        """The scalar stored at `address` as a Python object."""
+        w = self.w
+        if type_ in ("py_bool", "b1"):
+            byte = w.value(f"load i8, ptr {address}")
+            if type_ == "py_bool":
+                return self.keep(w.call("PyBool_FromLong", w.value(f"zext i8 {byte} to i64")))
+            true = w.value(f"icmp ne i8 {byte}, 0")
+            symbols = w.object("mutad_numpy_true"), w.object("mutad_numpy_false")
+            chosen = w.value(f"select i1 {true}, ptr {symbols[0]}, ptr {symbols[1]}")
+            w.call("Py_IncRef", chosen)
+            return self.keep(chosen)
+        llvm = LLVM_TYPE[type_]
+        value = w.value(f"load {llvm}, ptr {address}", "result")
+        if type_ == "py_int":
+            return self.keep(w.call("PyLong_FromLongLong", value))
+        if type_ == "py_float":
+            return self.keep(w.call("PyFloat_FromDouble", value))
+        obj = self.keep(w.call("PyType_GenericAlloc", w.object(SCALAR_TYPE[type_]), "0"))
+        w.store(llvm, value, obj, SCALAR_VALUE)
+        return obj
+
+    def array(self, spec: ResultSpec, address: str, arguments: dict[int, ArrayValue]) -> str:
+        """The array described at `address`: fresh memory that it then owns, or a view of an argument."""
+        w = self.w
+        rank, dtype = spec["rank"], spec["dtype"]
+        data = w.value(f"load ptr, ptr {address}", "data")
+        extents = w.value(f"getelementptr i8, ptr {address}, i64 8", "extents")
+        strides = w.value(f"getelementptr i8, ptr {address}, i64 {8 + 8 * rank}", "strides")
+        for d in range(rank):
+            elements = w.field(strides, 8 * d, "i64")
+            w.store("i64", w.value(f"mul i64 {elements}, {ITEM_SIZE[dtype]}"), strides, 8 * d)
+        position = spec.get("base")
+        flags = str(ALIGNED | WRITEABLE)
+        if position is not None:
+            theirs = w.field(arguments[position].object, ARRAY_FLAGS, "i32")
+            writeable = w.value(f"and i32 {theirs}, {WRITEABLE}")
+            flags = w.value(f"or i32 {writeable}, {ALIGNED}")
+        obj = self.keep(
+            w.call(
+                "PyArray_New", w.object("mutad_numpy_ndarray"), str(rank), extents,
+                str(TYPE_NUMBERS[dtype][0]), strides, data, "0", flags, "null",
+            )
+        )  # fmt: skip
+        if position is not None:
+            self.view(obj, arguments[position].object)
+        else:
+            self.own(obj, data)
+        return obj
+
+    def view(self, obj: str, base: str) -> None:
+        w = self.w
+        w.call("Py_IncRef", base)
+        status = w.call("PyArray_SetBaseObject", obj, base)
+        w.require(w.value(f"icmp eq i32 {status}, 0"), "failed")
+
+    def own(self, obj: str, data: str) -> None:
+        """Give the memory at `data` to `obj`, unless an earlier result owns it: then share."""
+        w = self.w
+        done = w.fresh("owned")
+        for earlier_data, earlier in self.fresh:
+            shared, alone = w.fresh("shared"), w.fresh("alone")
+            same = w.value(f"icmp eq ptr {data}, {earlier_data}")
+            w.do(f"br i1 {same}, label %{shared}, label %{alone}")
+            w.label(shared)
+            self.view(obj, earlier)
+            w.do(f"br label %{done}")
+            w.label(alone)
+        flags = w.field(obj, ARRAY_FLAGS, "i32")
+        w.store("i32", w.value(f"or i32 {flags}, {OWNS_DATA}"), obj, ARRAY_FLAGS)
+        w.store("ptr", "null", "%pending", 8 * self.pending)
+        w.do(f"br label %{done}")
+        w.label(done)
+        self.fresh.append((data, obj))
+        self.pending += 1
+
+    def tuple(self, items: list[str]) -> str:
+        """A tuple that takes over the items' references."""
+        result = self.keep(self.w.call("PyTuple_New", str(len(items))))
+        for i, item in enumerate(items):
+            self.w.call("PyTuple_SetItem", result, str(i), self.give(item))
+        return result
+
+    def result(
+        self, spec: ResultSpec, first_slot: int, objects: list[str], arguments: dict[int, ArrayValue]
+    ) -> str:
+        """The object that the function returns, its leaves stored from `first_slot` on."""
+        slot = first_slot
+
+        def box(spec: ResultSpec) -> str:
+            nonlocal slot
+            match spec["kind"]:
+                case "none":
+                    none = self.w.object("_Py_NoneStruct")
+                    self.w.call("Py_IncRef", none)
+                    return self.keep(none)
+                case "argument":
+                    obj = objects[spec["position"]]
+                    self.w.call("Py_IncRef", obj)
+                    return self.keep(obj)
+                case "tuple":
+                    return self.tuple([box(item) for item in spec["items"]])
+                case kind:
+                    address = self.w.value(f"getelementptr i64, ptr %results, i64 {slot}", "at")
+                    slot += slots_of(spec)
+                    if kind == "scalar":
+                        return self.scalar(spec["type"], address)
+                    return self.array(spec, address, arguments)
+
+        return box(spec)
+
+    def finish(self, result: str) -> None:
+        """Return `result`, and drop whatever else we hold."""
+        self.give(result)
+        for obj in self.made:
+            if obj:
+                self.w.call("Py_DecRef", obj)
+        self.w.do(f"ret ptr {result}")
+
+    def undo(self) -> None:
+        """The code at `%failed`: an exception is set; drop everything and return null."""
+        w = self.w
+        w.label("failed")
+        for i in range(self.pending):
+            w.call("mutad_libc_free", w.field("%pending", 8 * i))
+        for i in range(len(self.made)):
+            w.call("Py_DecRef", w.field("%made", 8 * i))
+        w.do("ret ptr null")

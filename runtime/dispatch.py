@@ -1,0 +1,338 @@
+"""From a call to the compiled code for its arguments.
+
+The fast path is a chain of entries, compiled functions each of which checks the arguments and, when
+they are not its own, calls the next. The chain ends in Python code (`Dispatcher.primal`, `.gradient`),
+which builds the key, looks it up or compiles it, and puts the new entry first.
+
+Each entry is a builtin function whose `__self__` is a `Link`: what it needs to know of this
+process. A specialization has a second, *direct* callable over the same code, whose link is marked
+`proved`: the caller has built the key, so the entry takes the sharing of memory for granted.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any, Protocol
+
+from . import disk_cache, engine, keys, sites
+
+GRADIENT_KINDS = ("grad", "value_and_grad")
+LONGEST_CHAIN = 16
+WRT = sys.intern("wrt")
+
+
+class Compiler(Protocol):
+    """What the face injects: the runtime imports nothing of the compiler."""
+
+    def compile(
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[str, ...],
+        overlaps: keys.Overlaps,
+        mode: str,
+        wrt: tuple[int, ...],
+        options: dict[str, Any],
+    ) -> tuple[bytes, dict[str, Any]]:
+        """Object code and metadata."""
+        ...
+
+    def stage(
+        self,
+        stage: str,
+        function: Callable[..., Any],
+        arguments: tuple[str, ...],
+        overlaps: keys.Overlaps,
+        mode: str,
+        wrt: tuple[int, ...],
+        options: dict[str, Any],
+    ) -> str:
+        """The text of the program after a stage."""
+        ...
+
+    def check_differentiable(
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[str, ...],
+        overlaps: keys.Overlaps,
+        wrt: tuple[int, ...],
+        options: dict[str, Any],
+    ) -> None:
+        """CompileError where the gradient cannot be compiled; makes no code."""
+        ...
+
+    def explain(
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[str, ...],
+        overlaps: keys.Overlaps,
+        wrt: tuple[int, ...],
+        options: dict[str, Any],
+        values: tuple[Any, ...],
+    ) -> Any:
+        """The plan: what is saved, why, how many bytes."""
+        ...
+
+
+class Link:
+    """What an entry knows of this process. The slots' places are part of the entries' code."""
+
+    __slots__ = ("defaults", "keyword", "names", "next", "owner", "positions", "proved", "report", "show")
+
+    defaults: tuple[Any, ...]
+    """The values of the last parameters, where they are left out."""
+    keyword: str
+    names: tuple[str, ...]
+    """The names of the parameters in `wrt`, interned."""
+    positions: tuple[int, ...]
+    next: Callable[..., Any]
+    owner: Any
+    """The compiled function, or None."""
+    proved: Any
+    """Set where the caller vouches for how the arguments share memory."""
+    report: Callable[[int, int], BaseException]
+    show: Callable[[int, int], None]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # `f.grad` is a method of a link; it pickles as getattr(f, "grad").
+        return _identity, (self.owner,)
+
+
+def _identity(value: Any) -> Any:
+    return value
+
+
+@dataclass
+class Specialization:
+    """The compiled code for one key."""
+
+    library: engine.Library
+    metadata: dict[str, Any]
+    wrt: tuple[int, ...]
+    direct: dict[str, Callable[..., Any]]
+    """Kind of call -> callable of all arguments by position."""
+
+    @property
+    def results(self) -> dict[str, Any]:
+        return self.metadata["results"]
+
+
+Key = tuple[tuple[str, ...], keys.Overlaps, tuple[int, ...]]
+"""Arguments, overlaps, `wrt` (empty for the primal)."""
+
+
+@dataclass
+class Dispatcher:
+    """Everything that one compiled function has compiled."""
+
+    function: FunctionType
+    options: dict[str, Any]
+    compiler: Compiler
+    checks_gradient: bool
+    """The first call of each kind of arguments checks that its gradient can be compiled."""
+    names: tuple[str, ...] = field(init=False)
+    bind: Callable[..., tuple[Any, ...]] = field(init=False)
+    """The arguments by position; raises what CPython raises for wrong ones."""
+    defaults: tuple[Any, ...] = field(init=False)
+    table: dict[Key, Specialization] = field(init=False)
+    heads: dict[str, Callable[..., Any]] = field(init=False)
+    lengths: dict[str, int] = field(init=False)
+    installed: Callable[[str, Callable[..., Any]], None] = field(init=False)
+    """Told of each new head, to make it the attribute that users call."""
+    owner: weakref.ref[Any] | None = None
+
+    def __post_init__(self) -> None:
+        code = self.function.__code__
+        if code.co_flags & 0x0C:
+            raise TypeError(
+                f"{self.function.__qualname__}: *args and **kwargs cannot be compiled: name the parameters"
+            )
+        count = code.co_argcount + code.co_kwonlyargcount
+        self.names = tuple(sys.intern(n) for n in code.co_varnames[:count])
+        self.bind = binder(self.function)
+        self.defaults = trailing_defaults(self.function)
+        self.table = {}
+        self.lengths = {}
+        self.heads = {"primal": self.primal, "grad": self.grad, "value_and_grad": self.value_and_grad}
+
+    # The ends of the chains.
+
+    def primal(self, *args: Any, **kwargs: Any) -> Any:
+        """A primal call that no entry took."""
+        values = self.bind(*args, **kwargs)
+        return self.specialize(values).direct["primal"](*values)
+
+    def grad(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+        return self.gradient("grad", wrt, self.bind(*args, **kwargs))
+
+    def value_and_grad(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+        return self.gradient("value_and_grad", wrt, self.bind(*args, **kwargs))
+
+    def gradient(self, kind: str, wrt: Any, values: tuple[Any, ...]) -> Any:
+        """A gradient call that no entry took."""
+        from . import gradients
+
+        positions, single = keys.resolve_wrt(wrt, self.names)
+        arguments = self.arguments_of(values)
+        for position in positions:
+            keys.require_active(arguments[position], self.names[position])
+        overlaps = keys.overlaps_of(values, self.names)
+        if {p for i, j, _ in overlaps for p in (i, j)} & set(positions):
+            return gradients.of_sharing_arguments(self, kind, values, positions, single)
+        for position in positions:
+            gradients.refuse_overlapping_itself(values[position], self.names[position])
+        found = self.specialize(values, positions)
+        if kind not in found.direct:
+            raise TypeError(gradients.no_scalar(self, found))
+        names = tuple(self.names[p] for p in positions)
+        return found.direct[kind](*values, wrt=names[0] if single else names)
+
+    # From values to code.
+
+    def arguments_of(self, values: Sequence[Any]) -> tuple[str, ...]:
+        return tuple([keys.argument_key(v, n) for v, n in zip(values, self.names, strict=True)])
+
+    def specialize(self, values: tuple[Any, ...], wrt: tuple[int, ...] = ()) -> Specialization:
+        """The code for these arguments, compiled if it is not there yet."""
+        key = (self.arguments_of(values), keys.overlaps_of(values, self.names), wrt)
+        found = self.table.get(key)
+        if found is None:
+            found = self.add(key)
+        for position in found.metadata["written"]:
+            self.require_writeable(values[position], self.names[position])
+        return found
+
+    @staticmethod
+    def require_writeable(value: Any, name: str) -> None:
+        if isinstance(value, tuple):
+            items: tuple[Any, ...] = value
+            for item in items:
+                Dispatcher.require_writeable(item, name)
+        elif isinstance(value, keys.np.ndarray):
+            if not value.flags.writeable:
+                raise ValueError(f"assignment destination is read-only (argument {name!r})")
+            if keys.overlaps_itself(value):
+                raise ValueError(
+                    f"argument {name!r} is written and overlaps itself in memory (a broadcast or "
+                    f"sliding window): pass {name}.copy()"
+                )
+
+    def add(self, key: Key) -> Specialization:
+        """Compile (or load from disk) and install; one thread at a time."""
+        with engine.compiling:
+            found = self.table.get(key)
+            if found is None:
+                found = self.load(key)
+                self.table[key] = found
+                self.install(found)
+            return found
+
+    def load(self, key: Key) -> Specialization:
+        arguments, overlaps, wrt = key
+        mode = "gradient" if wrt else "primal"
+        place = disk_cache.place_of(self.function, arguments, overlaps, wrt, self.options)
+        cached = disk_cache.read(place)
+        if cached is None:
+            if self.checks_gradient and not wrt:
+                active = tuple(i for i, a in enumerate(arguments) if keys.is_active_key(a))
+                if active:
+                    self.compiler.check_differentiable(
+                        self.function, arguments, overlaps, active, self.options
+                    )
+            cached = self.compiler.compile(
+                self.function, arguments, overlaps, mode, wrt, self.options
+            )
+            disk_cache.write(place, *cached)
+        object_code, metadata = cached
+        library = engine.load(object_code, metadata, self.function.__name__)
+        found = Specialization(library, metadata, wrt, {})
+        for kind in metadata["entries"]:
+            link = self.link(found, self.disagree)
+            link.proved = True
+            found.direct[kind] = library.function(kind, link, "")
+        return found
+
+    def link(self, found: Specialization, following: Callable[..., Any]) -> Link:
+        """A link for an entry of this specialization."""
+        site_list: list[sites.Site] = found.metadata["sites"]
+
+        def report(site: int, payload: int) -> BaseException:
+            return sites.exception(site_list[site], payload)
+
+        def show(site: int, payload: int) -> None:
+            sites.show(site_list[site], payload)
+
+        link = Link()
+        link.defaults = self.defaults
+        link.keyword = WRT
+        link.names = tuple(self.names[p] for p in found.wrt)
+        link.positions = found.wrt
+        link.next = following
+        link.owner = self.owner() if self.owner is not None else None
+        link.report = report
+        link.show = show
+        return link
+
+    def install(self, found: Specialization) -> None:
+        """Put the entries of a new specialization first in their chains.
+
+        A chain that has grown long is begun anew. (It is never cut: another thread may be running
+        in any of its entries, and holds the head only.)
+        """
+        for kind in found.metadata["entries"]:
+            if kind not in self.heads:
+                continue
+            length = self.lengths.get(kind, 0)
+            slow = {"primal": self.primal, "grad": self.grad, "value_and_grad": self.value_and_grad}
+            following = self.heads[kind] if length < LONGEST_CHAIN else slow[kind]
+            self.lengths[kind] = length + 1 if length < LONGEST_CHAIN else 1
+            doc = f"{self.function.__name__}, compiled."
+            self.heads[kind] = found.library.function(kind, self.link(found, following), doc)
+            self.installed(kind, self.heads[kind])
+
+    @staticmethod
+    def disagree(*args: Any, **kwargs: Any) -> Any:
+        """The entry refused arguments that Python code found to be its own."""
+        raise SystemError("mutad: the compiled entry and the key disagree about these arguments")
+
+
+def binder(function: FunctionType) -> Callable[..., tuple[Any, ...]]:
+    """A function of the same signature that returns its arguments in order.
+
+    Python itself then binds keywords and defaults, and words the errors.
+    """
+    code = function.__code__
+    count = code.co_argcount + code.co_kwonlyargcount
+    names = [f"p{i}" for i in range(count)]
+    shown = list(names)
+    if code.co_kwonlyargcount:
+        shown.insert(code.co_argcount, "*")
+    if code.co_posonlyargcount:
+        shown.insert(code.co_posonlyargcount, "/")
+    source = f"def f({', '.join(shown)}): return ({''.join(n + ', ' for n in names)})"
+    namespace: dict[str, Any] = {}
+    exec(source, namespace)
+    made: FunctionType = namespace["f"]
+    renamed = made.__code__.replace(
+        co_varnames=code.co_varnames[:count], co_name=code.co_name, co_qualname=code.co_qualname
+    )
+    bind = FunctionType(renamed, {}, code.co_name, function.__defaults__)
+    bind.__qualname__ = function.__qualname__
+    bind.__kwdefaults__ = function.__kwdefaults__
+    return bind
+
+
+def trailing_defaults(function: FunctionType) -> tuple[Any, ...]:
+    """The default values of the last parameters in a row that have one."""
+    code = function.__code__
+    by_keyword = function.__kwdefaults__ or {}
+    collected: list[Any] = []
+    first = code.co_argcount
+    for name in reversed(code.co_varnames[first : first + code.co_kwonlyargcount]):
+        if name not in by_keyword:
+            return tuple(reversed(collected))
+        collected.append(by_keyword[name])
+    return (*(function.__defaults__ or ()), *reversed(collected))

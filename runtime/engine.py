@@ -1,0 +1,139 @@
+"""Load object code into the process and make Python callables of its entries.
+
+One LLVM JIT linker for the process; each module becomes a library of its own, unloaded when the last
+callable made from it is gone. Loading needs llvmlite and nothing of the compiler.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import blas
+
+Metadata = dict[str, Any]
+
+compiling = threading.RLock()
+"""Held while anything compiles or loads: LLVM and the compiler serve one thread at a time."""
+
+if hasattr(os, "register_at_fork"):
+    # No thread of ours is inside LLVM when the process forks, so the child may use it.
+    os.register_at_fork(
+        before=compiling.acquire,
+        after_in_parent=compiling.release,
+        after_in_child=compiling.release,
+    )
+
+METH_FASTCALL, METH_KEYWORDS = 0x80, 0x02
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+_make_function = ctypes.PYFUNCTYPE(
+    ctypes.py_object, ctypes.POINTER(_MethodDef), ctypes.py_object, ctypes.py_object
+)(("PyCFunction_NewEx", ctypes.pythonapi))
+
+
+class Library(str):
+    """A loaded module. Callables made from it keep it alive (it is their `__module__`)."""
+
+    __slots__ = ("_addresses", "_methods", "_tracker")
+    _tracker: Any
+    _addresses: dict[str, int]
+    _methods: list[_MethodDef]
+
+    def function(self, kind: str, link: Any, doc: str) -> Callable[..., Any]:
+        """A builtin function over the entry of this kind, with `link` as its `__self__`."""
+        name = "__call__" if kind == "primal" else kind
+        method = _MethodDef(
+            name.encode(), self._addresses[kind], METH_FASTCALL | METH_KEYWORDS, doc.encode()
+        )
+        self._methods.append(method)
+        return _make_function(ctypes.byref(method), link, self)
+
+
+_counter = itertools.count()
+_jit: Any = None
+
+
+def load(object_code: bytes, metadata: Metadata, name: str) -> Library:
+    """Link the object code against Python, NumPy, libc and what else its metadata names."""
+    from llvmlite import binding
+
+    with compiling:
+        global _jit
+        if _jit is None:
+            binding.initialize_native_target()
+            binding.initialize_native_asmprinter()
+            _jit = binding.create_lljit_compiler()
+        kinds = set(metadata["symbols"].values())
+        if kinds & {"libmvec", "vector_math"}:
+            load_vector_math()
+        builder = binding.JITLibraryBuilder().add_object_img(object_code).add_current_process()
+        for symbol, kind in metadata["symbols"].items():
+            address = address_of(symbol, kind)
+            if address is not None:
+                builder.import_symbol(symbol, address)
+        for symbol in metadata["entries"].values():
+            builder.export_symbol(symbol)
+        library = Library(f"{name}")
+        library._tracker = builder.link(_jit, f"mutad.{next(_counter)}.{name}")
+        library._addresses = {k: library._tracker[s] for k, s in metadata["entries"].items()}
+        library._methods = []
+        return library
+
+
+def address_of(symbol: str, kind: str) -> int | None:
+    """Where an external symbol is; None where the process's own symbols will do."""
+    if kind == "numpy":
+        return numpy_address(symbol)
+    if symbol.startswith("mutad_libc_"):
+        function = getattr(ctypes.CDLL(None), symbol.removeprefix("mutad_libc_"))
+        return ctypes.cast(function, ctypes.c_void_p).value
+    if kind == "blas":
+        return blas.address_of(symbol)
+    return None
+
+
+_NUMPY_API = {"PyArray_New": 93, "PyArray_Zeros": 183, "PyArray_SetBaseObject": 282}
+"""Places in NumPy's C-API table; part of its ABI."""
+
+
+def numpy_address(symbol: str) -> int:
+    """The address of a NumPy C-API function, of a NumPy type or of `np.True_`, `np.False_`."""
+    if symbol in _NUMPY_API:
+        return _numpy_table()[_NUMPY_API[symbol]]
+    name = symbol.removeprefix("mutad_numpy_")
+    return id(getattr(np, {"true": "True_", "false": "False_"}.get(name, name)))
+
+
+def _numpy_table() -> Any:
+    umath: Any = sys.modules["numpy._core._multiarray_umath"]
+    get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )
+    length = max(_NUMPY_API.values()) + 1
+    return (ctypes.c_size_t * length).from_address(get_pointer(umath._ARRAY_API, None))
+
+
+def load_vector_math() -> bool:
+    """Make glibc's vector math functions visible to the linker; False where there are none."""
+    try:
+        ctypes.CDLL("libmvec.so.1", mode=ctypes.RTLD_GLOBAL)
+    except OSError:
+        return False
+    return True

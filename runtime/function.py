@@ -1,0 +1,244 @@
+"""Compiled functions: what `@compile` makes of a Python function.
+
+Calls must be fast, so the objects are unusual in two ways. Each has a class of its own, whose
+`__call__` is the builtin at the head of the chain of entries (`dispatch`): a builtin has no
+`__get__`, so Python calls it without making a bound method. And `grad` and `value_and_grad` become
+instance attributes, the builtins themselves, once something is compiled.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from . import gradients
+from .dispatch import Compiler, Dispatcher
+
+DEFAULTS: dict[str, Any] = {
+    "saves": "minimal",
+    "fastmath": False,
+    "boundscheck": True,
+    "opt": 3,
+    "cache": True,
+}
+_FIRST_CLASS = ("__name__", "__qualname__", "__module__", "__doc__", "__annotations__")
+
+
+def check_options(options: dict[str, Any]) -> dict[str, Any]:
+    """All options, with their defaults; TypeError or ValueError for what is not supported."""
+    result = DEFAULTS | options
+    for name, value in options.items():
+        if name == "target":
+            if value not in (None, "cpu"):
+                raise ValueError(f"target={value!r} is not supported: only 'cpu' is")
+        elif name == "parallel":
+            if value is not False:
+                raise ValueError(f"parallel={value!r} is not supported: only False is")
+        elif name not in DEFAULTS:
+            known = ", ".join([*DEFAULTS, "grad", "parallel", "target"])
+            raise TypeError(f"compile() has no option {name!r}; there are {known}")
+        elif name == "saves":
+            if value not in ("minimal", "all", "forbid"):
+                raise ValueError(f"saves={value!r}: use 'minimal', 'all' or 'forbid'")
+        elif name == "opt":
+            if isinstance(value, bool) or value not in (0, 1, 2, 3):
+                raise ValueError(f"opt={value!r}: use 0, 1, 2 or 3")
+        elif not isinstance(value, bool):
+            raise TypeError(f"{name}={value!r}: use True or False")
+    return {name: result[name] for name in DEFAULTS}
+
+
+class CompiledFunction:
+    """A Python function, compiled for the arguments it is called with.
+
+    `f(...)` runs the primal. With `grad=True` there are also `f.grad`, `f.value_and_grad`, `f.vjp`
+    and `f.pullback`. `f.__wrapped__` is the Python function.
+    """
+
+    __wrapped__: Callable[..., Any]
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        options: dict[str, Any],
+        compiler: Compiler,
+        *,
+        with_gradient: bool,
+    ) -> None:
+        if not isinstance(function, types.FunctionType):
+            raise TypeError(f"compile() takes a Python function, not {type(function).__name__}")
+        for attribute in _FIRST_CLASS:
+            setattr(self, attribute, getattr(function, attribute))
+        self.__dict__.update(function.__dict__)
+        self.__wrapped__ = function
+        dispatcher = Dispatcher(function, options, compiler, with_gradient)
+        dispatcher.owner = weakref.ref(self)
+        dispatcher.installed = functools.partial(_install, weakref.ref(self), with_gradient)
+        self._dispatcher = dispatcher
+        self.has_gradient = with_gradient
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options it was compiled with."""
+        return dict(self._dispatcher.options)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._dispatcher.heads["primal"](*args, **kwargs)
+
+    def grad(self, *args: Any, **kwargs: Any) -> Any:
+        """The gradient: `f.grad(*args, wrt=0)`.
+
+        `wrt` is a parameter's name or position (one gradient is returned) or a tuple of them (a
+        tuple is). TypeError where the result is no float scalar, or `wrt` names an int or a bool.
+        """
+        self._require_gradient()
+        return self._dispatcher.heads["grad"](*args, **kwargs)
+
+    def value_and_grad(self, *args: Any, **kwargs: Any) -> Any:
+        """The result and the gradient: `value, gradient = f.value_and_grad(*args, wrt=0)`."""
+        self._require_gradient()
+        return self._dispatcher.heads["value_and_grad"](*args, **kwargs)
+
+    def vjp(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> tuple[Any, gradients.Back]:
+        """Run the primal and return `(result, back)`: `out, back = f.vjp(*args, wrt=0)`.
+
+        `back(out_bar, u=...)` returns the gradient of what `wrt` named, for the cotangent `out_bar`
+        of the result and cotangents of array arguments' final values, by name. It may be called any
+        number of times, whatever happened to the arguments: `vjp` copies them, and `back` computes
+        the primal again on copies of the copies.
+        """
+        self._require_gradient()
+        return gradients.vjp(self._dispatcher, self._dispatcher.bind(*args, **kwargs), wrt)
+
+    def pullback(self, *args: Any, cotangent: Any = None, **kwargs: Any) -> tuple[Any, Any]:
+        """Run the primal and its adjoint, in place: `f.pullback(Duplicated(u, du), Const(k), cotangent=1.0)`.
+
+        On entry each shadow holds the cotangent of its array's final value, on exit that of its
+        initial value. Returns the result and a tuple of the cotangents of the `Active` scalars.
+        Where the result is an array, the primal runs once more, on copies, to learn its shape.
+        """
+        self._require_gradient()
+        bound = self._dispatcher.bind(*args, **kwargs)
+        return gradients.pullback(self._dispatcher, bound, cotangent)
+
+    def inspect(self, stage: str, *args: Any, wrt: Any = None, **kwargs: Any) -> str:
+        """The program after a stage of the compiler, for these arguments; runs nothing.
+
+        With `wrt`, the gradient's. Without arguments, those of the latest compilation are taken.
+        """
+        d = self._dispatcher
+        arguments, overlaps, positions = self._key(args, kwargs, wrt)
+        mode = "gradient" if positions else "primal"
+        return d.compiler.stage(stage, d.function, arguments, overlaps, mode, positions, d.options)
+
+    def explain(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+        """What the gradient would save, why, and how many bytes; runs nothing."""
+        self._require_gradient()
+        d = self._dispatcher
+        arguments, overlaps, positions = self._key(args, kwargs, wrt)
+        values = d.bind(*args, **kwargs)
+        return d.compiler.explain(d.function, arguments, overlaps, positions, d.options, values)
+
+    def _key(self, args: Any, kwargs: Any, wrt: Any) -> Any:
+        from . import keys
+
+        d = self._dispatcher
+        if not args and not kwargs and d.names:
+            if not d.table:
+                raise ValueError("nothing is compiled yet: pass arguments")
+            arguments, overlaps, compiled_for = list(d.table)[-1]
+            if wrt is None:
+                return arguments, overlaps, compiled_for
+            return arguments, overlaps, keys.resolve_wrt(wrt, d.names)[0]
+        values = d.bind(*args, **kwargs)
+        arguments, overlaps = d.arguments_of(values), keys.overlaps_of(values, d.names)
+        if wrt is None:
+            return arguments, overlaps, ()
+        positions, _ = keys.resolve_wrt(wrt, d.names)
+        for position in positions:
+            keys.require_active(arguments[position], d.names[position])
+        if {p for i, j, _ in overlaps for p in (i, j)} & set(positions):
+            positions = gradients.with_groups(d, values, set(positions), overlaps)
+        return arguments, overlaps, positions
+
+    def _require_gradient(self) -> None:
+        if not self.has_gradient:
+            raise TypeError(
+                f"{self.__qualname__} was compiled without gradient: decorate it with @compile(grad=True)"
+            )
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else BoundFunction(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<compiled function {self.__qualname__}>"
+
+    def __reduce__(self) -> Any:
+        # By reference; for `g = compile(f)`, by reference to f.
+        found: Any = sys.modules.get(self.__module__)
+        for part in self.__qualname__.split("."):
+            found = getattr(found, part, None)
+        if found is self.__wrapped__:
+            d = self._dispatcher
+            return compiled, (found, d.options, d.compiler, self.has_gradient)
+        return self.__qualname__
+
+
+class BoundFunction:
+    """A compiled function as a method: its first argument is given."""
+
+    __slots__ = ("__func__", "__self__")
+
+    def __init__(self, function: CompiledFunction, instance: Any) -> None:
+        self.__func__ = function
+        self.__self__ = instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__func__(self.__self__, *args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self.__func__, name)
+        if name in ("grad", "value_and_grad", "vjp", "pullback", "explain"):
+            return functools.partial(value, self.__self__)
+        return value
+
+
+def compiled(
+    function: Callable[..., Any], options: dict[str, Any], compiler: Compiler, with_gradient: bool
+) -> CompiledFunction:
+    """A compiled function with a class of its own."""
+    own = type("CompiledFunction", (CompiledFunction,), {"__module__": __name__, "__doc__": None})
+    return own(function, options, compiler, with_gradient=with_gradient)
+
+
+def _install(
+    owner: weakref.ref[CompiledFunction], with_gradient: bool, kind: str, head: Callable[..., Any]
+) -> None:
+    function = owner()
+    if function is not None:
+        if kind == "primal":
+            type(function).__call__ = head  # pyright: ignore[reportAttributeAccessIssue]
+        elif with_gradient:
+            function.__dict__[kind] = head
+
+
+class Derivative:
+    """What `grad(f, wrt)`, `value_and_grad(f, wrt)` and `vjp(f, wrt)` return."""
+
+    __slots__ = ("_wrt", "function", "kind")
+
+    def __init__(self, kind: str, function: CompiledFunction, wrt: Any) -> None:
+        self.kind, self.function, self._wrt = kind, function, wrt
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self.function, self.kind)(*args, wrt=self._wrt, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} of {self.function.__qualname__} with respect to {self._wrt!r}>"
+
+    def __reduce__(self) -> Any:
+        return Derivative, (self.kind, self.function, self._wrt)

@@ -1,0 +1,379 @@
+"""Gradients of compiled functions: the calls that need more than an entry.
+
+`grad` and `value_and_grad` of arguments that share memory, `vjp`, and `pullback` with the caller's
+shadows. All end in the `pullback` entry: primals, shadows of the active arrays, cotangents of the
+float results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import keys, memory
+from .keys import Array, Overlaps
+
+if TYPE_CHECKING:
+    from .dispatch import Dispatcher, Specialization
+
+Spec = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Duplicated:
+    """An active array argument of `pullback` and its shadow.
+
+    On entry the shadow holds the cotangent of the array's final value, on exit that of its initial
+    value.
+    """
+
+    primal: Array
+    shadow: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Active:
+    """An active float argument of `pullback`, whose cotangent is returned."""
+
+    primal: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Const:
+    """An argument of `pullback` without a derivative."""
+
+    primal: Any
+
+
+def refuse_overlapping_itself(value: Any, name: str) -> None:
+    if isinstance(value, np.ndarray) and keys.overlaps_itself(value):
+        raise ValueError(
+            f"argument {name!r} is active and overlaps itself in memory (a broadcast or sliding "
+            f"window): pass {name}.copy()"
+        )
+
+
+def no_scalar(dispatcher: Dispatcher, found: Specialization) -> str:
+    return (
+        f"grad needs a function that returns one float; {dispatcher.function.__qualname__} returns "
+        f"{describe(found.results)}: use vjp or pullback"
+    )
+
+
+def describe(spec: Spec) -> str:
+    """What a function returns, in words."""
+    match spec["kind"]:
+        case "none":
+            return "None"
+        case "scalar":
+            return f"a scalar of type {spec['type'].replace('py_', '')}"
+        case "tuple":
+            return f"a tuple of {len(spec['items'])}"
+        case _:
+            return "an array"
+
+
+def leaves_of(spec: Spec) -> Iterator[Spec]:
+    """The scalars and arrays among the results, in order."""
+    if spec["kind"] == "tuple":
+        for item in spec["items"]:
+            yield from leaves_of(item)
+    elif spec["kind"] in ("scalar", "array"):
+        yield spec
+
+
+def is_float(leaf: Spec) -> bool:
+    return leaf.get("type", leaf.get("dtype")) in keys.FLOATS
+
+
+def with_groups(
+    dispatcher: Dispatcher, values: Sequence[Any], active: set[int], overlaps: Overlaps
+) -> tuple[int, ...]:
+    """The active parameters: if one member of a sharing group is, all are."""
+    result = set(active)
+    for group in memory.groups_of(overlaps):
+        if active & set(group):
+            result |= set(group)
+            if len({values[p].dtype for p in group}) > 1:
+                names = ", ".join(dispatcher.names[p] for p in group)
+                raise TypeError(f"active arguments {names} share memory but differ in dtype")
+    for position in result:
+        refuse_overlapping_itself(values[position], dispatcher.names[position])
+    return tuple(sorted(result))
+
+
+def run(
+    dispatcher: Dispatcher,
+    values: tuple[Any, ...],
+    active: tuple[int, ...],
+    shadows: Mapping[int, Array],
+    cotangents: Sequence[Any],
+) -> tuple[Any, dict[int, Any]]:
+    """Call the `pullback` entry: the result, and the cotangents of active scalars by position."""
+    found = dispatcher.specialize(values, active)
+    arrays = [shadows[p] for p in active if p in shadows]
+    result, bars = found.direct["pullback"](*values, *arrays, *cotangents)
+    scalars = [p for p in active if p not in shadows]
+    return result, dict(zip(scalars, bars, strict=True))
+
+
+def of_sharing_arguments(
+    dispatcher: Dispatcher, kind: str, values: tuple[Any, ...], wrt: tuple[int, ...], single: bool
+) -> Any:
+    """`grad` or `value_and_grad` where active arguments share memory: so do the gradients."""
+    overlaps = keys.overlaps_of(values, dispatcher.names)
+    active = with_groups(dispatcher, values, set(wrt), overlaps)
+    found = dispatcher.specialize(values, active)
+    if found.results.get("type") not in keys.FLOATS:
+        raise TypeError(no_scalar(dispatcher, found))
+    shadows = memory.zero_shadows(values, active, overlaps)
+    result, bars = run(dispatcher, values, active, shadows, [1.0])
+    gradients = tuple(shadows[p] if p in shadows else bars[p] for p in wrt)
+    gradient = gradients[0] if single else gradients
+    return gradient if kind == "grad" else (result, gradient)
+
+
+# vjp
+
+
+def vjp(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any) -> tuple[Any, Back]:
+    """Run the primal; its result, and the function that pulls cotangents back."""
+    positions, single = keys.resolve_wrt(wrt, dispatcher.names)
+    arguments = dispatcher.arguments_of(values)
+    for position in positions:
+        keys.require_active(arguments[position], dispatcher.names[position])
+    overlaps = keys.overlaps_of(values, dispatcher.names)
+    active = with_groups(dispatcher, values, set(positions), overlaps)
+    before = memory.copies(values, overlaps)
+    dispatcher.specialize(before, active)
+    primal = dispatcher.specialize(values)
+    result = primal.direct["primal"](*values)
+    return result, Back(dispatcher, before, overlaps, positions, single, primal.results, _shape(result))
+
+
+@dataclass(frozen=True, eq=False)
+class Back:
+    """Pulls cotangents back through one call: `back(out_bar, u=...)`, any number of times.
+
+    `out_bar` is the cotangent of the result (None for none, a tuple for a tuple); keywords are
+    cotangents of the final values of array arguments, by parameter name. Returns the cotangents of
+    the initial values of what `wrt` named. Works on copies that were made when `vjp` was called, and
+    runs the primal again on them.
+    """
+
+    dispatcher: Dispatcher
+    values: tuple[Any, ...]
+    overlaps: Overlaps
+    wrt: tuple[int, ...]
+    single: bool
+    results: Spec
+    shape: Any
+    """The result's shape: of an array its extents, of a tuple a list of shapes, else None."""
+
+    def __call__(self, out_bar: Any = None, /, **final: Any) -> Any:
+        names = self.dispatcher.names
+        cotangents, of_arguments = cotangents_of(self.results, out_bar, self.shape)
+        for name, bar in final.items():
+            if name not in names or not isinstance(self.values[names.index(name)], np.ndarray):
+                raise TypeError(f"back: {name!r} is no array parameter of {names}")
+            of_arguments.append((names.index(name), bar))
+        named = {p for p, _ in of_arguments if keys.is_active_key(_key(self.values[p]))}
+        active = with_groups(self.dispatcher, self.values, {*self.wrt, *named}, self.overlaps)
+        values = memory.copies(self.values, self.overlaps)
+        shadows = memory.zero_shadows(values, active, self.overlaps)
+        for position, bar in of_arguments:
+            if position not in shadows:
+                raise TypeError(f"back: {names[position]!r} holds no floats, so it has no cotangent")
+            shadows[position] += _shaped(bar, shadows[position].shape, names[position])
+        _, bars = run(self.dispatcher, values, active, shadows, cotangents)
+        gradients = tuple(shadows[p] if p in shadows else bars[p] for p in self.wrt)
+        return gradients[0] if self.single else gradients
+
+
+def _key(value: Any) -> str:
+    return keys.argument_key(value, "?")
+
+
+def _shape(result: Any) -> Any:
+    if isinstance(result, tuple):
+        items: tuple[Any, ...] = result
+        return [_shape(item) for item in items]
+    return result.shape if isinstance(result, np.ndarray) else None
+
+
+def _shaped(bar: Any, shape: tuple[int, ...], what: str) -> Array:
+    given = np.asarray(bar)
+    if given.shape != shape:
+        raise ValueError(f"the cotangent of {what} has shape {given.shape}, and it itself {shape}")
+    return given
+
+
+def cotangents_of(spec: Spec, out_bar: Any, shape: Any) -> tuple[list[Any], list[tuple[int, Any]]]:
+    """The entry's cotangents, and those that belong to arguments which are returned themselves.
+
+    Arrays come as fresh copies, so that no shadow can share their memory.
+    """
+    leaves: list[Any] = []
+    of_arguments: list[tuple[int, Any]] = []
+
+    def visit(spec: Spec, bar: Any, shape: Any) -> None:
+        match spec["kind"]:
+            case "tuple":
+                items = [None] * len(spec["items"]) if bar is None else bar
+                if not isinstance(items, tuple | list) or len(items) != len(spec["items"]):  # pyright: ignore
+                    raise TypeError(f"the result is {describe(spec)}, so its cotangent is one too")
+                for item, part, extent in zip(spec["items"], items, shape, strict=True):  # pyright: ignore
+                    visit(item, part, extent)
+            case "argument":
+                if bar is not None:
+                    of_arguments.append((spec["position"], bar))
+            case "none":
+                if bar is not None:
+                    raise TypeError("the function returns None, which has no cotangent")
+            case _ if not is_float(spec):
+                if bar is not None:
+                    raise TypeError(f"the result is {describe(spec)}, which has no cotangent")
+            case "scalar":
+                leaves.append(0.0 if bar is None else _float(bar))
+            case _:
+                zeros = np.zeros(shape, _DTYPE[spec["dtype"]])
+                if bar is not None:
+                    zeros += _shaped(bar, shape, "the result").astype(zeros.dtype)
+                leaves.append(zeros)
+
+    visit(spec, out_bar, shape)
+    return leaves, of_arguments
+
+
+_DTYPE = {"f64": np.float64, "f32": np.float32}
+
+
+def _float(bar: Any) -> float:
+    if isinstance(bar, bool | int | float | np.generic) or (isinstance(bar, np.ndarray) and bar.ndim == 0):
+        return float(bar)
+    raise TypeError(f"the cotangent of a scalar result is a number, not {type(bar).__name__}")
+
+
+# pullback
+
+
+def pullback(dispatcher: Dispatcher, wrapped: tuple[Any, ...], cotangent: Any) -> tuple[Any, Any]:
+    """`f.pullback`: accumulate into the caller's shadows."""
+    values: list[Any] = []
+    active: set[int] = set()
+    given: dict[int, Array] = {}
+    for position, (argument, name) in enumerate(zip(wrapped, dispatcher.names, strict=True)):
+        match argument:
+            case Duplicated(primal, shadow):
+                given[position] = shadow
+                active.add(position)
+                values.append(primal)
+            case Active(primal):
+                active.add(position)
+                values.append(primal)
+            case Const(primal):
+                values.append(primal)
+            case _ if any(argument is default for default in dispatcher.defaults):
+                values.append(argument)
+            case _:
+                raise TypeError(
+                    f"pullback: wrap argument {name!r} as Duplicated(array, shadow), Active(float) or Const(value)"
+                )
+    primals = tuple(values)
+    overlaps = keys.overlaps_of(primals, dispatcher.names)
+    _check_kinds(dispatcher, primals, active, given)
+    _check_sharing(dispatcher, primals, active, given, overlaps)
+    order = with_groups(dispatcher, primals, active, overlaps)
+    found = dispatcher.specialize(primals, order)
+    shape = None
+    if any(leaf["kind"] == "array" for leaf in leaves_of(found.results)):
+        rehearsal = memory.copies(primals, overlaps)
+        shape = _shape(dispatcher.specialize(rehearsal).direct["primal"](*rehearsal))
+    elif found.results["kind"] == "tuple":
+        shape = _no_shapes(found.results)
+    _require_cotangent(found.results, cotangent)
+    cotangents, of_arguments = cotangents_of(found.results, cotangent, shape)
+    if of_arguments:
+        name = dispatcher.names[of_arguments[0][0]]
+        raise ValueError(
+            f"pullback: the function returns its argument {name!r} itself: add that cotangent to its shadow"
+        )
+    grouped = {p for group in memory.groups_of(overlaps) for p in group}
+    compact = {
+        p: s if p in grouped or s.flags.c_contiguous else s.copy(order="C") for p, s in given.items()
+    }
+    result, bars = run(dispatcher, primals, order, compact, cotangents)
+    for position, shadow in given.items():
+        if compact[position] is not shadow:
+            shadow[...] = compact[position]
+    return result, tuple(bars[p] for p in order if p in bars)
+
+
+def _no_shapes(spec: Spec) -> Any:
+    return [_no_shapes(item) for item in spec["items"]] if spec["kind"] == "tuple" else None
+
+
+def _require_cotangent(spec: Spec, cotangent: Any) -> None:
+    if cotangent is None and any(is_float(leaf) for leaf in leaves_of(spec)):
+        raise TypeError(f"pullback: the function returns {describe(spec)}: pass cotangent=")
+
+
+def _check_kinds(
+    dispatcher: Dispatcher, primals: tuple[Any, ...], active: set[int], shadows: dict[int, Array]
+) -> None:
+    """Each wrapper holds what it may hold."""
+    arguments = dispatcher.arguments_of(primals)
+    for position in active:
+        name = dispatcher.names[position]
+        keys.require_active(arguments[position], name)
+        is_array = isinstance(primals[position], np.ndarray)
+        if is_array != (position in shadows):
+            wanted = "Duplicated(array, shadow)" if is_array else "Active(float)"
+            raise TypeError(f"pullback: argument {name!r}: use {wanted}")
+    for position, shadow in shadows.items():
+        name, primal = dispatcher.names[position], primals[position]
+        if type(shadow) is not np.ndarray:
+            raise TypeError(f"pullback: the shadow of {name!r} is no numpy.ndarray")
+        if shadow.shape != primal.shape or shadow.dtype != primal.dtype:
+            raise ValueError(
+                f"pullback: the shadow of {name!r} is {shadow.dtype}{list(shadow.shape)}, "
+                f"the array {primal.dtype}{list(primal.shape)}"
+            )
+        if not shadow.flags.writeable:
+            raise ValueError(f"pullback: the shadow of {name!r} is read-only")
+        if not shadow.flags.aligned or keys.overlaps_itself(shadow):
+            raise ValueError(f"pullback: the shadow of {name!r} is not aligned or overlaps itself")
+
+
+def _check_sharing(
+    dispatcher: Dispatcher,
+    primals: tuple[Any, ...],
+    active: set[int],
+    shadows: dict[int, Array],
+    overlaps: Overlaps,
+) -> None:
+    """The shadows share memory as the primals do, and with nothing else."""
+    names = dispatcher.names
+    group_of: dict[int, int] = {}
+    for number, group in enumerate(memory.groups_of(overlaps)):
+        group_of.update(dict.fromkeys(group, number))
+        members = [p for p in group if p in active]
+        shown = ", ".join(names[p] for p in group)
+        if members and len(members) < len(group):
+            raise ValueError(f"pullback: {shown} share memory: all of them are Duplicated, or none")
+        if members and not memory.share_alike([primals[p] for p in members], [shadows[p] for p in members]):
+            raise ValueError(f"pullback: the shadows of {shown} do not share memory as the arrays do")
+    for i, shadow in shadows.items():
+        for j, other in shadows.items():
+            apart = group_of.get(i, -1 - i) != group_of.get(j, -1 - j)
+            if i < j and apart and keys.sharing(shadow, other):
+                raise ValueError(
+                    f"pullback: the shadows of {names[i]} and {names[j]} share memory, the arrays do not"
+                )
+        for j, primal in enumerate(primals):
+            for array in keys.leaves(primal):
+                if keys.sharing(shadow, array):
+                    raise ValueError(f"pullback: the shadow of {names[i]} shares memory with {names[j]}")

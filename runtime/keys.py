@@ -1,0 +1,235 @@
+"""What a call is specialized on: one string for each argument, and which arrays share memory.
+
+`f64[?,1]C` is an array of float64 of rank 2 whose second extent is 1, C-contiguous (F: Fortran-
+contiguous, S: any strides); `py_float`, `f32`, ... are scalars; `(f64[?]C,py_int)` is a tuple.
+Whatever cannot be compiled is refused here, with the parameter's name and a way out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Overlaps = tuple[tuple[int, int, str], ...]
+
+DTYPES: dict[np.dtype[Any], str] = {
+    np.dtype(np.float64): "f64",
+    np.dtype(np.float32): "f32",
+    np.dtype(np.int64): "i64",
+    np.dtype(np.int32): "i32",
+    np.dtype(np.bool_): "b1",
+}
+FLOATS = ("f64", "f32", "py_float")
+"""Scalar keys that have a derivative."""
+
+INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+EXACTNESS = 20_000
+"""How hard to try to prove that two interleaved arrays share no element (`np.shares_memory`)."""
+
+
+def argument_key(value: Any, name: str) -> str:
+    """The key of one argument; TypeError, ValueError or OverflowError where it cannot be compiled."""
+    describe = _BY_TYPE.get(type(value))
+    if describe is None:
+        raise TypeError(f"argument {name!r}: {_refusal(value)}")
+    return describe(value, name)
+
+
+def _array_key(value: Array, name: str) -> str:
+    dtype = value.dtype
+    kind = DTYPES.get(dtype)
+    if kind is None or not dtype.isnative:
+        raise TypeError(f"argument {name!r}: {_dtype_refusal(dtype)}")
+    flags = value.flags
+    if not flags.aligned:
+        raise ValueError(
+            f"argument {name!r}: the array's memory is not aligned for {dtype}: pass {name}.copy()"
+        )
+    layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "S"
+    extents = ",".join(["1" if n == 1 else "?" for n in value.shape])
+    return f"{kind}[{extents}]{layout}"
+
+
+def _int_key(value: int, name: str) -> str:
+    if not INT_MIN <= value <= INT_MAX:
+        raise OverflowError(
+            f"argument {name!r}: Python int too large for 64 bits, which compiled code computes with"
+        )
+    return "py_int"
+
+
+def _tuple_key(value: tuple[Any, ...], name: str) -> str:
+    return f"({','.join(argument_key(v, f'{name}[{i}]') for i, v in enumerate(value))})"
+
+
+def _constant(key: str) -> Callable[[Any, str], str]:
+    return lambda _value, _name: key
+
+
+_BY_TYPE: dict[type, Callable[[Any, str], str]] = {
+    np.ndarray: _array_key,
+    int: _int_key,
+    tuple: _tuple_key,
+    float: _constant("py_float"),
+    bool: _constant("py_bool"),
+    type(None): _constant("None"),
+    np.float64: _constant("f64"),
+    np.float32: _constant("f32"),
+    np.int64: _constant("i64"),
+    np.int32: _constant("i32"),
+    np.bool_: _constant("b1"),
+}
+
+
+def _refusal(value: Any) -> str:
+    """Why a value of this type is no argument, and what to pass instead."""
+    kind = type(value)
+    shown = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    if isinstance(value, list):
+        return "a list has no dtype and no shape: pass np.asarray(x)"
+    if isinstance(value, np.ndarray):
+        return f"{shown} is a subclass of numpy.ndarray: pass np.asarray(x), the plain array"
+    if isinstance(value, np.generic):
+        return _dtype_refusal(value.dtype)
+    if isinstance(value, complex):
+        return "complex numbers are not supported: pass real and imaginary part"
+    if isinstance(value, str | bytes):
+        return f"{shown} is not supported: capture it, or pass a number that stands for it"
+    return f"{shown} is not supported: pass arrays, numbers, bools, None or tuples of them"
+
+
+def _dtype_refusal(dtype: np.dtype[Any]) -> str:
+    supported = "float64, float32, int64, int32 and bool are supported"
+    if not dtype.isnative:
+        return f"dtype {dtype.str} has non-native byte order: pass x.astype(x.dtype.newbyteorder('='))"
+    if dtype.names is not None:
+        return f"structured dtypes are not supported: pass the fields, as in x[{dtype.names[0]!r}]"
+    if dtype.kind in "fiu":
+        nearest = {"f": "float32" if dtype.itemsize < 4 else "float64"}.get(dtype.kind, "int64")
+        return f"dtype {dtype.name} is not supported ({supported}): pass x.astype(np.{nearest})"
+    return f"dtype {dtype} is not supported ({supported})"
+
+
+def overlaps_of(values: Sequence[Any], names: Sequence[str]) -> Overlaps:
+    """The pairs of array arguments that share memory: "same" (the identical view) or "overlap".
+
+    Exact where that is cheap: `x[::2]` and `x[1::2]` are disjoint. Arrays without elements share
+    nothing.
+    """
+    arrays = [(i, v) for i, v in enumerate(values) if isinstance(v, np.ndarray)]
+    for i, v in enumerate(values):
+        if isinstance(v, tuple):
+            _refuse_shared(v, values, names[i])
+    found: list[tuple[int, int, str]] = []
+    for (i, a), (j, b) in combinations(arrays, 2):
+        kind = sharing(a, b)
+        if kind is not None:
+            found.append((i, j, kind))
+    return tuple(found)
+
+
+def sharing(a: Array, b: Array) -> str | None:
+    """How two arrays share memory: None (disjoint), "same" or "overlap"."""
+    if not np.may_share_memory(a, b):
+        return None
+    if is_same_view(a, b):
+        return "same"
+    try:
+        return "overlap" if np.shares_memory(a, b, max_work=EXACTNESS) else None
+    except np.exceptions.TooHardError:
+        return "overlap"
+
+
+def is_same_view(a: Array, b: Array) -> bool:
+    """The two arrays address the same elements in the same order."""
+    if a is b:
+        return True
+    if a.shape != b.shape or a.dtype != b.dtype or address_of(a) != address_of(b):
+        return False
+    return all(
+        n == 1 or s == t for n, s, t in zip(a.shape, a.strides, b.strides, strict=True)
+    )
+
+
+def address_of(a: Array) -> int:
+    """The address of element (0, ..., 0)."""
+    return a.__array_interface__["data"][0]
+
+
+def leaves(value: Any) -> list[Array]:
+    if isinstance(value, tuple):
+        items: tuple[Any, ...] = value
+        return [leaf for item in items for leaf in leaves(item)]
+    return [value] if isinstance(value, np.ndarray) else []
+
+
+def _refuse_shared(inside: tuple[Any, ...], values: Sequence[Any], name: str) -> None:
+    """Arrays within a tuple share memory with no other array."""
+    mine = leaves(inside)
+    others = [leaf for v in values if v is not inside for leaf in leaves(v)]
+    twice = sum(v is inside for v in values) > 1 and mine
+    shared = any(sharing(a, b) for a, b in combinations(mine, 2))
+    if twice or shared or any(sharing(a, b) for a in mine for b in others):
+        raise ValueError(
+            f"argument {name!r}: an array inside of a tuple shares memory with another array: "
+            "pass it as an argument of its own"
+        )
+
+
+def overlaps_itself(a: Array) -> bool:
+    """True where two elements may be the same memory (broadcast, sliding window).
+
+    Conservative: each stride must step over everything that the smaller strides span.
+    """
+    if a.flags.c_contiguous or a.flags.f_contiguous or a.size == 0:
+        return False
+    steps = sorted((abs(s), n) for s, n in zip(a.strides, a.shape, strict=True) if n != 1)
+    span = a.itemsize
+    for stride, extent in steps:
+        if stride < span:
+            return True
+        span += stride * (extent - 1)
+    return False
+
+
+def resolve_wrt(wrt: Any, names: Sequence[str]) -> tuple[tuple[int, ...], bool]:
+    """Parameter positions, and whether `wrt` was one name or position rather than a tuple."""
+    if isinstance(wrt, tuple | list):
+        items: Sequence[Any] = wrt
+        if not items:
+            raise ValueError("wrt is empty: name at least one parameter")
+        positions = tuple(_position(item, names) for item in items)
+        if len(set(positions)) < len(positions):
+            raise ValueError(f"wrt names a parameter twice: {wrt!r}")
+        return positions, False
+    return (_position(wrt, names),), True
+
+
+def _position(item: Any, names: Sequence[str]) -> int:
+    if isinstance(item, str):
+        if item in names:
+            return names.index(item)
+        raise TypeError(f"wrt: no parameter is called {item!r}; there are {', '.join(names)}")
+    if isinstance(item, int) and not isinstance(item, bool):
+        if -len(names) <= item < len(names):
+            return item % len(names)
+        raise TypeError(f"wrt: there is no parameter {item}; there are {len(names)}")
+    raise TypeError(f"wrt takes names and positions of parameters, not {item!r}")
+
+
+def is_active_key(key: str) -> bool:
+    """Arguments of this key have a derivative."""
+    return key in FLOATS or key.startswith(("f64[", "f32["))
+
+
+def require_active(key: str, name: str) -> None:
+    """TypeError where there is no derivative with respect to an argument of this key."""
+    if not is_active_key(key):
+        what = "a tuple" if key.startswith("(") else key.replace("py_", "").partition("[")[0]
+        raise TypeError(
+            f"wrt names {name!r}, whose type is {what}: gradients are with respect to floats"
+        )

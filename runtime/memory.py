@@ -1,0 +1,100 @@
+"""Arguments that share memory: their groups, copies and shadows that share as they do.
+
+Gradients are with respect to memory: two arrays share memory if and only if their shadows do. A lone
+argument's shadow is compact; the members of a sharing group get views of one buffer, placed as the
+members are placed in theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .keys import Array, Overlaps, address_of
+
+
+def groups_of(overlaps: Overlaps) -> list[list[int]]:
+    """The parameter positions that share memory, directly or through others."""
+    group: dict[int, set[int]] = {}
+    for i, j, _ in overlaps:
+        joined = group.get(i, {i}) | group.get(j, {j})
+        for member in joined:
+            group[member] = joined
+    return [sorted(g) for g in {id(g): g for g in group.values()}.values()]
+
+
+def bounds(a: Array) -> tuple[int, int]:
+    """First byte, and the byte behind the last."""
+    low = high = address_of(a)
+    for extent, stride in zip(a.shape, a.strides, strict=True):
+        reach = (extent - 1) * stride
+        low, high = low + min(reach, 0), high + max(reach, 0)
+    return low, high + a.itemsize
+
+
+def zeros_placed_as(arrays: Sequence[Array]) -> list[Array]:
+    """Zero arrays that lie relative to each other as the given ones do, in one fresh buffer."""
+    low = min(bounds(a)[0] for a in arrays)
+    high = max(bounds(a)[1] for a in arrays)
+    buffer = np.zeros(high - low + 64, np.uint8)
+    start = (low - address_of(buffer)) % 64
+    return [
+        np.ndarray(a.shape, a.dtype, buffer, start + address_of(a) - low, a.strides) for a in arrays
+    ]
+
+
+def zero_shadows(values: Sequence[Any], active: Iterable[int], overlaps: Overlaps) -> dict[int, Array]:
+    """A zero shadow for each active array."""
+    wanted = [p for p in active if isinstance(values[p], np.ndarray)]
+    shadows: dict[int, Array] = {}
+    for group in groups_of(overlaps):
+        members = [p for p in group if p in wanted]
+        if members:
+            made = zeros_placed_as([values[p] for p in members])
+            shadows.update(zip(members, made, strict=True))
+    for position in wanted:
+        if position not in shadows:
+            shadows[position] = np.zeros(values[position].shape, values[position].dtype)
+    return shadows
+
+
+def copies(values: Sequence[Any], overlaps: Overlaps) -> tuple[Any, ...]:
+    """Copies of the arrays among the arguments, which share memory as these do."""
+    result = [copy_of(v) for v in values]
+    for group in groups_of(overlaps):
+        for position, copy in zip(group, zeros_placed_as([values[p] for p in group]), strict=True):
+            copy[...] = values[position]
+            result[position] = copy
+    return tuple(result)
+
+
+def copy_of(value: Any) -> Any:
+    """A copy of an array or of a tuple of arrays; anything else itself."""
+    if isinstance(value, tuple):
+        items: tuple[Any, ...] = value
+        return tuple(copy_of(item) for item in items)
+    return value.copy(order="K") if isinstance(value, np.ndarray) else value
+
+
+def share_alike(primals: Sequence[Array], shadows: Sequence[Array]) -> bool:
+    """The shadows share memory exactly as the primals do."""
+    if all(p.strides == s.strides for p, s in zip(primals, shadows, strict=True)):
+        shifts = {address_of(s) - address_of(p) for p, s in zip(primals, shadows, strict=True)}
+        if len(shifts) == 1:
+            return True
+    mine = np.concatenate([_addresses(p) for p in primals])
+    theirs = np.concatenate([_addresses(s) for s in shadows])
+    pairs = len(np.unique(np.stack([mine, theirs]), axis=1).T)
+    return pairs == len(np.unique(mine)) == len(np.unique(theirs))
+
+
+def _addresses(a: Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The address of each element, in C order."""
+    result = np.full(a.shape, address_of(a), np.int64)
+    for axis, (extent, stride) in enumerate(zip(a.shape, a.strides, strict=True)):
+        shape = [1] * a.ndim
+        shape[axis] = extent
+        result += (np.arange(extent) * stride).reshape(shape)
+    return result.ravel()

@@ -1,0 +1,85 @@
+"""What compiled code says to the user: exceptions it raises and lines it prints.
+
+Compiled code hands over the number of a *site* and raw values (8 bytes each); the site, from the
+module's metadata, knows the words and the place in the source.
+"""
+
+from __future__ import annotations
+
+import builtins
+import ctypes
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Site = dict[str, Any]
+
+_SCALARS: dict[str, tuple[type[Any], Callable[[Any], Any]]] = {
+    "index": (ctypes.c_int64, int),
+    "py_int": (ctypes.c_int64, int),
+    "i64": (ctypes.c_int64, np.int64),
+    "i32": (ctypes.c_int32, np.int32),
+    "i1": (ctypes.c_uint8, bool),
+    "b1": (ctypes.c_uint8, bool),
+    "py_bool": (ctypes.c_uint8, bool),
+    "f64": (ctypes.c_double, float),
+    "py_float": (ctypes.c_double, float),
+    "f32": (ctypes.c_float, np.float32),
+}
+_ARRAY = re.compile(r"memref<(\w+),(\d+)>\Z")
+_ELEMENTS: dict[str, type[np.generic]] = {
+    "f64": np.float64, "f32": np.float32, "i64": np.int64, "i32": np.int32, "i1": np.bool_, "b1": np.bool_,
+}  # fmt: skip
+
+
+def operands(types: list[str], address: int) -> list[Any]:
+    """Decode the values at `address`: 8 bytes each, arrays as pointer, extents, strides."""
+    values: list[Any] = []
+    for type_ in types:
+        if type_ in _SCALARS:
+            c_type, convert = _SCALARS[type_]
+            values.append(convert(c_type.from_address(address).value))
+            address += 8
+        else:
+            element, rank = _array_type(type_)
+            values.append(_array_at(address, element, rank))
+            address += 8 + 16 * rank
+    return values
+
+
+def _array_type(type_: str) -> tuple[type[np.generic], int]:
+    """Element type and rank of `memref<f64,2>`."""
+    match = _ARRAY.match(type_)
+    assert match is not None, type_
+    return _ELEMENTS[match[1]], int(match[2])
+
+
+def _array_at(address: int, element: type[np.generic], rank: int) -> Any:
+    data, *rest = (ctypes.c_int64 * (1 + 2 * rank)).from_address(address)
+    dtype = np.dtype(element)
+    strides = [s * dtype.itemsize for s in rest[rank:]]
+    interface = {
+        "version": 3, "data": (data, True), "shape": tuple(rest[:rank]),
+        "typestr": dtype.str, "strides": tuple(strides),
+    }  # fmt: skip
+    described = type("Described", (), {"__array_interface__": interface})()
+    return np.array(described)
+
+
+def exception(site: Site, address: int) -> BaseException:
+    """The exception of a site that raised, with a note that shows its line."""
+    message = site["message"].format(*operands(site["operands"], address))
+    kind: type[BaseException] = getattr(builtins, site["exception"])
+    raised = kind(message) if message else kind()
+    if site.get("file"):
+        raised.add_note(
+            f"{site['file']}:{site['line']}:{site['column']}: {site.get('source', '').strip()}"
+        )
+    return raised
+
+
+def show(site: Site, address: int) -> None:
+    """Print what a `print` in compiled code prints."""
+    print(site["print"].format(*map(str, operands(site["operands"], address))))

@@ -1,0 +1,128 @@
+"""A compiler whose kernels are written by hand: what the runtime is tested with alone.
+
+A `Handmade` has the LLVM text of a kernel for each mode, the description of its results, and counts
+what it compiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from mutad.compiler.codegen.entry import entries, signature_of
+from mutad.runtime.dispatch import Compiler
+from mutad.runtime.function import CompiledFunction, check_options, compiled
+
+Kernel = Callable[[tuple[str, ...], tuple[int, ...]], str]
+
+
+@dataclass
+class Handmade(Compiler):
+    results: dict[str, Any]
+    primal: str | Kernel
+    gradient: str | Kernel = ""
+    written: tuple[int, ...] = ()
+    sites: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    requests: list[tuple[str, tuple[str, ...], Any, tuple[int, ...]]] = field(default_factory=list[Any])
+
+    def compile(
+        self, function: Any, arguments: Any, overlaps: Any, mode: str, wrt: Any, options: Any
+    ) -> tuple[bytes, dict[str, Any]]:
+        self.requests.append((mode, arguments, overlaps, wrt))
+        made = entries(
+            arguments, overlaps, mode, wrt, self.results, self.written, signature_of(function)
+        )
+        kernel = self.primal if mode == "primal" else self.gradient
+        if not isinstance(kernel, str):
+            kernel = kernel(arguments, wrt)
+        text = "\n".join([*made.declarations.values(), kernel, made.text])
+        metadata = {
+            "sites": self.sites, "results": self.results, "written": list(self.written),
+            "sources": [], "constants": [], "symbols": made.symbols, "entries": made.entries,
+        }  # fmt: skip
+        return object_code(text), metadata
+
+    def stage(self, *args: Any) -> str:
+        return f"stage {args[0]} of {args[1].__name__} for {', '.join(args[2])}"
+
+    def check_differentiable(self, *args: Any) -> None:
+        pass
+
+    def explain(self, *args: Any) -> str:
+        return "plan"
+
+    def of(self, function: Any, *, grad: bool = True, **options: Any) -> CompiledFunction:
+        """`function`, compiled by this compiler and not cached."""
+        return compiled(function, check_options({"cache": False, **options}), self, grad)
+
+
+def object_code(text: str) -> bytes:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    module = llvm.parse_assembly(text)
+    module.verify()
+    machine = llvm.Target.from_default_triple().create_target_machine(opt=3, reloc="pic")
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(3))
+    passes = builder.getModulePassManager()
+    passes.run(module, builder)
+    return machine.emit_object(module)
+
+
+SCALAR = {"kind": "scalar", "type": "py_float"}
+
+SUM = """
+define internal i32 @kernel(ptr %ctx, ptr %x, i64 %n, i64 %s, ptr %results) {
+entry:
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %t = phi double [ 0.0, %entry ], [ %sum, %body ]
+  %more = icmp slt i64 %i, %n
+  br i1 %more, label %body, label %end
+body:
+  %k = mul i64 %i, %s
+  %at = getelementptr double, ptr %x, i64 %k
+  %v = load double, ptr %at
+  %square = fmul double %v, %v
+  %sum = fadd double %t, %square
+  %next = add i64 %i, 1
+  br label %head
+end:
+  store double %t, ptr %results
+  ret i32 0
+}
+"""
+"""The sum of squares of a vector."""
+
+SUM_GRADIENT = """
+define internal i32 @kernel(ptr %ctx, ptr %x, i64 %n, i64 %s, ptr %dx, i64 %dn, i64 %ds, double %bar, ptr %results) {
+entry:
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %t = phi double [ 0.0, %entry ], [ %sum, %body ]
+  %more = icmp slt i64 %i, %n
+  br i1 %more, label %body, label %end
+body:
+  %k = mul i64 %i, %s
+  %at = getelementptr double, ptr %x, i64 %k
+  %v = load double, ptr %at
+  %square = fmul double %v, %v
+  %sum = fadd double %t, %square
+  %dk = mul i64 %i, %ds
+  %dat = getelementptr double, ptr %dx, i64 %dk
+  %old = load double, ptr %dat
+  %twice = fmul double %v, 2.0
+  %scaled = fmul double %twice, %bar
+  %new = fadd double %old, %scaled
+  store double %new, ptr %dat
+  %next = add i64 %i, 1
+  br label %head
+end:
+  store double %t, ptr %results
+  ret i32 0
+}
+"""
