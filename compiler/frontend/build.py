@@ -1,0 +1,314 @@
+"""From a Python function and the types of its arguments to typed array IR.
+
+One pass over the syntax tree emits the IR of one `func.func`, everything that the function calls
+inlined. Types flow forwards; where a loop turns out to need a wider type for a variable, the whole
+function is lowered again with what was learnt (Note [Widening by restart])::
+
+    def total(x):                     func.func @total(%x : memref<?xf64>) -> f64 {
+        s = 0                           %s = memref.alloca() : memref<f64>
+        for v in x:                     ...
+            s += v                      %trips = array.loop %v to %x_0 do { ... }
+        return s                        func.return %s_2 : f64 }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any, Protocol
+
+from xdsl.dialects import arith, func, memref
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, ModuleOp, i64
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.traits import Pure
+
+from ...dialects import array
+from ..diagnostics import CompileError
+from . import signature
+from .context import Facts, Rebinding
+from .emitter import Emitter
+from .library import overlap
+from .loops import Loops
+from .roots import accesses, is_inside, roots, writes
+from .source import Source
+from .values import Array, NoneValue, Scalar, Tuple, Value
+
+MAX_RESTARTS = 20
+
+
+class BuildOptions(Protocol):
+    """What the frontend asks of the options."""
+
+    @property
+    def boundscheck(self) -> bool: ...
+
+
+@dataclass
+class Built:
+    """A function's IR, and what its caller must know besides.
+
+    `results` says how the IR's results make the Python result, `written` which parameters are
+    stored to, `sources` and `constants` what the code depends on.
+    """
+
+    module: ModuleOp
+    results: dict[str, Any]
+    written: list[int]
+    sources: list[tuple[str, str, str]]
+    constants: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+
+
+def build_function(
+    function: FunctionType,
+    arguments: Sequence[str],
+    overlaps: Iterable[tuple[int, int, str]] = (),
+    options: BuildOptions | None = None,
+) -> Built:
+    """Lower `function` for arguments of the given keys; CompileError where it is outside the language."""
+    facts = Facts()
+    boundscheck = True if options is None else options.boundscheck
+    keys = [signature.parse(text) for text in arguments]
+    for _ in range(MAX_RESTARTS):
+        facts.changed = False
+        built = Build(function, keys, tuple(overlaps), boundscheck, facts).run()
+        if not facts.changed:
+            return built
+    raise CompileError(None, f"the types of {function.__qualname__} do not settle")
+
+
+class Build:
+    """One attempt to lower a function."""
+
+    def __init__(
+        self,
+        function: FunctionType,
+        keys: Sequence[signature.Key],
+        overlaps: tuple[tuple[int, int, str], ...],
+        boundscheck: bool,
+        facts: Facts,
+    ) -> None:
+        self.function = function
+        self.keys = keys
+        self.overlaps = overlaps
+        self.facts = facts
+        types = [signature.ir_types(key) for key in keys]
+        self.entry = Block(arg_types=[t for part in types for t in part])
+        self.positions = [k for k, part in enumerate(types) for _ in part]
+        self.emitter = Emitter(self.entry, self.entry, None, boundscheck)
+        self.lowering = Loops(self.emitter, facts)
+
+    def run(self) -> Built:
+        lowering = self.lowering
+        own, body, liveness, names = lowering.function_parts(self.function)
+        a = own.node.args
+        if a.vararg or a.kwarg:
+            lowering.frame = lowering.new_frame(own, self.function, names, liveness, None)
+            lowering.refuse(own.node, "`*args` and `**kwargs` are not compiled", "name the parameters")
+        parameters = [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
+        if len(parameters) != len(self.keys):
+            raise CompileError(
+                own.span(own.node), f"{len(self.keys)} argument types for {len(parameters)} parameters"
+            )
+        self.emitter.span = own.span(own.node)
+        ir_name = self.function.__name__ if self.function.__name__.isidentifier() else "function"
+        ir_function = func.FuncOp(ir_name, ([x.type for x in self.entry.args], []), Region(self.entry))
+        if pairs := self.overlapping_pairs():
+            ir_function.attributes["overlaps"] = pairs
+        ir_function.location = self.emitter.span.location()
+        frame = lowering.new_frame(own, self.function, names, liveness, None)
+        frame.env.update(self.parameter_values(parameters))
+        lowering.frame = frame
+        lowering.calls.append(self.function.__code__)
+        result = lowering.run_frame(frame, body)
+        leaves, spec = self.results(result, own)
+        self.emitter.insert(func.ReturnOp(*leaves))
+        self.erase_dead_loads()
+        self.check_rebindings()
+        ir_function.update_function_type()
+        return Built(
+            ModuleOp([ir_function]),
+            spec,
+            self.written(ir_function),
+            [s.fingerprint for s in unique(s for s, *_ in self.facts.trees.values())],
+            sorted(self.facts.constants.items()),
+        )
+
+    # Arguments
+
+    def parameter_values(self, parameters: Sequence[str]) -> dict[str, Value]:
+        arguments = iter(self.entry.args)
+        values = list[Value]()
+        hinted = iter(self.entry.args)
+        for name, key in zip(parameters, self.keys, strict=True):
+            values.append(signature.value_of(key, arguments))
+            for text in signature.hints(key, name):
+                next(hinted).name_hint = text
+        for i, j, kind in self.overlaps:
+            if kind == "same":
+                values[max(i, j)] = values[min(i, j)]
+        return dict(zip(parameters, values, strict=True))
+
+    def overlapping_pairs(self) -> ArrayAttr[ArrayAttr[IntegerAttr[Any]]] | None:
+        """The pairs of IR arguments that may share memory."""
+        pairs = list[tuple[int, int]]()
+        for i, j, kind in self.overlaps:
+            if kind == "same":
+                continue
+            for m in self.arrays_of(i):
+                pairs += [(min(m, n), max(m, n)) for n in self.arrays_of(j) if m != n]
+        if not pairs:
+            return None
+        unique_pairs = sorted(set(pairs))
+        return ArrayAttr([ArrayAttr([IntegerAttr(m, i64), IntegerAttr(n, i64)]) for m, n in unique_pairs])
+
+    def arrays_of(self, position: int) -> list[int]:
+        return [
+            k
+            for k, p in enumerate(self.positions)
+            if p == position and isinstance(self.entry.args[k].type, MemRefType)
+        ]
+
+    # The result
+
+    def results(self, value: Value, own: Source) -> tuple[list[SSAValue], dict[str, Any]]:
+        """The IR results, flattened, and the description of the Python result."""
+        match value:
+            case NoneValue():
+                return [], {"kind": "none"}
+            case Scalar():
+                return [value.ssa], {"kind": "scalar", "type": value.type}
+            case Tuple(items):
+                parts = [self.results(item, own) for item in items]
+                return [v for leaves, _ in parts for v in leaves], {
+                    "kind": "tuple",
+                    "items": [spec for _, spec in parts],
+                }
+            case Array():
+                return self.array_result(value, own)
+            case _:
+                raise CompileError(
+                    own.span(own.node),
+                    "the function returns something that is no number, array, tuple or None",
+                    "return numbers and arrays",
+                )
+
+    def array_result(self, value: Array, own: Source) -> tuple[list[SSAValue], dict[str, Any]]:
+        if value.memref.owner is self.entry:
+            position = self.positions[list(self.entry.args).index(value.memref)]  # pyright: ignore
+            if not isinstance(self.keys[position], signature.TupleKey):
+                return [], {"kind": "argument", "position": position}
+        origins = roots(self.emitter, value.memref)
+        arguments = {self.position_of(r) for r in origins}
+        if len(arguments) != 1:
+            raise CompileError(
+                own.span(own.node),
+                "the function returns now one array, now another: which one is known only at run time",
+                "return a copy: `return x.copy()`",
+            )
+        (base,) = arguments
+        spec = {"kind": "array", "dtype": value.dtype, "rank": value.rank, "base": base}
+        return [value.memref], spec
+
+    def position_of(self, root: SSAValue) -> int | None:
+        """The parameter that a root is, or None."""
+        if root.owner is not self.entry:
+            return None
+        return self.positions[list(self.entry.args).index(root)]  # pyright: ignore
+
+    def written(self, function: func.FuncOp) -> list[int]:
+        found = set[int]()
+        for op in function.walk():
+            for target in writes(op):
+                positions = (self.position_of(r) for r in roots(self.emitter, target))
+                found |= {p for p in positions if p is not None}
+        for i, j, kind in self.overlaps:
+            if kind == "same" and (i in found or j in found):
+                found |= {i, j}
+        return sorted(found)
+
+    # What the lowering left
+
+    def erase_dead_loads(self) -> None:
+        """Drop the loads of cells that nobody read, and constants that were folded away."""
+        for op in reversed(self.lowering.loads):
+            if not op.results[0].uses and op.parent is not None:
+                op.detach()
+                op.erase()
+        self.lowering.loads = []
+        for op in reversed(list(self.entry.walk())):
+            dead = isinstance(op, arith.ConstantOp | memref.DimOp) or op.has_trait(Pure)
+            if dead and op.results and not any(r.uses for r in op.results) and op.parent is not None:
+                op.detach()
+                op.erase()
+
+    def check_rebindings(self) -> None:
+        """Refuse the rebindings by copy that the program could tell from real ones."""
+        rebindings = self.lowering.rebindings
+        if not rebindings or self.facts.changed:
+            return
+        order = {op: k for k, op in enumerate(self.entry.walk())}
+        own = {copy for r in rebindings for copy in r.copies}
+        for rebinding in rebindings:
+            self.check_rebinding(rebinding, order, own)
+
+    def check_rebinding(self, r: Rebinding, order: dict[Operation, int], own: set[Operation]) -> None:
+        if r.start not in order:
+            return
+        initial = roots(self.emitter, r.initial)
+        begins = order[self.outermost(r.start, initial)]
+        later = [op for op, k in order.items() if k >= begins and op not in own]
+        writes_buffer = any(r.buffer in roots(self.emitter, w) for op in later for w in writes(op))
+        writes_initial = any(self.touch(initial, roots(self.emitter, w)) for op in later for w in writes(op))
+        if not writes_buffer and not writes_initial:
+            return
+        private = all(isinstance(root.owner, array.AllocOp) for root in initial)
+        if private and not any(initial & roots(self.emitter, m) for op in later for m in accesses(op)):
+            return
+        raise CompileError(
+            r.span,
+            f"`{r.name}` is rebound to a new array in this loop, and changed in place as well",
+            f"bind a copy before the loop ({r.name} = {r.name}.copy()), or assign elements: {r.name}[...] = ...",
+        )
+
+    def touch(self, a: frozenset[SSAValue], b: frozenset[SSAValue]) -> bool:
+        """True when one of `a` may share memory with one of `b`."""
+        return any(not overlap.distinct_roots(self.emitter, x, y) for x in a for y in b)
+
+    def outermost(self, op: Operation, initial: frozenset[SSAValue]) -> Operation:
+        """The op, or the outermost loop around it that runs again while `initial` lives on."""
+        found = op
+        above = op.parent_op()
+        while above is not None:
+            if isinstance(above, array.LoopOp):
+                body = above.body.block
+                if not all(isinstance(r.owner, Operation) and is_inside(r.owner, body) for r in initial):
+                    found = above
+            above = above.parent_op()
+        return found
+
+
+def unique(sources: Iterable[Source]) -> list[Source]:
+    return list({s.fingerprint: s for s in sources}.values())
+
+
+# Note [Widening by restart]
+#
+# A loop's variable needs one type, one layout and one range before its body is lowered, but they
+# follow from the body. The first build guesses those that the variable has before the loop. At the
+# end of a body the guess is joined with what the body leaves; where that is wider, the wider
+# template is recorded under (calls, loop, name), the build goes on to collect more of them, and the
+# function is lowered again. Templates only ever widen and have few steps to go (int, float; range
+# known, sign known, nothing known; compact, strided; carried, buffered), so this ends, after one
+# or two restarts in practice. A build whose facts changed is thrown away whole.
+#
+# Note [Rebinding by copy]
+#
+# `u = step(u)` in a loop binds a fresh array each time. Its memory belongs to the iteration, so the
+# new array is copied into a buffer that was made before the loop, and `u` is that buffer. Nobody can
+# tell, provided that
+#   - the new array is fresh in this iteration and has no other name that outlives it, and
+#   - the buffer is never written but by these copies, and neither is the array that `u` was before
+#     the loop: then no write shows, or fails to show, through the wrong one of the two; or else that
+#     initial array is a local one that is never looked at again.
+# A different shape in some iteration raises NotImplementedError at run time.

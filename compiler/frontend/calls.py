@@ -1,0 +1,325 @@
+"""Calls: builtins, `math`, the library, and Python functions compiled along, inlined."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Sequence
+from types import BuiltinFunctionType, CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import arith, math
+
+
+from . import library, normalize, python_math as math_functions, scalars, source
+from .context import RESULT, Frame, LocalFunction
+from .expressions import Expressions
+from .joins import Maybe, Mismatch, join, template_of
+from .liveness import Liveness, Names, assigned
+from .scalars import is_python
+from .values import Array, NoneValue, Scalar, Static, Tuple, Value
+
+ITERATORS = (range, enumerate, zip, reversed)
+MAX_DEPTH = 64
+
+
+class Calls(Expressions):
+    """Lowers calls, arguments already evaluated."""
+
+    def call(self, function: Value, args: list[Value], kwargs: dict[str, Value], node: ast.Call) -> Value:
+        if not isinstance(function, Static):
+            self.refuse(node, "this is called but is no function")
+        callee = function.object
+        if isinstance(callee, LocalFunction):
+            return self.inline_local(callee, args, kwargs, node)
+        if isinstance(callee, FunctionType) and not of_library(callee):
+            return self.inline(callee, args, kwargs, node)
+        wrapped = getattr(callee, "__wrapped__", None)
+        if isinstance(wrapped, FunctionType) and not of_library(callee) and not isinstance(callee, type):
+            return self.inline(wrapped, args, kwargs, node)
+        if math_functions.knows(callee) and getattr(callee, "__module__", "") == "math":
+            if kwargs:
+                self.refuse(node, "math functions take no keyword arguments")
+            return math_functions.call(self.e, callee, [self.scalar(a, "an argument") for a in args])
+        if getattr(callee, "__module__", "") == "builtins" and isinstance(callee, BuiltinFunctionType | type):
+            return self.builtin(callee, args, kwargs, node)
+        if getattr(callee, "__module__", "") == "math":
+            self.refuse(node, f"math.{callee.__name__} is not compiled", "see the list of math functions in the docs")
+        return library.call(self.e, callee, args, kwargs)
+
+    # Builtins
+
+    def builtin(self, callee: Any, args: list[Value], kwargs: dict[str, Value], node: ast.Call) -> Value:
+        name: str = callee.__name__
+        method = getattr(self, f"builtin_{name}", None)
+        if method is None or getattr(builtins, name, None) is not callee:
+            if callee in ITERATORS:
+                self.refuse(node, f"`{name}` is compiled only as what a `for` loop runs over")
+            self.refuse(node, f"the builtin `{name}` is not compiled")
+        if kwargs:
+            self.refuse(node, f"`{name}` is compiled without keyword arguments")
+        return method(args, node)
+
+    def one(self, args: Sequence[Value], node: ast.Call) -> Value:
+        if len(args) != 1:
+            self.refuse(node, f"{len(args)} arguments where one is compiled")
+        return self.settled(args[0])
+
+    def scalar(self, value: Value, what: str) -> Scalar:
+        """A scalar; an array of one element and rank 0 counts as one."""
+        value = self.settled(value)
+        if isinstance(value, Array) and value.rank == 0:
+            value = library.subscript(self.e, value, ())
+        if not isinstance(value, Scalar):
+            way_out = "use the function of NumPy" if isinstance(value, Array) else None
+            self.refuse(None, f"{what} must be a scalar here", way_out)
+        return value
+
+    def builtin_len(self, args: list[Value], node: ast.Call) -> Value:
+        value = self.one(args, node)
+        if isinstance(value, Tuple):
+            return self.e.constant(len(value.items), "py_int")
+        if isinstance(value, Array) and value.rank:
+            shape = library.attribute(self.e, value, "shape")
+            assert isinstance(shape, Tuple)
+            return shape.items[0]
+        self.refuse(node, "`len` of something without a length")
+
+    def builtin_abs(self, args: list[Value], node: ast.Call) -> Value:
+        x = self.one(args, node)
+        if not isinstance(x, Scalar) or not is_python(x):
+            return library.call(self.e, np.absolute, [x], {})
+        if x.constant is not None:
+            value = abs(x.constant)
+            return self.e.constant(value, "py_float" if isinstance(value, float) else "py_int")
+        if scalars.is_float(x.type):
+            return Scalar("py_float", self.e.emit(math.AbsFOp(x.ssa)))
+        x = scalars.convert(self.e, x, "py_int")
+        if x.low >= 0:
+            return x
+        minus = scalars.unary(self.e, "USub", x)
+        larger = self.e.emit(arith.MaxSIOp(x.ssa, minus.ssa))
+        return Scalar("py_int", larger, None, 0, max(abs(x.low), abs(x.high)) if x.low > -(2**63) else x.high)
+
+    def builtin_float(self, args: list[Value], node: ast.Call) -> Value:
+        if not args:
+            return self.e.constant(0.0, "py_float")
+        value = self.one(args, node)
+        if isinstance(value, Static) and isinstance(value.object, str):
+            try:
+                return self.e.constant(float(value.object), "py_float")
+            except ValueError as error:
+                self.refuse(node, str(error))
+        return scalars.convert(self.e, self.scalar(value, "the argument of float"), "py_float")
+
+    def builtin_int(self, args: list[Value], node: ast.Call) -> Value:
+        if not args:
+            return self.e.constant(0, "py_int")
+        return self.rounded(self.one(args, node), math.TruncOp, "int")
+
+    def builtin_round(self, args: list[Value], node: ast.Call) -> Value:
+        if len(args) == 2 and not isinstance(args[1], NoneValue):
+            self.refuse(node, "`round` to digits is not compiled", "round(x * 10.0**k) / 10.0**k comes close")
+        return self.rounded(self.settled(args[0]), math.RoundEvenOp, "round")
+
+    def rounded(self, value: Value, op: Any, name: str) -> Scalar:
+        x = self.scalar(value, f"the argument of {name}")
+        if isinstance(x.constant, float):
+            try:
+                return self.e.constant(int(x.constant) if name == "int" else round(x.constant), "py_int")
+            except (ValueError, OverflowError):
+                pass
+        return math_functions.rounded(self.e, op, x)
+
+    def builtin_bool(self, args: list[Value], node: ast.Call) -> Value:
+        if not args:
+            return self.e.constant(False, "py_bool")
+        return scalars.truth(self.e, self.one(args, node))
+
+    def builtin_min(self, args: list[Value], node: ast.Call) -> Value:
+        return self.extreme("Lt", "min", args, node)
+
+    def builtin_max(self, args: list[Value], node: ast.Call) -> Value:
+        return self.extreme("Gt", "max", args, node)
+
+    def extreme(self, op: str, name: str, args: list[Value], node: ast.Call) -> Value:
+        """min and max: the first of the extreme items, as CPython's comparisons find it."""
+        if len(args) == 1:
+            only = self.settled(args[0])
+            if not isinstance(only, Tuple):
+                self.refuse(node, f"`{name}` of an array", f"use x.{name}() or np.{name}(x)")
+            args = list(only.items)
+        if not args:
+            self.refuse(node, f"{name}() of nothing")
+        best = self.scalar(args[0], f"an argument of {name}")
+        for argument in args[1:]:
+            best = self.better(op, best, self.scalar(argument, f"an argument of {name}"))
+        return best
+
+    def better(self, op: str, best: Scalar, item: Scalar) -> Scalar:
+        if best.constant is not None and item.constant is not None:
+            return item if scalars.COMPARISONS[op](item.constant, best.constant) else best
+        try:
+            template = join(template_of(best), template_of(item))
+        except Mismatch as mismatch:
+            self.refuse(None, str(mismatch))
+        type_ = getattr(template, "type")
+        a, b = scalars.convert(self.e, best, type_), scalars.convert(self.e, item, type_)
+        takes = scalars.compare_ssa(self.e, op, b.ssa, a.ssa, type_)
+        ssa = self.e.emit(arith.SelectOp(takes, b.ssa, a.ssa))
+        if type_ != "py_int":
+            return Scalar(type_, ssa)
+        pick = min if op == "Lt" else max
+        return Scalar(type_, ssa, None, pick(a.low, b.low), pick(a.high, b.high))
+
+    def builtin_sum(self, args: list[Value], node: ast.Call) -> Value:
+        """sum of a tuple."""
+        items = self.settled(args[0]) if args else None
+        if not isinstance(items, Tuple) or len(args) > 2:
+            self.refuse(node, "the builtin `sum` is compiled for tuples", "use x.sum() or np.sum(x), or a loop")
+        total: Value = self.settled(args[1]) if len(args) == 2 else self.e.constant(0, "py_int")
+        for item in items.items:
+            total = self.settled(self.binary_values("Add", total, item))
+        return total
+
+    def builtin_divmod(self, args: list[Value], node: ast.Call) -> Value:
+        if len(args) != 2:
+            self.refuse(node, "divmod takes two arguments")
+        l, r = (self.settled(a) for a in args)
+        return Tuple(tuple(self.settled(self.binary_values(op, l, r)) for op in ("FloorDiv", "Mod")))
+
+    def builtin_pow(self, args: list[Value], node: ast.Call) -> Value:
+        if len(args) != 2:
+            self.refuse(node, "pow is compiled for two arguments")
+        return self.binary_values("Pow", args[0], args[1])
+
+    # Python functions
+
+    def inline_local(
+        self, callee: LocalFunction, args: list[Value], kwargs: dict[str, Value], node: ast.Call
+    ) -> Value:
+        definition, parent = callee.node, callee.frame
+        self.enter(definition, getattr(definition, "name", "<lambda>"), node)
+        if definition not in self.facts.nested:
+            body = normalize.function_body(definition, parent.source)
+            names = parameters(definition.args) | assigned(*body)
+            self.facts.nested[definition] = body, Liveness.of(body), names
+        body, liveness, names = self.facts.nested[definition]
+        frame = self.new_frame(parent.source, parent.function, names, liveness, node)
+        frame.parent = parent
+        name = getattr(definition, "name", "<lambda>")
+        self.bind_arguments(frame, definition.args, name, args, kwargs, callee.defaults, callee.keyword_defaults, node)
+        return self.run_frame(frame, body)
+
+    def inline(
+        self, function: FunctionType, args: list[Value], kwargs: dict[str, Value], node: ast.Call
+    ) -> Value:
+        code = function.__code__
+        self.enter(code, function.__name__, node)
+        own_source, body, liveness, names = self.function_parts(function)
+        frame = self.new_frame(own_source, function, names, liveness, node)
+        outer, self.frame = self.frame, frame
+        try:
+            defaults = tuple(self.default_value(d) for d in function.__defaults__ or ())
+            keyword_only = [a.arg for a in own_source.node.args.kwonlyargs]
+            table = function.__kwdefaults__ or {}
+            keyword = tuple(self.default_value(table[k]) if k in table else None for k in keyword_only)
+        finally:
+            self.frame = outer
+        self.bind_arguments(frame, own_source.node.args, function.__name__, args, kwargs, defaults, keyword, node)
+        return self.run_frame(frame, body)
+
+    def default_value(self, value: Any) -> Value:
+        return self.captured(value, f"default {value!r}")
+
+    def function_parts(
+        self, function: FunctionType
+    ) -> tuple[source.Source, Sequence[ast.stmt], Liveness, Names]:
+        """A function's source, its body made ready, its liveness, its local names."""
+        code = function.__code__
+        if code not in self.facts.trees:
+            own = source.read(function)
+            body = normalize.function_body(own.node, own)
+            names = parameters(own.node.args) | assigned(*body)
+            self.facts.trees[code] = own, body, Liveness.of(body), names
+        return self.facts.trees[code]
+
+    def enter(self, code: ast.AST | CodeType, name: str, node: ast.AST) -> None:
+        if code in self.calls:
+            cycle = self.calls[self.calls.index(code) :]
+            names = [getattr(c, "co_name", getattr(c, "name", "<lambda>")) for c in cycle]
+            self.refuse(node, f"recursion is not compiled: {' -> '.join([*names, name])}", "write a loop")
+        if len(self.calls) > MAX_DEPTH:
+            self.refuse(node, f"calls are nested more than {MAX_DEPTH} deep")
+        self.calls.append(code)
+
+    def new_frame(
+        self,
+        own: source.Source,
+        function: FunctionType,
+        names: Names,
+        liveness: Liveness,
+        node: ast.AST | None,
+    ) -> Frame:
+        self.serial += 1
+        path = () if node is None else (*self.frame.path, id(node))
+        return Frame(own, function, names, liveness, path, self.serial)
+
+    def run_frame(self, frame: Frame, body: Sequence[ast.stmt]) -> Value:
+        """Lower a call's body; its result."""
+        outer, span = self.frame, self.e.span
+        self.frame = frame
+        self.block(body)
+        result = frame.env.get(RESULT, NoneValue())
+        self.frame, self.e.span = outer, span
+        self.calls.pop()
+        assert not isinstance(result, Maybe)
+        return result
+
+    def bind_arguments(
+        self,
+        frame: Frame,
+        a: ast.arguments,
+        name: str,
+        args: list[Value],
+        kwargs: dict[str, Value],
+        defaults: tuple[Value, ...],
+        keyword_defaults: tuple[Value | None, ...],
+        node: ast.AST,
+    ) -> None:
+        """Match arguments with parameters, as CPython does."""
+        if a.vararg or a.kwarg:
+            self.refuse(node, f"{name}() takes `*args` or `**kwargs`, which is not compiled", "name the parameters")
+        positional = [p.arg for p in (*a.posonlyargs, *a.args)]
+        if len(args) > len(positional):
+            self.refuse(node, f"{name}() takes {len(positional)} positional arguments but {len(args)} were given")
+        given = dict(zip(positional, args, strict=False))
+        allowed = {p.arg for p in (*a.args, *a.kwonlyargs)}
+        for key, value in kwargs.items():
+            if key not in allowed:
+                self.refuse(node, f"{name}() got an unexpected keyword argument '{key}'")
+            if key in given:
+                self.refuse(node, f"{name}() got multiple values for argument '{key}'")
+            given[key] = value
+        fallback = dict(zip(positional[len(positional) - len(defaults) :], defaults, strict=True))
+        for parameter, default in zip(a.kwonlyargs, keyword_defaults, strict=True):
+            if default is not None:
+                fallback[parameter.arg] = default
+        for parameter in (*positional, *(p.arg for p in a.kwonlyargs)):
+            if parameter not in given and parameter not in fallback:
+                self.refuse(node, f"{name}() missing a required argument: '{parameter}'")
+            frame.env[parameter] = self.settled(given.get(parameter, fallback.get(parameter, NoneValue())))
+
+
+def parameters(a: ast.arguments) -> Names:
+    everything = [*a.posonlyargs, *a.args, *a.kwonlyargs, *([a.vararg] if a.vararg else [])]
+    return frozenset(p.arg for p in everything) | ({a.kwarg.arg} if a.kwarg else frozenset())
+
+
+def of_library(function: object) -> bool:
+    """True for functions that the library knows by identity, though Python's own code could be read."""
+    root = str(getattr(function, "__module__", "")).partition(".")[0]
+    return root in ("numpy", "scipy", "math")
+
+

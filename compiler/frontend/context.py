@@ -1,0 +1,424 @@
+"""The state of one lowering: frames, names, facts that survive a restart."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import types
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.dialects import arith
+
+from ..diagnostics import CompileError, Span
+from . import scalars
+from .emitter import Emitter
+from .joins import (
+    Binding,
+    Maybe,
+    Mismatch,
+    Template,
+    coerced,
+    ir_types,
+    join,
+    rebuilt,
+    template_of,
+)
+from .liveness import Liveness, Names
+from .source import FunctionNode, Source
+from .values import (
+    DTYPE_NAME,
+    INT64_MAX,
+    INT64_MIN,
+    NoneValue,
+    Scalar,
+    Static,
+    Tuple,
+    Value,
+)
+
+RESULT = "<return>"
+"""The name under which a frame keeps its return value: it joins at branches like any variable."""
+VALUE = "<value>"
+"""The name under which the arms of a conditional expression keep their value."""
+
+UNBOUND_LOCAL = "cannot access local variable '{}' where it is not associated with a value"
+
+
+@dataclass
+class Frame:
+    """One inlined call: its names, and where names that are not its own are looked up."""
+
+    source: Source
+    function: types.FunctionType
+    locals: Names
+    liveness: Liveness
+    path: tuple[int, ...]
+    serial: int
+    parent: Frame | None = None
+    env: dict[str, Binding] = field(default_factory=dict[str, Binding])
+
+
+@dataclass(frozen=True)
+class LocalFunction:
+    """A nested `def` or lambda: called where its defining frame's names are visible."""
+
+    node: FunctionNode
+    frame: Frame
+    defaults: tuple[Value, ...]
+    keyword_defaults: tuple[Value | None, ...]
+
+    def __hash__(self) -> int:
+        return id(self.node)
+
+
+class LateName:
+    """A name that a loop binds, seen at the start of its first iteration."""
+
+
+Key = tuple[tuple[int, ...], int, str]
+"""A loop's variable: the calls that lead to the loop, the loop, the name."""
+
+
+@dataclass
+class Facts:
+    """What one build teaches the next (Note [Widening by restart]), and what it read on the way."""
+
+    widened: dict[Key, Template] = field(default_factory=dict[Key, Template])
+    buffered: set[tuple[Key, int]] = field(default_factory=set[tuple[Key, int]])
+    trees: dict[types.CodeType, tuple[Source, Sequence[ast.stmt], Liveness, Names]] = field(
+        default_factory=dict[types.CodeType, tuple[Source, Sequence[ast.stmt], Liveness, Names]]
+    )
+    nested: dict[ast.AST, tuple[Sequence[ast.stmt], Liveness, Names]] = field(
+        default_factory=dict[ast.AST, tuple[Sequence[ast.stmt], Liveness, Names]]
+    )
+    constants: dict[str, str] = field(default_factory=dict[str, str])
+    changed: bool = False
+
+    def widen(self, key: Key, template: Template) -> None:
+        self.widened[key] = template
+        self.changed = True
+
+    def buffer(self, key: Key, leaf: int) -> None:
+        if (key, leaf) not in self.buffered:
+            self.buffered.add((key, leaf))
+            self.changed = True
+
+
+@dataclass(frozen=True)
+class Rebinding:
+    """An array variable of a loop that lives in a buffer: valid only while nobody can tell.
+
+    `copies` are the ops that move the variable's new array into the buffer.
+    """
+
+    name: str
+    buffer: SSAValue
+    initial: SSAValue
+    start: Operation
+    copies: tuple[Operation, ...]
+    span: Span | None
+
+
+class Context(ABC):
+    """What every part of the lowering shares."""
+
+    def __init__(self, emitter: Emitter, facts: Facts) -> None:
+        self.e = emitter
+        self.facts = facts
+        self.frame: Frame
+        self.calls: list[ast.AST | types.CodeType] = []
+        self.serial = 0
+        self.dead = False
+        self.observed: dict[ast.AST, Value] = {}
+        self.rebindings: list[Rebinding] = []
+        self.loads: list[Operation] = []
+        self.cells: dict[tuple[int, str, int, Any], tuple[SSAValue, SSAValue | None]] = {}
+
+    @abstractmethod
+    def expression(self, node: ast.expr) -> Value:
+        """The value of an expression; may be a lazy `Expression`."""
+
+    @abstractmethod
+    def block(self, statements: Sequence[ast.stmt]) -> None:
+        """Lower statements at the current point."""
+
+    @abstractmethod
+    def bind(self, target: ast.expr, value: Value) -> None:
+        """Assign a value to a name, a tuple of targets or a subscript."""
+
+    @abstractmethod
+    def call(self, function: Value, args: list[Value], kwargs: dict[str, Value], node: ast.Call) -> Value:
+        """Call a Python or library function."""
+
+    # Places in the source
+
+    @contextmanager
+    def located(self, node: ast.AST) -> Iterator[None]:
+        """Ops made meanwhile come from `node`."""
+        outer, self.e.span = self.e.span, self.frame.source.span(node)
+        try:
+            yield
+        finally:
+            self.e.span = outer
+
+    def refuse(self, node: ast.AST | None, message: str, way_out: str | None = None) -> NoReturn:
+        """The program is outside the language at `node` (None: at the current place)."""
+        raise CompileError(self.e.span if node is None else self.frame.source.span(node), message, way_out)
+
+    # Names
+
+    def read(self, name: str) -> Value:
+        """The value of a name: local, of an enclosing function, captured, global or builtin."""
+        frame: Frame | None = self.frame
+        while frame is not None:
+            if name in frame.locals:
+                return self.read_local(frame, name)
+            frame = frame.parent
+        found, value = self.read_global(name)
+        if not found:
+            self.refuse(None, f"name '{name}' is not defined")
+        return self.captured(value, name)
+
+    def read_local(self, frame: Frame, name: str) -> Value:
+        binding = frame.env.get(name)
+        if binding is None:
+            self.refuse(
+                None,
+                f"`{name}` is read before it is assigned",
+                f"give `{name}` a value first, before the branch or loop that assigns it",
+            )
+        if isinstance(binding, Static) and isinstance(binding.object, LateName):
+            self.refuse(
+                None,
+                f"`{name}` is read in the loop before the loop assigns it",
+                f"give `{name}` a value of the same type before the loop",
+            )
+        if isinstance(binding, Maybe):
+            unbound = scalars.logical_not(self.e, binding.defined)
+            scalars.raise_if(self.e, unbound, ("UnboundLocalError", UNBOUND_LOCAL.format(name)))
+            if frame is self.frame:
+                frame.env[name] = binding.value
+            return binding.value
+        return binding
+
+    def read_global(self, name: str) -> tuple[bool, Any]:
+        function = self.frame.function
+        code = function.__code__
+        if name in code.co_freevars:
+            cell = (function.__closure__ or ())[code.co_freevars.index(name)]
+            try:
+                return True, cell.cell_contents
+            except ValueError:
+                return False, None
+        if name in function.__globals__:
+            return True, function.__globals__[name]
+        if hasattr(builtins, name):
+            return True, getattr(builtins, name)
+        return False, None
+
+    def captured(self, value: Any, name: str) -> Value:
+        """A Python object found by name, as a value; constants are noted, for code depends on them."""
+        if value is None or isinstance(value, bool | int | float | str | tuple | np.generic):
+            self.note_constant(name, value)
+        return self.constant(value, name)
+
+    def note_constant(self, name: str, value: Any) -> None:
+        function = self.frame.function
+        self.facts.constants[f"{function.__module__}.{function.__qualname__}:{name}"] = repr(value)
+
+    def constant(self, value: Any, name: str) -> Value:
+        """A Python object as a value."""
+        match value:
+            case None:
+                return NoneValue()
+            case np.generic():
+                if value.dtype not in DTYPE_NAME:
+                    self.refuse(None, f"`{name}` is a NumPy scalar of dtype {value.dtype}")
+                return self.e.constant(value.item(), DTYPE_NAME[value.dtype])
+            case bool():
+                return self.e.constant(value, "py_bool")
+            case int():
+                if not INT64_MIN <= value <= INT64_MAX:
+                    self.refuse(None, f"the int {value} does not fit 64 bits", "write it as a float")
+                return self.e.constant(int(value), "py_int")
+            case float():
+                return self.e.constant(value, "py_float")
+            case complex():
+                self.refuse(None, "complex numbers are not compiled", "compute with real and imaginary parts")
+            case tuple():
+                return Tuple(tuple(self.constant(item, name) for item in value))
+            case np.ndarray():
+                self.refuse(
+                    None,
+                    f"`{name}` is an array captured from outside the function",
+                    "pass it as an argument",
+                )
+            case list() | dict() | set():
+                self.refuse(
+                    None,
+                    f"`{name}` is a captured {type(value).__name__}",
+                    "pass its values as arguments, or use a tuple of constants",
+                )
+            case _:
+                return Static(value)
+
+    # Branches
+
+    def conditional(
+        self, condition: Value, arms: tuple[Callable[[], None], Callable[[], None]], names: Names
+    ) -> None:
+        """Run one of two arms; afterwards `names` hold what the arm that ran gave them.
+
+        A condition known while compiling leaves only its own arm.
+        """
+        test = scalars.truth(self.e, condition)
+        if test.constant is not None:
+            arms[0 if test.constant else 1]()
+            return
+        span, before = self.e.span, dict(self.frame.env)
+        blocks, ends, deads = list[Block](), list[dict[str, Binding]](), list[bool]()
+        for arm in arms:
+            block = Block()
+            self.frame.env, self.dead = dict(before), False
+            with self.e.at(block):
+                arm()
+            blocks.append(block)
+            ends.append(self.frame.env)
+            deads.append(self.dead)
+        self.dead = all(deads)
+        self.e.span = span
+        merged = dict(before)
+        joined = list[tuple[str, Template]]()
+        for name in sorted(names):
+            here = [end.get(name) for end in ends]
+            if same_binding(here[0], here[1]):
+                if (kept := before.get(name)) is not None and same_binding(kept, here[0]):
+                    continue  # with what was known of it before
+                if here[0] is None:
+                    merged.pop(name, None)
+                else:
+                    merged[name] = here[0]
+                continue
+            template = self.joined_template(name, here, deads)
+            if template is not None:
+                joined.append((name, template))
+            else:
+                merged.pop(name, None)
+        for k, block in enumerate(blocks):
+            with self.e.at(block):
+                values = list[SSAValue]()
+                for name, template in joined:
+                    value = None if deads[k] else ends[k].get(name)
+                    values += coerced(self.e, value, template)
+                if joined or k == 0 or block.first_op is not None:
+                    self.e.insert(scf.YieldOp(*values))
+        regions = [Region(b) if b.first_op is not None else Region() for b in blocks]
+        types_ = [leaf for _, template in joined for leaf in ir_types(template)]
+        op = self.e.insert(scf.IfOp(test.ssa, types_, regions[0], regions[1]))
+        results = iter(op.results)
+        for name, template in joined:
+            for result in op.results:
+                if result.name_hint is None:
+                    break
+            merged[name] = rebuilt(template, results)
+            hint(merged[name], name)
+        self.frame.env = merged
+
+    def joined_template(
+        self, name: str, here: list[Binding | None], deads: list[bool]
+    ) -> Template | None:
+        """The form of a name after a branch, None where it is bound on neither path."""
+        alive = [b for b, dead in zip(here, deads, strict=True) if not dead]
+        bound = [b for b in alive if b is not None]
+        if not bound:
+            return None
+        for binding in bound:
+            if isinstance(binding, Static) and isinstance(binding.object, LateName):
+                return None
+        from .joins import MaybeT
+
+        try:
+            template = template_of(bound[0])
+            for other in bound[1:]:
+                template = join(template, template_of(other))
+        except Mismatch as mismatch:
+            self.refuse_mismatch(name, str(mismatch))
+        if len(bound) < len(alive) and not isinstance(template, MaybeT):
+            template = MaybeT(template)
+        return template
+
+    def refuse_mismatch(self, name: str, text: str, where: str = "branch") -> NoReturn:
+        subject = {
+            RESULT: "the function's result",
+            VALUE: "the value of this expression",
+        }.get(name, f"`{name}`")
+        self.refuse(
+            None,
+            f"{subject} is {text} of this {where}",
+            "give it the same type on every path, or use another name",
+        )
+
+    def chosen(
+        self, condition: Value, arms: tuple[Callable[[], Value], Callable[[], Value]]
+    ) -> Value:
+        """The value of the arm that runs."""
+
+        def keep(arm: Callable[[], Value]) -> Callable[[], None]:
+            def run() -> None:
+                self.frame.env[VALUE] = arm()
+
+            return run
+
+        self.conditional(condition, (keep(arms[0]), keep(arms[1])), frozenset({VALUE}))
+        value = self.frame.env.pop(VALUE)
+        assert not isinstance(value, Maybe)
+        return value
+
+
+def same_binding(a: Binding | None, b: Binding | None) -> bool:
+    """True when two paths leave a name as the very same value."""
+    if a is b:
+        return True
+    if isinstance(a, Scalar) and isinstance(b, Scalar):
+        return a.ssa is b.ssa and a.type == b.type
+    if isinstance(a, Tuple) and isinstance(b, Tuple) and len(a.items) == len(b.items):
+        return all(same_binding(x, y) for x, y in zip(a.items, b.items, strict=True))
+    if isinstance(a, Static) and isinstance(b, Static):
+        return a.object is b.object or (isinstance(a.object, str) and a.object == b.object)
+    return type(a) is type(b) and a == b
+
+
+def hint(binding: Binding, name: str) -> None:
+    """Name the SSA values of a variable after it."""
+    if name.startswith("<"):
+        return
+    match binding:
+        case Scalar(_, ssa):
+            set_hint(ssa, name)
+        case Maybe(value, _):
+            hint(value, name)
+        case Tuple(items):
+            for item in items:
+                hint(item, name)
+        case _:
+            memref = getattr(binding, "memref", None)
+            if isinstance(memref, SSAValue):
+                set_hint(memref, name)
+
+
+def set_hint(ssa: SSAValue, name: str) -> None:
+    if ssa.name_hint is None:
+        ssa.name_hint = name
+
+
+def known_true(block: Block, ssa: SSAValue) -> bool:
+    owner = ssa.owner
+    return isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr) and owner.value.value.data != 0

@@ -1,0 +1,487 @@
+"""Expressions: one method for each kind of node, evaluated left to right as CPython does."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from types import ModuleType
+
+from xdsl.dialects import arith
+from xdsl.ir import Block, Operation
+from xdsl.traits import Pure
+
+from . import library, scalars
+from .context import Context, LocalFunction
+from .scalars import is_python
+from .values import (
+    Array,
+    Expression,
+    NoneValue,
+    Scalar,
+    SliceValue,
+    Static,
+    Tuple,
+    Value,
+)
+
+REFUSED: dict[type[ast.expr], tuple[str, str | None]] = {
+    ast.ListComp: ("list comprehensions are not compiled", "fill an array in a `for` loop"),
+    ast.GeneratorExp: ("generator expressions are not compiled", "write the loop"),
+    ast.SetComp: ("set comprehensions are not compiled", "write the loop"),
+    ast.DictComp: ("dict comprehensions are not compiled", "write the loop"),
+    ast.List: ("lists are not compiled", "use a tuple, or an array made by np.zeros"),
+    ast.Dict: ("dicts are not compiled", "use separate variables or a tuple"),
+    ast.Set: ("sets are not compiled", "use a tuple"),
+    ast.JoinedStr: ("strings are not computed in compiled code", "f-strings may stand in print and raise"),
+    ast.NamedExpr: ("`:=` is not compiled", "assign in a statement of its own"),
+    ast.Await: ("coroutines are not compiled", None),
+    ast.Yield: ("generators are not compiled", "return an array"),
+    ast.YieldFrom: ("generators are not compiled", "return an array"),
+    ast.Starred: ("`*` is not compiled here", "write the items out"),
+}
+READING_METHODS = frozenset({"copy", "sum", "mean", "min", "max", "prod", "astype", "dot", "reshape"})
+
+
+class Expressions(Context):
+    """Lowers `ast.expr` nodes to values."""
+
+    def expression(self, node: ast.expr) -> Value:
+        with self.located(node):
+            match node:
+                case ast.Constant():
+                    return self.literal(node)
+                case ast.Name():
+                    return self.read(node.id)
+                case ast.BinOp():
+                    return self.binary(node)
+                case ast.UnaryOp():
+                    return self.unary(node)
+                case ast.BoolOp():
+                    return self.bool_op(node.op, node.values)
+                case ast.Compare():
+                    return self.compare(node)
+                case ast.IfExp():
+                    return self.chosen(
+                        self.test(node.test),
+                        (
+                            lambda: self.refined(node.test, True, lambda: self.value(node.body)),
+                            lambda: self.refined(node.test, False, lambda: self.value(node.orelse)),
+                        ),
+                    )
+                case ast.Call():
+                    return self.call_node(node)
+                case ast.Attribute():
+                    return self.attribute(node)
+                case ast.Subscript():
+                    return self.subscript(node)
+                case ast.Tuple():
+                    return Tuple(tuple(self.values_of(node.elts)))
+                case ast.Lambda():
+                    return self.local_function(node)
+                case _:
+                    message, way_out = REFUSED.get(
+                        type(node), (f"{type(node).__name__} expressions are not compiled", None)
+                    )
+                    self.refuse(node, message, way_out)
+
+    # Values that outlive their expression
+
+    def value(self, node: ast.expr) -> Value:
+        """The value of `node`, arrays in memory."""
+        return self.settled(self.expression(node))
+
+    def settled(self, value: Value) -> Value:
+        """A lazy elementwise expression computed; anything else as it is."""
+        if isinstance(value, Expression):
+            return library.materialize(self.e, value)
+        return value
+
+    def values_of(self, nodes: Sequence[ast.expr]) -> list[Value]:
+        """Several values that outlive the expression."""
+        for node in nodes:
+            if isinstance(node, ast.Starred):
+                self.refuse(node, *REFUSED[ast.Starred])
+        return [self.value(node) for node in nodes]
+
+    def operands(self, nodes: Sequence[ast.expr]) -> list[Value]:
+        """Several operands; lazy ones are computed before a later one that could write memory."""
+        result = list[Value]()
+        for k, node in enumerate(nodes):
+            value = self.expression(node)
+            if isinstance(value, Expression) and any(self.may_write(later) for later in nodes[k + 1 :]):
+                value = self.settled(value)
+            result.append(value)
+        return result
+
+    def may_write(self, node: ast.expr) -> bool:
+        """True unless evaluating `node` certainly writes no array."""
+        return any(isinstance(n, ast.Call) and not self.only_reads(n) for n in ast.walk(node))
+
+    def only_reads(self, node: ast.Call) -> bool:
+        if any(k.arg in ("out", None) for k in node.keywords):
+            return False
+        match node.func:
+            case ast.Attribute(ast.Name(name), attribute):
+                if self.is_module(name):
+                    return attribute not in ("copyto", "put", "fill_diagonal")
+                return attribute in READING_METHODS
+            case ast.Attribute(_, attribute):
+                return attribute in READING_METHODS
+            case ast.Name(name):
+                return name in ("abs", "len", "min", "max", "float", "int", "bool", "round")
+            case _:
+                return False
+
+    def is_module(self, name: str) -> bool:
+        if name in self.frame.locals:
+            return False
+        return isinstance(self.read_global(name)[1], ModuleType)
+
+    # Literals, operators
+
+    def literal(self, node: ast.Constant) -> Value:
+        if node.value is Ellipsis:
+            return Static(Ellipsis)
+        if isinstance(node.value, bytes):
+            self.refuse(node, "bytes are not compiled")
+        return self.constant(node.value, "this")
+
+    def binary(self, node: ast.BinOp) -> Value:
+        l, r = self.operands([node.left, node.right])
+        return self.binary_values(type(node.op).__name__, l, r)
+
+    def binary_values(self, op: str, l: Value, r: Value) -> Value:
+        if isinstance(l, Scalar) and isinstance(r, Scalar) and is_python(l) and is_python(r):
+            return scalars.binary(self.e, op, l, r)
+        if isinstance(l, Tuple) or isinstance(r, Tuple):
+            return self.tuple_operator(op, l, r)
+        for side in (l, r):
+            self.numeric(side, f"an operand of `{scalars.SYMBOL[op]}`")
+        return library.binary(self.e, op, l, r)
+
+    def numeric(self, value: Value, what: str) -> None:
+        if isinstance(value, NoneValue):
+            self.refuse(None, f"{what} is None", "test `is None` first")
+        if isinstance(value, Static | SliceValue):
+            shown = value.object if isinstance(value, Static) else "a slice"
+            self.refuse(None, f"{what} is {shown!r}, not a number or an array")
+
+    def tuple_operator(self, op: str, l: Value, r: Value) -> Value:
+        if op == "Add" and isinstance(l, Tuple) and isinstance(r, Tuple):
+            return Tuple(l.items + r.items)
+        for items, count in ((l, r), (r, l)):
+            if op == "Mult" and isinstance(items, Tuple) and isinstance(count, Scalar):
+                if isinstance(count.constant, int):
+                    return Tuple(items.items * int(count.constant))
+        self.refuse(None, f"`{scalars.SYMBOL[op]}` of a tuple", "make an array, or compute item by item")
+
+    def unary(self, node: ast.UnaryOp) -> Value:
+        op = type(node.op).__name__
+        if op == "Not":
+            return scalars.unary(self.e, op, self.test(node.operand))
+        x = self.expression(node.operand)
+        if isinstance(x, Scalar) and is_python(x):
+            return scalars.unary(self.e, op, x)
+        self.numeric(x, "the operand")
+        if isinstance(x, Tuple):
+            self.refuse(None, "bad operand type for a unary operator: a tuple")
+        return library.unary(self.e, op, x)
+
+    # Comparison and truth
+
+    def compare(self, node: ast.Compare) -> Value:
+        """`a < b < c` evaluates b once, and c only where a < b."""
+        left = self.expression(node.left)
+        if self.may_write(node.comparators[0]):
+            left = self.settled(left)
+        self.observed[node.left] = left
+        return self.compare_from(node, left, 0)
+
+    def compare_from(self, node: ast.Compare, left: Value, k: int) -> Value:
+        right = self.expression(node.comparators[k])
+        self.observed[node.comparators[k]] = right
+        last = k + 1 == len(node.ops)
+        if not last:
+            right = self.settled(right)
+        here = self.compare_values(node.ops[k], left, right)
+        if last:
+            return here
+        if not isinstance(here, Scalar):
+            scalars.truth(self.e, here)
+        return self.both("and", here, lambda: self.compare_from(node, right, k + 1))
+
+    def compare_values(self, op: ast.cmpop, l: Value, r: Value) -> Value:
+        name = type(op).__name__
+        if name in ("Is", "IsNot"):
+            return self.identity(name == "Is", l, r)
+        if name in ("In", "NotIn"):
+            self.refuse(None, "`in` is not compiled", "compare with `==`, joined by `or`")
+        if isinstance(l, Scalar) and isinstance(r, Scalar) and is_python(l) and is_python(r):
+            return scalars.compare(self.e, name, l, r)
+        if isinstance(l, Static | NoneValue) or isinstance(r, Static | NoneValue):
+            return self.compare_objects(name, l, r)
+        if isinstance(l, Tuple) and isinstance(r, Tuple) and name in ("Eq", "NotEq"):
+            return self.compare_tuples(name == "Eq", l, r)
+        for side in (l, r):
+            if isinstance(side, Tuple):
+                self.refuse(None, "a tuple is compared with something else", "compare its items")
+        return library.compare(self.e, name, l, r)
+
+    def identity(self, same: bool, l: Value, r: Value) -> Value:
+        if isinstance(l, NoneValue) or isinstance(r, NoneValue):
+            both = isinstance(l, NoneValue) and isinstance(r, NoneValue)
+            return self.e.constant(both is same, "py_bool")
+        if isinstance(l, Static) and isinstance(r, Static):
+            return self.e.constant((l.object is r.object) is same, "py_bool")
+        self.refuse(None, "`is` compares objects, which compiled numbers and arrays are not", "use `==`, or `is None`")
+
+    def compare_objects(self, name: str, l: Value, r: Value) -> Value:
+        if name in ("Eq", "NotEq"):
+            if isinstance(l, Static) and isinstance(r, Static):
+                return self.e.constant((l.object == r.object) is (name == "Eq"), "py_bool")
+            if isinstance(l, NoneValue) and isinstance(r, NoneValue):
+                return self.e.constant(name == "Eq", "py_bool")
+            if isinstance(l, NoneValue | Static | Scalar) and isinstance(r, NoneValue | Static | Scalar):
+                objects = [v for v in (l, r) if isinstance(v, Static)]
+                if all(isinstance(v.object, str) for v in objects):
+                    return self.e.constant(name != "Eq", "py_bool")
+        self.refuse(None, "these two cannot be compared in compiled code", "test for None with `is None`")
+
+    def compare_tuples(self, equal: bool, l: Tuple, r: Tuple) -> Value:
+        """Equality of tuples of scalars."""
+        if len(l.items) != len(r.items):
+            return self.e.constant(not equal, "py_bool")
+        total = self.e.constant(True, "py_bool")
+        for a, b in zip(l.items, r.items, strict=True):
+            if not isinstance(a, Scalar) or not isinstance(b, Scalar):
+                self.refuse(None, "tuples of arrays are compared", "compare the arrays' elements")
+            same = self.compare_values(ast.Eq(), a, b)
+            assert isinstance(same, Scalar)
+            total = self.conjunction("and", total, scalars.truth(self.e, same))
+        return total if equal else scalars.unary(self.e, "Not", total)
+
+    def test(self, node: ast.expr) -> Scalar:
+        """The truth of an expression, as `if` and `while` ask it."""
+        if isinstance(node, ast.BoolOp):
+            with self.located(node):
+                return self.test_all(node.op, node.values)
+        value = self.expression(node)
+        with self.located(node):
+            return scalars.truth(self.e, self.settled(value))
+
+    def test_all(self, op: ast.boolop, nodes: Sequence[ast.expr]) -> Scalar:
+        first = self.test(nodes[0])
+        if len(nodes) == 1:
+            return first
+        word = "and" if isinstance(op, ast.And) else "or"
+        result = self.both(
+            word,
+            first,
+            lambda: self.refined(nodes[0], word == "and", lambda: self.test_all(op, nodes[1:])),
+        )
+        assert isinstance(result, Scalar)
+        return result
+
+    def bool_op(self, op: ast.boolop, nodes: Sequence[ast.expr]) -> Value:
+        """`a and b`: the value of the operand that decides."""
+        first = self.value(nodes[0])
+        if len(nodes) == 1:
+            return first
+        word = "and" if isinstance(op, ast.And) else "or"
+        return self.both(
+            word,
+            first,
+            lambda: self.refined(nodes[0], word == "and", lambda: self.bool_op(op, nodes[1:])),
+        )
+
+    def both(self, word: str, first: Value, second: Callable[[], Value]) -> Value:
+        """`first and second()` or `first or second()`; the second is evaluated only where it decides.
+
+        Where both are bools and the second is cheap code that cannot raise, both are evaluated.
+        """
+        test = scalars.truth(self.e, first)
+        if test.constant is not None:
+            return self.settled(second()) if test.constant == (word == "and") else first
+        keep: Callable[[], Value] = lambda: first  # noqa: E731
+        block, before = Block(), dict(self.frame.env)
+        with self.e.at(block):
+            value = self.settled(second())
+        self.frame.env = before
+        ops = list(block.ops)
+
+        def spliced() -> Value:
+            for op in ops:
+                op.detach()
+                self.e.block.add_op(op)
+            return value
+
+        if isinstance(first, Scalar) and isinstance(value, Scalar) and scalars.is_bool(first.type):
+            if value.type == first.type and all(map(is_speculatable, ops)):
+                spliced()
+                return self.conjunction(word, first, value)
+        return self.chosen(test, (spliced, keep) if word == "and" else (keep, spliced))
+
+    def conjunction(self, word: str, a: Scalar, b: Scalar) -> Scalar:
+        for known, other in ((a, b), (b, a)):
+            if known.constant is not None:
+                return other if bool(known.constant) == (word == "and") else known
+        op = arith.AndIOp if word == "and" else arith.OrIOp
+        return Scalar(a.type, self.e.emit(op(a.ssa, b.ssa)), None, 0, 1)
+
+    # What a test tells of the names in it
+
+    def refined(self, test: ast.expr, outcome: bool, run: Callable[[], Value]) -> Value:
+        """`run()` where `test` came out as `outcome`."""
+        before = dict(self.frame.env)
+        self.refine(test, outcome)
+        value = run()
+        for name, binding in before.items():
+            now = self.frame.env.get(name)
+            if isinstance(binding, Scalar) and isinstance(now, Scalar) and now.ssa is binding.ssa:
+                self.frame.env[name] = binding
+        return value
+
+    def refine(self, test: ast.expr, outcome: bool) -> None:
+        """Narrow the ranges of the ints that `test` compared."""
+        match test:
+            case ast.UnaryOp(ast.Not(), operand):
+                self.refine(operand, not outcome)
+            case ast.BoolOp(op, values) if isinstance(op, ast.And) == outcome:
+                for value in values:
+                    self.refine(value, outcome)
+            case ast.Compare(left, ops, comparators) if outcome or len(ops) == 1:
+                for l, op, r in zip([left, *comparators], ops, comparators, strict=False):
+                    name = type(op).__name__ if outcome else OPPOSITE.get(type(op).__name__)
+                    if name in MIRRORED:
+                        self.narrow(l, name, self.observed.get(r))
+                        self.narrow(r, MIRRORED[name], self.observed.get(l))
+            case _:
+                pass
+
+    def narrow(self, node: ast.expr, op: str, bound: Value | None) -> None:
+        if not isinstance(node, ast.Name) or node.id not in self.frame.locals:
+            return
+        value = self.frame.env.get(node.id)
+        if not isinstance(value, Scalar) or value.type != "py_int" or value.constant is not None:
+            return
+        if not isinstance(bound, Scalar) or bound.type != "py_int":
+            return
+        low, high = value.low, value.high
+        if op in ("Lt", "LtE", "Eq"):
+            high = min(high, bound.high - (op == "Lt"))
+        if op in ("Gt", "GtE", "Eq"):
+            low = max(low, bound.low + (op == "Gt"))
+        if low <= high:
+            self.frame.env[node.id] = replace(value, low=low, high=high)
+
+    # Attributes and subscripts
+
+    def attribute(self, node: ast.Attribute) -> Value:
+        value = self.expression(node.value)
+        if not isinstance(value, Static):
+            if isinstance(value, Tuple | NoneValue | SliceValue):
+                self.refuse(node, f"attribute `.{node.attr}` is not compiled here")
+            return library.attribute(self.e, value, node.attr)
+        owner = value.object
+        if not isinstance(owner, ModuleType | type):
+            way_out = "call it outside compiled code" if hasattr(owner, "__wrapped__") else "pass its values as arguments"
+            self.refuse(node, f"attribute `.{node.attr}` of {type(owner).__name__} objects is not compiled", way_out)
+        if not hasattr(owner, node.attr):
+            self.refuse(node, f"{owner.__name__!r} has no attribute {node.attr!r}")
+        found = getattr(owner, node.attr)
+        root = owner.__name__.partition(".")[0]
+        if isinstance(owner, ModuleType) and root in ("math", "numpy", "scipy"):
+            return self.constant(found, node.attr)
+        return self.captured(found, ast.unparse(node))
+
+    def subscript(self, node: ast.Subscript) -> Value:
+        value = self.value(node.value)
+        if isinstance(value, Tuple):
+            return self.tuple_item(value, node.slice)
+        if not isinstance(value, Array):
+            self.refuse(node, "only arrays and tuples have subscripts in compiled code")
+        return library.subscript(self.e, value, self.index(node.slice))
+
+    def tuple_item(self, value: Tuple, node: ast.expr) -> Value:
+        with self.located(node):
+            (index,) = self.index(node)[:1] or (None,)
+            if isinstance(index, Scalar) and isinstance(index.constant, int):
+                if not -len(value.items) <= index.constant < len(value.items):
+                    self.refuse(node, "tuple index out of range")
+                return value.items[int(index.constant)]
+            if isinstance(index, SliceValue):
+                bounds = [None if s is None else s.constant for s in (index.start, index.stop, index.step)]
+                given = (index.start, index.stop, index.step)
+                if all((s is None) == (b is None) for s, b in zip(given, bounds, strict=True)):
+                    return Tuple(value.items[slice(*(None if b is None else int(b) for b in bounds))])
+            self.refuse(
+                node,
+                "a tuple is indexed by a value known only at run time",
+                "put the values in an array, or unroll: `for item in the_tuple`",
+            )
+
+    def index(self, node: ast.expr) -> tuple[Value, ...]:
+        """The parts of a subscript: ints, slices, None, Ellipsis, arrays."""
+        if isinstance(node, ast.Tuple):
+            return tuple(self.index_part(part) for part in node.elts)
+        part = self.index_part(node)
+        return part.items if isinstance(part, Tuple) else (part,)
+
+    def index_part(self, node: ast.expr) -> Value:
+        with self.located(node):
+            if not isinstance(node, ast.Slice):
+                return self.value(node)
+            bounds = [None if b is None else self.slice_bound(b) for b in (node.lower, node.upper, node.step)]
+            return SliceValue(*bounds)
+
+    def slice_bound(self, node: ast.expr) -> Scalar | None:
+        value = self.expression(node)
+        with self.located(node):
+            if isinstance(value, NoneValue):
+                return None
+            if isinstance(value, Scalar) and not scalars.is_float(value.type):
+                return scalars.convert(self.e, value, "py_int")
+            self.refuse(node, "slice indices must be integers or None")
+
+    # Functions
+
+    def local_function(self, node: ast.FunctionDef | ast.Lambda) -> Value:
+        a = node.args
+        if a.vararg or a.kwarg:
+            self.refuse(node, "`*args` and `**kwargs` are not compiled", "name the parameters")
+        if isinstance(node, ast.FunctionDef) and node.decorator_list:
+            self.refuse(node, "decorators of nested functions are not compiled", "define it outside")
+        defaults = tuple(self.values_of(a.defaults))
+        keyword = tuple(None if d is None else self.value(d) for d in a.kw_defaults)
+        return Static(LocalFunction(node, self.frame, defaults, keyword))
+
+    def call_node(self, node: ast.Call) -> Value:
+        function = self.expression(node.func)
+        for argument in node.args:
+            if isinstance(argument, ast.Starred):
+                self.refuse(argument, "`*` in a call is not compiled", "write the arguments out")
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                self.refuse(node, "`**` in a call is not compiled", "write the arguments out")
+        if isinstance(function, Static) and function.object is print:
+            return self.print_call(node)
+        values = self.operands([*node.args, *(k.value for k in node.keywords)])
+        kwargs = {
+            k.arg: v for k, v in zip(node.keywords, values[len(node.args) :], strict=True) if k.arg is not None
+        }
+        return self.call(function, values[: len(node.args)], kwargs, node)
+
+    def print_call(self, node: ast.Call) -> Value:
+        raise NotImplementedError
+
+
+OPPOSITE = {"Lt": "GtE", "LtE": "Gt", "Gt": "LtE", "GtE": "Lt", "NotEq": "Eq", "Eq": "NotEq"}
+MIRRORED = {"Lt": "Gt", "LtE": "GtE", "Gt": "Lt", "GtE": "LtE", "Eq": "Eq"}
+
+
+def is_speculatable(op: Operation) -> bool:
+    """Cheap and pure: may run where Python would not have evaluated it."""
+    return op.has_trait(Pure) and not op.regions and op.name.startswith(("arith.", "array.cast"))
+
+

@@ -1,0 +1,241 @@
+"""Where control flow meets, a name has one type: templates, how they join, how values take their form.
+
+A template is a value with its SSA values taken out. Joining two of them gives the type that a
+variable has after a branch or around a loop::
+
+    py_int 0         with  f64           ->  f64      (a cell of f64, the 0 converted)
+    memref<?xf64>    with  strided<[?]>  ->  strided<[?]>                    (memref.cast)
+    (py_int, f64)    with  (f64, f64)    ->  (f64, f64)
+    unbound          with  f64           ->  f64 and an i1 "is it bound"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, UnitAttr, i1
+from xdsl.ir import Attribute, SSAValue
+
+from ...dialects import array
+from .emitter import Emitter
+from .scalars import convert, is_bool, join_types
+from .values import INT64_MAX, INT64_MIN, IR_TYPE, Array, NoneValue, Scalar, Static, Tuple, Value
+
+
+@dataclass(frozen=True)
+class Maybe:
+    """A name that may be unbound: its value is valid where `defined` is true."""
+
+    value: Value
+    defined: SSAValue
+
+
+Binding = Value | Maybe
+
+
+@dataclass(frozen=True)
+class ScalarT:
+    type: str
+    low: int = INT64_MIN
+    high: int = INT64_MAX
+
+
+@dataclass(frozen=True)
+class ArrayT:
+    type: MemRefType[Attribute]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class TupleT:
+    items: tuple[Template, ...]
+
+
+@dataclass(frozen=True)
+class FixedT:
+    """None, or an object known while compiling: the same on every path."""
+
+    value: NoneValue | Static
+
+
+@dataclass(frozen=True)
+class MaybeT:
+    inner: Template
+
+
+Template = ScalarT | ArrayT | TupleT | FixedT | MaybeT
+
+
+class Mismatch(Exception):
+    """Two paths give a name values that no one type covers. The text says which."""
+
+
+def template_of(value: Binding) -> Template:
+    match value:
+        case Scalar():
+            if is_bool(value.type):
+                return ScalarT(value.type, 0, 1)
+            if value.type != "py_int":
+                return ScalarT(value.type)
+            return ScalarT(value.type, value.low, value.high)
+        case Array():
+            return ArrayT(value.type, value.dtype)
+        case Tuple(items):
+            return TupleT(tuple(template_of(item) for item in items))
+        case Maybe(inner, _):
+            return MaybeT(template_of(inner))
+        case NoneValue() | Static():
+            return FixedT(value)
+        case _:
+            raise Mismatch("an expression that is not a value")
+
+
+def join(a: Template, b: Template) -> Template:
+    """The template that covers both; Mismatch where none does."""
+    if a == b:
+        return a
+    if isinstance(a, MaybeT) or isinstance(b, MaybeT):
+        inner = [t.inner if isinstance(t, MaybeT) else t for t in (a, b)]
+        return MaybeT(join(inner[0], inner[1]))
+    match a, b:
+        case ScalarT(), ScalarT():
+            type_ = join_types(a, b)
+            if type_ != "py_int" and not is_bool(type_):
+                return ScalarT(type_)
+            return ScalarT(type_, min(a.low, b.low), max(a.high, b.high))
+        case ArrayT(), ArrayT():
+            if a.dtype != b.dtype:
+                raise Mismatch(f"an array of {a.dtype} on one path and of {b.dtype} on another")
+            if a.type.get_num_dims() != b.type.get_num_dims():
+                ranks = (a.type.get_num_dims(), b.type.get_num_dims())
+                raise Mismatch(f"an array of rank {ranks[0]} on one path and of rank {ranks[1]} on another")
+            return ArrayT(common_type(a.type, b.type), a.dtype)
+        case TupleT(), TupleT() if len(a.items) == len(b.items):
+            return TupleT(tuple(join(x, y) for x, y in zip(a.items, b.items, strict=True)))
+        case _:
+            raise Mismatch(f"{describe(a)} on one path and {describe(b)} on another")
+
+
+def common_type(a: MemRefType[Attribute], b: MemRefType[Attribute]) -> MemRefType[Attribute]:
+    """The memref type that keeps what both types know of extents and strides."""
+    pairs = zip(a.get_shape(), b.get_shape(), strict=True)
+    shape = [m if m == n else DYNAMIC_INDEX for m, n in pairs]
+    if array.is_contiguous(a) and array.is_contiguous(b):
+        return MemRefType(a.element_type, shape)
+    strides = zip(array.strides_of(a), array.strides_of(b), strict=True)
+    return array.strided(a.element_type, shape, [s if s == t else None for s, t in strides])
+
+
+def loosened(t: Template) -> Template:
+    """The template of a loop's variable: of an int's range only the sign is kept, for the range
+    itself may grow with every iteration."""
+    match t:
+        case ScalarT(type_, low, _):
+            return ScalarT(type_, 0) if type_ == "py_int" and low >= 0 else ScalarT(type_)
+        case TupleT(items):
+            return TupleT(tuple(loosened(item) for item in items))
+        case MaybeT(inner):
+            return MaybeT(loosened(inner))
+        case _:
+            return t
+
+
+def describe(t: Template) -> str:
+    match t:
+        case ScalarT(type_):
+            return {"py_int": "an int", "py_float": "a float", "py_bool": "a bool"}.get(
+                type_, f"a NumPy scalar ({type_})"
+            )
+        case ArrayT(type_, dtype):
+            return f"an array of {dtype}, rank {type_.get_num_dims()}"
+        case TupleT(items):
+            return f"a tuple of {len(items)}"
+        case FixedT(NoneValue()):
+            return "None"
+        case FixedT():
+            return "an object"
+        case MaybeT(inner):
+            return describe(inner)
+
+
+def ir_types(t: Template) -> list[Attribute]:
+    """The types of the SSA values that a value of this form consists of."""
+    match t:
+        case ScalarT(type_):
+            return [IR_TYPE[type_]]
+        case ArrayT(type_):
+            return [type_]
+        case TupleT(items):
+            return [leaf for item in items for leaf in ir_types(item)]
+        case FixedT():
+            return []
+        case MaybeT(inner):
+            return [*ir_types(inner), i1]
+
+
+def coerced(e: Emitter, value: Binding | None, t: Template) -> list[SSAValue]:
+    """The SSA values of `value` (None: of a placeholder for an unbound name) in the form `t`."""
+    match t:
+        case ScalarT(type_):
+            if value is None:
+                return [e.constant(0, type_).ssa]
+            assert isinstance(value, Scalar)
+            return [convert(e, value, type_).ssa]
+        case ArrayT(type_):
+            if value is None:
+                return [placeholder(e, type_)]
+            assert isinstance(value, Array)
+            return [cast(e, value.memref, type_)]
+        case TupleT(items):
+            parts = (None,) * len(items) if value is None else tuple_items(value)
+            return [leaf for v, item in zip(parts, items, strict=True) for leaf in coerced(e, v, item)]
+        case FixedT():
+            return []
+        case MaybeT(inner):
+            if isinstance(value, Maybe):
+                return [*coerced(e, value.value, inner), value.defined]
+            defined = e.constant(value is not None, "py_bool").ssa
+            return [*coerced(e, value, inner), defined]
+
+
+def tuple_items(value: Binding) -> tuple[Value, ...]:
+    assert isinstance(value, Tuple)
+    return value.items
+
+
+def rebuilt(t: Template, leaves: Iterator[SSAValue]) -> Binding:
+    """The value of form `t` made of the next `leaves`."""
+    match t:
+        case ScalarT(type_, low, high):
+            return Scalar(type_, next(leaves), None, low, high)
+        case ArrayT(_, dtype):
+            return Array(next(leaves), dtype)
+        case TupleT(items):
+            parts = [rebuilt(item, leaves) for item in items]
+            return Tuple(tuple(p for p in parts if not isinstance(p, Maybe)))
+        case FixedT(value):
+            return value
+        case MaybeT(inner):
+            value = rebuilt(inner, leaves)
+            assert not isinstance(value, Maybe)
+            return Maybe(value, next(leaves))
+
+
+def cast(e: Emitter, ssa: SSAValue, type_: MemRefType[Attribute]) -> SSAValue:
+    """The same array under a type that knows less of its extents and strides."""
+    if ssa.type == type_:
+        return ssa
+    return e.emit(memref.CastOp.get(ssa, type_), ssa.name_hint)
+
+
+PLACEHOLDER = "placeholder"
+"""Attribute of an allocation that stands for an array on a path that has none."""
+
+
+def placeholder(e: Emitter, type_: MemRefType[Attribute]) -> SSAValue:
+    extents = [e.index(n if n >= 0 else 0) for n in type_.get_shape()]
+    op = e.insert(array.AllocOp(extents, type_.element_type))
+    op.attributes[PLACEHOLDER] = UnitAttr()
+    return cast(e, op.memref, type_)

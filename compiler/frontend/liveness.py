@@ -1,0 +1,111 @@
+"""Which names each statement may still read: backward liveness over the syntax tree.
+
+What it decides: a name assigned in a branch or a loop needs a place that outlives it (a result of
+`scf.if`, a cell, a carried memref) only when it is live after it, or around the loop's back-edge.
+Everything else stays an SSA value of its block.
+
+    for i in range(n):      # live around: s         live after: s
+        t = x[i] * 2        # t is dead at the end of an iteration: no cell
+        s = s + t
+    return s
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+Names = frozenset[str]
+NOTHING: Names = frozenset()
+
+
+@dataclass
+class Liveness:
+    """The names live after each statement, and at the head of each loop's body."""
+
+    after: dict[ast.stmt, Names] = field(default_factory=dict[ast.stmt, Names])
+    head: dict[ast.stmt, Names] = field(default_factory=dict[ast.stmt, Names])
+
+    @classmethod
+    def of(cls, body: Sequence[ast.stmt]) -> Liveness:
+        """Liveness in a function whose statements are `body`."""
+        result = cls()
+        captured = frozenset(
+            name
+            for statement in body
+            for node in ast.walk(statement)
+            if isinstance(node, ast.FunctionDef | ast.Lambda)
+            for name in reads(node)
+        )
+        result.block(body, captured, captured)
+        return result
+
+    def block(self, statements: Sequence[ast.stmt], live: Names, always: Names) -> Names:
+        """The names live before `statements`, given those live after. A local function may be
+        called from anywhere, so the names that it captures are `always` live."""
+        for statement in reversed(statements):
+            live = self.statement(statement, live, always) | always
+        return live
+
+    def statement(self, s: ast.stmt, live: Names, always: Names) -> Names:
+        self.after[s] = live
+        match s:
+            case ast.If():
+                then = self.block(s.body, live, always)
+                otherwise = self.block(s.orelse, live, always)
+                return reads(s.test) | then | otherwise
+            case ast.For():
+                live = self.block(s.orelse, live, always)
+                targets = assigned(s.target)
+                head = live
+                while True:
+                    self.head[s] = head
+                    before = head | (self.block(s.body, head, always) - targets)
+                    if before == head:
+                        break
+                    head = before
+                return head | reads(s.iter)
+            case ast.While():
+                live = self.block(s.orelse, live, always) | reads(s.test)
+                head = live
+                while True:
+                    self.head[s] = head
+                    before = head | self.block(s.body, head, always)
+                    if before == head:
+                        break
+                    head = before
+                return head
+            case ast.Return():
+                return always | (reads(s.value) if s.value else NOTHING)
+            case ast.AugAssign():
+                return live | reads(s)
+            case _:
+                return (live - assigned(s)) | reads(s)
+
+
+def reads(node: ast.AST) -> Names:
+    """The names that evaluating `node` may read. `x += 1` reads x."""
+    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    names |= {n.target.id for n in ast.walk(node) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)}
+    return frozenset(names)
+
+
+def assigned(*nodes: ast.AST) -> Names:
+    """The names that executing `nodes` may bind, nested statements included."""
+    names: set[str] = set()
+
+    def visit(node: ast.AST) -> None:
+        if isinstance(node, ast.FunctionDef):
+            names.add(node.name)
+            return
+        if isinstance(node, ast.Lambda):
+            return
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    for node in nodes:
+        visit(node)
+    return frozenset(names)

@@ -1,0 +1,96 @@
+"""Returns moved to the tail: every path through a function's body ends in one `return`.
+
+What follows an `if` that returns belongs to the branches that do not::
+
+    if n == 0:                  if n == 0:
+        return 0.0                  return 0.0
+    s = f(n)                    else:
+    return s                        s = f(n)
+                                    return s
+
+A return inside a loop leaves the loop early, which is not compiled.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from ..diagnostics import CompileError
+from .source import FunctionNode, Source
+
+
+def function_body(node: FunctionNode, source: Source) -> list[ast.stmt]:
+    """The statements of a function, docstring dropped, each path ending in `return` or `raise`."""
+    if isinstance(node, ast.Lambda):
+        return [ast.copy_location(ast.Return(node.body), node.body)]
+    statements = list(node.body)
+    if is_docstring(statements[0]):
+        statements = statements[1:]
+    return tail(statements, node, source)
+
+
+def is_docstring(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Expr(ast.Constant(str())):
+            return True
+        case _:
+            return False
+
+
+def tail(statements: Sequence[ast.stmt], function: ast.stmt, source: Source) -> list[ast.stmt]:
+    """`statements` with what follows a returning `if` moved into it, and `return None` at open ends."""
+    for k, statement in enumerate(statements):
+        if isinstance(statement, ast.Return | ast.Raise):
+            return list(statements[: k + 1])
+        if isinstance(statement, ast.If) and has_return(statement):
+            rest = statements[k + 1 :]
+            arms = [
+                tail([*arm, *rest] if falls_through(arm) else arm, function, source)
+                for arm in (statement.body, statement.orelse)
+            ]
+            return [*statements[:k], ast.copy_location(ast.If(statement.test, arms[0], arms[1]), statement)]
+        refuse_early_return(statement, source)
+    last = statements[-1] if statements else function
+    end = ast.Return(None)
+    end.lineno = end.end_lineno = last.lineno
+    end.col_offset, end.end_col_offset = last.col_offset, last.end_col_offset
+    if isinstance(last, ast.FunctionDef):
+        end.end_lineno = last.lineno
+    return [*statements, end]
+
+
+def refuse_early_return(statement: ast.stmt, source: Source) -> None:
+    if isinstance(statement, ast.FunctionDef):
+        return
+    for node in returns(statement):
+        raise CompileError(
+            source.span(node),
+            "`return` inside a loop is not compiled",
+            "keep the result in a variable, and return it after the loop",
+        )
+
+
+def returns(statement: ast.stmt) -> list[ast.Return]:
+    """The return statements inside, those of nested functions apart."""
+    if isinstance(statement, ast.Return):
+        return [statement]
+    if isinstance(statement, ast.FunctionDef):
+        return []
+    children = [c for c in ast.iter_child_nodes(statement) if isinstance(c, ast.stmt)]
+    return [found for child in children for found in returns(child)]
+
+
+def has_return(statement: ast.stmt) -> bool:
+    return bool(returns(statement))
+
+
+def falls_through(statements: Sequence[ast.stmt]) -> bool:
+    """False when every path through `statements` returns or raises."""
+    for statement in statements:
+        if isinstance(statement, ast.Return | ast.Raise):
+            return False
+        if isinstance(statement, ast.If):
+            if not falls_through(statement.body) and statement.orelse and not falls_through(statement.orelse):
+                return False
+    return True

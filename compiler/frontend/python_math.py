@@ -1,0 +1,212 @@
+"""Python's `math` module and numeric builtins on scalars, with CPython's domain and range errors.
+
+Each function of `math` is a row: the op that computes it, where its argument is outside the domain
+(ValueError), and whether a finite argument may overflow (OverflowError).
+"""
+
+from __future__ import annotations
+
+import math as python_math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, math
+from xdsl.ir import Operation, SSAValue
+
+from . import scalars
+from .emitter import Emitter
+from .values import INT64_MAX, INT64_MIN, Scalar
+
+DOMAIN = ("ValueError", "math domain error")
+RANGE = ("OverflowError", "math range error")
+
+Condition = Callable[[Emitter, SSAValue], SSAValue]
+
+
+def outside(predicate: str, bound: float) -> Condition:
+    """x `predicate` bound: the arguments that raise."""
+
+    def condition(e: Emitter, x: SSAValue) -> SSAValue:
+        return e.emit(arith.CmpfOp(x, e.constant(bound, "py_float").ssa, predicate))
+
+    return condition
+
+
+def magnitude_outside(predicate: str, bound: float) -> Condition:
+    inner = outside(predicate, bound)
+    return lambda e, x: inner(e, e.emit(math.AbsFOp(x)))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One function: how it is computed, what it does not take, whether it overflows."""
+
+    compute: Callable[[SSAValue], Operation]
+    domain: Condition | None = None
+    overflows: bool = False
+
+
+UNARY: dict[object, Row] = {
+    python_math.sin: Row(math.SinOp, scalars.is_infinite),
+    python_math.cos: Row(math.CosOp, scalars.is_infinite),
+    python_math.tan: Row(math.TanOp, scalars.is_infinite),
+    python_math.asin: Row(math.AsinOp, magnitude_outside("ogt", 1.0)),
+    python_math.acos: Row(math.AcosOp, magnitude_outside("ogt", 1.0)),
+    python_math.atan: Row(math.AtanOp),
+    python_math.sinh: Row(math.SinhOp, overflows=True),
+    python_math.cosh: Row(math.CoshOp, overflows=True),
+    python_math.tanh: Row(math.TanhOp),
+    python_math.asinh: Row(math.AsinhOp),
+    python_math.acosh: Row(math.AcoshOp, outside("olt", 1.0)),
+    python_math.atanh: Row(math.AtanhOp, magnitude_outside("oge", 1.0)),
+    python_math.exp: Row(math.ExpOp, overflows=True),
+    python_math.expm1: Row(math.ExpM1Op, overflows=True),
+    python_math.log: Row(math.LogOp, outside("ole", 0.0)),
+    python_math.log2: Row(math.Log2Op, outside("ole", 0.0)),
+    python_math.log10: Row(math.Log10Op, outside("ole", 0.0)),
+    python_math.log1p: Row(math.Log1pOp, outside("ole", -1.0)),
+    python_math.sqrt: Row(math.SqrtOp, outside("olt", 0.0)),
+    python_math.cbrt: Row(math.CbrtOp),
+    python_math.fabs: Row(math.AbsFOp),
+    python_math.erf: Row(math.ErfOp),
+    **({python_math.exp2: Row(math.Exp2Op, overflows=True)} if hasattr(python_math, "exp2") else {}),
+}
+ROUNDING: dict[object, Callable[[SSAValue], Operation]] = {
+    python_math.floor: math.FloorOp,
+    python_math.ceil: math.CeilOp,
+    python_math.trunc: math.TruncOp,
+}
+NAMES = {"fmod", "hypot", "pow", "atan2", "copysign", "degrees", "radians", "isnan", "isinf", "isfinite"}
+
+
+def knows(function: object) -> bool:
+    return function in UNARY or function in ROUNDING or getattr(function, "__name__", "") in NAMES
+
+
+def call(e: Emitter, function: object, args: list[Scalar]) -> Scalar:
+    """`math.function(*args)`."""
+    name = getattr(function, "__name__", "")
+    wanted = 2 if name in ("fmod", "pow", "atan2", "copysign") else 1
+    if name in ("log", "hypot") and len(args) in (1, 2):
+        wanted = len(args)
+    if len(args) != wanted:
+        e.fail(f"math.{name} is called with {len(args)} arguments", f"it is compiled for {wanted}")
+    if (folded := fold(e, function, args)) is not None:
+        return folded
+    if function in ROUNDING:
+        return rounded(e, ROUNDING[function], args[0])
+    x, *rest = (scalars.convert(e, a, "py_float") for a in args)
+    if function is python_math.log and rest:
+        numerator, denominator = (call(e, python_math.log, [a]) for a in (x, rest[0]))
+        return scalars.floating(e, "Div", numerator, denominator)
+    if function in UNARY:
+        return unary(e, UNARY[function], x)
+    return SPECIAL[name](e, x, *rest)
+
+
+def fold(e: Emitter, function: object, args: list[Scalar]) -> Scalar | None:
+    """The result where every argument is known and CPython has one."""
+    constants = [a.constant for a in args]
+    if any(c is None for c in constants) or not callable(function):
+        return None
+    try:
+        value = function(*constants)
+    except (ArithmeticError, ValueError):
+        return None
+    if isinstance(value, bool):
+        return e.constant(value, "py_bool")
+    if isinstance(value, int):
+        return e.constant(value, "py_int") if INT64_MIN <= value <= INT64_MAX else None
+    return e.constant(value, "py_float") if isinstance(value, float) else None
+
+
+def unary(e: Emitter, row: Row, x: Scalar) -> Scalar:
+    if row.domain is not None:
+        scalars.raise_if(e, row.domain(e, x.ssa), DOMAIN)
+    result = e.emit(row.compute(x.ssa))
+    if row.overflows:
+        raise_overflow(e, result, x.ssa)
+    return Scalar("py_float", result)
+
+
+def raise_overflow(e: Emitter, result: SSAValue, *arguments: SSAValue) -> None:
+    """OverflowError where finite arguments gave an infinity."""
+    condition = scalars.is_infinite(e, result)
+    for x in arguments:
+        condition = e.emit(arith.AndIOp(condition, scalars.is_finite(e, x)))
+    scalars.raise_if(e, condition, RANGE)
+
+
+def rounded(e: Emitter, op: Callable[[SSAValue], Operation], x: Scalar) -> Scalar:
+    """An int, by floor, ceil, trunc or round-half-even."""
+    if scalars.is_bool(x.type) or x.type in ("py_int", "i32", "i64"):
+        return scalars.convert(e, x, "py_int")
+    wide = scalars.convert(e, x, "py_float")
+    return scalars.float_to_int(e, Scalar("py_float", e.emit(op(wide.ssa))))
+
+
+def fmod(e: Emitter, x: Scalar, y: Scalar) -> Scalar:
+    """C's fmod: |x| - |y| * n with the sign of x, exact; built on Python's `%` of magnitudes."""
+    zero = scalars.compare_ssa(e, "Eq", y.ssa, e.constant(0.0, "py_float").ssa, "py_float")
+    bad = e.emit(arith.OrIOp(zero, scalars.is_infinite(e, x.ssa)))
+    ordered = e.emit(arith.CmpfOp(x.ssa, y.ssa, "ord"))
+    scalars.raise_if(e, e.emit(arith.AndIOp(bad, ordered)), DOMAIN)
+    remainder = scalars.floating(
+        e, "Mod", Scalar("py_float", e.emit(math.AbsFOp(x.ssa))), Scalar("py_float", e.emit(math.AbsFOp(y.ssa)))
+    )
+    return Scalar("py_float", e.emit(math.CopySignOp(remainder.ssa, x.ssa)))
+
+
+def hypot(e: Emitter, x: Scalar, y: Scalar | None = None) -> Scalar:
+    """Scaled by the larger magnitude, so that squares neither overflow nor vanish."""
+    a = e.emit(math.AbsFOp(x.ssa))
+    if y is None:
+        return Scalar("py_float", a)
+    b = e.emit(math.AbsFOp(y.ssa))
+    bigger = e.emit(arith.CmpfOp(a, b, "ogt"))
+    high = e.emit(arith.SelectOp(bigger, a, b))
+    low = e.emit(arith.SelectOp(bigger, b, a))
+    zero, one = e.constant(0.0, "py_float").ssa, e.constant(1.0, "py_float").ssa
+    plain = e.emit(arith.OrIOp(scalars.compare_ssa(e, "Eq", high, zero, "py_float"), scalars.is_infinite(e, high)))
+    divisor = e.emit(arith.SelectOp(plain, one, high))
+    ratio = e.emit(arith.DivfOp(low, divisor))
+    root = e.emit(math.SqrtOp(e.emit(arith.AddfOp(one, e.emit(arith.MulfOp(ratio, ratio))))))
+    scaled = e.emit(arith.MulfOp(high, root))
+    infinite = e.emit(arith.OrIOp(scalars.is_infinite(e, a), scalars.is_infinite(e, b)))
+    infinity = e.constant(float("inf"), "py_float").ssa
+    result = e.emit(arith.SelectOp(plain, high, scaled))
+    result = e.emit(arith.SelectOp(infinite, infinity, result))
+    raise_overflow(e, result, x.ssa, y.ssa)
+    return Scalar("py_float", result)
+
+
+def power(e: Emitter, x: Scalar, y: Scalar) -> Scalar:
+    """math.pow: ValueError for 0 ** negative and negative ** fraction, OverflowError."""
+    zero = e.constant(0.0, "py_float").ssa
+    result = e.emit(math.PowFOp(x.ssa, y.ssa))
+    finite = e.emit(arith.AndIOp(scalars.is_finite(e, x.ssa), scalars.is_finite(e, y.ssa)))
+    nan = e.emit(arith.CmpfOp(result, result, "uno"))
+    base_zero = scalars.compare_ssa(e, "Eq", x.ssa, zero, "py_float")
+    down = scalars.compare_ssa(e, "Lt", y.ssa, zero, "py_float")
+    pole = e.emit(arith.AndIOp(base_zero, down))
+    scalars.raise_if(e, e.emit(arith.AndIOp(finite, e.emit(arith.OrIOp(nan, pole)))), DOMAIN)
+    raise_overflow(e, result, x.ssa, y.ssa)
+    return Scalar("py_float", result)
+
+
+def scaled_by(factor: float) -> Callable[[Emitter, Scalar], Scalar]:
+    return lambda e, x: Scalar("py_float", e.emit(arith.MulfOp(x.ssa, e.constant(factor, "py_float").ssa)))
+
+
+SPECIAL: dict[str, Callable[..., Scalar]] = {
+    "fmod": fmod,
+    "hypot": hypot,
+    "pow": power,
+    "atan2": lambda e, y, x: Scalar("py_float", e.emit(math.Atan2Op(y.ssa, x.ssa))),
+    "copysign": lambda e, x, y: Scalar("py_float", e.emit(math.CopySignOp(x.ssa, y.ssa))),
+    "degrees": scaled_by(180.0 / python_math.pi),
+    "radians": scaled_by(python_math.pi / 180.0),
+    "isnan": lambda e, x: Scalar("py_bool", e.emit(arith.CmpfOp(x.ssa, x.ssa, "uno"))),
+    "isinf": lambda e, x: Scalar("py_bool", scalars.is_infinite(e, x.ssa)),
+    "isfinite": lambda e, x: Scalar("py_bool", scalars.is_finite(e, x.ssa)),
+}

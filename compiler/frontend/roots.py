@@ -1,0 +1,65 @@
+"""Which memory an array is, asked while the function is being built and when it is done.
+
+A root is an argument or an allocation. Views, casts, branches and what loops carry are seen through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Block, Operation, SSAValue
+
+from ...dialects import array
+from .emitter import Emitter
+from .joins import PLACEHOLDER
+from .library import overlap
+
+
+def roots(e: Emitter, value: SSAValue) -> frozenset[SSAValue]:
+    """The arguments and allocations that `value` may be; placeholders of unbound names are nothing."""
+    return frozenset(r for r in overlap.roots(e, value) if not is_placeholder(r))
+
+
+def is_placeholder(root: SSAValue) -> bool:
+    return isinstance(root.owner, Operation) and PLACEHOLDER in root.owner.attributes
+
+
+def is_fresh_in(root: SSAValue, block: Block) -> bool:
+    """True for an array allocated in `block` or in a block inside it."""
+    owner = root.owner
+    return isinstance(owner, array.AllocOp) and is_inside(owner, block)
+
+
+def is_inside(op: Operation, block: Block) -> bool:
+    while op.parent is not None:
+        if op.parent is block:
+            return True
+        above = op.parent.parent_op()
+        if above is None:
+            return False
+        op = above
+    return False
+
+
+def writes(op: Operation) -> tuple[SSAValue, ...]:
+    """The arrays that the op itself stores to; cells are no arrays."""
+    match op:
+        case memref.StoreOp():
+            return (op.memref,) if not isinstance(op.memref.owner, memref.AllocaOp) else ()
+        case array.MapOp():
+            return tuple(op.outs)
+        case array.MatmulOp():
+            return (op.c,)
+        case _:
+            return ()
+
+
+def accesses(op: Operation) -> Iterator[SSAValue]:
+    """The arrays whose elements the op reads or writes."""
+    if isinstance(op, memref.DimOp | array.ViewOp | memref.CastOp | array.LoopOp | array.YieldOp):
+        return
+    for operand in op.operands:
+        if isinstance(operand.type, MemRefType) and not isinstance(operand.owner, memref.AllocaOp):
+            yield operand

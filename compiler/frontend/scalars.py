@@ -1,0 +1,529 @@
+"""Arithmetic on Python's own scalars: bool, int (64 bits, exact or OverflowError) and float.
+
+The rules are CPython's, exceptions included, and so are the messages (asked of the running
+interpreter, whose wording changes between versions). What is known while compiling is folded; what
+is known of an int's range proves that it cannot overflow::
+
+    i + 1        with i in [0, 2**48]      arith.addi            (index)
+    n * m        nothing known             array.checked_mul     (or OverflowError)
+    a / b        floats                    array.raise_if b == 0; arith.divf
+
+NumPy's scalars are not handled here but by the library, as rank-0 arrays are.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from xdsl.dialects import arith, math
+from xdsl.ir import Block, SSAValue
+
+from ...dialects import array
+from .emitter import Emitter
+from .values import (
+    DTYPE_NAME,
+    INT64_MAX,
+    INT64_MIN,
+    IR_TYPE,
+    NUMPY_DTYPE,
+    PYTHON_SCALARS,
+    NoneValue,
+    Scalar,
+    Static,
+    Tuple,
+    Value,
+)
+
+
+def python_exception(function: Callable[[], Any]) -> tuple[str, str]:
+    """The name and text of the exception that this CPython raises from `function`."""
+    try:
+        function()
+    except Exception as error:
+        return type(error).__name__, str(error)
+    raise AssertionError("no exception")
+
+
+ZERO, ONE = 0, 1
+INT_DIVISION = python_exception(lambda: ONE // ZERO)
+INT_MODULO = python_exception(lambda: ONE % ZERO)
+INT_TRUE_DIVISION = python_exception(lambda: ONE / ZERO)
+FLOAT_DIVISION = python_exception(lambda: 1.0 / float(ZERO))
+FLOAT_FLOOR_DIVISION = python_exception(lambda: 1.0 // float(ZERO))
+FLOAT_MODULO = python_exception(lambda: 1.0 % float(ZERO))
+ZERO_TO_NEGATIVE = python_exception(lambda: float(ZERO) ** -1.0)
+POWER_OVERFLOW = python_exception(lambda: 1e300 ** float(ONE + 1))
+NEGATIVE_SHIFT = python_exception(lambda: ONE >> (ZERO - 1))
+NAN_TO_INT = python_exception(lambda: int(float("nan")))
+INFINITY_TO_INT = python_exception(lambda: int(float("inf")))
+TOO_LARGE = ("OverflowError", "Python integer does not fit 64 bits")
+COMPLEX_POWER = ("ValueError", "a negative number to a fractional power is complex")
+
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "Add": operator.add,
+    "Sub": operator.sub,
+    "Mult": operator.mul,
+    "Div": operator.truediv,
+    "FloorDiv": operator.floordiv,
+    "Mod": operator.mod,
+    "Pow": operator.pow,
+    "LShift": operator.lshift,
+    "RShift": operator.rshift,
+    "BitAnd": operator.and_,
+    "BitOr": operator.or_,
+    "BitXor": operator.xor,
+}
+SYMBOL = {
+    "Add": "+",
+    "Sub": "-",
+    "Mult": "*",
+    "Div": "/",
+    "FloorDiv": "//",
+    "Mod": "%",
+    "Pow": "**",
+    "LShift": "<<",
+    "RShift": ">>",
+    "BitAnd": "&",
+    "BitOr": "|",
+    "BitXor": "^",
+    "MatMult": "@",
+}
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "Eq": operator.eq,
+    "NotEq": operator.ne,
+    "Lt": operator.lt,
+    "LtE": operator.le,
+    "Gt": operator.gt,
+    "GtE": operator.ge,
+}
+INT_PREDICATE = {"Eq": "eq", "NotEq": "ne", "Lt": "slt", "LtE": "sle", "Gt": "sgt", "GtE": "sge"}
+FLOAT_PREDICATE = {"Eq": "oeq", "NotEq": "une", "Lt": "olt", "LtE": "ole", "Gt": "ogt", "GtE": "oge"}
+
+
+def is_python(value: Value) -> bool:
+    """True for a Python scalar, which does not bring NumPy's rules."""
+    return isinstance(value, Scalar) and value.type in PYTHON_SCALARS
+
+
+def is_float(type_: str) -> bool:
+    return type_ in ("py_float", "f32", "f64")
+
+
+def is_bool(type_: str) -> bool:
+    return type_ in ("py_bool", "b1")
+
+
+# Conversions and joins
+
+
+def convert(e: Emitter, scalar: Scalar, type_: str) -> Scalar:
+    """The scalar as another type, as NumPy's `astype` or Python's widening does it."""
+    if scalar.type == type_:
+        return scalar
+    if scalar.constant is not None:
+        return e.constant(converted_constant(scalar.constant, type_), type_)
+    if IR_TYPE[scalar.type] == IR_TYPE[type_]:
+        return Scalar(type_, scalar.ssa)
+    ssa = e.emit(array.CastOp(scalar.ssa, IR_TYPE[type_]), scalar.ssa.name_hint)
+    if type_ == "py_int":
+        if is_bool(scalar.type):
+            return Scalar(type_, ssa, None, 0, 1)
+        if scalar.type == "i32":
+            return Scalar(type_, ssa, None, -(2**31), 2**31 - 1)
+    return Scalar(type_, ssa)
+
+
+def converted_constant(value: bool | int | float, type_: str) -> bool | int | float:
+    if is_bool(type_):
+        return bool(value)
+    if type_ in ("py_int", "py_float"):
+        return int(value) if type_ == "py_int" else float(value)
+    with np.errstate(all="ignore"):
+        return np.asarray(value).astype(NUMPY_DTYPE[type_]).item()
+
+
+JOIN_WITHIN_KIND = (("py_bool", "b1"), ("py_int", "i32", "i64"), ("py_float", "f32", "f64"))
+
+
+class Ranged(Protocol):
+    """A scalar's type and range, with or without a value."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def low(self) -> int: ...
+    @property
+    def high(self) -> int: ...
+
+
+def join_types(a: Ranged, b: Ranged) -> str:
+    """The type of a variable that holds now `a`, now `b`: strong beats weak, float beats int.
+
+    Two Python scalars stay Python's. A Python int that certainly fits joins an i32 as i32.
+    """
+    kinds = [next(k for k, types in enumerate(JOIN_WITHIN_KIND) if s.type in types) for s in (a, b)]
+    if kinds[0] == kinds[1]:
+        types = JOIN_WITHIN_KIND[kinds[0]]
+        weak = a if a.type == "py_int" else b
+        if {a.type, b.type} == {"py_int", "i32"} and not (-(2**31) <= weak.low and weak.high < 2**31):
+            return "i64"
+        return types[max(types.index(a.type), types.index(b.type))]
+    lower, upper = (a, b) if kinds[0] < kinds[1] else (b, a)
+    if lower.type in PYTHON_SCALARS:
+        return upper.type
+    if upper.type in PYTHON_SCALARS:
+        return "f64" if kinds[0] == 2 or kinds[1] == 2 else "i64"
+    return DTYPE_NAME[np.result_type(NUMPY_DTYPE[a.type], NUMPY_DTYPE[b.type])]
+
+
+def truth(e: Emitter, value: Value) -> Scalar:
+    """`bool(value)`."""
+    if isinstance(value, Scalar):
+        if value.constant is not None:
+            return e.constant(bool(value.constant), "py_bool")
+        if is_bool(value.type):
+            return convert(e, value, "py_bool")
+        zero = e.constant(0, value.type)
+        return Scalar("py_bool", compare_ssa(e, "NotEq", value.ssa, zero.ssa, value.type))
+    if isinstance(value, NoneValue):
+        return e.constant(False, "py_bool")
+    if isinstance(value, Tuple):
+        return e.constant(bool(value.items), "py_bool")
+    if isinstance(value, Static) and isinstance(value.object, str):
+        return e.constant(bool(value.object), "py_bool")
+    e.fail(
+        "the truth value of this is not defined" if isinstance(value, Static) else
+        "the truth value of an array is ambiguous",
+        "compare scalars, or reduce the array first: `(x > 0).sum() > 0`",
+    )
+
+
+def raise_if(e: Emitter, condition: SSAValue, exception: tuple[str, str]) -> None:
+    e.insert(array.RaiseIfOp(condition, exception[0], exception[1]))
+
+
+def compare_ssa(e: Emitter, op: str, l: SSAValue, r: SSAValue, type_: str) -> SSAValue:
+    if is_float(type_):
+        return e.emit(arith.CmpfOp(l, r, FLOAT_PREDICATE[op]))
+    if is_bool(type_) and op not in ("Eq", "NotEq"):
+        predicate = INT_PREDICATE[op].replace("s", "u", 1)  # True is 1, not -1
+        return e.emit(arith.CmpiOp(l, r, predicate))
+    return e.emit(arith.CmpiOp(l, r, INT_PREDICATE[op]))
+
+
+# Comparison
+
+
+def compare(e: Emitter, op: str, l: Scalar, r: Scalar) -> Scalar:
+    """`l < r` and the like for Python scalars. What the ranges decide is a constant."""
+    if l.constant is not None and r.constant is not None:
+        return e.constant(COMPARISONS[op](l.constant, r.constant), "py_bool")
+    if is_float(l.type) or is_float(r.type):
+        type_ = "py_float"
+    else:
+        type_ = "py_int"
+    l, r = convert(e, l, type_), convert(e, r, type_)
+    if type_ == "py_int" and (known := decided(op, l, r)) is not None:
+        return e.constant(known, "py_bool")
+    return Scalar("py_bool", compare_ssa(e, op, l.ssa, r.ssa, type_))
+
+
+def decided(op: str, l: Scalar, r: Scalar) -> bool | None:
+    """What the ranges of two ints say of a comparison."""
+    match op:
+        case "Lt":
+            return True if l.high < r.low else False if l.low >= r.high else None
+        case "LtE":
+            return True if l.high <= r.low else False if l.low > r.high else None
+        case "Gt":
+            return decided("Lt", r, l)
+        case "GtE":
+            return decided("LtE", r, l)
+        case _:
+            apart = l.high < r.low or r.high < l.low
+            return (op == "NotEq") if apart else None
+
+
+# Unary operators
+
+
+def unary(e: Emitter, op: str, x: Scalar) -> Scalar:
+    """`-x`, `+x`, `~x`, `not x` for a Python scalar."""
+    if op == "Not":
+        t = truth(e, x)
+        if t.constant is not None:
+            return e.constant(not t.constant, "py_bool")
+        return Scalar("py_bool", logical_not(e, t.ssa))
+    if is_bool(x.type):
+        x = convert(e, x, "py_int")
+    if op == "UAdd":
+        return x
+    if is_float(x.type):
+        if op == "Invert":
+            e.fail("bad operand type for unary ~: 'float'")
+        if x.constant is not None:
+            return e.constant(-x.constant, "py_float")
+        return Scalar("py_float", e.emit(arith.NegfOp(x.ssa)))
+    zero = e.constant(0 if op == "USub" else -1, "py_int")
+    return integer(e, "Sub", zero, x)
+
+
+def logical_not(e: Emitter, ssa: SSAValue) -> SSAValue:
+    return e.emit(arith.XOrIOp(ssa, e.constant(True, "py_bool").ssa))
+
+
+# Binary operators
+
+
+def binary(e: Emitter, op: str, l: Scalar, r: Scalar) -> Scalar:
+    """`l op r` for two Python scalars, as CPython computes it or raises."""
+    if op == "MatMult":
+        e.fail("`@` needs arrays", "use `*`")
+    if (folded := fold(e, op, l, r)) is not None:
+        return folded
+    if op in ("BitAnd", "BitOr", "BitXor") and l.type == r.type == "py_bool":
+        return Scalar("py_bool", e.emit(BITWISE[op](l.ssa, r.ssa)))
+    if is_float(l.type) or is_float(r.type):
+        if op in ("LShift", "RShift", "BitAnd", "BitOr", "BitXor"):
+            e.fail(f"unsupported operand type(s) for {SYMBOL[op]}: a float")
+        return floating(e, op, l, r)
+    return integer(e, op, convert(e, l, "py_int"), convert(e, r, "py_int"))
+
+
+def fold(e: Emitter, op: str, l: Scalar, r: Scalar) -> Scalar | None:
+    """The result where both operands are known and CPython has a 64-bit answer."""
+    if l.constant is None or r.constant is None:
+        return None
+    if op in ("Pow", "LShift") and not is_float(l.type) and abs(r.constant) > 64 and abs(l.constant) > 1:
+        return None
+    try:
+        value = OPERATORS[op](l.constant, r.constant)
+    except (ArithmeticError, ValueError, TypeError):
+        return None
+    if isinstance(value, bool):
+        return e.constant(value, "py_bool")
+    if isinstance(value, int):
+        return e.constant(value, "py_int") if INT64_MIN <= value <= INT64_MAX else None
+    return e.constant(value, "py_float") if isinstance(value, float) else None
+
+
+BITWISE = {"BitAnd": arith.AndIOp, "BitOr": arith.OrIOp, "BitXor": arith.XOrIOp}
+PLAIN = {"Add": arith.AddiOp, "Sub": arith.SubiOp, "Mult": arith.MuliOp}
+CHECKED = {"Add": array.CheckedAddOp, "Sub": array.CheckedSubOp, "Mult": array.CheckedMulOp}
+
+
+def integer(e: Emitter, op: str, l: Scalar, r: Scalar) -> Scalar:
+    """`l op r` for two Python ints."""
+    if (folded := fold(e, op, l, r)) is not None:
+        return folded
+    match op:
+        case "Add" | "Sub" | "Mult":
+            low, high = interval(op, l, r)
+            fits = INT64_MIN <= low and high <= INT64_MAX
+            ssa = e.emit((PLAIN if fits else CHECKED)[op](l.ssa, r.ssa))
+            return Scalar("py_int", ssa, None, max(low, INT64_MIN), min(high, INT64_MAX))
+        case "FloorDiv" | "Mod":
+            return floor_division(e, op, l, r)
+        case "Div":
+            return floating(e, op, l, r)
+        case "Pow":
+            return integer_power(e, l, r)
+        case "LShift":
+            if r.constant is None:
+                e.fail("`<<` by a number known only at run time", "multiply by a power of two")
+            if r.constant < 0:
+                raise_if(e, e.constant(True, "py_bool").ssa, NEGATIVE_SHIFT)
+                return e.constant(0, "py_int")
+            if r.constant > 62:
+                e.fail("`<<` by more than 62 bits", "a Python int has 64 bits here")
+            return integer(e, "Mult", l, e.constant(2 ** int(r.constant), "py_int"))
+        case "RShift":
+            if r.low < 0:
+                zero = e.index(0)
+                raise_if(e, compare_ssa(e, "Lt", r.ssa, zero, "py_int"), NEGATIVE_SHIFT)
+            by = e.emit(arith.MinSIOp(r.ssa, e.index(63))) if r.high > 63 else r.ssa
+            return Scalar("py_int", e.emit(arith.ShRSIOp(l.ssa, by)), None, min(l.low, 0), max(l.high, -1))
+        case _:
+            low, high = INT64_MIN, INT64_MAX
+            if op == "BitAnd" and (l.low >= 0 or r.low >= 0):
+                low, high = 0, min(s.high for s in (l, r) if s.low >= 0)
+            return Scalar("py_int", e.emit(BITWISE[op](l.ssa, r.ssa)), None, low, high)
+
+
+def interval(op: str, l: Scalar, r: Scalar) -> tuple[int, int]:
+    """The least and greatest value of `l op r` over the operands' ranges, in unbounded ints."""
+    if op == "Add":
+        return l.low + r.low, l.high + r.high
+    if op == "Sub":
+        return l.low - r.high, l.high - r.low
+    corners = [a * b for a in (l.low, l.high) for b in (r.low, r.high)]
+    return min(corners), max(corners)
+
+
+def floor_division(e: Emitter, op: str, l: Scalar, r: Scalar) -> Scalar:
+    """`//` and `%` of ints: a divisor 0 raises, and so does the one quotient beyond 64 bits."""
+    if r.low <= 0 <= r.high:
+        is_zero = compare_ssa(e, "Eq", r.ssa, e.index(0), "py_int")
+        raise_if(e, is_zero, INT_DIVISION if op == "FloorDiv" else INT_MODULO)
+    if op == "FloorDiv" and l.low == INT64_MIN and r.low <= -1 <= r.high:
+        lowest = compare_ssa(e, "Eq", l.ssa, e.index(INT64_MIN), "py_int")
+        minus = compare_ssa(e, "Eq", r.ssa, e.index(-1), "py_int")
+        raise_if(e, e.emit(arith.AndIOp(lowest, minus)), TOO_LARGE)
+    if l.low >= 0 and r.low >= 0:
+        ssa = e.emit((arith.DivSIOp if op == "FloorDiv" else arith.RemSIOp)(l.ssa, r.ssa))
+    else:
+        ssa = e.emit((array.FloorDivOp if op == "FloorDiv" else array.FloorModOp)(l.ssa, r.ssa))
+    low, high = (quotient_range if op == "FloorDiv" else remainder_range)(l, r)
+    return Scalar("py_int", ssa, None, max(low, INT64_MIN), min(high, INT64_MAX))
+
+
+def quotient_range(l: Scalar, r: Scalar) -> tuple[int, int]:
+    if r.low <= 0 <= r.high:
+        if l.low >= 0 and r.low == 0:
+            return 0, l.high
+        most = max(abs(l.low), abs(l.high))
+        return -most, most
+    corners = [a // b for a in (l.low, l.high) for b in (r.low, r.high)]
+    return min(corners), max(corners)
+
+
+def remainder_range(l: Scalar, r: Scalar) -> tuple[int, int]:
+    low, high = min(r.low + 1, 0), max(r.high - 1, 0)
+    return low, min(high, l.high) if l.low >= 0 and r.low >= 0 else high
+
+
+def integer_power(e: Emitter, l: Scalar, r: Scalar) -> Scalar:
+    """`l ** r` of ints: an int for exponents >= 0, a float for a constant negative one."""
+    if r.high < 0:
+        return floating(e, "Pow", l, r)
+    if r.low < 0:
+        e.fail(
+            "the type of int ** int depends on the sign of the exponent, known only at run time",
+            "write `float(a) ** b`, or a constant exponent",
+        )
+    if r.constant is None:
+        return power_loop(e, l, r)
+    result, square, exponent = e.constant(1, "py_int"), l, int(r.constant)
+    if exponent > 128:
+        return power_loop(e, l, r)
+    while exponent:
+        if exponent & 1:
+            result = square if result.constant == 1 else integer(e, "Mult", result, square)
+        exponent >>= 1
+        if exponent:
+            square = integer(e, "Mult", square, square)
+    return result
+
+
+def power_loop(e: Emitter, l: Scalar, r: Scalar) -> Scalar:
+    """Square and multiply, for an exponent known at run time."""
+    index = IR_TYPE["py_int"]
+    result, square, left = (e.cell(index, hint) for hint in ("power", "square", "exponent"))
+    for value, cell in ((e.index(1), result), (l.ssa, square), (r.ssa, left)):
+        e.store(value, cell)
+    condition, body = Block(arg_types=[index]), Block(arg_types=[index])
+    with e.at(condition):
+        more = compare_ssa(e, "Gt", e.load(left), e.index(0), "py_int")
+        e.insert(array.ConditionOp(more))
+    with e.at(body):
+        now = e.load(left)
+        one = e.index(1)
+        odd = compare_ssa(e, "Eq", e.emit(arith.AndIOp(now, one)), one, "py_int")
+        factor = e.emit(arith.SelectOp(odd, e.load(square), one))
+        e.store(e.emit(array.CheckedMulOp(e.load(result), factor)), result)
+        after = e.emit(arith.ShRSIOp(now, one))
+        e.store(after, left)
+        again = compare_ssa(e, "Gt", after, e.index(0), "py_int")
+        base = e.emit(arith.SelectOp(again, e.load(square), one))
+        e.store(e.emit(array.CheckedMulOp(base, base)), square)
+        e.insert(array.YieldOp())
+    e.insert(array.LoopOp(None, [], body, condition))
+    return Scalar("py_int", e.load(result), None, 0 if l.low >= 0 else INT64_MIN)
+
+
+FLOAT_OPERATION = {
+    "Add": arith.AddfOp,
+    "Sub": arith.SubfOp,
+    "Mult": arith.MulfOp,
+    "Div": arith.DivfOp,
+    "FloorDiv": array.FloorDivOp,
+    "Mod": array.FloorModOp,
+}
+
+
+def floating(e: Emitter, op: str, left: Scalar, right: Scalar) -> Scalar:
+    """`l op r` where one is a float (or both are ints and `op` is `/`)."""
+    l, r = convert(e, left, "py_float"), convert(e, right, "py_float")
+    if op == "Pow":
+        return float_power(e, l, r)
+    if op in ("Div", "FloorDiv", "Mod"):
+        ints = not (is_float(left.type) or is_float(right.type))
+        exception = {
+            "Div": INT_TRUE_DIVISION if ints else FLOAT_DIVISION,
+            "FloorDiv": FLOAT_FLOOR_DIVISION,
+            "Mod": FLOAT_MODULO,
+        }[op]
+        known = r.constant is not None and r.constant != 0
+        excluded = not is_float(right.type) and not (right.low <= 0 <= right.high)
+        if not known and not excluded:
+            zero = e.constant(0.0, "py_float")
+            raise_if(e, compare_ssa(e, "Eq", r.ssa, zero.ssa, "py_float"), exception)
+    return Scalar("py_float", e.emit(FLOAT_OPERATION[op](l.ssa, r.ssa)))
+
+
+def float_power(e: Emitter, l: Scalar, r: Scalar) -> Scalar:
+    """`l ** r` of floats, with CPython's exceptions: 0.0 ** -1.0, overflow, a complex result."""
+    exponent = r.constant
+    zero = e.constant(0.0, "py_float").ssa
+    if exponent == 0.0:
+        return e.constant(1.0, "py_float")
+    if exponent == 1.0:
+        return l
+    if exponent is None:
+        down = compare_ssa(e, "Lt", r.ssa, zero, "py_float")
+        base_zero = compare_ssa(e, "Eq", l.ssa, zero, "py_float")
+        raise_if(e, e.emit(arith.AndIOp(down, base_zero)), ZERO_TO_NEGATIVE)
+    elif exponent < 0.0:
+        raise_if(e, compare_ssa(e, "Eq", l.ssa, zero, "py_float"), ZERO_TO_NEGATIVE)
+    if exponent is None or not float(exponent).is_integer():
+        negative = compare_ssa(e, "Lt", l.ssa, zero, "py_float")
+        if exponent is None:
+            whole = e.emit(math.FloorOp(r.ssa))
+            fraction = e.emit(arith.CmpfOp(whole, r.ssa, "one"))
+            negative = e.emit(arith.AndIOp(negative, fraction))
+        finite_base = is_finite(e, l.ssa)
+        raise_if(e, e.emit(arith.AndIOp(negative, finite_base)), COMPLEX_POWER)
+    if exponent == 2.0:
+        ssa = e.emit(arith.MulfOp(l.ssa, l.ssa))
+    elif exponent == 3.0:
+        ssa = e.emit(arith.MulfOp(e.emit(arith.MulfOp(l.ssa, l.ssa)), l.ssa))
+    else:
+        ssa = e.emit(math.PowFOp(l.ssa, r.ssa))
+    if exponent is None or not 0.0 < exponent <= 1.0:
+        overflow = e.emit(arith.AndIOp(is_infinite(e, ssa), is_finite(e, l.ssa)))
+        if exponent is None:
+            overflow = e.emit(arith.AndIOp(overflow, is_finite(e, r.ssa)))
+        raise_if(e, overflow, POWER_OVERFLOW)
+    return Scalar("py_float", ssa)
+
+
+def is_infinite(e: Emitter, x: SSAValue) -> SSAValue:
+    infinity = e.constant(float("inf"), "py_float").ssa
+    return e.emit(arith.CmpfOp(e.emit(math.AbsFOp(x)), infinity, "oeq"))
+
+
+def is_finite(e: Emitter, x: SSAValue) -> SSAValue:
+    infinity = e.constant(float("inf"), "py_float").ssa
+    return e.emit(arith.CmpfOp(e.emit(math.AbsFOp(x)), infinity, "olt"))
+
+
+def float_to_int(e: Emitter, x: Scalar) -> Scalar:
+    """The int of a float that is already whole: NaN, infinity and more than 64 bits raise."""
+    raise_if(e, e.emit(arith.CmpfOp(x.ssa, x.ssa, "uno")), NAN_TO_INT)
+    raise_if(e, is_infinite(e, x.ssa), INFINITY_TO_INT)
+    limit = e.constant(2.0**63, "py_float").ssa
+    raise_if(e, e.emit(arith.CmpfOp(e.emit(math.AbsFOp(x.ssa)), limit, "oge")), TOO_LARGE)
+    return Scalar("py_int", e.emit(array.CastOp(x.ssa, IR_TYPE["py_int"])))

@@ -1,0 +1,91 @@
+"""A Python function's own source: its syntax tree, the spans of its nodes, its fingerprint.
+
+The whole file is parsed and the function found in it by its code object's first line, so line and
+column of every node are those of the file, decorators and indentation included, and lambdas are
+found too.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import linecache
+from dataclasses import dataclass
+from functools import lru_cache
+from types import CodeType, FunctionType
+
+from ..diagnostics import CompileError, Span
+from .emitter import span_of
+
+FunctionNode = ast.FunctionDef | ast.Lambda
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a function stands: its file, its qualified name, its syntax tree and its text."""
+
+    file: str
+    qualname: str
+    node: FunctionNode
+    text: str
+
+    def span(self, node: ast.AST) -> Span:
+        return span_of(node, self.file, 1)
+
+    @property
+    def fingerprint(self) -> tuple[str, str, str]:
+        """File, qualified name, and the SHA-256 of the function's text, decorators included."""
+        return self.file, self.qualname, hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def read(function: FunctionType) -> Source:
+    """The source of a Python function; CompileError where it is nowhere to be read."""
+    code = function.__code__
+    linecache.checkcache(code.co_filename)
+    lines = tuple(linecache.getlines(code.co_filename))
+    if not lines:
+        raise CompileError(
+            None,
+            f"the source of {function.__qualname__} is not available ({code.co_filename})",
+            "define the function in a file (or a notebook cell), not with exec or in the REPL",
+        )
+    node = find(tree_of(lines), code)
+    if node is None:
+        at = Span(code.co_filename, code.co_firstlineno, 0, code.co_firstlineno, 0)
+        raise CompileError(
+            at,
+            f"the source of {function.__qualname__} is not where it was when it was imported",
+            "the file changed meanwhile: import it again; async functions are not compiled",
+        )
+    text = "".join(lines[first_line(node) - 1 : node.end_lineno])
+    return Source(code.co_filename, function.__qualname__, node, text)
+
+
+@lru_cache(maxsize=32)
+def tree_of(lines: tuple[str, ...]) -> ast.Module:
+    return ast.parse("".join(lines))
+
+
+def first_line(node: FunctionNode) -> int:
+    """The line of the first decorator, as `co_firstlineno` counts."""
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+    return min([node.lineno, *(d.lineno for d in decorators)])
+
+
+def find(tree: ast.Module, code: CodeType) -> FunctionNode | None:
+    """The definition or lambda that `code` was compiled from."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            if node.name == code.co_name and first_line(node) == code.co_firstlineno:
+                return node
+        elif isinstance(node, ast.Lambda) and code.co_name == "<lambda>" and within(code, node):
+            return node
+    return None
+
+
+def within(code: CodeType, node: ast.Lambda) -> bool:
+    """True when the instructions of `code` come from this lambda's body (several may share a line)."""
+    positions = {p for p in code.co_positions() if p[0] is not None and p[2] is not None and p[3]}
+    body = node.body
+    spans = {(line, end, column, end_column) for line, end, column, end_column in positions}
+    return (body.lineno, body.end_lineno, body.col_offset, body.end_col_offset) in spans

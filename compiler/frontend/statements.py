@@ -1,0 +1,313 @@
+"""Statements: one method for each kind."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import MemRefType
+
+from ...dialects import array
+from . import library, scalars
+from .calls import Calls
+from .context import RESULT, hint
+from .liveness import assigned
+from .scalars import is_python
+from .values import Array, Expression, NoneValue, Scalar, Static, Tuple, Value
+
+REFUSED: dict[type[ast.stmt], tuple[str, str | None]] = {
+    ast.Break: ("`break` is not compiled", "use a `while` loop whose condition says when to stop"),
+    ast.Continue: ("`continue` is not compiled", "put the rest of the body under an `if`"),
+    ast.Try: ("`try` is not compiled", "test the condition before the operation that raises"),
+    ast.With: ("`with` is not compiled", "use it outside the compiled function"),
+    ast.Delete: ("`del` is not compiled", "leave the variable alone: memory is freed by itself"),
+    ast.Global: ("`global` is not compiled", "return the value"),
+    ast.Nonlocal: ("`nonlocal` is not compiled", "return the value from the inner function"),
+    ast.Import: ("`import` inside a function is not compiled", "import at the top of the module"),
+    ast.ImportFrom: ("`import` inside a function is not compiled", "import at the top of the module"),
+    ast.ClassDef: ("classes are not compiled", "define the class outside, pass its fields as arguments"),
+    ast.Match: ("`match` is not compiled", "use if and elif"),
+    ast.AsyncFunctionDef: ("coroutines are not compiled", None),
+    ast.AsyncFor: ("coroutines are not compiled", None),
+    ast.AsyncWith: ("coroutines are not compiled", None),
+}
+
+
+class Statements(Calls):
+    """Lowers `ast.stmt` nodes."""
+
+    def block(self, statements: Sequence[ast.stmt]) -> None:
+        for statement in statements:
+            if self.dead:
+                return
+            with self.located(statement):
+                self.statement(statement)
+
+    def statement(self, s: ast.stmt) -> None:
+        match s:
+            case ast.Assign():
+                value = self.expression(s.value)
+                if len(s.targets) > 1 or not isinstance(s.targets[0], ast.Subscript) or self.may_write(s.targets[0]):
+                    value = self.settled(value)
+                for target in s.targets:
+                    self.bind(target, value)
+            case ast.AnnAssign():
+                if s.value is not None:
+                    self.bind(s.target, self.value(s.value))
+            case ast.AugAssign():
+                self.augmented(s)
+            case ast.Expr():
+                self.expression(s.value)
+            case ast.If():
+                self.if_statement(s)
+            case ast.For():
+                self.for_statement(s)
+            case ast.While():
+                self.while_statement(s)
+            case ast.Return():
+                value = NoneValue() if s.value is None else self.value(s.value)
+                self.frame.env[RESULT] = value
+            case ast.Pass():
+                pass
+            case ast.FunctionDef():
+                self.frame.env[s.name] = self.local_function(s)
+            case ast.Assert():
+                self.assert_statement(s)
+            case ast.Raise():
+                self.raise_statement(s)
+            case _:
+                message, way_out = REFUSED.get(type(s), (f"{type(s).__name__} statements are not compiled", None))
+                self.refuse(s, message, way_out)
+
+    def for_statement(self, s: ast.For) -> None:
+        raise NotImplementedError
+
+    def while_statement(self, s: ast.While) -> None:
+        raise NotImplementedError
+
+    # Assignment
+
+    def bind(self, target: ast.expr, value: Value) -> None:
+        with self.located(target):
+            match target:
+                case ast.Name():
+                    hint(value, target.id)
+                    self.frame.env[target.id] = value
+                case ast.Tuple() | ast.List():
+                    self.unpack(target, value)
+                case ast.Subscript():
+                    self.store_subscript(target, value)
+                case ast.Starred():
+                    self.refuse(target, "starred assignment is not compiled", "name every item")
+                case ast.Attribute():
+                    self.refuse(target, "assignment to an attribute is not compiled", "write elements: x[...] = ...")
+                case _:
+                    self.refuse(target, "this target of an assignment is not compiled")
+
+    def unpack(self, target: ast.Tuple | ast.List, value: Value) -> None:
+        for item in target.elts:
+            if isinstance(item, ast.Starred):
+                self.refuse(item, "starred assignment is not compiled", "name every item")
+        count = len(target.elts)
+        if isinstance(value, Array) and value.rank:
+            items = self.rows(value, count)
+        elif isinstance(value, Tuple):
+            items = list(value.items)
+            if len(items) != count:
+                self.refuse(target, f"{len(items)} values are unpacked into {count} names")
+        else:
+            self.refuse(target, "this value cannot be unpacked")
+        for item, part in zip(target.elts, items, strict=True):
+            self.bind(item, part)
+
+    def rows(self, value: Array, count: int) -> list[Value]:
+        """The `count` rows of an array; ValueError where it has more or fewer."""
+        extent = self.e.extents(value.memref)[0]
+        wanted = self.e.index(count)
+        fewer = self.e.emit(arith.CmpiOp(extent, wanted, "slt"))
+        more = self.e.emit(arith.CmpiOp(extent, wanted, "sgt"))
+        text = f"not enough values to unpack (expected {count}, got {{}})"
+        self.e.insert(array.RaiseIfOp(fewer, "ValueError", text, [extent]))
+        self.e.insert(array.RaiseIfOp(more, "ValueError", f"too many values to unpack (expected {count})"))
+        return [
+            self.settled(library.subscript(self.e, value, (self.e.constant(k, "py_int"),))) for k in range(count)
+        ]
+
+    def store_subscript(self, target: ast.Subscript, value: Value) -> None:
+        base = self.value(target.value)
+        if not isinstance(base, Array):
+            what = "a tuple" if isinstance(base, Tuple) else "something that is no array"
+            self.refuse(target, f"assignment to an item of {what}", "only arrays have items to assign")
+        if isinstance(value, NoneValue | Static | Tuple):
+            self.refuse(target, "only numbers and arrays can be stored in an array", "store item by item")
+        library.store(self.e, base, self.index(target.slice), value)
+
+    def augmented(self, s: ast.AugAssign) -> None:
+        """`target op= value`: arrays are changed in place, names of scalars rebound."""
+        op = type(s.op).__name__
+        match s.target:
+            case ast.Name(name):
+                before = self.read(name)
+                value = self.expression(s.value)
+                if isinstance(before, Array) and before.rank:
+                    self.in_place(op, before, value)
+                    return
+                if isinstance(before, Array):
+                    self.in_place(op, before, value)
+                    return
+                self.bind(s.target, self.settled(self.binary_values(op, before, value)))
+            case ast.Subscript():
+                self.augmented_subscript(s.target, op, s.value)
+            case _:
+                self.refuse(s.target, "assignment to an attribute is not compiled", "write elements: x[...] = ...")
+
+    def augmented_subscript(self, target: ast.Subscript, op: str, node: ast.expr) -> None:
+        base = self.value(target.value)
+        if not isinstance(base, Array):
+            self.refuse(target, "assignment to an item of something that is no array")
+        index = self.index(target.slice)
+        with self.located(target):
+            before = library.subscript(self.e, base, index)
+        value = self.expression(node)
+        if isinstance(before, Array):
+            self.in_place(op, before, value)
+            return
+        if isinstance(before, Expression):
+            self.refuse(target, "this subscript cannot be updated in place", "write x[...] = x[...] + ...")
+        after = self.binary_values(op, before, value)
+        with self.located(target):
+            library.store(self.e, base, index, after)
+
+    def in_place(self, op: str, target: Array, value: Value) -> None:
+        if isinstance(value, NoneValue | Static | Tuple):
+            self.refuse(None, "only numbers and arrays can be stored in an array", "store item by item")
+        library.augmented(self.e, op, target, value)
+
+    # Branches
+
+    def if_statement(self, s: ast.If) -> None:
+        names = assigned(*s.body, *s.orelse)
+        live = self.frame.liveness.after[s]
+        condition = self.test(s.test)
+        if condition.constant is None and not s.orelse and len(s.body) == 1 and only_raises(s.body[0]):
+            with self.located(s.body[0]):
+                self.raise_when(condition, s.body[0])
+            self.refine(s.test, False)
+            return
+
+        def arm(statements: Sequence[ast.stmt], outcome: bool) -> None:
+            self.refine(s.test, outcome)
+            self.block(statements)
+
+        self.conditional(
+            condition,
+            (lambda: arm(s.body, True), lambda: arm(s.orelse, False)),
+            frozenset(names & live) | {RESULT},
+        )
+        if condition.constant is None:
+            for name in names - live:
+                self.frame.env.pop(name, None)
+
+    # Exceptions and print
+
+    def assert_statement(self, s: ast.Assert) -> None:
+        condition = self.test(s.test)
+        failed = scalars.unary(self.e, "Not", condition)
+        text, shown = ("", list[Scalar]()) if s.msg is None else self.text(s.msg)
+        self.e.insert(array.RaiseIfOp(failed.ssa, "AssertionError", text, [v.ssa for v in shown]))
+        self.refine(s.test, True)
+
+    def raise_statement(self, s: ast.Raise) -> None:
+        self.raise_when(self.e.constant(True, "py_bool"), s)
+        self.dead = True
+
+    def raise_when(self, condition: Scalar, s: ast.stmt) -> None:
+        """`raise Exception("message")` where `condition` holds."""
+        assert isinstance(s, ast.Raise)
+        if s.cause is not None:
+            self.refuse(s, "`raise ... from` is not compiled", "raise without `from`")
+        call = s.exc
+        arguments = list[ast.expr]()
+        if isinstance(call, ast.Call) and not call.keywords:
+            call, arguments = call.func, call.args
+        kind = None if call is None else self.expression(call)
+        exception = kind.object if isinstance(kind, Static) else None
+        if not isinstance(exception, type) or not issubclass(exception, Exception) or len(arguments) > 1:
+            self.refuse(s, "this `raise` is not compiled", 'raise a builtin exception: raise ValueError("message")')
+        if getattr(builtins, exception.__name__, None) is not exception:
+            self.refuse(s, f"{exception.__name__} is no builtin exception", 'raise ValueError("message")')
+        text, shown = self.text(arguments[0]) if arguments else ("", list[Scalar]())
+        if any(isinstance(v.ssa.type, MemRefType) for v in shown):
+            self.refuse(s, "an array in the message of an exception is not compiled", "show its numbers")
+        self.e.insert(array.RaiseIfOp(condition.ssa, exception.__name__, text, [v.ssa for v in shown]))
+
+    def text(self, node: ast.expr) -> tuple[str, list[Scalar]]:
+        """A message: a constant string or an f-string of scalars, as a format and its operands."""
+        match node:
+            case ast.JoinedStr(parts):
+                pieces = [self.text(p) for p in parts]
+                return "".join(p for p, _ in pieces), [v for _, shown in pieces for v in shown]
+            case ast.FormattedValue():
+                if node.format_spec is not None or node.conversion != -1:
+                    self.refuse(node, "format specifications are not compiled", "print the number as it is")
+                return self.shown(self.value(node.value), quoted=False)
+            case _:
+                return self.shown(self.value(node), quoted=False)
+
+    def shown(self, value: Value, *, quoted: bool) -> tuple[str, list[Scalar]]:
+        """How `str` (or `repr`, when quoted) shows a value: a format and its operands."""
+        match value:
+            case Scalar():
+                if quoted and not is_python(value):
+                    name = {"b1": "bool", "i32": "int32", "i64": "int64", "f32": "float32", "f64": "float64"}
+                    form = "np.{}" if value.type == "b1" else f"np.{name[value.type]}({{}})"
+                    return form, [value]
+                return "{}", [value]
+            case NoneValue():
+                return "None", []
+            case Static(str() as text):
+                return (repr(text) if quoted else text).replace("{", "{{").replace("}", "}}"), []
+            case Tuple(items):
+                parts = [self.shown(item, quoted=True) for item in items]
+                inner = ", ".join(p for p, _ in parts) + ("," if len(parts) == 1 else "")
+                return f"({inner})", [v for _, shown in parts for v in shown]
+            case Array() if not quoted:
+                return "{}", [Scalar(value.dtype, value.memref)]
+            case _:
+                self.refuse(None, "this cannot be printed from compiled code", "print numbers, strings and arrays")
+
+    def print_call(self, node: ast.Call) -> Value:
+        separator = " "
+        for keyword in node.keywords:
+            value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
+            if keyword.arg == "sep" and isinstance(value, str):
+                separator = value.replace("{", "{{").replace("}", "}}")
+            elif not (keyword.arg == "flush" or (keyword.arg == "end" and value == "\n")):
+                self.refuse(keyword.value, f"`print` with `{keyword.arg}=` is not compiled", "print whole lines")
+        for argument in node.args:
+            if isinstance(argument, ast.Starred):
+                self.refuse(argument, "`*` in a call is not compiled", "write the arguments out")
+        parts = [self.text(argument) for argument in node.args]
+        operands = [v.ssa for _, shown in parts for v in shown]
+        self.e.insert(array.PrintOp(separator.join(p for p, _ in parts), operands))
+        return NoneValue()
+
+
+
+
+def only_raises(statement: ast.stmt) -> bool:
+    """True for a `raise` whose message may be made ready before it is known to be needed."""
+    harmless = (
+        ast.Constant, ast.JoinedStr, ast.FormattedValue, ast.Name, ast.Attribute, ast.expr_context, ast.Call
+    )
+    match statement:
+        case ast.Raise(ast.Call(ast.Name(), arguments)):
+            return all(
+                isinstance(n, harmless) and not isinstance(n, ast.Call) for a in arguments for n in ast.walk(a)
+            )
+        case ast.Raise(ast.Name()):
+            return True
+        case _:
+            return False
