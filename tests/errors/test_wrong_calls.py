@@ -122,7 +122,14 @@ def test_huge_slices_are_clipped() -> None:
     cut = compiled(part)
     x = np.arange(5.0)
     big = 2**63 - 1
-    for i, j, k in [(-big, big, 1), (big, -big, -1), (0, big, big), (-big - 1, big, 2), (big, big, 1), (4, -big, -3)]:
+    for i, j, k in [
+        (-big, big, 1),
+        (big, -big, -1),
+        (0, big, big),
+        (-big - 1, big, 2),
+        (big, big, 1),
+        (4, -big, -3),
+    ]:
         assert np.array_equal(cut(x, i, j, k), x[i:j:k])
 
 

@@ -77,7 +77,7 @@ def test_functions_as_well_as_methods() -> None:
         mutad.grad(compiled(weighted, grad=True), wrt="w")(*arguments()),
     ):
         assert np.array_equal(got, want)
-    out, back = mutad.vjp(weighted, x, w, k, n, wrt="w")
+    out, back = mutad.vjp(weighted, wrt="w")(x, w, k, n)
     assert out == weighted(*arguments())
     assert np.array_equal(back(1.0), want)
 
@@ -262,12 +262,21 @@ def test_constants_have_no_shadow() -> None:
 
 
 MISUSES = {
-    "a shadow of another shape": lambda x: (Duplicated(x, np.zeros(4)), Duplicated(x.copy(), np.zeros(3))),
-    "a shadow of another dtype": lambda x: (Duplicated(x, np.zeros(3, np.float32)), Const(x.copy())),
+    "a shadow of another shape": lambda x: (
+        Duplicated(x, np.zeros(4)),
+        Duplicated(x.copy(), np.zeros(3)),
+    ),
+    "a shadow of another dtype": lambda x: (
+        Duplicated(x, np.zeros(3, np.float32)),
+        Const(x.copy()),
+    ),
     "a shadow that is its primal": lambda x: (Duplicated(x, x), Const(x.copy())),
     "a shadow that overlaps another primal": lambda x: overlapping_primal(x),
     "one shadow for two disjoint primals": lambda x: one_shadow_for_two(x),
-    "two shadows for one primal": lambda x: (Duplicated(x, np.zeros(3)), Duplicated(x, np.zeros(3))),
+    "two shadows for one primal": lambda x: (
+        Duplicated(x, np.zeros(3)),
+        Duplicated(x, np.zeros(3)),
+    ),
     "shared memory both constant and active": lambda x: (Duplicated(x, np.zeros(3)), Const(x)),
     "shadows that do not overlap as the primals do": lambda x: other_offset(),
     "a read-only shadow": lambda x: (Duplicated(x, read_only(3)), Const(x.copy())),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from python_oracle import compiled
 
+
 def gradient(function, *arguments):
     """The gradient with respect to every argument, arrays as lists."""
     made = [np.array(a, float) if isinstance(a, list) else float(a) for a in arguments]

@@ -1,4 +1,4 @@
-"""Programs that need to save little or nothing: their gradients, from reloads, recomputation and few caches."""
+"""Programs that need to save little or nothing: gradients from reloads and recomputation."""
 
 import math
 
@@ -239,4 +239,3 @@ def test_saving_everything_changes_nothing(case: GradientCase) -> None:
 @pytest.mark.parametrize("case", programs.first, ids=str)
 def test_vjp(case: GradientCase) -> None:
     case.check_vjp()
-

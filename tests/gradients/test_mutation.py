@@ -81,7 +81,12 @@ def axpy(a, x, y):
     y[:] = a * x + y
 
 
-@on("1.5 D[n] D[n]#1", D="f64 f32", n="5 0", exact=lambda a, x, y: (x @ (a * x + y) * 2, 2 * a * (a * x + y), 2 * (a * x + y)))
+@on(
+    "1.5 D[n] D[n]#1",
+    D="f64 f32",
+    n="5 0",
+    exact=lambda a, x, y: (x @ (a * x + y) * 2, 2 * a * (a * x + y), 2 * (a * x + y)),
+)
 @on("f64(1.5) f64[5]R f64[5]S#1", "f32(0.5) f32[5] f32[5]")
 def loss_of_axpy(a, x, y):
     axpy(a, x, y)
@@ -179,4 +184,3 @@ def test_saving_everything_changes_nothing(case: GradientCase) -> None:
 @pytest.mark.parametrize("case", programs.first, ids=str)
 def test_vjp(case: GradientCase) -> None:
     case.check_vjp()
-

@@ -12,7 +12,9 @@ on = programs.on
 
 @on("f64[5]", "f32[5]", "f64[3,4]F", "f64[0]", "f64[1]")
 def unary_functions(x):
-    return (np.sin(x) + 2 * np.cos(x) + 3 * np.tanh(x) - np.exp(x) / 4 + np.abs(x) - x + np.absolute(-x)).sum()
+    return (
+        np.sin(x) + 2 * np.cos(x) + 3 * np.tanh(x) - np.exp(x) / 4 + np.abs(x) - x + np.absolute(-x)
+    ).sum()
 
 
 @on("f64[5]:pos", "f32[5]:pos", "f64[5]R:pos")
@@ -27,7 +29,9 @@ def binary_operators(x, y):
 
 @on("f64[5]:pos f64[5]:pos#1", "f32[5]:pos f32[5]:pos#1")
 def binary_functions(x, y):
-    return (x**y + np.power(y, x) + np.arctan2(x, y) + np.minimum(x, 2 * y) + np.maximum(x, y)).sum()
+    return (
+        x**y + np.power(y, x) + np.arctan2(x, y) + np.minimum(x, 2 * y) + np.maximum(x, y)
+    ).sum()
 
 
 @on("f64[5]:pos", "f64[5]S:pos")
@@ -47,10 +51,18 @@ def floor_division_and_remainder(x, y):
 
 @on("f64[5] f64[5]#1", "f32[5] f32[5]#1", "f64[1] f64[5]")
 def choices(x, y):
-    return (np.where(x > y, x * y, x) + np.where(y < 0, 1.0, y * y) * np.where(x != 0, x, 2.0)).sum()
+    return (
+        np.where(x > y, x * y, x) + np.where(y < 0, 1.0, y * y) * np.where(x != 0, x, 2.0)
+    ).sum()
 
 
-@on("f64[4] f64[3,1]", "f64[1] f64[3,4]", "f64[3,4] f64[4]", "f64[2,1,4] f64[3,1]", "f64[3,1]F f64[1,4]")
+@on(
+    "f64[4] f64[3,1]",
+    "f64[1] f64[3,4]",
+    "f64[3,4] f64[4]",
+    "f64[2,1,4] f64[3,1]",
+    "f64[3,1]F f64[1,4]",
+)
 def broadcasting(x, y):
     return (x * y + np.sin(x) - y / (2 + x * x)).sum()
 
@@ -96,7 +108,12 @@ def functions_of_math(v, w):
 
 @on("1.5 0.5", "f64(1.5) f64(0.5)", "f32(1.5) f32(0.5)")
 def numpy_functions_of_scalars(v, w):
-    return np.sin(v) * np.exp(w) + np.maximum(v, w) + np.sqrt(v) * np.where(v > w, v * w, v) + np.power(v, w)
+    return (
+        np.sin(v) * np.exp(w)
+        + np.maximum(v, w)
+        + np.sqrt(v) * np.where(v > w, v * w, v)
+        + np.power(v, w)
+    )
 
 
 @on("1.5 0.5", "f64(0.5) f64(1.5)", "0.5 -1.5")
@@ -141,12 +158,18 @@ def products_along_axes(a):
 
 @on("f64[2,3,4]", "f64[2,3,4]F")
 def reductions_of_a_cube(a):
-    return (a.sum(axis=1) ** 2).sum() + (a.sum(axis=(0, 2)) ** 2).sum() + (a.mean(axis=-1) * a[:, :, 0]).sum()
+    return (
+        (a.sum(axis=1) ** 2).sum()
+        + (a.sum(axis=(0, 2)) ** 2).sum()
+        + (a.mean(axis=-1) * a[:, :, 0]).sum()
+    )
 
 
 @on("f64[3,4]", "f64[3,4]S")
 def reductions_kept(a):
-    return ((a - a.mean(axis=0, keepdims=True)) ** 2 / a.size).sum() * (a / a.sum(axis=1, keepdims=True)).max()
+    return ((a - a.mean(axis=0, keepdims=True)) ** 2 / a.size).sum() * (
+        a / a.sum(axis=1, keepdims=True)
+    ).max()
 
 
 @on("f64[5] f64[5]#1", "f64[5]R f64[5]S#1", "f32[5] f32[5]#1", "f64[0] f64[0]", "f64[1] f64[1]")
@@ -154,7 +177,9 @@ def inner_product(x, y):
     return (x @ y) * (x @ x)
 
 
-@on("f64[3,4] f64[4]", "f64[3,4]F f64[4]R", "f64[3,4]S f64[4]", "f32[3,4] f32[4]", "f64[1,4] f64[4]")
+@on(
+    "f64[3,4] f64[4]", "f64[3,4]F f64[4]R", "f64[3,4]S f64[4]", "f32[3,4] f32[4]", "f64[1,4] f64[4]"
+)
 def matrix_times_vector(a, x):
     y = a @ x
     return (y * y).sum()
@@ -165,7 +190,13 @@ def vector_times_matrix(x, a):
     return np.sin(x @ a).sum()
 
 
-@on("f64[3,4] f64[4,2]", "f64[3,4]F f64[4,2]R", "f64[3,4]S f64[4,2]F", "f32[3,4] f32[4,2]", "f64[3,1] f64[1,2]")
+@on(
+    "f64[3,4] f64[4,2]",
+    "f64[3,4]F f64[4,2]R",
+    "f64[3,4]S f64[4,2]F",
+    "f32[3,4] f32[4,2]",
+    "f64[3,1] f64[1,2]",
+)
 @on("f64[0,4] f64[4,2]", "f64[3,0] f64[0,2]")
 def matrix_product(a, b):
     c = a @ b
@@ -385,4 +416,3 @@ def test_saving_everything_changes_nothing(case: GradientCase) -> None:
 @pytest.mark.parametrize("case", programs.first, ids=str)
 def test_vjp(case: GradientCase) -> None:
     case.check_vjp()
-

@@ -331,4 +331,3 @@ def test_saving_everything_changes_nothing(case: GradientCase) -> None:
 @pytest.mark.parametrize("case", programs.first, ids=str)
 def test_vjp(case: GradientCase) -> None:
     case.check_vjp()
-

@@ -1,9 +1,8 @@
 """Overlapping sources and destinations, shared arguments, ping-pong buffers."""
 
-from argument_rows import elements
-
 import numpy as np
 import pytest
+from argument_rows import elements
 from gradient_oracle import GradientCase, GradientPrograms
 
 programs = GradientPrograms()
@@ -247,4 +246,3 @@ def test_saving_everything_changes_nothing(case: GradientCase) -> None:
 @pytest.mark.parametrize("case", programs.first, ids=str)
 def test_vjp(case: GradientCase) -> None:
     case.check_vjp()
-

@@ -1,6 +1,7 @@
 """Generated mutating programs: values are CPython's, gradients are derivatives, saving more changes nothing.
 
-`HYPOTHESIS_PROFILE=dev` looks at more programs, and at other ones each time; what it finds becomes a test of its own.
+`HYPOTHESIS_PROFILE=dev` looks at more programs, and at other ones each time; what it finds becomes
+a test of its own.
 """
 
 import os
@@ -21,7 +22,11 @@ settings.register_profile(
     suppress_health_check=list(HealthCheck),
 )
 settings.register_profile(
-    "dev", max_examples=1000, deadline=None, print_blob=True, suppress_health_check=list(HealthCheck)
+    "dev",
+    max_examples=1000,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=list(HealthCheck),
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

@@ -4,12 +4,13 @@ A row is one token for each argument::
 
     "f64[7] f32[3,4]F f64[7]R:pos 3 -1 2.5 True None f64(0.5)"
 
-`f64[7]` is an array (dtype f64 f32 i64 i32 b1, a shape), then its layout (C contiguous unless it says
-F, or R reversed along every axis, S every second element along every axis, T the transpose of
-a C array, O the inside of a larger array), then after a colon what its elements are (`:pos`
-positive, `:unit` inside (-0.9, 0.9), `:int` small integers, `:nz` integers that are not zero, `:special` infinities, NaN,
-zeros of both signs and denormals, `:ties` few distinct values, `:zero`). `f64(0.5)` is a NumPy scalar, the
-rest are Python literals. The same row always makes the same contents, in fresh memory.
+`f64[7]` is an array (dtype f64 f32 i64 i32 b1, a shape), then its layout (C contiguous unless it
+says F, or R reversed along every axis, S every second element along every axis, T the transpose of a
+C array, O the inside of a larger array), then after a colon what its elements are (`:pos` positive,
+`:unit` inside (-0.9, 0.9), `:int` small integers, `:nz` integers that are not zero, `:special`
+infinities, NaN, zeros of both signs and denormals, `:ties` few distinct values, `:zero`), and after
+`#` which of many. `f64(0.5)` is a NumPy scalar, the rest are Python literals. The same row always
+makes the same contents, in fresh memory.
 """
 
 from __future__ import annotations
@@ -26,7 +27,22 @@ import numpy as np
 DTYPE = {"f64": np.float64, "f32": np.float32, "i64": np.int64, "i32": np.int32, "b1": np.bool_}
 ARRAY = re.compile(r"(f64|f32|i64|i32|b1)\[([\d,]*)\]([CFRSTO]?)(?::(\w+))?(?:#(\d+))?$")
 SCALAR = re.compile(r"(f64|f32|i64|i32|b1)\((.*)\)$")
-SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 5e-324, 1e300, -1e-300, 0.5, 3.0, -2.5, 2.0]
+SPECIAL = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    np.inf,
+    -np.inf,
+    np.nan,
+    5e-324,
+    1e300,
+    -1e-300,
+    0.5,
+    3.0,
+    -2.5,
+    2.0,
+]
 
 Row = str | Callable[[], tuple[Any, ...]]
 
@@ -61,14 +77,20 @@ def elements(dtype: type, shape: tuple[int, ...], domain: str = "", seed: int = 
         return rng.integers(0, 2, shape).astype(bool)
     if domain in ("int", "nz") or issubclass(dtype, np.integer):
         numbers = rng.integers(1 if domain == "pos" else -5, 6, shape)
-        return np.where(numbers == 0, 3, numbers).astype(dtype) if domain == "nz" else numbers.astype(dtype)
+        return (
+            np.where(numbers == 0, 3, numbers).astype(dtype)
+            if domain == "nz"
+            else numbers.astype(dtype)
+        )
     if domain == "ties":
         return rng.integers(0, 3, shape).astype(dtype)
     low, high = {"pos": (0.1, 2.0), "unit": (-0.9, 0.9), "": (-2.0, 2.0)}[domain]
     return rng.uniform(low, high, shape).astype(dtype)
 
 
-def laid_out(dtype: type, shape: tuple[int, ...], layout: str, domain: str = "", seed: int = 0) -> np.ndarray:
+def laid_out(
+    dtype: type, shape: tuple[int, ...], layout: str, domain: str = "", seed: int = 0
+) -> np.ndarray:
     """An array with the same contents whatever its layout."""
     contents = elements(dtype, shape, domain, seed)
     if layout == "C":

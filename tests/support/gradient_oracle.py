@@ -12,6 +12,7 @@ What this cannot see: the convention at a kink (those tests give closed forms), 
 from __future__ import annotations
 
 import inspect
+import itertools
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -69,7 +70,9 @@ class Memory:
 
     def __post_init__(self) -> None:
         for k in self.active:
-            owner = memory_of(self.arguments[k]) if isinstance(self.arguments[k], np.ndarray) else None
+            owner = (
+                memory_of(self.arguments[k]) if isinstance(self.arguments[k], np.ndarray) else None
+            )
             if owner is not None and not any(owner is o for o in self.owners):
                 self.owners.append(owner)
 
@@ -97,7 +100,7 @@ def differentiated(function: Function, direction: Direction) -> float:
         return (phi(step) - phi(-step)) / (2 * step)
 
     coarse = [central(h) for h in STEPS]
-    return best_agreeing([(4 * b - a) / 3 for a, b in zip(coarse, coarse[1:], strict=False)])
+    return best_agreeing([(4 * b - a) / 3 for a, b in itertools.pairwise(coarse)])
 
 
 class NotSmoothHereError(Exception):
@@ -106,7 +109,7 @@ class NotSmoothHereError(Exception):
 
 def best_agreeing(estimates: list[float]) -> float:
     """The estimate that its neighbour confirms best: chosen without knowing the answer sought."""
-    gaps = [abs(a - b) for a, b in zip(estimates, estimates[1:], strict=False)]
+    gaps = [abs(a - b) for a, b in itertools.pairwise(estimates)]
     best = int(np.argmin(gaps))
     if not gaps[best] <= 1e-8 * max(1.0, abs(estimates[best])):
         raise NotSmoothHereError(f"estimates {estimates}")
@@ -144,7 +147,9 @@ class Direction:
             total += float(np.dot(bar, flat(owner)))
         return total
 
-    def predicted(self, memory_bars: list[np.ndarray], scalar_bars: dict[int, float]) -> tuple[float, float]:
+    def predicted(
+        self, memory_bars: list[np.ndarray], scalar_bars: dict[int, float]
+    ) -> tuple[float, float]:
         """The derivative that a gradient claims, and the size of the terms that make it."""
         terms = [m * b.astype(float) for m, b in zip(self.moves, memory_bars, strict=True)]
         terms += [np.array([move * float(scalar_bars[k])]) for k, move in self.scalar_moves.items()]
@@ -186,8 +191,13 @@ def random_direction(
     for k in active:
         if isinstance(arguments[k], np.ndarray):
             memory.view(k, seen)[...] = True
-    moves = [np.where(s, rng.choice([-1.0, 1.0], s.size) * rng.uniform(0.5, 1.0, s.size), 0.0) for s in seen]
-    scalars = {k: float(rng.uniform(0.5, 1.0)) for k in active if not isinstance(arguments[k], np.ndarray)}
+    moves = [
+        np.where(s, rng.choice([-1.0, 1.0], s.size) * rng.uniform(0.5, 1.0, s.size), 0.0)
+        for s in seen
+    ]
+    scalars = {
+        k: float(rng.uniform(0.5, 1.0)) for k in active if not isinstance(arguments[k], np.ndarray)
+    }
     return Direction(row, active, moves, scalars, result_bar, final_bars)
 
 
@@ -276,8 +286,13 @@ class GradientCase:
             direction = random_direction(self.row, self.active(), result_bar, final_bars, seed)
             claimed, size = direction.predicted(memory_bars, scalar_bars)
             measured = differentiated(self.function, direction)
-            error, allowed = abs(claimed - measured), self.tolerance * max(size, abs(measured), 1e-4)
-            assert error <= allowed, f"claims {claimed!r}, measured {measured!r} (terms add up to {size!r})"
+            error, allowed = (
+                abs(claimed - measured),
+                self.tolerance * max(size, abs(measured), 1e-4),
+            )
+            assert error <= allowed, (
+                f"claims {claimed!r}, measured {measured!r} (terms add up to {size!r})"
+            )
 
     def assert_effects(self, result: Any, arguments: tuple[Any, ...]) -> None:
         """Result and final contents are those of the plain compiled call."""
@@ -298,7 +313,8 @@ class GradientCase:
         value, gradients = function.value_and_grad(*arguments, wrt=active)
         self.assert_effects(value, arguments)
         initial = self.arguments()
-        assert isinstance(gradients, tuple) and len(gradients) == len(active)
+        assert isinstance(gradients, tuple)
+        assert len(gradients) == len(active)
         for k, gradient in zip(active, gradients, strict=True):
             assert_same_kind(gradient, initial[k])
         self.assert_aliases(gradients, initial, active)
@@ -314,14 +330,20 @@ class GradientCase:
             for k, g in zip(active, gradients, strict=True):
                 if isinstance(g, np.ndarray):
                     memory.view(k, bars)[...] = g
-            scalars = {k: g for k, g in zip(active, gradients, strict=True) if not isinstance(g, np.ndarray)}
+            scalars = {
+                k: g
+                for k, g in zip(active, gradients, strict=True)
+                if not isinstance(g, np.ndarray)
+            }
             self.assert_derivative(1.0, [np.zeros(o.size) for o in memory.owners], bars, scalars)
 
     def assert_exact(self, gradients: tuple[Any, ...], want: tuple[Any, ...]) -> None:
         for k, (g, w) in enumerate(zip(gradients, want, strict=True)):
             tolerance = 1e-5 if np.asarray(g).dtype == np.float32 else 1e-13
             w = np.broadcast_to(np.asarray(w, float), np.shape(g))
-            assert np.allclose(g, w, rtol=tolerance, atol=tolerance), f"gradient {k} is {g!r}, exactly {w!r}"
+            assert np.allclose(g, w, rtol=tolerance, atol=tolerance), (
+                f"gradient {k} is {g!r}, exactly {w!r}"
+            )
 
     def assert_aliases(
         self, gradients: tuple[Any, ...], arguments: tuple[Any, ...], active: tuple[int, ...]
@@ -329,7 +351,12 @@ class GradientCase:
         """Two gradients share memory if and only if their arguments do."""
         for a, ga in zip(active, gradients, strict=True):
             for b, gb in zip(active, gradients, strict=True):
-                if isinstance(ga, np.ndarray) and isinstance(gb, np.ndarray) and ga.size and gb.size:
+                if (
+                    isinstance(ga, np.ndarray)
+                    and isinstance(gb, np.ndarray)
+                    and ga.size
+                    and gb.size
+                ):
                     together = np.shares_memory(arguments[a], arguments[b])
                     assert np.shares_memory(ga, gb) == together, f"gradients {a} and {b}"
 
@@ -347,7 +374,7 @@ class GradientCase:
         assert_close(pulled[1], pulled[0], "saves='all'")
 
     def check_vjp(self) -> None:
-        """`vjp` at random cotangents is the derivative too; `back` runs twice, whatever the caller stores meanwhile."""
+        """`vjp` is the derivative too; `back` runs twice, whatever the caller stores meanwhile."""
         active = self.active()
         arguments = self.arguments()
         names = list(inspect.signature(self.function).parameters)
@@ -381,11 +408,15 @@ class GradientCase:
             for k, g in zip(active, first, strict=True):
                 if isinstance(g, np.ndarray):
                     memory.view(k, bars)[...] = g
-            scalars = {k: g for k, g in zip(active, first, strict=True) if not isinstance(g, np.ndarray)}
+            scalars = {
+                k: g for k, g in zip(active, first, strict=True) if not isinstance(g, np.ndarray)
+            }
             self.assert_derivative(result_bar, finals, bars, scalars)
 
     def call_back(self, back: Any, result_bar: Any, final_bars: dict[str, np.ndarray]) -> Any:
-        return back(result_bar, **final_bars) if contains_cotangent(result_bar) else back(**final_bars)
+        return (
+            back(result_bar, **final_bars) if contains_cotangent(result_bar) else back(**final_bars)
+        )
 
     @property
     def is_scalar_valued(self) -> bool:
@@ -398,8 +429,10 @@ def contains_cotangent(bar: Any) -> bool:
 
 
 def assert_same_kind(gradient: Any, argument: Any) -> None:
-    """A gradient has its argument's type: an array its shape and dtype, a NumPy scalar its type, a float float."""
-    assert type(gradient) is type(argument), f"{type(gradient).__name__} for {type(argument).__name__}"
+    """A gradient has its argument's type: an array its shape and dtype, a scalar its type."""
+    assert type(gradient) is type(argument), (
+        f"{type(gradient).__name__} for {type(argument).__name__}"
+    )
     if isinstance(argument, np.ndarray):
         assert gradient.shape == argument.shape
         assert gradient.dtype == argument.dtype

@@ -42,7 +42,7 @@ def run(function: Function, row: Row, **keywords: Any) -> Outcome:
         warnings.simplefilter("ignore")
         try:
             outcome.result = function(*outcome.arguments, **keywords)
-        except Exception as e:  # noqa: BLE001 (any exception is an outcome)
+        except Exception as e:
             outcome.exception = e
     outcome.printed = printed.getvalue()
     return outcome
@@ -69,9 +69,13 @@ class Tolerance:
         return allowed
 
 
-def assert_same(got: Any, want: Any, tolerance: Tolerance, arguments: tuple[Any, ...], where: str) -> None:
+def assert_same(
+    got: Any, want: Any, tolerance: Tolerance, arguments: tuple[Any, ...], where: str
+) -> None:
     """Same type, dtype, shape and elements, through tuples."""
-    assert type(got) is type(want), f"{where}: {type(got).__name__}, Python gives {type(want).__name__}"
+    assert type(got) is type(want), (
+        f"{where}: {type(got).__name__}, Python gives {type(want).__name__}"
+    )
     if isinstance(want, tuple):
         assert len(got) == len(want), where
         for k, (g, w) in enumerate(zip(got, want, strict=True)):
@@ -104,11 +108,15 @@ def assert_same_outcome(got: Outcome, want: Outcome, row: Row, tolerance: Tolera
     """Result or exception, printed text, final arguments, and which memory is shared with which."""
     initial = make_arguments(row)
     if want.exception is not None:
-        assert got.exception is not None, f"returned {got.result!r}, Python raises {want.exception!r}"
+        assert got.exception is not None, (
+            f"returned {got.result!r}, Python raises {want.exception!r}"
+        )
     if got.exception is not None:
         if want.exception is None:
             raise got.exception
-        assert type(got.exception) is type(want.exception), f"{got.exception!r} is not {want.exception!r}"
+        assert type(got.exception) is type(want.exception), (
+            f"{got.exception!r} is not {want.exception!r}"
+        )
         assert str(got.exception) == str(want.exception)
     assert_same(got.result, want.result, tolerance, initial, "result")
     assert got.printed == want.printed
@@ -155,7 +163,12 @@ class Programs:
     cases: list[Case] = field(default_factory=list[Case])
 
     def on(
-        self, *rows: Row, ulp: int = 0, terms: Callable[..., Any] | None = None, options: Any = (), **letters: str
+        self,
+        *rows: Row,
+        ulp: int = 0,
+        terms: Callable[..., Any] | None = None,
+        options: Any = (),
+        **letters: str,
     ) -> Callable[[Function], Function]:
         """Run the program on these rows. Keyword letters are replaced by each of their values in turn::
 
@@ -165,7 +178,10 @@ class Programs:
         def record(function: Function) -> Function:
             for row in rows:
                 texts = [row] if callable(row) else expanded(row, letters)
-                self.cases += [Case(function, r, Tolerance(ulp, terms), tuple(dict(options).items())) for r in texts]
+                self.cases += [
+                    Case(function, r, Tolerance(ulp, terms), tuple(dict(options).items()))
+                    for r in texts
+                ]
             return function
 
         return record

@@ -29,7 +29,11 @@ LOOPS = {  # header -> how far below and above an index stays inside 0 ... n - 1
     "range(n - 1, 0, -1)": (1, 0),
     "range(0, n - 2, 2)": (0, 2),
 }
-WINDOWS = {"n": ("[:]", "[::-1]"), "n - 1": ("[1:]", "[:-1]", "[:0:-1]"), "n - 2": ("[2:]", "[:-2]", "[1:-1]")}
+WINDOWS = {
+    "n": ("[:]", "[::-1]"),
+    "n - 1": ("[1:]", "[:-1]", "[:0:-1]"),
+    "n - 2": ("[2:]", "[:-2]", "[1:-1]"),
+}
 ARITHMETIC = (  # bounded functions of two bounded values
     "0.5 * ({p} + {q})",
     "0.5 * {p} * {q}",
@@ -84,7 +88,12 @@ class SmallProgram:
     def function(self) -> Callable[..., Any]:
         """The program as a Python function whose source can be found."""
         file = f"<small program {abs(hash(self.source)):x}>"
-        linecache.cache[file] = (len(self.source), None, self.source.splitlines(keepends=True), file)
+        linecache.cache[file] = (
+            len(self.source),
+            None,
+            self.source.splitlines(keepends=True),
+            file,
+        )
         names: dict[str, Any] = {"np": np, "__name__": "small_programs"}
         exec(compile(self.source, file, "exec"), names)
         return names["program"]
@@ -211,7 +220,9 @@ class Writer:
             return f"{self.pick(*scope.matrices)}.mean(axis={self.pick('0', '1')})"
         if kind == "scaled":
             return f"0.9 * {self.vector_leaf(scope, window)}"
-        other = self.vector_leaf(scope, window) if self.pick(True, True, False) else self.leaf(scope)
+        other = (
+            self.vector_leaf(scope, window) if self.pick(True, True, False) else self.leaf(scope)
+        )
         return self.combined(self.vector_leaf(scope, window), other)
 
     def matrix(self, scope: Scope) -> str:
@@ -244,18 +255,30 @@ class Writer:
             self.call,
         ]
         if scope.depth < 3 and self.budget > 0:
-            kinds = [self.loop, self.store_element, self.branch, self.loop, self.repeat, self.over, *kinds]
+            kinds = [
+                self.loop,
+                self.store_element,
+                self.branch,
+                self.loop,
+                self.repeat,
+                self.over,
+                *kinds,
+            ]
         return self.pick(*kinds)(scope)
 
     def store_element(self, scope: Scope) -> tuple[list[str], Scope]:
         target = self.element(scope)
-        sign, form = self.pick(("=", "{}"), ("+=", "0.25 * ({})"), ("*=", "0.6 * ({})"), ("-=", "0.2 * ({})"))
+        sign, form = self.pick(
+            ("=", "{}"), ("+=", "0.25 * ({})"), ("*=", "0.6 * ({})"), ("-=", "0.2 * ({})")
+        )
         return [f"{target} {sign} {form.format(self.scalar(scope))}"], scope
 
     def store_vector(self, scope: Scope) -> tuple[list[str], Scope]:
         window = self.pick(*WINDOWS)
         target = self.vector_leaf(scope, window)
-        sign, form = self.pick(("=", "{}"), ("+=", "0.25 * ({})"), ("*=", "0.6 * ({})"), ("-=", "0.2 * ({})"))
+        sign, form = self.pick(
+            ("=", "{}"), ("+=", "0.25 * ({})"), ("*=", "0.6 * ({})"), ("-=", "0.2 * ({})")
+        )
         return [f"{target} {sign} {form.format(self.vector(scope, window))}"], scope
 
     def store_matrix(self, scope: Scope) -> tuple[list[str], Scope]:
@@ -286,11 +309,19 @@ class Writer:
             return [f"{w} = {self.combined(w, self.vector_leaf(scope, 'n'))}"], scope
         if self.pick(True, False):
             w = self.name("w")
-            made = self.pick(self.combined(self.vector_leaf(scope, "n"), self.leaf(scope)), "x.copy()", "np.zeros(n)")
+            made = self.pick(
+                self.combined(self.vector_leaf(scope, "n"), self.leaf(scope)),
+                "x.copy()",
+                "np.zeros(n)",
+            )
             made = made if made != "np.zeros(n)" else "np.full(n, 0.5)"
-            return [f"{w} = {made}"], replace(scope, vectors=(*scope.vectors, w), fresh=(*scope.fresh, w))
+            return [f"{w} = {made}"], replace(
+                scope, vectors=(*scope.vectors, w), fresh=(*scope.fresh, w)
+            )
         v = self.name("v")
-        return [f"{v} = {self.vector_leaf(scope, 'n')}"], replace(scope, vectors=(*scope.vectors, v))
+        return [f"{v} = {self.vector_leaf(scope, 'n')}"], replace(
+            scope, vectors=(*scope.vectors, v)
+        )
 
     def call(self, scope: Scope) -> tuple[list[str], Scope]:
         p, q = self.vector_leaf(scope, "n"), self.vector_leaf(scope, "n")
@@ -303,15 +334,24 @@ class Writer:
         if self.pick(True, True, False):
             inside = replace(inside, indices=(*scope.indices, (i, *LOOPS[header])))
             return [f"for {i} in {header}:", *indented(self.block(inside))], scope
-        return [f"for {i} in range({self.pick('2', '3', '1')}):", *indented(self.block(inside))], scope
+        return [
+            f"for {i} in range({self.pick('2', '3', '1')}):",
+            *indented(self.block(inside)),
+        ], scope
 
     def over(self, scope: Scope) -> tuple[list[str], Scope]:
         i, v = self.name("i"), self.name("t")
         inside = replace(scope, depth=scope.depth + 1, scalars=(*scope.scalars, v))
         if self.pick(True, False):
-            return [f"for {v} in {self.vector_leaf(scope, 'n')}:", *indented(self.block(inside))], scope
+            return [
+                f"for {v} in {self.vector_leaf(scope, 'n')}:",
+                *indented(self.block(inside)),
+            ], scope
         inside = replace(inside, indices=(*scope.indices, (i, 0, 0)))
-        return [f"for {i}, {v} in enumerate({self.vector_leaf(scope, 'n')}):", *indented(self.block(inside))], scope
+        return [
+            f"for {i}, {v} in enumerate({self.vector_leaf(scope, 'n')}):",
+            *indented(self.block(inside)),
+        ], scope
 
     def branch(self, scope: Scope) -> tuple[list[str], Scope]:
         inside = replace(scope, depth=scope.depth + 1)
@@ -324,7 +364,11 @@ class Writer:
         k = self.name("k")
         also = self.pick("", f" and {self.leaf(scope)} < 0.8")
         inside = replace(scope, depth=scope.depth + 1)
-        return [f"{k} = 0", f"while {k} < 3{also}:", *indented([*self.block(inside), f"{k} += 1"])], scope
+        return [
+            f"{k} = 0",
+            f"while {k} < 3{also}:",
+            *indented([*self.block(inside), f"{k} += 1"]),
+        ], scope
 
 
 def indented(lines: list[str]) -> list[str]:
@@ -337,7 +381,10 @@ def small_programs(draw: Draw) -> SmallProgram:
     writer = Writer(draw, draw(st.integers(1, 8)), draw(st.sampled_from([False, False, True])))
     smooth = writer.combined("p", "q")
     helper = Scope(("u", "v"), (), ("k",), (("i", 0, 0),), depth=3)
-    update = [f"for i in {writer.pick('range(n)', 'range(n - 1, -1, -1)')}:", *indented(writer.store_element(helper)[0])]
+    update = [
+        f"for i in {writer.pick('range(n)', 'range(n - 1, -1, -1)')}:",
+        *indented(writer.store_element(helper)[0]),
+    ]
     scope = Scope(("x", "y"), ("z",), ("a", "s"), helpers=("smooth",))
     body: list[str] = []
     for _ in range(draw(st.integers(1, 4))):
@@ -345,7 +392,9 @@ def small_programs(draw: Draw) -> SmallProgram:
         body += written
     result = "s * x[0] + y[-1] * z[1, 0]"
     if not writer.arithmetic:
-        result = writer.pick(result, "(x * y).sum() + s", "s * x[0] + z.sum()", "(x * x).sum() - s * y[1]")
+        result = writer.pick(
+            result, "(x * y).sum() + s", "s * x[0] + z.sum()", "(x * x).sum() - s * y[1]"
+        )
     source = "\n".join(
         [
             "def smooth(p, q):",

@@ -1,7 +1,7 @@
 """Calls that a program should not make, and what each is answered with.
 
-`WRONG` maps a title to a `WrongCall`. Run as a script, this module makes all of them in one process and prints how
-many it survived.
+`WRONG` maps a title to a `WrongCall`. Run as a script, this module makes all of them in one process
+and prints how many it survived.
 """
 
 from __future__ import annotations
@@ -105,7 +105,10 @@ def f(function: Callable[..., Any]) -> Any:
 
 
 def wrong(
-    title: str, call: Callable[[], Any], exception: Any = TypeError, words: str = "argument|dtype|supported"
+    title: str,
+    call: Callable[[], Any],
+    exception: Any = TypeError,
+    words: str = "argument|dtype|supported",
 ) -> None:
     assert title not in WRONG, title
     WRONG[title] = WrongCall(call, exception, words)
@@ -193,23 +196,53 @@ for title, make in UNSUPPORTED.items():
     wrong(f"{title}, read", lambda make=make: f(total)(make()))
     wrong(f"{title}, written", lambda make=make: f(scale)(make(), 2.0))
     wrong(f"{title}, differentiated", lambda make=make: f(total).grad(make()))
-for title in ("an array of objects", "a list", "big-endian float64", "a string", "a NumPy uint8", "an object"):
+for title in (
+    "an array of objects",
+    "a list",
+    "big-endian float64",
+    "a string",
+    "a NumPy uint8",
+    "an object",
+):
     make = UNSUPPORTED[title]
-    wrong(f"{title}, as second argument", lambda make=make: f(product)(np.zeros(3), make()), TypeError, "'y'")
+    wrong(
+        f"{title}, as second argument",
+        lambda make=make: f(product)(np.zeros(3), make()),
+        TypeError,
+        "'y'",
+    )
     wrong(f"{title}, in a tuple", lambda make=make: f(total)((make(),)), TypeError, "x")
 
 for bits in (63, 64, 200):
-    wrong(f"an int of {bits + 1} bits", lambda bits=bits: f(loop)(np.zeros(3), 2**bits), OverflowError, "int")
+    wrong(
+        f"an int of {bits + 1} bits",
+        lambda bits=bits: f(loop)(np.zeros(3), 2**bits),
+        OverflowError,
+        "int",
+    )
 wrong("a negative int of 65 bits", lambda: f(loop)(np.zeros(3), -(2**64)), OverflowError, "int")
 
 # Memory.
 
 for dtype in ("f8", "f4", "i8", "i4"):
     wrong(f"unaligned {dtype}, read", lambda d=dtype: f(total)(unaligned(d)), ValueError, "align")
-    wrong(f"unaligned {dtype}, written", lambda d=dtype: f(scale)(unaligned(d), 2), ValueError, "align")
+    wrong(
+        f"unaligned {dtype}, written",
+        lambda d=dtype: f(scale)(unaligned(d), 2),
+        ValueError,
+        "align",
+    )
 wrong("unaligned, differentiated", lambda: f(total).grad(unaligned("f8")), ValueError, "align")
 
-for program in (store, store_slice, fill, add_in_place, store_through_a_view, store_through_a_call, store_in_a_branch):
+for program in (
+    store,
+    store_slice,
+    fill,
+    add_in_place,
+    store_through_a_view,
+    store_through_a_call,
+    store_in_a_branch,
+):
     for title, make in {
         "read-only": lambda: read_only(np.zeros(5)),
         "a view of read-only memory": lambda: read_only(np.zeros(10))[::2],
@@ -221,8 +254,15 @@ for program in (store, store_slice, fill, add_in_place, store_through_a_view, st
         else:
             call = lambda p=program, make=make: f(p)(make())  # noqa: E731
         wrong(f"{title}: {program.__name__}", call, ValueError, "read-only")
-wrong("rows of a read-only array", lambda: f(store_in_rows)(read_only(np.zeros((2, 2)))), ValueError, "read-only")
-wrong("a broadcast array, written", lambda: f(store)(np.broadcast_to(1.0, 5)), ValueError, "read-only")
+wrong(
+    "rows of a read-only array",
+    lambda: f(store_in_rows)(read_only(np.zeros((2, 2)))),
+    ValueError,
+    "read-only",
+)
+wrong(
+    "a broadcast array, written", lambda: f(store)(np.broadcast_to(1.0, 5)), ValueError, "read-only"
+)
 wrong(
     "a writeable broadcast array, written",
     lambda: f(store)(np.lib.stride_tricks.as_strided(np.zeros(1), (5,), (0,))),
@@ -239,37 +279,138 @@ wrong(
 # How many arguments.
 
 wrong("no argument", lambda: f(total)(), TypeError, "missing 1 required positional argument: 'x'")
-wrong("one argument of two", lambda: f(product)(np.zeros(3)), TypeError, "missing 1 required .* 'y'")
-wrong("too many arguments", lambda: f(total)(np.zeros(3), 1), TypeError, "takes 1 positional argument but 2")
-wrong("an unknown keyword", lambda: f(total)(np.zeros(3), axis=0), TypeError, "unexpected keyword argument 'axis'")
-wrong("an unknown keyword alone", lambda: f(total)(y=np.zeros(3)), TypeError, "unexpected keyword|missing")
-wrong("an argument twice", lambda: f(total)(np.zeros(3), x=np.zeros(3)), TypeError, "multiple values")
-wrong("keyword-only by position", lambda: f(keyword_only)(np.zeros(3), 2.0), TypeError, "takes 1 positional")
+wrong(
+    "one argument of two", lambda: f(product)(np.zeros(3)), TypeError, "missing 1 required .* 'y'"
+)
+wrong(
+    "too many arguments",
+    lambda: f(total)(np.zeros(3), 1),
+    TypeError,
+    "takes 1 positional argument but 2",
+)
+wrong(
+    "an unknown keyword",
+    lambda: f(total)(np.zeros(3), axis=0),
+    TypeError,
+    "unexpected keyword argument 'axis'",
+)
+wrong(
+    "an unknown keyword alone",
+    lambda: f(total)(y=np.zeros(3)),
+    TypeError,
+    "unexpected keyword|missing",
+)
+wrong(
+    "an argument twice", lambda: f(total)(np.zeros(3), x=np.zeros(3)), TypeError, "multiple values"
+)
+wrong(
+    "keyword-only by position",
+    lambda: f(keyword_only)(np.zeros(3), 2.0),
+    TypeError,
+    "takes 1 positional",
+)
 wrong("grad without arguments", lambda: f(total).grad(), TypeError, "missing")
 wrong("grad with too many", lambda: f(total).grad(np.zeros(3), 1), TypeError, "takes 1 positional")
-wrong("grad with an unknown keyword", lambda: f(total).grad(np.zeros(3), to=1), TypeError, "unexpected keyword")
-wrong("value_and_grad without arguments", lambda: f(total).value_and_grad(wrt=0), TypeError, "missing")
+wrong(
+    "grad with an unknown keyword",
+    lambda: f(total).grad(np.zeros(3), to=1),
+    TypeError,
+    "unexpected keyword",
+)
+wrong(
+    "value_and_grad without arguments", lambda: f(total).value_and_grad(wrt=0), TypeError, "missing"
+)
 wrong("vjp without arguments", lambda: f(total).vjp(), TypeError, "missing")
 wrong("pullback without arguments", lambda: f(total).pullback(), TypeError, "missing|argument")
-wrong("keywords that are no identifiers", lambda: f(total)(**{"x y": 1, "": 2}), TypeError, "unexpected|missing")
+wrong(
+    "keywords that are no identifiers",
+    lambda: f(total)(**{"x y": 1, "": 2}),
+    TypeError,
+    "unexpected|missing",
+)
 
 # Ranks and shapes.
 
 wrong("a scalar for an array", lambda: f(first)(2.0), (CompileError, TypeError), "subscript|index")
 wrong("None for an array", lambda: f(first)(None), (CompileError, TypeError), "None|subscript")
-wrong("a NumPy scalar for an array", lambda: f(first)(np.float64(2)), (CompileError, IndexError), "subscript|index|scalar")
-wrong("an array of rank 0", lambda: f(first)(np.array(2.0)), (CompileError, IndexError), "too many indices|rank")
-wrong("an array of rank 1 for 2", lambda: f(matrix)(np.zeros(3)), (CompileError, IndexError), "too many indices|rank")
-wrong("an empty matrix", lambda: f(matrix)(np.zeros((0, 0))), IndexError, "index 0 is out of bounds for axis 0")
-wrong("a narrow matrix", lambda: f(matrix)(np.zeros((2, 1))), IndexError, "index 1 is out of bounds for axis 1")
-wrong("an empty vector", lambda: f(first)(np.zeros(0)), IndexError, "index 0 is out of bounds for axis 0 with size 0")
-wrong("an empty vector, differentiated", lambda: f(first).grad(np.zeros(0)), IndexError, "index 0 is out of bounds")
-wrong("shapes that differ", lambda: f(product)(np.zeros(3), np.zeros(4)), ValueError, "could not be broadcast")
-wrong("shapes that differ, grad", lambda: f(product).grad(np.zeros(3), np.zeros(4)), ValueError, "could not be broad")
-wrong("a float for an int", lambda: f(loop)(np.zeros(3), 2.0), (CompileError, TypeError), "integer|int")
-wrong("an array for an int", lambda: f(loop)(np.zeros(3), np.zeros(3)), (CompileError, TypeError), "int")
-wrong("a loop too long", lambda: f(loop)(np.zeros(3), 4), IndexError, "index 3 is out of bounds for axis 0 with size 3")
-wrong("a loop far too long", lambda: f(loop)(np.zeros(3), 2**62), IndexError, "index 3 is out of bounds")
+wrong(
+    "a NumPy scalar for an array",
+    lambda: f(first)(np.float64(2)),
+    (CompileError, IndexError),
+    "subscript|index|scalar",
+)
+wrong(
+    "an array of rank 0",
+    lambda: f(first)(np.array(2.0)),
+    (CompileError, IndexError),
+    "too many indices|rank",
+)
+wrong(
+    "an array of rank 1 for 2",
+    lambda: f(matrix)(np.zeros(3)),
+    (CompileError, IndexError),
+    "too many indices|rank",
+)
+wrong(
+    "an empty matrix",
+    lambda: f(matrix)(np.zeros((0, 0))),
+    IndexError,
+    "index 0 is out of bounds for axis 0",
+)
+wrong(
+    "a narrow matrix",
+    lambda: f(matrix)(np.zeros((2, 1))),
+    IndexError,
+    "index 1 is out of bounds for axis 1",
+)
+wrong(
+    "an empty vector",
+    lambda: f(first)(np.zeros(0)),
+    IndexError,
+    "index 0 is out of bounds for axis 0 with size 0",
+)
+wrong(
+    "an empty vector, differentiated",
+    lambda: f(first).grad(np.zeros(0)),
+    IndexError,
+    "index 0 is out of bounds",
+)
+wrong(
+    "shapes that differ",
+    lambda: f(product)(np.zeros(3), np.zeros(4)),
+    ValueError,
+    "could not be broadcast",
+)
+wrong(
+    "shapes that differ, grad",
+    lambda: f(product).grad(np.zeros(3), np.zeros(4)),
+    ValueError,
+    "could not be broad",
+)
+wrong(
+    "a float for an int",
+    lambda: f(loop)(np.zeros(3), 2.0),
+    (CompileError, TypeError),
+    "integer|int",
+)
+wrong(
+    "an array for an int",
+    lambda: f(loop)(np.zeros(3), np.zeros(3)),
+    (CompileError, TypeError),
+    "int",
+)
+wrong(
+    "a loop too long",
+    lambda: f(loop)(np.zeros(3), 4),
+    IndexError,
+    "index 3 is out of bounds for axis 0 with size 3",
+)
+wrong(
+    "a loop far too long",
+    lambda: f(loop)(np.zeros(3), 2**62),
+    IndexError,
+    "index 3 is out of bounds",
+)
 
 # Gradients.
 
@@ -291,20 +432,52 @@ wrong("wrt an array", lambda: f(total).grad(x(), wrt=x()), TypeError, "wrt")
 wrong("wrt an int", lambda: f(loop).grad(x(), 2, wrt="n"), TypeError, "int")
 wrong("wrt an int array", lambda: f(total).grad(np.zeros(3, int)), TypeError, "i64|int")
 wrong("wrt a bool array", lambda: f(total).grad(np.zeros(3, bool)), TypeError, "b1|bool")
-wrong("wrt None, an argument", lambda: f(product).grad(None, x()), (TypeError, CompileError), "None")
+wrong(
+    "wrt None, an argument", lambda: f(product).grad(None, x()), (TypeError, CompileError), "None"
+)
 wrong("grad of a procedure", lambda: f(store).grad(x()), TypeError, "None")
-wrong("pullback of bare arguments", lambda: f(total).pullback(x(), cotangent=1.0), TypeError, "Duplicated")
-wrong("pullback without a cotangent", lambda: f(total).pullback(Duplicated(x(), x())), TypeError, "cotangent")
-wrong("Active around an array", lambda: f(total).pullback(Active(x()), cotangent=1.0), TypeError, "Duplicated")
+wrong(
+    "pullback of bare arguments",
+    lambda: f(total).pullback(x(), cotangent=1.0),
+    TypeError,
+    "Duplicated",
+)
+wrong(
+    "pullback without a cotangent",
+    lambda: f(total).pullback(Duplicated(x(), x())),
+    TypeError,
+    "cotangent",
+)
+wrong(
+    "Active around an array",
+    lambda: f(total).pullback(Active(x()), cotangent=1.0),
+    TypeError,
+    "Duplicated",
+)
 wrong(
     "Duplicated around a float",
     lambda: f(scale).pullback(Const(x()), Duplicated(2.0, 1.0), cotangent=1.0),
     TypeError,
     "Active",
 )
-wrong("a list as a shadow", lambda: f(total).pullback(Duplicated(x(), [0.0] * 3), cotangent=1.0), TypeError, "shadow")
-wrong("a short shadow", lambda: f(total).pullback(Duplicated(x(), np.zeros(2)), cotangent=1.0), ValueError, "shadow")
-wrong("an int shadow", lambda: f(total).pullback(Duplicated(x(), np.zeros(3, int)), cotangent=1.0), ValueError, "shadow")
+wrong(
+    "a list as a shadow",
+    lambda: f(total).pullback(Duplicated(x(), [0.0] * 3), cotangent=1.0),
+    TypeError,
+    "shadow",
+)
+wrong(
+    "a short shadow",
+    lambda: f(total).pullback(Duplicated(x(), np.zeros(2)), cotangent=1.0),
+    ValueError,
+    "shadow",
+)
+wrong(
+    "an int shadow",
+    lambda: f(total).pullback(Duplicated(x(), np.zeros(3, int)), cotangent=1.0),
+    ValueError,
+    "shadow",
+)
 wrong(
     "a read-only shadow",
     lambda: f(total).pullback(Duplicated(x(), read_only(np.zeros(3))), cotangent=1.0),
@@ -326,10 +499,25 @@ wrong(
     "shadow",
 )
 wrong("a cotangent of another kind", lambda: f(total).vjp(x())[1]("one"), TypeError, "cotangent")
-wrong("an array as the cotangent of a scalar", lambda: f(total).vjp(x())[1](np.ones(3)), TypeError, "cotangent")
-wrong("a final cotangent of another shape", lambda: f(store).vjp(x())[1](x=np.ones(4)), ValueError, "cotangent")
+wrong(
+    "an array as the cotangent of a scalar",
+    lambda: f(total).vjp(x())[1](np.ones(3)),
+    TypeError,
+    "cotangent",
+)
+wrong(
+    "a final cotangent of another shape",
+    lambda: f(store).vjp(x())[1](x=np.ones(4)),
+    ValueError,
+    "cotangent",
+)
 wrong("a final cotangent of nobody", lambda: f(store).vjp(x())[1](y=np.ones(3)), TypeError, "y")
-wrong("pullback with too few", lambda: f(product).pullback(Const(x()), cotangent=1.0), (TypeError, ValueError), "")
+wrong(
+    "pullback with too few",
+    lambda: f(product).pullback(Const(x()), cotangent=1.0),
+    (TypeError, ValueError),
+    "",
+)
 
 # What is compiled, and with which options.
 
@@ -337,16 +525,41 @@ wrong("compile a number", lambda: mutad.compile(3), TypeError, "")
 wrong("compile a builtin", lambda: mutad.compile(len)([1]), (TypeError, CompileError), "")
 wrong("compile a ufunc", lambda: mutad.compile(np.sin)(1.0), (TypeError, CompileError), "")
 wrong("compile a class", lambda: mutad.compile(Subclass)(1.0), (TypeError, CompileError), "")
-wrong("compile None with options", lambda: mutad.compile(None, saves="some"), (TypeError, ValueError), "saves")
+wrong(
+    "compile None with options",
+    lambda: mutad.compile(None, saves="some"),
+    (TypeError, ValueError),
+    "saves",
+)
 wrong("an unknown option", lambda: mutad.compile(total, speed="high"), TypeError, "speed")
 wrong("saves of another kind", lambda: mutad.compile(total, saves="some"), ValueError, "saves")
 wrong("opt of another kind", lambda: mutad.compile(total, opt=9), ValueError, "opt")
 wrong("grad of a number", lambda: mutad.grad(3), TypeError, "")
-wrong("a generator function", lambda: mutad.compile(generator)(x()), (TypeError, CompileError), "yield|generator")
-wrong("a coroutine function", lambda: mutad.compile(coroutine)(x()), (TypeError, CompileError), "async|coroutine")
+wrong(
+    "a generator function",
+    lambda: mutad.compile(generator)(x()),
+    (TypeError, CompileError),
+    "yield|generator",
+)
+wrong(
+    "a coroutine function",
+    lambda: mutad.compile(coroutine)(x()),
+    (TypeError, CompileError),
+    "async|coroutine",
+)
 wrong("starred parameters", lambda: mutad.compile(starred)(x()), (TypeError, CompileError), r"\*")
-wrong("source that is nowhere", lambda: mutad.compile(sourceless())(x()), (CompileError, TypeError, OSError), "source")
-wrong("inspect of an unknown stage", lambda: f(total).inspect("nothing"), (ValueError, TypeError), "nothing|stage")
+wrong(
+    "source that is nowhere",
+    lambda: mutad.compile(sourceless())(x()),
+    (CompileError, TypeError, OSError),
+    "source",
+)
+wrong(
+    "inspect of an unknown stage",
+    lambda: f(total).inspect("nothing"),
+    (ValueError, TypeError),
+    "nothing|stage",
+)
 
 
 def generator(x):
@@ -375,7 +588,7 @@ def main() -> None:
         for _ in range(2):
             try:
                 case.call()
-            except Exception:  # noqa: BLE001, PERF203
+            except Exception:
                 survived += 1
     print("survived", survived)
 

@@ -65,7 +65,13 @@ def powers_of_integers(x, n):
 
 
 @on("b1[7] D[7] E[7]#1", D=EVERY_DTYPE, E=EVERY_DTYPE)
-@on("b1[3,4]F f64[3,4] f64[4]", "b1[7] f64[7] 0", "b1[7] f32[7] 0.5", "b1[7] i64[7] 0.5", "b1[7] 1 2")
+@on(
+    "b1[3,4]F f64[3,4] f64[4]",
+    "b1[7] f64[7] 0",
+    "b1[7] f32[7] 0.5",
+    "b1[7] i64[7] 0.5",
+    "b1[7] 1 2",
+)
 def choose(c, x, y):
     return np.where(c, x, y), np.where(~c, y, x)
 
@@ -135,19 +141,37 @@ def integers_wrap_around(x):
     return x * x, x + x, x * x * x, -(x * x)
 
 
-@on("f64[4] f64[3,1]", "f64[1] f64[3,4]", "f64[3,4] f64[4]", "f64[2,1,4] f64[3,1]", "f64[3,1]F f64[1,4]", "f32[4] i64[3,1]")
+@on(
+    "f64[4] f64[3,1]",
+    "f64[1] f64[3,4]",
+    "f64[3,4] f64[4]",
+    "f64[2,1,4] f64[3,1]",
+    "f64[3,1]F f64[1,4]",
+    "f32[4] i64[3,1]",
+)
 @on("f64[1] f64[0]", "f64[1,4] f64[3,1]S", "f64[3,4] f64[]")
 def broadcasting(x, y):
     return x + y, x * y - 1, np.maximum(x, y), x < y
 
 
-@on("f64[6] f64[6] f64[6]", "f32[6] f64[6] f32[6]", "f64[6]R i32[6] f64[6]S", "f64[1] f64[6] f64[2,1]")
+@on(
+    "f64[6] f64[6] f64[6]",
+    "f32[6] f64[6] f32[6]",
+    "f64[6]R i32[6] f64[6]S",
+    "f64[1] f64[6] f64[2,1]",
+)
 def long_expressions(x, y, z):
     t = x * y + z
     return t - (x - y) * (z + 2) / (1 + t * t) + 0.5 * t, t
 
 
-@on("f64[5] 2.0 3", "f32[5] 2.0 3", "i64[5] 2.0 3", "f32[5] f64(2.0) i64(3)", "i32[5] f32(2.0) i32(3)")
+@on(
+    "f64[5] 2.0 3",
+    "f32[5] 2.0 3",
+    "i64[5] 2.0 3",
+    "f32[5] f64(2.0) i64(3)",
+    "i32[5] f32(2.0) i32(3)",
+)
 def scalars_mix_with_arrays(x, a, k):
     return a * x + k, a * (k * x), (a * k) * x, x[0] * a + k, x[1] * k
 
@@ -157,7 +181,14 @@ def scalars_mix_with_arrays(x, a, k):
 
 @on("3", "0", "1")
 def creation(n):
-    return np.zeros(n), np.ones(n), np.full(n, 2.5), np.zeros((n, 2)), np.ones((2, n)), np.full((n, n), 3)
+    return (
+        np.zeros(n),
+        np.ones(n),
+        np.full(n, 2.5),
+        np.zeros((n, 2)),
+        np.ones((2, n)),
+        np.full((n, n), 3),
+    )
 
 
 @on("3", "0")
@@ -303,7 +334,13 @@ def vector_times_matrix(x, a):
 
 @on("D[3,4] D[4,5]", D=FLOATS, terms=row_terms)
 @on("f64[3,4]L f64[4,5]M", L="C F R S", M="C F S", terms=row_terms)
-@on("f64[1,4] f64[4,5]", "f64[3,1] f64[1,5]", "f64[3,4] f64[4,1]", "f64[30,40] f64[40,20]", terms=row_terms)
+@on(
+    "f64[1,4] f64[4,5]",
+    "f64[3,1] f64[1,5]",
+    "f64[3,4] f64[4,1]",
+    "f64[30,40] f64[40,20]",
+    terms=row_terms,
+)
 @on("i32[3,4] i32[4,5]", "i64[3,4] i64[4,5]F")
 @on("f64[0,4] f64[4,5]", "f64[3,0] f64[0,5]", "f64[3,4] f64[4,0]")
 def matrix_product(a, b):
@@ -333,7 +370,15 @@ def product_onto_an_operand(a, b):
 
 @on("0.5", "1", "True", "f64(0.5)", "f32(0.5)", "i64(1)", "b1(True)", "2.5", ulp=4)
 def functions_of_math(v):
-    return math.sin(v), math.cos(v), math.tan(v), math.tanh(v), math.exp(v), math.log(v), math.sqrt(v)
+    return (
+        math.sin(v),
+        math.cos(v),
+        math.tan(v),
+        math.tanh(v),
+        math.exp(v),
+        math.log(v),
+        math.sqrt(v),
+    )
 
 
 @on("0.5 1.5", "2 3", "f64(0.5) 2", "f32(0.5) i32(2)", "2.5 -1", ulp=4)
@@ -351,9 +396,24 @@ def numpy_functions_of_scalars(v):
     return np.sin(v), np.exp(v), np.sqrt(v), np.abs(v), np.log(v), np.tanh(v)
 
 
-@on("0.5 2", "1 2", "f32(0.5) 2", "f32(0.5) f64(2)", "i32(3) i64(2)", "2 0.5", "f64(2) i32(3)", ulp=4)
+@on(
+    "0.5 2",
+    "1 2",
+    "f32(0.5) 2",
+    "f32(0.5) f64(2)",
+    "i32(3) i64(2)",
+    "2 0.5",
+    "f64(2) i32(3)",
+    ulp=4,
+)
 def numpy_functions_of_two_scalars(v, w):
-    return np.maximum(v, w), np.minimum(v, w), np.arctan2(v, w), np.power(v, w), np.where(v < w, v, w)
+    return (
+        np.maximum(v, w),
+        np.minimum(v, w),
+        np.arctan2(v, w),
+        np.power(v, w),
+        np.where(v < w, v, w),
+    )
 
 
 @pytest.mark.parametrize("case", programs.cases, ids=str)

@@ -553,8 +553,7 @@ def int_that_becomes_float(x, n):
 
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_an_accumulator_joins_at_the_loop(n: int) -> None:
-    """With no iteration CPython returns the initial Python scalar; the compiled type is one: the value agrees."""
-
+    """With no iteration CPython returns the initial Python scalar; here the type is one, the value agrees."""
 
     x = np.linspace(-1, 1, 5)
     assert compiled(sum_into_python_float)(x[:n]) == sum_into_python_float(x[:n])

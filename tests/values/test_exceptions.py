@@ -22,7 +22,14 @@ def store(x, i):
     x[i] = 1
 
 
-@on("f64[3,4] 3 0", "f64[3,4] 0 4", "f64[3,4] -4 0", "f64[3,4] 0 -5", "f64[3,4]F 9 9", "f64[3,4]R 2 4")
+@on(
+    "f64[3,4] 3 0",
+    "f64[3,4] 0 4",
+    "f64[3,4] -4 0",
+    "f64[3,4] 0 -5",
+    "f64[3,4]F 9 9",
+    "f64[3,4]R 2 4",
+)
 def load_from_a_matrix(a, i, j):
     return a[i, j]
 
@@ -64,7 +71,14 @@ def indices_from_an_array(x, index):
         x[index[k]] += 1.0
 
 
-@on("f64[4] f64[3]", "f64[2] f64[0]", "f64[4] f64[2]", "f64[3,4] f64[3]", "f64[3,4] f64[4,3]", "f64[2,3] f64[2,2,3]")
+@on(
+    "f64[4] f64[3]",
+    "f64[2] f64[0]",
+    "f64[4] f64[2]",
+    "f64[3,4] f64[3]",
+    "f64[3,4] f64[4,3]",
+    "f64[2,3] f64[2,2,3]",
+)
 def shapes_that_do_not_broadcast(x, y):
     x[0] = 1
     return x + y
@@ -167,8 +181,12 @@ def test_like_python(case: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    "function, row",
-    [(load, "f64[7] 7"), (loop_that_runs_out, "f64[5] 7"), (shapes_that_do_not_broadcast, "f64[4] f64[3]")],
+    ("function", "row"),
+    [
+        (load, "f64[7] 7"),
+        (loop_that_runs_out, "f64[5] 7"),
+        (shapes_that_do_not_broadcast, "f64[4] f64[3]"),
+    ],
 )
 def test_an_exception_names_the_line(function, row) -> None:
     """Whoever reads the traceback finds file and line of the Python statement."""

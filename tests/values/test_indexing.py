@@ -106,7 +106,16 @@ def slices_of_a_matrix(a):
 
 @on("f64[2,3,4]L", L=EVERY_LAYOUT)
 def slices_of_a_cube(a):
-    return a[1], a[:, 1], a[..., 2], a[1, :, ::-1], a[None, 0, ..., 1:2], a[:, :, 3], a[0, 1], a[...]
+    return (
+        a[1],
+        a[:, 1],
+        a[..., 2],
+        a[1, :, ::-1],
+        a[None, 0, ..., 1:2],
+        a[:, :, 3],
+        a[0, 1],
+        a[...],
+    )
 
 
 @on("f64[4]", "f64[4]R", "i64[0]")
@@ -114,7 +123,14 @@ def new_axes(x):
     return x[None], x[:, None], x[None, :, None], x[None, ::2]
 
 
-@on("f64[7] 1 6 2", "f64[7] -1 -7 -3", "f64[7] 0 100 1", "f64[7]R 5 2 1", "i32[7] 3 3 1", "f64[0] 0 1 1")
+@on(
+    "f64[7] 1 6 2",
+    "f64[7] -1 -7 -3",
+    "f64[7] 0 100 1",
+    "f64[7]R 5 2 1",
+    "i32[7] 3 3 1",
+    "f64[0] 0 1 1",
+)
 def slices_known_at_run_time(x, i, j, k):
     return x[i:j:k], x[i:], x[:j], x[::k]
 

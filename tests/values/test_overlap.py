@@ -1,4 +1,4 @@
-"""An assignment whose source and destination overlap means what NumPy means: as if the source were copied first."""
+"""Assignments whose source and destination overlap: as if the source were copied first."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,9 @@ def stencil_in_one_statement(u):
 @on("f64[5,6]L", L="C F R S")
 @on("f32[5,6]", "f64[3,3]", "f64[2,2]")
 def stencil_in_two_dimensions(u):
-    u[1:-1, 1:-1] += 0.1 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:] - 4 * u[1:-1, 1:-1])
+    u[1:-1, 1:-1] += 0.1 * (
+        u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:] - 4 * u[1:-1, 1:-1]
+    )
 
 
 @on("f64[4,4]L", L="C F R S")
@@ -171,7 +173,15 @@ def strides_that_meet_once():
     return x[:6], x[5:16:2]
 
 
-PAIRS = (one_array_twice, reversed_pair, shifted_pair, shifted_back_pair, interleaved_pair, disjoint_pair, strides_that_meet_once)
+PAIRS = (
+    one_array_twice,
+    reversed_pair,
+    shifted_pair,
+    shifted_back_pair,
+    interleaved_pair,
+    disjoint_pair,
+    strides_that_meet_once,
+)
 
 
 @on(*PAIRS)

@@ -1,4 +1,4 @@
-"""Python's scalars and NumPy's: types of results, arithmetic, division by zero, domain errors, conversions."""
+"""Python's scalars and NumPy's: types, arithmetic, division by zero, domain errors, conversions."""
 
 import math
 
@@ -17,7 +17,11 @@ def arithmetic(v, w):
     return v + w, v * w, v / w, v < w, v == w, v >= w
 
 
-@on("V W", V="3 -2 2.5 f64(2.5) f32(2.5) i64(3) i32(-3)", W="3 -2 2.5 f64(2.5) f32(2.5) i64(3) i32(-3)")
+@on(
+    "V W",
+    V="3 -2 2.5 f64(2.5) f32(2.5) i64(3) i32(-3)",
+    W="3 -2 2.5 f64(2.5) f32(2.5) i64(3) i32(-3)",
+)
 def difference_and_remainder(v, w):
     return v - w, v // w, v % w, -v, +v, abs(v)
 
@@ -28,7 +32,18 @@ def floor_division_of_every_sign(v):
 
 
 @on("V N", V="2 -3 0 1", N="0 1 2 5")
-@on("2.5 3", "2.5 -2", "-2.5 3", "2.0 0.5", "f64(2.5) 2", "f32(2.5) 3", "i64(3) 4", "i32(3) i32(2)", "0.0 0", ulp=4)
+@on(
+    "2.5 3",
+    "2.5 -2",
+    "-2.5 3",
+    "2.0 0.5",
+    "f64(2.5) 2",
+    "f32(2.5) 3",
+    "i64(3) 4",
+    "i32(3) i32(2)",
+    "0.0 0",
+    ulp=4,
+)
 def power(v, n):
     return v**n
 
@@ -40,7 +55,15 @@ def true_division_by_zero(v, w):
 
 
 @on("V W", V="1 5.0 0", W="0 0.0")
-@on("f64(1) 0", "f64(1) 0.0", "i64(5) 0", "i64(5) i64(0)", "i32(-5) i32(0)", "5 i64(0)", "0.0 f64(0)")
+@on(
+    "f64(1) 0",
+    "f64(1) 0.0",
+    "i64(5) 0",
+    "i64(5) i64(0)",
+    "i32(-5) i32(0)",
+    "5 i64(0)",
+    "0.0 f64(0)",
+)
 def floor_division_by_zero(v, w):
     return v // w
 
@@ -233,7 +256,9 @@ def multiply(a, b):
     return a * b
 
 
-@pytest.mark.parametrize("function, a, b", [(add, 2**62, 2**62), (multiply, 2**40, 2**40), (add, -(2**63), -1)])
+@pytest.mark.parametrize(
+    ("function", "a", "b"), [(add, 2**62, 2**62), (multiply, 2**40, 2**40), (add, -(2**63), -1)]
+)
 def test_python_integers_have_64_bits(function, a, b) -> None:
     """The documented deviation: where CPython goes on with a big integer, OverflowError is raised."""
     with pytest.raises(OverflowError):
