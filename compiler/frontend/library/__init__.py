@@ -1,0 +1,316 @@
+"""NumPy, as the frontend sees it: operators, functions, attributes, subscripts of arrays.
+
+One module a family of functions, each a table from the NumPy function to its lowering, with the
+cases that compare it with NumPy beside it. To add a function, add a row; `FUNCTIONS` below collects
+those that are not elementwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..emitter import Emitter
+from ..values import (
+    DTYPE_NAME,
+    NUMPY_DTYPE,
+    PYTHON_SCALARS,
+    Array,
+    BoundMethod,
+    Expression,
+    NoneValue,
+    Scalar,
+    Static,
+    Tuple,
+    Value,
+)
+from . import creation, elementwise, indexing, linalg, reductions, shapes
+from .assignment import assign_view, fill
+from .cases import MAKERS, Case
+from .dtypes import dtype_of, element_type_cast
+from .fusion import allocate, describe, extents_of, materialize, operand
+from .indexing import augmented, store, subscript
+
+Arguments = dict[str, Value]
+Function = Callable[[Emitter, list[Value], Arguments], Value]
+
+
+# --- Functions that are not elementwise -------------------------------------------------------
+
+
+def positional(name: str, low: int, high: int, run: Callable[..., Value]) -> Function:
+    """A function of `low` to `high` positional arguments and no keywords."""
+
+    def call(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:
+        if kwargs:
+            e.fail(f"{name}: the argument {next(iter(kwargs))!r} is not supported")
+        if not low <= len(args) <= high:
+            e.fail(f"{name} takes {low} to {high} arguments here, not {len(args)}")
+        return run(e, *args)
+
+    return call
+
+
+def named(name: str, names: tuple[str, ...], required: int, run: Callable[..., Value]) -> Function:
+    """A function whose arguments may be named; those left out (or None) arrive as None."""
+
+    def call(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:
+        given = creation.bound(e, name, names, args, kwargs, required)
+        return run(e, *(given.get(n) for n in names))
+
+    return call
+
+
+def reduction(name: str) -> Function:
+    def call(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:
+        args, kwargs = list(args), dict(kwargs)
+        value = args.pop(0) if args else kwargs.pop("a", None)
+        if value is None:
+            e.fail(f"{name}: the array is missing")
+        return reductions.call(e, name, value, args, kwargs)
+
+    return call
+
+
+def family(make: Callable[..., Value], name: str) -> Function:
+    return lambda e, args, kwargs: make(e, name, args, kwargs)
+
+
+def where(e: Emitter, *values: Value) -> Value:
+    return elementwise.where(e, values)
+
+
+def clip(e: Emitter, value: Value, low: Value | None, high: Value | None) -> Value:
+    return elementwise.clipped(e, value, low or NoneValue(), high or NoneValue())
+
+
+def sequence(e: Emitter, value: Value, name: str) -> tuple[Value, ...]:
+    if not isinstance(value, Tuple):
+        e.fail(f"{name} takes a tuple of arrays")
+    return value.items
+
+
+def stack(e: Emitter, values: Value, axis: Value | None) -> Value:
+    items = sequence(e, values, "stack")
+    return creation.stack(e, items, 0 if axis is None else reductions.constant_int(e, axis, "axis"))
+
+
+def concatenate(e: Emitter, values: Value, axis: Value | None) -> Value:
+    return creation.concatenate(e, sequence(e, values, "concatenate"), axis)
+
+
+def as_property(name: str) -> Function:
+    def call(e: Emitter, value: Value) -> Value:
+        return attribute(e, e.constant(0.0, "f64") if is_python_number(value) else value, name)
+
+    return positional(name, 1, 1, call)
+
+
+def is_python_number(value: Value) -> bool:
+    return isinstance(value, Scalar) and value.type in PYTHON_SCALARS
+
+
+FUNCTIONS: dict[Any, Function] = {
+    **{f: reduction(name) for f, name in reductions.FUNCTIONS.items()},
+    **{
+        getattr(np, name): family(creation.filled, name)
+        for name in ("zeros", "ones", "empty", "full")
+    },
+    **{
+        getattr(np, name): family(creation.filled_like, name)
+        for name in ("zeros_like", "ones_like", "empty_like", "full_like")
+    },
+    **{
+        getattr(np, name): family(creation.converted_array, name)
+        for name in ("array", "asarray", "ascontiguousarray", "copy")
+    },
+    **{getattr(np, name): family(creation.identity, name) for name in ("eye", "identity")},
+    **{getattr(np, name): as_property(name) for name in ("shape", "size", "ndim")},
+    np.arange: creation.arange,
+    np.linspace: creation.linspace,
+    np.stack: named("stack", ("arrays", "axis"), 1, stack),
+    np.concatenate: named("concatenate", ("arrays", "axis"), 1, concatenate),
+    np.transpose: named("transpose", ("a", "axes"), 1, creation.transpose),
+    np.broadcast_to: named("broadcast_to", ("array", "shape"), 2, creation.broadcast_to),
+    np.where: positional("where", 1, 3, where),
+    np.clip: named("clip", ("a", "a_min", "a_max"), 1, clip),
+    np.matmul: named("matmul", ("x1", "x2", "out"), 2, linalg.matmul),
+    np.dot: named("dot", ("a", "b", "out"), 2, linalg.dot),
+    np.outer: positional("outer", 2, 2, linalg.outer),
+    np.vdot: positional("vdot", 2, 2, lambda e, a, b: linalg.inner_of_vectors(e, "vdot", a, b)),
+    np.inner: positional("inner", 2, 2, lambda e, a, b: linalg.inner_of_vectors(e, "inner", a, b)),
+    np.linalg.norm: positional("norm", 1, 1, reductions.norm),
+}
+
+
+def is_scalar_type(function: object) -> bool:
+    return isinstance(function, type) and issubclass(function, np.generic)
+
+
+def is_known(function: object) -> bool:
+    """True for the functions, ufuncs, scalar types and methods that `call` takes."""
+    if isinstance(function, BoundMethod) or is_scalar_type(function):
+        return True
+    return elementwise.is_elementwise(function) or _lookup(function) is not None
+
+
+def _lookup(function: object) -> Function | None:
+    try:
+        return FUNCTIONS.get(function)
+    except TypeError:  # unhashable
+        return None
+
+
+def call(e: Emitter, function: object, args: list[Value], kwargs: Arguments) -> Value:
+    """Call a NumPy function, ufunc or scalar type, or a method of an array."""
+    if isinstance(function, BoundMethod):
+        return call_method(e, function, args, kwargs)
+    if isinstance(function, np.ufunc) and elementwise.is_elementwise(function):
+        return elementwise.call(e, function, args, kwargs)
+    if is_scalar_type(function):
+        return creation.scalar_type(e, function, args, kwargs)
+    found = _lookup(function)
+    if found is None:
+        name = getattr(function, "__name__", None) or repr(function)
+        e.fail(
+            f"{name} is not compiled",
+            way_out="write it with the operations that are, or call it outside compiled code",
+        )
+    return found(e, args, kwargs)
+
+
+# --- Attributes and methods -------------------------------------------------------------------
+
+METHODS = reductions.METHODS | {
+    "astype",
+    "clip",
+    "copy",
+    "dot",
+    "fill",
+    "item",
+    "transpose",
+}
+
+
+def attribute(e: Emitter, value: Value, name: str) -> Value:
+    """`value.name` for an array or a NumPy scalar."""
+    if not isinstance(value, Scalar | Array | Expression) or is_python_number(value):
+        e.fail(f"attribute .{name} of {describe(value)} is not compiled")
+    extents = () if isinstance(value, Scalar) else extents_of(e, value)
+    match name:
+        case "shape":
+            return shapes.shape_tuple(e, extents)
+        case "size":
+            return shapes.length(shapes.product(e, extents))
+        case "ndim":
+            return e.constant(len(extents), "py_int")
+        case "dtype":
+            return Static(NUMPY_DTYPE[dtype_of(value)])
+        case "T":
+            return creation.transpose(e, value, None)
+        case _ if name in METHODS:
+            return Static(BoundMethod(value, name))
+        case _:
+            e.fail(
+                f"attribute .{name} of arrays is not compiled",
+                way_out="slices, .T, .shape, .copy() and whole-array functions are",
+            )
+
+
+def call_method(e: Emitter, method: BoundMethod, args: list[Value], kwargs: Arguments) -> Value:
+    """`receiver.name(*args, **kwargs)`."""
+    value, name = method.receiver, method.name
+    if name in reductions.METHODS:
+        return reductions.call(e, name, value, args, kwargs)
+    match name:
+        case "astype":
+            return creation.astype(e, value, args, kwargs)
+        case "clip":
+            return named(name, ("min", "max"), 0, lambda e, a, b: clip(e, value, a, b))(e, args, kwargs)
+        case "dot":
+            return named(name, ("b", "out"), 1, lambda e, b, o: linalg.dot(e, value, b, o))(e, args, kwargs)
+        case "copy":
+            return positional(name, 0, 0, lambda e: copied(e, value))(e, args, kwargs)
+        case "fill":
+            return named(name, ("value",), 1, lambda e, v: filled(e, value, v))(e, args, kwargs)
+        case "item":
+            return positional(name, 0, 0, lambda e: item(e, value))(e, args, kwargs)
+        case _:
+            axes = args[0] if len(args) == 1 else Tuple(tuple(args)) if args else None
+            return creation.transpose(e, value, axes)
+
+
+def copied(e: Emitter, value: Value) -> Value:
+    """`value.copy()`: in C order, other than `np.copy`."""
+    if not isinstance(value, Array | Expression):
+        return value
+    result = allocate(e, extents_of(e, value), value.dtype, "copy")
+    assign_view(e, result, value)
+    return result
+
+
+def filled(e: Emitter, value: Value, element: Value) -> Value:
+    if not isinstance(value, Array):
+        e.fail("fill is a method of arrays")
+    fill(e, value, element)
+    return NoneValue()
+
+
+def item(e: Emitter, value: Value) -> Value:
+    """`value.item()`: the Python number of a NumPy scalar."""
+    scalar = operand(e, value)
+    if not isinstance(scalar, Scalar):
+        e.fail("item() is compiled for NumPy scalars", way_out="use an index: x[0]")
+    kind = NUMPY_DTYPE[dtype_of(scalar)].kind
+    return element_type_cast(e, scalar, {"b": "py_bool", "i": "py_int", "f": "py_float"}[kind])
+
+
+# --- Operators --------------------------------------------------------------------------------
+
+
+def binary(e: Emitter, operator: str, left: Value, right: Value) -> Value:
+    """`left <operator> right`, the operator named by its class in `ast`."""
+    if operator == "MatMult":
+        return linalg.matmul(e, left, right)
+    return elementwise.apply(e, elementwise.OPERATORS[operator], [left, right], operator=True)
+
+
+def unary(e: Emitter, operator: str, value: Value) -> Value:
+    """`-x`, `+x`, `~x`."""
+    return elementwise.apply(e, elementwise.OPERATORS[operator], [value])
+
+
+def compare(e: Emitter, operator: str, left: Value, right: Value) -> Value:
+    """`left < right` and the others."""
+    return elementwise.apply(e, elementwise.OPERATORS[operator], [left, right])
+
+
+CASES: tuple[Case, ...] = (
+    *elementwise.CASES,
+    *indexing.CASES,
+    *reductions.CASES,
+    *linalg.CASES,
+    *creation.CASES,
+)
+
+__all__ = [
+    "CASES",
+    "DTYPE_NAME",
+    "MAKERS",
+    "Case",
+    "assign_view",
+    "attribute",
+    "augmented",
+    "binary",
+    "call",
+    "compare",
+    "element_type_cast",
+    "is_known",
+    "materialize",
+    "shapes",
+    "store",
+    "subscript",
+    "unary",
+]

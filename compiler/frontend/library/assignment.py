@@ -1,0 +1,133 @@
+"""Writing whole arrays: `x[...] = value`, `out=`, `x += value`, with NumPy's casts and copies.
+
+`u[1:-1] = u[:-2] + u[2:]` reads what it overwrites: the source goes to a temporary first. Where the
+source certainly is the destination itself, or other memory, one map writes in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from ....dialects import array
+from ....dialects.array import constant_value
+from ..emitter import Emitter
+from ..values import NUMPY_DTYPE, Array, Expression, Scalar, Tuple, Value
+from . import shapes
+from .dtypes import element_type_cast
+from .fusion import Operand, as_expression, extents_of, fresh, map_into, operand
+from .overlap import must_copy
+
+ASSIGN = "could not broadcast input array from shape {source} into shape {destination}"
+OPERANDS = "operands could not be broadcast together with shapes {destination} {source} {destination} "
+OUTPUT = "non-broadcastable output operand with shape {destination} doesn't match the broadcast shape {source}"
+
+
+def assign_view(e: Emitter, destination: Array, value: Value) -> None:
+    """`destination[...] = value`: broadcast, cast as `astype` does, safe where they overlap."""
+    source = operand(e, value, "the assigned value")
+    if not isinstance(source, Scalar):
+        extra = len(extents_of(e, source)) - destination.rank
+        if extra > 0:
+            source = without_leading_units(e, source, destination, extra)
+    write(e, destination, source, ASSIGN)
+
+
+def write(e: Emitter, destination: Array, source: Operand, message: str) -> None:
+    """Evaluate `source` into `destination`, broadcasting it; `message` is NumPy's ValueError."""
+    extents = shapes.extents_of(e, destination.memref)
+    if not isinstance(source, Scalar):
+        require_broadcast(e, extents_of(e, source), extents, message)
+    dtype = destination.dtype
+    if isinstance(source, Scalar):
+        source = element_type_cast(e, source, dtype)
+    x = as_expression(e, source, extents, dtype)
+    if any(must_copy(e, destination.memref, a.memref) for a in x.inputs):
+        x = as_expression(e, fresh(e, x), extents, dtype)
+    map_into(e, x, destination.memref)
+
+
+def without_leading_units(e: Emitter, source: Operand, destination: Array, extra: int) -> Operand:
+    """`source` with its first `extra` dimensions dropped, which NumPy allows where they are 1."""
+    assert not isinstance(source, Scalar)
+    a = fresh(e, source) if isinstance(source, Expression) else source
+    own = shapes.extents_of(e, a.memref)
+    wrong = [shapes.compare(e, "ne", n, e.index(1)) for n in own[:extra] if constant_value(n) != 1]
+    fail_if(e, wrong, ASSIGN, own, shapes.extents_of(e, destination.memref))
+    kept = range(extra, len(own))
+    zeros, ones = [e.index(0)] * len(own), [e.index(1)] * len(kept)
+    return shapes.view(e, a, zeros, kept, own[extra:], ones)
+
+
+def require_broadcast(
+    e: Emitter, source: Sequence[SSAValue], target: Sequence[SSAValue], message: str
+) -> None:
+    """ValueError where `source` does not broadcast to the fixed extents `target`."""
+    wrong: list[SSAValue] = []
+    for n, t in zip(source, target[len(target) - len(source) :], strict=True):
+        if constant_value(n) != 1 and not shapes.equal(n, t):
+            wrong.append(shapes.mismatch(e, n, t))
+    fail_if(e, wrong, message, source, target)
+
+
+def fail_if(
+    e: Emitter,
+    wrong: Sequence[SSAValue],
+    message: str,
+    source: Sequence[SSAValue],
+    destination: Sequence[SSAValue],
+) -> None:
+    if not wrong:
+        return
+    shown: list[SSAValue] = []
+    text = ""
+    for piece in message.replace("}", "{").split("{"):
+        if piece in ("source", "destination"):
+            extents = source if piece == "source" else destination
+            text += shapes.shape_format(len(extents))
+            shown.extend(extents)
+        else:
+            text += piece
+    e.insert(array.RaiseIfOp(shapes.either(e, wrong), "ValueError", text, shown))
+
+
+def write_out(e: Emitter, name: str, result: Scalar | Expression, out: Array) -> None:
+    """`ufunc(..., out=out)`: the result must broadcast to `out`, whose dtype is of the same kind."""
+    require_same_kind(e, name, result.type if isinstance(result, Scalar) else result.dtype, out.dtype)
+    if isinstance(result, Scalar):
+        write(e, out, result, OUTPUT)
+        return
+    own, target = result.extents, shapes.extents_of(e, out.memref)
+    if len(own) > len(target):
+        fail_if(e, [e.constant(True, "b1").ssa], OUTPUT, own, target)
+        return
+    stretched = any(
+        constant_value(t) == 1 and constant_value(n) != 1
+        for n, t in zip(own[::-1], target[::-1], strict=False)
+    )
+    write(e, out, result, OUTPUT if stretched else OPERANDS)
+
+
+def require_same_kind(e: Emitter, name: str, from_: str, to: str) -> None:
+    source, target = NUMPY_DTYPE[from_], NUMPY_DTYPE[to]
+    if not np.can_cast(source, target, casting="same_kind"):
+        e.fail(
+            f"Cannot cast ufunc '{name}' output from {source!r} to {target!r}"
+            " with casting rule 'same_kind'",
+            way_out="assign with x[...] = ..., which converts, or give the array the result's dtype",
+        )
+
+
+def copy(e: Emitter, value: Array | Expression, dtype: str | None = None) -> Array:
+    """A fresh array with the elements of `value`."""
+    extents = extents_of(e, value)
+    return fresh(e, as_expression(e, value, extents, dtype or value.dtype), "copy")
+
+
+def fill(e: Emitter, destination: Array, value: Value) -> None:
+    """`destination.fill(value)`."""
+    if isinstance(value, Tuple):
+        e.fail("fill takes a number")
+    assign_view(e, destination, value)

@@ -1,0 +1,433 @@
+"""New arrays: zeros, ones, empty, full, the *_like functions, ranges, copies, stacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Block, SSAValue
+
+from ....dialects import array
+from ....dialects.array import constant_value
+from ..emitter import Emitter
+from ..values import Array, Expression, NoneValue, Scalar, Static, Tuple, Value
+from . import elementwise, shapes
+from .assignment import assign_view, copy
+from .cases import Case
+from .dtypes import (
+    FLOATS,
+    NUMPY_FORM,
+    SUPPORTED,
+    cast,
+    common_dtype,
+    dtype_argument,
+    dtype_of,
+    element_type_cast,
+)
+from .fusion import Operand, allocate, extents_of, is_fortran, materialize, operand
+from .indexing import as_index
+from .reductions import one_axis
+
+Arguments = dict[str, Value]
+
+
+def bound(
+    e: Emitter,
+    name: str,
+    names: Sequence[str],
+    args: Sequence[Value],
+    kwargs: Arguments,
+    required: int = 1,
+) -> Arguments:
+    """Arguments by name; refuses those that are unknown or missing."""
+    if len(args) > len(names):
+        e.fail(f"{name} takes at most {len(names)} arguments here")
+    given = dict(zip(names, args, strict=False))
+    for key, value in kwargs.items():
+        if key not in names:
+            e.fail(f"{name}: the argument {key!r} is not supported")
+        if key in given:
+            e.fail(f"{name}: the argument {key!r} is given twice")
+        given[key] = value
+    for key in names[:required]:
+        if key not in given:
+            e.fail(f"{name}: the argument {key!r} is missing")
+    return {k: v for k, v in given.items() if not isinstance(v, NoneValue)}
+
+
+# --- zeros, ones, empty, full and what is like them -------------------------------------------
+
+
+def extents_argument(e: Emitter, value: Value) -> list[SSAValue]:
+    """A shape: an int or a tuple of ints; ValueError where one is negative."""
+    items = value.items if isinstance(value, Tuple) else (value,)
+    lengths = [as_index(e, item) for item in items]
+    unsure = [n for n in lengths if n.low < 0]
+    if unsure:
+        negative = [shapes.compare(e, "slt", n.ssa, e.index(0)) for n in unsure]
+        message = "negative dimensions are not allowed"
+        e.insert(array.RaiseIfOp(shapes.either(e, negative), "ValueError", message))
+    return [n.ssa for n in lengths]
+
+
+def check_order(e: Emitter, name: str, order: Value | None, allowed: str) -> str:
+    text = order.object if isinstance(order, Static) else "C" if order is None else None
+    if not isinstance(text, str) or text not in allowed:
+        e.fail(f"{name}: this order= is not supported", way_out='leave it out, or use "C" or "F"')
+    return text
+
+
+def filled(e: Emitter, name: str, args: Sequence[Value], kwargs: Arguments) -> Array:
+    """`np.zeros`, `np.ones`, `np.empty`, `np.full`."""
+    value = ["fill_value"] if name == "full" else []
+    names = ["shape", *value, "dtype", "order"]
+    given = bound(e, name, names, args, kwargs, 1 + len(value))
+    default = "f64"
+    if name == "full":
+        default = dtype_of(operand(e, given["fill_value"], "the fill value"))
+    dtype = dtype_argument(e, given.get("dtype"), default)
+    extents = extents_argument(e, given["shape"])
+    fortran = check_order(e, name, given.get("order"), "CF") == "F"
+    axes = list(range(len(extents)))[::-1] if fortran else None
+    result = allocate(e, extents, dtype, name, axes)
+    start(e, name, result, given.get("fill_value"))
+    return result
+
+
+def start(e: Emitter, name: str, result: Array, value: Value | None) -> None:
+    """The contents of a new array."""
+    if name.startswith("full"):
+        assert value is not None
+        assign_view(e, result, value)
+    elif not name.startswith("empty"):
+        assign_view(e, result, e.constant(name.startswith("ones"), result.dtype))
+
+
+def filled_like(e: Emitter, name: str, args: Sequence[Value], kwargs: Arguments) -> Array:
+    """`np.zeros_like` and the others: shape, dtype and memory order of the prototype."""
+    value = ["fill_value"] if name == "full_like" else []
+    names = ["a", *value, "dtype", "order", "subok", "shape"]
+    given = bound(e, name, names, args, kwargs, 1 + len(value))
+    if "subok" in given or "order" in given:
+        e.fail(f"{name}: order= and subok= are not supported")
+    prototype = operand(e, given["a"], "the prototype")
+    dtype = dtype_argument(e, given.get("dtype"), dtype_of(prototype))
+    if "shape" in given:
+        extents = extents_argument(e, given["shape"])
+    else:
+        extents = [] if isinstance(prototype, Scalar) else list(extents_of(e, prototype))
+    result = allocate(e, extents, dtype, name, order_like(prototype, len(extents)))
+    start(e, name, result, given.get("fill_value"))
+    return result
+
+
+def order_like(prototype: Operand, rank: int) -> list[int] | None:
+    keeps = isinstance(prototype, Array) and prototype.rank == rank and is_fortran(prototype)
+    return list(range(rank))[::-1] if keeps else None
+
+
+# --- Ranges -----------------------------------------------------------------------------------
+
+
+def by_position(
+    e: Emitter, length: SSAValue, dtype: str, hint: str, element: Callable[[SSAValue], SSAValue]
+) -> Array:
+    """A vector whose element i is `element(i)`."""
+    result = allocate(e, [length], dtype, hint)
+    body = Block(arg_types=[IndexType()])
+    body.args[0].name_hint = "i"
+    with e.at(body):
+        value = element(body.args[0])
+        e.insert(memref.StoreOp.get(value, result.memref, [body.args[0]]))
+        e.insert(array.YieldOp())
+    e.insert(array.LoopOp(length, [], body), "trips")
+    return result
+
+
+def arange(e: Emitter, args: Sequence[Value], kwargs: Arguments) -> Array:
+    """`np.arange([start,] stop[, step])` of ints or floats."""
+    if len(args) == 1 and not ({"start", "stop"} & kwargs.keys()):
+        args = [e.constant(0, "py_int"), args[0]]
+    given = bound(e, "arange", ["start", "stop", "step", "dtype"], args, kwargs, 2)
+    step = given.get("step", e.constant(1, "py_int"))
+    first, stop, step = (operand(e, v, "a bound") for v in (given["start"], given["stop"], step))
+    if not (isinstance(first, Scalar) and isinstance(stop, Scalar) and isinstance(step, Scalar)):
+        e.fail("arange takes numbers")
+    natural = common_dtype(e, [first, stop, step])
+    if natural == "b1":
+        e.fail("arange of bools is not supported")
+    dtype = dtype_argument(e, given.get("dtype"), natural)
+    if dtype == "b1" or (natural in FLOATS and dtype not in FLOATS):
+        e.fail("arange: this dtype= is not supported", way_out="convert with astype")
+    if natural not in FLOATS:
+        return int_range(e, first, stop, step, dtype)
+    return float_range(e, first, stop, step, dtype)
+
+
+def int_range(e: Emitter, first: Scalar, stop: Scalar, step: Scalar, dtype: str) -> Array:
+    first, stop, step = (element_type_cast(e, v, "py_int") for v in (first, stop, step))
+    if step.constant == 0:
+        e.fail("Maximum allowed size exceeded")  # what NumPy says of a zero step
+    if step.constant is None:
+        e.fail("arange with a step known only at run time is not supported", way_out="multiply")
+    by = int(step.constant)
+    span = shapes.minus(e, stop.ssa, first.ssa) if by > 0 else shapes.minus(e, first.ssa, stop.ssa)
+    length = shapes.divided_up(e, shapes.at_least(e, span, 0), abs(by))
+
+    def element(i: SSAValue) -> SSAValue:
+        value = shapes.sum_of(e, first.ssa, shapes.times(e, i, e.index(by)))
+        return cast(e, value, "py_int", dtype)
+
+    return by_position(e, length, dtype, "range", element)
+
+
+def float_range(e: Emitter, first: Scalar, stop: Scalar, step: Scalar, dtype: str) -> Array:
+    """Element i is first + i * delta, with delta = (first + step) - first as NumPy has it."""
+    a, b, s = (element_type_cast(e, v, "f64").ssa for v in (first, stop, step))
+    quotient = e.emit(arith.DivfOp(e.emit(arith.SubfOp(b, a)), s))
+    ceiling = elementwise.apply(e, np.ceil, [Scalar("f64", quotient)])
+    assert isinstance(ceiling, Scalar)
+    count = cast(e, ceiling.ssa, "f64", "py_int")
+    length = e.emit(arith.MaxSIOp(count, e.index(0)), "length")
+    first_t = cast(e, a, "f64", dtype)
+    second = cast(e, e.emit(arith.AddfOp(a, s)), "f64", dtype)
+    delta = e.emit(arith.SubfOp(second, first_t))
+
+    def element(i: SSAValue) -> SSAValue:
+        offset = e.emit(arith.MulfOp(cast(e, i, "py_int", dtype), delta))
+        return e.emit(arith.AddfOp(first_t, offset))
+
+    return by_position(e, length, dtype, "range", element)
+
+
+def linspace(e: Emitter, args: Sequence[Value], kwargs: Arguments) -> Array:
+    """`np.linspace(start, stop, num=50, endpoint=True)` of numbers."""
+    given = bound(e, "linspace", ["start", "stop", "num", "endpoint"], args, kwargs, 2)
+    ends = [operand(e, given[k], k) for k in ("start", "stop")]
+    if not all(isinstance(v, Scalar) for v in ends):
+        e.fail("linspace takes numbers")
+    a, b = (element_type_cast(e, v, "f64").ssa for v in ends if isinstance(v, Scalar))
+    endpoint = given.get("endpoint")
+    if endpoint is not None and not (isinstance(endpoint, Scalar) and endpoint.constant is not None):
+        e.fail("linspace: endpoint= must be known while compiling")
+    closed = not isinstance(endpoint, Scalar) or bool(endpoint.constant)
+    num = as_index(e, given.get("num", e.constant(50, "py_int")))
+    if num.low < 0:
+        negative = shapes.compare(e, "slt", num.ssa, e.index(0))
+        message = "Number of samples, {}, must be non-negative."
+        e.insert(array.RaiseIfOp(negative, "ValueError", message, [num.ssa]))
+    last = shapes.plus(e, num.ssa, -1)
+    parts = shapes.at_least(e, last if closed else num.ssa, 1)
+    delta = e.emit(arith.SubfOp(b, a))
+    step = e.emit(arith.DivfOp(delta, cast(e, parts, "py_int", "f64")))
+
+    def element(i: SSAValue) -> SSAValue:
+        value = e.emit(arith.AddfOp(e.emit(arith.MulfOp(cast(e, i, "py_int", "f64"), step)), a))
+        if not closed:
+            return value
+        # The last sample is `stop` itself, unless it is the only one.
+        at_end = shapes.compare(e, "eq", i, last)
+        several = shapes.compare(e, "sgt", last, e.index(0))
+        return e.emit(arith.SelectOp(e.emit(arith.AndIOp(at_end, several)), b, value))
+
+    return by_position(e, num.ssa, "f64", "linspace", element)
+
+
+def identity(e: Emitter, name: str, args: Sequence[Value], kwargs: Arguments) -> Array:
+    """`np.eye(n, m)` and `np.identity(n)`."""
+    names = ["N", "M", "k", "dtype"] if name == "eye" else ["n", "dtype"]
+    given = bound(e, name, names, args, kwargs)
+    if "k" in given:
+        e.fail("eye: k= is not supported")
+    (n,) = extents_argument(e, given[names[0]])
+    m = extents_argument(e, given["M"])[0] if "M" in given else n
+    dtype = dtype_argument(e, given.get("dtype"), "f64")
+    result = allocate(e, [n, m], dtype, name)
+    assign_view(e, result, e.constant(0, dtype))
+    body = Block(arg_types=[IndexType()])
+    body.args[0].name_hint = "i"
+    one = e.constant(1, dtype).ssa
+    with e.at(body):
+        e.insert(memref.StoreOp.get(one, result.memref, [body.args[0]] * 2))
+        e.insert(array.YieldOp())
+    e.insert(array.LoopOp(shapes.at_most(e, n, m), [], body), "trips")
+    return result
+
+
+# --- From values that exist -------------------------------------------------------------------
+
+
+def converted_array(e: Emitter, name: str, args: Sequence[Value], kwargs: Arguments) -> Array:
+    """`np.array`, `np.copy`, `np.asarray`, `np.ascontiguousarray` of arrays, numbers and tuples."""
+    given = bound(e, name, ["a" if name == "copy" else "object", "dtype"], args, kwargs)
+    value = next(iter(given.values()))
+    if isinstance(value, Tuple):
+        return of_tuple(e, value, given.get("dtype"))
+    if isinstance(value, Scalar):
+        dtype = dtype_argument(e, given.get("dtype"), dtype_of(value))
+        result = allocate(e, [], dtype, name)
+        assign_view(e, result, value)
+        return result
+    if not isinstance(value, Array | Expression):
+        e.fail(f"{name} takes arrays, numbers and tuples of them")
+    dtype = dtype_argument(e, given.get("dtype"), value.dtype)
+    if name == "asarray" and dtype == value.dtype:
+        return materialize(e, value)
+    if name == "ascontiguousarray":
+        if isinstance(value, Array) and array.is_contiguous(value.type) and dtype == value.dtype:
+            return value
+        result = allocate(e, extents_of(e, value), dtype, "copy")
+        assign_view(e, result, value)
+        return result
+    return copy(e, value, dtype)
+
+
+def of_tuple(e: Emitter, value: Tuple, dtype: Value | None) -> Array:
+    """`np.array((a, b, c))`, the items numbers, arrays or again tuples."""
+    items = [of_tuple(e, i, None) if isinstance(i, Tuple) else i for i in value.items]
+    if not items:
+        return allocate(e, [e.index(0)], dtype_argument(e, dtype, "f64"), "array")
+    return stack(e, items, 0, dtype)
+
+
+def stack(e: Emitter, values: Sequence[Value], axis: int, dtype: Value | None = None) -> Array:
+    """`np.stack`: the items along a new axis."""
+    items = [operand(e, v, "an item") for v in values]
+    element = dtype_argument(e, dtype, NUMPY_FORM.get(d := common_dtype(e, items), d))
+    own = [() if isinstance(v, Scalar) else extents_of(e, v) for v in items]
+    for other in own[1:]:
+        require_same_shape(e, own[0], other, "all input arrays must have the same shape")
+    axis %= len(own[0]) + 1
+    extents = [*own[0][:axis], e.index(len(items)), *own[0][axis:]]
+    result = allocate(e, extents, element, "stack")
+    for k, item in enumerate(items):
+        offsets = [e.index(k if d == axis else 0) for d in range(len(extents))]
+        axes = [d for d in range(len(extents)) if d != axis]
+        if isinstance(item, Scalar):
+            stored = element_type_cast(e, item, element).ssa
+            e.insert(memref.StoreOp.get(stored, result.memref, offsets))
+            continue
+        part = shapes.view(e, result, offsets, axes, own[0], [e.index(1)] * len(axes))
+        assign_view(e, part, item)
+    return result
+
+
+def concatenate(e: Emitter, values: Sequence[Value], axis: Value | None) -> Array:
+    """`np.concatenate` along an existing axis."""
+    items = [operand(e, v, "an item") for v in values]
+    arrays = [v for v in items if not isinstance(v, Scalar)]
+    if not arrays or len(arrays) < len(items):
+        e.fail("zero-dimensional arrays cannot be concatenated", way_out="use np.array((a, b))")
+    rank = arrays[0].rank
+    if any(a.rank != rank for a in arrays):
+        e.fail("all the input array dimensions must match", way_out="add an axis with [None]")
+    along = 0 if axis is None else one_axis(e, axis, rank)
+    own = [extents_of(e, a) for a in arrays]
+    for other in own[1:]:
+        rest = [(n, m) for d, (n, m) in enumerate(zip(own[0], other, strict=True)) if d != along]
+        message = "all the input array dimensions except for the concatenation axis must match exactly"
+        require_same_shape(e, [n for n, _ in rest], [m for _, m in rest], message)
+    starts = [e.index(0)]
+    for n in own:
+        starts.append(shapes.sum_of(e, starts[-1], n[along]))
+    extents = [starts[-1] if d == along else n for d, n in enumerate(own[0])]
+    result = allocate(e, extents, common_dtype(e, arrays), "concatenation")
+    for a, first, n in zip(arrays, starts, own, strict=False):
+        offsets = [first if d == along else e.index(0) for d in range(rank)]
+        sizes = [n[along] if d == along else extents[d] for d in range(rank)]
+        part = shapes.view(e, result, offsets, list(range(rank)), sizes, [e.index(1)] * rank)
+        assign_view(e, part, a)
+    return result
+
+
+def require_same_shape(
+    e: Emitter, left: Sequence[SSAValue], right: Sequence[SSAValue], message: str
+) -> None:
+    if len(left) != len(right):
+        e.fail(message)
+    wrong = [
+        shapes.compare(e, "ne", n, m)
+        for n, m in zip(left, right, strict=True)
+        if not shapes.equal(n, m)
+    ]
+    if wrong:
+        e.insert(array.RaiseIfOp(shapes.either(e, wrong), "ValueError", message))
+
+
+def astype(e: Emitter, value: Value, args: Sequence[Value], kwargs: Arguments) -> Value:
+    """`value.astype(dtype)`: always a copy."""
+    given = bound(e, "astype", ["dtype"], args, kwargs)
+    source = operand(e, value)
+    dtype = dtype_argument(e, given["dtype"], "f64")
+    if isinstance(source, Scalar):
+        return element_type_cast(e, source, dtype)
+    return copy(e, source, dtype)
+
+
+def scalar_type(e: Emitter, type_: Any, args: Sequence[Value], kwargs: Arguments) -> Value:
+    """`np.float64(x)` and the other scalar types."""
+    dtype = dtype_argument(e, Static(type_), "f64")
+    if kwargs or len(args) > 1:
+        e.fail(f"np.{np.dtype(type_).name} takes one argument", way_out=f"mutad has {SUPPORTED}")
+    if not args:
+        return e.constant(0, dtype)
+    value = operand(e, args[0])
+    if isinstance(value, Scalar):
+        return element_type_cast(e, value, dtype)
+    return copy(e, value, dtype)
+
+
+def transpose(e: Emitter, value: Value, axes: Value | None) -> Value:
+    """`np.transpose(a, axes)` and `a.transpose(axes)`: a view."""
+    if not isinstance(value, Array | Expression):
+        return value
+    a = materialize(e, value)
+    if axes is None or isinstance(axes, NoneValue):
+        return shapes.transposed(e, a)
+    items = axes.items if isinstance(axes, Tuple) else (axes,)
+    order = [one_axis(e, i, a.rank) for i in items]
+    if sorted(order) != list(range(a.rank)):
+        e.fail("axes don't match array")
+    return shapes.transposed(e, a, order)
+
+
+def broadcast_to(e: Emitter, value: Value, shape: Value) -> Array:
+    """`np.broadcast_to(a, shape)`: a view (that NumPy makes read-only)."""
+    source = operand(e, value)
+    extents = extents_argument(e, shape)
+    if isinstance(source, Scalar):
+        a = allocate(e, [], dtype_of(source), "number")
+        assign_view(e, a, source)
+    else:
+        a = materialize(e, source)
+    if a.rank > len(extents):
+        e.fail("input operand has more dimensions than allowed by the axis remapping")
+    message = "operands could not be broadcast together with remapped shapes"
+    own = shapes.extents_of(e, a.memref)
+    targets = extents[len(extents) - a.rank :]
+    wrong = [
+        shapes.mismatch(e, n, t)
+        for n, t in zip(own, targets, strict=True)
+        if constant_value(n) != 1 and not shapes.equal(n, t)
+    ]
+    shapes.raise_mismatch(e, wrong, message, [own])
+    return shapes.broadcast_to(e, a, extents)
+
+
+CASES: tuple[Case, ...] = (
+    *(Case(f"np.{name}(n)", {"n": "count"}) for name in ("zeros", "ones", "arange", "eye")),
+    Case("np.full((n, 2), 7)", {"n": "count"}),
+    Case("np.zeros((2, n), dtype=np.int32)", {"n": "count"}),
+    *(Case(f"np.{name}(x)", {"x": "real"}) for name in ("zeros_like", "ones_like", "copy")),
+    Case("np.full_like(x, 2.5)", {"x": "integer"}),
+    *(Case(f"np.arange({text})", {}) for text in ("2, 9", "9, 2, -2", "0.5, 2.0, 0.25", "3, 1")),
+    *(Case(f"np.linspace({text})", {}) for text in ("0, 1, 5", "2.0, -1.0, 7", "0, 1, 1", "0, 1, 0")),
+    Case("np.array((1, 2.5, 3))"),
+    Case("np.stack((x, y))", {"x": "vector", "y": "vector"}),
+    Case("np.concatenate((x, y, x))", {"x": "vector", "y": "vector"}),
+    Case("x.astype(np.int64)", {"x": "real"}),
+    Case("np.transpose(x)", {"x": "real"}),
+)

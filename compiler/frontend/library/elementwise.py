@@ -1,0 +1,575 @@
+"""NumPy's elementwise functions: one row of `TABLE` each.
+
+A row is the ufunc, the code for one element by kind of dtype (`f` floats, `i` integers, `b` bool),
+and the calls under which its values are compared with NumPy's. Which dtypes it computes in and
+returns, NumPy itself says (`ufunc.resolve_dtypes`). A derivative is not the row's business: it
+follows from the ops that the row emits.
+"""
+
+from __future__ import annotations
+
+import math as python_math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import Float32Type, IntegerType, i1
+from xdsl.ir import Operation, SSAValue
+
+from ....dialects import array
+from ..emitter import Emitter
+from ..values import NUMPY_DTYPE, Array, Expression, NoneValue, Scalar, Tuple, Value
+from .assignment import write_out
+from .cases import Case
+from .dtypes import FLOATS, INTEGERS, common_dtype, element_type_cast, resolve, truth
+from .fusion import Lowering, Operand, elementwise, operand
+
+Elements = list[SSAValue]
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """A ufunc: its code for floats, integers and bools (None: refused), and how it is tested."""
+
+    ufunc: np.ufunc
+    f: Lowering | None = None
+    i: Lowering | None = None
+    b: Lowering | None = None
+    cases: tuple[Case, ...] = field(default=())
+
+    def lowering(self, dtype: str) -> Lowering | None:
+        """The code for a loop whose first operand has this dtype."""
+        return self.f if dtype in FLOATS else self.i if dtype in INTEGERS else self.b
+
+
+# --- Code for one element ---------------------------------------------------------------------
+
+
+def op(kind: Callable[..., Operation]) -> Lowering:
+    """The operands go into one op."""
+    return lambda e, xs: e.emit(kind(*xs))
+
+
+def same(_: Emitter, xs: Elements) -> SSAValue:
+    return xs[0]
+
+
+def like(e: Emitter, x: SSAValue, value: float) -> SSAValue:
+    """A constant of the type of `x`."""
+    type_ = x.type
+    if isinstance(type_, IntegerType):
+        return e.constant(int(value), {1: "b1", 32: "i32", 64: "i64"}[type_.width.data]).ssa
+    return e.constant(value, "f32" if isinstance(type_, Float32Type) else "f64").ssa
+
+
+def float_comparison(predicate: str) -> Lowering:
+    return lambda e, xs: e.emit(arith.CmpfOp(xs[0], xs[1], predicate))
+
+
+def int_comparison(predicate: str) -> Lowering:
+    return lambda e, xs: e.emit(arith.CmpiOp(xs[0], xs[1], predicate))
+
+
+def invert(e: Emitter, xs: Elements) -> SSAValue:
+    ones = like(e, xs[0], True if xs[0].type == i1 else -1)
+    return e.emit(arith.XOrIOp(xs[0], ones))
+
+
+def negate_int(e: Emitter, xs: Elements) -> SSAValue:
+    return e.emit(arith.SubiOp(like(e, xs[0], 0), xs[0]))
+
+
+def absolute_int(e: Emitter, xs: Elements) -> SSAValue:
+    return e.emit(arith.MaxSIOp(xs[0], negate_int(e, xs)))
+
+
+def sign_float(e: Emitter, xs: Elements) -> SSAValue:
+    """1, -1, 0, or NaN: a zero of either sign gives 0."""
+    (x,) = xs
+    zero = like(e, x, 0)
+    nonzero = e.emit(math.CopySignOp(like(e, x, 1), x))
+    ordered = e.emit(arith.CmpfOp(x, zero, "one"))
+    equal = e.emit(arith.CmpfOp(x, zero, "oeq"))
+    return e.emit(arith.SelectOp(ordered, nonzero, e.emit(arith.SelectOp(equal, zero, x))))
+
+
+def sign_int(e: Emitter, xs: Elements) -> SSAValue:
+    low = e.emit(arith.MaxSIOp(xs[0], like(e, xs[0], -1)))
+    return e.emit(arith.MinSIOp(low, like(e, xs[0], 1)))
+
+
+def square(kind: Callable[..., Operation]) -> Lowering:
+    return lambda e, xs: e.emit(kind(xs[0], xs[0]))
+
+
+def reciprocal(e: Emitter, xs: Elements) -> SSAValue:
+    return e.emit(arith.DivfOp(like(e, xs[0], 1), xs[0]))
+
+
+def scaled(factor: float) -> Lowering:
+    return lambda e, xs: e.emit(arith.MulfOp(xs[0], like(e, xs[0], factor)))
+
+
+def fmod_float(e: Emitter, xs: Elements) -> SSAValue:
+    """C's remainder has the dividend's sign: that of the absolute values, signed."""
+    sizes = [e.emit(math.AbsFOp(x)) for x in xs]
+    return e.emit(math.CopySignOp(e.emit(array.FloorModOp(*sizes)), xs[0]))
+
+
+def fmod_int(e: Emitter, xs: Elements) -> SSAValue:
+    size = e.emit(array.FloorModOp(*(absolute_int(e, [x]) for x in xs)))
+    negative = e.emit(arith.CmpiOp(xs[0], like(e, xs[0], 0), "slt"))
+    return e.emit(arith.SelectOp(negative, negate_int(e, [size]), size))
+
+
+def shift(kind: Callable[..., Operation], *, right: bool) -> Lowering:
+    """A shift by the width or more shifts everything out."""
+
+    def lower(e: Emitter, xs: Elements) -> SSAValue:
+        x, by = xs
+        assert isinstance(x.type, IntegerType)
+        width = x.type.width.data
+        inside = e.emit(arith.CmpiOp(by, like(e, x, width), "ult"))
+        if right:
+            by = e.emit(arith.SelectOp(inside, by, like(e, x, width - 1)))
+            return e.emit(kind(x, by))
+        by = e.emit(arith.SelectOp(inside, by, like(e, x, 0)))
+        return e.emit(arith.SelectOp(inside, e.emit(kind(x, by)), like(e, x, 0)))
+
+    return lower
+
+
+def is_infinite(predicate: str) -> Lowering:
+    """Compare the absolute value with infinity."""
+
+    def lower(e: Emitter, xs: Elements) -> SSAValue:
+        size = e.emit(math.AbsFOp(xs[0]))
+        return e.emit(arith.CmpfOp(size, like(e, xs[0], python_math.inf), predicate))
+
+    return lower
+
+
+def is_nan(e: Emitter, xs: Elements) -> SSAValue:
+    return e.emit(arith.CmpfOp(xs[0], xs[0], "uno"))
+
+
+def always(value: bool) -> Lowering:
+    return lambda e, xs: e.constant(value, "b1").ssa
+
+
+def sign_bit(e: Emitter, xs: Elements) -> SSAValue:
+    one = e.emit(math.CopySignOp(like(e, xs[0], 1), xs[0]))
+    return e.emit(arith.CmpfOp(one, like(e, one, 0), "olt"))
+
+
+def logical(kind: Callable[..., Operation]) -> Lowering:
+    return lambda e, xs: e.emit(kind(*(truth(e, x, type_name(x)) for x in xs)))
+
+
+def logical_not(e: Emitter, xs: Elements) -> SSAValue:
+    return invert(e, [truth(e, xs[0], type_name(xs[0]))])
+
+
+def type_name(x: SSAValue) -> str:
+    if isinstance(x.type, IntegerType):
+        return {1: "b1", 32: "i32", 64: "i64"}[x.type.width.data]
+    return "f32" if isinstance(x.type, Float32Type) else "f64"
+
+
+def clip(lower: Callable[..., Operation], upper: Callable[..., Operation]) -> Lowering:
+    return lambda e, xs: e.emit(upper(e.emit(lower(xs[0], xs[1])), xs[2]))
+
+
+# --- The table --------------------------------------------------------------------------------
+
+
+def unary(text: str, kind: str = "real") -> tuple[Case, ...]:
+    return (Case(text, {"x": kind}),)
+
+
+def binary(text: str, x: str = "real", y: str = "real") -> tuple[Case, ...]:
+    return (Case(text, {"x": x, "y": y}),)
+
+
+def float_function(
+    ufunc: np.ufunc, kind: Callable[..., Operation], domain: str = "real"
+) -> Elementwise:
+    """A function of floats that is one op."""
+    names = ("x", "y")[: ufunc.nin]
+    text = f"np.{ufunc.__name__}({', '.join(names)})"
+    return Elementwise(ufunc, f=op(kind), cases=(Case(text, dict.fromkeys(names, domain)),))
+
+
+def comparison(ufunc: np.ufunc, f: str, i: str, b: str, operator: str) -> Elementwise:
+    cases = (*binary(f"x {operator} y"), *binary(f"x {operator} y", "integer", "integer"))
+    return Elementwise(ufunc, float_comparison(f), int_comparison(i), int_comparison(b), cases)
+
+
+_ROWS: tuple[Elementwise, ...] = (
+    # arithmetic
+    Elementwise(np.add, op(arith.AddfOp), op(arith.AddiOp), op(arith.OrIOp), binary("x + y")),
+    Elementwise(np.subtract, op(arith.SubfOp), op(arith.SubiOp), None, binary("x - y")),
+    Elementwise(np.multiply, op(arith.MulfOp), op(arith.MuliOp), op(arith.AndIOp), binary("x * y")),
+    Elementwise(np.divide, op(arith.DivfOp), cases=binary("x / y")),
+    Elementwise(
+        np.floor_divide,
+        op(array.FloorDivOp),
+        op(array.FloorDivOp),
+        cases=(*binary("x // y"), *binary("x // y", "integer", "integer")),
+    ),
+    Elementwise(
+        np.remainder,
+        op(array.FloorModOp),
+        op(array.FloorModOp),
+        cases=(*binary("x % y"), *binary("x % y", "integer", "integer")),
+    ),
+    Elementwise(np.fmod, fmod_float, fmod_int, cases=binary("np.fmod(x, y)")),
+    Elementwise(np.float_power, op(math.PowFOp), cases=binary("np.float_power(x, y)", "positive")),
+    Elementwise(np.negative, op(arith.NegfOp), negate_int, cases=unary("-x")),
+    Elementwise(np.positive, same, same, cases=unary("+x")),
+    Elementwise(np.absolute, op(math.AbsFOp), absolute_int, same, unary("abs(x)")),
+    Elementwise(np.fabs, op(math.AbsFOp), cases=unary("np.fabs(x)")),
+    Elementwise(np.sign, sign_float, sign_int, cases=unary("np.sign(x)")),
+    Elementwise(np.square, square(arith.MulfOp), square(arith.MuliOp), cases=unary("np.square(x)")),
+    Elementwise(np.reciprocal, reciprocal, cases=unary("np.reciprocal(x)")),
+    # powers, exponentials, logarithms
+    float_function(np.exp, math.ExpOp),
+    float_function(np.exp2, math.Exp2Op),
+    float_function(np.expm1, math.ExpM1Op),
+    float_function(np.log, math.LogOp, "positive"),
+    float_function(np.log2, math.Log2Op, "positive"),
+    float_function(np.log10, math.Log10Op, "positive"),
+    float_function(np.log1p, math.Log1pOp, "positive"),
+    float_function(np.sqrt, math.SqrtOp, "positive"),
+    float_function(np.cbrt, math.CbrtOp),
+    # trigonometry
+    float_function(np.sin, math.SinOp),
+    float_function(np.cos, math.CosOp),
+    float_function(np.tan, math.TanOp),
+    float_function(np.arcsin, math.AsinOp, "unit"),
+    float_function(np.arccos, math.AcosOp, "unit"),
+    float_function(np.arctan, math.AtanOp),
+    float_function(np.arctan2, math.Atan2Op),
+    float_function(np.sinh, math.SinhOp),
+    float_function(np.cosh, math.CoshOp),
+    float_function(np.tanh, math.TanhOp),
+    float_function(np.arcsinh, math.AsinhOp),
+    float_function(np.arccosh, math.AcoshOp, "above_one"),
+    float_function(np.arctanh, math.AtanhOp, "unit"),
+    Elementwise(np.deg2rad, scaled(python_math.pi / 180), cases=unary("np.deg2rad(x)")),
+    Elementwise(np.radians, scaled(python_math.pi / 180), cases=unary("np.radians(x)")),
+    Elementwise(np.rad2deg, scaled(180 / python_math.pi), cases=unary("np.rad2deg(x)")),
+    Elementwise(np.degrees, scaled(180 / python_math.pi), cases=unary("np.degrees(x)")),
+    # extremes: minimum and maximum propagate NaN, fmin and fmax ignore it
+    Elementwise(
+        np.minimum,
+        op(arith.MinimumfOp),
+        op(arith.MinSIOp),
+        op(arith.AndIOp),
+        binary("np.minimum(x, y)"),
+    ),
+    Elementwise(
+        np.maximum,
+        op(arith.MaximumfOp),
+        op(arith.MaxSIOp),
+        op(arith.OrIOp),
+        binary("np.maximum(x, y)"),
+    ),
+    Elementwise(
+        np.fmin, op(arith.MinnumfOp), op(arith.MinSIOp), op(arith.AndIOp), binary("np.fmin(x, y)")
+    ),
+    Elementwise(
+        np.fmax, op(arith.MaxnumfOp), op(arith.MaxSIOp), op(arith.OrIOp), binary("np.fmax(x, y)")
+    ),
+    # rounding and parts of floats
+    Elementwise(np.floor, op(math.FloorOp), same, same, unary("np.floor(x)")),
+    Elementwise(np.ceil, op(math.CeilOp), same, same, unary("np.ceil(x)")),
+    Elementwise(np.trunc, op(math.TruncOp), same, same, unary("np.trunc(x)")),
+    Elementwise(np.rint, op(math.RoundEvenOp), cases=unary("np.rint(x)")),
+    float_function(np.copysign, math.CopySignOp),
+    Elementwise(np.signbit, sign_bit, cases=unary("np.signbit(x)")),
+    Elementwise(np.isnan, is_nan, always(False), always(False), unary("np.isnan(x)", "special")),
+    Elementwise(
+        np.isinf, is_infinite("oeq"), always(False), always(False), unary("np.isinf(x)", "special")
+    ),
+    Elementwise(
+        np.isfinite, is_infinite("olt"), always(True), always(True), unary("np.isfinite(x)", "special")
+    ),
+    # comparisons
+    comparison(np.less, "olt", "slt", "ult", "<"),
+    comparison(np.less_equal, "ole", "sle", "ule", "<="),
+    comparison(np.greater, "ogt", "sgt", "ugt", ">"),
+    comparison(np.greater_equal, "oge", "sge", "uge", ">="),
+    comparison(np.equal, "oeq", "eq", "eq", "=="),
+    comparison(np.not_equal, "une", "ne", "ne", "!="),
+    # logic and bits
+    Elementwise(
+        np.logical_and,
+        *[logical(arith.AndIOp)] * 3,
+        cases=binary("np.logical_and(x, y)", "bool", "integer"),
+    ),
+    Elementwise(
+        np.logical_or,
+        *[logical(arith.OrIOp)] * 3,
+        cases=binary("np.logical_or(x, y)", "bool", "real"),
+    ),
+    Elementwise(
+        np.logical_xor,
+        *[logical(arith.XOrIOp)] * 3,
+        cases=binary("np.logical_xor(x, y)", "bool", "bool"),
+    ),
+    Elementwise(
+        np.logical_not, logical_not, logical_not, logical_not, unary("np.logical_not(x)")
+    ),
+    Elementwise(
+        np.bitwise_and,
+        None,
+        op(arith.AndIOp),
+        op(arith.AndIOp),
+        binary("x & y", "integer", "integer"),
+    ),
+    Elementwise(
+        np.bitwise_or, None, op(arith.OrIOp), op(arith.OrIOp), binary("x | y", "bool", "bool")
+    ),
+    Elementwise(
+        np.bitwise_xor,
+        None,
+        op(arith.XOrIOp),
+        op(arith.XOrIOp),
+        binary("x ^ y", "integer", "integer"),
+    ),
+    Elementwise(np.invert, None, invert, invert, unary("~x", "integer")),
+    Elementwise(
+        np.left_shift, None, shift(arith.ShLIOp, right=False), cases=binary("x << 3", "integer")
+    ),
+    Elementwise(
+        np.right_shift, None, shift(arith.ShRSIOp, right=True), cases=binary("x >> 3", "integer")
+    ),
+)
+
+TABLE: dict[np.ufunc, Elementwise] = {row.ufunc: row for row in _ROWS}
+
+OPERATORS: dict[str, np.ufunc] = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mult": np.multiply,
+    "Div": np.divide,
+    "FloorDiv": np.floor_divide,
+    "Mod": np.remainder,
+    "Pow": np.power,
+    "BitAnd": np.bitwise_and,
+    "BitOr": np.bitwise_or,
+    "BitXor": np.bitwise_xor,
+    "LShift": np.left_shift,
+    "RShift": np.right_shift,
+    "Lt": np.less,
+    "LtE": np.less_equal,
+    "Gt": np.greater,
+    "GtE": np.greater_equal,
+    "Eq": np.equal,
+    "NotEq": np.not_equal,
+    "UAdd": np.positive,
+    "USub": np.negative,
+    "Invert": np.invert,
+}
+"""The ufunc behind each operator, by its class in `ast`."""
+
+_COMPARISONS = (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal)
+
+
+# --- Calls ------------------------------------------------------------------------------------
+
+
+def is_elementwise(function: object) -> bool:
+    return isinstance(function, np.ufunc) and (function in TABLE or function is np.power)
+
+
+def apply(
+    e: Emitter,
+    ufunc: np.ufunc,
+    values: Sequence[Value],
+    *,
+    out: Array | None = None,
+    operator: bool = False,
+) -> Scalar | Expression:
+    """A ufunc of any operands. With `operator` it came from `**` and the like, not from a call."""
+    operands = [operand(e, v) for v in values]
+    if len(operands) != ufunc.nin:
+        e.fail(f"{ufunc.__name__} takes {ufunc.nin} operands, not {len(operands)}")
+    if ufunc in _COMPARISONS:
+        operands = [exact_in_comparison(e, v, operands) for v in operands]
+    loop = resolve(e, ufunc, operands, None if out is None else out.dtype)
+    if ufunc is np.power:
+        return power(e, operands, loop, operator=operator)
+    lower = TABLE[ufunc].lowering(loop[0])
+    if lower is None:
+        e.fail(f"{ufunc.__name__} of dtype {NUMPY_DTYPE[loop[0]]} is not supported")
+    return elementwise(e, operands, loop, lower)
+
+
+def call(e: Emitter, ufunc: np.ufunc, args: Sequence[Value], kwargs: dict[str, Value]) -> Value:
+    """`ufunc(*args, out=..., dtype=...)`: the one or the other keyword."""
+    args, kwargs = list(args), dict(kwargs)
+    if len(args) == ufunc.nin + 1:
+        kwargs.setdefault("out", args.pop())
+    out = kwargs.pop("out", None)
+    if kwargs:
+        e.fail(f"{ufunc.__name__}: the keyword {next(iter(kwargs))!r} is not supported")
+    if isinstance(out, Tuple) and len(out.items) == 1:
+        out = out.items[0]
+    if out is None or isinstance(out, NoneValue):
+        return apply(e, ufunc, args)
+    if not isinstance(out, Array):
+        e.fail("out= takes an array")
+    write_out(e, ufunc.__name__, apply(e, ufunc, args, out=out), out)
+    return out
+
+
+def augmented(e: Emitter, operator: str, target: Array, value: Value) -> None:
+    """`target += value` and the others, on an array or a view: in place, as a ufunc with `out=`."""
+    ufunc = OPERATORS[operator]
+    write_out(
+        e, ufunc.__name__, apply(e, ufunc, [target, value], out=target, operator=True), target
+    )
+
+
+def exact_in_comparison(e: Emitter, value: Operand, operands: Sequence[Operand]) -> Operand:
+    """Python ints compare exactly with int32 too: those that may not fit make it a loop of int64."""
+    if not isinstance(value, Scalar) or value.type != "py_int":
+        return value
+    narrow = any((v.type if isinstance(v, Scalar) else v.dtype) == "i32" for v in operands)
+    fits = -(2**31) <= value.low and value.high < 2**31
+    return element_type_cast(e, value, "i64") if narrow and not fits else value
+
+
+# --- Powers -----------------------------------------------------------------------------------
+
+_MULTIPLIED = 6
+"""Up to this exponent a power of floats is a chain of products: within 3 ulp of `pow`."""
+
+
+def power(
+    e: Emitter, operands: Sequence[Operand], loop: Sequence[str], *, operator: bool
+) -> Scalar | Expression:
+    """`base ** exponent`, without `pow` for the small constant exponents."""
+    base, exponent = operands
+    constant = exponent.constant if isinstance(exponent, Scalar) else None
+    if loop[0] in INTEGERS:
+        return _integer_power(e, base, exponent, loop)
+    if loop[0] not in FLOATS:
+        e.fail("powers of bools are not supported", way_out="convert to int64 first")
+    lower = None if constant is None else _constant_power(float(constant))
+    if (
+        lower is None
+        and constant == 0.5
+        and operator
+        and isinstance(exponent, Scalar)
+        and exponent.type == "py_float"
+        and not isinstance(base, Scalar)
+    ):
+        lower = op(math.SqrtOp)
+    if lower is None:
+        return elementwise(e, operands, loop, op(math.PowFOp))
+    return elementwise(e, [base], (loop[0], loop[2]), lower)
+
+
+def _constant_power(exponent: float) -> Lowering | None:
+    if exponent == -1:
+        return reciprocal
+    if exponent == 0:
+        return lambda e, xs: like(e, xs[0], 1)
+    if exponent.is_integer() and 0 < exponent <= _MULTIPLIED:
+        return repeated(arith.MulfOp, int(exponent))
+    return None
+
+
+def repeated(kind: Callable[..., Operation], exponent: int) -> Lowering:
+    """x to a constant power by squaring."""
+
+    def lower(e: Emitter, xs: Elements) -> SSAValue:
+        factor, result, left = xs[0], None, exponent
+        while left:
+            if left & 1:
+                result = factor if result is None else e.emit(kind(result, factor))
+            left >>= 1
+            if left:
+                factor = e.emit(kind(factor, factor))
+        return like(e, xs[0], 1) if result is None else result
+
+    return lower
+
+
+def _integer_power(
+    e: Emitter, base: Operand, exponent: Operand, loop: Sequence[str]
+) -> Scalar | Expression:
+    if not isinstance(exponent, Scalar):
+        e.fail(
+            "integer powers with an array of exponents are not supported",
+            way_out="use a float base, or one exponent at a time",
+        )
+    message = "Integers to negative integer powers are not allowed."
+    if exponent.constant is not None and exponent.constant >= 0:
+        return elementwise(e, [base], (loop[0], loop[2]), repeated(arith.MuliOp, int(exponent.constant)))
+    if exponent.constant is not None:
+        e.fail(message, way_out="use a float base")
+    if exponent.type in ("py_int", *INTEGERS) and exponent.low < 0:
+        zero = e.index(0) if exponent.type == "py_int" else like(e, exponent.ssa, 0)
+        negative = e.emit(arith.CmpiOp(exponent.ssa, zero, "slt"))
+        e.insert(array.RaiseIfOp(negative, "ValueError", message))
+    return elementwise(e, [base, exponent], loop, op(math.IPowIOp))
+
+
+# --- where and clip ---------------------------------------------------------------------------
+
+
+def where(e: Emitter, values: Sequence[Value]) -> Scalar | Expression:
+    """`np.where(condition, x, y)`."""
+    if len(values) != 3:
+        e.fail("np.where with one argument is not supported", way_out="give all three arguments")
+    condition, x, y = (operand(e, v) for v in values)
+    dtype = common_dtype(e, [x, y])
+    test = condition.type if isinstance(condition, Scalar) else condition.dtype
+
+    def lower(e: Emitter, xs: Elements) -> SSAValue:
+        return e.emit(arith.SelectOp(truth(e, xs[0], test), xs[1], xs[2]))
+
+    return elementwise(e, [condition, x, y], (test, dtype, dtype, dtype), lower)
+
+
+CLIP: dict[str, tuple[Callable[..., Operation], Callable[..., Operation]]] = {
+    "f32": (arith.MaximumfOp, arith.MinimumfOp),
+    "f64": (arith.MaximumfOp, arith.MinimumfOp),
+    "i32": (arith.MaxSIOp, arith.MinSIOp),
+    "i64": (arith.MaxSIOp, arith.MinSIOp),
+}
+
+
+def clipped(e: Emitter, value: Value, low: Value, high: Value) -> Scalar | Expression:
+    """`np.clip(value, low, high)`, either bound possibly None."""
+    if isinstance(low, NoneValue) and isinstance(high, NoneValue):
+        return apply(e, np.positive, [value])
+    if isinstance(low, NoneValue):
+        return apply(e, np.minimum, [value, high])
+    if isinstance(high, NoneValue):
+        return apply(e, np.maximum, [value, low])
+    operands = [operand(e, v) for v in (value, low, high)]
+    clip_ufunc: Any = np._core.umath.clip  # pyright: ignore  # the ufunc behind np.clip
+    loop = resolve(e, clip_ufunc, operands)
+    if loop[0] not in CLIP:
+        e.fail("np.clip of bools is not supported")
+    return elementwise(e, operands, loop, clip(*CLIP[loop[0]]))
+
+
+CASES: tuple[Case, ...] = (
+    *(case for row in _ROWS for case in row.cases),
+    Case("x ** y", {"x": "positive", "y": "real"}),
+    *(Case(f"x ** {n}", {"x": "real"}) for n in (0, 1, 2, 3, 4, 7, -1, -2)),
+    Case("x ** 0.5", {"x": "positive"}),
+    Case("x ** 3", {"x": "integer"}),
+    Case("np.where(x > 0, x, y)", {"x": "real", "y": "real"}),
+    Case("np.where(x > 0, 1, 0.5)", {"x": "real"}),
+    Case("np.clip(x, -0.5, 0.5)", {"x": "real"}),
+    Case("np.clip(x, None, 1)", {"x": "integer"}),
+)

@@ -1,0 +1,322 @@
+"""Subscripts: elements, views, and what is stored through them.
+
+A slice is normalized as CPython's `slice.indices` does it, in the form that stays affine::
+
+    u[1:-1]   offset 1          extent max(n - 2, 0)
+    u[k+1:]   offset k + 1      extent max(n - k - 1, 0)
+    u[-3:]    offset max(n-3,0) extent n - max(n - 3, 0)
+    x[::-1]   offset n - 1      extent n                    step -1
+
+A start beyond the end is not clamped: the extent is 0 then, and nothing is read at the offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, memref
+from xdsl.ir import SSAValue
+
+from ....dialects import array
+from ....dialects.array import constant_value
+from ...analysis.affine import affine
+from ..emitter import Emitter
+from ..values import Array, Expression, NoneValue, Scalar, SliceValue, Static, Value
+from . import elementwise, shapes
+from .assignment import assign_view
+from .cases import Case
+from .dtypes import element_type_cast
+from .fusion import describe, load, materialize, operand
+
+
+@dataclass(frozen=True)
+class Element:
+    """One element of an array: its memref and ready subscripts."""
+
+    array: Array
+    indices: tuple[SSAValue, ...]
+
+
+def subscript(e: Emitter, a: Array | Expression, indices: Sequence[Value]) -> Value:
+    """`a[indices]`: a NumPy scalar when every dimension has an integer, else a view."""
+    place = locate(e, materialize(e, a), indices)
+    if isinstance(place, Element):
+        return load(e, place.array, place.indices)
+    return place
+
+
+def store(e: Emitter, a: Array, indices: Sequence[Value], value: Value) -> None:
+    """`a[indices] = value`."""
+    assign(e, locate(e, a, indices), value)
+
+
+def augmented(
+    e: Emitter, operator: str, a: Array, indices: Sequence[Value] | None, value: Value
+) -> None:
+    """`a[indices] += value` (and the like), the subscripts evaluated once; without them `a += value`.
+
+    An element is read, combined and stored, so any dtype goes; a view is updated in place, where
+    NumPy insists on casts of the same kind.
+    """
+    place = a if indices is None else locate(e, a, indices)
+    if isinstance(place, Array) and place.rank > 0:
+        update(e, operator, place, value)
+        return
+    if isinstance(place, Array):
+        place = Element(place, ())
+    assign(e, place, apply_operator(e, operator, load(e, place.array, place.indices), value))
+
+
+def apply_operator(e: Emitter, operator: str, left: Value, right: Value) -> Value:
+    return elementwise.apply(e, elementwise.OPERATORS[operator], [left, right], operator=True)
+
+
+def update(e: Emitter, operator: str, target: Array, value: Value) -> None:
+    """`target += value` on an array."""
+    if operator == "MatMult":
+        from . import linalg  # `@=` is the one operator that is not elementwise
+
+        assign_view(e, target, linalg.matmul(e, target, value))
+        return
+    elementwise.augmented(e, operator, target, value)
+
+
+def assign(e: Emitter, place: Element | Array, value: Value) -> None:
+    """Store into an element or a view."""
+    if isinstance(place, Array):
+        assign_view(e, place, value)
+        return
+    source = operand(e, value, "the stored value")
+    if not isinstance(source, Scalar):
+        e.fail("setting an array element with a sequence.", way_out="store into a slice of the array")
+    element = element_type_cast(e, source, place.array.dtype)
+    e.insert(memref.StoreOp.get(element.ssa, place.array.memref, list(place.indices)))
+
+
+def locate(e: Emitter, a: Array, indices: Sequence[Value]) -> Element | Array:
+    """The element or view that the subscripts select."""
+    own = shapes.extents_of(e, a.memref)
+    offsets: list[SSAValue] = []
+    axes: list[int] = []
+    extents: list[SSAValue] = []
+    steps: list[SSAValue] = []
+    scalar = True
+    for index in expand(e, indices, a.rank):
+        axis = len(offsets)
+        if isinstance(index, NoneValue):
+            scalar = False
+            axes.append(-1)
+            extents.append(e.index(1))
+            steps.append(e.index(0))
+        elif isinstance(index, SliceValue):
+            scalar = False
+            offset, extent, step = slice_bounds(e, index, own[axis])
+            offsets.append(offset)
+            axes.append(axis)
+            extents.append(extent)
+            steps.append(step)
+        else:
+            offsets.append(ready_index(e, as_index(e, index), own[axis], axis))
+    if scalar and not any(is_ellipsis(i) for i in indices):
+        return Element(a, tuple(offsets))
+    if is_whole(own, offsets, axes, extents, steps):
+        return a
+    return shapes.view(e, a, offsets, axes, extents, steps)
+
+
+def is_whole(
+    own: Sequence[SSAValue],
+    offsets: Sequence[SSAValue],
+    axes: Sequence[int],
+    extents: Sequence[SSAValue],
+    steps: Sequence[SSAValue],
+) -> bool:
+    """True for `a[:]` and the like: the array itself serves as the view."""
+    return (
+        list(axes) == list(range(len(own)))
+        and all(constant_value(o) == 0 for o in offsets)
+        and all(constant_value(s) == 1 for s in steps)
+        and all(x is y for x, y in zip(own, extents, strict=True))
+    )
+
+
+def is_ellipsis(index: Value) -> bool:
+    return isinstance(index, Static) and index.object is Ellipsis
+
+
+def is_newaxis(index: Value) -> bool:
+    return isinstance(index, NoneValue) or (isinstance(index, Static) and index.object is None)
+
+
+def expand(e: Emitter, indices: Sequence[Value], rank: int) -> list[Value]:
+    """The subscripts with `...` and the left-out dimensions written as full slices."""
+    given = [NoneValue() if is_newaxis(i) else i for i in indices]
+    named = sum(not isinstance(i, NoneValue) and not is_ellipsis(i) for i in given)
+    if named > rank:
+        e.fail(
+            f"too many indices for array: array is {rank}-dimensional, but {named} were indexed"
+        )
+    if sum(map(is_ellipsis, given)) > 1:
+        e.fail("an index can only have a single ellipsis ('...')")
+    full: list[Value] = [SliceValue(None, None, None)] * (rank - named)
+    position = next((k for k, i in enumerate(given) if is_ellipsis(i)), len(given))
+    return [*given[:position], *full, *given[position + 1 :]]
+
+
+def as_index(e: Emitter, value: Value) -> Scalar:
+    """An integer subscript as a Python int."""
+    if isinstance(value, Static) and isinstance(value.object, slice):
+        e.fail("slice objects are not supported as values", way_out="write start:stop:step here")
+    if isinstance(value, Array | Expression) and value.rank == 0:
+        value = operand(e, value)
+    if isinstance(value, Array | Expression):
+        e.fail(
+            "indexing with an array is not supported",
+            way_out="loop over the positions, or use np.where for a mask",
+        )
+    if not isinstance(value, Scalar) or value.type not in ("py_int", "i32", "i64"):
+        e.fail(
+            "only integers, slices (`:`), ellipsis (`...`) and numpy.newaxis (`None`) are valid"
+            f" indices, not {describe(value)}"
+        )
+    return element_type_cast(e, value, "py_int")
+
+
+def ready_index(e: Emitter, index: Scalar, extent: SSAValue, axis: int) -> SSAValue:
+    """The subscript as memory wants it: wrapped where negative, IndexError where out of range."""
+    low, high = index.low, index.high
+    if index.constant is not None:
+        low = high = int(index.constant)
+    sign = "nonneg" if low >= 0 else "negative" if high < 0 else "any"
+    known = constant_value(extent)
+    inside = known is not None and -known <= low and high < known
+    if inside and index.constant is not None and known is not None:
+        return e.index(low % known)
+    unchecked = inside or not e.boundscheck
+    if unchecked and sign == "nonneg":
+        return index.ssa
+    op = array.IndexOp(index.ssa, extent, axis, sign, unchecked=unchecked)
+    return e.emit(op, index.ssa.name_hint)
+
+
+# --- Slices -----------------------------------------------------------------------------------
+
+
+def slice_bounds(
+    e: Emitter, s: SliceValue, n: SSAValue
+) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """Offset, extent and step of a slice of a dimension with extent n."""
+    start, stop, step = (
+        None if part is None else as_index(e, part) for part in (s.start, s.stop, s.step)
+    )
+    if step is None or step.constant is not None:
+        by = 1 if step is None else int(step.constant or 0)
+        if by == 0:
+            e.fail("slice step cannot be zero")
+        if by > 0:
+            offset, extent = ascending(e, start, stop, n)
+        else:
+            offset, extent = descending(e, start, stop, n)
+        return offset, shapes.divided_up(e, extent, abs(by)), e.index(by)
+    return run_time_step(e, start, stop, step, n)
+
+
+def ascending(
+    e: Emitter, start: Scalar | None, stop: Scalar | None, n: SSAValue
+) -> tuple[SSAValue, SSAValue]:
+    """Offset and length of start:stop before it is divided by a positive step."""
+    if start is None and stop is None:
+        return e.index(0), n
+    if start is None:
+        offset = e.index(0)
+    elif is_nonnegative(start):
+        offset = start.ssa
+    else:
+        offset = shapes.at_least(e, from_end(e, start, n), 0)
+    if stop is None:
+        end = n
+    elif is_nonnegative(stop):
+        end = shapes.at_most(e, stop.ssa, n)
+    elif is_negative(stop):
+        # Clamped to 0 below, unless the offset is clamped too.
+        end = from_end(e, stop, n)
+        if start is not None and not is_nonnegative(start):
+            end = shapes.at_least(e, end, 0)
+    else:
+        end = shapes.at_most(e, shapes.at_least(e, from_end(e, stop, n), 0), n)
+    return offset, shapes.at_least(e, shapes.minus(e, end, offset), 0)
+
+
+def descending(
+    e: Emitter, start: Scalar | None, stop: Scalar | None, n: SSAValue
+) -> tuple[SSAValue, SSAValue]:
+    """Offset and length of start:stop before it is divided by a negative step's size."""
+    last = shapes.plus(e, n, -1)
+    if start is None and stop is None:
+        return last, n
+    if start is None:
+        offset = last
+    elif is_nonnegative(start):
+        offset = shapes.at_most(e, start.ssa, last)
+    elif is_negative(start):
+        offset = shapes.at_least(e, from_end(e, start, n), -1)
+    else:
+        offset = shapes.at_most(e, shapes.at_least(e, from_end(e, start, n), -1), last)
+    if stop is None:
+        end = e.index(-1)
+    elif is_nonnegative(stop):
+        end = stop.ssa
+    else:
+        end = shapes.at_least(e, from_end(e, stop, n), -1)
+    return offset, shapes.at_least(e, shapes.minus(e, offset, end), 0)
+
+
+def is_nonnegative(index: Scalar) -> bool:
+    return index.low >= 0 or shapes.is_at_least(affine(index.ssa), 0)
+
+
+def is_negative(index: Scalar) -> bool:
+    return index.high < 0
+
+
+def from_end(e: Emitter, index: Scalar, n: SSAValue) -> SSAValue:
+    """index + n where index is negative."""
+    wrapped = shapes.sum_of(e, n, index.ssa)
+    if is_negative(index):
+        return wrapped
+    negative = shapes.compare(e, "slt", index.ssa, e.index(0))
+    return e.emit(arith.SelectOp(negative, wrapped, index.ssa))
+
+
+def run_time_step(
+    e: Emitter, start: Scalar | None, stop: Scalar | None, step: Scalar, n: SSAValue
+) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """A step whose sign, or value, is known only at run time."""
+    zero = e.index(0)
+    if step.low <= 0 <= step.high:
+        is_zero = shapes.compare(e, "eq", step.ssa, zero)
+        e.insert(array.RaiseIfOp(is_zero, "ValueError", "slice step cannot be zero"))
+    backward = shapes.compare(e, "slt", step.ssa, zero)
+    up, down = ascending(e, start, stop, n), descending(e, start, stop, n)
+    offset = e.emit(arith.SelectOp(backward, down[0], up[0]))
+    span = e.emit(arith.SelectOp(backward, down[1], up[1]))
+    size = e.emit(arith.MaxSIOp(step.ssa, e.emit(arith.SubiOp(zero, step.ssa))))
+    full = shapes.plus(e, e.emit(arith.AddiOp(span, size)), -1)
+    return offset, e.emit(array.FloorDivOp(full, size)), step.ssa
+
+
+CASES: tuple[Case, ...] = (
+    *(
+        Case(f"x[{text}] + 0.0", {"x": "vector"})
+        for text in ("1:-1", "-3:", ":-2", "2:100", "5:2", "-100:2", "::2", "1::3", "-2:1")
+    ),
+    *(
+        Case(f"x[{text}] + 0.0", {"x": "vector"})
+        for text in ("::-1", "-2::-1", "3:0:-1", "100::-2", ":2:-1", "-1:-3:-1", "0:-100:-1")
+    ),
+    Case("x[n - 2:n]", {"x": "vector", "n": "count"}),
+    Case("x[:, None] * x[None, :]", {"x": "vector"}),
+    Case("x[..., 0]", {"x": "matrix"}),
+    Case("x[1:, :-1].T", {"x": "matrix"}),
+)

@@ -1,0 +1,167 @@
+"""Products of matrices and vectors. A vector is seen as a matrix with a unit dimension.
+
+`A @ x` becomes `array.matmul` into a fresh array; the product of two vectors is a fused reduction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from ....dialects import array
+from ..emitter import Emitter
+from ..values import Array, Expression, NoneValue, Scalar, Value
+from . import elementwise, overlap, shapes
+from .assignment import assign_view, copy, require_same_kind
+from .cases import Case
+from .dtypes import common_dtype
+from .fusion import allocate, as_expression, extents_of, fuse, materialize, operand
+from .reductions import whole_sum
+
+MATMUL = (
+    "matmul: Input operand 1 has a mismatch in its core dimension 0, with gufunc signature"
+    " (n?,k),(k,m?)->(n?,m?) (size {} is different from {})"
+)
+
+
+def matmul(e: Emitter, left: Value, right: Value, out: Value | None = None) -> Value:
+    """`left @ right` for vectors and matrices."""
+    a, b = operand(e, left), operand(e, right)
+    if isinstance(a, Scalar) or isinstance(b, Scalar):
+        position = 0 if isinstance(a, Scalar) else 1
+        e.fail(
+            f"matmul: Input operand {position} does not have enough dimensions",
+            way_out="multiply by a number with *",
+        )
+    if a.rank > 2 or b.rank > 2:
+        e.fail("@ of arrays with more than two dimensions is not supported", way_out="loop")
+    ka, kb = extents_of(e, a)[-1], extents_of(e, b)[0]
+    require_equal(e, ka, kb, MATMUL, [kb, ka])
+    return product(e, a, b, None if isinstance(out, NoneValue) else out)
+
+
+def dot(e: Emitter, left: Value, right: Value, out: Value | None = None) -> Value:
+    """`np.dot`: as `@` for vectors and matrices, as `*` with a number."""
+    a, b = operand(e, left), operand(e, right)
+    if isinstance(a, Scalar) or isinstance(b, Scalar):
+        return elementwise.call(e, np.multiply, [a, b], {} if out is None else {"out": out})
+    if a.rank > 2 or b.rank > 2:
+        e.fail("np.dot of arrays with more than two dimensions is not supported", way_out="loop")
+    sa, sb = extents_of(e, a), extents_of(e, b)
+    message = (
+        f"shapes {shapes.shape_format(a.rank)} {shapes.shape_format(b.rank)} not aligned:"
+        f" {{}} (dim {a.rank - 1}) != {{}} (dim 0)"
+    )
+    require_equal(e, sa[-1], sb[0], message, [*sa, *sb, sa[-1], sb[0]])
+    return product(e, a, b, None if isinstance(out, NoneValue) else out)
+
+
+def inner_of_vectors(e: Emitter, name: str, left: Value, right: Value) -> Value:
+    """`np.vdot` and `np.inner` of two vectors."""
+    a, b = operand(e, left), operand(e, right)
+    if isinstance(a, Scalar) or isinstance(b, Scalar) or (a.rank, b.rank) != (1, 1):
+        e.fail(f"np.{name} is supported for two vectors", way_out="use @")
+    return dot(e, a, b)
+
+
+def outer(e: Emitter, left: Value, right: Value) -> Value:
+    """`np.outer` of two vectors."""
+    a, b = operand(e, left), operand(e, right)
+    if isinstance(a, Scalar) or isinstance(b, Scalar) or (a.rank, b.rank) != (1, 1):
+        e.fail("np.outer is supported for two vectors", way_out="use a[:, None] * b")
+    column = as_matrix(e, materialize(e, a), row=False)
+    return elementwise.apply(e, np.multiply, [column, b])
+
+
+def product(
+    e: Emitter, a: Array | Expression, b: Array | Expression, out: Value | None
+) -> Value:
+    """The product of operands whose inner extents agree."""
+    dtype = common_dtype(e, [a, b])
+    if dtype == "b1":
+        e.fail("products of bool matrices are not supported", way_out="convert to int64 first")
+    if a.rank == b.rank == 1:
+        return vector_product(e, a, b, dtype, out)
+    left, right = ready(e, a, dtype), ready(e, b, dtype)
+    kept = [*extents_of(e, a)[:-1], *extents_of(e, b)[1:]]
+    target = destination(e, kept, dtype, out, left, right)
+    rows = as_matrix(e, left, row=True)
+    columns = as_matrix(e, right, row=False)
+    into = target if target.rank == 2 else as_matrix(e, target, row=a.rank == 1)
+    e.insert(array.MatmulOp(rows.memref, columns.memref, into.memref))
+    if isinstance(out, Array) and target is not out:
+        assign_view(e, out, target)
+    return out if isinstance(out, Array) else target
+
+
+def destination(
+    e: Emitter, extents: Sequence[SSAValue], dtype: str, out: Value | None, *operands: Array
+) -> Array:
+    """`out` where the product can be written there at once, else a fresh array."""
+    if out is None:
+        return allocate(e, extents, dtype, "product")
+    if not isinstance(out, Array) or out.rank != len(extents):
+        e.fail("matmul: out= takes an array of the result's rank")
+    require_same_kind(e, "matmul", dtype, out.dtype)
+    own = shapes.extents_of(e, out.memref)
+    wrong = [
+        shapes.compare(e, "ne", n, m)
+        for n, m in zip(own, extents, strict=True)
+        if not shapes.equal(n, m)
+    ]
+    shapes.raise_mismatch(
+        e, wrong, "matmul: Output operand 0 has a mismatch in its core dimensions {shapes}", [own]
+    )
+    apart = all(overlap.disjoint(e, out.memref, a.memref) for a in operands)
+    return out if apart and out.dtype == dtype else allocate(e, extents, dtype, "product")
+
+
+def vector_product(
+    e: Emitter, a: Array | Expression, b: Array | Expression, dtype: str, out: Value | None
+) -> Value:
+    extents = extents_of(e, a)
+    parts = [as_expression(e, v, n, dtype) for v, n in ((a, extents), (b, extents_of(e, b)))]
+    lower = elementwise.TABLE[np.multiply].lowering(dtype)
+    assert lower is not None
+    total = whole_sum(e, fuse(parts, dtype, extents, lower))
+    if not isinstance(out, Array):
+        return total
+    assign_view(e, out, total)
+    return out
+
+
+def ready(e: Emitter, value: Array | Expression, dtype: str) -> Array:
+    """The operand in memory, in the product's dtype."""
+    return materialize(e, value) if value.dtype == dtype else copy(e, value, dtype)
+
+
+def as_matrix(e: Emitter, a: Array, *, row: bool) -> Array:
+    """A vector as a matrix of one row, or one column; a matrix is itself."""
+    if a.rank == 2:
+        return a
+    (n,) = shapes.extents_of(e, a.memref)
+    zero, one = e.index(0), e.index(1)
+    axes, extents, steps = ([-1, 0], [one, n], [zero, one]) if row else ([0, -1], [n, one], [one, zero])
+    return shapes.view(e, a, [zero], axes, extents, steps)
+
+
+def require_equal(
+    e: Emitter, n: SSAValue, m: SSAValue, message: str, shown: Sequence[SSAValue]
+) -> None:
+    if not shapes.equal(n, m):
+        differ = shapes.compare(e, "ne", n, m)
+        e.insert(array.RaiseIfOp(differ, "ValueError", message, list(shown)))
+
+
+CASES: tuple[Case, ...] = (
+    Case("x @ y", {"x": "matrix", "y": "matrix"}),
+    Case("x @ y", {"x": "matrix", "y": "vector"}),
+    Case("x @ y", {"x": "vector", "y": "matrix"}),
+    Case("x @ y", {"x": "vector", "y": "vector"}),
+    Case("x.T @ (2 * y)", {"x": "matrix", "y": "matrix"}),
+    Case("np.dot(x, y)", {"x": "matrix", "y": "vector"}),
+    Case("np.outer(x, y)", {"x": "vector", "y": "vector"}),
+    Case("np.vdot(x, y)", {"x": "vector", "y": "vector"}),
+)

@@ -1,0 +1,328 @@
+"""Reductions: a map whose output stands still along the reduced axes.
+
+`x.sum()` adds every element into a rank-0 cell that is viewed with stride 0; `x.sum(axis=0)` adds
+into a fresh array of the kept axes. The reduced expression is fused into the map.
+"""
+
+from __future__ import annotations
+
+import math as python_math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from ....dialects import array
+from ....dialects.array import constant_value
+from ..emitter import Emitter
+from ..values import IR_TYPE, Array, Expression, NoneValue, Scalar, Static, Tuple, Value
+from . import elementwise, shapes
+from .assignment import assign_view, require_same_kind
+from .cases import Case
+from .dtypes import FLOATS, NUMPY_FORM, cast, dtype_argument, dtype_of, element_type_cast, truth
+from .fusion import Operand, allocate, as_expression, extents_of, fuse, load, map_into, operand
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """How a reduction combines: the map's kind, and the value that it starts from."""
+
+    name: str
+    kind: array.MapKind
+    start: float
+
+
+SUM = Reduction("add", "add", 0)
+PRODUCT = Reduction("multiply", "mul", 1)
+MINIMUM = Reduction("minimum", "min", python_math.inf)
+MAXIMUM = Reduction("maximum", "max", -python_math.inf)
+
+_EXTREMES = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
+
+
+# --- The general reduction --------------------------------------------------------------------
+
+
+def reduce(
+    e: Emitter,
+    how: Reduction,
+    x: Expression,
+    axes: Sequence[int],
+    *,
+    keepdims: bool = False,
+) -> Scalar | Array:
+    """Combine the elements of `x` along `axes`; a NumPy scalar where nothing else is left."""
+    start = e.constant(start_value(how, x.dtype), x.dtype).ssa
+    kept = [d for d in range(x.rank) if d not in axes]
+    if not kept and not keepdims:
+        cell = e.cell(IR_TYPE[x.dtype], how.name)
+        e.store(start, cell)
+        accumulate(e, how, x, Array(cell, x.dtype), [-1] * x.rank)
+        return load(e, Array(cell, x.dtype), ())
+    extents = [
+        e.index(1) if d in axes else n
+        for d, n in enumerate(x.extents)
+        if keepdims or d not in axes
+    ]
+    result = allocate(e, extents, x.dtype, how.name)
+    initial = Expression(x.dtype, tuple(extents), (), lambda _e, _xs: start)
+    map_into(e, initial, result.memref)
+    position = {d: d if keepdims else i for i, d in enumerate(kept)}
+    accumulate(e, how, x, result, [position.get(d, -1) for d in range(x.rank)])
+    return result
+
+
+def accumulate(
+    e: Emitter, how: Reduction, x: Expression, into: Array, walked: Sequence[int]
+) -> None:
+    """The map: dimension d of `x` walks dimension `walked[d]` of the result, or stands still."""
+    zero, one = e.index(0), e.index(1)
+    seen = shapes.view(
+        e, into, [zero] * into.rank, walked, x.extents, [zero if w < 0 else one for w in walked]
+    )
+    map_into(e, x, seen.memref, how.kind)
+
+
+def start_value(how: Reduction, dtype: str) -> float | int:
+    if dtype in FLOATS or python_math.isfinite(how.start):
+        return how.start
+    low, high = _EXTREMES[dtype]
+    return high if how.start > 0 else low
+
+
+def whole_sum(e: Emitter, x: Expression) -> Scalar:
+    """The sum of all elements, in the expression's own dtype."""
+    total = reduce(e, SUM, x, range(x.rank))
+    assert isinstance(total, Scalar)
+    return total
+
+
+# --- Arguments --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """The arguments that all reductions share."""
+
+    axes: tuple[int, ...]
+    keepdims: bool
+    dtype: Value | None
+    out: Array | None
+
+
+def arguments(
+    e: Emitter, name: str, rank: int, args: Sequence[Value], kwargs: dict[str, Value], *, dtype: bool
+) -> Arguments:
+    """`(axis=None, [dtype=None,] out=None, keepdims=False)`, positional or by name."""
+    names = ["axis", *(["dtype"] if dtype else []), "out", "keepdims"]
+    if len(args) > len(names):
+        e.fail(f"{name} takes at most {len(names)} arguments here")
+    given = dict(zip(names, args, strict=False)) | kwargs
+    for key in given:
+        if key not in names:
+            e.fail(f"{name}: the argument {key!r} is not supported")
+    keepdims = given.get("keepdims")
+    out = given.get("out")
+    if out is not None and not isinstance(out, Array | NoneValue):
+        e.fail(f"{name}: out= takes an array")
+    return Arguments(
+        axes_of(e, given.get("axis"), rank),
+        False if keepdims is None else constant_bool(e, keepdims, "keepdims"),
+        given.get("dtype"),
+        out if isinstance(out, Array) else None,
+    )
+
+
+def axes_of(e: Emitter, value: Value | None, rank: int) -> tuple[int, ...]:
+    """The axes that `axis=` names, all of them for None."""
+    if value is None or isinstance(value, NoneValue):
+        return tuple(range(rank))
+    items = value.items if isinstance(value, Tuple) else (value,)
+    axes = tuple(one_axis(e, item, rank) for item in items)
+    if len(set(axes)) < len(axes):
+        e.fail("duplicate value in 'axis'")
+    return axes
+
+
+def one_axis(e: Emitter, value: Value, rank: int) -> int:
+    axis = constant_int(e, value, "axis")
+    if not -rank <= axis < rank:
+        e.fail(f"axis {axis} is out of bounds for array of dimension {rank}")
+    return axis % rank
+
+
+def constant_int(e: Emitter, value: Value, what: str) -> int:
+    if isinstance(value, Static) and isinstance(value.object, int):
+        return value.object
+    if not isinstance(value, Scalar) or not isinstance(value.constant, int):
+        e.fail(f"{what} must be known while compiling", way_out="write it as a number")
+    return value.constant
+
+
+def constant_bool(e: Emitter, value: Value, what: str) -> bool:
+    return bool(constant_int(e, value, what))
+
+
+# --- sum, prod, mean, min, max, any, all ------------------------------------------------------
+
+Rule = Callable[[Emitter, Operand, Arguments], Value]
+
+
+def call(
+    e: Emitter, name: str, value: Value, args: Sequence[Value], kwargs: dict[str, Value]
+) -> Value:
+    """`np.<name>(value, ...)` or `value.<name>(...)`."""
+    x = operand(e, value, f"the operand of {name}")
+    rank = 0 if isinstance(x, Scalar) else x.rank
+    given = arguments(e, name, rank, args, kwargs, dtype=name in ("sum", "prod", "mean"))
+    result = _REDUCE[name](e, x, given)
+    if given.out is None:
+        return result
+    if not isinstance(result, Scalar | Array | Expression):
+        e.fail(f"{name}: out= is not supported here")
+    require_same_kind(e, name, dtype_of(result), given.out.dtype)
+    assign_view(e, given.out, result)
+    return given.out
+
+
+def expression(e: Emitter, x: Operand, dtype: str) -> Expression:
+    extents = () if isinstance(x, Scalar) else extents_of(e, x)
+    return as_expression(e, x, extents, dtype)
+
+
+def summed(how: Reduction) -> Rule:
+    """sum and prod: bool and int32 add up in int64."""
+
+    def run(e: Emitter, x: Operand, given: Arguments) -> Value:
+        own = dtype_of(x)
+        dtype = dtype_argument(e, given.dtype, "i64" if own in ("b1", "i32") else own)
+        if dtype == "b1":
+            e.fail("sums and products of dtype bool are not supported", way_out="use any or all")
+        if isinstance(x, Scalar):
+            return element_type_cast(e, x, dtype)
+        return reduce(e, how, expression(e, x, dtype), given.axes, keepdims=given.keepdims)
+
+    return run
+
+
+def mean(e: Emitter, x: Operand, given: Arguments) -> Value:
+    own = dtype_of(x)
+    dtype = dtype_argument(e, given.dtype, own if own in FLOATS else "f64")
+    if dtype not in FLOATS:
+        e.fail("mean in an integer dtype is not supported")
+    if isinstance(x, Scalar):
+        return element_type_cast(e, x, dtype)
+    extents = extents_of(e, x)
+    total = reduce(e, SUM, expression(e, x, dtype), given.axes, keepdims=given.keepdims)
+    count = shapes.product(e, [extents[d] for d in given.axes])
+    divisor = element_type_cast(e, Scalar("py_int", count, constant_value(count)), dtype)
+    return elementwise.apply(e, np.divide, [total, divisor])
+
+
+def extreme(how: Reduction) -> Rule:
+    """min and max: NaN propagates, nothing to choose from is a ValueError."""
+
+    def run(e: Emitter, x: Operand, given: Arguments) -> Value:
+        if isinstance(x, Scalar):
+            return element_type_cast(e, x, NUMPY_FORM.get(x.type, x.type))
+        require_elements(e, how, extents_of(e, x), given.axes)
+        if x.dtype == "b1":
+            return logical(how)(e, x, given)
+        return reduce(e, how, expression(e, x, x.dtype), given.axes, keepdims=given.keepdims)
+
+    return run
+
+
+def require_elements(
+    e: Emitter, how: Reduction, extents: Sequence[SSAValue], axes: Sequence[int]
+) -> None:
+    """ValueError where a result has no elements to come from."""
+    zero = e.index(0)
+
+    def is_zero(n: SSAValue, predicate: str) -> SSAValue:
+        return shapes.compare(e, predicate, n, zero)
+
+    empty = [is_zero(extents[d], "eq") for d in axes if not constant_value(extents[d])]
+    if not empty:
+        return
+    condition = shapes.either(e, empty)
+    for d, n in enumerate(extents):
+        if d not in axes and constant_value(n) is None:
+            condition = e.emit(arith.AndIOp(condition, is_zero(n, "ne")))
+    message = f"zero-size array to reduction operation {how.name} which has no identity"
+    e.insert(array.RaiseIfOp(condition, "ValueError", message))
+
+
+def logical(how: Reduction) -> Rule:
+    """any and all (and max and min of bools): the largest or smallest of zeros and ones."""
+
+    def run(e: Emitter, x: Operand, given: Arguments) -> Value:
+        own = dtype_of(x)
+        if isinstance(x, Scalar):
+            return Scalar("b1", truth(e, x.ssa, x.type))
+
+        def as_number(e: Emitter, xs: list[SSAValue]) -> SSAValue:
+            return cast(e, truth(e, xs[0], own), "b1", "i32")
+
+        numbers = fuse([expression(e, x, own)], "i32", extents_of(e, x), as_number)
+        bounded = Reduction(how.name, how.kind, 1 if how is MINIMUM else 0)
+        found = reduce(e, bounded, numbers, given.axes, keepdims=given.keepdims)
+        return elementwise.apply(e, np.not_equal, [found, e.constant(0, "i32")])
+
+    return run
+
+
+def norm(e: Emitter, value: Value) -> Scalar:
+    """`np.linalg.norm(x)`: the square root of the sum of squares."""
+    x = operand(e, value)
+    squares = elementwise.apply(e, np.square, [x])
+    dtype = dtype_of(squares) if dtype_of(squares) in FLOATS else "f64"
+    total = whole_sum(e, expression(e, squares, dtype))
+    root = elementwise.apply(e, np.sqrt, [total])
+    assert isinstance(root, Scalar)
+    return root
+
+
+_REDUCE: dict[str, Rule] = {
+    "sum": summed(SUM),
+    "prod": summed(PRODUCT),
+    "mean": mean,
+    "min": extreme(MINIMUM),
+    "max": extreme(MAXIMUM),
+    "any": logical(MAXIMUM),
+    "all": logical(MINIMUM),
+}
+
+FUNCTIONS = {
+    np.sum: "sum",
+    np.prod: "prod",
+    np.mean: "mean",
+    np.min: "min",
+    np.amin: "min",
+    np.max: "max",
+    np.amax: "max",
+    np.any: "any",
+    np.all: "all",
+}
+"""The NumPy functions; the methods have the same names."""
+
+METHODS = frozenset(FUNCTIONS.values())
+
+CASES: tuple[Case, ...] = (
+    *(Case(f"x.{name}()", {"x": "real"}) for name in ("sum", "mean", "min", "max", "prod")),
+    *(Case(f"np.{name}(x, axis=0)", {"x": "matrix"}) for name in ("sum", "mean", "min", "max")),
+    *(Case(f"np.{name}(x, axis=-1)", {"x": "matrix"}) for name in ("sum", "prod", "min", "max")),
+    Case("x.sum(axis=(0, 1))", {"x": "matrix"}),
+    Case("x.sum(axis=1, keepdims=True)", {"x": "matrix"}),
+    Case("x.mean(keepdims=True)", {"x": "matrix"}),
+    Case("x.sum()", {"x": "integer"}),
+    Case("x.mean()", {"x": "integer"}),
+    Case("x.max()", {"x": "integer"}),
+    Case("x.sum()", {"x": "bool"}),
+    Case("np.any(x)", {"x": "bool"}),
+    Case("np.all(x, axis=0)", {"x": "bool"}),
+    Case("np.sum(x * x)", {"x": "real"}),
+    Case("np.linalg.norm(x)", {"x": "vector"}),
+)

@@ -1,0 +1,334 @@
+"""Extents: integer arithmetic that stays affine, what is provable about them, and broadcasting.
+
+A stencil statement needs no check and no step known only at run time, because its extents are
+provably equal: with `%e = max(%n - 2, 0)` for each of `u[1:-1]`, `u[2:]` and `u[:-2]`, the
+comparison of their linear forms (`analysis.affine`) says so.
+
+Only an extent that the program computes can be 1 at run time without its type saying so: unit extents of arguments
+are part of the specialization. Where it matters and nothing is provable, the view that broadcasts
+takes `select(extent == 1, 0, 1)` as its step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from ....dialects import array
+from ....dialects.array import constant_value
+from ...analysis.alias import strip_casts
+from ...analysis.affine import Affine, Extent, Term, affine
+from ..emitter import Emitter
+from ..values import EXTENT_MAX, Array, Scalar, Tuple
+
+
+# --- Integers ---------------------------------------------------------------------------------
+
+
+def plus(e: Emitter, value: SSAValue, constant: int) -> SSAValue:
+    """value + constant, the constant merged into the sums and maxima that `value` is made of."""
+    known = constant_value(value)
+    if known is not None:
+        return e.index(known + constant)
+    if constant == 0:
+        return value
+    owner = value.owner
+    if isinstance(owner, arith.AddiOp) and (inner := constant_value(owner.rhs)) is not None:
+        return plus(e, owner.lhs, inner + constant)
+    if isinstance(owner, arith.MaxSIOp) and (floor := constant_value(owner.rhs)) is not None:
+        return at_least(e, plus(e, owner.lhs, constant), floor + constant)
+    return e.emit(arith.AddiOp(value, e.index(constant)))
+
+
+def minus(e: Emitter, left: SSAValue, right: SSAValue) -> SSAValue:
+    known = constant_value(right)
+    if known is not None:
+        return plus(e, left, -known)
+    difference = affine(left) - affine(right)
+    if difference.is_constant:
+        return e.index(difference.constant)
+    return e.emit(arith.SubiOp(left, right))
+
+
+def sum_of(e: Emitter, left: SSAValue, right: SSAValue) -> SSAValue:
+    for a, b in ((left, right), (right, left)):
+        known = constant_value(b)
+        if known is not None:
+            return plus(e, a, known)
+    return e.emit(arith.AddiOp(left, right))
+
+
+def times(e: Emitter, left: SSAValue, right: SSAValue) -> SSAValue:
+    a, b = constant_value(left), constant_value(right)
+    if a is not None and b is not None:
+        return e.index(a * b)
+    if a == 1:
+        return right
+    return left if b == 1 else e.emit(arith.MuliOp(left, right))
+
+
+def at_least(e: Emitter, value: SSAValue, floor: int) -> SSAValue:
+    """max(value, floor)."""
+    known = constant_value(value)
+    if known is not None:
+        return e.index(max(known, floor))
+    owner = value.owner
+    if isinstance(owner, arith.MaxSIOp) and (inner := constant_value(owner.rhs)) is not None:
+        return value if inner >= floor else at_least(e, owner.lhs, floor)
+    if is_at_least(affine(value), floor):
+        return value
+    return e.emit(arith.MaxSIOp(value, e.index(floor)))
+
+
+def at_most(e: Emitter, value: SSAValue, ceiling: SSAValue) -> SSAValue:
+    """min(value, ceiling)."""
+    difference = affine(ceiling) - affine(value)
+    if is_at_least(difference, 0):
+        return value
+    if is_at_least(-difference, 0):
+        return ceiling
+    return e.emit(arith.MinSIOp(value, ceiling))
+
+
+def divided_up(e: Emitter, value: SSAValue, by: int) -> SSAValue:
+    """ceil(value / by), for by > 0."""
+    if by == 1:
+        return value
+    known = constant_value(value)
+    if known is not None:
+        return e.index(-(-known // by))
+    return e.emit(array.FloorDivOp(plus(e, value, by - 1), e.index(by)))
+
+
+def product(e: Emitter, extents: Sequence[SSAValue]) -> SSAValue:
+    total = e.index(1)
+    for extent in extents:
+        total = times(e, total, extent)
+    return total
+
+
+def compare(e: Emitter, predicate: str, left: SSAValue, right: SSAValue) -> SSAValue:
+    return e.emit(arith.CmpiOp(left, right, predicate))
+
+
+def either(e: Emitter, conditions: Sequence[SSAValue]) -> SSAValue:
+    """The disjunction of one or more conditions."""
+    total = conditions[0]
+    for condition in conditions[1:]:
+        total = e.emit(arith.OrIOp(total, condition))
+    return total
+
+
+# --- What is provable -------------------------------------------------------------------------
+
+
+def is_at_least(value: Affine, floor: int) -> bool:
+    """True when value >= floor is certain: every symbol is an extent or the like, added up."""
+    least = value.constant
+    for symbol, factor in value.terms.items():
+        low = lower_bound(symbol)
+        if factor < 0 or low is None:
+            return False
+        least += factor * low
+    return least >= floor
+
+
+def lower_bound(symbol: SSAValue | Extent | Term) -> int | None:
+    """A constant that the symbol is never below, or None."""
+    match symbol:
+        case Extent():
+            return 0
+        case Term(kind="max"):
+            return max((a.constant for a in symbol.args if a.is_constant), default=None)
+        case Term(kind="min"):
+            return 0 if all(is_at_least(a, 0) for a in symbol.args) else None
+        case Term(kind="floordiv"):
+            return 0 if is_at_least(symbol.args[0], 0) else None
+        case _:
+            return None
+
+
+def equal(left: SSAValue, right: SSAValue) -> bool:
+    """True when the two extents are certainly equal."""
+    return left is right or affine(left) == affine(right)
+
+
+def never_one(e: Emitter, extent: SSAValue) -> bool:
+    """True when the extent is certainly not 1: another constant, or an extent of an argument."""
+    form = affine(extent)
+    if form.is_constant:
+        return form.constant != 1
+    if form.constant or len(form.terms) != 1:
+        return False
+    ((symbol, factor),) = form.terms.items()
+    return factor == 1 and isinstance(symbol, Extent) and symbol.memref.owner is e.entry
+
+
+# --- Extents of arrays ------------------------------------------------------------------------
+
+
+def extents_of(e: Emitter, memref: SSAValue) -> tuple[SSAValue, ...]:
+    """The extents of a memref.
+
+    Those of a carried memref are its initial ones' where these provably agree: so a ping-pong
+    `u, v = v, u` has one shape.
+    """
+    memref = strip_casts(memref)
+    carried = e.carried.get(memref)
+    if carried is None:
+        return e.extents(memref)
+    shapes = [extents_of(e, i) for i in carried.initial if i.type == memref.type]
+    if all(same_shape(shapes[0], s) for s in shapes[1:]):
+        return shapes[0]
+    return e.extents(memref)
+
+
+def same_shape(left: Sequence[SSAValue], right: Sequence[SSAValue]) -> bool:
+    return len(left) == len(right) and all(map(equal, left, right))
+
+
+def shape_tuple(e: Emitter, extents: Sequence[SSAValue]) -> Tuple:
+    """`array.shape` as a Python tuple."""
+    return Tuple(tuple(length(n) for n in extents))
+
+
+def length(extent: SSAValue) -> Scalar:
+    """An extent as a Python int."""
+    known = constant_value(extent)
+    if known is not None:
+        return Scalar("py_int", extent, known, known, known)
+    return Scalar("py_int", extent, low=0, high=EXTENT_MAX)
+
+
+def shape_format(rank: int) -> str:
+    """How NumPy writes a shape, `{}` for each extent: "({},)" or "({},{})"."""
+    return "(" + ",".join(["{}"] * rank) + ("," if rank == 1 else "") + ")"
+
+
+# --- Broadcasting -----------------------------------------------------------------------------
+
+BINARY_MISMATCH = "operands could not be broadcast together with shapes {shapes}"
+
+
+def broadcast_extents(
+    e: Emitter, shapes: Sequence[Sequence[SSAValue]], message: str = BINARY_MISMATCH
+) -> tuple[SSAValue, ...]:
+    """The extents to which the shapes broadcast; ValueError where they do not.
+
+    `message` gets NumPy's words; "{shapes}" becomes all shapes, each with a blank behind it.
+    """
+    rank = max((len(s) for s in shapes), default=0)
+    result: list[SSAValue] = []
+    wrong: list[SSAValue] = []
+    for axis in range(-rank, 0):
+        result.append(_broadcast_axis(e, [s[axis] for s in shapes if len(s) >= -axis], wrong))
+    raise_mismatch(e, wrong, message, shapes)
+    return tuple(result)
+
+
+def raise_mismatch(
+    e: Emitter, wrong: Sequence[SSAValue], message: str, shapes: Sequence[Sequence[SSAValue]]
+) -> None:
+    """ValueError when one of the conditions holds."""
+    if not wrong:
+        return
+    text = message.replace("{shapes}", "".join(shape_format(len(s)) + " " for s in shapes))
+    shown = [n for s in shapes for n in s]
+    e.insert(array.RaiseIfOp(either(e, wrong), "ValueError", text, shown))
+
+
+def _broadcast_axis(e: Emitter, extents: list[SSAValue], wrong: list[SSAValue]) -> SSAValue:
+    distinct: list[SSAValue] = []
+    for n in sorted(extents, key=lambda n: constant_value(n) is None):
+        if constant_value(n) != 1 and not any(equal(n, d) for d in distinct):
+            distinct.append(n)
+    if not distinct:
+        return e.index(1)
+    sure = next((n for n in distinct if never_one(e, n)), None)
+    result = distinct[0] if sure is None else sure
+    if sure is None:
+        for n in distinct[1:]:
+            result = e.emit(arith.SelectOp(is_one(e, result), n, result), "extent")
+    for n in distinct:
+        if n is not result and not (sure is None and len(distinct) == 1):
+            wrong.append(mismatch(e, n, result))
+    return result
+
+
+def mismatch(e: Emitter, extent: SSAValue, target: SSAValue) -> SSAValue:
+    """The condition that `extent` does not broadcast to `target`."""
+    differs = compare(e, "ne", extent, target)
+    if never_one(e, extent):
+        return differs
+    return e.emit(arith.AndIOp(differs, compare(e, "ne", extent, e.index(1))))
+
+
+def is_one(e: Emitter, extent: SSAValue) -> SSAValue:
+    return compare(e, "eq", extent, e.index(1))
+
+
+def needs_broadcast(e: Emitter, extent: SSAValue, target: SSAValue) -> bool:
+    """False where the extent certainly is the target's (given that mismatches have raised)."""
+    return not (equal(extent, target) or never_one(e, extent))
+
+
+def broadcast_to(e: Emitter, a: Array, extents: Sequence[SSAValue]) -> Array:
+    """`a` seen with these extents: itself, or a view that stands still where it is broadcast."""
+    own = extents_of(e, a.memref)
+    missing = len(extents) - len(own)
+    axes: list[int] = [-1] * missing
+    steps: list[SSAValue] = [e.index(0)] * missing
+    for axis, (n, target) in enumerate(zip(own, extents[missing:], strict=True)):
+        if not needs_broadcast(e, n, target):
+            axes.append(axis)
+            steps.append(e.index(1))
+        elif constant_value(n) == 1:
+            axes.append(-1)
+            steps.append(e.index(0))
+        else:
+            axes.append(axis)
+            steps.append(e.emit(arith.SelectOp(is_one(e, n), e.index(0), e.index(1)), "step"))
+    if not missing and all(constant_value(s) == 1 for s in steps):
+        return a
+    return view(e, a, [e.index(0)] * len(own), axes, extents, steps)
+
+
+def view(
+    e: Emitter,
+    a: Array,
+    offsets: Sequence[SSAValue],
+    axes: Sequence[int],
+    extents: Sequence[SSAValue],
+    steps: Sequence[SSAValue],
+) -> Array:
+    op = array.ViewOp(a.memref, offsets, axes, extents, steps)
+    return Array(e.emit(op, a.memref.name_hint), a.dtype)
+
+
+def transposed(e: Emitter, a: Array, axes: Sequence[int] | None = None) -> Array:
+    """The axes in another order, reversed by default."""
+    order = list(range(a.rank))[::-1] if axes is None else list(axes)
+    if order == list(range(a.rank)):
+        return a
+    own = extents_of(e, a.memref)
+    return view(
+        e, a, [e.index(0)] * a.rank, order, [own[d] for d in order], [e.index(1)] * a.rank
+    )
+
+
+# --- Views, structurally ----------------------------------------------------------------------
+
+
+def view_key(memref: SSAValue) -> object:
+    """Equal for memrefs that are certainly the same view of the same memory."""
+    memref = strip_casts(memref)
+    owner = memref.owner
+    if not isinstance(owner, array.ViewOp):
+        return memref
+    return (
+        view_key(owner.source),
+        owner.source_dims,
+        *(tuple(map(affine, group)) for group in (owner.offsets, owner.extents, owner.steps)),
+    )
