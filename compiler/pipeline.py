@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -36,6 +36,7 @@ from .transforms.remove_dead import RemoveDead
 # Frontend and code generator are imported where their stage runs: `mutad-opt` needs neither.
 if TYPE_CHECKING:
     from .codegen.kernel import Kernel
+    from .derivative.explain import Explanation
     from .frontend.build import Built
 
 
@@ -115,7 +116,7 @@ def frontend(c: Compilation) -> None:
     from .frontend.build import build_function
 
     r = c.request
-    c.built = build_function(r.function, r.arguments, r.overlaps, r.options.boundscheck)
+    c.built = build_function(r.function, r.arguments, r.overlaps, r.options)
     c.module = c.built.module
 
 
@@ -271,6 +272,24 @@ def run_stages(request: Request, upto: str) -> str:
         if stage.name == upto:
             return stage.show(c)
     raise AssertionError("unreachable")
+
+
+def explain_request(request: Request, values: Sequence[Any]) -> Explanation:
+    """What the gradient would save for these argument values, one for each parameter."""
+    from .derivative.explain import explain
+
+    c = Compilation(request)
+    frontend(c)
+    simplify(c)
+    leaves = [leaf for value in values for leaf in ir_leaves(value)]
+    return explain(c.module, c.active_arguments, request.options.saves, leaves)
+
+
+def ir_leaves(value: Any) -> list[Any]:
+    """The values that an argument hands to the IR: tuples flattened, None dropped."""
+    if isinstance(value, tuple):
+        return [leaf for item in cast("tuple[Any, ...]", value) for leaf in ir_leaves(item)]
+    return [] if value is None else [value]
 
 
 def stages_for(request: Request) -> list[Stage]:

@@ -6,24 +6,12 @@ from textwrap import dedent
 
 import pytest
 from xdsl.context import Context
-from xdsl.dialects import get_all_dialects
 from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 
 from mutad.compiler.pipeline import PASSES
-from mutad.dialects.ad import Ad
-from mutad.dialects.array import Array
 
 TRANSFORMS = [p for p in PASSES if ".transforms." in p.__module__]
-
-
-def context() -> Context:
-    ctx = Context()
-    for name, dialect in get_all_dialects().items():
-        ctx.register_dialect(name, dialect)
-    for ours in (Array, Ad):
-        ctx.register_dialect(ours.name, lambda d=ours: d)
-    return ctx
 
 
 def example(docstring: str, title: str) -> str:
@@ -33,13 +21,12 @@ def example(docstring: str, title: str) -> str:
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS, ids=lambda p: p.name)
-def test_the_example_of_a_pass_holds(transform: type[ModulePass]) -> None:
-    ctx = context()
+def test_the_example_of_a_pass_holds(transform: type[ModulePass], context: Context) -> None:
     docstring = sys.modules[transform.__module__].__doc__ or ""
     before, after = (
-        Parser(ctx, example(docstring, t)).parse_module() for t in ("Before", "After")
+        Parser(context, example(docstring, t)).parse_module() for t in ("Before", "After")
     )
-    transform().apply(ctx, before)
+    transform().apply(context, before)
     before.verify()
     assert before.is_structurally_equivalent(after), str(before)
 

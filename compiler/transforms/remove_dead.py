@@ -96,7 +96,8 @@ def is_removable(op: Operation) -> bool:
         return all(
             inner.has_trait(IsTerminator) or is_removable(inner)
             for region in op.regions
-            for inner in region.block.ops
+            for block in region.blocks
+            for inner in block.ops
         )
     if isinstance(op, array.IndexOp):
         return op.unchecked is not None

@@ -1,0 +1,85 @@
+// RUN: mutad-opt %s -p hoist-allocs | filecheck %s
+
+// CHECK-LABEL: @out_of_two_loops
+// CHECK-NEXT:    %t = array.alloc(%n)
+// CHECK-NEXT:    %trips = array.loop
+func.func @out_of_two_loops(%x : f64, %n : index) {
+  %trips = array.loop %i to %n do {
+    %inner = array.loop %j to %n do {
+      %t = array.alloc(%n) : memref<?xf64>
+      memref.store %x, %t[%i] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// An inner loop swaps it with another: it does not leave the iteration of the outer one.
+// CHECK-LABEL: @swapped_within_the_iteration
+// CHECK-NEXT:    %t = array.alloc(%n)
+// CHECK-NEXT:    %trips = array.loop
+func.func @swapped_within_the_iteration(%x : f64, %a : memref<?xf64>, %n : index) {
+  %trips = array.loop %i to %n do {
+    %t = array.alloc(%n) : memref<?xf64>
+    %inner, %u1, %v1 = array.loop %j to %n carry(%u = %t : memref<?xf64>, %v = %a : memref<?xf64>) do {
+      memref.store %x, %u[%i] : memref<?xf64>
+      array.yield %v, %u : memref<?xf64>, memref<?xf64>
+    }
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_an_extent_changes
+// CHECK:         array.loop
+// CHECK-NEXT:      array.alloc(%i)
+func.func @kept_when_an_extent_changes(%x : f64, %n : index, %k : index) {
+  %trips = array.loop %i to %n do {
+    %t = array.alloc(%i) : memref<?xf64>
+    memref.store %x, %t[%k] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_carried_to_the_next_iteration
+// CHECK:         array.loop
+// CHECK-NEXT:      %t = array.alloc
+func.func @kept_when_carried_to_the_next_iteration(%x : f64, %n : index, %a : memref<?xf64>) -> memref<?xf64> {
+  %trips, %r = array.loop %i to %n carry(%u = %a : memref<?xf64>) do {
+    %t = array.alloc(%n) : memref<?xf64>
+    memref.store %x, %u[%i] : memref<?xf64>
+    array.yield %t : memref<?xf64>
+  }
+  func.return %r : memref<?xf64>
+}
+
+// CHECK-LABEL: @kept_when_a_view_of_it_is_carried
+// CHECK:         array.loop
+// CHECK-NEXT:      %t = array.alloc
+func.func @kept_when_a_view_of_it_is_carried(%x : f64, %n : index, %a : memref<?xf64, strided<[1]>>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %trips, %r = array.loop %i to %n carry(%u = %a : memref<?xf64, strided<[1]>>) do {
+    %t = array.alloc(%n) : memref<?xf64>
+    %v = array.view %t[%c0] dims [0] extents(%n) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+    memref.store %x, %u[%i] : memref<?xf64, strided<[1]>>
+    array.yield %v : memref<?xf64, strided<[1]>>
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_in_a_branch
+// CHECK:         scf.if
+// CHECK-NEXT:      array.alloc
+func.func @kept_in_a_branch(%x : f64, %n : index, %c : i1) {
+  %trips = array.loop %i to %n do {
+    scf.if %c {
+      %t = array.alloc(%n) : memref<?xf64>
+      memref.store %x, %t[%i] : memref<?xf64>
+    }
+    array.yield
+  }
+  func.return
+}

@@ -1,0 +1,63 @@
+"""Fixtures of all tests."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from filecheck.finput import FInput
+from filecheck.matcher import Matcher
+from filecheck.options import Options
+from filecheck.parser import Parser, pattern_for_opts
+from xdsl.context import Context
+from xdsl.dialects import get_all_dialects
+
+from mutad.dialects.ad import Ad
+from mutad.dialects.array import Array
+
+RunFilecheck = Callable[[str, str], None]
+
+
+@pytest.fixture(autouse=True)
+def cache_of_its_own(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads what another run compiled."""
+    base = tmp_path_factory.getbasetemp() / "mutad-cache"
+    base.mkdir(mode=0o700, exist_ok=True)
+    monkeypatch.setenv("MUTAD_CACHE_DIR", str(base))
+
+
+@pytest.fixture
+def context() -> Context:
+    """An xDSL context that knows every dialect, ours included."""
+    ctx = Context()
+    for name, dialect in get_all_dialects().items():
+        ctx.register_dialect(name, dialect)
+    for ours in (Array, Ad):
+        ctx.register_dialect(ours.name, lambda d=ours: d)
+    return ctx
+
+
+@pytest.fixture
+def run_filecheck(capsys: pytest.CaptureFixture[str]) -> RunFilecheck:
+    """`run_filecheck(text, checks)`: hold a text against CHECK lines, in this process.
+
+    The checks are lines such as `CHECK: %y = arith.mulf`; write them without `//`.
+    """
+
+    def check(text: str, checks: str) -> None:
+        options = Options(match_filename="<checks>")
+        pattern, comment = pattern_for_opts(options)
+        parser = Parser(options, io.StringIO(checks), pattern, comment)
+        failed = Matcher(options, FInput("<text>", text), parser).run()
+        report = capsys.readouterr()
+        assert not failed, f"{report.out}{report.err}\n{text}"
+
+    return check
+
+
+@pytest.fixture
+def root() -> Path:
+    """The top of the repository."""
+    return Path(__file__).parents[1]

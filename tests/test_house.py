@@ -1,0 +1,151 @@
+"""The house stands: who imports whom, what the wheel holds, which ops know their source."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp, UnknownLoc
+from xdsl.ir import Operation
+
+from mutad.compiler import pipeline
+from mutad.compiler.pipeline import Compilation, Request
+
+ROOMS = ("compiler", "dialects", "runtime")
+MAY_IMPORT = {
+    "dialects": {"dialects"},
+    "compiler": {"compiler", "dialects"},
+    "runtime": {"runtime"},
+}
+
+
+def sources(root: Path, room: str) -> Iterator[Path]:
+    return (root / room).rglob("*.py")
+
+
+def imported_rooms(path: Path, root: Path) -> Iterator[str]:
+    """The rooms that a source file imports from, wherever in the file."""
+    package = ["mutad", *path.relative_to(root).parent.parts]
+    for node in ast.walk(ast.parse(path.read_text())):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = [*base, *(node.module or "").split(".")]
+            names = [".".join([*filter(None, module), alias.name]) for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            assert parts[0] not in ROOMS, f"{path} imports {name} by its top-level name"
+            if parts[0] == "mutad" and len(parts) > 1:
+                yield parts[1]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_arrows_run_one_way(room: str, root: Path) -> None:
+    for path in sources(root, room):
+        wrong = set(imported_rooms(path, root)) & {*ROOMS} - MAY_IMPORT[room]
+        assert not wrong, f"{path} imports from {wrong}"
+
+
+def test_importing_mutad_loads_no_compiler() -> None:
+    heavy = "{'xdsl', 'scipy', 'llvmlite', 'rich', 'mutad.compiler', 'mutad.dialects'}"
+    code = f"import sys, mutad; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_wheel_holds_every_source(root: Path) -> None:
+    from setuptools import find_packages
+
+    packages = [p.replace(".", "/") for p in find_packages(str(root), include=["mutad*"])]
+    held = {f"{p}/{f.name}" for p in packages for f in (root / p).glob("*.py")}
+    written = {f"mutad/{p.name}" for p in (root / "mutad").glob("*.py")}
+    for room in ROOMS:
+        written |= {f"mutad/{p.relative_to(root)}" for p in sources(root, room)}
+    assert held == written
+    assert all((root / "mutad" / room).is_symlink() for room in ROOMS)
+
+
+def test_no_module_is_named_like_a_thing_that_grows(root: Path) -> None:
+    for room in ROOMS:
+        names = {p.stem for p in sources(root, room)}
+        assert not names & {"utils", "util", "helpers", "common", "misc", "core"}
+
+
+def smooth(u: np.ndarray, k: float, steps: int) -> float:
+    total = 0.0
+    for t in range(steps):
+        u[1:-1] += k * np.exp(u[:-2] - 2 * u[1:-1] + u[2:])
+        for i in range(u.size):
+            if u[i] > 0:
+                total += u[i] * u[i] * k
+            else:
+                u[i] = np.sin(u[i]) * t
+    return total
+
+
+def compiled(upto: str, mode: str = "gradient") -> ModuleOp:
+    wrt = (0, 1) if mode == "gradient" else ()
+    c = Compilation(Request(smooth, ("f64[?]C", "py_float", "py_int"), mode=mode, wrt=wrt))
+    for stage in pipeline.stages_for(c.request):
+        stage.run(c)
+        if stage.name == upto:
+            return c.module
+    raise AssertionError(upto)
+
+
+def without_location(module: ModuleOp) -> list[Operation]:
+    return [op for op in module.body.walk() if isinstance(op.location, UnknownLoc)]
+
+
+@pytest.mark.parametrize("stage", ["frontend", "simplify", "adjoint", "optimize"])
+def test_every_op_knows_its_source(stage: str) -> None:
+    lost = without_location(compiled(stage))
+    assert not lost, "\n".join(str(op) for op in lost[:10])
+
+
+@pytest.mark.parametrize("stage", ["frontend", "simplify", "adjoint", "optimize"])
+def test_every_stage_leaves_valid_ir(stage: str) -> None:
+    compiled(stage).verify()
+
+
+def test_stages_have_names_that_users_type() -> None:
+    names = [s.name for s in pipeline.STAGES]
+    assert names == [
+        "frontend", "simplify", "plan", "adjoint", "optimize", "llvm", "llvm-opt", "assembly",
+    ]  # fmt: skip
+
+
+def test_an_unknown_stage_is_refused_with_the_names() -> None:
+    with pytest.raises(ValueError, match="no stage named 'nosuch'; stages are frontend, simplify"):
+        pipeline.run_stages(Request(smooth, ("f64[?]C", "py_float", "py_int")), "nosuch")
+
+
+def test_a_gradient_stage_of_a_primal_is_refused() -> None:
+    with pytest.raises(ValueError, match="'adjoint' is one of gradients"):
+        pipeline.run_stages(Request(smooth, ("f64[?]C", "py_float", "py_int")), "adjoint")
+
+
+def test_a_dump_is_one_file_a_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MUTAD_DUMP", "frontend,optimize,llvm")
+    monkeypatch.setenv("MUTAD_DUMP_DIR", str(tmp_path))
+    pipeline.compile_request(Request(smooth, ("f64[?]C", "py_float", "py_int")))
+    kinds = sorted(name.split(".", 1)[1] for name in os.listdir(tmp_path))
+    assert kinds == ["1-frontend.mlir", "5-optimize.mlir", "6-llvm.ll"]
+
+
+def test_times_are_printed_when_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MUTAD_TIME", "1")
+    pipeline.compile_request(Request(smooth, ("f64[?]C", "py_float", "py_int")))
+    table = capsys.readouterr().err
+    assert table.startswith("smooth (primal)")
+    assert "llvm-opt" in table
