@@ -106,8 +106,13 @@ def test_a_stencil_into_other_memory_is_one_map_without_checks() -> None:
     u, v = p.args
     p.assign(v, slice(1, -1), stencil(p, u))
     p.finish()
-    # The one check compares the two arguments' extents: nothing else is unknown.
-    assert p.counts(*EFFECTS) == (1, 0, 1)
+    # The two arguments' extents are compared: nothing else is unknown, no step depends on it.
+    assert p.counts(*EFFECTS) == (1, 0, 2)
+    assert [c.exception.data for c in p.ops(array.RaiseIfOp) if isinstance(c, array.RaiseIfOp)] == [
+        "ValueError",
+        "NotImplementedError",
+    ]
+    assert all(array.constant_value(s) for v in p.ops(array.ViewOp) for s in v.operands[-1:])
     (copy,) = p.ops(array.MapOp)
     assert isinstance(copy, array.MapOp)
     assert len(copy.ins) == 3

@@ -65,11 +65,26 @@ def require_broadcast(
     e: Emitter, source: Sequence[SSAValue], target: Sequence[SSAValue], message: str
 ) -> None:
     """ValueError where `source` does not broadcast to the fixed extents `target`."""
-    wrong: list[SSAValue] = []
+    found = shapes.Mismatches()
     for n, t in zip(source, target[len(target) - len(source) :], strict=True):
-        if constant_value(n) != 1 and not shapes.equal(n, t):
-            wrong.append(shapes.mismatch(e, n, t))
-    fail_if(e, wrong, message, source, target)
+        found.require(e, n, t)
+    found.raise_all(e, *shown(message, source, target))
+
+
+def shown(
+    message: str, source: Sequence[SSAValue], destination: Sequence[SSAValue]
+) -> tuple[str, list[SSAValue]]:
+    """The message with "{source}" and "{destination}" as shapes, and the extents to format."""
+    extents: list[SSAValue] = []
+    text = ""
+    for piece in message.replace("}", "{").split("{"):
+        if piece in ("source", "destination"):
+            named = source if piece == "source" else destination
+            text += shapes.shape_format(len(named))
+            extents.extend(named)
+        else:
+            text += piece
+    return text, extents
 
 
 def fail_if(
@@ -79,18 +94,9 @@ def fail_if(
     source: Sequence[SSAValue],
     destination: Sequence[SSAValue],
 ) -> None:
-    if not wrong:
-        return
-    shown: list[SSAValue] = []
-    text = ""
-    for piece in message.replace("}", "{").split("{"):
-        if piece in ("source", "destination"):
-            extents = source if piece == "source" else destination
-            text += shapes.shape_format(len(extents))
-            shown.extend(extents)
-        else:
-            text += piece
-    e.insert(array.RaiseIfOp(shapes.either(e, wrong), "ValueError", text, shown))
+    if wrong:
+        text, extents = shown(message, source, destination)
+        e.insert(array.RaiseIfOp(shapes.either(e, wrong), "ValueError", text, extents))
 
 
 def write_out(e: Emitter, name: str, result: Scalar | Expression, out: Array) -> None:

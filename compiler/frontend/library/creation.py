@@ -408,12 +408,10 @@ def broadcast_to(e: Emitter, value: Value, shape: Value) -> Array:
     message = "operands could not be broadcast together with remapped shapes"
     own = shapes.extents_of(e, a.memref)
     targets = extents[len(extents) - a.rank :]
-    wrong = [
-        shapes.mismatch(e, n, t)
-        for n, t in zip(own, targets, strict=True)
-        if constant_value(n) != 1 and not shapes.equal(n, t)
-    ]
-    shapes.raise_mismatch(e, wrong, message, [own])
+    found = shapes.Mismatches()
+    for n, t in zip(own, targets, strict=True):
+        found.require(e, n, t)
+    found.raise_all(e, message, [])
     return shapes.broadcast_to(e, a, extents)
 
 

@@ -12,6 +12,7 @@ takes `select(extent == 1, 0, 1)` as its step.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
@@ -125,13 +126,13 @@ def either(e: Emitter, conditions: Sequence[SSAValue]) -> SSAValue:
 
 
 def is_at_least(value: Affine, floor: int) -> bool:
-    """True when value >= floor is certain: every symbol is an extent or the like, added up."""
+    """True when value >= floor is certain from the bounds of each symbol on its own."""
     least = value.constant
     for symbol, factor in value.terms.items():
-        low = lower_bound(symbol)
-        if factor < 0 or low is None:
+        bound = lower_bound(symbol) if factor > 0 else upper_bound(symbol)
+        if bound is None:
             return False
-        least += factor * low
+        least += factor * bound
     return least >= floor
 
 
@@ -150,6 +151,13 @@ def lower_bound(symbol: SSAValue | Extent | Term) -> int | None:
             return None
 
 
+def upper_bound(symbol: SSAValue | Extent | Term) -> int | None:
+    """A constant that the symbol is never above, or None."""
+    if isinstance(symbol, Term) and symbol.kind == "min":
+        return min((a.constant for a in symbol.args if a.is_constant), default=None)
+    return None
+
+
 def equal(left: SSAValue, right: SSAValue) -> bool:
     """True when the two extents are certainly equal."""
     return left is right or affine(left) == affine(right)
@@ -164,6 +172,32 @@ def never_one(e: Emitter, extent: SSAValue) -> bool:
         return False
     ((symbol, factor),) = form.terms.items()
     return factor == 1 and isinstance(symbol, Extent) and symbol.memref.owner is e.entry
+
+
+def alike(e: Emitter, left: SSAValue, right: SSAValue) -> bool:
+    """True when the two would be equal if the arguments they are extents of had equal extents.
+
+    Such as `max(n - 2, 0)` and `max(m - 2, 0)` of `u[1:-1]` and `v[1:-1]`. See Note [Alike extents].
+    """
+    forms = [anonymous(e, affine(n)) for n in (left, right)]
+    return forms[0] is not None and forms[0] == forms[1]
+
+
+def anonymous(e: Emitter, form: Affine) -> Affine | None:
+    """The form with one symbol for every extent of an argument; None if it has other symbols."""
+    result = Affine(constant=form.constant)
+    for symbol, factor in form.terms.items():
+        if isinstance(symbol, Extent) and symbol.memref.owner is e.entry:
+            result = result + Affine({Extent(e.entry.args[0], -1): factor})
+        elif isinstance(symbol, Term):
+            args = [anonymous(e, a) for a in symbol.args]
+            if None in args:
+                return None
+            known = sorted((a for a in args if a is not None), key=lambda a: a.is_constant)
+            result = result + Affine({Term(symbol.kind, tuple(known)): factor})
+        else:
+            return None
+    return result
 
 
 # --- Extents of arrays ------------------------------------------------------------------------
@@ -221,48 +255,74 @@ def broadcast_extents(
     """
     rank = max((len(s) for s in shapes), default=0)
     result: list[SSAValue] = []
-    wrong: list[SSAValue] = []
+    found = Mismatches()
     for axis in range(-rank, 0):
-        result.append(_broadcast_axis(e, [s[axis] for s in shapes if len(s) >= -axis], wrong))
-    raise_mismatch(e, wrong, message, shapes)
+        result.append(_broadcast_axis(e, [s[axis] for s in shapes if len(s) >= -axis], found))
+    found.raise_all(e, with_shapes(message, shapes), [n for s in shapes for n in s])
     return tuple(result)
+
+
+@dataclass
+class Mismatches:
+    """Conditions under which extents do not go together, collected over the axes of one operation."""
+
+    wrong: list[SSAValue] = field(default_factory=list[SSAValue])
+    unequal: list[SSAValue] = field(default_factory=list[SSAValue])
+
+    def require(self, e: Emitter, extent: SSAValue, target: SSAValue) -> None:
+        """`extent` must be `target`'s equal, or broadcast to it."""
+        if constant_value(extent) == 1 or equal(extent, target):
+            return
+        differs = compare(e, "ne", extent, target)
+        if never_one(e, extent):
+            self.wrong.append(differs)
+            return
+        several = compare(e, "ne", extent, e.index(1))
+        self.wrong.append(e.emit(arith.AndIOp(differs, several)))
+        if alike(e, extent, target):
+            self.unequal.append(differs)
+
+    def raise_all(self, e: Emitter, message: str, shown: Sequence[SSAValue]) -> None:
+        if self.wrong:
+            e.insert(array.RaiseIfOp(either(e, self.wrong), "ValueError", message, shown))
+        if self.unequal:
+            e.insert(array.RaiseIfOp(either(e, self.unequal), "NotImplementedError", UNEQUAL))
+
+
+UNEQUAL = (
+    "mutad does not broadcast a slice that happens to have one element at run time;"
+    " write that element with an integer index"
+)
 
 
 def raise_mismatch(
     e: Emitter, wrong: Sequence[SSAValue], message: str, shapes: Sequence[Sequence[SSAValue]]
 ) -> None:
     """ValueError when one of the conditions holds."""
-    if not wrong:
-        return
-    text = message.replace("{shapes}", "".join(shape_format(len(s)) + " " for s in shapes))
-    shown = [n for s in shapes for n in s]
-    e.insert(array.RaiseIfOp(either(e, wrong), "ValueError", text, shown))
+    if wrong:
+        shown = [n for s in shapes for n in s]
+        text = with_shapes(message, shapes)
+        e.insert(array.RaiseIfOp(either(e, wrong), "ValueError", text, shown))
 
 
-def _broadcast_axis(e: Emitter, extents: list[SSAValue], wrong: list[SSAValue]) -> SSAValue:
+def with_shapes(message: str, shapes: Sequence[Sequence[SSAValue]]) -> str:
+    return message.replace("{shapes}", "".join(shape_format(len(s)) + " " for s in shapes))
+
+
+def _broadcast_axis(e: Emitter, extents: list[SSAValue], found: Mismatches) -> SSAValue:
     distinct: list[SSAValue] = []
     for n in sorted(extents, key=lambda n: constant_value(n) is None):
         if constant_value(n) != 1 and not any(equal(n, d) for d in distinct):
             distinct.append(n)
     if not distinct:
         return e.index(1)
-    sure = next((n for n in distinct if never_one(e, n)), None)
-    result = distinct[0] if sure is None else sure
-    if sure is None:
+    result = next((n for n in distinct if never_one(e, n)), distinct[0])
+    if not never_one(e, result) and not all(alike(e, n, result) for n in distinct[1:]):
         for n in distinct[1:]:
             result = e.emit(arith.SelectOp(is_one(e, result), n, result), "extent")
     for n in distinct:
-        if n is not result and not (sure is None and len(distinct) == 1):
-            wrong.append(mismatch(e, n, result))
+        found.require(e, n, result)
     return result
-
-
-def mismatch(e: Emitter, extent: SSAValue, target: SSAValue) -> SSAValue:
-    """The condition that `extent` does not broadcast to `target`."""
-    differs = compare(e, "ne", extent, target)
-    if never_one(e, extent):
-        return differs
-    return e.emit(arith.AndIOp(differs, compare(e, "ne", extent, e.index(1))))
 
 
 def is_one(e: Emitter, extent: SSAValue) -> SSAValue:
@@ -271,7 +331,7 @@ def is_one(e: Emitter, extent: SSAValue) -> SSAValue:
 
 def needs_broadcast(e: Emitter, extent: SSAValue, target: SSAValue) -> bool:
     """False where the extent certainly is the target's (given that mismatches have raised)."""
-    return not (equal(extent, target) or never_one(e, extent))
+    return not (equal(extent, target) or never_one(e, extent) or alike(e, extent, target))
 
 
 def broadcast_to(e: Emitter, a: Array, extents: Sequence[SSAValue]) -> Array:
@@ -332,3 +392,13 @@ def view_key(memref: SSAValue) -> object:
         owner.source_dims,
         *(tuple(map(affine, group)) for group in (owner.offsets, owner.extents, owner.steps)),
     )
+
+
+# Note [Alike extents]
+# `v[1:-1] = u[:-2] + u[2:]` on two arguments is the everyday statement of a stencil, and says
+# nothing about their extents n and m that would make n - 2 and m - 2 provably equal. NumPy would
+# broadcast when n - 2 is 1 at run time and m - 2 is not. To be ready for that, every view of u
+# would need a step known only at run time: its footprint would be unknown to the analyses, in-place
+# updates would look like overlaps, and loops would not vectorize. So extents that are alike (equal
+# if the arguments' extents were) must be equal: the accidental 1 raises NotImplementedError.
+# Extents that are not alike do get the run-time step, and broadcast as NumPy's.
