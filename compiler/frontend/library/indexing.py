@@ -51,35 +51,17 @@ def store(e: Emitter, a: Array, indices: Sequence[Value], value: Value) -> None:
     assign(e, locate(e, a, indices), value)
 
 
-def augmented(
-    e: Emitter, operator: str, a: Array, indices: Sequence[Value] | None, value: Value
-) -> None:
-    """`a[indices] += value` (and the like), the subscripts evaluated once; without them `a += value`.
-
-    An element is read, combined and stored, so any dtype goes; a view is updated in place, where
-    NumPy insists on casts of the same kind.
-    """
-    place = a if indices is None else locate(e, a, indices)
-    if isinstance(place, Array) and place.rank > 0:
-        update(e, operator, place, value)
-        return
-    if isinstance(place, Array):
-        place = Element(place, ())
-    assign(e, place, apply_operator(e, operator, load(e, place.array, place.indices), value))
-
-
-def apply_operator(e: Emitter, operator: str, left: Value, right: Value) -> Value:
-    return elementwise.apply(e, elementwise.OPERATORS[operator], [left, right], operator=True)
-
-
-def update(e: Emitter, operator: str, target: Array, value: Value) -> None:
-    """`target += value` on an array."""
-    if operator == "MatMult":
+def augmented(e: Emitter, operator: str, target: Array, value: Value) -> None:
+    """`target += value` (and the like) on an array or view: in place, with casts of the same kind."""
+    if target.rank == 0:
+        sum_ = elementwise.apply(e, elementwise.OPERATORS[operator], [target, value], operator=True)
+        assign(e, Element(target, ()), sum_)
+    elif operator == "MatMult":
         from . import linalg  # `@=` is the one operator that is not elementwise
 
         assign_view(e, target, linalg.matmul(e, target, value))
-        return
-    elementwise.augmented(e, operator, target, value)
+    else:
+        elementwise.augmented(e, operator, target, value)
 
 
 def assign(e: Emitter, place: Element | Array, value: Value) -> None:
