@@ -123,14 +123,6 @@ def a_view_and_what_it_views(x):
     return x[1:], x
 
 
-@on("f64[5] 3", "f64[5] 0", "f64[5] 1")
-def rebinding_widens(x, n):
-    total = 0
-    for _ in range(n):
-        total += x**n
-    return np.sum(total)
-
-
 @on("f64[5] 3", "f64[5] 0", exact=lambda x, n: n * n * x ** (n - 1) if n else 0.0)
 def rebinding_to_an_array(x, n):
     total = np.zeros(x.size)

@@ -135,15 +135,6 @@ def ping_pong(u, v, steps):
     return u[1], v[2]
 
 
-@on("f64[8] N", N="0 1 2 3")
-def ping_pong_returns_the_array_that_holds_the_result(u, steps):
-    v = np.zeros_like(u)
-    for _ in range(steps):
-        v[:] = 0.5 * u[::-1]
-        u, v = v, u
-    return u
-
-
 @on("f64[6] f64[6]#1 f64[6]#2 N", N="0 1 2 3 4")
 def rotation_of_three(a, b, c, steps):
     for k in range(steps):

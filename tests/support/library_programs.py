@@ -1,0 +1,68 @@
+"""Programs from the cases beside the library's entries: a few expressions of the same arguments in one function."""
+
+from __future__ import annotations
+
+import linecache
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mutad.compiler.frontend.library import CASES, MAKERS
+
+EXPRESSIONS = 10
+"""How many expressions one program computes: a compilation each would take minutes."""
+
+
+@dataclass(frozen=True)
+class LibraryProgram:
+    """`def program(x, y): return expression, expression, ...`"""
+
+    expressions: tuple[str, ...]
+    arguments: tuple[tuple[str, str], ...]
+    """Parameter names with the kinds of arguments they take."""
+
+    def __str__(self) -> str:
+        kinds = " ".join(f"{name}:{kind}" for name, kind in self.arguments)
+        return f"{kinds} {self.expressions[0]} ... {self.expressions[-1]}"
+
+    def function(self) -> Callable[..., Any]:
+        lines = [
+            f"def program({', '.join(name for name, _ in self.arguments)}):",
+            "    return (",
+            *(f"        {e}," for e in self.expressions),
+            "    )",
+        ]
+        source = "\n".join(lines) + "\n"
+        file = f"<library {zlib.crc32(source.encode()):x}>"
+        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+        names: dict[str, Any] = {"np": np, "__name__": "library_programs"}
+        exec(compile(source, file, "exec"), names)
+        return names["program"]
+
+    def row(self, shape: tuple[int, ...], dtype: Any = None) -> Callable[[], tuple[Any, ...]]:
+        """A maker of its arguments, the float arrays in `dtype`."""
+
+        def made() -> tuple[Any, ...]:
+            rng = np.random.default_rng(5)
+            values = [MAKERS[kind](rng, shape) for _, kind in self.arguments]
+            return tuple(
+                v.astype(dtype) if isinstance(v, np.ndarray) and v.dtype == float and dtype else v
+                for v in values
+            )
+
+        return made
+
+
+def library_programs() -> Iterator[LibraryProgram]:
+    """Every case, with others that take the same kinds of arguments."""
+    by_arguments: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for case in CASES:
+        expressions = by_arguments.setdefault(tuple(case.arguments.items()), [])
+        if case.expression not in expressions:
+            expressions.append(case.expression)
+    for arguments, expressions in by_arguments.items():
+        for k in range(0, len(expressions), EXPRESSIONS):
+            yield LibraryProgram(tuple(expressions[k : k + EXPRESSIONS]), arguments)
