@@ -1,0 +1,261 @@
+"""What the parts of the code generator share while one kernel is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, IntegerType, MemRefType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ...dialects.ad import TapeType
+from ...dialects.array import strides_of
+from ..analysis.alias import AliasAnalysis
+from ..diagnostics import line_of
+from .llvm_text import FunctionText, Metadata, integer
+
+if TYPE_CHECKING:
+    from .alias_scopes import AliasScopes
+
+OK, RAISED, PYTHON_RAISED, OUT_OF_MEMORY = 0, 1, 2, 3
+"""What a kernel returns."""
+
+SITE_SLOT, COUNT_SLOT, PAYLOAD_SLOT = 80, 88, 96
+"""Byte offsets of the raise record in the context."""
+
+
+def value_type(type_: Attribute) -> str:
+    """The LLVM type of a scalar in a register."""
+    match type_:
+        case Float64Type():
+            return "double"
+        case Float32Type():
+            return "float"
+        case IndexType():
+            return "i64"
+        case IntegerType():
+            return f"i{type_.width.data}"
+        case TapeType():
+            return "ptr"
+        case _:
+            raise NotImplementedError(f"no LLVM type for {type_}")
+
+
+def memory_type(type_: Attribute) -> str:
+    """The LLVM type of an array element: a bool is a byte."""
+    found = value_type(type_)
+    return "i8" if found == "i1" else found
+
+
+def size_of(type_: Attribute) -> int:
+    """Bytes of an array element."""
+    return {"double": 8, "i64": 8, "float": 4, "i32": 4, "i8": 1}[memory_type(type_)]
+
+
+def type_name(type_: Attribute) -> str:
+    """How a site table calls the type of an operand: "index", "f64", "i1", "memref<f64,2>"."""
+    if isinstance(type_, MemRefType):
+        return f"memref<{type_.element_type},{type_.get_num_dims()}>"
+    return str(type_)
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """A memref value: where element (0, ..., 0) is, extents, and strides in elements.
+
+    All are LLVM operands; what the type knows is a number.
+    """
+
+    pointer: str
+    extents: tuple[str, ...]
+    strides: tuple[str, ...]
+    element: Attribute
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return (self.pointer, *self.extents, *self.strides)
+
+
+@dataclass
+class KernelState:
+    """One kernel under construction: its text, and what every SSA value has become."""
+
+    text: FunctionText
+    alias: AliasAnalysis
+    fastmath: bool
+    features: frozenset[str]
+    """What the CPU has, by LLVM's names: "avx2", ..."""
+    scopes: AliasScopes = field(init=False)
+    emit: Callable[[Operation], None] = field(init=False)
+    """Writes any op; set by who owns the dispatch."""
+    scalars: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+    memrefs: dict[SSAValue, Descriptor] = field(default_factory=dict[SSAValue, Descriptor])
+    sites: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    site_numbers: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    declarations: dict[str, str] = field(default_factory=dict[str, str])
+    """Declaration lines of what is called from outside, by symbol."""
+    symbols: dict[str, str] = field(default_factory=dict[str, str])
+    """External symbols that the loader has to bind, and where each comes from."""
+    kept_alive: list[str] = field(default_factory=list[str])
+    """Symbols that only the vectorizer will call."""
+    functions: dict[str, str] = field(default_factory=dict[str, str])
+    """Functions written for this module (matrix products), by name."""
+    support: set[str] = field(default_factory=set[str])
+    """Support functions in use."""
+    attributes: dict[str, int] = field(default_factory=dict[str, int])
+    buffers: list[str] = field(default_factory=list[str])
+    """Stack buffers of maps, shared by all maps of the kernel."""
+    scalar_only: bool = False
+    """Within a cold copy of a loop nest: no vectorization, no unrolling."""
+
+    @property
+    def metadata(self) -> Metadata:
+        return self.text.metadata
+
+    def scalar(self, value: SSAValue) -> str:
+        return self.scalars[value]
+
+    def typed(self, value: SSAValue) -> str:
+        """`value` with its type, as a call's argument."""
+        return f"{value_type(value.type)} {self.scalars[value]}"
+
+    def declare(self, symbol: str, line: str, origin: str | None = None) -> None:
+        self.declarations.setdefault(symbol, line)
+        if origin is not None:
+            self.symbols.setdefault(symbol, origin)
+
+    def attribute_group(self, text: str) -> str:
+        """`#n` of the attribute group `{ text }`."""
+        return f"#{self.attributes.setdefault(text, len(self.attributes))}"
+
+    def intrinsic(self, name: str, result: str, arguments: str) -> str:
+        self.declarations.setdefault(name, f"declare {result} @{name}({arguments})")
+        return name
+
+    # Memory.
+
+    def descriptor(
+        self,
+        type_: MemRefType[Attribute],
+        pointer: str,
+        extents: tuple[str, ...],
+        strides: tuple[str, ...] | None = None,
+    ) -> Descriptor:
+        """A descriptor in which all that the type knows is a number.
+
+        Without strides the memref is C-contiguous.
+        """
+        shape = type_.get_shape()
+        known_extents = tuple(str(n) if n >= 0 else e for n, e in zip(shape, extents, strict=True))
+        known = strides_of(type_)
+        result: list[str] = []
+        suffix = "1"
+        for axis in reversed(range(len(shape))):
+            stride = known[axis]
+            if shape[axis] == 1:
+                result.append("0")
+            elif stride is not None:
+                result.append(str(stride))
+            else:
+                result.append(suffix if strides is None else strides[axis])
+            if strides is None and axis:
+                suffix = self.text.mul(suffix, known_extents[axis])
+        return Descriptor(pointer, known_extents, tuple(reversed(result)), type_.element_type)
+
+    def offset(self, pointer: str, element: Attribute, index: str, *, inbounds: bool = True) -> str:
+        """The address `index` elements on."""
+        if integer(index) == 0:
+            return pointer
+        flags = " inbounds" if inbounds else ""
+        return self.text.value(
+            f"getelementptr{flags} {memory_type(element)}, ptr {pointer}, i64 {index}", "p"
+        )
+
+    def address(self, memref: Descriptor, indices: list[str]) -> str:
+        """The address of one element: the strided dimensions first, then the ones of unit stride."""
+        rows, unit = "0", "0"
+        for index, stride in zip(indices, memref.strides, strict=True):
+            if stride == "1":
+                unit = self.text.add(unit, index)
+            else:
+                rows = self.text.add(rows, self.text.mul(index, stride))
+        row = self.offset(memref.pointer, memref.element, rows)
+        return self.offset(row, memref.element, unit)
+
+    def load(self, pointer: str, element: Attribute, tags: str, hint: str | None = None) -> str:
+        """One element; `tags` is metadata."""
+        type_ = memory_type(element)
+        found = self.text.value(
+            f"load {type_}, ptr {pointer}, align {size_of(element)}{tags}", hint
+        )
+        return self.text.value(f"icmp ne i8 {found}, 0") if value_type(element) == "i1" else found
+
+    def store(self, value: str, pointer: str, element: Attribute, tags: str) -> None:
+        if value_type(element) == "i1":
+            value = self.text.value(f"zext i1 {value} to i8")
+        self.text.do(
+            f"store {memory_type(element)} {value}, ptr {pointer}, align {size_of(element)}{tags}"
+        )
+
+    # Leaving.
+
+    def site(self, op: Operation, **what: Any) -> int:
+        """The number of the op's entry in the site table."""
+        found = self.site_numbers.get(op)
+        if found is None:
+            file, line, column = line_of(op) or ("", 0, 0)
+            found = self.site_numbers[op] = len(self.sites)
+            self.sites.append({**what, "file": file, "line": line, "column": column})
+        return found
+
+    def widened(self, value: str, type_: Attribute) -> str:
+        """A scalar as 8 bytes, its natural representation at their start."""
+        match value_type(type_):
+            case "i1" as t:
+                return f"i64 {self.text.value(f'zext {t} {value} to i64')}"
+            case "i32" as t:
+                return f"i64 {self.text.value(f'sext {t} {value} to i64')}"
+            case "float":
+                bits = self.text.value(f"bitcast float {value} to i32")
+                return f"i64 {self.text.value(f'zext i32 {bits} to i64')}"
+            case t:
+                return f"{t} {value}"
+
+    def context_slot(self, offset: int) -> str:
+        return self.text.value(f"getelementptr inbounds i8, ptr %ctx, i64 {offset}")
+
+    def raise_when(self, condition: str, site: int, payload: list[tuple[str, Attribute]]) -> None:
+        """Leave with a raise record when the condition holds."""
+        label = self.text.label("raise")
+        with self.text.in_cold(label):
+            for k, (value, type_) in enumerate(payload[:16]):
+                wide = self.widened(value, type_)
+                self.text.do(
+                    f"store {wide}, ptr {self.context_slot(PAYLOAD_SLOT + 8 * k)}, align 8"
+                )
+            self.text.do(f"store i64 {len(payload)}, ptr {self.context_slot(COUNT_SLOT)}, align 8")
+            self.text.do(f"store i64 {site}, ptr {self.context_slot(SITE_SLOT)}, align 8")
+            self.text.do(f"ret i32 {RAISED}")
+        self.text.branch_if_unlikely(condition, label)
+
+    def return_when(self, condition: str, status: int) -> None:
+        """Leave with a status when the condition holds."""
+        label = self.text.label("leave")
+        with self.text.in_cold(label):
+            self.text.do(f"ret i32 {status}")
+        self.text.branch_if_unlikely(condition, label)
+
+    # Loops.
+
+    def loop_properties(self, parallel_group: str | None = None) -> list[str]:
+        """Metadata operands of a loop's latch."""
+        if self.scalar_only:
+            node = self.metadata.node
+            return [
+                node('!"llvm.loop.vectorize.enable", i1 false'),
+                node('!"llvm.loop.unroll.disable"'),
+            ]
+        if parallel_group is not None:
+            return [self.metadata.node(f'!"llvm.loop.parallel_accesses", {parallel_group}')]
+        return []

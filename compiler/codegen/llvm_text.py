@@ -1,0 +1,235 @@
+"""LLVM IR as text, written front to back: names, blocks, metadata, integer folding.
+
+Text is the fastest road into llvmlite (a parse costs microseconds a line), and it can be read. The
+writer keeps three streams, joined at the end: the entry block's allocas, the body, and the cold
+blocks (raises), which come last so that hot code stays together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
+
+
+def integer(text: str) -> int | None:
+    """The integer that an operand spells, or None for an SSA name."""
+    return None if text.startswith("%") else int(text)
+
+
+@dataclass
+class Metadata:
+    """Numbered metadata nodes: equal ones are shared, distinct ones are not."""
+
+    nodes: list[str] = field(default_factory=list[str])
+    known: dict[str, str] = field(default_factory=dict[str, str])
+
+    def node(self, text: str) -> str:
+        """The node `!{text}`."""
+        found = self.known.get(text)
+        if found is None:
+            found = self.known[text] = f"!{len(self.nodes)}"
+            self.nodes.append(f"{found} = !{{{text}}}")
+        return found
+
+    def distinct(self, *rest: str) -> str:
+        """A distinct node whose first operand is itself (loop identifiers, scopes)."""
+        name = f"!{len(self.nodes)}"
+        self.nodes.append(f"{name} = distinct !{{{', '.join((name, *rest))}}}")
+        return name
+
+    def empty(self) -> str:
+        """A distinct node without operands (an access group)."""
+        name = f"!{len(self.nodes)}"
+        self.nodes.append(f"{name} = distinct !{{}}")
+        return name
+
+
+@dataclass
+class OpenLoop:
+    """A counted loop whose body is being written."""
+
+    counter: str
+    values: tuple[str, ...]
+    """The loop-carried scalars as the body sees them."""
+    count: str
+    types: tuple[str, ...]
+    initial: tuple[str, ...]
+    before: str
+    body: str
+    exit: str
+    guarded: bool
+    phis: int
+    """Where in `lines` the phis stand, to be written when the latch is known."""
+
+
+class FunctionText:
+    """The body of one LLVM function while it is written."""
+
+    def __init__(self, metadata: Metadata) -> None:
+        self.metadata = metadata
+        self.lines: list[str] = []
+        self.entry: list[str] = []
+        self.cold: list[str] = []
+        self.block = "entry"
+        self._names = 0
+
+    # Names and instructions.
+
+    def name(self, hint: str | None = None) -> str:
+        self._names += 1
+        return f"%{_NOT_IN_NAMES.sub('_', hint) if hint else 'v'}.{self._names}"
+
+    def value(self, instruction: str, hint: str | None = None) -> str:
+        """Append an instruction with a result; returns the result's name."""
+        name = self.name(hint)
+        self.lines.append(f"  {name} = {instruction}")
+        return name
+
+    def do(self, instruction: str) -> None:
+        self.lines.append(f"  {instruction}")
+
+    def alloca(self, type_: str, hint: str | None = None, align: int = 8) -> str:
+        """A stack slot of the entry block."""
+        name = self.name(hint)
+        self.entry.append(f"  {name} = alloca {type_}, align {align}")
+        return name
+
+    # Blocks.
+
+    def label(self, hint: str) -> str:
+        return self.name(hint)[1:]
+
+    def start(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    def branch(self, label: str) -> None:
+        self.do(f"br label %{label}")
+
+    def branch_if(self, condition: str, then: str, otherwise: str) -> None:
+        self.do(f"br i1 {condition}, label %{then}, label %{otherwise}")
+
+    def branch_if_unlikely(self, condition: str, then: str) -> None:
+        """Leave for the cold block `then` when the condition holds; go on in a new block otherwise."""
+        weights = self.metadata.node('!"branch_weights", i32 1, i32 1048575')
+        on = self.label("ok")
+        self.do(f"br i1 {condition}, label %{then}, label %{on}, !prof {weights}")
+        self.start(on)
+
+    @contextmanager
+    def in_cold(self, label: str) -> Iterator[None]:
+        """Write the block `label` among the cold ones meanwhile."""
+        lines, block = self.lines, self.block
+        self.lines = self.cold
+        self.start(label)
+        try:
+            yield
+        finally:
+            self.lines, self.block = lines, block
+
+    # Integers, folded where both operands are known.
+
+    def add(self, a: str, b: str, flags: str = " nsw") -> str:
+        x, y = integer(a), integer(b)
+        if x is not None and y is not None:
+            return str(x + y)
+        if x == 0:
+            return b
+        return a if y == 0 else self.value(f"add{flags} i64 {a}, {b}")
+
+    def sub(self, a: str, b: str, flags: str = " nsw") -> str:
+        x, y = integer(a), integer(b)
+        if x is not None and y is not None:
+            return str(x - y)
+        return a if y == 0 else self.value(f"sub{flags} i64 {a}, {b}")
+
+    def mul(self, a: str, b: str, flags: str = " nsw") -> str:
+        x, y = integer(a), integer(b)
+        if x is not None and y is not None:
+            return str(x * y)
+        if x == 0 or y == 0:
+            return "0"
+        if x == 1:
+            return b
+        return a if y == 1 else self.value(f"mul{flags} i64 {a}, {b}")
+
+    def product(self, factors: Sequence[str]) -> str:
+        total = "1"
+        for f in factors:
+            total = self.mul(total, f)
+        return total
+
+    def both(self, conditions: Sequence[str]) -> str:
+        """The conjunction of i1 operands, "true" when there is none."""
+        total = "true"
+        for c in conditions:
+            if c == "false" or total == "false":
+                return "false"
+            if c != "true":
+                total = c if total == "true" else self.value(f"and i1 {total}, {c}")
+        return total
+
+    # Counted loops in the form that LLVM's vectorizer expects: guarded, tested at the end.
+
+    def begin_loop(
+        self, count: str, carried: Sequence[tuple[str, str]] = (), hint: str = "i"
+    ) -> OpenLoop:
+        """Open a loop that counts 0, 1, ... below `count`, carrying scalars given as (type, initial)."""
+        known = integer(count)
+        guarded = known is None or known <= 0
+        before, body, exit_ = self.block, self.label("body"), self.label("exit")
+        if guarded:
+            runs = self.value(f"icmp sgt i64 {count}, 0")
+            self.branch_if(runs, body, exit_)
+        else:
+            self.branch(body)
+        self.start(body)
+        counter = self.name(hint)
+        values = tuple(self.name("acc") for _ in carried)
+        phis = len(self.lines)
+        self.lines.append("")
+        return OpenLoop(
+            counter,
+            values,
+            count,
+            tuple(t for t, _ in carried),
+            tuple(v for _, v in carried),
+            before,
+            body,
+            exit_,
+            guarded,
+            phis,
+        )
+
+    def end_loop(
+        self, loop: OpenLoop, following: Sequence[str] = (), properties: Sequence[str] = ()
+    ) -> tuple[str, ...]:
+        """Close a loop; returns the carried scalars as they leave it."""
+        step = self.value(f"add nuw nsw i64 {loop.counter}, 1")
+        again = self.value(f"icmp slt i64 {step}, {loop.count}")
+        latch = self.block
+        mark = f", !llvm.loop {self.metadata.distinct(*properties)}" if properties else ""
+        self.do(f"br i1 {again}, label %{loop.body}, label %{loop.exit}{mark}")
+        phis = [f"  {loop.counter} = phi i64 [ 0, %{loop.before} ], [ {step}, %{latch} ]"]
+        for name, type_, start, next_ in zip(
+            loop.values, loop.types, loop.initial, following, strict=True
+        ):
+            phis.append(
+                f"  {name} = phi {type_} [ {start}, %{loop.before} ], [ {next_}, %{latch} ]"
+            )
+        self.lines[loop.phis] = "\n".join(phis)
+        self.start(loop.exit)
+        if not loop.guarded:
+            return tuple(following)
+        return tuple(
+            self.value(f"phi {t} [ {start}, %{loop.before} ], [ {next_}, %{latch} ]")
+            for t, start, next_ in zip(loop.types, loop.initial, following, strict=True)
+        )
+
+    def text(self) -> str:
+        """The whole body, entry block first."""
+        return "\n".join(["entry:", *self.entry, *self.lines, *self.cold])

@@ -1,0 +1,747 @@
+"""One IR function to the LLVM text of `@kernel`: control flow, memory, checks, results.
+
+Straight from structured IR to text: LLVM does what a chain of lowerings would do, faster::
+
+    %trips = array.loop %i to %n do {          body.3:
+      %j = array.index %i, %m ...                %i.4 = phi i64 [ 0, %entry ], [ %v.9, %ok.7 ]
+      %x = memref.load %a[%j]                    ...
+      memref.store %x, %b[%j]                    %v.9 = add nuw nsw i64 %i.4, 1
+    }                                            br i1 %v.10, label %body.3, label %exit.5
+
+The kernel takes `(ptr ctx, arguments..., ptr results)` and returns 0, or 1 (a raise record is in the
+context), 2 (a Python exception is set) or 3 (out of memory). A memref argument is a pointer, its
+extents and its strides, in elements. A loop nest whose subscript checks can be decided on entry is
+written twice, see `hoist_checks`.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from xdsl.dialects import func, memref, scf
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from ...dialects import ad, array
+from ..analysis.affine import Subscripts
+from ..analysis.alias import AliasAnalysis, if_blocks
+from . import support
+from .alias_scopes import AliasScopes
+from .array_to_loops import lower_map
+from .hoist_checks import EntryConditions, NestProofs, all_of, has_whole_array_work
+from .kernel_state import (
+    OK,
+    OUT_OF_MEMORY,
+    PYTHON_RAISED,
+    Descriptor,
+    KernelState,
+    memory_type,
+    size_of,
+    type_name,
+    value_type,
+)
+from .llvm_module import host_features
+from .llvm_text import FunctionText, Metadata, integer
+from .matmul_to_blas import lower_matmul
+from .scalars_to_llvm import SCALAR_OPS
+
+RUNTIME_MEMORY = "nounwind memory(argmem: readwrite, inaccessiblemem: readwrite)"
+"""Support functions touch the context and memory that only they know."""
+
+WHILE_POLL_MASK, LEAF_POLL_MASK = (1 << 14) - 1, 15
+
+
+class CodegenOptions(Protocol):
+    """What code generation reads of the compilation's options."""
+
+    @property
+    def fastmath(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """A kernel as LLVM text."""
+
+    text: str
+    """Definitions, attributes and metadata; needs `declarations` in the same module."""
+    declarations: tuple[str, ...]
+    """One line for each external symbol."""
+    sites: list[dict[str, Any]]
+    """What can be raised or printed, by site number."""
+    symbols: dict[str, str]
+    """External symbol -> "libm", "libmvec", "blas" or "libc"."""
+    result_slots: tuple[int, ...]
+    """The first 8-byte slot of each result."""
+
+    def module(self) -> str:
+        """The text that can be compiled alone."""
+        return "\n".join([*self.declarations, self.text])
+
+
+def kernel_text(module: ModuleOp, options: CodegenOptions, name: str = "kernel") -> KernelText:
+    """The kernel for the one function of `module`."""
+    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
+    assert len(functions) == 1, "code generation takes one function"
+    return KernelWriter(functions[0], options.fastmath, name).write()
+
+
+class KernelWriter:
+    """Writes one function."""
+
+    def __init__(self, function: func.FuncOp, fastmath: bool, name: str) -> None:
+        self.function = function
+        self.name = name
+        alias = AliasAnalysis(function)
+        metadata = Metadata()
+        state = KernelState(FunctionText(metadata), alias, fastmath, host_features())
+        state.scopes = AliasScopes(function, alias, metadata)
+        state.emit = self.emit
+        self.state = state
+        self.text = state.text
+        self.subscripts = Subscripts()
+        self.proved: set[Operation] = set()
+        self.may_version = True
+        self.result_slots: tuple[int, ...] = ()
+        self.escaping = escaping_allocations(function, alias)
+
+    # The whole.
+
+    def write(self) -> KernelText:
+        parameters = self.parameters()
+        self.emit_block(self.function.body.block)
+        state = self.state
+        shown = ", ".join(["ptr noalias %ctx", *parameters, "ptr noalias %results"])
+        allocates = not state.support.isdisjoint(support.ALLOCATING)
+        body = f"{self.name}_body" if allocates else self.name
+        parts = [f"define internal i32 @{body}({shown}) nounwind {{", self.text.text(), "}"]
+        if allocates:
+            state.support.add("mutad_end")
+            forwarded = shown.replace(" noalias", "")
+            parts += [
+                f"define internal i32 @{self.name}({shown}) nounwind {{",
+                f"  %status = call i32 @{body}({forwarded})",
+                "  call void @mutad_end(ptr %ctx, i32 %status)",
+                "  ret i32 %status",
+                "}",
+            ]
+        parts += state.functions.values()
+        definitions, needed = support.functions_text(state.support)
+        parts += definitions
+        state.declarations.update({symbol_of(line): line for line in needed})
+        for symbol in support.DECLARATIONS.keys() & state.declarations.keys():
+            state.symbols[symbol] = "libc"
+        if state.kept_alive:
+            kept = ", ".join(f"ptr @{s}" for s in state.kept_alive)
+            parts.append(
+                f"@llvm.compiler.used = appending global [{len(state.kept_alive)} x ptr] [{kept}],"
+                ' section "llvm.metadata"'
+            )
+        parts += [f"attributes #{n} = {{ {a} }}" for a, n in state.attributes.items()]
+        parts += state.metadata.nodes
+        return KernelText(
+            "\n".join(parts) + "\n",
+            tuple(sorted(state.declarations.values())),
+            state.sites,
+            state.symbols,
+            self.result_slots,
+        )
+
+    def parameters(self) -> list[str]:
+        """The parameter list between context and results; binds the function's arguments."""
+        shown: list[str] = []
+        for k, argument in enumerate(self.function.body.block.args):
+            hint = self.text.name(argument.name_hint or f"arg{k}")
+            type_ = argument.type
+            if not isinstance(type_, MemRefType):
+                shown.append(f"{value_type(type_)} {hint}")
+                self.state.scalars[argument] = hint
+                continue
+            rank = type_.get_num_dims()
+            extents = tuple(f"{hint}.n{d}" for d in range(rank))
+            strides = tuple(f"{hint}.s{d}" for d in range(rank))
+            shown.append(f"ptr {hint}")
+            shown += [f"i64 {x}" for x in (*extents, *strides)]
+            given = None if array.is_contiguous(type_) else strides
+            self.state.memrefs[argument] = self.state.descriptor(type_, hint, extents, given)
+        return shown
+
+    # Dispatch.
+
+    def emit_block(self, block: Block) -> None:
+        for op in block.ops:
+            self.emit(op)
+
+    def emit(self, op: Operation) -> None:
+        rule = SCALAR_OPS.get(type(op))
+        if rule is not None:
+            args = [self.state.scalars[o] for o in op.operands]
+            self.state.scalars[op.results[0]] = rule(self.state, op, args)
+            return
+        handler = HANDLERS.get(type(op))
+        if handler is None:
+            raise NotImplementedError(f"no LLVM for {op.name}")
+        handler(self, op)
+
+    # Memory.
+
+    def load(self, op: memref.LoadOp) -> None:
+        source = self.state.memrefs[op.memref]
+        indices = [self.state.scalars[i] for i in op.indices]
+        self.state.scalars[op.res] = self.state.load(
+            self.state.address(source, indices),
+            source.element,
+            self.state.scopes.tags(op.memref),
+            op.res.name_hint,
+        )
+
+    def store(self, op: memref.StoreOp) -> None:
+        target = self.state.memrefs[op.memref]
+        indices = [self.state.scalars[i] for i in op.indices]
+        self.state.store(
+            self.state.scalars[op.value],
+            self.state.address(target, indices),
+            target.element,
+            self.state.scopes.tags(op.memref),
+        )
+
+    def cell(self, op: memref.AllocaOp) -> None:
+        type_ = op.memref.type
+        assert isinstance(type_, MemRefType) and not type_.get_num_dims()
+        slot = self.text.alloca(memory_type(type_.element_type), op.memref.name_hint or "cell")
+        self.state.memrefs[op.memref] = Descriptor(slot, (), (), type_.element_type)
+
+    def dim(self, op: memref.DimOp) -> None:
+        axis = array.constant_value(op.index)
+        assert axis is not None
+        self.state.scalars[op.result] = self.state.memrefs[op.source].extents[axis]
+
+    def cast(self, op: memref.CastOp) -> None:
+        self.state.memrefs[op.dest] = self.state.memrefs[op.source]
+
+    def view(self, op: array.ViewOp) -> None:
+        state, text = self.state, self.text
+        source = state.memrefs[op.source]
+        offset = "0"
+        for start, stride in zip(op.offsets, source.strides, strict=True):
+            offset = text.add(offset, text.mul(state.scalars[start], stride))
+        pointer = state.offset(source.pointer, source.element, offset, inbounds=False)
+        strides = tuple(
+            "0" if d < 0 else text.mul(source.strides[d], state.scalars[step])
+            for d, step in zip(op.source_dims, op.steps, strict=True)
+        )
+        extents = tuple(state.scalars[e] for e in op.extents)
+        assert isinstance(op.result.type, MemRefType)
+        state.memrefs[op.result] = state.descriptor(op.result.type, pointer, extents, strides)
+
+    def bytes_of(self, type_: MemRefType[Attribute], extents: list[str]) -> str:
+        """The size of a contiguous array in bytes; 2^64 - 1 where it does not fit 64 bits."""
+        text = self.text
+        total, overflow = str(size_of(type_.element_type)), "false"
+        name = self.state.intrinsic("llvm.umul.with.overflow.i64", "{ i64, i1 }", "i64, i64")
+        for extent in extents:
+            x, y = integer(total), integer(extent)
+            if x is not None and y is not None:
+                total = str(x * y)
+                continue
+            pair = text.value(f"call {{ i64, i1 }} @{name}(i64 {total}, i64 {extent})")
+            total = text.value(f"extractvalue {{ i64, i1 }} {pair}, 0")
+            wrapped = text.value(f"extractvalue {{ i64, i1 }} {pair}, 1")
+            overflow = (
+                wrapped if overflow == "false" else text.value(f"or i1 {overflow}, {wrapped}")
+            )
+        if overflow == "false":
+            return total if int(total) < 2**63 else "-1"
+        return text.value(f"select i1 {overflow}, i64 -1, i64 {total}")
+
+    def support_call(self, function: str, *arguments: str) -> str:
+        self.state.support.add(function)
+        group = self.state.attribute_group(RUNTIME_MEMORY)
+        return self.text.value(f"call ptr @{function}({', '.join(arguments)}) {group}")
+
+    def fresh(
+        self, result: SSAValue, extents: list[SSAValue], function: str, *leading: str
+    ) -> None:
+        """A contiguous array in memory from a support function that may have none left."""
+        type_ = result.type
+        assert isinstance(type_, MemRefType)
+        shape = [self.state.scalars[e] for e in extents]
+        size = self.bytes_of(type_, shape)
+        pointer = self.support_call(function, "ptr %ctx", *leading, f"i64 {size}")
+        if function != "mutad_tape_pop":
+            self.state.return_when(self.text.value(f"icmp eq ptr {pointer}, null"), OUT_OF_MEMORY)
+        self.state.memrefs[result] = self.state.descriptor(type_, pointer, tuple(shape))
+
+    def alloc(self, op: array.AllocOp) -> None:
+        function = "mutad_alloc_result" if op in self.escaping else "mutad_alloc"
+        self.fresh(op.memref, list(op.extents), function)
+
+    def tape(self, op: ad.TapeOp) -> None:
+        words = support.TAPE_WORDS
+        slot = self.text.alloca(f"[{words} x i64]", "tape")
+        self.text.do(f"store [{words} x i64] zeroinitializer, ptr {slot}")
+        self.state.scalars[op.tape] = slot
+
+    def push(self, op: ad.PushOp) -> None:
+        tape = f"ptr {self.state.scalars[op.tape]}"
+        self.fresh(op.memref, list(op.extents), "mutad_tape_push", tape)
+
+    def pop(self, op: ad.PopOp) -> None:
+        tape = f"ptr {self.state.scalars[op.tape]}"
+        self.state.support.add("mutad_tape_push")
+        self.fresh(op.memref, list(op.extents), "mutad_tape_pop", tape)
+
+    # Checks.
+
+    def site(self, op: Operation, exception: str, message: str, operands: list[str]) -> int:
+        number = self.state.site(op, exception=exception, message=message, operands=operands)
+        self.name_source(number)
+        return number
+
+    def name_source(self, number: int) -> None:
+        entry = self.state.sites[number]
+        if "source" not in entry:
+            entry["source"] = linecache.getline(entry["file"], entry["line"]).rstrip("\n")
+
+    def index(self, op: array.IndexOp) -> None:
+        """Wrap a negative subscript, check the range (unless it is proved)."""
+        state, text = self.state, self.text
+        index, extent = state.scalars[op.index], state.scalars[op.extent]
+        sign = op.sign.data
+        if op in self.proved:
+            result = text.add(index, extent) if sign == "negative" else index
+        else:
+            result = index
+            if sign == "negative":
+                result = text.add(index, extent)
+            elif sign == "any":
+                known = integer(index)
+                if known is None:
+                    negative = text.value(f"icmp slt i64 {index}, 0")
+                    wrapped = text.value(f"add i64 {index}, {extent}")
+                    result = text.value(f"select i1 {negative}, i64 {wrapped}, i64 {index}")
+                elif known < 0:
+                    result = text.add(index, extent)
+            if op.unchecked is None:
+                outside = text.value(f"icmp uge i64 {result}, {extent}")
+                axis = op.axis.value.data
+                message = f"index {{}} is out of bounds for axis {axis} with size {{}}"
+                site = self.site(op, "IndexError", message, ["index", "index"])
+                payload = [(index, op.index.type), (extent, op.extent.type)]
+                state.raise_when(outside, site, payload)
+        state.scalars[op.result] = result
+
+    def raise_if(self, op: array.RaiseIfOp) -> None:
+        state = self.state
+        shown = [type_name(o.type) for o in op.operands_shown]
+        site = self.site(op, op.exception.data, op.message.data, shown)
+        payload = [(state.scalars[o], o.type) for o in op.operands_shown]
+        state.raise_when(state.scalars[op.condition], site, payload)
+
+    def checked(self, op: array.CheckedIntOp) -> None:
+        state, text = self.state, self.text
+        lhs, rhs = state.scalars[op.lhs], state.scalars[op.rhs]
+        form, sign = CHECKED[type(op)]
+        if op in self.proved:
+            state.scalars[op.result] = {"add": text.add, "sub": text.sub, "mul": text.mul}[form](
+                lhs, rhs
+            )
+            return
+        stem = f"llvm.s{form}.with.overflow.i64"
+        name = state.intrinsic(stem, "{ i64, i1 }", "i64, i64")
+        pair = text.value(f"call {{ i64, i1 }} @{name}(i64 {lhs}, i64 {rhs})")
+        state.scalars[op.result] = text.value(f"extractvalue {{ i64, i1 }} {pair}, 0")
+        overflow = text.value(f"extractvalue {{ i64, i1 }} {pair}, 1")
+        message = f"{{}} {sign} {{}} does not fit in 64 bits"
+        site = self.site(op, "OverflowError", message, ["index", "index"])
+        state.raise_when(overflow, site, [(lhs, op.lhs.type), (rhs, op.rhs.type)])
+
+    def print(self, op: array.PrintOp) -> None:
+        """Lay out the values in a payload and call back."""
+        state, text = self.state, self.text
+        shown = [type_name(v.type) for v in op.values]
+        number = state.site(op, print=op.format.data, operands=shown)
+        self.name_source(number)
+        fields: list[str] = []
+        for v in op.values:
+            if isinstance(v.type, MemRefType):
+                d = state.memrefs[v]
+                fields += [f"ptr {d.pointer}", *(f"i64 {x}" for x in (*d.extents, *d.strides))]
+            else:
+                fields.append(state.widened(state.scalars[v], v.type))
+        payload = text.alloca(f"[{max(1, len(fields))} x i64]", "payload")
+        for k, field in enumerate(fields):
+            at = text.value(f"getelementptr i64, ptr {payload}, i64 {k}")
+            text.do(f"store {field}, ptr {at}, align 8")
+        callback = text.value(f"load ptr, ptr {state.context_slot(64)}, align 8")
+        status = text.value(f"call i32 {callback}(ptr %ctx, i64 {number}, ptr {payload})")
+        state.return_when(text.value(f"icmp ne i32 {status}, 0"), PYTHON_RAISED)
+
+    # Control flow.
+
+    def branch(self, op: scf.IfOp) -> None:
+        text = self.text
+        blocks = list(if_blocks(op))
+        then, merge = text.label("then"), text.label("merge")
+        otherwise = text.label("else") if len(blocks) > 1 else merge
+        text.branch_if(self.state.scalars[op.cond], then, otherwise)
+        ends: list[tuple[str, tuple[SSAValue, ...]]] = []
+        for label, block in zip((then, otherwise), blocks, strict=False):
+            text.start(label)
+            self.emit_block(block)
+            last = block.last_op
+            ends.append((text.block, tuple(last.operands) if isinstance(last, scf.YieldOp) else ()))
+            text.branch(merge)
+        text.start(merge)
+        for k, result in enumerate(op.results):
+            came = [(label, values[k]) for label, values in ends]
+            if isinstance(result.type, MemRefType):
+                joined = [(label, self.state.memrefs[v]) for label, v in came]
+                self.state.memrefs[result] = self.join(joined)
+            else:
+                type_ = value_type(result.type)
+                scalars = [(label, self.state.scalars[v]) for label, v in came]
+                self.state.scalars[result] = self.phi(type_, scalars, result.name_hint)
+
+    def phi(self, type_: str, came: list[tuple[str, str]], hint: str | None = None) -> str:
+        """One value for what came from each block; no phi where all are the same."""
+        if len({value for _, value in came}) == 1:
+            return came[0][1]
+        shown = ", ".join(f"[ {value}, %{label} ]" for label, value in came)
+        return self.text.value(f"phi {type_} {shown}", hint)
+
+    def join(self, came: list[tuple[str, Descriptor]]) -> Descriptor:
+        first = came[0][1]
+        fields = [
+            self.phi("ptr" if k == 0 else "i64", [(label, d.fields[k]) for label, d in came])
+            for k in range(len(first.fields))
+        ]
+        return rebuilt(first, fields)
+
+    def loop(self, op: array.LoopOp) -> None:
+        """A loop, in two versions where its checks can be decided on entry."""
+        if not self.may_version or has_whole_array_work(op):
+            self.plain_loop(op)
+            return
+        provable = NestProofs(op, self.subscripts, self.state.alias).provable(self.proved)
+        self.proved.update(check for check, condition in provable.items() if condition is True)
+        open_ = {check: c for check, c in provable.items() if c is not True}
+        if not open_:
+            self.plain_loop(op)
+            return
+        text = self.text
+        condition = EntryConditions(self.state).write(all_of(list(open_.values())))
+        fast, slow, merge = text.label("proved"), text.label("checked"), text.label("merge")
+        text.branch_if(condition, fast, slow)
+
+        text.start(fast)
+        self.proved.update(open_)
+        self.plain_loop(op)
+        ends = [self.end_of_version(op, merge)]
+        self.proved.difference_update(open_)
+
+        text.start(slow)
+        self.may_version, self.state.scalar_only = False, True
+        self.plain_loop(op)
+        self.may_version, self.state.scalar_only = True, False
+        ends.append(self.end_of_version(op, merge))
+
+        text.start(merge)
+        self.state.scalars[op.trips] = self.phi("i64", [(label, t) for label, t, _ in ends])
+        for k, result in enumerate(op.results[1:]):
+            self.state.memrefs[result] = self.join([(label, ds[k]) for label, _, ds in ends])
+
+    def end_of_version(self, op: array.LoopOp, merge: str) -> tuple[str, str, list[Descriptor]]:
+        end = (
+            self.text.block,
+            self.state.scalars[op.trips],
+            [self.state.memrefs[r] for r in op.results[1:]],
+        )
+        self.text.branch(merge)
+        return end
+
+    def plain_loop(self, op: array.LoopOp) -> None:
+        moving = self.moving_fields(op)
+        if op.condition_block is None:
+            self.counted_loop(op, moving)
+        else:
+            self.condition_loop(op, op.condition_block, moving)
+
+    def moving_fields(self, op: array.LoopOp) -> list[tuple[int, int]]:
+        """(slot, field) of the carried descriptors that may differ from iteration to iteration."""
+        inits = [self.state.memrefs[c] for c in op.carried]
+        permutation = self.state.alias.permutation(op)
+        moving: list[tuple[int, int]] = []
+        for slot, init in enumerate(inits):
+            cycle: set[int] | None = set()
+            at: int | None = slot
+            while at is not None and at not in cycle:
+                cycle.add(at)
+                at = permutation[at]
+            if at is None:
+                cycle = None
+            for k, field in enumerate(init.fields):
+                if cycle is None or any(inits[c].fields[k] != field for c in cycle):
+                    moving.append((slot, k))
+        return moving
+
+    def bind_carried(
+        self,
+        args: tuple[SSAValue, ...],
+        op: array.LoopOp,
+        moving: list[tuple[int, int]],
+        values: list[str],
+    ) -> None:
+        """Give carried memrefs the initial descriptors with the moving fields replaced."""
+        fields = [list(self.state.memrefs[c].fields) for c in op.carried]
+        for (slot, k), value in zip(moving, values, strict=True):
+            fields[slot][k] = value
+        for arg, init, now in zip(args, op.carried, fields, strict=True):
+            self.state.memrefs[arg] = rebuilt(self.state.memrefs[init], now)
+
+    def counted_loop(self, op: array.LoopOp, moving: list[tuple[int, int]]) -> None:
+        text, state = self.text, self.state
+        assert op.count is not None
+        count = state.scalars[op.count]
+        inits = [state.memrefs[c] for c in op.carried]
+        carried = [("i64" if k else "ptr", inits[slot].fields[k]) for slot, k in moving]
+        loop = text.begin_loop(count, carried, op.induction.name_hint or "i")
+        state.scalars[op.induction] = loop.counter
+        self.bind_carried(op.body_carried, op, moving, list(loop.values))
+        self.loop_body(op)
+        self.poll_counted(op, loop.counter)
+        yielded = [state.memrefs[y] for y in op.yielded]
+        following = [yielded[slot].fields[k] for slot, k in moving]
+        final = text.end_loop(loop, following, state.loop_properties())
+        state.scalars[op.trips] = self.at_least_zero(count) if op.trips.first_use else count
+        self.bind_carried(tuple(op.results[1:]), op, moving, list(final))
+
+    def at_least_zero(self, count: str) -> str:
+        known = integer(count)
+        if known is not None:
+            return str(max(known, 0))
+        name = self.state.intrinsic("llvm.smax.i64", "i64", "i64, i64")
+        return self.text.value(f"call i64 @{name}(i64 {count}, i64 0)", "trips")
+
+    def condition_loop(
+        self, op: array.LoopOp, condition: Block, moving: list[tuple[int, int]]
+    ) -> None:
+        text, state = self.text, self.state
+        inits = [state.memrefs[c] for c in op.carried]
+        before, head, body, exit_ = (
+            text.block,
+            text.label("head"),
+            text.label("body"),
+            text.label("exit"),
+        )
+        text.branch(head)
+        text.start(head)
+        counter = text.name(op.induction.name_hint or "trip")
+        values = [text.name("carried") for _ in moving]
+        phis = len(text.lines)
+        text.lines.append("")
+        state.scalars[op.induction] = state.scalars[condition.args[0]] = counter
+        self.bind_carried(op.body_carried, op, moving, values)
+        self.bind_carried(tuple(condition.args[1:]), op, moving, values)
+        self.declare_scopes(op)
+        if op.count is not None:
+            more = text.value(f"icmp slt i64 {counter}, {state.scalars[op.count]}")
+            test = text.label("test")
+            text.branch_if(more, test, exit_)
+            text.start(test)
+        mark = self.mark(condition)
+        for inner in condition.ops:
+            if not isinstance(inner, array.ConditionOp):
+                self.emit(inner)
+        self.release(mark)
+        last = condition.last_op
+        assert isinstance(last, array.ConditionOp)
+        text.branch_if(state.scalars[last.condition], body, exit_)
+        text.start(body)
+        self.loop_body(op, declare=False)
+        if contains_work(op):
+            self.poll()
+        else:
+            self.poll_every(counter, WHILE_POLL_MASK)
+        step = text.value(f"add nuw nsw i64 {counter}, 1")
+        properties = state.loop_properties()
+        mark_ = f", !llvm.loop {state.metadata.distinct(*properties)}" if properties else ""
+        latch = text.block
+        text.do(f"br label %{head}{mark_}")
+        yielded = [state.memrefs[y] for y in op.yielded]
+        lines = [f"  {counter} = phi i64 [ 0, %{before} ], [ {step}, %{latch} ]"]
+        for name, (slot, k) in zip(values, moving, strict=True):
+            type_ = "i64" if k else "ptr"
+            first, next_ = inits[slot].fields[k], yielded[slot].fields[k]
+            lines.append(f"  {name} = phi {type_} [ {first}, %{before} ], [ {next_}, %{latch} ]")
+        text.lines[phis] = "\n".join(lines)
+        text.start(exit_)
+        state.scalars[op.trips] = counter
+        self.bind_carried(tuple(op.results[1:]), op, moving, values)
+
+    def loop_body(self, op: array.LoopOp, *, declare: bool = True) -> None:
+        """The body's ops; scratch memory that they take is given back."""
+        if declare:
+            self.declare_scopes(op)
+        mark = self.mark(op.body.block)
+        for inner in op.body.block.ops:
+            if not isinstance(inner, array.YieldOp):
+                self.emit(inner)
+        self.release(mark)
+
+    def declare_scopes(self, op: array.LoopOp) -> None:
+        declared = self.state.scopes.declare_iteration(op)
+        if declared is not None:
+            name = "llvm.experimental.noalias.scope.decl"
+            self.state.intrinsic(name, "void", "metadata")
+            self.text.do(f"call void @{name}(metadata {declared})")
+
+    def mark(self, block: Block) -> str | None:
+        """Where scratch memory stands now, if the block takes any."""
+        if not self.takes_scratch(block):
+            return None
+        return self.support_call("mutad_mark", "ptr %ctx")
+
+    def release(self, mark: str | None) -> None:
+        if mark is not None:
+            self.state.support.add("mutad_release")
+            group = self.state.attribute_group(RUNTIME_MEMORY)
+            self.text.do(f"call void @mutad_release(ptr %ctx, ptr {mark}) {group}")
+
+    def takes_scratch(self, block: Block) -> bool:
+        """True when the block allocates outside of the loops in it."""
+        for op in block.ops:
+            if isinstance(op, array.AllocOp) and op not in self.escaping:
+                return True
+            if isinstance(op, scf.IfOp) and any(self.takes_scratch(b) for b in if_blocks(op)):
+                return True
+        return False
+
+    # Interrupts.
+
+    def poll_counted(self, op: array.LoopOp, counter: str) -> None:
+        """Poll at the end of an iteration of a loop that contains loops or whole-array work."""
+        if not contains_work(op):
+            return
+        if any(
+            isinstance(inner, array.MapOp | array.MatmulOp)
+            or (isinstance(inner, array.LoopOp) and inner is not op and contains_work(inner))
+            for inner in op.walk()
+        ):
+            self.poll()
+        else:
+            self.poll_every(counter, LEAF_POLL_MASK)
+
+    def poll_every(self, counter: str, mask: int) -> None:
+        """Poll once in mask + 1 iterations."""
+        text = self.text
+        low = text.value(f"and i64 {counter}, {mask}")
+        due = text.value(f"icmp eq i64 {low}, {mask}")
+        ask, on = text.label("poll"), text.label("on")
+        weights = text.metadata.node(f'!"branch_weights", i32 1, i32 {mask}')
+        text.do(f"br i1 {due}, label %{ask}, label %{on}, !prof {weights}")
+        text.start(ask)
+        self.poll()
+        text.branch(on)
+        text.start(on)
+
+    def poll(self) -> None:
+        self.state.support.add("mutad_poll")
+        group = self.state.attribute_group(RUNTIME_MEMORY)
+        status = self.text.value(f"call i32 @mutad_poll(ptr %ctx) {group}")
+        self.state.return_when(self.text.value(f"icmp ne i32 {status}, 0"), PYTHON_RAISED)
+
+    # Leaving.
+
+    def finish(self, op: func.ReturnOp) -> None:
+        """Fill the result slots and return."""
+        state, text = self.state, self.text
+        slot = 0
+        starts: list[int] = []
+        for value in op.arguments:
+            starts.append(slot)
+            if isinstance(value.type, MemRefType):
+                d = state.memrefs[value]
+                fields = [f"ptr {d.pointer}", *(f"i64 {x}" for x in (*d.extents, *d.strides))]
+                if any(isinstance(r.owner, array.AllocOp) for r in state.alias.roots(value)):
+                    text.do(f"call void @mutad_keep(ptr %ctx, ptr {d.pointer})")
+            else:
+                fields = [state.widened(state.scalars[value], value.type)]
+            for field in fields:
+                at = text.value(f"getelementptr inbounds i64, ptr %results, i64 {slot}")
+                text.do(f"store {field}, ptr {at}, align 8")
+                slot += 1
+        self.result_slots = tuple(starts)
+        text.do(f"ret i32 {OK}")
+
+
+def rebuilt(like: Descriptor, fields: list[str]) -> Descriptor:
+    """A descriptor of the same rank and element with other fields."""
+    rank = len(like.extents)
+    return Descriptor(
+        fields[0], tuple(fields[1 : 1 + rank]), tuple(fields[1 + rank :]), like.element
+    )
+
+
+def contains_work(op: array.LoopOp) -> bool:
+    """True when loops or whole-array ops run inside the loop."""
+    return any(
+        inner is not op and isinstance(inner, array.LoopOp | array.MapOp | array.MatmulOp)
+        for inner in op.walk()
+    )
+
+
+def escaping_allocations(function: func.FuncOp, alias: AliasAnalysis) -> set[Operation]:
+    """The allocations that the function may return."""
+    last = function.body.block.last_op
+    assert isinstance(last, func.ReturnOp)
+    return {
+        root.owner
+        for value in last.arguments
+        if isinstance(value.type, MemRefType)
+        for root in alias.roots(value)
+        if isinstance(root.owner, array.AllocOp)
+    }
+
+
+def symbol_of(line: str) -> str:
+    """The symbol that a declaration declares."""
+    return line[line.index("@") + 1 : line.index("(")]
+
+
+def nothing(writer: KernelWriter, op: Operation) -> None:
+    """Terminators whose operands their parent reads."""
+
+
+CHECKED: dict[type[Operation], tuple[str, str]] = {
+    array.CheckedAddOp: ("add", "+"),
+    array.CheckedSubOp: ("sub", "-"),
+    array.CheckedMulOp: ("mul", "*"),
+}
+
+HANDLERS: dict[type[Operation], Callable[[KernelWriter, Any], None]] = {
+    memref.LoadOp: KernelWriter.load,
+    memref.StoreOp: KernelWriter.store,
+    memref.AllocaOp: KernelWriter.cell,
+    memref.DimOp: KernelWriter.dim,
+    memref.CastOp: KernelWriter.cast,
+    array.ViewOp: KernelWriter.view,
+    array.AllocOp: KernelWriter.alloc,
+    array.MapOp: lambda writer, op: lower_map(writer.state, op),
+    array.MatmulOp: lambda writer, op: lower_matmul(writer.state, op),
+    array.IndexOp: KernelWriter.index,
+    array.RaiseIfOp: KernelWriter.raise_if,
+    array.CheckedAddOp: KernelWriter.checked,
+    array.CheckedSubOp: KernelWriter.checked,
+    array.CheckedMulOp: KernelWriter.checked,
+    array.PrintOp: KernelWriter.print,
+    array.LoopOp: KernelWriter.loop,
+    ad.TapeOp: KernelWriter.tape,
+    ad.PushOp: KernelWriter.push,
+    ad.PopOp: KernelWriter.pop,
+    scf.IfOp: KernelWriter.branch,
+    scf.YieldOp: nothing,
+    func.ReturnOp: KernelWriter.finish,
+}

@@ -1,0 +1,412 @@
+"""`array.matmul` as a call of BLAS, or as loops where BLAS does not pay or does not apply.
+
+One function for each dtype in use, written into the module::
+
+    i32 @mutad_matmul_f64(ctx, n, k, m, a, a0, a1, b, b0, b1, c, c0, c1, accumulate)
+
+with strides in elements. It calls SciPy's BLAS (Fortran convention, bound by the loader as
+`mutad_dgemm` and so on). BLAS stores by columns; a row-major C = A B is a column-major C' = B' A'.
+An operand that BLAS cannot walk (no unit stride, a negative or too large leading dimension) is packed
+into scratch memory first. Integers, tiny matrices and dot products are plain loops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...dialects import array
+from .kernel_state import OK, OUT_OF_MEMORY, KernelState, memory_type, value_type
+from .llvm_text import FunctionText
+from .scalars_to_llvm import FAST, float_text
+
+TINY = 8
+"""Matrices whose three sizes are at most this are multiplied by plain loops."""
+
+INT_MAX = 2**31 - 1
+
+
+def lower_matmul(state: KernelState, op: array.MatmulOp) -> None:
+    """Call the dtype's function."""
+    a, b, c = (state.memrefs[x] for x in (op.a, op.b, op.c))
+    type_ = memory_type(a.element)
+    function = f"mutad_matmul_{type_}"
+    if function not in state.functions:
+        state.functions[function] = MatmulWriter(state, value_type(a.element), function).write()
+    integers = [a.extents[0], a.extents[1], b.extents[1]]
+    shown = ["ptr %ctx", *(f"i64 {n}" for n in integers)]
+    for d in (a, b, c):
+        shown += [f"ptr {d.pointer}", *(f"i64 {s}" for s in d.strides)]
+    accumulate = "true" if op.accumulate is not None else "false"
+    status = state.text.value(f"call i32 @{function}({', '.join(shown)}, i1 {accumulate})")
+    state.return_when(state.text.value(f"icmp ne i32 {status}, 0"), OUT_OF_MEMORY)
+
+
+@dataclass
+class Matrix:
+    """A matrix operand: sizes, address, strides; and as BLAS sees it."""
+
+    rows: str
+    columns: str
+    pointer: str
+    s0: str
+    s1: str
+    by_rows: str = ""
+    leading: str = ""
+
+
+class MatmulWriter:
+    """Writes the function for one dtype."""
+
+    def __init__(self, state: KernelState, type_: str, function: str) -> None:
+        self.state = state
+        self.type = type_
+        self.memory = "i8" if type_ == "i1" else type_
+        self.size = {"double": 8, "i64": 8, "float": 4, "i32": 4, "i1": 1}[type_]
+        self.function = function
+        self.text = FunctionText(state.metadata)
+        self.blas = {"double": "d", "float": "s"}.get(type_)
+        self.constants: dict[str, str] = {}
+
+    def write(self) -> str:
+        """The whole function."""
+        a = Matrix("%n", "%k", "%a", "%a0", "%a1")
+        b = Matrix("%k", "%m", "%b", "%b0", "%b1")
+        c = Matrix("%n", "%m", "%c", "%c0", "%c1")
+        t = self.text
+        vectors = t.value("icmp eq i64 %m, 1")
+        row_vector = t.value("icmp eq i64 %n, 1")
+        if self.blas is not None:
+            plain, big = t.label("plain"), t.label("blas")
+            t.branch_if(self.is_plain(vectors, row_vector), plain, big)
+            t.start(big)
+            self.blas_path(a, b, c, vectors, row_vector, plain)
+            t.start(plain)
+        self.plain_loops(a, b, c, vectors)
+        t.do(f"ret i32 {OK}")
+        parameters = "ptr %ctx, i64 %n, i64 %k, i64 %m"
+        for x in "abc":
+            parameters += f", ptr %{x}, i64 %{x}0, i64 %{x}1"
+        return (
+            f"define internal i32 @{self.function}({parameters}, i1 %accumulate) noinline nounwind {{\n"
+            f"{t.text()}\n}}"
+        )
+
+    def all_of(self, *conditions: str) -> str:
+        return self.text.both(conditions)
+
+    def any_of(self, *conditions: str) -> str:
+        total = conditions[0]
+        for c in conditions[1:]:
+            total = self.text.value(f"or i1 {total}, {c}")
+        return total
+
+    def is_plain(self, column: str, row: str) -> str:
+        """Nothing to multiply, tiny, a dot product, or too large for BLAS's 32-bit sizes."""
+        t = self.text
+        sizes = ("%n", "%k", "%m")
+        empty = [t.value(f"icmp eq i64 {s}, 0") for s in sizes]
+        tiny = self.all_of(*(t.value(f"icmp ule i64 {s}, {TINY}") for s in sizes))
+        large = [t.value(f"icmp ugt i64 {s}, {INT_MAX}") for s in sizes]
+        return self.any_of(*empty, tiny, *large, self.all_of(column, row))
+
+    # Plain loops.
+
+    def at(self, x: Matrix, i: str, j: str) -> str:
+        t = self.text
+        offset = t.add(t.mul(i, x.s0), t.mul(j, x.s1))
+        return t.value(f"getelementptr inbounds {self.memory}, ptr {x.pointer}, i64 {offset}")
+
+    def load(self, pointer: str) -> str:
+        found = self.text.value(f"load {self.memory}, ptr {pointer}, align {self.size}")
+        return self.text.value(f"icmp ne i8 {found}, 0") if self.type == "i1" else found
+
+    def store(self, value: str, pointer: str) -> None:
+        if self.type == "i1":
+            value = self.text.value(f"zext i1 {value} to i8")
+        self.text.do(f"store {self.memory} {value}, ptr {pointer}, align {self.size}")
+
+    @property
+    def zero(self) -> str:
+        floats = ("double", "float")
+        return (
+            float_text(0.0, self.type)
+            if self.type in floats
+            else "false"
+            if self.type == "i1"
+            else "0"
+        )
+
+    def plus(self, x: str, y: str) -> str:
+        flags = FAST if self.state.fastmath else " reassoc contract"
+        form = {"double": f"fadd{flags}", "float": f"fadd{flags}", "i1": "or"}.get(self.type, "add")
+        return self.text.value(f"{form} {self.type} {x}, {y}")
+
+    def times(self, x: str, y: str) -> str:
+        form = {"double": "fmul contract", "float": "fmul contract", "i1": "and"}.get(
+            self.type, "mul"
+        )
+        return self.text.value(f"{form} {self.type} {x}, {y}")
+
+    def plain_loops(self, a: Matrix, b: Matrix, c: Matrix, column: str) -> None:
+        """Dot products where c is a column; else rows of c as sums of rows of b."""
+        t = self.text
+        dots, rows, done = t.label("dots"), t.label("rows"), t.label("done")
+        t.branch_if(column, dots, rows)
+        t.start(dots)
+        i = t.begin_loop("%n")
+        target = self.at(c, i.counter, "0")
+        old = self.load(target)
+        start = t.value(f"select i1 %accumulate, {self.type} {old}, {self.type} {self.zero}")
+        inner = t.begin_loop("%k", [(self.type, self.zero)], "l")
+        x = self.load(self.at(a, i.counter, inner.counter))
+        y = self.load(self.at(b, inner.counter, "0"))
+        (total,) = t.end_loop(inner, [self.plus(inner.values[0], self.times(x, y))])
+        self.store(self.plus(start, total), target)
+        t.end_loop(i)
+        t.branch(done)
+        t.start(rows)
+        i = t.begin_loop("%n")
+        j = t.begin_loop("%m", (), "j")
+        target = self.at(c, i.counter, j.counter)
+        old = self.load(target)
+        self.store(
+            t.value(f"select i1 %accumulate, {self.type} {old}, {self.type} {self.zero}"), target
+        )
+        t.end_loop(j)
+        inner = t.begin_loop("%k", (), "l")
+        x = self.load(self.at(a, i.counter, inner.counter))
+        j = t.begin_loop("%m", (), "j")
+        y = self.load(self.at(b, inner.counter, j.counter))
+        target = self.at(c, i.counter, j.counter)
+        self.store(self.plus(self.load(target), self.times(x, y)), target)
+        t.end_loop(j)
+        t.end_loop(inner)
+        t.end_loop(i)
+        t.branch(done)
+        t.start(done)
+
+    # BLAS.
+
+    def slot(self, type_: str, value: str) -> str:
+        """`value` in a stack slot, as Fortran takes its arguments."""
+        at = self.text.alloca(type_, "arg")
+        self.text.do(f"store {type_} {value}, ptr {at}")
+        return f"ptr {at}"
+
+    def int_slot(self, value: str) -> str:
+        return self.slot("i32", self.text.value(f"trunc i64 {value} to i32"))
+
+    def beta(self) -> str:
+        one, zero = float_text(1.0, self.type), self.zero
+        chosen = self.text.value(f"select i1 %accumulate, {self.type} {one}, {self.type} {zero}")
+        return self.slot(self.type, chosen)
+
+    def letter(self, condition: str) -> str:
+        """'N' where the condition holds, else 'T'."""
+        chosen = self.text.value(f"select i1 {condition}, i8 {ord('N')}, i8 {ord('T')}")
+        return self.slot("i8", chosen)
+
+    def call(self, stem: str, *arguments: str) -> None:
+        symbol = f"mutad_{self.blas}{stem}"
+        types = ", ".join(["ptr"] * len(arguments))
+        self.state.declare(symbol, f"declare void @{symbol}({types})", "blas")
+        self.text.do(f"call void @{symbol}({', '.join(arguments)})")
+
+    def layout(self, x: Matrix, *, transposed: bool = False) -> tuple[str, str]:
+        """Whether BLAS can walk the matrix by rows (or by columns), and its leading dimension then."""
+        t = self.text
+        rows, columns, s0, s1 = x.rows, x.columns, x.s0, x.s1
+        if transposed:
+            rows, columns, s0, s1 = columns, rows, s1, s0
+        single_column = t.value(f"icmp eq i64 {columns}, 1")
+        single_row = t.value(f"icmp eq i64 {rows}, 1")
+        unit = self.any_of(t.value(f"icmp eq i64 {s1}, 1"), single_column)
+        apart = t.value(f"icmp sge i64 {s0}, {columns}")
+        fits = t.value(f"icmp sle i64 {s0}, {INT_MAX}")
+        steps = self.any_of(self.all_of(apart, fits), single_row)
+        leading = t.value(f"select i1 {single_row}, i64 {columns}, i64 {s0}")
+        return self.all_of(unit, steps), leading
+
+    def blas_path(self, a: Matrix, b: Matrix, c: Matrix, column: str, row: str, plain: str) -> None:
+        t = self.text
+        gemv, gemm = t.label("gemv"), t.label("gemm")
+        vector = self.any_of(column, row)
+        t.branch_if(vector, gemv, gemm)
+        t.start(gemv)
+        self.gemv(a, b, c, column, plain)
+        t.start(gemm)
+        self.gemm(a, b, c)
+
+    def gemv(self, a: Matrix, b: Matrix, c: Matrix, column: str, plain: str) -> None:
+        """c = a x for a column c, c' = b' x' for a row c; plain loops for what BLAS cannot walk."""
+        t = self.text
+
+        def choose(type_: str, x: str, y: str) -> str:
+            return t.value(f"select i1 {column}, {type_} {x}, {type_} {y}")
+
+        matrix = Matrix(
+            choose("i64", "%n", "%m"),
+            "%k",
+            choose("ptr", a.pointer, b.pointer),
+            choose("i64", a.s0, b.s1),
+            choose("i64", a.s1, b.s0),
+        )
+        x, x_step = choose("ptr", b.pointer, a.pointer), choose("i64", b.s0, a.s1)
+        y_step = choose("i64", c.s0, c.s1)
+        by_rows, row_leading = self.layout(matrix)
+        by_columns, column_leading = self.layout(matrix, transposed=True)
+        one = t.value("icmp eq i64 %k, 1")
+        x_step = t.value(f"select i1 {one}, i64 1, i64 {x_step}")
+        good = [self.any_of(by_rows, by_columns)]
+        for step in (x_step, y_step):
+            good.append(t.value(f"icmp ne i64 {step}, 0"))
+            good.append(t.value(f"icmp sle i64 {step}, {INT_MAX}"))
+            good.append(t.value(f"icmp sge i64 {step}, {-INT_MAX}"))
+        go = t.label("go")
+        t.branch_if(self.all_of(*good), go, plain)
+        t.start(go)
+        x = self.first_in_memory(x, x_step, "%k")
+        y = self.first_in_memory(c.pointer, y_step, matrix.rows)
+        leading = t.value(f"select i1 {by_rows}, i64 {row_leading}, i64 {column_leading}")
+        outer = t.value(f"select i1 {by_rows}, i64 %k, i64 {matrix.rows}")
+        inner = t.value(f"select i1 {by_rows}, i64 {matrix.rows}, i64 %k")
+        not_by_rows = t.value(f"xor i1 {by_rows}, true")
+        self.call(
+            "gemv",
+            self.letter(not_by_rows),
+            self.int_slot(outer),
+            self.int_slot(inner),
+            self.slot(self.type, float_text(1.0, self.type)),
+            f"ptr {matrix.pointer}",
+            self.int_slot(leading),
+            f"ptr {x}",
+            self.int_slot(x_step),
+            self.beta(),
+            f"ptr {y}",
+            self.int_slot(y_step),
+        )
+        t.do(f"ret i32 {OK}")
+
+    def first_in_memory(self, pointer: str, step: str, count: str) -> str:
+        """BLAS wants the lowest address of a vector, whatever the sign of its step."""
+        t = self.text
+        negative = t.value(f"icmp slt i64 {step}, 0")
+        last = t.sub(count, "1")
+        back = t.value(f"select i1 {negative}, i64 {t.mul(last, step)}, i64 0")
+        return t.value(f"getelementptr {self.memory}, ptr {pointer}, i64 {back}")
+
+    def gemm(self, a: Matrix, b: Matrix, c: Matrix) -> None:
+        t = self.text
+        mark = t.value("call ptr @mutad_mark(ptr %ctx)")
+        self.state.support.update(("mutad_alloc", "mutad_mark", "mutad_release"))
+        packed = [self.packed(x) for x in (a, b)]
+        by_rows, row_leading = self.layout(c)
+        by_columns, column_leading = self.layout(c, transposed=True)
+        straight, through = t.label("straight"), t.label("through")
+        t.branch_if(self.any_of(by_rows, by_columns), straight, through)
+
+        t.start(straight)
+        leading = t.value(f"select i1 {by_rows}, i64 {row_leading}, i64 {column_leading}")
+        self.call_gemm(packed[0], packed[1], c.pointer, by_rows, leading, self.beta())
+        t.do(f"call void @mutad_release(ptr %ctx, ptr {mark})")
+        t.do(f"ret i32 {OK}")
+
+        t.start(through)
+        temporary = self.allocate(t.mul("%n", "%m"))
+        zero = self.slot(self.type, self.zero)
+        self.call_gemm(packed[0], packed[1], temporary, "true", "%m", zero)
+        i = t.begin_loop("%n")
+        j = t.begin_loop("%m", (), "j")
+        source = t.add(t.mul(i.counter, "%m"), j.counter)
+        new = self.load(t.value(f"getelementptr {self.memory}, ptr {temporary}, i64 {source}"))
+        target = self.at(c, i.counter, j.counter)
+        total = self.plus(self.load(target), new)
+        self.store(
+            t.value(f"select i1 %accumulate, {self.type} {total}, {self.type} {new}"), target
+        )
+        t.end_loop(j)
+        t.end_loop(i)
+        t.do(f"call void @mutad_release(ptr %ctx, ptr {mark})")
+        t.do(f"ret i32 {OK}")
+
+    def allocate(self, elements: str) -> str:
+        t = self.text
+        found = t.value(f"call ptr @mutad_alloc(ptr %ctx, i64 {t.mul(elements, str(self.size))})")
+        none = t.value(f"icmp eq ptr {found}, null")
+        label = t.label("exhausted")
+        with t.in_cold(label):
+            t.do(f"ret i32 {OUT_OF_MEMORY}")
+        t.branch_if_unlikely(none, label)
+        return found
+
+    def packed(self, x: Matrix) -> Matrix:
+        """`x` in a form that BLAS can walk: itself, or a contiguous copy."""
+        t = self.text
+        by_rows, row_leading = self.layout(x)
+        by_columns, column_leading = self.layout(x, transposed=True)
+        as_is, copy, ready = t.label("as.is"), t.label("copy"), t.label("ready")
+        t.branch_if(self.any_of(by_rows, by_columns), as_is, copy)
+        t.start(as_is)
+        leading = t.value(f"select i1 {by_rows}, i64 {row_leading}, i64 {column_leading}")
+        t.branch(ready)
+        t.start(copy)
+        space = self.allocate(t.mul(x.rows, x.columns))
+        i = t.begin_loop(x.rows)
+        j = t.begin_loop(x.columns, (), "j")
+        value = self.load(self.at(x, i.counter, j.counter))
+        target = t.add(t.mul(i.counter, x.columns), j.counter)
+        self.store(value, t.value(f"getelementptr {self.memory}, ptr {space}, i64 {target}"))
+        t.end_loop(j)
+        t.end_loop(i)
+        copied = t.block
+        t.branch(ready)
+        t.start(ready)
+
+        def either(type_: str, here: str, there: str) -> str:
+            return t.value(f"phi {type_} [ {here}, %{as_is} ], [ {there}, %{copied} ]")
+
+        return Matrix(
+            x.rows,
+            x.columns,
+            either("ptr", x.pointer, space),
+            "",
+            "",
+            either("i1", by_rows, "true"),
+            either("i64", leading, x.columns),
+        )
+
+    def call_gemm(
+        self, a: Matrix, b: Matrix, c: str, by_rows: str, leading: str, beta: str
+    ) -> None:
+        """C = A B by columns, or C' = B' A' where c lies by rows."""
+        t = self.text
+
+        def choose(type_: str, rows: str, columns: str) -> str:
+            if by_rows == "true":
+                return rows
+            return t.value(f"select i1 {by_rows}, {type_} {rows}, {type_} {columns}")
+
+        def as_stored(x: Matrix) -> str:
+            """'N' for a row-major operand of C' = B' A' and a column-major one of C = A B."""
+            if by_rows == "true":
+                return x.by_rows
+            return t.value(f"icmp eq i1 {x.by_rows}, {by_rows}")
+
+        first = choose("i1", as_stored(b), as_stored(a))
+        second = choose("i1", as_stored(a), as_stored(b))
+        self.call(
+            "gemm",
+            self.letter(first),
+            self.letter(second),
+            self.int_slot(choose("i64", "%m", "%n")),
+            self.int_slot(choose("i64", "%n", "%m")),
+            self.int_slot("%k"),
+            self.slot(self.type, float_text(1.0, self.type)),
+            f"ptr {choose('ptr', b.pointer, a.pointer)}",
+            self.int_slot(choose("i64", b.leading, a.leading)),
+            f"ptr {choose('ptr', a.pointer, b.pointer)}",
+            self.int_slot(choose("i64", a.leading, b.leading)),
+            beta,
+            f"ptr {c}",
+            self.int_slot(leading),
+        )

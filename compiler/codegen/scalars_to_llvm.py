@@ -1,0 +1,521 @@
+"""Scalar ops of `arith`, `math` and `array` as LLVM instructions.
+
+One function for a family of ops, found through `SCALAR_OPS`. Each takes the kernel state, the op and
+its operands as LLVM text, and returns the text of the result.
+
+Floating point: no flags by default, so values are exactly those of the ops in their order. An op that
+carries `ad.adjoint` may be contracted and reassociated, and so may all under `fastmath`.
+No instruction here is undefined for any operand: integer division, shifts and conversions are guarded
+and give what NumPy gives.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.ir import Operation
+from xdsl.utils.hints import isa
+
+from ...dialects import array
+from . import vector_math
+from .kernel_state import KernelState, value_type
+from .llvm_text import integer
+
+Rule = Callable[[KernelState, Operation, list[str]], str]
+
+FAST = " reassoc nsz arcp contract afn"
+ADJOINT = " reassoc contract"
+
+
+def fast_flags(state: KernelState, op: Operation) -> str:
+    """The fast-math flags of an op, each preceded by a space."""
+    if state.fastmath:
+        return FAST
+    if "ad.adjoint" in op.attributes:
+        return ADJOINT
+    flags = op.properties.get("fastmath")
+    if isinstance(flags, arith.FastMathFlagsAttr) and flags.data:
+        return "".join(f" {f.value}" for f in sorted(flags.data))
+    return ""
+
+
+def float_text(value: float, type_: str) -> str:
+    """A float constant, exact."""
+    if type_ == "float":
+        try:
+            value = struct.unpack("<f", struct.pack("<f", value))[0]
+        except OverflowError:
+            value = float("inf") if value > 0 else float("-inf")
+    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+
+def constant(state: KernelState, op: Operation, args: list[str]) -> str:
+    assert isinstance(op, arith.ConstantOp)
+    value, type_ = op.value, value_type(op.result.type)
+    if isa(value, IntegerAttr):
+        number = value.value.data
+        if type_ == "i1":
+            return "true" if number else "false"
+        bits = int(type_[1:])
+        number &= (1 << bits) - 1
+        return str(number - (1 << bits) if number >> (bits - 1) else number)
+    assert isinstance(value, FloatAttr)
+    return float_text(value.value.data, type_)
+
+
+def float_binary(instruction: str) -> Rule:
+    def rule(state: KernelState, op: Operation, args: list[str]) -> str:
+        type_ = value_type(op.results[0].type)
+        return state.text.value(
+            f"{instruction}{fast_flags(state, op)} {type_} {args[0]}, {args[1]}"
+        )
+
+    return rule
+
+
+def negf(state: KernelState, op: Operation, args: list[str]) -> str:
+    type_ = value_type(op.results[0].type)
+    return state.text.value(f"fneg{fast_flags(state, op)} {type_} {args[0]}")
+
+
+def wrapping(instruction: str) -> Rule:
+    """Integer add, sub, mul: NumPy's integers wrap around, a Python int (`index`) never does."""
+
+    def rule(state: KernelState, op: Operation, args: list[str]) -> str:
+        type_ = op.results[0].type
+        if str(type_) == "index":
+            fold = {"add": state.text.add, "sub": state.text.sub, "mul": state.text.mul}[
+                instruction
+            ]
+            return fold(args[0], args[1])
+        return state.text.value(f"{instruction} {value_type(type_)} {args[0]}, {args[1]}")
+
+    return rule
+
+
+def integer_binary(instruction: str) -> Rule:
+    def rule(state: KernelState, op: Operation, args: list[str]) -> str:
+        type_ = value_type(op.results[0].type)
+        return state.text.value(f"{instruction} {type_} {args[0]}, {args[1]}")
+
+    return rule
+
+
+def guarded_divisor(state: KernelState, type_: str, args: list[str], *, signed: bool = True) -> str:
+    """The divisor, but 1 where the machine's division would trap (by 0, and least // -1)."""
+    known = None if args[1].startswith("%") else int(args[1])
+    if known is not None and known not in (0, -1):
+        return args[1]
+    text = state.text
+    bad = text.value(f"icmp eq {type_} {args[1]}, 0")
+    if signed:
+        least = text.value(f"icmp eq {type_} {args[0]}, {-(1 << (int(type_[1:]) - 1))}")
+        minus_one = text.value(f"icmp eq {type_} {args[1]}, -1")
+        overflows = text.value(f"and i1 {least}, {minus_one}")
+        bad = text.value(f"or i1 {bad}, {overflows}")
+    return text.value(f"select i1 {bad}, {type_} 1, {type_} {args[1]}")
+
+
+def truncating_division(instruction: str) -> Rule:
+    def rule(state: KernelState, op: Operation, args: list[str]) -> str:
+        type_ = value_type(op.results[0].type)
+        divisor = guarded_divisor(state, type_, args, signed=instruction[0] == "s")
+        found = state.text.value(f"{instruction} {type_} {args[0]}, {divisor}")
+        if instruction[1:] == "rem":
+            return found  # The guard divides by 1: the remainder is 0.
+        return unless_zero(state, type_, args[1], found)
+
+    return rule
+
+
+def unless_zero(state: KernelState, type_: str, divisor: str, quotient: str) -> str:
+    """0 where the divisor is 0, else the quotient."""
+    zero = state.text.value(f"icmp eq {type_} {divisor}, 0")
+    return state.text.value(f"select i1 {zero}, {type_} 0, {type_} {quotient}")
+
+
+def ceil_division(state: KernelState, op: Operation, args: list[str]) -> str:
+    """ceil(a / b) = -floor(-a / b)."""
+    type_ = value_type(op.results[0].type)
+    negated = state.text.value(f"sub {type_} 0, {args[0]}")
+    quotient = floor_division_of_integers(state, type_, [negated, args[1]])
+    return state.text.value(f"sub {type_} 0, {quotient}")
+
+
+def unsigned_ceil_division(state: KernelState, op: Operation, args: list[str]) -> str:
+    type_ = value_type(op.results[0].type)
+    text = state.text
+    divisor = guarded_divisor(state, type_, args, signed=False)
+    quotient = text.value(f"udiv {type_} {args[0]}, {divisor}")
+    rest = text.value(f"urem {type_} {args[0]}, {divisor}")
+    more = text.value(f"icmp ne {type_} {rest}, 0")
+    up = text.value(f"zext i1 {more} to {type_}")
+    total = text.value(f"add {type_} {quotient}, {up}")
+    return unless_zero(state, type_, args[1], total)
+
+
+def floor_division_of_integers(state: KernelState, type_: str, args: list[str]) -> str:
+    if not args[0].startswith("%") and not args[1].startswith("%"):
+        return str(int(args[0]) // int(args[1])) if int(args[1]) else "0"
+    text = state.text
+    divisor = guarded_divisor(state, type_, args)
+    quotient = text.value(f"sdiv {type_} {args[0]}, {divisor}")
+    rest = text.value(f"srem {type_} {args[0]}, {divisor}")
+    down = text.value(f"zext i1 {differ_in_sign(state, type_, rest, divisor)} to {type_}")
+    floor = text.value(f"sub {type_} {quotient}, {down}")
+    known = None if args[1].startswith("%") else int(args[1])
+    return floor if known else unless_zero(state, type_, args[1], floor)
+
+
+def differ_in_sign(state: KernelState, type_: str, rest: str, divisor: str) -> str:
+    """True where a nonzero remainder has not the divisor's sign."""
+    text = state.text
+    nonzero = text.value(f"icmp ne {type_} {rest}, 0")
+    mixed = text.value(f"xor {type_} {rest}, {divisor}")
+    negative = text.value(f"icmp slt {type_} {mixed}, 0")
+    return text.value(f"and i1 {nonzero}, {negative}")
+
+
+def floor_div(state: KernelState, op: Operation, args: list[str]) -> str:
+    type_ = value_type(op.results[0].type)
+    if type_ in ("double", "float"):
+        return divmod_of_floats(state, type_, args)[0]
+    return floor_division_of_integers(state, type_, args)
+
+
+def floor_mod(state: KernelState, op: Operation, args: list[str]) -> str:
+    type_ = value_type(op.results[0].type)
+    if type_ in ("double", "float"):
+        return divmod_of_floats(state, type_, args)[1]
+    text = state.text
+    divisor = guarded_divisor(state, type_, args)
+    rest = text.value(f"srem {type_} {args[0]}, {divisor}")
+    moved = text.value(f"add {type_} {rest}, {divisor}")
+    wrong = differ_in_sign(state, type_, rest, divisor)
+    return text.value(f"select i1 {wrong}, {type_} {moved}, {type_} {rest}")
+
+
+def divmod_of_floats(state: KernelState, type_: str, args: list[str]) -> tuple[str, str]:
+    """Quotient and remainder, step by step as NumPy's `npy_divmod` (and CPython) take them."""
+    text, (a, b) = state.text, args
+    zero, half, one = (float_text(x, type_) for x in (0.0, 0.5, 1.0))
+    suffix = "f64" if type_ == "double" else "f32"
+    copysign = state.intrinsic(f"llvm.copysign.{suffix}", type_, f"{type_}, {type_}")
+    floor_of = state.intrinsic(f"llvm.floor.{suffix}", type_, type_)
+
+    def value(instruction: str) -> str:
+        return text.value(instruction)
+
+    def select(condition: str, x: str, y: str) -> str:
+        return value(f"select i1 {condition}, {type_} {x}, {type_} {y}")
+
+    plain = value(f"fdiv {type_} {a}, {b}")
+    rest = value(f"frem {type_} {a}, {b}")
+    difference = value(f"fsub {type_} {a}, {rest}")
+    quotient = value(f"fdiv {type_} {difference}, {b}")
+    has_rest = value(f"fcmp une {type_} {rest}, {zero}")
+    b_negative = value(f"fcmp olt {type_} {b}, {zero}")
+    rest_negative = value(f"fcmp olt {type_} {rest}, {zero}")
+    mixed = value(f"xor i1 {b_negative}, {rest_negative}")
+    wrong = value(f"and i1 {has_rest}, {mixed}")
+    moved = value(f"fadd {type_} {rest}, {b}")
+    lower = value(f"fsub {type_} {quotient}, {one}")
+    signed_zero = value(f"call {type_} @{copysign}({type_} {zero}, {type_} {b})")
+    modulus = select(wrong, moved, select(has_rest, rest, signed_zero))
+    quotient = select(wrong, lower, quotient)
+    nonzero = value(f"fcmp une {type_} {quotient}, {zero}")
+    floor = value(f"call {type_} @{floor_of}({type_} {quotient})")
+    excess = value(f"fsub {type_} {quotient}, {floor}")
+    too_low = value(f"fcmp ogt {type_} {excess}, {half}")
+    above = value(f"fadd {type_} {floor}, {one}")
+    rounded = select(too_low, above, floor)
+    zero_quotient = value(f"call {type_} @{copysign}({type_} {zero}, {type_} {plain})")
+    floored = select(nonzero, rounded, zero_quotient)
+    by_zero = value(f"fcmp oeq {type_} {b}, {zero}")
+    return select(by_zero, plain, floored), select(by_zero, rest, modulus)
+
+
+def shift(instruction: str) -> Rule:
+    """Shifts by the width and more give 0, or the sign, as in NumPy."""
+
+    def rule(state: KernelState, op: Operation, args: list[str]) -> str:
+        text, type_ = state.text, value_type(op.results[0].type)
+        bits = int(type_[1:])
+        by = None if args[1].startswith("%") else int(args[1])
+        if by is not None and 0 <= by < bits:
+            return text.value(f"{instruction} {type_} {args[0]}, {args[1]}")
+        inside = text.value(f"icmp ult {type_} {args[1]}, {bits}")
+        limit = bits - 1 if instruction == "ashr" else 0
+        amount = text.value(f"select i1 {inside}, {type_} {args[1]}, {type_} {limit}")
+        shifted = text.value(f"{instruction} {type_} {args[0]}, {amount}")
+        if instruction == "ashr":
+            return shifted
+        return text.value(f"select i1 {inside}, {type_} {shifted}, {type_} 0")
+
+    return rule
+
+
+def compare_integers(state: KernelState, op: Operation, args: list[str]) -> str:
+    assert isinstance(op, arith.CmpiOp)
+    predicate = arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]
+    return state.text.value(f"icmp {predicate} {value_type(op.lhs.type)} {args[0]}, {args[1]}")
+
+
+def compare_floats(state: KernelState, op: Operation, args: list[str]) -> str:
+    assert isinstance(op, arith.CmpfOp)
+    predicate = arith.CMPF_COMPARISON_OPERATIONS[op.predicate.value.data]
+    return state.text.value(f"fcmp {predicate} {value_type(op.lhs.type)} {args[0]}, {args[1]}")
+
+
+def select(state: KernelState, op: Operation, args: list[str]) -> str:
+    assert isinstance(op, arith.SelectOp)
+    type_ = value_type(op.result.type)
+    return state.text.value(f"select i1 {args[0]}, {type_} {args[1]}, {type_} {args[2]}")
+
+
+def convert(instruction: str) -> Rule:
+    def rule(state: KernelState, op: Operation, args: list[str]) -> str:
+        source, target = value_type(op.operands[0].type), value_type(op.results[0].type)
+        if source == target:
+            return args[0]
+        return state.text.value(f"{instruction} {source} {args[0]} to {target}")
+
+    return rule
+
+
+def index_cast(state: KernelState, op: Operation, args: list[str]) -> str:
+    return resize(state, value_type(op.operands[0].type), value_type(op.results[0].type), args[0])
+
+
+def resize(state: KernelState, source: str, target: str, value: str) -> str:
+    """A signed integer in another width."""
+    if source == target:
+        return value
+    wider = int(target[1:]) > int(source[1:])
+    return state.text.value(f"{'sext' if wider else 'trunc'} {source} {value} to {target}")
+
+
+def float_to_integer(state: KernelState, op: Operation, args: list[str]) -> str:
+    return to_integer(
+        state, value_type(op.operands[0].type), value_type(op.results[0].type), args[0]
+    )
+
+
+def to_integer(state: KernelState, source: str, target: str, value: str) -> str:
+    """Truncation; NaN and what does not fit become the least integer, as on x86."""
+    text, bits = state.text, int(target[1:])
+    least = float_text(-(2.0 ** (bits - 1)), source)
+    if source == "double" and bits == 32:
+        low = text.value(f"fcmp ogt double {value}, {float_text(-(2.0**31) - 1, source)}")
+    else:
+        low = text.value(f"fcmp oge {source} {value}, {least}")
+    high = text.value(f"fcmp olt {source} {value}, {float_text(2.0 ** (bits - 1), source)}")
+    fits = text.value(f"and i1 {low}, {high}")
+    converted = text.value(f"fptosi {source} {value} to {target}")
+    return text.value(f"select i1 {fits}, {target} {converted}, {target} {-(1 << (bits - 1))}")
+
+
+def cast(state: KernelState, op: Operation, args: list[str]) -> str:
+    """`array.cast`: NumPy's `astype` for one element."""
+    source, target = value_type(op.operands[0].type), value_type(op.results[0].type)
+    text, value = state.text, args[0]
+    floats = ("double", "float")
+    if source == target:
+        return value
+    if target == "i1":
+        if source in floats:
+            return text.value(f"fcmp une {source} {value}, {float_text(0.0, source)}")
+        return text.value(f"icmp ne {source} {value}, 0")
+    if source == "i1":
+        return text.value(f"{'uitofp' if target in floats else 'zext'} i1 {value} to {target}")
+    if source in floats and target in floats:
+        return text.value(
+            f"{'fptrunc' if target == 'float' else 'fpext'} {source} {value} to {target}"
+        )
+    if source in floats:
+        return to_integer(state, source, target, value)
+    if target in floats:
+        return text.value(f"sitofp {source} {value} to {target}")
+    return resize(state, source, target, value)
+
+
+def intrinsic(stem: str, flags: str = "") -> Rule:
+    """An LLVM intrinsic overloaded on the result type."""
+
+    def rule(state: KernelState, op: Operation, args: list[str]) -> str:
+        type_ = value_type(op.results[0].type)
+        suffix = {"double": "f64", "float": "f32"}.get(type_, type_)
+        name = state.intrinsic(f"llvm.{stem}.{suffix}", type_, ", ".join([type_] * len(args)))
+        fast = fast_flags(state, op) if type_ in ("double", "float") else ""
+        if flags and flags not in fast:
+            fast += flags
+        shown = ", ".join(f"{type_} {a}" for a in args)
+        return state.text.value(f"call{fast} {type_} @{name}({shown})")
+
+    return rule
+
+
+def with_poison_flag(stem: str) -> Rule:
+    """An intrinsic with a second operand that says whether its edge case is poison: it is not."""
+
+    def rule(state: KernelState, op: Operation, args: list[str]) -> str:
+        type_ = value_type(op.results[0].type)
+        name = state.intrinsic(f"llvm.{stem}.{type_}", type_, f"{type_}, i1")
+        return state.text.value(f"call {type_} @{name}({type_} {args[0]}, i1 false)")
+
+    return rule
+
+
+def libm(function: str) -> Rule:
+    """A function of the C math library, with its vector versions."""
+
+    def rule(state: KernelState, op: Operation, args: list[str]) -> str:
+        return call_libm(
+            state, function, value_type(op.results[0].type), args, fast_flags(state, op)
+        )
+
+    return rule
+
+
+def call_libm(
+    state: KernelState, function: str, type_: str, args: list[str], fast: str = ""
+) -> str:
+    symbol = function if type_ == "double" else f"{function}f"
+    parameters = ", ".join([type_] * len(args))
+    state.declare(symbol, f"declare {type_} @{symbol}({parameters})", "libm")
+    attributes = "nounwind willreturn memory(none)"
+    found = vector_math.variants(symbol, state.features)
+    if found:
+        attributes += f" {vector_math.attribute(found)}"
+        for name, lanes in found:
+            if name not in state.declarations:
+                state.declare(
+                    name, vector_math.declaration(name, lanes, type_, len(args)), "libmvec"
+                )
+                state.kept_alive.append(name)
+    shown = ", ".join(f"{type_} {a}" for a in args)
+    return state.text.value(
+        f"call{fast} {type_} @{symbol}({shown}) {state.attribute_group(attributes)}"
+    )
+
+
+def rsqrt(state: KernelState, op: Operation, args: list[str]) -> str:
+    root = intrinsic("sqrt")(state, op, args)
+    type_ = value_type(op.results[0].type)
+    return state.text.value(f"fdiv{fast_flags(state, op)} {type_} {float_text(1.0, type_)}, {root}")
+
+
+def float_to_integer_power(state: KernelState, op: Operation, args: list[str]) -> str:
+    type_, power = value_type(op.results[0].type), value_type(op.operands[1].type)
+    exponent = state.text.value(f"sitofp {power} {args[1]} to {type_}")
+    return call_libm(state, "pow", type_, [args[0], exponent], fast_flags(state, op))
+
+
+def integer_power(state: KernelState, op: Operation, args: list[str]) -> str:
+    """Repeated squaring; unrolled for a small constant exponent."""
+    type_ = value_type(op.results[0].type)
+    exponent = integer(args[1])
+    if exponent is not None and 0 <= exponent <= 16:
+        result, power = "1", args[0]
+        while exponent:
+            if exponent & 1:
+                result = state.text.value(f"mul {type_} {result}, {power}")
+            exponent >>= 1
+            if exponent:
+                power = state.text.value(f"mul {type_} {power}, {power}")
+        return result
+    function = f"mutad_ipow_{type_}"
+    state.support.add(function)
+    return state.text.value(f"call {type_} @{function}({type_} {args[0]}, {type_} {args[1]})")
+
+
+SCALAR_OPS: dict[type[Operation], Rule] = {
+    arith.ConstantOp: constant,
+    arith.AddfOp: float_binary("fadd"),
+    arith.SubfOp: float_binary("fsub"),
+    arith.MulfOp: float_binary("fmul"),
+    arith.DivfOp: float_binary("fdiv"),
+    arith.NegfOp: negf,
+    arith.MinimumfOp: intrinsic("minimum", " nsz"),
+    arith.MaximumfOp: intrinsic("maximum", " nsz"),
+    arith.MinnumfOp: intrinsic("minnum", " nsz"),
+    arith.MaxnumfOp: intrinsic("maxnum", " nsz"),
+    arith.AddiOp: wrapping("add"),
+    arith.SubiOp: wrapping("sub"),
+    arith.MuliOp: wrapping("mul"),
+    arith.DivSIOp: truncating_division("sdiv"),
+    arith.RemSIOp: truncating_division("srem"),
+    arith.DivUIOp: truncating_division("udiv"),
+    arith.RemUIOp: truncating_division("urem"),
+    arith.CeilDivSIOp: ceil_division,
+    arith.CeilDivUIOp: unsigned_ceil_division,
+    arith.FloorDivSIOp: floor_div,
+    arith.MinSIOp: intrinsic("smin"),
+    arith.MaxSIOp: intrinsic("smax"),
+    arith.MinUIOp: intrinsic("umin"),
+    arith.MaxUIOp: intrinsic("umax"),
+    arith.AndIOp: integer_binary("and"),
+    arith.OrIOp: integer_binary("or"),
+    arith.XOrIOp: integer_binary("xor"),
+    arith.ShLIOp: shift("shl"),
+    arith.ShRSIOp: shift("ashr"),
+    arith.ShRUIOp: shift("lshr"),
+    arith.CmpiOp: compare_integers,
+    arith.CmpfOp: compare_floats,
+    arith.SelectOp: select,
+    arith.BitcastOp: convert("bitcast"),
+    arith.IndexCastOp: index_cast,
+    arith.FPToSIOp: float_to_integer,
+    arith.SIToFPOp: convert("sitofp"),
+    arith.UIToFPOp: convert("uitofp"),
+    arith.ExtFOp: convert("fpext"),
+    arith.TruncFOp: convert("fptrunc"),
+    arith.TruncIOp: convert("trunc"),
+    arith.ExtSIOp: convert("sext"),
+    arith.ExtUIOp: convert("zext"),
+    array.CastOp: cast,
+    array.FloorDivOp: floor_div,
+    array.FloorModOp: floor_mod,
+    math.AbsFOp: intrinsic("fabs"),
+    math.AbsIOp: with_poison_flag("abs"),
+    math.CeilOp: intrinsic("ceil"),
+    math.FloorOp: intrinsic("floor"),
+    math.TruncOp: intrinsic("trunc"),
+    math.RoundOp: intrinsic("round"),
+    math.RoundEvenOp: intrinsic("roundeven"),
+    math.CopySignOp: intrinsic("copysign"),
+    math.SqrtOp: intrinsic("sqrt"),
+    math.FmaOp: intrinsic("fma"),
+    math.CountLeadingZerosOp: with_poison_flag("ctlz"),
+    math.CountTrailingZerosOp: with_poison_flag("cttz"),
+    math.CtPopOp: intrinsic("ctpop"),
+    math.RsqrtOp: rsqrt,
+    math.FPowIOp: float_to_integer_power,
+    math.IPowIOp: integer_power,
+    math.ExpOp: libm("exp"),
+    math.Exp2Op: libm("exp2"),
+    math.ExpM1Op: libm("expm1"),
+    math.LogOp: libm("log"),
+    math.Log2Op: libm("log2"),
+    math.Log10Op: libm("log10"),
+    math.Log1pOp: libm("log1p"),
+    math.SinOp: libm("sin"),
+    math.CosOp: libm("cos"),
+    math.TanOp: libm("tan"),
+    math.AsinOp: libm("asin"),
+    math.AcosOp: libm("acos"),
+    math.AtanOp: libm("atan"),
+    math.SinhOp: libm("sinh"),
+    math.CoshOp: libm("cosh"),
+    math.TanhOp: libm("tanh"),
+    math.AsinhOp: libm("asinh"),
+    math.AcoshOp: libm("acosh"),
+    math.AtanhOp: libm("atanh"),
+    math.Atan2Op: libm("atan2"),
+    math.PowFOp: libm("pow"),
+    math.CbrtOp: libm("cbrt"),
+    math.ErfOp: libm("erf"),
+}

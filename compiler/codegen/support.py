@@ -1,0 +1,509 @@
+"""What kernels call in their own module: scratch memory, tapes, results, the poll. LLVM text.
+
+All state is in the context that the entry hands in (256 bytes, see the offsets below), so kernels
+are re-entrant. Memory comes from `malloc` in chunks; `mutad_end`, which every kernel that allocates
+runs on every way out, gives all of it back but the memory of returned arrays.
+
+- *Scratch* is a stack: `mutad_alloc` bumps a cursor; a loop iteration that allocates takes a
+  `mutad_mark` and goes back to it. One emptied chunk is kept, so that an iteration that needs a new
+  chunk does not go to `malloc` each time.
+- A *tape* is a stack of segments in chunks of its own (`{chunk, cursor, end, spare}`); segments are
+  multiples of 8 bytes.
+- *Results* are single `malloc` blocks with a record `{next, block}` each: what was not returned
+  (an exception, the other branch) is freed.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable
+
+CURSOR, END, CHUNKS, TAPE_CHUNKS, IN_USE, PEAK, RESULTS, POLL = range(0, 64, 8)
+LAST_POLL, SPARE = 224, 240
+"""Byte offsets in the context. `IN_USE` and `PEAK` count the bytes that tapes hold."""
+
+TAPE_WORDS = 4
+
+_MALLOC = "declare ptr @mutad_libc_malloc(i64)"
+_FREE = "declare void @mutad_libc_free(ptr)"
+DECLARATIONS = {"mutad_libc_malloc": _MALLOC, "mutad_libc_free": _FREE}
+
+
+def _counter() -> tuple[str, int]:
+    """LLVM's cycle counter on this machine, and about 20 ms of it."""
+    if platform.machine() in ("x86_64", "AMD64"):
+        return "llvm.readcyclecounter", 50_000_000
+    return "llvm.readsteadycounter", 500_000
+
+
+_CLOCK, _TICKS = _counter()
+
+_ALLOC = f"""
+define internal noalias ptr @mutad_alloc(ptr %ctx, i64 %bytes) noinline nounwind {{
+  %end.at = getelementptr i8, ptr %ctx, i64 {END}
+  %cursor = load i64, ptr %ctx
+  %end = load i64, ptr %end.at
+  %huge = icmp ugt i64 %bytes, 4611686018427387904
+  %more = add i64 %bytes, 63
+  %size = and i64 %more, -64
+  %room = sub i64 %end, %cursor
+  %small = icmp ule i64 %size, %room
+  %fits.not = xor i1 %huge, true
+  %fits = and i1 %small, %fits.not
+  br i1 %fits, label %bump, label %slow
+bump:
+  %next = add i64 %cursor, %size
+  store i64 %next, ptr %ctx
+  %found = inttoptr i64 %cursor to ptr
+  ret ptr %found
+slow:
+  br i1 %huge, label %none, label %grow
+grow:
+  %slow.found = call ptr @mutad_grow(ptr %ctx, i64 %size)
+  ret ptr %slow.found
+none:
+  ret ptr null
+}}
+"""
+
+# A chunk: its predecessor, its end, then data from the next multiple of 64 on.
+_GROW = f"""
+define internal ptr @mutad_grow(ptr %ctx, i64 %size) noinline cold nounwind {{
+  %end.at = getelementptr i8, ptr %ctx, i64 {END}
+  %chunks.at = getelementptr i8, ptr %ctx, i64 {CHUNKS}
+  %spare.at = getelementptr i8, ptr %ctx, i64 {SPARE}
+  %old = load ptr, ptr %chunks.at
+  %spare = load ptr, ptr %spare.at
+  %none = icmp eq ptr %spare, null
+  br i1 %none, label %fresh, label %try
+try:
+  %spare.end.at = getelementptr i8, ptr %spare, i64 8
+  %spare.end = load i64, ptr %spare.end.at
+  %spare.data = call i64 @mutad_chunk_data(ptr %spare)
+  %spare.room = sub i64 %spare.end, %spare.data
+  %enough = icmp uge i64 %spare.room, %size
+  br i1 %enough, label %reuse, label %fresh
+reuse:
+  store ptr null, ptr %spare.at
+  br label %enter
+fresh:
+  %empty = icmp eq ptr %old, null
+  %floor = select i1 %empty, i64 16384, i64 1048576
+  %least = call i64 @llvm.umax.i64(i64 %size, i64 %floor)
+  %bytes = add i64 %least, 128
+  %block = call ptr @mutad_libc_malloc(i64 %bytes)
+  %failed = icmp eq ptr %block, null
+  br i1 %failed, label %exhausted, label %made
+made:
+  %block.end = getelementptr i8, ptr %block, i64 %bytes
+  %block.end.at = getelementptr i8, ptr %block, i64 8
+  store ptr %block.end, ptr %block.end.at
+  br label %enter
+enter:
+  %chunk = phi ptr [ %spare, %reuse ], [ %block, %made ]
+  store ptr %old, ptr %chunk
+  store ptr %chunk, ptr %chunks.at
+  %last.at = getelementptr i8, ptr %chunk, i64 8
+  %last = load i64, ptr %last.at
+  store i64 %last, ptr %end.at
+  %data = call i64 @mutad_chunk_data(ptr %chunk)
+  %next = add i64 %data, %size
+  store i64 %next, ptr %ctx
+  %found = inttoptr i64 %data to ptr
+  ret ptr %found
+exhausted:
+  ret ptr null
+}}
+define internal i64 @mutad_chunk_data(ptr %chunk) alwaysinline nounwind {{
+  %at = ptrtoint ptr %chunk to i64
+  %past = add i64 %at, 95
+  %data = and i64 %past, -64
+  ret i64 %data
+}}
+declare i64 @llvm.umax.i64(i64, i64)
+"""
+
+_MARK = """
+define internal ptr @mutad_mark(ptr %ctx) alwaysinline nounwind {
+  %cursor = load ptr, ptr %ctx
+  ret ptr %cursor
+}
+"""
+
+_RELEASE = f"""
+define internal void @mutad_release(ptr %ctx, ptr %mark) noinline nounwind {{
+entry:
+  %end.at = getelementptr i8, ptr %ctx, i64 {END}
+  %chunks.at = getelementptr i8, ptr %ctx, i64 {CHUNKS}
+  %spare.at = getelementptr i8, ptr %ctx, i64 {SPARE}
+  br label %look
+look:
+  %chunk = load ptr, ptr %chunks.at
+  %none = icmp eq ptr %chunk, null
+  br i1 %none, label %empty, label %inside
+inside:
+  %last.at = getelementptr i8, ptr %chunk, i64 8
+  %last = load ptr, ptr %last.at
+  %above = icmp ugt ptr %mark, %chunk
+  %below = icmp ule ptr %mark, %last
+  %here = and i1 %above, %below
+  br i1 %here, label %back, label %pop
+pop:
+  %previous = load ptr, ptr %chunk
+  store ptr %previous, ptr %chunks.at
+  %spare = load ptr, ptr %spare.at
+  call void @mutad_libc_free(ptr %spare)
+  store ptr %chunk, ptr %spare.at
+  br label %look
+back:
+  store ptr %mark, ptr %ctx
+  store ptr %last, ptr %end.at
+  ret void
+empty:
+  store ptr null, ptr %ctx
+  store ptr null, ptr %end.at
+  ret void
+}}
+"""
+
+_ALLOC_RESULT = f"""
+define internal noalias ptr @mutad_alloc_result(ptr %ctx, i64 %bytes) noinline nounwind {{
+  %record = call ptr @mutad_libc_malloc(i64 16)
+  %no.record = icmp eq ptr %record, null
+  br i1 %no.record, label %exhausted, label %registered
+registered:
+  %size = add i64 %bytes, 1 ; malloc(0) may be null, which means exhausted memory here
+  %block = call ptr @mutad_libc_malloc(i64 %size)
+  %list.at = getelementptr i8, ptr %ctx, i64 {RESULTS}
+  %list = load ptr, ptr %list.at
+  store ptr %list, ptr %record
+  %block.at = getelementptr i8, ptr %record, i64 8
+  store ptr %block, ptr %block.at
+  store ptr %record, ptr %list.at
+  ret ptr %block
+exhausted:
+  ret ptr null
+}}
+define internal void @mutad_keep(ptr %ctx, ptr %block) noinline nounwind {{
+entry:
+  %list.at = getelementptr i8, ptr %ctx, i64 {RESULTS}
+  %first = load ptr, ptr %list.at
+  br label %look
+look:
+  %record = phi ptr [ %first, %entry ], [ %next, %on ]
+  %none = icmp eq ptr %record, null
+  br i1 %none, label %done, label %compare
+compare:
+  %block.at = getelementptr i8, ptr %record, i64 8
+  %this = load ptr, ptr %block.at
+  %same = icmp eq ptr %this, %block
+  br i1 %same, label %found, label %on
+on:
+  %next = load ptr, ptr %record
+  br label %look
+found:
+  store ptr null, ptr %block.at
+  ret void
+done:
+  ret void
+}}
+"""
+
+_TAPE = f"""
+define internal ptr @mutad_tape_push(ptr %ctx, ptr %tape, i64 %bytes) alwaysinline nounwind {{
+  %in.use.at = getelementptr i8, ptr %ctx, i64 {IN_USE}
+  %peak.at = getelementptr i8, ptr %ctx, i64 {PEAK}
+  %in.use = load i64, ptr %in.use.at
+  %total = add i64 %in.use, %bytes
+  store i64 %total, ptr %in.use.at
+  %peak = load i64, ptr %peak.at
+  %higher = icmp ugt i64 %total, %peak
+  %top = select i1 %higher, i64 %total, i64 %peak
+  store i64 %top, ptr %peak.at
+  %cursor.at = getelementptr i8, ptr %tape, i64 8
+  %end.at = getelementptr i8, ptr %tape, i64 16
+  %cursor = load i64, ptr %cursor.at
+  %end = load i64, ptr %end.at
+  %more = add i64 %bytes, 7
+  %size = and i64 %more, -8
+  %room = sub i64 %end, %cursor
+  %fits = icmp ule i64 %size, %room
+  br i1 %fits, label %bump, label %slow
+bump:
+  %next = add i64 %cursor, %size
+  store i64 %next, ptr %cursor.at
+  %found = inttoptr i64 %cursor to ptr
+  %empty = icmp eq i64 %cursor, 0
+  %result = select i1 %empty, ptr %tape, ptr %found
+  ret ptr %result
+slow:
+  %slow.found = call ptr @mutad_tape_grow(ptr %ctx, ptr %tape, i64 %bytes)
+  ret ptr %slow.found
+}}
+define internal ptr @mutad_tape_pop(ptr %ctx, ptr %tape, i64 %bytes) alwaysinline nounwind {{
+  %in.use.at = getelementptr i8, ptr %ctx, i64 {IN_USE}
+  %in.use = load i64, ptr %in.use.at
+  %total = sub i64 %in.use, %bytes
+  store i64 %total, ptr %in.use.at
+  %more = add i64 %bytes, 7
+  %size = and i64 %more, -8
+  %cursor.at = getelementptr i8, ptr %tape, i64 8
+  %chunk = load ptr, ptr %tape
+  %cursor = load i64, ptr %cursor.at
+  %data = ptrtoint ptr %chunk to i64
+  %first = add i64 %data, 64
+  %at.start = icmp eq i64 %cursor, %first
+  br i1 %at.start, label %slow, label %fast
+slow:
+  %back = call i64 @mutad_tape_back(ptr %tape, i64 %size)
+  br label %fast
+fast:
+  %from = phi i64 [ %cursor, %0 ], [ %back, %slow ]
+  %top = sub i64 %from, %size
+  store i64 %top, ptr %cursor.at
+  %found = inttoptr i64 %top to ptr
+  ret ptr %found
+}}
+"""
+
+# A tape's chunk: next of all tape chunks, predecessor in the tape, its end, the cursor when it was
+# left, next of the spare chunks; data from byte 64 on. A tape: chunk, cursor, end, spare chunks.
+_TAPE_GROW = f"""
+define internal ptr @mutad_tape_grow(ptr %ctx, ptr %tape, i64 %bytes) noinline cold nounwind {{
+  %huge = icmp ugt i64 %bytes, 4611686018427387904
+  br i1 %huge, label %exhausted, label %sized
+sized:
+  %more = add i64 %bytes, 7
+  %size = and i64 %more, -8
+  %cursor.at = getelementptr i8, ptr %tape, i64 8
+  %end.at = getelementptr i8, ptr %tape, i64 16
+  %spare.at = getelementptr i8, ptr %tape, i64 24
+  %old = load ptr, ptr %tape
+  %cursor = load i64, ptr %cursor.at
+  %first = icmp eq ptr %old, null
+  br i1 %first, label %find, label %leave
+leave:
+  %left.at = getelementptr i8, ptr %old, i64 24
+  store i64 %cursor, ptr %left.at
+  br label %find
+find:
+  br label %look
+look:
+  %link = phi ptr [ %spare.at, %find ], [ %next.link, %on ]
+  %spare = load ptr, ptr %link
+  %none = icmp eq ptr %spare, null
+  br i1 %none, label %fresh, label %try
+try:
+  %next.link = getelementptr i8, ptr %spare, i64 32
+  %spare.end.at = getelementptr i8, ptr %spare, i64 16
+  %spare.end = load i64, ptr %spare.end.at
+  %spare.data = ptrtoint ptr %spare to i64
+  %spare.room = sub i64 %spare.end, %spare.data
+  %with.header = add i64 %size, 64
+  %enough = icmp uge i64 %spare.room, %with.header
+  br i1 %enough, label %reuse, label %on
+on:
+  br label %look
+reuse:
+  %rest = load ptr, ptr %next.link
+  store ptr %rest, ptr %link
+  br label %enter
+fresh:
+  %in.use.at = getelementptr i8, ptr %ctx, i64 {IN_USE}
+  %in.use = load i64, ptr %in.use.at
+  %bounded = call i64 @llvm.umin.i64(i64 %in.use, i64 16777216)
+  %floor = call i64 @llvm.umax.i64(i64 %bounded, i64 4096)
+  %least = call i64 @llvm.umax.i64(i64 %size, i64 %floor)
+  %total = add i64 %least, 64
+  %block = call ptr @mutad_libc_malloc(i64 %total)
+  %failed = icmp eq ptr %block, null
+  br i1 %failed, label %exhausted, label %made
+made:
+  %all.at = getelementptr i8, ptr %ctx, i64 {TAPE_CHUNKS}
+  %all = load ptr, ptr %all.at
+  store ptr %all, ptr %block
+  store ptr %block, ptr %all.at
+  %block.end = getelementptr i8, ptr %block, i64 %total
+  %block.end.at = getelementptr i8, ptr %block, i64 16
+  store ptr %block.end, ptr %block.end.at
+  br label %enter
+enter:
+  %chunk = phi ptr [ %spare, %reuse ], [ %block, %made ]
+  %previous.at = getelementptr i8, ptr %chunk, i64 8
+  store ptr %old, ptr %previous.at
+  store ptr %chunk, ptr %tape
+  %last.at = getelementptr i8, ptr %chunk, i64 16
+  %last = load i64, ptr %last.at
+  store i64 %last, ptr %end.at
+  %data = getelementptr i8, ptr %chunk, i64 64
+  %next = getelementptr i8, ptr %data, i64 %size
+  store ptr %next, ptr %cursor.at
+  ret ptr %data
+exhausted:
+  ret ptr null
+}}
+define internal i64 @mutad_tape_back(ptr %tape, i64 %size) noinline cold nounwind {{
+  %cursor.at = getelementptr i8, ptr %tape, i64 8
+  %end.at = getelementptr i8, ptr %tape, i64 16
+  %spare.at = getelementptr i8, ptr %tape, i64 24
+  %chunk = load ptr, ptr %tape
+  %cursor = load i64, ptr %cursor.at
+  %empty = icmp eq i64 %size, 0
+  br i1 %empty, label %stay, label %move
+stay:
+  ret i64 %cursor
+move:
+  %previous.at = getelementptr i8, ptr %chunk, i64 8
+  %previous = load ptr, ptr %previous.at
+  store ptr %previous, ptr %tape
+  %spares = load ptr, ptr %spare.at
+  %spare.link.at = getelementptr i8, ptr %chunk, i64 32
+  store ptr %spares, ptr %spare.link.at
+  store ptr %chunk, ptr %spare.at
+  %last.at = getelementptr i8, ptr %previous, i64 16
+  %last = load i64, ptr %last.at
+  store i64 %last, ptr %end.at
+  %left.at = getelementptr i8, ptr %previous, i64 24
+  %left = load i64, ptr %left.at
+  ret i64 %left
+}}
+declare i64 @llvm.umin.i64(i64, i64)
+"""
+
+_END = f"""
+define internal void @mutad_end(ptr %ctx, i32 %status) noinline nounwind {{
+  %chunks.at = getelementptr i8, ptr %ctx, i64 {CHUNKS}
+  %chunks = load ptr, ptr %chunks.at
+  call void @mutad_free_list(ptr %chunks)
+  %spare.at = getelementptr i8, ptr %ctx, i64 {SPARE}
+  %spare = load ptr, ptr %spare.at
+  call void @mutad_libc_free(ptr %spare)
+  %tapes.at = getelementptr i8, ptr %ctx, i64 {TAPE_CHUNKS}
+  %tapes = load ptr, ptr %tapes.at
+  call void @mutad_free_list(ptr %tapes)
+  %results.at = getelementptr i8, ptr %ctx, i64 {RESULTS}
+  %first = load ptr, ptr %results.at
+  br label %look
+look:
+  %record = phi ptr [ %first, %0 ], [ %next, %on ]
+  %none = icmp eq ptr %record, null
+  br i1 %none, label %done, label %on
+on:
+  %block.at = getelementptr i8, ptr %record, i64 8
+  %block = load ptr, ptr %block.at
+  call void @mutad_libc_free(ptr %block)
+  %next = load ptr, ptr %record
+  call void @mutad_libc_free(ptr %record)
+  br label %look
+done:
+  ret void
+}}
+define internal void @mutad_free_list(ptr %first) nounwind {{
+  br label %look
+look:
+  %chunk = phi ptr [ %first, %0 ], [ %next, %on ]
+  %none = icmp eq ptr %chunk, null
+  br i1 %none, label %done, label %on
+on:
+  %next = load ptr, ptr %chunk
+  call void @mutad_libc_free(ptr %chunk)
+  br label %look
+done:
+  ret void
+}}
+"""
+
+_POLL_TEXT = f"""
+define internal i32 @mutad_poll(ptr %ctx) noinline nounwind {{
+  %now = call i64 @{_CLOCK}()
+  %last.at = getelementptr i8, ptr %ctx, i64 {LAST_POLL}
+  %last = load i64, ptr %last.at
+  %since = sub i64 %now, %last
+  %due = icmp ugt i64 %since, {_TICKS}
+  br i1 %due, label %slow, label %go.on
+slow:
+  store i64 %now, ptr %last.at
+  %first = icmp eq i64 %last, 0
+  %poll.at = getelementptr i8, ptr %ctx, i64 {POLL}
+  %poll = load ptr, ptr %poll.at
+  %nobody = icmp eq ptr %poll, null
+  %skip = or i1 %first, %nobody
+  br i1 %skip, label %go.on, label %ask
+ask:
+  %answer = call i32 %poll(ptr %ctx)
+  ret i32 %answer
+go.on:
+  ret i32 0
+}}
+declare i64 @{_CLOCK}()
+"""
+
+
+def _integer_power(type_: str) -> str:
+    return f"""
+define internal {type_} @mutad_ipow_{type_}({type_} %base, {type_} %exponent) nounwind memory(none) {{
+entry:
+  %negative = icmp slt {type_} %exponent, 0
+  br i1 %negative, label %zero, label %look
+look:
+  %left = phi {type_} [ %exponent, %entry ], [ %half, %on ]
+  %power = phi {type_} [ %base, %entry ], [ %square, %on ]
+  %result = phi {type_} [ 1, %entry ], [ %product, %on ]
+  %done = icmp eq {type_} %left, 0
+  br i1 %done, label %end, label %on
+on:
+  %odd = and {type_} %left, 1
+  %is.odd = icmp ne {type_} %odd, 0
+  %factor = select i1 %is.odd, {type_} %power, {type_} 1
+  %product = mul {type_} %result, %factor
+  %square = mul {type_} %power, %power
+  %half = lshr {type_} %left, 1
+  br label %look
+zero:
+  ret {type_} 0
+end:
+  ret {type_} %result
+}}
+"""
+
+
+FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "mutad_alloc": (_ALLOC, ("mutad_grow",)),
+    "mutad_grow": (_GROW, ()),
+    "mutad_mark": (_MARK, ()),
+    "mutad_release": (_RELEASE, ()),
+    "mutad_alloc_result": (_ALLOC_RESULT, ()),
+    "mutad_tape_push": (_TAPE, ("mutad_tape_grow",)),
+    "mutad_tape_grow": (_TAPE_GROW, ()),
+    "mutad_end": (_END, ()),
+    "mutad_poll": (_POLL_TEXT, ()),
+    "mutad_ipow_i32": (_integer_power("i32"), ()),
+    "mutad_ipow_i64": (_integer_power("i64"), ()),
+}
+"""Each support function (with its companions), and what it calls."""
+
+ALLOCATING = ("mutad_alloc", "mutad_alloc_result", "mutad_tape_push")
+"""A kernel that calls one of these has to run `mutad_end`."""
+
+
+def closure(used: Iterable[str]) -> set[str]:
+    """The support functions used, and those that they use."""
+    pending, found = list(used), set[str]()
+    while pending:
+        name = pending.pop()
+        if name in FUNCTIONS and name not in found:
+            found.add(name)
+            pending.extend(FUNCTIONS[name][1])
+    return found
+
+
+def functions_text(used: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Definitions of the support functions used and of those they use, and the declarations needed."""
+    definitions: list[str] = []
+    declarations: set[str] = set()
+    for name in sorted(closure(used)):
+        for line in FUNCTIONS[name][0].splitlines():
+            (declarations.add if line.startswith("declare ") else definitions.append)(line)
+    whole = "\n".join(definitions)
+    declarations.update(line for symbol, line in DECLARATIONS.items() if f"@{symbol}(" in whole)
+    return definitions, sorted(declarations)

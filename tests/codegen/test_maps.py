@@ -1,0 +1,157 @@
+"""Maps compute what NumPy computes, and their inner loops are vector code."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+EXP = """
+func.func @f(%a : memref<?xf64>, %c : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %a, %c0 : memref<?xf64>
+  array.map(%n) ins(%a : memref<?xf64>) outs(%c : memref<?xf64>) kinds ["store"] {
+  ^bb0(%x : f64):
+    %y = math.exp %x : f64
+    array.yield %y : f64
+  }
+  func.return
+}
+"""
+
+
+def test_exp_is_elementwise_and_calls_the_vector_version(compile_kernel):
+    a = np.linspace(-3, 3, 1001)
+    c = np.empty_like(a)
+    kernel = compile_kernel(EXP)
+    assert kernel(a, c).status == 0
+    np.testing.assert_allclose(c, np.exp(a), rtol=1e-15)
+    if any(s.startswith("_ZGVdN4") for s in kernel.kernel.symbols):
+        assert "_ZGVdN4v_exp" in kernel.assembly
+
+
+STENCIL = """
+func.func @f(%u : memref<?x?xf64>, %v : memref<?x?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = memref.dim %u, %c0 : memref<?x?xf64>
+  %m = memref.dim %u, %c1 : memref<?x?xf64>
+  %h = arith.subi %n, %c2 : index
+  %w = arith.subi %m, %c2 : index
+  %up = array.view %u[%c0, %c1] dims [0, 1] extents(%h, %w) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  %do = array.view %u[%c2, %c1] dims [0, 1] extents(%h, %w) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  %le = array.view %u[%c1, %c0] dims [0, 1] extents(%h, %w) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  %ri = array.view %u[%c1, %c2] dims [0, 1] extents(%h, %w) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  %to = array.view %v[%c1, %c1] dims [0, 1] extents(%h, %w) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  %q = arith.constant 0.25 : f64
+  array.map(%h, %w) ins(%up, %do, %le, %ri : memref<?x?xf64, strided<[?, 1]>>, memref<?x?xf64, strided<[?, 1]>>, memref<?x?xf64, strided<[?, 1]>>, memref<?x?xf64, strided<[?, 1]>>) outs(%to : memref<?x?xf64, strided<[?, 1]>>) kinds ["store"] {
+  ^bb0(%a : f64, %b : f64, %c : f64, %d : f64):
+    %s0 = arith.addf %a, %b : f64
+    %s1 = arith.addf %s0, %c : f64
+    %s2 = arith.addf %s1, %d : f64
+    %r = arith.mulf %q, %s2 : f64
+    array.yield %r : f64
+  }
+  func.return
+}
+"""
+
+
+@pytest.mark.parametrize("shape", [(7, 9), (40, 50), (2, 5), (3, 3), (3, 100)])
+def test_stencil(compile_kernel, shape):
+    u = np.random.default_rng(0).normal(size=shape)
+    v = np.zeros_like(u)
+    kernel = compile_kernel(STENCIL)
+    assert kernel(u, v).status == 0
+    expected = np.zeros_like(u)
+    expected[1:-1, 1:-1] = 0.25 * (((u[:-2, 1:-1] + u[2:, 1:-1]) + u[1:-1, :-2]) + u[1:-1, 2:])
+    np.testing.assert_array_equal(v, expected)
+    assert "ymm" in kernel.assembly
+
+
+ADJOINT = """
+func.func @f(%s : memref<?xf64>, %g : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = memref.dim %s, %c0 : memref<?xf64>
+  %h = arith.subi %n, %c2 : index
+  %l = array.view %s[%c0] dims [0] extents(%h) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  %m = array.view %s[%c1] dims [0] extents(%h) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  %r = array.view %s[%c2] dims [0] extents(%h) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  %z = arith.constant 0.0 : f64
+  %k = arith.constant 3.0 : f64
+  array.map(%h) ins(%g : memref<?xf64>) outs(%g, %l, %m, %r : memref<?xf64>, memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>) kinds ["store", "add", "add", "add"] {
+  ^bb0(%x : f64):
+    %y = arith.mulf %k, %x : f64
+    array.yield %z, %y, %x, %y : f64, f64, f64, f64
+  }
+  func.return
+}
+"""
+
+
+@pytest.mark.parametrize("n", [2, 3, 10, 257, 258, 259, 1000])
+def test_adds_at_shifted_views_of_one_array_are_vector_loops(compile_kernel, n):
+    rng = np.random.default_rng(1)
+    s, g = rng.normal(size=n), rng.normal(size=n - 2)
+    expected = s.copy()
+    expected[:-2] += 3.0 * g
+    expected[1:-1] += g
+    expected[2:] += 3.0 * g
+    kernel = compile_kernel(ADJOINT)
+    assert kernel(s, g).status == 0
+    np.testing.assert_allclose(s, expected, rtol=1e-14)
+    assert not g.any()
+    assert kernel.assembly.count("vaddpd\t(%") + kernel.assembly.count("vaddpd\t") >= 3
+    assert "ymm" in kernel.assembly
+
+
+def reduction(kind: str, axes: str, out: str, result_view: str) -> str:
+    return f"""
+func.func @f(%a : memref<?x?xf64>, %c : memref<{out}>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %a, %c0 : memref<?x?xf64>
+  %m = memref.dim %a, %c1 : memref<?x?xf64>
+  %v = array.view %c{result_view} extents(%n, %m) steps(%c1, %c1) : memref<{out}> -> memref<?x?xf64, strided<{axes}>>
+  array.map(%n, %m) ins(%a : memref<?x?xf64>) outs(%v : memref<?x?xf64, strided<{axes}>>) kinds ["{kind}"] {{
+  ^bb0(%x : f64):
+    array.yield %x : f64
+  }}
+  func.return
+}}
+"""
+
+
+NUMPY = {
+    "add": (np.add, 0.0),
+    "mul": (np.multiply, 1.0),
+    "min": (np.minimum, np.inf),
+    "max": (np.maximum, -np.inf),
+}
+
+
+@pytest.mark.parametrize("kind", ["add", "mul", "min", "max"])
+@pytest.mark.parametrize("shape", [(5, 7), (1, 1), (0, 3), (3, 0), (64, 130)])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_reductions(compile_kernel, kind, shape, axis):
+    ufunc, start = NUMPY[kind]
+    a = 1.0 + 0.01 * np.random.default_rng(2).normal(size=shape)
+    if axis is None:
+        kernel = compile_kernel(reduction(kind, "[0, 0]", "f64", "[] dims [-1, -1]"))
+        out = np.full((), start)
+    elif axis == 0:
+        kernel = compile_kernel(reduction(kind, "[0, 1]", "?xf64", "[%c0] dims [-1, 0]"))
+        out = np.full(shape[1], start)
+    else:
+        kernel = compile_kernel(reduction(kind, "[1, 0]", "?xf64", "[%c0] dims [0, -1]"))
+        out = np.full(shape[0], start)
+    assert kernel(a, out).status == 0
+    np.testing.assert_allclose(out, ufunc.reduce(a, axis=axis, initial=start), rtol=1e-13)
+    assert "ymm" in kernel.assembly
+    if kind in ("min", "max") and a.size > 10:
+        a[1, 3] = np.nan
+        out[...] = start
+        assert kernel(a, out).status == 0
+        np.testing.assert_array_equal(out, ufunc.reduce(a, axis=axis))
