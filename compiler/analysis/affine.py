@@ -105,7 +105,9 @@ class Affine:
         if self.constant or not parts:
             sign = "- " if self.constant < 0 else "+ " if parts else ""
             parts.append(f"{sign}{abs(self.constant)}")
-        return " ".join(parts).replace("- ", "-", 1) if parts[0].startswith("- ") else " ".join(parts)
+        return (
+            " ".join(parts).replace("- ", "-", 1) if parts[0].startswith("- ") else " ".join(parts)
+        )
 
     __repr__ = __str__
 

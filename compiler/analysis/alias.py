@@ -121,9 +121,7 @@ class AliasAnalysis:
         if None in permutation or len(set(permutation)) < len(permutation):
             return False
         inits = list(loop.carried)
-        return not any(
-            self.may_alias(a, b) for i, a in enumerate(inits) for b in inits[i + 1 :]
-        )
+        return not any(self.may_alias(a, b) for i, a in enumerate(inits) for b in inits[i + 1 :])
 
     def whole(self, base: SSAValue) -> bool:
         """True when `base` is always one of its roots entire, never a view of one.
@@ -178,9 +176,7 @@ class AliasAnalysis:
             if isinstance(op, array.LoopOp):
                 args = op.body_carried
                 slots = {a: i for i, a in enumerate(args)}
-                self._permutations[op] = tuple(
-                    slots.get(strip_casts(y)) for y in op.yielded
-                )
+                self._permutations[op] = tuple(slots.get(strip_casts(y)) for y in op.yielded)
                 merges.extend(args)
                 merges.extend(op.results[1:])
                 if op.condition_block is not None:

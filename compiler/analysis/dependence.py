@@ -158,7 +158,7 @@ class Problem:
     def below(self, value: dict[Hashable, int], constant: int, count: Affine, side: int) -> None:
         """State `value + constant < count`, for a value known not to be negative."""
         if len(count.terms) == 1 and count.constant == 0:
-            (term, factor), = count.terms.items()
+            ((term, factor),) = count.terms.items()
             if factor == 1 and isinstance(term, Term):
                 x, y = term.args if len(term.args) == 2 else (Affine(), Affine())
                 if term.kind == "min":
@@ -229,7 +229,7 @@ class Problem:
         if key in self.stated:
             return
         self.stated.add(key)
-        variable = {(loop.induction, self.side_of(loop.induction, side)): 1}
+        variable: dict[Hashable, int] = {(loop.induction, self.side_of(loop.induction, side)): 1}
         self.system.at_least_zero(variable, 0)
         if loop.count is not None:
             count = self.subscripts.affine(loop.count)
@@ -308,8 +308,10 @@ class Problem:
         for x, y in zip(a.dimensions, b.dimensions, strict=False):
             if isinstance(x, Point) and isinstance(y, Point):
                 difference = x.at - y.at
-                if difference.is_constant and difference.constant != 0 and not any(
-                    self.dependence.varies(s, self.level) for s in x.at.terms
+                if (
+                    difference.is_constant
+                    and difference.constant != 0
+                    and not any(self.dependence.varies(s, self.level) for s in x.at.terms)
                 ):
                     return True
         return False
@@ -379,8 +381,7 @@ def covers(write: Region, read: Region) -> bool:
     if strip_casts(write.base) is not strip_casts(read.base) or not write.exact:
         return False
     return all(
-        _covers_dimension(w, r)
-        for w, r in zip(write.dimensions, read.dimensions, strict=True)
+        _covers_dimension(w, r) for w, r in zip(write.dimensions, read.dimensions, strict=True)
     )
 
 
@@ -391,8 +392,10 @@ def _covers_dimension(write: Point | Range, read: Point | Range) -> bool:
         return False
     if write.step != 1 or write.count is None:
         return False
-    first, count = (read.at, Affine(constant=1)) if isinstance(read, Point) else (read.start, read.count)
-    if not isinstance(read, Point) and read.step != 1 or count is None:
+    first, count = (
+        (read.at, Affine(constant=1)) if isinstance(read, Point) else (read.start, read.count)
+    )
+    if (not isinstance(read, Point) and read.step != 1) or count is None:
         return False
     # An element of the read before the first, or after the last one, of the write?
     last = first + count - 1

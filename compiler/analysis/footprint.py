@@ -63,9 +63,7 @@ def accesses(op: Operation) -> list[Access]:
         case memref.StoreOp():
             return [Access(op, op.memref, "write")]
         case array.MapOp():
-            combined = [
-                m for m, kind in zip(op.outs, op.out_kinds, strict=True) if kind != "store"
-            ]
+            combined = [m for m, kind in zip(op.outs, op.out_kinds, strict=True) if kind != "store"]
             return [Access(op, m, "read") for m in unique([*op.ins, *combined])] + [
                 Access(op, m, "write") for m in unique(list(op.outs))
             ]

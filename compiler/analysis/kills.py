@@ -147,7 +147,7 @@ def exclusive(a: Operation, b: Operation) -> bool:
     op = b
     while op is not None:
         block, parent = op.parent, op.parent_op()
-        if parent in branches:
+        if parent is not None and parent in branches:
             return branches[parent] is not block
         op = parent
     return False

@@ -28,7 +28,7 @@ from xdsl.dialects import func, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
-from .alias import AliasAnalysis, ROOT_OPS, if_blocks
+from .alias import ROOT_OPS, AliasAnalysis, if_blocks
 from .dependence import Dependence
 from .footprint import Access, accesses, writes
 

@@ -25,6 +25,9 @@ from ...dialects import array
 from ..derivative.rules import SCALAR_RULES
 from .activity import Activity
 
+RAISES = "raises"
+"""Marks a branch that never ends normally: no gradient passes through it."""
+
 
 @dataclass(frozen=True)
 class Contents:
@@ -61,6 +64,8 @@ class Needed:
         """Visit the ops of a block; true when any has an adjoint."""
         found = False
         for op in block.ops:
+            if RAISES in op.attributes:
+                continue
             inner = False
             if not isinstance(op, array.MapOp):
                 for region in op.regions:

@@ -91,7 +91,7 @@ class PrintMemorySSA(ModulePass):
 
 @dataclass(frozen=True)
 class PrintActivity(ModulePass):
-    """`activity = "%y: active, %z: varied"` on what an op defines, for the arguments named by `wrt` (all floats)."""
+    """`activity = "%y: active, %z: varied"` on what an op defines, for arguments `wrt` (all floats)."""
 
     name = "print-activity"
     wrt: tuple[str, ...] = ()

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from mutad.dialects import array
-from mutad.dialects.array import Array
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.arith import Arith
@@ -23,6 +21,9 @@ from xdsl.dialects.memref import MemRef
 from xdsl.dialects.scf import Scf
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.parser import Parser
+
+from mutad.dialects import array
+from mutad.dialects.array import Array
 
 
 def parse(text: str) -> func.FuncOp:
