@@ -119,6 +119,11 @@ class Specialization:
     def results(self) -> dict[str, Any]:
         return self.metadata["results"]
 
+    @property
+    def gradient(self) -> dict[str, list[int]]:
+        """What the gradient's code takes: parameters with `shadows`, results with `cotangents`."""
+        return self.metadata["gradient"]
+
 
 Key = tuple[tuple[str, ...], keys.Overlaps, tuple[int, ...]]
 """Arguments, overlaps, `wrt` (empty for the primal)."""

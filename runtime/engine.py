@@ -101,13 +101,15 @@ def address_of(symbol: str, kind: str) -> int | None:
     """Where an external symbol is; None where the process's own symbols will do."""
     if kind == "numpy":
         return numpy_address(symbol)
-    if symbol.startswith("mutad_libc_"):
-        function = getattr(ctypes.CDLL(None), symbol.removeprefix("mutad_libc_"))
+    if symbol.startswith(_LIBC):
+        function = getattr(ctypes.CDLL(None), symbol.removeprefix(_LIBC[0]).removeprefix(_LIBC[1]))
         return ctypes.cast(function, ctypes.c_void_p).value
     if kind == "blas":
         return blas.address_of(symbol)
     return None
 
+
+_LIBC = ("mutad_libc_", "mutad_entry_")
 
 _NUMPY_API = {"PyArray_New": 93, "PyArray_Zeros": 183, "PyArray_SetBaseObject": 282}
 """Places in NumPy's C-API table; part of its ABI."""

@@ -112,11 +112,21 @@ def run(
     shadows: Mapping[int, Array],
     cotangents: Sequence[Any],
 ) -> tuple[Any, dict[int, Any]]:
-    """Call the `pullback` entry: the result, and the cotangents of active scalars by position."""
+    """Call the `pullback` entry: the result, and the cotangents of active scalars by position.
+
+    `cotangents` has one for each float result. Arrays that are not in `active` but that active
+    values are written to get shadows of their own.
+    """
     found = dispatcher.specialize(values, active)
-    arrays = [shadows[p] for p in active if p in shadows]
-    result, bars = found.direct["pullback"](*values, *arrays, *cotangents)
-    scalars = [p for p in active if p not in shadows]
+    wanted = found.gradient["shadows"]
+    others = [p for p in wanted if p not in shadows]
+    if others:
+        overlaps = keys.overlaps_of(values, dispatcher.names)
+        shadows = {**shadows, **memory.zero_shadows(values, others, overlaps)}
+    floats = [i for i, leaf in enumerate(leaves_of(found.results)) if is_float(leaf)]
+    bars_in = [bar for i, bar in zip(floats, cotangents, strict=True) if i in found.gradient["cotangents"]]
+    result, bars = found.direct["pullback"](*values, *(shadows[p] for p in wanted), *bars_in)
+    scalars = [p for p in active if not isinstance(values[p], np.ndarray)]
     return result, dict(zip(scalars, bars, strict=True))
 
 
@@ -301,15 +311,35 @@ def pullback(dispatcher: Dispatcher, wrapped: tuple[Any, ...], cotangent: Any) -
         raise ValueError(
             f"pullback: the function returns its argument {name!r} itself: add that cotangent to its shadow"
         )
-    grouped = {p for group in memory.groups_of(overlaps) for p in group}
-    compact = {
-        p: s if p in grouped or s.flags.c_contiguous else s.copy(order="C") for p, s in given.items()
-    }
+    compact = _as_expected(primals, given, overlaps)
     result, bars = run(dispatcher, primals, order, compact, cotangents)
     for position, shadow in given.items():
         if compact[position] is not shadow:
             shadow[...] = compact[position]
     return result, tuple(bars[p] for p in order if p in bars)
+
+
+def _as_expected(
+    primals: Sequence[Any], shadows: dict[int, Array], overlaps: Overlaps
+) -> dict[int, Array]:
+    """The shadows, or copies of those whose layout is not what compiled code expects.
+
+    That is: compact for a lone array; the array's own strides for one that shares memory.
+    """
+    result: dict[int, Array] = {}
+    for group in memory.groups_of(overlaps):
+        members = [p for p in group if p in shadows]
+        if any(shadows[p].strides != primals[p].strides for p in members):
+            made = memory.zeros_placed_as([primals[p] for p in members])
+            for position, copy in zip(members, made, strict=True):
+                copy[...] = shadows[position]
+                result[position] = copy
+        else:
+            result.update((p, shadows[p]) for p in members)
+    for position, shadow in shadows.items():
+        if position not in result:
+            result[position] = shadow if shadow.flags.c_contiguous else shadow.copy(order="C")
+    return result
 
 
 def _no_shapes(spec: Spec) -> Any:

@@ -94,6 +94,8 @@ def _refusal(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"{shown} is a subclass of numpy.ndarray: pass np.asarray(x), the plain array"
     if isinstance(value, np.generic):
+        if value.dtype in DTYPES:
+            return f"{shown} is not supported: pass np.{value.dtype.name}(x)"
         return _dtype_refusal(value.dtype)
     if isinstance(value, complex):
         return "complex numbers are not supported: pass real and imaginary part"

@@ -84,13 +84,13 @@ def share_alike(primals: Sequence[Array], shadows: Sequence[Array]) -> bool:
         shifts = {address_of(s) - address_of(p) for p, s in zip(primals, shadows, strict=True)}
         if len(shifts) == 1:
             return True
-    mine = np.concatenate([_addresses(p) for p in primals])
-    theirs = np.concatenate([_addresses(s) for s in shadows])
+    mine = np.concatenate([addresses(p) for p in primals])
+    theirs = np.concatenate([addresses(s) for s in shadows])
     pairs = len(np.unique(np.stack([mine, theirs]), axis=1).T)
     return pairs == len(np.unique(mine)) == len(np.unique(theirs))
 
 
-def _addresses(a: Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+def addresses(a: Array) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The address of each element, in C order."""
     result = np.full(a.shape, address_of(a), np.int64)
     for axis, (extent, stride) in enumerate(zip(a.shape, a.strides, strict=True)):

@@ -32,6 +32,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DenseArrayBase
+
 from .entry_guard import (
     ArrayKey,
     ArrayValue,
@@ -74,13 +77,63 @@ def signature_of(function: Callable[..., Any]) -> Signature:
 
 
 @dataclass(frozen=True)
+class GradientSignature:
+    """What the gradient function takes and returns beside the primal's arguments and results."""
+
+    shadows: tuple[int, ...]
+    """Parameters with a shadow: the arrays in `wrt`, and those that active values are written to."""
+    cotangents: tuple[int, ...]
+    """Results (of the IR function) with a cotangent."""
+    scalars: tuple[int, ...]
+    """Parameters whose cotangent is returned: the scalars in `wrt` that matter."""
+
+    def as_metadata(self) -> dict[str, list[int]]:
+        return {
+            "shadows": list(self.shadows),
+            "cotangents": list(self.cotangents),
+            "scalars": list(self.scalars),
+        }
+
+
+def gradient_signature(
+    gradient: func.FuncOp, arguments: Sequence[str]
+) -> GradientSignature:
+    """Read the signature from the attributes that the derivative leaves on the gradient function.
+
+    `shadows`, `scalars` list IR arguments of the primal, `cotangents` IR results.
+    """
+    position_of = [p for p, key in enumerate(arguments) for _ in range(_leaf_count(parse_key(key)))]
+
+    def indices(name: str) -> tuple[int, ...]:
+        listed = gradient.attributes[name]
+        assert isinstance(listed, DenseArrayBase)
+        return tuple(int(v) for v in listed.get_values())
+
+    return GradientSignature(
+        tuple(position_of[i] for i in indices("shadows")),
+        indices("cotangents"),
+        tuple(position_of[i] for i in indices("scalars")),
+    )
+
+
+def _leaf_count(key: Key) -> int:
+    match key:
+        case ArrayKey():
+            return 1
+        case ScalarKey(type):
+            return 0 if type == "None" else 1
+        case TupleKey(items):
+            return sum(map(_leaf_count, items))
+
+
+@dataclass(frozen=True)
 class Entries:
     """The entries of one module."""
 
     text: str
     """Definitions. They need `declarations` and `@kernel` in the same module."""
-    declarations: dict[str, str]
-    """External symbol -> the line that declares it."""
+    declarations: tuple[str, ...]
+    """One line for each external symbol; disjoint from what kernels declare."""
     entries: dict[str, str]
     """Kind of call -> exported symbol."""
     symbols: dict[str, str]
@@ -95,15 +148,23 @@ def entries(
     results: ResultSpec,
     written: Sequence[int],
     signature: Signature,
+    gradient: GradientSignature | None = None,
 ) -> Entries:
-    """The entries for a kernel of this key, mode and result."""
+    """The entries for a kernel of this key, mode and result.
+
+    `gradient` is that of the kernel, where the mode is "gradient".
+    """
+    if mode == "gradient" and gradient is None:
+        raise TypeError("the entries of a gradient need the gradient function's signature")
+    parsed = tuple(parse_key(a) for a in arguments)
     plan = _Plan(
-        tuple(parse_key(a) for a in arguments),
+        parsed,
         {(i, j): kind for i, j, kind in overlaps},
         tuple(wrt),
         results,
         frozenset(written),
         signature,
+        gradient or GradientSignature((), (), ()),
     )
     symbols: dict[str, str] = {}
     kinds = ["primal"] if mode == "primal" else ["pullback"]
@@ -115,7 +176,7 @@ def entries(
     functions += [_entry(plan, kind, symbols) for kind in kinds]
     return Entries(
         "\n\n".join(functions) + "\n",
-        declarations(symbols),
+        tuple(declarations(symbols)),
         {kind: f"mutad_entry_{kind}" for kind in kinds},
         symbols,
     )
@@ -129,29 +190,28 @@ class _Plan:
     results: ResultSpec
     written: frozenset[int]
     signature: Signature
+    gradient: GradientSignature
 
-    @property
-    def active(self) -> list[int]:
-        """The active parameters, in the gradient function's order."""
-        return sorted(self.wrt)
+    def wrt_scalars(self) -> list[int]:
+        """The scalars in `wrt`, in the order of parameters."""
+        return [p for p in sorted(self.wrt) if isinstance(self.keys[p], ScalarKey)]
 
-    def active_arrays(self) -> list[int]:
-        return [p for p in self.active if isinstance(self.keys[p], ArrayKey)]
-
-    def active_scalars(self) -> list[int]:
-        return [p for p in self.active if isinstance(self.keys[p], ScalarKey)]
+    def watched(self) -> set[int]:
+        """The parameters whose sharing of memory matters."""
+        active = {*self.wrt, *self.gradient.shadows} if self.wrt else set[int]()
+        return set(self.written) | active
 
     def has_fast_gradient(self) -> bool:
         shared = {p for pair in self.overlaps for p in pair}
-        return self.results.get("type") in FLOATS and not shared & set(self.wrt)
+        return self.results.get("type") in FLOATS and not shared & self.watched()
 
 
 def _entry(plan: _Plan, kind: str, symbols: dict[str, str]) -> str:
     """The text of one entry."""
     w = Writer(symbols)
     count = len(plan.keys)
-    slots = slot_count(plan.results) + len(plan.wrt)
-    objects = 8 + 2 * slots + 2 * len(plan.wrt)
+    slots = slot_count(plan.results) + len(plan.gradient.scalars)
+    objects = 8 + 2 * slots + 2 * len(plan.wrt) + len(plan.gradient.shadows)
     for name, words in (("ctx", CTX_BYTES // 8), ("results", slots), ("made", objects), ("pending", slots), ("filled", count)):
         w.do(f"%{name} = alloca [{max(words, 1)} x i64], align 64")
     w.do("%overflow = alloca i32")
@@ -173,7 +233,7 @@ def _entry(plan: _Plan, kind: str, symbols: dict[str, str]) -> str:
         for i, (key, (leaf, *_)) in enumerate(zip(plan.keys, (u or [None] for u in unpacked), strict=True))
         if isinstance(key, ArrayKey) and isinstance(leaf, ArrayValue)
     }
-    check_sharing(w, arrays, plan.overlaps, set(plan.written) | set(plan.wrt))
+    check_sharing(w, arrays, plan.overlaps, plan.watched())
 
     boxes = Boxes(w)
     operands = [text for leaf in unpacked for one in leaf for text in one.operands()]
@@ -190,16 +250,18 @@ def _entry(plan: _Plan, kind: str, symbols: dict[str, str]) -> str:
         value = boxes.result(plan.results, 0, objects_in, arrays)
     slot = slot_count(plan.results)
     gradients: dict[int, str] = dict(shadows)
-    for position in plan.active_scalars():
-        key = plan.keys[position]
-        assert isinstance(key, ScalarKey)
+    for position in plan.gradient.scalars if kind != "primal" else ():
         address = w.value(f"getelementptr i64, ptr %results, i64 {slot}")
-        gradients[position] = boxes.scalar(key.type, address)
+        gradients[position] = boxes.scalar(_scalar_type(plan, position), address)
         slot += 1
+    if kind != "primal":
+        for position in plan.wrt_scalars():
+            if position not in gradients:
+                gradients[position] = boxes.zero(_scalar_type(plan, position))
     if kind == "primal":
         boxes.finish(value)
     elif kind == "pullback":
-        bars = boxes.tuple([gradients[p] for p in plan.active_scalars()])
+        bars = boxes.tuple([gradients[p] for p in plan.wrt_scalars()])
         boxes.finish(boxes.tuple([value, bars]))
     else:
         in_order = [gradients[p] for p in plan.wrt]
@@ -210,6 +272,12 @@ def _entry(plan: _Plan, kind: str, symbols: dict[str, str]) -> str:
         f"define ptr @mutad_entry_{kind}(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) "
         f"{{\nentry:\n{body}\n}}"
     )
+
+
+def _scalar_type(plan: _Plan, position: int) -> str:
+    key = plan.keys[position]
+    assert isinstance(key, ScalarKey)
+    return key.type
 
 
 def _keywords(w: Writer, plan: _Plan, kind: str) -> str:
@@ -275,7 +343,7 @@ def _positional(w: Writer, signature: Signature) -> str:
 def _shadows(w: Writer, plan: _Plan, kind: str, boxes: Boxes, objects: list[str]) -> dict[int, str]:
     """The shadow objects of the active arrays: fresh zeros, or (`pullback`) what was handed in."""
     result: dict[int, str] = {}
-    for i, position in enumerate(plan.active_arrays()):
+    for i, position in enumerate(plan.gradient.shadows):
         if kind == "pullback":
             result[position] = w.field("%args", 8 * (len(plan.keys) + i), hint="shadow")
             continue
@@ -297,7 +365,8 @@ def _shadow_operands(w: Writer, key: Key, shadow: str) -> list[str]:
 def _cotangents(w: Writer, plan: _Plan, kind: str, first: int) -> list[str]:
     """One for each float result: 1.0, or (`pullback`) the arguments from `first` on."""
     operands: list[str] = []
-    for i, leaf in enumerate(filter(has_cotangent, leaves_of(plan.results))):
+    active = [leaf for i, leaf in enumerate(leaves_of(plan.results)) if i in plan.gradient.cotangents]
+    for i, leaf in enumerate(active):
         if leaf["kind"] == "scalar":
             type_ = LLVM_TYPE[leaf["type"]]
             value = "1.0"

@@ -113,6 +113,14 @@ class Boxes:
         w.store(llvm, value, obj, SCALAR_VALUE)
         return obj
 
+    def zero(self, type_: str) -> str:
+        """A float scalar 0 of this type."""
+        w = self.w
+        if type_ == "py_float":
+            return self.keep(w.call("PyFloat_FromDouble", "0.0"))
+        # PyType_GenericAlloc zeroes the memory.
+        return self.keep(w.call("PyType_GenericAlloc", w.object(SCALAR_TYPE[type_]), "0"))
+
     def array(self, spec: ResultSpec, address: str, arguments: dict[int, ArrayValue]) -> str:
         """The array described at `address`: fresh memory that it then owns, or a view of an argument."""
         w = self.w
@@ -215,7 +223,7 @@ class Boxes:
         w = self.w
         w.label("failed")
         for i in range(self.pending):
-            w.call("mutad_libc_free", w.field("%pending", 8 * i))
+            w.call("mutad_entry_free", w.field("%pending", 8 * i))
         for i in range(len(self.made)):
             w.call("Py_DecRef", w.field("%made", 8 * i))
         w.do("ret ptr null")

@@ -66,7 +66,7 @@ _FUNCTIONS = {
     "PyArray_New": "ptr (ptr, i32, ptr, i32, ptr, ptr, i32, i32, ptr)",
     "PyArray_Zeros": "ptr (i32, ptr, ptr, i32)",
     "PyArray_SetBaseObject": "i32 (ptr, ptr)",
-    "mutad_libc_free": "void (ptr)",
+    "mutad_entry_free": "void (ptr)",
 }
 _NUMPY = ("PyArray_New", "PyArray_Zeros", "PyArray_SetBaseObject")
 
@@ -126,7 +126,7 @@ class Writer:
     def call(self, function: str, *operands: str, hint: str = "t") -> str:
         """Call a C-API function; the name of its result ("" for void)."""
         self.symbols[function] = (
-            "numpy" if function in _NUMPY else "libc" if function.startswith("mutad_libc") else "python"
+            "numpy" if function in _NUMPY else "libc" if function == "mutad_entry_free" else "python"
         )
         result, _, parameters = _FUNCTIONS[function].partition(" ")
         types = [t for t in parameters.strip("()").split(", ") if t]
@@ -143,13 +143,13 @@ class Writer:
         return f"@{symbol}"
 
 
-def declarations(symbols: dict[str, str]) -> dict[str, str]:
-    """One line for each external symbol."""
-    result: dict[str, str] = {}
+def declarations(symbols: dict[str, str]) -> list[str]:
+    """One line for each external symbol. (No kernel declares any of these.)"""
+    result: list[str] = []
     for symbol in sorted(symbols):
         if signature := _FUNCTIONS.get(symbol):
             returned, _, parameters = signature.partition(" ")
-            result[symbol] = f"declare {returned} @{symbol}{parameters}"
+            result.append(f"declare {returned} @{symbol}{parameters}")
         else:
-            result[symbol] = f"@{symbol} = external global i8"
+            result.append(f"@{symbol} = external global i8")
     return result

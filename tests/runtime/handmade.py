@@ -12,7 +12,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from mutad.compiler.codegen.entry import entries, signature_of
+from mutad.compiler.codegen.entry import GradientSignature, entries, signature_of
 from mutad.runtime.dispatch import Compiler
 from mutad.runtime.function import CompiledFunction, check_options, compiled
 
@@ -24,6 +24,8 @@ class Handmade(Compiler):
     results: dict[str, Any]
     primal: str | Kernel
     gradient: str | Kernel = ""
+    active: GradientSignature = field(default_factory=lambda: GradientSignature((0,), (0,), ()))
+    """For `gradient`."""
     written: tuple[int, ...] = ()
     sites: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     requests: list[tuple[str, tuple[str, ...], Any, tuple[int, ...]]] = field(default_factory=list[Any])
@@ -33,15 +35,17 @@ class Handmade(Compiler):
     ) -> tuple[bytes, dict[str, Any]]:
         self.requests.append((mode, arguments, overlaps, wrt))
         made = entries(
-            arguments, overlaps, mode, wrt, self.results, self.written, signature_of(function)
-        )
+            arguments, overlaps, mode, wrt, self.results, self.written, signature_of(function),
+            self.active,
+        )  # fmt: skip
         kernel = self.primal if mode == "primal" else self.gradient
         if not isinstance(kernel, str):
             kernel = kernel(arguments, wrt)
-        text = "\n".join([*made.declarations.values(), kernel, made.text])
+        text = "\n".join([*made.declarations, kernel, made.text])
         metadata = {
             "sites": self.sites, "results": self.results, "written": list(self.written),
             "sources": [], "constants": [], "symbols": made.symbols, "entries": made.entries,
+            "gradient": self.active.as_metadata(),
         }  # fmt: skip
         return object_code(text), metadata
 

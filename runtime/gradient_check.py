@@ -1,0 +1,286 @@
+"""`check_gradient`: is a compiled function what CPython says, and its gradient what differences say?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import keys, memory
+from .function import CompiledFunction
+from .gradients import Back, vjp, with_groups
+
+Array = keys.Array
+Generator = np.random.Generator
+
+
+class GradientError(AssertionError):
+    """A compiled function or its gradient is wrong; the message says where and by how much."""
+
+
+@dataclass(frozen=True)
+class GradientReport:
+    """What `check_gradient` measured."""
+
+    directional: float
+    """The derivative in a random direction, from the gradient."""
+    difference: float
+    """The same from central differences, at the step that agrees best."""
+    step: float
+    error: float
+    """Relative to the larger of the two and of 1."""
+    tolerance: float
+
+    def __str__(self) -> str:
+        return (
+            f"gradient {self.directional:.10g}, differences {self.difference:.10g} (step "
+            f"{self.step:.0e}): relative error {self.error:.1e}, tolerance {self.tolerance:.0e}"
+        )
+
+
+def check_gradient(
+    function: CompiledFunction,
+    *args: Any,
+    wrt: Any = None,
+    tolerance: float | None = None,
+    seed: int = 0,
+    **kwargs: Any,
+) -> GradientReport:
+    """Check a function that was compiled with `grad=True` at these arguments.
+
+    Checked, in this order:
+
+    - the compiled primal returns what CPython returns (value, type, dtype, shape) and leaves every
+      array argument as CPython does;
+    - so do `vjp` and, where the result is one float, `value_and_grad`;
+    - the cotangents of results *and of final values of array arguments* are pulled back to all
+      float arguments (or to `wrt`); in a random direction the gradient agrees with central
+      differences of the Python function, at the best of a grid of steps;
+    - `back` called twice gives the same; gradients share memory as their arguments do.
+
+    Cannot see: errors that vanish in the one direction that is tried (pass other `seed`s); errors
+    below the accuracy of differences, about 1e-7 in float64; wrong gradients at points other than
+    this; kinks, where the two sides differ (move the point away from them); a function that CPython
+    itself computes with too much rounding. float32 arguments are stepped in float32, so little is
+    seen there: check in float64 too.
+
+    Returns a report; raises GradientError, an AssertionError, that says what is wrong. The arguments
+    stay as they are: all work is done on copies that share memory as they do.
+    """
+    dispatcher = function._dispatcher  # pyright: ignore[reportPrivateUsage]
+    if not function.has_gradient:
+        raise TypeError(f"{function.__qualname__} was compiled without gradient")
+    values = dispatcher.bind(*args, **kwargs)
+    check = _Check(function, values, keys.overlaps_of(values, dispatcher.names), seed)
+    arguments = dispatcher.arguments_of(values)
+    if wrt is None:
+        positions = tuple(i for i, a in enumerate(arguments) if keys.is_active_key(a))
+        if not positions:
+            raise TypeError("no argument is a float or an array of floats: there is no gradient")
+    else:
+        positions, _ = keys.resolve_wrt(wrt, dispatcher.names)
+    active = with_groups(dispatcher, values, set(positions), check.overlaps)
+    check.primal()
+    result, back = check.vjp(active)
+    check.value_and_grad(active)
+    single = any(keys.argument_key(values[p], "?").startswith("f32") for p in active)
+    return check.differences(active, result, back, tolerance or (2e-2 if single else 1e-5))
+
+
+@dataclass
+class _Check:
+    function: CompiledFunction
+    values: tuple[Any, ...]
+    overlaps: keys.Overlaps
+    seed: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.function._dispatcher.names  # pyright: ignore[reportPrivateUsage]
+
+    @property
+    def python(self) -> Callable[..., Any]:
+        """The undecorated function, of positional arguments."""
+        code: Any = self.function.__wrapped__.__code__  # pyright: ignore[reportFunctionMemberAccess]
+        if not code.co_kwonlyargcount:
+            return self.function.__wrapped__
+        first, names = code.co_argcount, self.names
+        return lambda *v: self.function.__wrapped__(
+            *v[:first], **dict(zip(names[first:], v[first:], strict=True))
+        )
+
+    def fresh(self) -> tuple[Any, ...]:
+        """Copies of the arguments."""
+        return memory.copies(self.values, self.overlaps)
+
+    def primal(self) -> None:
+        """The compiled primal is what CPython computes."""
+        expected_args, actual_args = self.fresh(), self.fresh()
+        expected = self.python(*expected_args)
+        actual = self.function._dispatcher.primal(*actual_args)  # pyright: ignore[reportPrivateUsage]
+        same(expected, actual, "the result", types=True)
+        for name, theirs, ours in zip(self.names, expected_args, actual_args, strict=True):
+            same(theirs, ours, f"argument {name!r} after the call", types=True)
+
+    def vjp(self, active: Sequence[int]) -> tuple[Any, Back]:
+        """`vjp` has the primal's value and effects."""
+        dispatcher = self.function._dispatcher  # pyright: ignore[reportPrivateUsage]
+        expected_args, actual_args = self.fresh(), self.fresh()
+        expected = self.python(*expected_args)
+        actual, back = vjp(dispatcher, actual_args, tuple(active))
+        same(expected, actual, "the result of vjp", types=True)
+        for name, theirs, ours in zip(self.names, expected_args, actual_args, strict=True):
+            same(theirs, ours, f"argument {name!r} after vjp", types=True)
+        return actual, back
+
+    def value_and_grad(self, active: Sequence[int]) -> None:
+        """`value_and_grad` too, and its gradients share memory as the arguments do."""
+        dispatcher = self.function._dispatcher  # pyright: ignore[reportPrivateUsage]
+        expected_args, actual_args = self.fresh(), self.fresh()
+        expected = self.python(*expected_args)
+        if not isinstance(expected, float | np.floating):
+            return
+        value, gradients = dispatcher.value_and_grad(*actual_args, wrt=tuple(active))
+        same(expected, value, "the value of value_and_grad", types=True)
+        for name, theirs, ours in zip(self.names, expected_args, actual_args, strict=True):
+            same(theirs, ours, f"argument {name!r} after value_and_grad", types=True)
+        shared = {(i, j) for i, j, _ in self.overlaps}
+        for a, i in enumerate(active):
+            for b, j in enumerate(active[:a]):
+                pair: tuple[Any, Any] = gradients[a], gradients[b]
+                if all(isinstance(g, np.ndarray) for g in pair):
+                    together = bool(np.shares_memory(*pair))
+                    if together != ((j, i) in shared):
+                        raise GradientError(
+                            f"the gradients of {self.names[j]!r} and {self.names[i]!r} "
+                            f"{'share' if together else 'do not share'} memory, unlike the arguments"
+                        )
+
+    def differences(
+        self, active: Sequence[int], result: Any, back: Back, tolerance: float
+    ) -> GradientReport:
+        """The gradient of a random functional agrees with differences in a random direction."""
+        rng = np.random.default_rng(self.seed)
+        out_bar = _random_like(result, rng)
+        final: dict[str, Any] = {
+            self.names[p]: _random_like(self.values[p], rng)
+            for p in active
+            if isinstance(self.values[p], np.ndarray)
+        }
+        direction = self.direction(active, rng)
+        weights = out_bar if _has_floats(out_bar) else None
+        gradients = back(weights, **final)
+        same(gradients, back(weights, **final), "the gradient, computed a second time")
+        slope = self.along(active, gradients, direction)
+
+        def functional(step: float) -> float:
+            moved = self.moved(active, direction, step)
+            value = self.python(*moved)
+            total = _dot(out_bar, value)
+            return total + sum(_dot(w, moved[self.names.index(n)]) for n, w in final.items())
+
+        best = GradientReport(slope, np.nan, 0.0, np.inf, tolerance)
+        single = tolerance > 1e-3
+        for step in (1e-1, 1e-2, 1e-3, 1e-4) if single else (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7):
+            slope_by_difference = (functional(step) - functional(-step)) / (2 * step)
+            error = abs(slope_by_difference - slope) / max(1.0, abs(slope), abs(slope_by_difference))
+            if error < best.error:
+                best = GradientReport(slope, slope_by_difference, step, error, tolerance)
+        if not best.error <= tolerance:
+            raise GradientError(f"{self.function.__qualname__}: {best}")
+        return best
+
+    def direction(self, active: Sequence[int], rng: Generator) -> tuple[Any, ...]:
+        """A random direction for the active arguments; the same memory moves the same way."""
+        moves = memory.zero_shadows(self.values, active, self.overlaps)
+        for move in moves.values():
+            move[...] = rng.standard_normal(move.shape)
+        return tuple(moves.get(p, float(rng.standard_normal())) for p in active)
+
+    def moved(self, active: Sequence[int], direction: Sequence[Any], step: float) -> tuple[Any, ...]:
+        """The arguments, a step along the direction."""
+        result = list(self.fresh())
+        for position, move in zip(active, direction, strict=True):
+            original = self.values[position]
+            if isinstance(original, np.ndarray):
+                result[position][...] = original + (step * move).astype(original.dtype)
+            else:
+                result[position] = type(original)(original + step * move)
+        return tuple(result)
+
+    def along(self, active: Sequence[int], gradients: Sequence[Any], direction: Sequence[Any]) -> float:
+        """The inner product of gradient and direction over memory: shared elements count once."""
+        total = 0.0
+        counted: set[int] = set()
+        for group in memory.groups_of(self.overlaps):
+            places: dict[int, float] = {}
+            for gradient, move, position in zip(gradients, direction, active, strict=True):
+                if position in group:
+                    counted.add(position)
+                    products = (np.asarray(gradient, np.float64) * move).ravel()
+                    addresses = memory.addresses(self.values[position])
+                    places.update(zip(addresses.tolist(), products.tolist(), strict=True))
+            total += sum(places.values())
+        for gradient, move, position in zip(gradients, direction, active, strict=True):
+            if position not in counted:
+                total += _dot(move, gradient)
+        return total
+
+
+def same(expected: Any, actual: Any, what: str, *, types: bool = False) -> None:
+    """GradientError where two values differ by more than rounding."""
+    if isinstance(expected, tuple):
+        if not isinstance(actual, tuple) or len(expected) != len(actual):  # pyright: ignore
+            raise GradientError(f"{what}: expected a tuple of {len(expected)}, got {actual!r}")  # pyright: ignore
+        for i, (one, other) in enumerate(zip(expected, actual, strict=True)):  # pyright: ignore
+            same(one, other, f"{what}, item {i}", types=types)
+        return
+    if types and type(expected) is not type(actual):
+        raise GradientError(
+            f"{what}: CPython gives {type(expected).__name__}, compiled code {type(actual).__name__}"
+        )
+    if expected is None or isinstance(expected, bool | int | str):
+        if expected != actual:
+            raise GradientError(f"{what}: expected {expected!r}, got {actual!r}")
+        return
+    a, b = np.asarray(expected), np.asarray(actual)
+    if a.shape != b.shape or a.dtype != b.dtype:
+        raise GradientError(f"{what}: expected {a.dtype}{list(a.shape)}, got {b.dtype}{list(b.shape)}")
+    if a.dtype.kind != "f":
+        if not np.array_equal(a, b):
+            raise GradientError(f"{what}: expected {expected!r}, got {actual!r}")
+        return
+    finite = np.abs(a[np.isfinite(a)])
+    scale = float(finite.max()) if finite.size else 0.0
+    loose = float(np.finfo(a.dtype).eps) * 1e5
+    if not np.allclose(a, b, rtol=loose, atol=loose * scale, equal_nan=True):
+        with np.errstate(invalid="ignore"):
+            worst = float(np.nanmax(np.abs(a - b))) if a.size else 0.0
+        raise GradientError(f"{what}: differs by up to {worst:.3g} (largest value {scale:.3g})")
+
+
+def _random_like(value: Any, rng: Generator) -> Any:
+    """Random weights for the floats of a value; None for what has none."""
+    if isinstance(value, tuple):
+        items: tuple[Any, ...] = value
+        return tuple(_random_like(item, rng) for item in items)
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        return rng.standard_normal(value.shape)
+    return float(rng.standard_normal()) if isinstance(value, float | np.floating) else None
+
+
+def _has_floats(weights: Any) -> bool:
+    if isinstance(weights, tuple):
+        items: tuple[Any, ...] = weights
+        return any(map(_has_floats, items))
+    return weights is not None
+
+
+def _dot(weights: Any, value: Any) -> float:
+    if isinstance(weights, tuple):
+        return sum(_dot(w, v) for w, v in zip(weights, value, strict=True))  # pyright: ignore
+    if weights is None:
+        return 0.0
+    return float(np.sum(np.asarray(weights, np.float64) * np.asarray(value, np.float64)))
