@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, Protocol
 
-from xdsl.dialects import arith, func, memref
+from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, ModuleOp, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import Pure
@@ -104,15 +104,20 @@ class Build:
         a = own.node.args
         if a.vararg or a.kwarg:
             lowering.frame = lowering.new_frame(own, self.function, names, liveness, None)
-            lowering.refuse(own.node, "`*args` and `**kwargs` are not compiled", "name the parameters")
+            lowering.refuse(
+                own.node, "`*args` and `**kwargs` are not compiled", "name the parameters"
+            )
         parameters = [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
         if len(parameters) != len(self.keys):
             raise CompileError(
-                own.span(own.node), f"{len(self.keys)} argument types for {len(parameters)} parameters"
+                own.span(own.node),
+                f"{len(self.keys)} argument types for {len(parameters)} parameters",
             )
         self.emitter.span = own.span(own.node)
         ir_name = self.function.__name__ if self.function.__name__.isidentifier() else "function"
-        ir_function = func.FuncOp(ir_name, ([x.type for x in self.entry.args], []), Region(self.entry))
+        ir_function = func.FuncOp(
+            ir_name, ([x.type for x in self.entry.args], []), Region(self.entry)
+        )
         if pairs := self.overlapping_pairs():
             ir_function.attributes["overlaps"] = pairs
         ir_function.location = self.emitter.span.location()
@@ -160,7 +165,9 @@ class Build:
         if not pairs:
             return None
         unique_pairs = sorted(set(pairs))
-        return ArrayAttr([ArrayAttr([IntegerAttr(m, i64), IntegerAttr(n, i64)]) for m, n in unique_pairs])
+        return ArrayAttr(
+            [ArrayAttr([IntegerAttr(m, i64), IntegerAttr(n, i64)]) for m, n in unique_pairs]
+        )
 
     def arrays_of(self, position: int) -> list[int]:
         return [
@@ -207,8 +214,17 @@ class Build:
                 "return a copy: `return x.copy()`",
             )
         (base,) = arguments
+        if base is None and not starts_its_block(value.memref):
+            value = self.copied(value)
         spec = {"kind": "array", "dtype": value.dtype, "rank": value.rank, "base": base}
         return [value.memref], spec
+
+    def copied(self, value: Array) -> Array:
+        """A compact copy: what is returned must start where its memory does, for NumPy to free it."""
+        fresh = array.AllocOp(self.emitter.extents(value.memref), value.type.element_type)
+        self.emitter.insert(fresh, "result")
+        self.lowering.copy(value.memref, fresh.memref)
+        return Array(fresh.memref, value.dtype)
 
     def position_of(self, root: SSAValue) -> int | None:
         """The parameter that a root is, or None."""
@@ -238,7 +254,12 @@ class Build:
         self.lowering.loads = []
         for op in reversed(list(self.entry.walk())):
             dead = isinstance(op, arith.ConstantOp | memref.DimOp) or op.has_trait(Pure)
-            if dead and op.results and not any(r.uses for r in op.results) and op.parent is not None:
+            if (
+                dead
+                and op.results
+                and not any(r.uses for r in op.results)
+                and op.parent is not None
+            ):
                 op.detach()
                 op.erase()
 
@@ -252,18 +273,24 @@ class Build:
         for rebinding in rebindings:
             self.check_rebinding(rebinding, order, own)
 
-    def check_rebinding(self, r: Rebinding, order: dict[Operation, int], own: set[Operation]) -> None:
+    def check_rebinding(
+        self, r: Rebinding, order: dict[Operation, int], own: set[Operation]
+    ) -> None:
         if r.start not in order:
             return
         initial = roots(self.emitter, r.initial)
         begins = order[self.outermost(r.start, initial)]
         later = [op for op, k in order.items() if k >= begins and op not in own]
         writes_buffer = any(r.buffer in roots(self.emitter, w) for op in later for w in writes(op))
-        writes_initial = any(self.touch(initial, roots(self.emitter, w)) for op in later for w in writes(op))
+        writes_initial = any(
+            self.touch(initial, roots(self.emitter, w)) for op in later for w in writes(op)
+        )
         if not writes_buffer and not writes_initial:
             return
         private = all(isinstance(root.owner, array.AllocOp) for root in initial)
-        if private and not any(initial & roots(self.emitter, m) for op in later for m in accesses(op)):
+        if private and not any(
+            initial & roots(self.emitter, m) for op in later for m in accesses(op)
+        ):
             return
         raise CompileError(
             r.span,
@@ -282,10 +309,32 @@ class Build:
         while above is not None:
             if isinstance(above, array.LoopOp):
                 body = above.body.block
-                if not all(isinstance(r.owner, Operation) and is_inside(r.owner, body) for r in initial):
+                if not all(
+                    isinstance(r.owner, Operation) and is_inside(r.owner, body) for r in initial
+                ):
                     found = above
             above = above.parent_op()
         return found
+
+
+def starts_its_block(value: SSAValue) -> bool:
+    """True when element (0, ..., 0) of the array is the first of its allocation."""
+    owner = value.owner
+    match owner:
+        case array.AllocOp():
+            return True
+        case memref.CastOp():
+            return starts_its_block(owner.source)
+        case array.ViewOp():
+            return all(array.constant_value(o) == 0 for o in owner.offsets) and starts_its_block(owner.source)
+        case scf.IfOp():
+            number = list(owner.results).index(value)  # pyright: ignore
+            lasts = [region.block.last_op for region in owner.regions]
+            return all(last is not None and starts_its_block(last.operands[number]) for last in lasts)
+        case array.LoopOp():
+            return all(starts_its_block(initial) for initial in owner.carried)
+        case _:
+            return False
 
 
 def unique(sources: Iterable[Source]) -> list[Source]:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from xdsl.dialects import arith, math
 
-
-from . import library, normalize, python_math as math_functions, scalars, source
+from . import library, normalize, scalars, source
+from . import python_math as math_functions
 from .context import RESULT, Frame, LocalFunction
 from .expressions import Expressions
 from .joins import Maybe, Mismatch, join, template_of
@@ -27,7 +27,9 @@ MAX_DEPTH = 64
 class Calls(Expressions):
     """Lowers calls, arguments already evaluated."""
 
-    def call(self, function: Value, args: list[Value], kwargs: dict[str, Value], node: ast.Call) -> Value:
+    def call(
+        self, function: Value, args: list[Value], kwargs: dict[str, Value], node: ast.Call
+    ) -> Value:
         if not isinstance(function, Static):
             self.refuse(node, "this is called but is no function")
         callee = function.object
@@ -36,21 +38,35 @@ class Calls(Expressions):
         if isinstance(callee, FunctionType) and not of_library(callee):
             return self.inline(callee, args, kwargs, node)
         wrapped = getattr(callee, "__wrapped__", None)
-        if isinstance(wrapped, FunctionType) and not of_library(callee) and not isinstance(callee, type):
+        if (
+            isinstance(wrapped, FunctionType)
+            and not of_library(callee)
+            and not isinstance(callee, type)
+        ):
             return self.inline(wrapped, args, kwargs, node)
         if math_functions.knows(callee) and getattr(callee, "__module__", "") == "math":
             if kwargs:
                 self.refuse(node, "math functions take no keyword arguments")
-            return math_functions.call(self.e, callee, [self.scalar(a, "an argument") for a in args])
-        if getattr(callee, "__module__", "") == "builtins" and isinstance(callee, BuiltinFunctionType | type):
+            return math_functions.call(
+                self.e, callee, [self.scalar(a, "an argument") for a in args]
+            )
+        if getattr(callee, "__module__", "") == "builtins" and isinstance(
+            callee, BuiltinFunctionType | type
+        ):
             return self.builtin(callee, args, kwargs, node)
         if getattr(callee, "__module__", "") == "math":
-            self.refuse(node, f"math.{callee.__name__} is not compiled", "see the list of math functions in the docs")
+            self.refuse(
+                node,
+                f"math.{callee.__name__} is not compiled",
+                "see the list of math functions in the docs",
+            )
         return library.call(self.e, callee, args, kwargs)
 
     # Builtins
 
-    def builtin(self, callee: Any, args: list[Value], kwargs: dict[str, Value], node: ast.Call) -> Value:
+    def builtin(
+        self, callee: Any, args: list[Value], kwargs: dict[str, Value], node: ast.Call
+    ) -> Value:
         name: str = callee.__name__
         method = getattr(self, f"builtin_{name}", None)
         if method is None or getattr(builtins, name, None) is not callee:
@@ -100,7 +116,9 @@ class Calls(Expressions):
             return x
         minus = scalars.unary(self.e, "USub", x)
         larger = self.e.emit(arith.MaxSIOp(x.ssa, minus.ssa))
-        return Scalar("py_int", larger, None, 0, max(abs(x.low), abs(x.high)) if x.low > -(2**63) else x.high)
+        return Scalar(
+            "py_int", larger, None, 0, max(abs(x.low), abs(x.high)) if x.low > -(2**63) else x.high
+        )
 
     def builtin_float(self, args: list[Value], node: ast.Call) -> Value:
         if not args:
@@ -120,14 +138,20 @@ class Calls(Expressions):
 
     def builtin_round(self, args: list[Value], node: ast.Call) -> Value:
         if len(args) == 2 and not isinstance(args[1], NoneValue):
-            self.refuse(node, "`round` to digits is not compiled", "round(x * 10.0**k) / 10.0**k comes close")
+            self.refuse(
+                node,
+                "`round` to digits is not compiled",
+                "round(x * 10.0**k) / 10.0**k comes close",
+            )
         return self.rounded(self.settled(args[0]), math.RoundEvenOp, "round")
 
     def rounded(self, value: Value, op: Any, name: str) -> Scalar:
         x = self.scalar(value, f"the argument of {name}")
         if isinstance(x.constant, float):
             try:
-                return self.e.constant(int(x.constant) if name == "int" else round(x.constant), "py_int")
+                return self.e.constant(
+                    int(x.constant) if name == "int" else round(x.constant), "py_int"
+                )
             except (ValueError, OverflowError):
                 pass
         return math_functions.rounded(self.e, op, x)
@@ -164,7 +188,7 @@ class Calls(Expressions):
             template = join(template_of(best), template_of(item))
         except Mismatch as mismatch:
             self.refuse(None, str(mismatch))
-        type_ = getattr(template, "type")
+        type_ = template.type
         a, b = scalars.convert(self.e, best, type_), scalars.convert(self.e, item, type_)
         takes = scalars.compare_ssa(self.e, op, b.ssa, a.ssa, type_)
         ssa = self.e.emit(arith.SelectOp(takes, b.ssa, a.ssa))
@@ -177,7 +201,11 @@ class Calls(Expressions):
         """sum of a tuple."""
         items = self.settled(args[0]) if args else None
         if not isinstance(items, Tuple) or len(args) > 2:
-            self.refuse(node, "the builtin `sum` is compiled for tuples", "use x.sum() or np.sum(x), or a loop")
+            self.refuse(
+                node,
+                "the builtin `sum` is compiled for tuples",
+                "use x.sum() or np.sum(x), or a loop",
+            )
         total: Value = self.settled(args[1]) if len(args) == 2 else self.e.constant(0, "py_int")
         for item in items.items:
             total = self.settled(self.binary_values("Add", total, item))
@@ -187,7 +215,9 @@ class Calls(Expressions):
         if len(args) != 2:
             self.refuse(node, "divmod takes two arguments")
         l, r = (self.settled(a) for a in args)
-        return Tuple(tuple(self.settled(self.binary_values(op, l, r)) for op in ("FloorDiv", "Mod")))
+        return Tuple(
+            tuple(self.settled(self.binary_values(op, l, r)) for op in ("FloorDiv", "Mod"))
+        )
 
     def builtin_pow(self, args: list[Value], node: ast.Call) -> Value:
         if len(args) != 2:
@@ -209,7 +239,16 @@ class Calls(Expressions):
         frame = self.new_frame(parent.source, parent.function, names, liveness, node)
         frame.parent = parent
         name = getattr(definition, "name", "<lambda>")
-        self.bind_arguments(frame, definition.args, name, args, kwargs, callee.defaults, callee.keyword_defaults, node)
+        self.bind_arguments(
+            frame,
+            definition.args,
+            name,
+            args,
+            kwargs,
+            callee.defaults,
+            callee.keyword_defaults,
+            node,
+        )
         return self.run_frame(frame, body)
 
     def inline(
@@ -224,10 +263,14 @@ class Calls(Expressions):
             defaults = tuple(self.default_value(d) for d in function.__defaults__ or ())
             keyword_only = [a.arg for a in own_source.node.args.kwonlyargs]
             table = function.__kwdefaults__ or {}
-            keyword = tuple(self.default_value(table[k]) if k in table else None for k in keyword_only)
+            keyword = tuple(
+                self.default_value(table[k]) if k in table else None for k in keyword_only
+            )
         finally:
             self.frame = outer
-        self.bind_arguments(frame, own_source.node.args, function.__name__, args, kwargs, defaults, keyword, node)
+        self.bind_arguments(
+            frame, own_source.node.args, function.__name__, args, kwargs, defaults, keyword, node
+        )
         return self.run_frame(frame, body)
 
     def default_value(self, value: Any) -> Value:
@@ -249,7 +292,9 @@ class Calls(Expressions):
         if code in self.calls:
             cycle = self.calls[self.calls.index(code) :]
             names = [getattr(c, "co_name", getattr(c, "name", "<lambda>")) for c in cycle]
-            self.refuse(node, f"recursion is not compiled: {' -> '.join([*names, name])}", "write a loop")
+            self.refuse(
+                node, f"recursion is not compiled: {' -> '.join([*names, name])}", "write a loop"
+            )
         if len(self.calls) > MAX_DEPTH:
             self.refuse(node, f"calls are nested more than {MAX_DEPTH} deep")
         self.calls.append(code)
@@ -290,10 +335,17 @@ class Calls(Expressions):
     ) -> None:
         """Match arguments with parameters, as CPython does."""
         if a.vararg or a.kwarg:
-            self.refuse(node, f"{name}() takes `*args` or `**kwargs`, which is not compiled", "name the parameters")
+            self.refuse(
+                node,
+                f"{name}() takes `*args` or `**kwargs`, which is not compiled",
+                "name the parameters",
+            )
         positional = [p.arg for p in (*a.posonlyargs, *a.args)]
         if len(args) > len(positional):
-            self.refuse(node, f"{name}() takes {len(positional)} positional arguments but {len(args)} were given")
+            self.refuse(
+                node,
+                f"{name}() takes {len(positional)} positional arguments but {len(args)} were given",
+            )
         given = dict(zip(positional, args, strict=False))
         allowed = {p.arg for p in (*a.args, *a.kwonlyargs)}
         for key, value in kwargs.items():
@@ -309,7 +361,9 @@ class Calls(Expressions):
         for parameter in (*positional, *(p.arg for p in a.kwonlyargs)):
             if parameter not in given and parameter not in fallback:
                 self.refuse(node, f"{name}() missing a required argument: '{parameter}'")
-            frame.env[parameter] = self.settled(given.get(parameter, fallback.get(parameter, NoneValue())))
+            frame.env[parameter] = self.settled(
+                given.get(parameter, fallback.get(parameter, NoneValue()))
+            )
 
 
 def parameters(a: ast.arguments) -> Names:
@@ -321,5 +375,3 @@ def of_library(function: object) -> bool:
     """True for functions that the library knows by identity, though Python's own code could be read."""
     root = str(getattr(function, "__module__", "")).partition(".")[0]
     return root in ("numpy", "scipy", "math")
-
-

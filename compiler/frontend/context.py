@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import numpy as np
-from xdsl.dialects import scf
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.dialects import arith
 
 from ..diagnostics import CompileError, Span
 from . import scalars
@@ -155,7 +154,9 @@ class Context(ABC):
         """Assign a value to a name, a tuple of targets or a subscript."""
 
     @abstractmethod
-    def call(self, function: Value, args: list[Value], kwargs: dict[str, Value], node: ast.Call) -> Value:
+    def call(
+        self, function: Value, args: list[Value], kwargs: dict[str, Value], node: ast.Call
+    ) -> Value:
         """Call a Python or library function."""
 
     # Places in the source
@@ -171,7 +172,9 @@ class Context(ABC):
 
     def refuse(self, node: ast.AST | None, message: str, way_out: str | None = None) -> NoReturn:
         """The program is outside the language at `node` (None: at the current place)."""
-        raise CompileError(self.e.span if node is None else self.frame.source.span(node), message, way_out)
+        raise CompileError(
+            self.e.span if node is None else self.frame.source.span(node), message, way_out
+        )
 
     # Names
 
@@ -247,12 +250,18 @@ class Context(ABC):
                 return self.e.constant(value, "py_bool")
             case int():
                 if not INT64_MIN <= value <= INT64_MAX:
-                    self.refuse(None, f"the int {value} does not fit 64 bits", "write it as a float")
+                    self.refuse(
+                        None, f"the int {value} does not fit 64 bits", "write it as a float"
+                    )
                 return self.e.constant(int(value), "py_int")
             case float():
                 return self.e.constant(value, "py_float")
             case complex():
-                self.refuse(None, "complex numbers are not compiled", "compute with real and imaginary parts")
+                self.refuse(
+                    None,
+                    "complex numbers are not compiled",
+                    "compute with real and imaginary parts",
+                )
             case tuple():
                 return Tuple(tuple(self.constant(item, name) for item in value))
             case np.ndarray():
@@ -421,4 +430,8 @@ def set_hint(ssa: SSAValue, name: str) -> None:
 
 def known_true(block: Block, ssa: SSAValue) -> bool:
     owner = ssa.owner
-    return isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr) and owner.value.value.data != 0
+    return (
+        isinstance(owner, arith.ConstantOp)
+        and isinstance(owner.value, IntegerAttr)
+        and owner.value.value.data != 0
+    )

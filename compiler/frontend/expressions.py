@@ -33,14 +33,19 @@ REFUSED: dict[type[ast.expr], tuple[str, str | None]] = {
     ast.List: ("lists are not compiled", "use a tuple, or an array made by np.zeros"),
     ast.Dict: ("dicts are not compiled", "use separate variables or a tuple"),
     ast.Set: ("sets are not compiled", "use a tuple"),
-    ast.JoinedStr: ("strings are not computed in compiled code", "f-strings may stand in print and raise"),
+    ast.JoinedStr: (
+        "strings are not computed in compiled code",
+        "f-strings may stand in print and raise",
+    ),
     ast.NamedExpr: ("`:=` is not compiled", "assign in a statement of its own"),
     ast.Await: ("coroutines are not compiled", None),
     ast.Yield: ("generators are not compiled", "return an array"),
     ast.YieldFrom: ("generators are not compiled", "return an array"),
     ast.Starred: ("`*` is not compiled here", "write the items out"),
 }
-READING_METHODS = frozenset({"copy", "sum", "mean", "min", "max", "prod", "astype", "dot", "reshape"})
+READING_METHODS = frozenset(
+    {"copy", "sum", "mean", "min", "max", "prod", "astype", "dot", "reshape"}
+)
 
 
 class Expressions(Context):
@@ -109,7 +114,9 @@ class Expressions(Context):
         result = list[Value]()
         for k, node in enumerate(nodes):
             value = self.expression(node)
-            if isinstance(value, Expression) and any(self.may_write(later) for later in nodes[k + 1 :]):
+            if isinstance(value, Expression) and any(
+                self.may_write(later) for later in nodes[k + 1 :]
+            ):
                 value = self.settled(value)
             result.append(value)
         return result
@@ -174,7 +181,9 @@ class Expressions(Context):
             if op == "Mult" and isinstance(items, Tuple) and isinstance(count, Scalar):
                 if isinstance(count.constant, int):
                     return Tuple(items.items * int(count.constant))
-        self.refuse(None, f"`{scalars.SYMBOL[op]}` of a tuple", "make an array, or compute item by item")
+        self.refuse(
+            None, f"`{scalars.SYMBOL[op]}` of a tuple", "make an array, or compute item by item"
+        )
 
     def unary(self, node: ast.UnaryOp) -> Value:
         op = type(node.op).__name__
@@ -234,7 +243,11 @@ class Expressions(Context):
             return self.e.constant(both is same, "py_bool")
         if isinstance(l, Static) and isinstance(r, Static):
             return self.e.constant((l.object is r.object) is same, "py_bool")
-        self.refuse(None, "`is` compares objects, which compiled numbers and arrays are not", "use `==`, or `is None`")
+        self.refuse(
+            None,
+            "`is` compares objects, which compiled numbers and arrays are not",
+            "use `==`, or `is None`",
+        )
 
     def compare_objects(self, name: str, l: Value, r: Value) -> Value:
         if name in ("Eq", "NotEq"):
@@ -242,11 +255,15 @@ class Expressions(Context):
                 return self.e.constant((l.object == r.object) is (name == "Eq"), "py_bool")
             if isinstance(l, NoneValue) and isinstance(r, NoneValue):
                 return self.e.constant(name == "Eq", "py_bool")
-            if isinstance(l, NoneValue | Static | Scalar) and isinstance(r, NoneValue | Static | Scalar):
+            if isinstance(l, NoneValue | Static | Scalar) and isinstance(
+                r, NoneValue | Static | Scalar
+            ):
                 objects = [v for v in (l, r) if isinstance(v, Static)]
                 if all(isinstance(v.object, str) for v in objects):
                     return self.e.constant(name != "Eq", "py_bool")
-        self.refuse(None, "these two cannot be compared in compiled code", "test for None with `is None`")
+        self.refuse(
+            None, "these two cannot be compared in compiled code", "test for None with `is None`"
+        )
 
     def compare_tuples(self, equal: bool, l: Tuple, r: Tuple) -> Value:
         """Equality of tuples of scalars."""
@@ -385,8 +402,16 @@ class Expressions(Context):
             return library.attribute(self.e, value, node.attr)
         owner = value.object
         if not isinstance(owner, ModuleType | type):
-            way_out = "call it outside compiled code" if hasattr(owner, "__wrapped__") else "pass its values as arguments"
-            self.refuse(node, f"attribute `.{node.attr}` of {type(owner).__name__} objects is not compiled", way_out)
+            way_out = (
+                "call it outside compiled code"
+                if hasattr(owner, "__wrapped__")
+                else "pass its values as arguments"
+            )
+            self.refuse(
+                node,
+                f"attribute `.{node.attr}` of {type(owner).__name__} objects is not compiled",
+                way_out,
+            )
         if not hasattr(owner, node.attr):
             self.refuse(node, f"{owner.__name__!r} has no attribute {node.attr!r}")
         found = getattr(owner, node.attr)
@@ -411,10 +436,14 @@ class Expressions(Context):
                     self.refuse(node, "tuple index out of range")
                 return value.items[int(index.constant)]
             if isinstance(index, SliceValue):
-                bounds = [None if s is None else s.constant for s in (index.start, index.stop, index.step)]
+                bounds = [
+                    None if s is None else s.constant for s in (index.start, index.stop, index.step)
+                ]
                 given = (index.start, index.stop, index.step)
                 if all((s is None) == (b is None) for s, b in zip(given, bounds, strict=True)):
-                    return Tuple(value.items[slice(*(None if b is None else int(b) for b in bounds))])
+                    return Tuple(
+                        value.items[slice(*(None if b is None else int(b) for b in bounds))]
+                    )
             self.refuse(
                 node,
                 "a tuple is indexed by a value known only at run time",
@@ -432,7 +461,10 @@ class Expressions(Context):
         with self.located(node):
             if not isinstance(node, ast.Slice):
                 return self.value(node)
-            bounds = [None if b is None else self.slice_bound(b) for b in (node.lower, node.upper, node.step)]
+            bounds = [
+                None if b is None else self.slice_bound(b)
+                for b in (node.lower, node.upper, node.step)
+            ]
             return SliceValue(*bounds)
 
     def slice_bound(self, node: ast.expr) -> Scalar | None:
@@ -451,7 +483,9 @@ class Expressions(Context):
         if a.vararg or a.kwarg:
             self.refuse(node, "`*args` and `**kwargs` are not compiled", "name the parameters")
         if isinstance(node, ast.FunctionDef) and node.decorator_list:
-            self.refuse(node, "decorators of nested functions are not compiled", "define it outside")
+            self.refuse(
+                node, "decorators of nested functions are not compiled", "define it outside"
+            )
         defaults = tuple(self.values_of(a.defaults))
         keyword = tuple(None if d is None else self.value(d) for d in a.kw_defaults)
         return Static(LocalFunction(node, self.frame, defaults, keyword))
@@ -468,7 +502,9 @@ class Expressions(Context):
             return self.print_call(node)
         values = self.operands([*node.args, *(k.value for k in node.keywords)])
         kwargs = {
-            k.arg: v for k, v in zip(node.keywords, values[len(node.args) :], strict=True) if k.arg is not None
+            k.arg: v
+            for k, v in zip(node.keywords, values[len(node.args) :], strict=True)
+            if k.arg is not None
         }
         return self.call(function, values[: len(node.args)], kwargs, node)
 
@@ -483,5 +519,3 @@ MIRRORED = {"Lt": "Gt", "LtE": "GtE", "Gt": "Lt", "GtE": "LtE", "Eq": "Eq"}
 def is_speculatable(op: Operation) -> bool:
     """Cheap and pure: may run where Python would not have evaluated it."""
     return op.has_trait(Pure) and not op.regions and op.name.startswith(("arith.", "array.cast"))
-
-

@@ -110,7 +110,9 @@ def join(a: Template, b: Template) -> Template:
                 raise Mismatch(f"an array of {a.dtype} on one path and of {b.dtype} on another")
             if a.type.get_num_dims() != b.type.get_num_dims():
                 ranks = (a.type.get_num_dims(), b.type.get_num_dims())
-                raise Mismatch(f"an array of rank {ranks[0]} on one path and of rank {ranks[1]} on another")
+                raise Mismatch(
+                    f"an array of rank {ranks[0]} on one path and of rank {ranks[1]} on another"
+                )
             return ArrayT(common_type(a.type, b.type), a.dtype)
         case TupleT(), TupleT() if len(a.items) == len(b.items):
             return TupleT(tuple(join(x, y) for x, y in zip(a.items, b.items, strict=True)))
@@ -190,7 +192,9 @@ def coerced(e: Emitter, value: Binding | None, t: Template) -> list[SSAValue]:
             return [cast(e, value.memref, type_)]
         case TupleT(items):
             parts = (None,) * len(items) if value is None else tuple_items(value)
-            return [leaf for v, item in zip(parts, items, strict=True) for leaf in coerced(e, v, item)]
+            return [
+                leaf for v, item in zip(parts, items, strict=True) for leaf in coerced(e, v, item)
+            ]
         case FixedT():
             return []
         case MaybeT(inner):

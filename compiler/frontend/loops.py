@@ -27,7 +27,7 @@ from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
-from . import library, scalars
+from . import scalars
 from .context import Key, LateName, Rebinding, hint
 from .emitter import Carried
 from .joins import (
@@ -182,12 +182,21 @@ class Loops(Statements):
             assert place.initial is not None
             start = copied[place.ssa][0]
             self.rebindings.append(
-                Rebinding(variable.name, place.ssa, place.initial, start, tuple(copied[place.ssa][1]), span)
+                Rebinding(
+                    variable.name,
+                    place.ssa,
+                    place.initial,
+                    start,
+                    tuple(copied[place.ssa][1]),
+                    span,
+                )
             )
 
     def name_induction(self, induction: SSAValue, s: ast.For | ast.While) -> None:
         plain = isinstance(s, ast.For) and isinstance(s.target, ast.Name)
-        induction.name_hint = s.target.id if plain and isinstance(s.target, ast.Name) else "iteration"  # pyright: ignore
+        induction.name_hint = (
+            s.target.id if plain and isinstance(s.target, ast.Name) else "iteration"
+        )  # pyright: ignore
 
     def variables(
         self, s: ast.stmt, living: Sequence[str], before: dict[str, Binding]
@@ -196,7 +205,9 @@ class Loops(Statements):
         variables, late = list[Variable](), list[str]()
         for name in living:
             binding = before.get(name)
-            if binding is None or isinstance(binding, Static) and isinstance(binding.object, LateName):
+            if binding is None or (
+                isinstance(binding, Static) and isinstance(binding.object, LateName)
+            ):
                 late.append(name)
                 continue
             key = (self.frame.path, id(s), name)
@@ -313,7 +324,9 @@ class Loops(Statements):
         found = list[Variable]()
         for name in late:
             binding = ends.get(name)
-            if binding is None or isinstance(binding, Static) and isinstance(binding.object, LateName):
+            if binding is None or (
+                isinstance(binding, Static) and isinstance(binding.object, LateName)
+            ):
                 continue
             if name not in self.frame.liveness.after[s] and not isinstance(s, ast.While):
                 if name not in self.frame.liveness.after[s]:
@@ -345,7 +358,9 @@ class Loops(Statements):
 
     def initialize_late(self, variable: Variable) -> None:
         """Before the loop the name is unbound: a placeholder, and false."""
-        for place, leaf in zip(variable.places, coerced(self.e, None, variable.template), strict=True):
+        for place, leaf in zip(
+            variable.places, coerced(self.e, None, variable.template), strict=True
+        ):
             self.e.store(leaf, place.ssa)
 
     # Arrays
@@ -355,7 +370,9 @@ class Loops(Statements):
     ) -> None:
         """What a loop carries must be a permutation; what is not gets a buffer in the next build."""
         arguments = set(block.args[1:])
-        owners = [(v.key, k, p) for v in variables for k, p in enumerate(v.places) if p.kind == "carried"]
+        owners = [
+            (v.key, k, p) for v in variables for k, p in enumerate(v.places) if p.kind == "carried"
+        ]
         kept = dict[int, SSAValue](enumerate(yielded))
         while True:
             allowed = {block.args[1 + n] for n in kept}
@@ -415,7 +432,9 @@ class Loops(Statements):
             waiting = [c for c in waiting if c[1].ssa not in done]
         for _, place, _ in copies:
             if place.ssa not in done:
-                first = next(u.operation for u in place.ssa.uses if isinstance(u.operation, array.MapOp))
+                first = next(
+                    u.operation for u in place.ssa.uses if isinstance(u.operation, array.MapOp)
+                )
                 done[place.ssa] = first, [first]
         return done
 
@@ -466,7 +485,10 @@ class Loops(Statements):
         if isinstance(owner, scf.IfOp):
             number = list(owner.results).index(leaf)  # pyright: ignore
             lasts = [region.block.last_op for region in owner.regions]
-            return all(last is not None and self.same_array(last.operands[number], buffer) for last in lasts)
+            return all(
+                last is not None and self.same_array(last.operands[number], buffer)
+                for last in lasts
+            )
         return buffer not in roots(self.e, leaf)
 
     def refuse_rebinding(self, name: str, what: str) -> None:
@@ -526,7 +548,9 @@ class Loops(Statements):
             count = self.e.constant(len(value.items), "py_int")
             return Iterable(count, lambda i: NoneValue(), value.items)
         if not isinstance(value, Array):
-            self.refuse(node, "this is not something a loop can run over", "use range, an array or a tuple")
+            self.refuse(
+                node, "this is not something a loop can run over", "use range, an array or a tuple"
+            )
         if value.rank == 0:
             self.refuse(node, "iteration over a 0-d array")
         extents = self.e.extents(value.memref)
@@ -544,7 +568,9 @@ class Loops(Statements):
             return Scalar(value.dtype, self.e.emit(memref.LoadOp.get(value.memref, [i])))
         zero, one = self.e.index(0), self.e.index(1)
         rest = range(1, value.rank)
-        op = array.ViewOp(value.memref, [i, *(zero for _ in rest)], list(rest), extents[1:], [one] * len(rest))
+        op = array.ViewOp(
+            value.memref, [i, *(zero for _ in rest)], list(rest), extents[1:], [one] * len(rest)
+        )
         return Array(self.e.emit(op), value.dtype)
 
     def int_value(self, node: ast.expr) -> Scalar:
@@ -557,7 +583,11 @@ class Loops(Statements):
         parts = [self.int_value(a) for a in node.args]
         zero, one = self.e.constant(0, "py_int"), self.e.constant(1, "py_int")
         start, stop, step = (
-            (zero, parts[0], one) if len(parts) == 1 else (*parts, one) if len(parts) == 2 else parts
+            (zero, parts[0], one)
+            if len(parts) == 1
+            else (*parts, one)
+            if len(parts) == 2
+            else parts
         )
         if step.low <= 0 <= step.high:
             is_zero = scalars.compare(self.e, "Eq", step, zero)
@@ -584,7 +614,9 @@ class Loops(Statements):
     def range_count(self, start: Scalar, stop: Scalar, step: Scalar) -> Scalar:
         """How many ints the range has: max(0, ceil((stop - start) / step))."""
         if start.constant is not None and stop.constant is not None and step.constant is not None:
-            return self.e.constant(len(range(int(start.constant), int(stop.constant), int(step.constant))), "py_int")
+            return self.e.constant(
+                len(range(int(start.constant), int(stop.constant), int(step.constant))), "py_int"
+            )
         if step.low > 0:
             span = self.distance(start, stop)
             size: Scalar = step
@@ -600,7 +632,13 @@ class Loops(Statements):
         less = scalars.integer(self.e, "Sub", size, self.e.constant(1, "py_int"))
         padded = self.e.emit(arith.AddiOp(span.ssa, less.ssa))
         ssa = self.e.emit(arith.DivSIOp(padded, size.ssa), "count")
-        return Scalar("py_int", ssa, None, -(-span.low // max(size.high, 1)), -(-span.high // max(size.low, 1)))
+        return Scalar(
+            "py_int",
+            ssa,
+            None,
+            -(-span.low // max(size.high, 1)),
+            -(-span.high // max(size.low, 1)),
+        )
 
     def select(self, condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
         ssa = self.e.emit(arith.SelectOp(condition.ssa, a.ssa, b.ssa))
@@ -620,7 +658,9 @@ class Loops(Statements):
         if low >= INT64_MIN and high <= INT64_MAX:
             return Scalar("py_int", self.e.emit(arith.MaxSIOp(ssa, zero), "count"), None, *bounds)
         ahead = scalars.compare_ssa(self.e, "Lt", start.ssa, stop.ssa, "py_int")
-        return Scalar("py_int", self.e.emit(arith.SelectOp(ahead, ssa, zero), "count"), None, *bounds)
+        return Scalar(
+            "py_int", self.e.emit(arith.SelectOp(ahead, ssa, zero), "count"), None, *bounds
+        )
 
     def zipped(self, parts: list[Iterable], node: ast.Call) -> Iterable:
         """Items side by side, as many as the shortest has."""
@@ -635,7 +675,13 @@ class Loops(Statements):
         for part in parts[1:]:
             if part.count.ssa is not count.ssa:
                 ssa = self.e.emit(arith.MinSIOp(count.ssa, part.count.ssa), "count")
-                count = Scalar("py_int", ssa, None, min(count.low, part.count.low), min(count.high, part.count.high))
+                count = Scalar(
+                    "py_int",
+                    ssa,
+                    None,
+                    min(count.low, part.count.low),
+                    min(count.high, part.count.high),
+                )
         return Iterable(count, lambda i: Tuple(tuple(p.item(i) for p in parts)))
 
     def reversed(self, inner: Iterable) -> Iterable:

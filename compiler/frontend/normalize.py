@@ -49,7 +49,10 @@ def tail(statements: Sequence[ast.stmt], function: ast.stmt, source: Source) -> 
                 tail([*arm, *rest] if falls_through(arm) else arm, function, source)
                 for arm in (statement.body, statement.orelse)
             ]
-            return [*statements[:k], ast.copy_location(ast.If(statement.test, arms[0], arms[1]), statement)]
+            return [
+                *statements[:k],
+                ast.copy_location(ast.If(statement.test, arms[0], arms[1]), statement),
+            ]
         refuse_early_return(statement, source)
     last = statements[-1] if statements else function
     end = ast.Return(None)
@@ -91,6 +94,10 @@ def falls_through(statements: Sequence[ast.stmt]) -> bool:
         if isinstance(statement, ast.Return | ast.Raise):
             return False
         if isinstance(statement, ast.If):
-            if not falls_through(statement.body) and statement.orelse and not falls_through(statement.orelse):
+            if (
+                not falls_through(statement.body)
+                and statement.orelse
+                and not falls_through(statement.orelse)
+            ):
                 return False
     return True

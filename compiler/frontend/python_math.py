@@ -69,14 +69,27 @@ UNARY: dict[object, Row] = {
     python_math.cbrt: Row(math.CbrtOp),
     python_math.fabs: Row(math.AbsFOp),
     python_math.erf: Row(math.ErfOp),
-    **({python_math.exp2: Row(math.Exp2Op, overflows=True)} if hasattr(python_math, "exp2") else {}),
+    **(
+        {python_math.exp2: Row(math.Exp2Op, overflows=True)} if hasattr(python_math, "exp2") else {}
+    ),
 }
 ROUNDING: dict[object, Callable[[SSAValue], Operation]] = {
     python_math.floor: math.FloorOp,
     python_math.ceil: math.CeilOp,
     python_math.trunc: math.TruncOp,
 }
-NAMES = {"fmod", "hypot", "pow", "atan2", "copysign", "degrees", "radians", "isnan", "isinf", "isfinite"}
+NAMES = {
+    "fmod",
+    "hypot",
+    "pow",
+    "atan2",
+    "copysign",
+    "degrees",
+    "radians",
+    "isnan",
+    "isinf",
+    "isfinite",
+}
 
 
 def knows(function: object) -> bool:
@@ -152,7 +165,10 @@ def fmod(e: Emitter, x: Scalar, y: Scalar) -> Scalar:
     ordered = e.emit(arith.CmpfOp(x.ssa, y.ssa, "ord"))
     scalars.raise_if(e, e.emit(arith.AndIOp(bad, ordered)), DOMAIN)
     remainder = scalars.floating(
-        e, "Mod", Scalar("py_float", e.emit(math.AbsFOp(x.ssa))), Scalar("py_float", e.emit(math.AbsFOp(y.ssa)))
+        e,
+        "Mod",
+        Scalar("py_float", e.emit(math.AbsFOp(x.ssa))),
+        Scalar("py_float", e.emit(math.AbsFOp(y.ssa))),
     )
     return Scalar("py_float", e.emit(math.CopySignOp(remainder.ssa, x.ssa)))
 
@@ -167,7 +183,11 @@ def hypot(e: Emitter, x: Scalar, y: Scalar | None = None) -> Scalar:
     high = e.emit(arith.SelectOp(bigger, a, b))
     low = e.emit(arith.SelectOp(bigger, b, a))
     zero, one = e.constant(0.0, "py_float").ssa, e.constant(1.0, "py_float").ssa
-    plain = e.emit(arith.OrIOp(scalars.compare_ssa(e, "Eq", high, zero, "py_float"), scalars.is_infinite(e, high)))
+    plain = e.emit(
+        arith.OrIOp(
+            scalars.compare_ssa(e, "Eq", high, zero, "py_float"), scalars.is_infinite(e, high)
+        )
+    )
     divisor = e.emit(arith.SelectOp(plain, one, high))
     ratio = e.emit(arith.DivfOp(low, divisor))
     root = e.emit(math.SqrtOp(e.emit(arith.AddfOp(one, e.emit(arith.MulfOp(ratio, ratio))))))
@@ -195,7 +215,9 @@ def power(e: Emitter, x: Scalar, y: Scalar) -> Scalar:
 
 
 def scaled_by(factor: float) -> Callable[[Emitter, Scalar], Scalar]:
-    return lambda e, x: Scalar("py_float", e.emit(arith.MulfOp(x.ssa, e.constant(factor, "py_float").ssa)))
+    return lambda e, x: Scalar(
+        "py_float", e.emit(arith.MulfOp(x.ssa, e.constant(factor, "py_float").ssa))
+    )
 
 
 SPECIAL: dict[str, Callable[..., Scalar]] = {

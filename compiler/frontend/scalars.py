@@ -60,6 +60,10 @@ NEGATIVE_SHIFT = python_exception(lambda: ONE >> (ZERO - 1))
 NAN_TO_INT = python_exception(lambda: int(float("nan")))
 INFINITY_TO_INT = python_exception(lambda: int(float("inf")))
 TOO_LARGE = ("OverflowError", "Python integer does not fit 64 bits")
+NEGATIVE_INT_POWER = (
+    "NotImplementedError",
+    "mutad: int ** int gives a float for a negative exponent: write float(a) ** b",
+)
 COMPLEX_POWER = ("ValueError", "a negative number to a fractional power is complex")
 
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -100,7 +104,14 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "GtE": operator.ge,
 }
 INT_PREDICATE = {"Eq": "eq", "NotEq": "ne", "Lt": "slt", "LtE": "sle", "Gt": "sgt", "GtE": "sge"}
-FLOAT_PREDICATE = {"Eq": "oeq", "NotEq": "une", "Lt": "olt", "LtE": "ole", "Gt": "ogt", "GtE": "oge"}
+FLOAT_PREDICATE = {
+    "Eq": "oeq",
+    "NotEq": "une",
+    "Lt": "olt",
+    "LtE": "ole",
+    "Gt": "ogt",
+    "GtE": "oge",
+}
 
 
 def is_python(value: Value) -> bool:
@@ -168,7 +179,9 @@ def join_types(a: Ranged, b: Ranged) -> str:
     if kinds[0] == kinds[1]:
         types = JOIN_WITHIN_KIND[kinds[0]]
         weak = a if a.type == "py_int" else b
-        if {a.type, b.type} == {"py_int", "i32"} and not (-(2**31) <= weak.low and weak.high < 2**31):
+        if {a.type, b.type} == {"py_int", "i32"} and not (
+            weak.low >= -(2**31) and weak.high < 2**31
+        ):
             return "i64"
         return types[max(types.index(a.type), types.index(b.type))]
     lower, upper = (a, b) if kinds[0] < kinds[1] else (b, a)
@@ -195,8 +208,9 @@ def truth(e: Emitter, value: Value) -> Scalar:
     if isinstance(value, Static) and isinstance(value.object, str):
         return e.constant(bool(value.object), "py_bool")
     e.fail(
-        "the truth value of this is not defined" if isinstance(value, Static) else
-        "the truth value of an array is ambiguous",
+        "the truth value of this is not defined"
+        if isinstance(value, Static)
+        else "the truth value of an array is ambiguous",
         "compare scalars, or reduce the array first: `(x > 0).sum() > 0`",
     )
 
@@ -297,7 +311,12 @@ def fold(e: Emitter, op: str, l: Scalar, r: Scalar) -> Scalar | None:
     """The result where both operands are known and CPython has a 64-bit answer."""
     if l.constant is None or r.constant is None:
         return None
-    if op in ("Pow", "LShift") and not is_float(l.type) and abs(r.constant) > 64 and abs(l.constant) > 1:
+    if (
+        op in ("Pow", "LShift")
+        and not is_float(l.type)
+        and abs(r.constant) > 64
+        and abs(l.constant) > 1
+    ):
         return None
     try:
         value = OPERATORS[op](l.constant, r.constant)
@@ -322,7 +341,7 @@ def integer(e: Emitter, op: str, l: Scalar, r: Scalar) -> Scalar:
     match op:
         case "Add" | "Sub" | "Mult":
             low, high = interval(op, l, r)
-            fits = INT64_MIN <= low and high <= INT64_MAX
+            fits = low >= INT64_MIN and high <= INT64_MAX
             ssa = e.emit((PLAIN if fits else CHECKED)[op](l.ssa, r.ssa))
             return Scalar("py_int", ssa, None, max(low, INT64_MIN), min(high, INT64_MAX))
         case "FloorDiv" | "Mod":
@@ -332,25 +351,36 @@ def integer(e: Emitter, op: str, l: Scalar, r: Scalar) -> Scalar:
         case "Pow":
             return integer_power(e, l, r)
         case "LShift":
-            if r.constant is None:
-                e.fail("`<<` by a number known only at run time", "multiply by a power of two")
-            if r.constant < 0:
-                raise_if(e, e.constant(True, "py_bool").ssa, NEGATIVE_SHIFT)
-                return e.constant(0, "py_int")
-            if r.constant > 62:
-                e.fail("`<<` by more than 62 bits", "a Python int has 64 bits here")
-            return integer(e, "Mult", l, e.constant(2 ** int(r.constant), "py_int"))
+            return shifted_left(e, l, r)
         case "RShift":
             if r.low < 0:
                 zero = e.index(0)
                 raise_if(e, compare_ssa(e, "Lt", r.ssa, zero, "py_int"), NEGATIVE_SHIFT)
             by = e.emit(arith.MinSIOp(r.ssa, e.index(63))) if r.high > 63 else r.ssa
-            return Scalar("py_int", e.emit(arith.ShRSIOp(l.ssa, by)), None, min(l.low, 0), max(l.high, -1))
+            return Scalar(
+                "py_int", e.emit(arith.ShRSIOp(l.ssa, by)), None, min(l.low, 0), max(l.high, -1)
+            )
         case _:
             low, high = INT64_MIN, INT64_MAX
             if op == "BitAnd" and (l.low >= 0 or r.low >= 0):
                 low, high = 0, min(s.high for s in (l, r) if s.low >= 0)
             return Scalar("py_int", e.emit(BITWISE[op](l.ssa, r.ssa)), None, low, high)
+
+
+def shifted_left(e: Emitter, l: Scalar, r: Scalar) -> Scalar:
+    """`l << r` is l * 2**r, exact or OverflowError."""
+    if r.low < 0:
+        raise_if(e, compare_ssa(e, "Lt", r.ssa, e.index(0), "py_int"), NEGATIVE_SHIFT)
+    if r.high > 62:
+        far = compare_ssa(e, "Gt", r.ssa, e.index(62), "py_int")
+        something = compare_ssa(e, "NotEq", l.ssa, e.index(0), "py_int")
+        raise_if(e, e.emit(arith.AndIOp(far, something)), TOO_LARGE)
+    by = e.emit(arith.MinSIOp(r.ssa, e.index(62))) if r.high > 62 else r.ssa
+    by = e.emit(arith.MaxSIOp(by, e.index(0))) if r.low < 0 else by
+    one = e.index(1)
+    low, high = 2 ** min(max(r.low, 0), 62), 2 ** min(max(r.high, 0), 62)
+    factor = Scalar("py_int", e.emit(arith.ShLIOp(one, by)), None, low, high)
+    return integer(e, "Mult", l, factor)
 
 
 def interval(op: str, l: Scalar, r: Scalar) -> tuple[int, int]:
@@ -400,10 +430,10 @@ def integer_power(e: Emitter, l: Scalar, r: Scalar) -> Scalar:
     if r.high < 0:
         return floating(e, "Pow", l, r)
     if r.low < 0:
-        e.fail(
-            "the type of int ** int depends on the sign of the exponent, known only at run time",
-            "write `float(a) ** b`, or a constant exponent",
-        )
+        negative = compare_ssa(e, "Lt", r.ssa, e.index(0), "py_int")
+        base_zero = compare_ssa(e, "Eq", l.ssa, e.index(0), "py_int")
+        raise_if(e, e.emit(arith.AndIOp(negative, base_zero)), ZERO_TO_NEGATIVE)
+        raise_if(e, negative, NEGATIVE_INT_POWER)
     if r.constant is None:
         return power_loop(e, l, r)
     result, square, exponent = e.constant(1, "py_int"), l, int(r.constant)

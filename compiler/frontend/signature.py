@@ -1,10 +1,10 @@
 """Argument keys: the text that stands for the type of one argument, parsed.
 
-    f64[?,?]C      a C-contiguous float64 matrix        memref<?x?xf64>
-    f64[?,1]F      Fortran order, the last extent is 1  memref<?x1xf64, strided<[1, ?]>>
-    i32[?]S        any strides                          memref<?xi32, strided<[?]>>
-    py_int         a Python int                         index
-    (f64, None)    a tuple of them                      f64
+f64[?,?]C      a C-contiguous float64 matrix        memref<?x?xf64>
+f64[?,1]F      Fortran order, the last extent is 1  memref<?x1xf64, strided<[1, ?]>>
+i32[?]S        any strides                          memref<?xi32, strided<[?]>>
+py_int         a Python int                         index
+(f64, None)    a tuple of them                      f64
 """
 
 from __future__ import annotations
@@ -16,7 +16,18 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.array import strided
-from .values import DTYPES, INT64_MAX, INT64_MIN, IR_TYPE, PYTHON_SCALARS, Array, NoneValue, Scalar, Tuple, Value
+from .values import (
+    DTYPES,
+    INT64_MAX,
+    INT64_MIN,
+    IR_TYPE,
+    PYTHON_SCALARS,
+    Array,
+    NoneValue,
+    Scalar,
+    Tuple,
+    Value,
+)
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,14 @@ REFUSED: dict[type[ast.stmt], tuple[str, str | None]] = {
     ast.Global: ("`global` is not compiled", "return the value"),
     ast.Nonlocal: ("`nonlocal` is not compiled", "return the value from the inner function"),
     ast.Import: ("`import` inside a function is not compiled", "import at the top of the module"),
-    ast.ImportFrom: ("`import` inside a function is not compiled", "import at the top of the module"),
-    ast.ClassDef: ("classes are not compiled", "define the class outside, pass its fields as arguments"),
+    ast.ImportFrom: (
+        "`import` inside a function is not compiled",
+        "import at the top of the module",
+    ),
+    ast.ClassDef: (
+        "classes are not compiled",
+        "define the class outside, pass its fields as arguments",
+    ),
     ast.Match: ("`match` is not compiled", "use if and elif"),
     ast.AsyncFunctionDef: ("coroutines are not compiled", None),
     ast.AsyncFor: ("coroutines are not compiled", None),
@@ -49,7 +55,11 @@ class Statements(Calls):
         match s:
             case ast.Assign():
                 value = self.expression(s.value)
-                if len(s.targets) > 1 or not isinstance(s.targets[0], ast.Subscript) or self.may_write(s.targets[0]):
+                if (
+                    len(s.targets) > 1
+                    or not isinstance(s.targets[0], ast.Subscript)
+                    or self.may_write(s.targets[0])
+                ):
                     value = self.settled(value)
                 for target in s.targets:
                     self.bind(target, value)
@@ -78,7 +88,9 @@ class Statements(Calls):
             case ast.Raise():
                 self.raise_statement(s)
             case _:
-                message, way_out = REFUSED.get(type(s), (f"{type(s).__name__} statements are not compiled", None))
+                message, way_out = REFUSED.get(
+                    type(s), (f"{type(s).__name__} statements are not compiled", None)
+                )
                 self.refuse(s, message, way_out)
 
     def for_statement(self, s: ast.For) -> None:
@@ -102,7 +114,11 @@ class Statements(Calls):
                 case ast.Starred():
                     self.refuse(target, "starred assignment is not compiled", "name every item")
                 case ast.Attribute():
-                    self.refuse(target, "assignment to an attribute is not compiled", "write elements: x[...] = ...")
+                    self.refuse(
+                        target,
+                        "assignment to an attribute is not compiled",
+                        "write elements: x[...] = ...",
+                    )
                 case _:
                     self.refuse(target, "this target of an assignment is not compiled")
 
@@ -130,18 +146,22 @@ class Statements(Calls):
         more = self.e.emit(arith.CmpiOp(extent, wanted, "sgt"))
         text = f"not enough values to unpack (expected {count}, got {{}})"
         self.e.insert(array.RaiseIfOp(fewer, "ValueError", text, [extent]))
-        self.e.insert(array.RaiseIfOp(more, "ValueError", f"too many values to unpack (expected {count})"))
+        self.e.insert(
+            array.RaiseIfOp(more, "ValueError", f"too many values to unpack (expected {count})")
+        )
         return [
-            self.settled(library.subscript(self.e, value, (self.e.constant(k, "py_int"),))) for k in range(count)
+            self.settled(library.subscript(self.e, value, (self.e.constant(k, "py_int"),)))
+            for k in range(count)
         ]
 
     def store_subscript(self, target: ast.Subscript, value: Value) -> None:
         base = self.value(target.value)
         if not isinstance(base, Array):
             what = "a tuple" if isinstance(base, Tuple) else "something that is no array"
-            self.refuse(target, f"assignment to an item of {what}", "only arrays have items to assign")
-        if isinstance(value, NoneValue | Static | Tuple):
-            self.refuse(target, "only numbers and arrays can be stored in an array", "store item by item")
+            self.refuse(
+                target, f"assignment to an item of {what}", "only arrays have items to assign"
+            )
+        self.storable(value)
         library.store(self.e, base, self.index(target.slice), value)
 
     def augmented(self, s: ast.AugAssign) -> None:
@@ -151,9 +171,6 @@ class Statements(Calls):
             case ast.Name(name):
                 before = self.read(name)
                 value = self.expression(s.value)
-                if isinstance(before, Array) and before.rank:
-                    self.in_place(op, before, value)
-                    return
                 if isinstance(before, Array):
                     self.in_place(op, before, value)
                     return
@@ -161,29 +178,41 @@ class Statements(Calls):
             case ast.Subscript():
                 self.augmented_subscript(s.target, op, s.value)
             case _:
-                self.refuse(s.target, "assignment to an attribute is not compiled", "write elements: x[...] = ...")
+                self.refuse(
+                    s.target,
+                    "assignment to an attribute is not compiled",
+                    "write elements: x[...] = ...",
+                )
 
     def augmented_subscript(self, target: ast.Subscript, op: str, node: ast.expr) -> None:
         base = self.value(target.value)
         if not isinstance(base, Array):
             self.refuse(target, "assignment to an item of something that is no array")
         index = self.index(target.slice)
+        if not self.may_write(node):
+            value = self.expression(node)
+            self.storable(value)
+            with self.located(target):
+                library.augmented(self.e, op, base, index, value)
+            return
         with self.located(target):
             before = library.subscript(self.e, base, index)
         value = self.expression(node)
         if isinstance(before, Array):
             self.in_place(op, before, value)
             return
-        if isinstance(before, Expression):
-            self.refuse(target, "this subscript cannot be updated in place", "write x[...] = x[...] + ...")
-        after = self.binary_values(op, before, value)
-        with self.located(target):
-            library.store(self.e, base, index, after)
+        self.numeric(value, "the operand")
+        library.store(self.e, base, index, self.binary_values(op, before, value))
 
     def in_place(self, op: str, target: Array, value: Value) -> None:
+        self.storable(value)
+        library.augmented(self.e, op, target, None, value)
+
+    def storable(self, value: Value) -> None:
         if isinstance(value, NoneValue | Static | Tuple):
-            self.refuse(None, "only numbers and arrays can be stored in an array", "store item by item")
-        library.augmented(self.e, op, target, value)
+            self.refuse(
+                None, "only numbers and arrays can be stored in an array", "store item by item"
+            )
 
     # Branches
 
@@ -191,7 +220,12 @@ class Statements(Calls):
         names = assigned(*s.body, *s.orelse)
         live = self.frame.liveness.after[s]
         condition = self.test(s.test)
-        if condition.constant is None and not s.orelse and len(s.body) == 1 and only_raises(s.body[0]):
+        if (
+            condition.constant is None
+            and not s.orelse
+            and len(s.body) == 1
+            and only_raises(s.body[0])
+        ):
             with self.located(s.body[0]):
                 self.raise_when(condition, s.body[0])
             self.refine(s.test, False)
@@ -234,14 +268,28 @@ class Statements(Calls):
             call, arguments = call.func, call.args
         kind = None if call is None else self.expression(call)
         exception = kind.object if isinstance(kind, Static) else None
-        if not isinstance(exception, type) or not issubclass(exception, Exception) or len(arguments) > 1:
-            self.refuse(s, "this `raise` is not compiled", 'raise a builtin exception: raise ValueError("message")')
+        if (
+            not isinstance(exception, type)
+            or not issubclass(exception, Exception)
+            or len(arguments) > 1
+        ):
+            self.refuse(
+                s,
+                "this `raise` is not compiled",
+                'raise a builtin exception: raise ValueError("message")',
+            )
         if getattr(builtins, exception.__name__, None) is not exception:
-            self.refuse(s, f"{exception.__name__} is no builtin exception", 'raise ValueError("message")')
+            self.refuse(
+                s, f"{exception.__name__} is no builtin exception", 'raise ValueError("message")'
+            )
         text, shown = self.text(arguments[0]) if arguments else ("", list[Scalar]())
         if any(isinstance(v.ssa.type, MemRefType) for v in shown):
-            self.refuse(s, "an array in the message of an exception is not compiled", "show its numbers")
-        self.e.insert(array.RaiseIfOp(condition.ssa, exception.__name__, text, [v.ssa for v in shown]))
+            self.refuse(
+                s, "an array in the message of an exception is not compiled", "show its numbers"
+            )
+        self.e.insert(
+            array.RaiseIfOp(condition.ssa, exception.__name__, text, [v.ssa for v in shown])
+        )
 
     def text(self, node: ast.expr) -> tuple[str, list[Scalar]]:
         """A message: a constant string or an f-string of scalars, as a format and its operands."""
@@ -251,7 +299,9 @@ class Statements(Calls):
                 return "".join(p for p, _ in pieces), [v for _, shown in pieces for v in shown]
             case ast.FormattedValue():
                 if node.format_spec is not None or node.conversion != -1:
-                    self.refuse(node, "format specifications are not compiled", "print the number as it is")
+                    self.refuse(
+                        node, "format specifications are not compiled", "print the number as it is"
+                    )
                 return self.shown(self.value(node.value), quoted=False)
             case _:
                 return self.shown(self.value(node), quoted=False)
@@ -261,7 +311,13 @@ class Statements(Calls):
         match value:
             case Scalar():
                 if quoted and not is_python(value):
-                    name = {"b1": "bool", "i32": "int32", "i64": "int64", "f32": "float32", "f64": "float64"}
+                    name = {
+                        "b1": "bool",
+                        "i32": "int32",
+                        "i64": "int64",
+                        "f32": "float32",
+                        "f64": "float64",
+                    }
                     form = "np.{}" if value.type == "b1" else f"np.{name[value.type]}({{}})"
                     return form, [value]
                 return "{}", [value]
@@ -276,7 +332,11 @@ class Statements(Calls):
             case Array() if not quoted:
                 return "{}", [Scalar(value.dtype, value.memref)]
             case _:
-                self.refuse(None, "this cannot be printed from compiled code", "print numbers, strings and arrays")
+                self.refuse(
+                    None,
+                    "this cannot be printed from compiled code",
+                    "print numbers, strings and arrays",
+                )
 
     def print_call(self, node: ast.Call) -> Value:
         separator = " "
@@ -285,7 +345,11 @@ class Statements(Calls):
             if keyword.arg == "sep" and isinstance(value, str):
                 separator = value.replace("{", "{{").replace("}", "}}")
             elif not (keyword.arg == "flush" or (keyword.arg == "end" and value == "\n")):
-                self.refuse(keyword.value, f"`print` with `{keyword.arg}=` is not compiled", "print whole lines")
+                self.refuse(
+                    keyword.value,
+                    f"`print` with `{keyword.arg}=` is not compiled",
+                    "print whole lines",
+                )
         for argument in node.args:
             if isinstance(argument, ast.Starred):
                 self.refuse(argument, "`*` in a call is not compiled", "write the arguments out")
@@ -295,17 +359,23 @@ class Statements(Calls):
         return NoneValue()
 
 
-
-
 def only_raises(statement: ast.stmt) -> bool:
     """True for a `raise` whose message may be made ready before it is known to be needed."""
     harmless = (
-        ast.Constant, ast.JoinedStr, ast.FormattedValue, ast.Name, ast.Attribute, ast.expr_context, ast.Call
+        ast.Constant,
+        ast.JoinedStr,
+        ast.FormattedValue,
+        ast.Name,
+        ast.Attribute,
+        ast.expr_context,
+        ast.Call,
     )
     match statement:
         case ast.Raise(ast.Call(ast.Name(), arguments)):
             return all(
-                isinstance(n, harmless) and not isinstance(n, ast.Call) for a in arguments for n in ast.walk(a)
+                isinstance(n, harmless) and not isinstance(n, ast.Call)
+                for a in arguments
+                for n in ast.walk(a)
             )
         case ast.Raise(ast.Name()):
             return True
