@@ -29,14 +29,15 @@ from .transforms.fold_constants import FoldConstants
 from .transforms.forward_stores import ForwardStores
 from .transforms.fuse_elementwise import FuseElementwise
 from .transforms.hoist_allocs import HoistAllocs
+from .transforms.hoist_branch_allocs import HoistBranchAllocs
 from .transforms.hoist_invariants import HoistInvariants
 from .transforms.promote_scalars import PromoteScalars
 from .transforms.remove_dead import RemoveDead
 
 # Frontend and code generator are imported where their stage runs: `mutad-opt` needs neither.
 if TYPE_CHECKING:
-    from .codegen.kernel import Kernel
-    from .derivative.explain import Explanation
+    from .codegen.loops_to_llvm import KernelText
+    from .derivative.receipt import Receipt
     from .frontend.build import Built
 
 
@@ -85,7 +86,7 @@ class Compilation:
         self.seconds: dict[str, float] = {}
         self.built: Built
         self.module: ModuleOp
-        self.kernel: Kernel
+        self.kernel: KernelText
         self.entries: dict[str, str] = {}
         self.symbols: dict[str, str] = {}
         self.llvm: str
@@ -124,6 +125,10 @@ def simplify(c: Compilation) -> None:
     c.run(SIMPLIFY)
 
 
+def prepare(c: Compilation) -> None:
+    c.run(PREPARE)
+
+
 def adjoint(c: Compilation) -> None:
     from .derivative.reverse import differentiate
 
@@ -136,7 +141,7 @@ def optimize(c: Compilation) -> None:
 
 def llvm(c: Compilation) -> None:
     from .codegen.entry import entries, signature_of
-    from .codegen.kernel import kernel_text
+    from .codegen.loops_to_llvm import kernel_text
 
     r, built = c.request, c.built
     c.kernel = kernel_text(c.module, r.options)
@@ -144,19 +149,26 @@ def llvm(c: Compilation) -> None:
         r.arguments, r.overlaps, r.mode, r.wrt, built.results, built.written, signature_of(r.function)
     )
     c.entries, c.symbols = made.entries, {**c.kernel.symbols, **made.symbols}
-    c.llvm = "\n".join((*made.declarations, c.kernel.text, made.text))
+    declarations = dict.fromkeys((*c.kernel.declarations, *made.declarations))
+    c.llvm = "\n".join((*declarations, c.kernel.text, made.text))
 
 
-def llvm_opt(c: Compilation) -> None:
-    from .codegen import llvm_module
+def machine_code(c: Compilation) -> None:
+    from .codegen.llvm_module import optimize_and_emit
 
-    c.llvm, c.object_code = llvm_module.optimize_and_emit(c.llvm, c.request.options)
+    c.object_code = optimize_and_emit(c.llvm, c.request.options.opt)
+
+
+def optimized_llvm(c: Compilation) -> str:
+    from .codegen.llvm_module import optimized_ir
+
+    return optimized_ir(c.llvm, c.request.options.opt)
 
 
 def assembly(c: Compilation) -> str:
-    from .codegen import llvm_module
+    from .codegen.llvm_module import assembly
 
-    return llvm_module.assembly(c.llvm)
+    return assembly(c.llvm, c.request.options.opt)
 
 
 def plan(c: Compilation) -> str:
@@ -203,6 +215,10 @@ SIMPLIFY: tuple[ModulePass, ...] = (
     RemoveDead(),  # a store that nobody reads kills nothing
 )
 
+PREPARE: tuple[ModulePass, ...] = (
+    HoistBranchAllocs(),  # an array's shadow must be there before its branch is reversed
+)
+
 OPTIMIZE: tuple[ModulePass, ...] = (
     EliminateCommon(),  # the rules of several ops ask for the same values
     FoldConstants(),
@@ -219,11 +235,11 @@ OPTIMIZE: tuple[ModulePass, ...] = (
 STAGES: tuple[Stage, ...] = (
     Stage("frontend", frontend, "Python to typed array IR: one function, a source span on every op"),
     Stage("simplify", simplify, "before the analyses: the less goes through memory, the less to save"),
-    Stage("plan", nothing, "what the adjoint needs and stores kill: shown", plan, gradient_only=True),
+    Stage("plan", prepare, "what the adjoint needs and stores kill: shown", plan, gradient_only=True),
     Stage("adjoint", adjoint, "the primal with its saves, then the reverse sweep", gradient_only=True),
     Stage("optimize", optimize, "the adjoint is ordinary IR again: fuse, hoist, allocate once"),
     Stage("llvm", llvm, "structured IR straight to LLVM text: kernel and entries", show_llvm, "ll"),
-    Stage("llvm-opt", llvm_opt, "LLVM's O3 with vector math; then object code", show_llvm, "opt.ll"),
+    Stage("llvm-opt", machine_code, "LLVM's O3, vector math calls, object code", optimized_llvm, "ll"),
     Stage("assembly", nothing, "the machine code of this CPU, to read", assembly, "s"),
 )
 
@@ -235,6 +251,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     FuseElementwise,
     HoistInvariants,
     HoistAllocs,
+    HoistBranchAllocs,
     RemoveDead,
     *PRINTED_ANALYSES,
     PrintPlan,
@@ -274,15 +291,17 @@ def run_stages(request: Request, upto: str) -> str:
     raise AssertionError("unreachable")
 
 
-def explain_request(request: Request, values: Sequence[Any]) -> Explanation:
+def explain_request(request: Request, values: Sequence[Any]) -> Receipt:
     """What the gradient would save for these argument values, one for each parameter."""
-    from .derivative.explain import explain
+    from .derivative.receipt import receipt_of
+    from .derivative.reverse import only_function, plan_gradient
 
     c = Compilation(request)
     frontend(c)
     simplify(c)
-    leaves = [leaf for value in values for leaf in ir_leaves(value)]
-    return explain(c.module, c.active_arguments, request.options.saves, leaves)
+    prepare(c)
+    made = plan_gradient(only_function(c.module), c.active_arguments, request.options.saves)
+    return receipt_of(made, [leaf for value in values for leaf in ir_leaves(value)])
 
 
 def ir_leaves(value: Any) -> list[Any]:
