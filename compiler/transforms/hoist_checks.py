@@ -20,14 +20,31 @@ Before::
 After::
 
     func.func @f(%x : memref<?xf64>, %m : index, %n : index, %v : f64) {
-      %runs = ... 0 < %m
-      %bad = ... %runs and %n <= %m - 1, or %m is beyond any extent
+      %c0 = arith.constant 0 : index
+      %beyond = arith.constant 1125899906842624 : index
+      %far = arith.cmpi sgt, %m, %beyond : index
+      %c1 = arith.constant 1 : index
+      %span = arith.subi %m, %c1 : index
+      %last = arith.addi %c0, %span : index
+      %out = arith.cmpi sge, %last, %n : index
+      %fails = arith.ori %far, %out : i1
+      %runs = arith.cmpi sgt, %m, %c0 : index
+      %bad = arith.andi %fails, %runs : i1
       scf.if %bad {
-        ... the loop as it was
+        %trips = array.loop %i to %m do {
+          %j = array.index %i, %n axis 0 : i64 sign "nonneg"
+          memref.store %v, %x[%j] : memref<?xf64>
+          array.yield
+        }
+      } else {
       } {raises}
-      %trips = array.loop %i to %m do {
-        %j = array.index %i, %n axis 0 sign "nonneg" unchecked
-        ...
+      %trips_1 = array.loop %i to %m do {
+        %j = array.index %i, %n axis 0 : i64 sign "nonneg" unchecked
+        memref.store %v, %x[%j] : memref<?xf64>
+        array.yield
+      }
+      func.return
+    }
 
 Kept: checks under an `if` or in a `while`, in nests that are not rectangular, of subscripts whose
 sign is not known, or that depend on anything the nest computes.
@@ -46,15 +63,13 @@ from xdsl.passes import ModulePass
 
 from ...dialects import array
 from ..analysis.affine import Affine, Extent, Subscripts, Symbol, Term
+from ..analysis.needed import RAISES
 
 BEYOND = 2**50
 """More than any extent: a subscript that starts or moves so far is out of range."""
 
 SMALL = 64
 """The largest factor of an induction in a subscript; larger ones could overflow and are left alone."""
-
-RAISES = "raises"
-"""Marks a branch that never ends normally."""
 
 
 @dataclass(frozen=True)
@@ -104,23 +119,26 @@ class Nest:
 
     def hoist(self) -> None:
         checks = list(self._checks(self.loop, (self.loop,)))
-        if not checks:
+        open_checks = unique([c for c in checks if not self._holds(c)])
+        for check in checks:
+            check.op.properties["unchecked"] = UnitAttr()
+        if not open_checks:
             return
         emitter = Before(self.loop)
-        bad = emitter.any([self._fails(c, emitter) for c in unique(checks)])
+        bad = emitter.any([self._fails(c, emitter) for c in open_checks])
         slow = self.loop.clone()
+        checked = {id(c.op) for c in checks}
+        for old, copy in zip(self.loop.walk(), slow.walk(), strict=True):
+            if id(old) in checked:
+                del copy.properties["unchecked"]
         branch = scf.IfOp(bad, [], [slow, scf.YieldOp()], [scf.YieldOp()])
         branch.attributes[RAISES] = UnitAttr()
         emitter.insert(branch)
-        for check in checks:
-            check.op.properties["unchecked"] = UnitAttr()
 
-    def _checks(
-        self, op: array.LoopOp, loops: tuple[array.LoopOp, ...]
-    ) -> Iterator[Check]:
+    def _checks(self, op: array.LoopOp, loops: tuple[array.LoopOp, ...]) -> Iterator[Check]:
         """The checks that run in every iteration of the loops around them."""
         assert op.count is not None
-        if not self._invariant(self.subscripts.affine(op.count)):
+        if not self._outside(op.count):
             return
         for inner in op.body.block.ops:
             if isinstance(inner, array.LoopOp) and is_counted(inner):
@@ -145,6 +163,7 @@ class Nest:
         return Check(op, subscript, extent, loops)
 
     def _invariant(self, form: Affine) -> bool:
+        """True when the form's value can be computed before the nest."""
         return all(self._known_before(s) for s in form.terms)
 
     def _known_before(self, symbol: Symbol) -> bool:
@@ -158,6 +177,41 @@ class Nest:
         owner = value.owner
         inside = owner.parent_op() if isinstance(owner, Block) else owner
         return inside is None or not self.loop.is_ancestor(inside)
+
+    def _holds(self, check: Check) -> bool:
+        """True when the check is known to pass: `u[i + 1]` for i up to the extent of `u` less 2."""
+        least = greatest = check.subscript
+        for loop in check.loops:
+            factor = check.subscript.terms.get(loop.induction, 0)
+            if not factor:
+                continue
+            induction = Affine({loop.induction: factor})
+            last = (self._count_if_it_runs(loop) - 1) * factor - induction
+            greatest = greatest + (last if factor > 0 else -induction)
+            least = least + (last if factor < 0 else -induction)
+        room = greatest - check.extent
+        below = room.is_constant and room.constant < 0
+        above = least.is_constant and least.constant >= 0
+        falling = any(check.subscript.terms.get(p.induction, 0) < 0 for p in check.loops)
+        if check.op.sign.data == "negative":
+            return above
+        return below and (above or not falling)
+
+    def _count_if_it_runs(self, loop: array.LoopOp) -> Affine:
+        """The loop's count, taken to be positive: `max(e, 0)` is then e."""
+        assert loop.count is not None
+        form = self.subscripts.affine(loop.count)
+        if len(form.terms) == 1 and form.constant == 0:
+            ((symbol, factor),) = form.terms.items()
+            zero = Affine()
+            if (
+                factor == 1
+                and isinstance(symbol, Term)
+                and symbol.kind == "max"
+                and zero in symbol.args
+            ):
+                return next((a for a in symbol.args if a != zero), zero)
+        return form
 
     def _fails(self, check: Check, before: Before) -> SSAValue:
         """True when some iteration's subscript is out of range."""
@@ -176,7 +230,7 @@ class Nest:
                 greatest = before.plus(greatest, span)
             else:
                 least = before.plus(least, span)
-        if moving:
+        if moving and array.constant_value(rest) is None:
             wrong.append(before.compare("sgt", rest, before.constant(BEYOND)))
             wrong.append(before.compare("slt", rest, before.constant(-BEYOND)))
         if check.op.sign.data == "negative" or any(f < 0 for f in moving.values()):
