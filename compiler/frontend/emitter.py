@@ -38,7 +38,8 @@ class Emitter:
     `entry` is the function's entry block: cells (`memref.alloca`) and integer constants go to its
     start, so that each exists once however often its loop runs. Without `boundscheck` subscripts are trusted:
     whoever makes an `array.index` passes `unchecked=not emitter.boundscheck`. `carried` knows the
-    carried memrefs of the loops that are being built, by block argument.
+    carried memrefs of the loops that are being built, by block argument; `settled` the pairs of
+    extents that a check in that block has found equal.
     """
 
     entry: Block
@@ -46,6 +47,9 @@ class Emitter:
     span: Span | None = None
     boundscheck: bool = True
     carried: dict[SSAValue, Carried] = field(default_factory=dict[SSAValue, Carried])
+    settled: dict[Block, set[frozenset[object]]] = field(
+        default_factory=dict[Block, set[frozenset[object]]]
+    )
     constants: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
 
     def insert(self, op: OpT, hint: str | None = None) -> OpT:

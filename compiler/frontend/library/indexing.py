@@ -51,28 +51,12 @@ def store(e: Emitter, a: Array, indices: Sequence[Value], value: Value) -> None:
     assign(e, locate(e, a, indices), value)
 
 
-def augmented(
-    e: Emitter, operator: str, a: Array, indices: Sequence[Value] | None, value: Value
-) -> None:
-    """`a[indices] += value` (and the like), the subscripts evaluated once; without them `a += value`.
-
-    An element is read, combined and stored, so any dtype goes; a view is updated in place, where
-    NumPy insists on casts of the same kind.
-    """
-    place = a if indices is None else locate(e, a, indices)
-    if isinstance(place, Array) and place.rank > 0:
-        in_place(e, operator, place, value)
-        return
-    if isinstance(place, Array):
-        place = Element(place, ())
-    before = load(e, place.array, place.indices)
-    after = elementwise.apply(e, elementwise.OPERATORS[operator], [before, value], operator=True)
-    assign(e, place, after)
-
-
-def in_place(e: Emitter, operator: str, target: Array, value: Value) -> None:
-    """`target += value` on an array."""
-    if operator == "MatMult":
+def augmented(e: Emitter, operator: str, target: Array, value: Value) -> None:
+    """`target += value` (and the like) on an array or view: in place, with casts of the same kind."""
+    if target.rank == 0:
+        after = elementwise.apply(e, elementwise.OPERATORS[operator], [target, value], operator=True)
+        assign(e, Element(target, ()), after)
+    elif operator == "MatMult":
         from . import linalg  # `@=` is the one operator that is not elementwise
 
         assign_view(e, target, linalg.matmul(e, target, value))

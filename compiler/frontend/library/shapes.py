@@ -273,6 +273,11 @@ class Mismatches:
         """`extent` must be `target`'s equal, or broadcast to it."""
         if constant_value(extent) == 1 or equal(extent, target):
             return
+        pair = frozenset((affine(extent), affine(target)))
+        if any(pair in e.settled.get(block, ()) for block in (e.block, e.entry)):
+            return
+        if never_one(e, extent) or alike(e, extent, target):
+            e.settled.setdefault(e.block, set()).add(pair)
         differs = compare(e, "ne", extent, target)
         if never_one(e, extent):
             self.wrong.append(differs)
