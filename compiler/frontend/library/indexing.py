@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from xdsl.dialects import arith, memref
 from xdsl.ir import SSAValue
@@ -51,12 +52,28 @@ def store(e: Emitter, a: Array, indices: Sequence[Value], value: Value) -> None:
     assign(e, locate(e, a, indices), value)
 
 
-def augmented(e: Emitter, operator: str, target: Array, value: Value) -> None:
-    """`target += value` (and the like) on an array or view: in place, with casts of the same kind."""
-    if target.rank == 0:
-        after = elementwise.apply(e, elementwise.OPERATORS[operator], [target, value], operator=True)
-        assign(e, Element(target, ()), after)
-    elif operator == "MatMult":
+def augmented(e: Emitter, operator: str, a: Array, *rest: Any) -> None:
+    """`a += value` as augmented(e, op, a, value) or (e, op, a, None, value); `a[indices] += value` as (e, op, a, indices, value).
+
+    The subscripts are evaluated once. An element is read, combined and stored, so any dtype goes; a
+    view is updated in place, where NumPy insists on casts of the same kind.
+    """
+    indices: Sequence[Value] | None = rest[0] if len(rest) == 2 else None
+    value: Value = rest[-1]
+    place = a if indices is None else locate(e, a, indices)
+    if isinstance(place, Array) and place.rank > 0:
+        in_place(e, operator, place, value)
+        return
+    if isinstance(place, Array):
+        place = Element(place, ())
+    before = load(e, place.array, place.indices)
+    after = elementwise.apply(e, elementwise.OPERATORS[operator], [before, value], operator=True)
+    assign(e, place, after)
+
+
+def in_place(e: Emitter, operator: str, target: Array, value: Value) -> None:
+    """`target += value` on an array."""
+    if operator == "MatMult":
         from . import linalg  # `@=` is the one operator that is not elementwise
 
         assign_view(e, target, linalg.matmul(e, target, value))
