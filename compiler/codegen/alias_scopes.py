@@ -38,17 +38,17 @@ class AliasScopes:
         self._iteration: dict[array.LoopOp, tuple[str, ...]] = {}
         self._tags: dict[SSAValue, str] = {}
 
-    def declare_iteration(self, loop: array.LoopOp) -> str | None:
-        """The scopes that an iteration of `loop` declares, or None where it has none."""
+    def declare_iteration(self, loop: array.LoopOp) -> list[str]:
+        """The scopes that an iteration of `loop` declares, each as a list of one."""
         if not loop.carried or not self._alias.distinct(loop):
-            return None
+            return []
         if loop not in self._iteration:
             domain = self._metadata.distinct('!"iteration"')
             self._iteration[loop] = tuple(
                 self._metadata.distinct(domain, f'!"{a.name_hint or "carried"}"')
                 for a in loop.body_carried
             )
-        return self._metadata.node(", ".join(self._iteration[loop]))
+        return [self._metadata.node(scope) for scope in self._iteration[loop]]
 
     def tags(self, memref: SSAValue) -> str:
         """The metadata of a load or store through `memref`, ready to append."""

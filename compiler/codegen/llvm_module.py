@@ -38,6 +38,7 @@ def optimized(text: str, opt: int = 3) -> llvm.ModuleRef:
     """The module after LLVM's pipeline for `opt` (0 to 3)."""
     machine = target_machine(opt)
     module = llvm.parse_assembly(text)
+    module.verify()  # LLVM aborts the process where it meets IR that is not well formed.
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
     tuning = llvm.create_pipeline_tuning_options(speed_level=opt)

@@ -592,8 +592,7 @@ class KernelWriter:
         self.release(mark)
 
     def declare_scopes(self, op: array.LoopOp) -> None:
-        declared = self.state.scopes.declare_iteration(op)
-        if declared is not None:
+        for declared in self.state.scopes.declare_iteration(op):
             name = "llvm.experimental.noalias.scope.decl"
             self.state.intrinsic(name, "void", "metadata")
             self.text.do(f"call void @{name}(metadata {declared})")

@@ -1,0 +1,54 @@
+"""Products agree with NumPy's for every layout."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+LAYOUTS = {
+    "C": lambda x: np.ascontiguousarray(x),
+    "F": lambda x: np.asfortranarray(x),
+    "rows backwards": lambda x: np.ascontiguousarray(x[::-1])[::-1],
+    "columns backwards": lambda x: np.ascontiguousarray(x[:, ::-1])[:, ::-1],
+    "gaps": lambda x: np.repeat(np.repeat(x, 2, 0), 3, 1)[::2, ::3],
+    "part": lambda x: np.pad(x, 2)[2:-2, 2:-2],
+}
+
+
+def product(type_: str, accumulate: bool) -> str:
+    s = f"memref<?x?x{type_}, strided<[?, ?]>>"
+    extra = "accumulate " if accumulate else ""
+    return f"""
+func.func @f(%a : {s}, %b : {s}, %c : {s}) {{
+  array.matmul %a, %b into %c {extra}: {s}, {s}, {s}
+  func.return
+}}
+"""
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("sizes", [(3, 4, 5), (20, 30, 10), (1, 30, 20), (20, 30, 1), (1, 30, 1),
+                                   (20, 1, 30), (0, 3, 4), (3, 0, 4), (12, 12, 0)])  # fmt: skip
+@pytest.mark.parametrize("la", LAYOUTS)
+@pytest.mark.parametrize("lb", ["C", "F", "gaps", "rows backwards"])
+def test_doubles(compile_kernel, la, lb, sizes, accumulate):
+    n, k, m = sizes
+    rng = np.random.default_rng(0)
+    a, b = LAYOUTS[la](rng.normal(size=(n, k))), LAYOUTS[lb](rng.normal(size=(k, m)))
+    for lc in ("C", "F", "gaps"):
+        c = LAYOUTS[lc](rng.normal(size=(n, m)))
+        expected = a @ b + (c if accumulate else 0)
+        assert compile_kernel(product("f64", accumulate))(a, b, c).status == 0
+        np.testing.assert_allclose(c, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("type_", ["f32", "i32", "i64", "i1"])
+@pytest.mark.parametrize("sizes", [(3, 4, 5), (20, 30, 10), (1, 30, 20), (20, 30, 1)])
+def test_other_dtypes(compile_kernel, type_, sizes):
+    n, k, m = sizes
+    dtype = {"f32": np.float32, "i32": np.int32, "i64": np.int64, "i1": np.bool_}[type_]
+    rng = np.random.default_rng(0)
+    a, b = (10 * rng.normal(size=(n, k))).astype(dtype), (10 * rng.normal(size=(k, m))).astype(dtype)
+    c = np.zeros((n, m), dtype)
+    assert compile_kernel(product(type_, False))(a, b, c).status == 0
+    np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-3)
