@@ -30,12 +30,16 @@ from .transforms.forward_stores import ForwardStores
 from .transforms.fuse_elementwise import FuseElementwise
 from .transforms.hoist_allocs import HoistAllocs
 from .transforms.hoist_branch_allocs import HoistBranchAllocs
+from .transforms.hoist_checks import HoistChecks
+from .transforms.hoist_branch_allocs import HoistBranchAllocs
 from .transforms.hoist_invariants import HoistInvariants
 from .transforms.promote_scalars import PromoteScalars
+from .transforms.raise_loops import RaiseLoops
 from .transforms.remove_dead import RemoveDead
 
 # Frontend and code generator are imported where their stage runs: `mutad-opt` needs neither.
 if TYPE_CHECKING:
+    from .codegen.entry import GradientSignature
     from .codegen.loops_to_llvm import KernelText
     from .derivative.receipt import Receipt
     from .frontend.build import Built
@@ -86,6 +90,7 @@ class Compilation:
         self.seconds: dict[str, float] = {}
         self.built: Built
         self.module: ModuleOp
+        self.gradient: GradientSignature | None = None
         self.kernel: KernelText
         self.entries: dict[str, str] = {}
         self.symbols: dict[str, str] = {}
@@ -140,13 +145,17 @@ def optimize(c: Compilation) -> None:
 
 
 def llvm(c: Compilation) -> None:
-    from .codegen.entry import entries, signature_of
+    from .codegen.entry import entries, gradient_signature, signature_of
     from .codegen.loops_to_llvm import kernel_text
+    from .derivative.reverse import only_function
 
     r, built = c.request, c.built
     c.kernel = kernel_text(c.module, r.options)
+    if r.mode == "gradient":
+        c.gradient = gradient_signature(only_function(c.module), r.arguments)
+    called_by = signature_of(r.function)
     made = entries(
-        r.arguments, r.overlaps, r.mode, r.wrt, built.results, built.written, signature_of(r.function)
+        r.arguments, r.overlaps, r.mode, r.wrt, built.results, built.written, called_by, c.gradient
     )
     c.entries, c.symbols = made.entries, {**c.kernel.symbols, **made.symbols}
     declarations = dict.fromkeys((*c.kernel.declarations, *made.declarations))
@@ -212,6 +221,10 @@ SIMPLIFY: tuple[ModulePass, ...] = (
     FuseElementwise(),  # a temporary that does not exist has no shadow
     HoistInvariants(),  # an invariant is there once, for both sweeps
     EliminateCommon(),  # what hoisting brought together
+    HoistBranchAllocs(),  # an array that leaves a branch has its shadow outside
+    HoistChecks(),  # neither sweep checks what was checked on entry
+    RaiseLoops(),  # independent iterations are a map, whose adjoint is one
+    EliminateCommon(),  # the views that raising made
     RemoveDead(),  # a store that nobody reads kills nothing
 )
 
@@ -329,6 +342,7 @@ def metadata_of(c: Compilation) -> dict[str, Any]:
         "constants": [list(k) for k in c.built.constants],
         "symbols": c.symbols,
         "entries": c.entries,
+        "gradient": c.gradient.as_metadata() if c.gradient is not None else None,
     }
 
 

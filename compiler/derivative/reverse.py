@@ -21,6 +21,7 @@ from typing import cast
 from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    DenseArrayBase,
     FloatAttr,
     IndexType,
     IntegerAttr,
@@ -148,7 +149,20 @@ class ReverseSweep:
         gradient.location = self.function.location
         gradient.attributes.update(self.function.attributes)
         self._mirror_overlaps(gradient)
+        self._describe(gradient, list(terminator.arguments))
         return gradient
+
+    def _describe(self, gradient: func.FuncOp, results: Sequence[SSAValue]) -> None:
+        """Say which arguments have shadows, which results cotangents, which scalars gradients."""
+        args = list(self.top.args)
+        active = {id(r) for r in self.active_results}
+        listed = {
+            "shadows": [args.index(a) for a in self.active_memrefs],
+            "cotangents": [k for k, r in enumerate(results) if id(r) in active],
+            "scalars": [args.index(a) for a in self.active_scalars],
+        }
+        for name, indices in listed.items():
+            gradient.attributes[name] = DenseArrayBase.from_list(i64, indices)
 
     def _mirror_overlaps(self, gradient: func.FuncOp) -> None:
         """Shadows share memory where their primals do."""
