@@ -1,0 +1,52 @@
+"""Every case of the library lowers to IR that verifies, and gives NumPy's result type."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mutad.compiler.frontend import library
+from mutad.compiler.frontend.build import build_function
+from mutad.compiler.frontend.values import DTYPE_NAME
+
+SHAPE = (4, 3)
+
+
+def function_of(case: library.Case) -> Callable[..., Any]:
+    """The case as a Python function whose source can be read."""
+    source = f"def case({', '.join(case.arguments)}):\n    return {case.expression}\n"
+    file = f"<case {case.expression} {sorted(case.arguments.items())}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    scope: dict[str, Any] = {"np": np}
+    exec(compile(source, file, "exec"), scope)
+    return scope["case"]
+
+
+def arguments_of(case: library.Case, shape: tuple[int, ...] = SHAPE) -> list[Any]:
+    rng = np.random.default_rng(7)
+    return [library.MAKERS[kind](rng, shape) for kind in case.arguments.values()]
+
+
+def key_of(value: Any) -> str:
+    if not isinstance(value, np.ndarray):
+        return {bool: "py_bool", int: "py_int", float: "py_float"}[type(value)]
+    extents = ",".join("1" if n == 1 else "?" for n in value.shape)
+    return f"{DTYPE_NAME[value.dtype]}[{extents}]C"
+
+
+@pytest.mark.parametrize("case", library.CASES, ids=lambda c: c.expression)
+def test_a_case_lowers_and_has_numpys_type(case: library.Case) -> None:
+    arguments = arguments_of(case)
+    built = build_function(function_of(case), [key_of(a) for a in arguments])
+    built.module.verify()
+    with np.errstate(all="ignore"):
+        want = function_of(case)(*arguments)
+    if isinstance(want, np.ndarray):
+        assert built.results["dtype"] == DTYPE_NAME[want.dtype]
+        assert built.results["rank"] == want.ndim
+    else:
+        assert built.results["type"] == DTYPE_NAME[want.dtype]
