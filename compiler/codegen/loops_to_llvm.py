@@ -28,6 +28,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ...dialects import ad, array
 from ..analysis.affine import Subscripts
 from ..analysis.alias import AliasAnalysis, if_blocks
+from ..analysis.needed import RAISES
 from . import support
 from .alias_scopes import AliasScopes
 from .array_to_loops import lower_map
@@ -382,6 +383,9 @@ class KernelWriter:
     # Control flow.
 
     def branch(self, op: scf.IfOp) -> None:
+        if RAISES in op.attributes:
+            self.raising_branch(op)
+            return
         text = self.text
         blocks = list(if_blocks(op))
         then, merge = text.label("then"), text.label("merge")
@@ -404,6 +408,19 @@ class KernelWriter:
                 type_ = value_type(result.type)
                 scalars = [(label, self.state.scalars[v]) for label, v in came]
                 self.state.scalars[result] = self.phi(type_, scalars, result.name_hint)
+
+    def raising_branch(self, op: scf.IfOp) -> None:
+        """A branch that ends in an exception: compiled to be small, not fast."""
+        text = self.text
+        then, merge = text.label("raising"), text.label("merge")
+        text.branch_if(self.state.scalars[op.cond], then, merge)
+        text.start(then)
+        before = self.may_version, self.state.scalar_only
+        self.may_version, self.state.scalar_only = False, True
+        self.emit_block(op.true_region.block)
+        self.may_version, self.state.scalar_only = before
+        text.branch(merge)
+        text.start(merge)
 
     def phi(self, type_: str, came: list[tuple[str, str]], hint: str | None = None) -> str:
         """One value for what came from each block; no phi where all are the same."""
