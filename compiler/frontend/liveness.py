@@ -36,7 +36,7 @@ class Liveness:
             for statement in body
             for node in ast.walk(statement)
             if isinstance(node, ast.FunctionDef | ast.Lambda)
-            for name in reads(node)
+            for name in captured_by(node)
         )
         result.block(body, captured, captured)
         return result
@@ -95,6 +95,14 @@ def reads(node: ast.AST) -> Names:
         if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)
     }
     return frozenset(names)
+
+
+def captured_by(node: ast.FunctionDef | ast.Lambda) -> Names:
+    """The names of enclosing functions that a local function may read: not its own."""
+    a = node.args
+    own = {p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)}
+    body = node.body if isinstance(node, ast.FunctionDef) else [node.body]
+    return frozenset(n for part in body for n in reads(part)) - own - assigned(*body)
 
 
 def assigned(*nodes: ast.AST) -> Names:

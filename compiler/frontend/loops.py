@@ -289,17 +289,19 @@ class Loops(Statements):
             template = join(variable.template, loosened(template_of(end)))
         except Mismatch as mismatch:
             self.refuse_mismatch(variable.name, str(mismatch), "loop")
-        if template != variable.template and not only_layout_of_buffers(variable, template):
+        settled = template == variable.template or only_layout_of_buffers(variable, template)
+        if not settled:
             self.facts.widen(variable.key, template)
+        leaves = coerced(self.e, end, template)
+        if len(leaves) != len(variable.places):
             return
-        leaves = coerced(self.e, end, variable.template if not has_buffer(variable) else template)
         for k, (leaf, place) in enumerate(zip(leaves, variable.places, strict=True)):
-            if place.kind == "cell":
-                self.stored(variable.name, k, leaf)
-            elif place.kind == "carried":
-                yielded[place.number] = leaf
-            else:
+            if place.kind == "carried":
+                yielded[place.number] = uncast(leaf)
+            elif place.kind == "buffer":
                 copies.append((variable, place, leaf))
+            elif settled:
+                self.stored(variable.name, k, leaf)
 
     def leave_loop(self, variable: Variable, loop: array.LoopOp, carried: list[Place]) -> None:
         leaves = list[SSAValue]()
@@ -689,6 +691,12 @@ class Loops(Statements):
             return Iterable(inner.count, inner.item, inner.items[::-1])
         last = scalars.integer(self.e, "Sub", inner.count, self.e.constant(1, "py_int"))
         return Iterable(inner.count, lambda i: inner.item(self.e.emit(arith.SubiOp(last.ssa, i))))
+
+
+def uncast(value: SSAValue) -> SSAValue:
+    """The array under its first type. (All that a loop permutes get one type, in the next build.)"""
+    owner = value.owner
+    return uncast(owner.source) if isinstance(owner, memref.CastOp) else value
 
 
 def has_buffer(variable: Variable) -> bool:

@@ -338,7 +338,12 @@ def integer(e: Emitter, op: str, l: Scalar, r: Scalar) -> Scalar:
     """`l op r` for two Python ints."""
     if (folded := fold(e, op, l, r)) is not None:
         return folded
+    neutral = 1 if op == "Mult" else 0
     match op:
+        case "Add" | "Sub" | "Mult" if r.constant == neutral:
+            return l
+        case "Add" | "Mult" if l.constant == neutral:
+            return r
         case "Add" | "Sub" | "Mult":
             low, high = interval(op, l, r)
             fits = low >= INT64_MIN and high <= INT64_MAX
