@@ -27,6 +27,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     ModuleOp,
+    UnknownLoc,
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -50,7 +51,21 @@ def differentiate(module: ModuleOp, active_arguments: Sequence[int], saves: str)
     """
     function = only_function(module)
     plan = plan_gradient(function, active_arguments, saves)
-    return ModuleOp([ReverseSweep(function, plan).run()])
+    gradient = ReverseSweep(function, plan).run()
+    inherit_locations(gradient)
+    return ModuleOp([gradient])
+
+
+def inherit_locations(gradient: func.FuncOp) -> None:
+    """Let ops made along the way (constants, slots, terminators) come from where their neighbours do."""
+    for block in gradient.body.block.walk_blocks():
+        parent = block.parent_op()
+        assert parent is not None
+        location = parent.location
+        for op in block.ops:
+            if isinstance(op.location, UnknownLoc):
+                op.location = location
+            location = op.location
 
 
 def plan_gradient(function: func.FuncOp, active_arguments: Sequence[int], saves: str) -> Plan:

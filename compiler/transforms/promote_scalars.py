@@ -38,7 +38,7 @@ from dataclasses import dataclass, field
 from xdsl.context import Context
 from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
@@ -199,7 +199,7 @@ def with_more_results(
     """Put in the place of `op` one that also yields the pairs of `more`; the old op is erased."""
     regions = [op.detach_region(r) for r in tuple(op.regions)]
     for region, values in zip(regions, zip(*((a, b) for a, b, _ in more), strict=True), strict=True):
-        extend_yield(region, values)
+        extend_yield(region, values, op.location)
     types = [*op.result_types, *(a.type for a, _, _ in more)]
     wider = scf.IfOp(op.cond, types, regions[0], regions[1])
     wider.location = op.location
@@ -212,7 +212,7 @@ def with_more_results(
     return wider
 
 
-def extend_yield(region: Region, values: tuple[SSAValue, ...]) -> None:
+def extend_yield(region: Region, values: tuple[SSAValue, ...], location: Attribute) -> None:
     """Let the region (perhaps a missing else) yield `values` too."""
     if region.blocks.first is None:
         region.add_block(Block([scf.YieldOp()]))
@@ -220,5 +220,5 @@ def extend_yield(region: Region, values: tuple[SSAValue, ...]) -> None:
     last = block.last_op
     assert isinstance(last, scf.YieldOp)
     wider = scf.YieldOp(*last.operands, *values)
-    wider.location = last.location
+    wider.location = location
     Rewriter.replace_op(last, wider)
