@@ -347,8 +347,7 @@ def emit_innermost(nest: Nest, pointers: list[str], accumulators: list[str]) -> 
             length = text.value(f"call i64 @{smin}(i64 {left}, i64 {STRIP})")
             rows = step_rows(nest, pointers, last, start)
             after = strip(nest, rows, list(loop.values), length, buffers)
-            properties = [state.metadata.node('!"llvm.loop.unroll.disable"')]
-            final = list(text.end_loop(loop, after, properties))
+            final = list(text.end_loop(loop, after, state.loop_properties()))
     if last == 0:
         write_registers(nest, 0, pointers, final)
     return final
@@ -394,7 +393,7 @@ def strip(
         target = state.offset(pointer, o.element, text.mul(loop.counter, o.strides[last]))
         write(state, o, target, new, group)
         parallel = nest.group if independent(o, last) else None
-        text.end_loop(loop, (), state.loop_properties(parallel))
+        text.end_loop(loop, (), state.loop_properties(parallel_group=parallel, innermost=True))
     return final
 
 
@@ -420,7 +419,8 @@ def points_loop(
     group = f", !llvm.access.group {nest.group}"
     after = emit_point(nest, rows, list(loop.values), buffers, group, loop.counter)
     parallel = all(independent(o, last) for o in nest.outputs if not o.still and not o.buffered)
-    properties = state.loop_properties(nest.group if parallel else None)
+    group_ = nest.group if parallel else None
+    properties = state.loop_properties(parallel_group=group_, innermost=True)
     return list(text.end_loop(loop, after, properties))
 
 

@@ -218,10 +218,11 @@ class NestProofs:
                 case _:
                     return [], False
         loop = symbol.owner
-        if isinstance(symbol, OpResult) and symbol.index == 0 and isinstance(loop, array.LoopOp):
-            if loop.count is not None and loop.condition_block is None:
-                trips = Term("max", (self._subscripts.affine(loop.count), Affine()))
-                return [rest + Affine({trips: factor})], True
+        if not isinstance(loop, array.LoopOp) or not isinstance(symbol, OpResult) or symbol.index:
+            return [], False
+        if loop.count is not None and loop.condition_block is None:
+            trips = Term("max", (self._subscripts.affine(loop.count), Affine()))
+            return [rest + Affine({trips: factor})], True
         return [], False
 
     def _is_counter(self, symbol: Symbol) -> bool:

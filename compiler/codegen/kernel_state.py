@@ -248,14 +248,19 @@ class KernelState:
 
     # Loops.
 
-    def loop_properties(self, parallel_group: str | None = None) -> list[str]:
-        """Metadata operands of a loop's latch."""
+    def loop_properties(
+        self, *, parallel_group: str | None = None, innermost: bool = False
+    ) -> list[str]:
+        """Metadata operands of a loop's latch.
+
+        Only innermost loops may be unrolled: a copy of an outer loop's body is a copy of the nest,
+        which costs compile time and gains nothing.
+        """
+        node = self.metadata.node
+        no_unroll = [node('!"llvm.loop.unroll.disable"')]
         if self.scalar_only:
-            node = self.metadata.node
-            return [
-                node('!"llvm.loop.vectorize.enable", i1 false'),
-                node('!"llvm.loop.unroll.disable"'),
-            ]
+            return [node('!"llvm.loop.vectorize.enable", i1 false'), *no_unroll]
+        found = [] if innermost else no_unroll
         if parallel_group is not None:
-            return [self.metadata.node(f'!"llvm.loop.parallel_accesses", {parallel_group}')]
-        return []
+            found.append(node(f'!"llvm.loop.parallel_accesses", {parallel_group}'))
+        return found

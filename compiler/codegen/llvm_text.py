@@ -8,7 +8,7 @@ blocks (raises), which come last so that hot code stays together.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -121,7 +121,7 @@ class FunctionText:
         self.start(on)
 
     @contextmanager
-    def in_cold(self, label: str) -> Iterator[None]:
+    def in_cold(self, label: str) -> Generator[None]:
         """Write the block `label` among the cold ones meanwhile."""
         lines, block = self.lines, self.block
         self.lines = self.cold

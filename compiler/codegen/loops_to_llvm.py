@@ -210,7 +210,8 @@ class KernelWriter:
 
     def cell(self, op: memref.AllocaOp) -> None:
         type_ = op.memref.type
-        assert isinstance(type_, MemRefType) and not type_.get_num_dims()
+        assert isinstance(type_, MemRefType)
+        assert not type_.get_num_dims()
         slot = self.text.alloca(memory_type(type_.element_type), op.memref.name_hint or "cell")
         self.state.memrefs[op.memref] = Descriptor(slot, (), (), type_.element_type)
 
@@ -531,7 +532,8 @@ class KernelWriter:
         self.poll_counted(op, loop.counter)
         yielded = [state.memrefs[y] for y in op.yielded]
         following = [yielded[slot].fields[k] for slot, k in moving]
-        final = text.end_loop(loop, following, state.loop_properties())
+        properties = state.loop_properties(innermost=not contains_work(op))
+        final = text.end_loop(loop, following, properties)
         state.scalars[op.trips] = self.at_least_zero(count) if op.trips.first_use else count
         self.bind_carried(tuple(op.results[1:]), op, moving, list(final))
 
@@ -583,7 +585,7 @@ class KernelWriter:
         else:
             self.poll_every(counter, WHILE_POLL_MASK)
         step = text.value(f"add nuw nsw i64 {counter}, 1")
-        properties = state.loop_properties()
+        properties = state.loop_properties(innermost=not contains_work(op))
         mark_ = f", !llvm.loop {state.metadata.distinct(*properties)}" if properties else ""
         latch = text.block
         text.do(f"br label %{head}{mark_}")
