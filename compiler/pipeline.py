@@ -31,7 +31,6 @@ from .transforms.fuse_elementwise import FuseElementwise
 from .transforms.hoist_allocs import HoistAllocs
 from .transforms.hoist_branch_allocs import HoistBranchAllocs
 from .transforms.hoist_checks import HoistChecks
-from .transforms.hoist_branch_allocs import HoistBranchAllocs
 from .transforms.hoist_invariants import HoistInvariants
 from .transforms.promote_scalars import PromoteScalars
 from .transforms.raise_loops import RaiseLoops

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+from importlib import import_module
 from typing import Any
 
 
 def address_of(symbol: str) -> int:
-    """The address of a BLAS routine (`dgemm`, `ddot`, ..., also `mutad_blas_dgemm`).
+    """The address of a BLAS routine (`mutad_dgemm`, `mutad_ddot`, ...).
 
     The pointers have Fortran's calling convention: everything is passed by address.
     """
-    from scipy.linalg import cython_blas  # pyright: ignore[reportMissingTypeStubs]
-
-    functions: Any = cython_blas
-    capsule = functions.__pyx_capi__[symbol.removeprefix("mutad_blas_")]
+    functions: Any = import_module("scipy.linalg.cython_blas")
+    capsule = functions.__pyx_capi__[symbol.removeprefix("mutad_")]
     python = ctypes.pythonapi
     get_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", python))
     get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
