@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from xdsl.ir import SSAValue
 
 from ..emitter import Emitter
 from ..values import (
@@ -30,7 +31,7 @@ from . import creation, elementwise, indexing, linalg, reductions, shapes
 from .assignment import assign_view, fill
 from .cases import MAKERS, Case
 from .dtypes import dtype_of, element_type_cast
-from .fusion import allocate, describe, extents_of, materialize, operand
+from .fusion import Operand, allocate, describe, extents_of, materialize, operand
 from .indexing import augmented, store, subscript
 
 Arguments = dict[str, Value]
@@ -86,6 +87,14 @@ def clip(e: Emitter, value: Value, low: Value | None, high: Value | None) -> Val
     return elementwise.clipped(e, value, low or NoneValue(), high or NoneValue())
 
 
+def rounded(e: Emitter, value: Value, decimals: Value | None) -> Value:
+    if decimals is not None and reductions.constant_int(e, decimals, "decimals") != 0:
+        e.fail(
+            "rounding to decimals is not compiled", way_out="scale, round to integers, scale back"
+        )
+    return elementwise.apply(e, np.rint, [value])
+
+
 def sequence(e: Emitter, value: Value, name: str) -> tuple[Value, ...]:
     if not isinstance(value, Tuple):
         e.fail(f"{name} takes a tuple of arrays")
@@ -134,13 +143,14 @@ FUNCTIONS: dict[Any, Function] = {
     np.concatenate: named("concatenate", ("arrays", "axis"), 1, concatenate),
     np.transpose: named("transpose", ("a", "axes"), 1, creation.transpose),
     np.broadcast_to: named("broadcast_to", ("array", "shape"), 2, creation.broadcast_to),
+    np.round: named("round", ("a", "decimals"), 1, rounded),
     np.where: positional("where", 1, 3, where),
     np.clip: named("clip", ("a", "a_min", "a_max"), 1, clip),
     np.matmul: named("matmul", ("x1", "x2", "out"), 2, linalg.matmul),
     np.dot: named("dot", ("a", "b", "out"), 2, linalg.dot),
     np.outer: positional("outer", 2, 2, linalg.outer),
-    np.vdot: positional("vdot", 2, 2, lambda e, a, b: linalg.inner_of_vectors(e, "vdot", a, b)),
-    np.inner: positional("inner", 2, 2, lambda e, a, b: linalg.inner_of_vectors(e, "inner", a, b)),
+    np.vdot: positional("vdot", 2, 2, linalg.inner_of_vectors),
+    np.inner: positional("inner", 2, 2, linalg.inner_of_vectors),
     np.linalg.norm: positional("norm", 1, 1, reductions.norm),
 }
 
@@ -166,7 +176,7 @@ def _lookup(function: object) -> Function | None:
 def call(e: Emitter, function: object, args: list[Value], kwargs: Arguments) -> Value:
     """Call a NumPy function, ufunc or scalar type, or a method of an array."""
     if isinstance(function, BoundMethod):
-        return call_method(e, function, args, kwargs)
+        return METHODS[function.name](e, [function.receiver, *args], kwargs)
     if isinstance(function, np.ufunc) and elementwise.is_elementwise(function):
         return elementwise.call(e, function, args, kwargs)
     if is_scalar_type(function):
@@ -183,64 +193,6 @@ def call(e: Emitter, function: object, args: list[Value], kwargs: Arguments) -> 
 
 # --- Attributes and methods -------------------------------------------------------------------
 
-METHODS = reductions.METHODS | {
-    "astype",
-    "clip",
-    "copy",
-    "dot",
-    "fill",
-    "item",
-    "transpose",
-}
-
-
-def attribute(e: Emitter, value: Value, name: str) -> Value:
-    """`value.name` for an array or a NumPy scalar."""
-    if not isinstance(value, Scalar | Array | Expression) or is_python_number(value):
-        e.fail(f"attribute .{name} of {describe(value)} is not compiled")
-    extents = () if isinstance(value, Scalar) else extents_of(e, value)
-    match name:
-        case "shape":
-            return shapes.shape_tuple(e, extents)
-        case "size":
-            return shapes.length(shapes.product(e, extents))
-        case "ndim":
-            return e.constant(len(extents), "py_int")
-        case "dtype":
-            return Static(NUMPY_DTYPE[dtype_of(value)])
-        case "T":
-            return creation.transpose(e, value, None)
-        case _ if name in METHODS:
-            return Static(BoundMethod(value, name))
-        case _:
-            e.fail(
-                f"attribute .{name} of arrays is not compiled",
-                way_out="slices, .T, .shape, .copy() and whole-array functions are",
-            )
-
-
-def call_method(e: Emitter, method: BoundMethod, args: list[Value], kwargs: Arguments) -> Value:
-    """`receiver.name(*args, **kwargs)`."""
-    value, name = method.receiver, method.name
-    if name in reductions.METHODS:
-        return reductions.call(e, name, value, args, kwargs)
-    match name:
-        case "astype":
-            return creation.astype(e, value, args, kwargs)
-        case "clip":
-            return named(name, ("min", "max"), 0, lambda e, a, b: clip(e, value, a, b))(e, args, kwargs)
-        case "dot":
-            return named(name, ("b", "out"), 1, lambda e, b, o: linalg.dot(e, value, b, o))(e, args, kwargs)
-        case "copy":
-            return positional(name, 0, 0, lambda e: copied(e, value))(e, args, kwargs)
-        case "fill":
-            return named(name, ("value",), 1, lambda e, v: filled(e, value, v))(e, args, kwargs)
-        case "item":
-            return positional(name, 0, 0, lambda e: item(e, value))(e, args, kwargs)
-        case _:
-            axes = args[0] if len(args) == 1 else Tuple(tuple(args)) if args else None
-            return creation.transpose(e, value, axes)
-
 
 def copied(e: Emitter, value: Value) -> Value:
     """`value.copy()`: in C order, other than `np.copy`."""
@@ -252,6 +204,7 @@ def copied(e: Emitter, value: Value) -> Value:
 
 
 def filled(e: Emitter, value: Value, element: Value) -> Value:
+    """`value.fill(element)`."""
     if not isinstance(value, Array):
         e.fail("fill is a method of arrays")
     fill(e, value, element)
@@ -265,6 +218,73 @@ def item(e: Emitter, value: Value) -> Value:
         e.fail("item() is compiled for NumPy scalars", way_out="use an index: x[0]")
     kind = NUMPY_DTYPE[dtype_of(scalar)].kind
     return element_type_cast(e, scalar, {"b": "py_bool", "i": "py_int", "f": "py_float"}[kind])
+
+
+def transposed(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:
+    """`value.transpose(*axes)`."""
+    if kwargs:
+        e.fail("transpose takes no keywords")
+    value, *axes = args
+    given = axes[0] if len(axes) == 1 else Tuple(tuple(axes)) if axes else None
+    return creation.transpose(e, value, given)
+
+
+METHODS: dict[str, Function] = {
+    **{name: reduction(name) for name in sorted(reductions.METHODS)},
+    "astype": creation.astype,
+    "clip": named("clip", ("a", "min", "max"), 1, clip),
+    "copy": positional("copy", 1, 1, copied),
+    "dot": named("dot", ("a", "b", "out"), 2, linalg.dot),
+    "fill": named("fill", ("a", "value"), 2, filled),
+    "item": positional("item", 1, 1, item),
+    "transpose": transposed,
+}
+"""Methods of arrays and NumPy scalars: functions whose first argument is the receiver."""
+
+
+def attribute(e: Emitter, value: Value, name: str) -> Value:
+    """`value.name` for an array or a NumPy scalar."""
+    if not isinstance(value, Scalar | Array | Expression) or is_python_number(value):
+        e.fail(f"attribute .{name} of {describe(value)} is not compiled")
+    if name in METHODS:
+        return Static(BoundMethod(value, name))
+    if name not in ATTRIBUTES:
+        way_out = "slices, .T, .shape, .copy() and whole-array functions are"
+        e.fail(f"attribute .{name} of arrays is not compiled", way_out)
+    return ATTRIBUTES[name](e, value)
+
+
+def extents(e: Emitter, value: Operand) -> tuple[SSAValue, ...]:
+    return () if isinstance(value, Scalar) else extents_of(e, value)
+
+
+def shape_of(e: Emitter, value: Operand) -> Value:
+    return shapes.shape_tuple(extents(e, value))
+
+
+def size_of(e: Emitter, value: Operand) -> Value:
+    return shapes.length(shapes.product(e, extents(e, value)))
+
+
+def rank_of(e: Emitter, value: Operand) -> Value:
+    return e.constant(0 if isinstance(value, Scalar) else value.rank, "py_int")
+
+
+def dtype_object(_: Emitter, value: Operand) -> Value:
+    return Static(NUMPY_DTYPE[dtype_of(value)])
+
+
+def reversed_axes(e: Emitter, value: Operand) -> Value:
+    return creation.transpose(e, value, None)
+
+
+ATTRIBUTES: dict[str, Callable[[Emitter, Operand], Value]] = {
+    "shape": shape_of,
+    "size": size_of,
+    "ndim": rank_of,
+    "dtype": dtype_object,
+    "T": reversed_axes,
+}
 
 
 # --- Operators --------------------------------------------------------------------------------

@@ -21,8 +21,13 @@ from .fusion import Operand, as_expression, extents_of, fresh, map_into, operand
 from .overlap import must_copy
 
 ASSIGN = "could not broadcast input array from shape {source} into shape {destination}"
-OPERANDS = "operands could not be broadcast together with shapes {destination} {source} {destination} "
-OUTPUT = "non-broadcastable output operand with shape {destination} doesn't match the broadcast shape {source}"
+OPERANDS = (
+    "operands could not be broadcast together with shapes {destination} {source} {destination} "
+)
+OUTPUT = (
+    "non-broadcastable output operand with shape {destination} doesn't match"
+    " the broadcast shape {source}"
+)
 
 
 def assign_view(e: Emitter, destination: Array, value: Value) -> None:
@@ -101,7 +106,9 @@ def fail_if(
 
 def write_out(e: Emitter, name: str, result: Scalar | Expression, out: Array) -> None:
     """`ufunc(..., out=out)`: the result must broadcast to `out`, whose dtype is of the same kind."""
-    require_same_kind(e, name, result.type if isinstance(result, Scalar) else result.dtype, out.dtype)
+    require_same_kind(
+        e, name, result.type if isinstance(result, Scalar) else result.dtype, out.dtype
+    )
     if isinstance(result, Scalar):
         write(e, out, result, OUTPUT)
         return

@@ -34,6 +34,7 @@ MAKERS: dict[str, Maker] = {
     "above_one": lambda rng, shape: rng.uniform(1.05, 4.0, size=shape),
     "special": _special,
     "integer": lambda rng, shape: rng.integers(-9, 10, size=shape),
+    "natural": lambda rng, shape: rng.integers(0, 6, size=shape),
     "bool": lambda rng, shape: rng.integers(0, 2, size=shape).astype(bool),
     "vector": lambda rng, shape: rng.normal(size=shape[-1:]),
     "matrix": lambda rng, shape: rng.normal(size=(shape[-1], shape[-1])),

@@ -11,7 +11,6 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, SSAValue
 
 from ....dialects import array
-from ....dialects.array import constant_value
 from ..emitter import Emitter
 from ..values import Array, Expression, NoneValue, Scalar, Static, Tuple, Value
 from . import elementwise, shapes
@@ -211,7 +210,9 @@ def linspace(e: Emitter, args: Sequence[Value], kwargs: Arguments) -> Array:
         e.fail("linspace takes numbers")
     a, b = (element_type_cast(e, v, "f64").ssa for v in ends if isinstance(v, Scalar))
     endpoint = given.get("endpoint")
-    if endpoint is not None and not (isinstance(endpoint, Scalar) and endpoint.constant is not None):
+    if endpoint is not None and not (
+        isinstance(endpoint, Scalar) and endpoint.constant is not None
+    ):
         e.fail("linspace: endpoint= must be known while compiling")
     closed = not isinstance(endpoint, Scalar) or bool(endpoint.constant)
     num = as_index(e, given.get("num", e.constant(50, "py_int")))
@@ -328,7 +329,9 @@ def concatenate(e: Emitter, values: Sequence[Value], axis: Value | None) -> Arra
     own = [extents_of(e, a) for a in arrays]
     for other in own[1:]:
         rest = [(n, m) for d, (n, m) in enumerate(zip(own[0], other, strict=True)) if d != along]
-        message = "all the input array dimensions except for the concatenation axis must match exactly"
+        message = (
+            "all the input array dimensions except for the concatenation axis must match exactly"
+        )
         require_same_shape(e, [n for n, _ in rest], [m for _, m in rest], message)
     starts = [e.index(0)]
     for n in own:
@@ -357,10 +360,10 @@ def require_same_shape(
         e.insert(array.RaiseIfOp(shapes.either(e, wrong), "ValueError", message))
 
 
-def astype(e: Emitter, value: Value, args: Sequence[Value], kwargs: Arguments) -> Value:
-    """`value.astype(dtype)`: always a copy."""
-    given = bound(e, "astype", ["dtype"], args, kwargs)
-    source = operand(e, value)
+def astype(e: Emitter, args: Sequence[Value], kwargs: Arguments) -> Value:
+    """`value.astype(dtype)`, the value first: always a copy."""
+    given = bound(e, "astype", ["a", "dtype"], args, kwargs, 2)
+    source = operand(e, given["a"])
     dtype = dtype_argument(e, given["dtype"], "f64")
     if isinstance(source, Scalar):
         return element_type_cast(e, source, dtype)
@@ -422,7 +425,10 @@ CASES: tuple[Case, ...] = (
     *(Case(f"np.{name}(x)", {"x": "real"}) for name in ("zeros_like", "ones_like", "copy")),
     Case("np.full_like(x, 2.5)", {"x": "integer"}),
     *(Case(f"np.arange({text})", {}) for text in ("2, 9", "9, 2, -2", "0.5, 2.0, 0.25", "3, 1")),
-    *(Case(f"np.linspace({text})", {}) for text in ("0, 1, 5", "2.0, -1.0, 7", "0, 1, 1", "0, 1, 0")),
+    *(
+        Case(f"np.linspace({text})", {})
+        for text in ("0, 1, 5", "2.0, -1.0, 7", "0, 1, 1", "0, 1, 0")
+    ),
     Case("np.array((1, 2.5, 3))"),
     Case("np.stack((x, y))", {"x": "vector", "y": "vector"}),
     Case("np.concatenate((x, y, x))", {"x": "vector", "y": "vector"}),

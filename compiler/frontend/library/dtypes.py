@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -85,14 +86,13 @@ def dtype_argument(e: Emitter, value: Value | None, default: str) -> str:
     """The dtype that a `dtype=` argument names."""
     if value is None or isinstance(value, NoneValue):
         return default
+    name = None
     if isinstance(value, Static):
-        try:
-            found = np.dtype(value.object)
-        except TypeError:
-            found = None
-        if found in DTYPE_NAME:
-            return DTYPE_NAME[found]
-    e.fail("this dtype is not supported", way_out=f"mutad has {SUPPORTED}")
+        with suppress(TypeError):
+            name = DTYPE_NAME.get(np.dtype(value.object))
+    if name is None:
+        e.fail("this dtype is not supported", way_out=f"mutad has {SUPPORTED}")
+    return name
 
 
 # --- Conversions ------------------------------------------------------------------------------
@@ -162,13 +162,9 @@ def _check_whole(e: Emitter, value: SSAValue) -> None:
     e.insert(array.RaiseIfOp(nan, "ValueError", "cannot convert float NaN to integer"))
     size = e.emit(math.AbsFOp(value))
     infinite = e.emit(arith.CmpfOp(size, e.constant(float("inf"), "f64").ssa, "oeq"))
-    e.insert(
-        array.RaiseIfOp(infinite, "OverflowError", "cannot convert float infinity to integer")
-    )
+    e.insert(array.RaiseIfOp(infinite, "OverflowError", "cannot convert float infinity to integer"))
     large = e.emit(arith.CmpfOp(size, e.constant(2.0**63, "f64").ssa, "oge"))
-    e.insert(
-        array.RaiseIfOp(large, "OverflowError", "Python int too large to convert to C long")
-    )
+    e.insert(array.RaiseIfOp(large, "OverflowError", "Python int too large to convert to C long"))
 
 
 def truth(e: Emitter, value: SSAValue, dtype: str) -> SSAValue:

@@ -24,7 +24,7 @@ from ..values import NUMPY_DTYPE, Array, Expression, NoneValue, Scalar, Tuple, V
 from .assignment import write_out
 from .cases import Case
 from .dtypes import FLOATS, INTEGERS, common_dtype, element_type_cast, resolve, truth
-from .fusion import Lowering, Operand, elementwise, operand
+from .fusion import Lowering, Operand, as_expression, elementwise, extents_of, operand
 
 Elements = list[SSAValue]
 
@@ -47,7 +47,11 @@ class Elementwise:
 # --- Code for one element ---------------------------------------------------------------------
 
 
-def op(kind: Callable[..., Operation]) -> Lowering:
+OpKind = Callable[..., Operation]
+"""An op type, called with as many operands as it takes."""
+
+
+def op(kind: OpKind) -> Lowering:
     """The operands go into one op."""
     return lambda e, xs: e.emit(kind(*xs))
 
@@ -100,7 +104,7 @@ def sign_int(e: Emitter, xs: Elements) -> SSAValue:
     return e.emit(arith.MinSIOp(low, like(e, xs[0], 1)))
 
 
-def square(kind: Callable[..., Operation]) -> Lowering:
+def square(kind: OpKind) -> Lowering:
     return lambda e, xs: e.emit(kind(xs[0], xs[0]))
 
 
@@ -124,7 +128,31 @@ def fmod_int(e: Emitter, xs: Elements) -> SSAValue:
     return e.emit(arith.SelectOp(negative, negate_int(e, [size]), size))
 
 
-def shift(kind: Callable[..., Operation], *, right: bool) -> Lowering:
+def hypot(e: Emitter, xs: Elements) -> SSAValue:
+    """Without overflow: the larger size times sqrt(1 + ratio**2). At (0, 0) and infinity the larger."""
+    x, y = e.emit(math.AbsFOp(xs[0])), e.emit(math.AbsFOp(xs[1]))
+    large, small = e.emit(arith.MaximumfOp(x, y)), e.emit(arith.MinimumfOp(x, y))
+    one, infinity = like(e, x, 1), like(e, x, python_math.inf)
+    ratio = e.emit(arith.DivfOp(small, large))
+    root = e.emit(math.SqrtOp(e.emit(arith.AddfOp(one, e.emit(arith.MulfOp(ratio, ratio))))))
+    zero = e.emit(arith.CmpfOp(large, like(e, x, 0), "oeq"))
+    result = e.emit(arith.SelectOp(zero, large, e.emit(arith.MulfOp(large, root))))
+    infinite = e.emit(arith.CmpfOp(e.emit(arith.MaxnumfOp(x, y)), infinity, "oeq"))
+    return e.emit(arith.SelectOp(infinite, infinity, result))
+
+
+def logaddexp(e: Emitter, xs: Elements) -> SSAValue:
+    """The larger plus log1p(exp(smaller - larger)), the difference being 0 for equal infinities."""
+    x, y = xs
+    large, small = e.emit(arith.MaximumfOp(x, y)), e.emit(arith.MinimumfOp(x, y))
+    same_ = e.emit(arith.CmpfOp(large, small, "oeq"))
+    difference = e.emit(arith.SubfOp(small, large))
+    difference = e.emit(arith.SelectOp(same_, like(e, large, 0), difference))
+    rest = e.emit(math.Log1pOp(e.emit(math.ExpOp(difference))))
+    return e.emit(arith.AddfOp(large, rest))
+
+
+def shift(kind: OpKind, *, right: bool) -> Lowering:
     """A shift by the width or more shifts everything out."""
 
     def lower(e: Emitter, xs: Elements) -> SSAValue:
@@ -164,7 +192,7 @@ def sign_bit(e: Emitter, xs: Elements) -> SSAValue:
     return e.emit(arith.CmpfOp(one, like(e, one, 0), "olt"))
 
 
-def logical(kind: Callable[..., Operation]) -> Lowering:
+def logical(kind: OpKind) -> Lowering:
     return lambda e, xs: e.emit(kind(*(truth(e, x, type_name(x)) for x in xs)))
 
 
@@ -178,7 +206,7 @@ def type_name(x: SSAValue) -> str:
     return "f32" if isinstance(x.type, Float32Type) else "f64"
 
 
-def clip(lower: Callable[..., Operation], upper: Callable[..., Operation]) -> Lowering:
+def clip(lower: OpKind, upper: OpKind) -> Lowering:
     return lambda e, xs: e.emit(upper(e.emit(lower(xs[0], xs[1])), xs[2]))
 
 
@@ -193,9 +221,7 @@ def binary(text: str, x: str = "real", y: str = "real") -> tuple[Case, ...]:
     return (Case(text, {"x": x, "y": y}),)
 
 
-def float_function(
-    ufunc: np.ufunc, kind: Callable[..., Operation], domain: str = "real"
-) -> Elementwise:
+def float_function(ufunc: np.ufunc, kind: OpKind, domain: str = "real") -> Elementwise:
     """A function of floats that is one op."""
     names = ("x", "y")[: ufunc.nin]
     text = f"np.{ufunc.__name__}({', '.join(names)})"
@@ -244,6 +270,8 @@ _ROWS: tuple[Elementwise, ...] = (
     float_function(np.log1p, math.Log1pOp, "positive"),
     float_function(np.sqrt, math.SqrtOp, "positive"),
     float_function(np.cbrt, math.CbrtOp),
+    Elementwise(np.hypot, hypot, cases=binary("np.hypot(x, y)")),
+    Elementwise(np.logaddexp, logaddexp, cases=binary("np.logaddexp(x, y)")),
     # trigonometry
     float_function(np.sin, math.SinOp),
     float_function(np.cos, math.CosOp),
@@ -295,7 +323,11 @@ _ROWS: tuple[Elementwise, ...] = (
         np.isinf, is_infinite("oeq"), always(False), always(False), unary("np.isinf(x)", "special")
     ),
     Elementwise(
-        np.isfinite, is_infinite("olt"), always(True), always(True), unary("np.isfinite(x)", "special")
+        np.isfinite,
+        is_infinite("olt"),
+        always(True),
+        always(True),
+        unary("np.isfinite(x)", "special"),
     ),
     # comparisons
     comparison(np.less, "olt", "slt", "ult", "<"),
@@ -320,9 +352,7 @@ _ROWS: tuple[Elementwise, ...] = (
         *[logical(arith.XOrIOp)] * 3,
         cases=binary("np.logical_xor(x, y)", "bool", "bool"),
     ),
-    Elementwise(
-        np.logical_not, logical_not, logical_not, logical_not, unary("np.logical_not(x)")
-    ),
+    Elementwise(np.logical_not, logical_not, logical_not, logical_not, unary("np.logical_not(x)")),
     Elementwise(
         np.bitwise_and,
         None,
@@ -440,7 +470,7 @@ def exact_in_comparison(e: Emitter, value: Operand, operands: Sequence[Operand])
     if not isinstance(value, Scalar) or value.type != "py_int":
         return value
     narrow = any((v.type if isinstance(v, Scalar) else v.dtype) == "i32" for v in operands)
-    fits = -(2**31) <= value.low and value.high < 2**31
+    fits = value.low >= -(2**31) and value.high < 2**31
     return element_type_cast(e, value, "i64") if narrow and not fits else value
 
 
@@ -485,7 +515,7 @@ def _constant_power(exponent: float) -> Lowering | None:
     return None
 
 
-def repeated(kind: Callable[..., Operation], exponent: int) -> Lowering:
+def repeated(kind: OpKind, exponent: int) -> Lowering:
     """x to a constant power by squaring."""
 
     def lower(e: Emitter, xs: Elements) -> SSAValue:
@@ -504,14 +534,15 @@ def repeated(kind: Callable[..., Operation], exponent: int) -> Lowering:
 def _integer_power(
     e: Emitter, base: Operand, exponent: Operand, loop: Sequence[str]
 ) -> Scalar | Expression:
-    if not isinstance(exponent, Scalar):
-        e.fail(
-            "integer powers with an array of exponents are not supported",
-            way_out="use a float base, or one exponent at a time",
-        )
     message = "Integers to negative integer powers are not allowed."
+    if not isinstance(exponent, Scalar):
+        negative = lowest_is_negative(e, exponent)
+        e.insert(array.RaiseIfOp(negative, "ValueError", message))
+        return elementwise(e, [base, exponent], loop, op(math.IPowIOp))
     if exponent.constant is not None and exponent.constant >= 0:
-        return elementwise(e, [base], (loop[0], loop[2]), repeated(arith.MuliOp, int(exponent.constant)))
+        return elementwise(
+            e, [base], (loop[0], loop[2]), repeated(arith.MuliOp, int(exponent.constant))
+        )
     if exponent.constant is not None:
         e.fail(message, way_out="use a float base")
     if exponent.type in ("py_int", *INTEGERS) and exponent.low < 0:
@@ -519,6 +550,17 @@ def _integer_power(
         negative = e.emit(arith.CmpiOp(exponent.ssa, zero, "slt"))
         e.insert(array.RaiseIfOp(negative, "ValueError", message))
     return elementwise(e, [base, exponent], loop, op(math.IPowIOp))
+
+
+def lowest_is_negative(e: Emitter, exponents: Array | Expression) -> SSAValue:
+    """The condition that one of the exponents is negative."""
+    from .reductions import MINIMUM, reduce  # which itself builds on this module
+
+    extents = extents_of(e, exponents)
+    x = as_expression(e, exponents, extents, "i64")
+    lowest = reduce(e, MINIMUM, x, range(x.rank))
+    assert isinstance(lowest, Scalar)
+    return e.emit(arith.CmpiOp(lowest.ssa, like(e, lowest.ssa, 0), "slt"))
 
 
 # --- where and clip ---------------------------------------------------------------------------
@@ -538,7 +580,7 @@ def where(e: Emitter, values: Sequence[Value]) -> Scalar | Expression:
     return elementwise(e, [condition, x, y], (test, dtype, dtype, dtype), lower)
 
 
-CLIP: dict[str, tuple[Callable[..., Operation], Callable[..., Operation]]] = {
+CLIP: dict[str, tuple[OpKind, OpKind]] = {
     "f32": (arith.MaximumfOp, arith.MinimumfOp),
     "f64": (arith.MaximumfOp, arith.MinimumfOp),
     "i32": (arith.MaxSIOp, arith.MinSIOp),
@@ -568,6 +610,8 @@ CASES: tuple[Case, ...] = (
     *(Case(f"x ** {n}", {"x": "real"}) for n in (0, 1, 2, 3, 4, 7, -1, -2)),
     Case("x ** 0.5", {"x": "positive"}),
     Case("x ** 3", {"x": "integer"}),
+    Case("x ** y", {"x": "integer", "y": "natural"}),
+    Case("2 ** y", {"y": "natural"}),
     Case("np.where(x > 0, x, y)", {"x": "real", "y": "real"}),
     Case("np.where(x > 0, 1, 0.5)", {"x": "real"}),
     Case("np.clip(x, -0.5, 0.5)", {"x": "real"}),

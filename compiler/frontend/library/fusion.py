@@ -29,12 +29,10 @@ def operand(e: Emitter, value: Value, what: str = "an operand") -> Operand:
         return load(e, value, ())
     if isinstance(value, Expression) and value.rank == 0:
         return Scalar(value.dtype, _evaluate(e, value))
-    if isinstance(value, Scalar | Array | Expression):
-        return value
-    e.fail(
-        f"{what} is {describe(value)}, not an array or a number",
-        way_out="build an array first" if isinstance(value, Tuple) else None,
-    )
+    if not isinstance(value, Scalar | Array | Expression):
+        way_out = "build an array first" if isinstance(value, Tuple) else None
+        e.fail(f"{what} is {describe(value)}, not an array or a number", way_out)
+    return value
 
 
 def describe(value: Value) -> str:
@@ -64,7 +62,9 @@ def extents_of(e: Emitter, value: Array | Expression) -> tuple[SSAValue, ...]:
     return value.extents if isinstance(value, Expression) else shapes.extents_of(e, value.memref)
 
 
-def as_expression(e: Emitter, value: Operand, extents: Sequence[SSAValue], dtype: str) -> Expression:
+def as_expression(
+    e: Emitter, value: Operand, extents: Sequence[SSAValue], dtype: str
+) -> Expression:
     """`value` over the given extents (to which it is known to broadcast), converted to `dtype`."""
     if isinstance(value, Scalar):
         constant = element_type_cast(e, value, dtype).ssa
@@ -109,9 +109,7 @@ def elementwise(
         ]
         return Scalar(result, lower(e, elements))
     extents = shapes.broadcast_extents(e, [extents_of(e, a) for a in arrays], message)
-    parts = [
-        as_expression(e, v, extents, t) for v, t in zip(operands, inputs, strict=True)
-    ]
+    parts = [as_expression(e, v, extents, t) for v, t in zip(operands, inputs, strict=True)]
     return fuse(parts, result, extents, lower)
 
 
@@ -177,7 +175,11 @@ def allocate(
 def order_of(values: Sequence[Array]) -> list[int] | None:
     """The axis order that NumPy's `order="K"` keeps: reversed where all inputs are Fortran-ordered."""
     ranks = [a.rank for a in values]
-    if not ranks or max(ranks) < 2 or not all(is_fortran(a) for a in values if a.rank == max(ranks)):
+    if (
+        not ranks
+        or max(ranks) < 2
+        or not all(is_fortran(a) for a in values if a.rank == max(ranks))
+    ):
         return None
     return list(range(max(ranks)))[::-1]
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from xdsl.dialects import arith, memref
 from xdsl.ir import SSAValue
@@ -52,14 +51,14 @@ def store(e: Emitter, a: Array, indices: Sequence[Value], value: Value) -> None:
     assign(e, locate(e, a, indices), value)
 
 
-def augmented(e: Emitter, operator: str, a: Array, *rest: Any) -> None:
-    """`a += value` as augmented(e, op, a, value) or (e, op, a, None, value); `a[indices] += value` as (e, op, a, indices, value).
+def augmented(
+    e: Emitter, operator: str, a: Array, indices: Sequence[Value] | None, value: Value
+) -> None:
+    """`a[indices] += value` (and the like), the subscripts evaluated once; without them `a += value`.
 
-    The subscripts are evaluated once. An element is read, combined and stored, so any dtype goes; a
-    view is updated in place, where NumPy insists on casts of the same kind.
+    An element is read, combined and stored, so any dtype goes; a view is updated in place, where
+    NumPy insists on casts of the same kind.
     """
-    indices: Sequence[Value] | None = rest[0] if len(rest) == 2 else None
-    value: Value = rest[-1]
     place = a if indices is None else locate(e, a, indices)
     if isinstance(place, Array) and place.rank > 0:
         in_place(e, operator, place, value)
@@ -88,7 +87,9 @@ def assign(e: Emitter, place: Element | Array, value: Value) -> None:
         return
     source = operand(e, value, "the stored value")
     if not isinstance(source, Scalar):
-        e.fail("setting an array element with a sequence.", way_out="store into a slice of the array")
+        e.fail(
+            "setting an array element with a sequence.", way_out="store into a slice of the array"
+        )
     element = element_type_cast(e, source, place.array.dtype)
     e.insert(memref.StoreOp.get(element.ssa, place.array.memref, list(place.indices)))
 
@@ -153,9 +154,7 @@ def expand(e: Emitter, indices: Sequence[Value], rank: int) -> list[Value]:
     given = [NoneValue() if is_newaxis(i) else i for i in indices]
     named = sum(not isinstance(i, NoneValue) and not is_ellipsis(i) for i in given)
     if named > rank:
-        e.fail(
-            f"too many indices for array: array is {rank}-dimensional, but {named} were indexed"
-        )
+        e.fail(f"too many indices for array: array is {rank}-dimensional, but {named} were indexed")
     if sum(map(is_ellipsis, given)) > 1:
         e.fail("an index can only have a single ellipsis ('...')")
     full: list[Value] = [SliceValue(None, None, None)] * (rank - named)
@@ -202,9 +201,7 @@ def ready_index(e: Emitter, index: Scalar, extent: SSAValue, axis: int) -> SSAVa
 # --- Slices -----------------------------------------------------------------------------------
 
 
-def slice_bounds(
-    e: Emitter, s: SliceValue, n: SSAValue
-) -> tuple[SSAValue, SSAValue, SSAValue]:
+def slice_bounds(e: Emitter, s: SliceValue, n: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
     """Offset, extent and step of a slice of a dimension with extent n."""
     start, stop, step = (
         None if part is None else as_index(e, part) for part in (s.start, s.stop, s.step)

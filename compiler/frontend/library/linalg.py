@@ -58,11 +58,11 @@ def dot(e: Emitter, left: Value, right: Value, out: Value | None = None) -> Valu
     return product(e, a, b, None if isinstance(out, NoneValue) else out)
 
 
-def inner_of_vectors(e: Emitter, name: str, left: Value, right: Value) -> Value:
+def inner_of_vectors(e: Emitter, left: Value, right: Value) -> Value:
     """`np.vdot` and `np.inner` of two vectors."""
     a, b = operand(e, left), operand(e, right)
     if isinstance(a, Scalar) or isinstance(b, Scalar) or (a.rank, b.rank) != (1, 1):
-        e.fail(f"np.{name} is supported for two vectors", way_out="use @")
+        e.fail("np.vdot and np.inner are compiled for two vectors", way_out="use @")
     return dot(e, a, b)
 
 
@@ -75,9 +75,7 @@ def outer(e: Emitter, left: Value, right: Value) -> Value:
     return elementwise.apply(e, np.multiply, [column, b])
 
 
-def product(
-    e: Emitter, a: Array | Expression, b: Array | Expression, out: Value | None
-) -> Value:
+def product(e: Emitter, a: Array | Expression, b: Array | Expression, out: Value | None) -> Value:
     """The product of operands whose inner extents agree."""
     dtype = common_dtype(e, [a, b])
     if dtype == "b1":
@@ -143,7 +141,9 @@ def as_matrix(e: Emitter, a: Array, *, row: bool) -> Array:
         return a
     (n,) = shapes.extents_of(e, a.memref)
     zero, one = e.index(0), e.index(1)
-    axes, extents, steps = ([-1, 0], [one, n], [zero, one]) if row else ([0, -1], [n, one], [one, zero])
+    axes, extents, steps = (
+        ([-1, 0], [one, n], [zero, one]) if row else ([0, -1], [n, one], [one, zero])
+    )
     return shapes.view(e, a, [zero], axes, extents, steps)
 
 

@@ -43,10 +43,7 @@ def disjoint_memory(e: Emitter, a: SSAValue, b: SSAValue) -> bool:
     """True when two memrefs that are no views come from different memory."""
     carried = carried_by(e, a)
     if carried is not None and b is not a and b in carried.arguments:
-        return all(
-            disjoint(e, x, y)
-            for x, y in combinations(carried.initial, 2)
-        )
+        return all(disjoint(e, x, y) for x, y in combinations(carried.initial, 2))
     roots_b = list(roots(e, b))
     return all(distinct_roots(e, x, y) for x in roots(e, a) for y in roots_b)
 
@@ -64,7 +61,7 @@ def roots(e: Emitter, value: SSAValue) -> Iterator[SSAValue]:
         if carried is not None:
             pending.extend(carried.initial)
         elif isinstance(owner, scf.IfOp):
-            position = list(owner.results).index(value)
+            position = next(k for k, r in enumerate(owner.results) if r is value)
             for region in owner.regions:
                 last = region.block.last_op
                 assert last is not None
@@ -103,7 +100,8 @@ def arguments_overlap(e: Emitter, a: SSAValue, b: SSAValue) -> bool:
     if overlaps is None:
         return False
     assert isinstance(overlaps, ArrayAttr)
-    assert isinstance(a, BlockArgument) and isinstance(b, BlockArgument)
+    assert isinstance(a, BlockArgument)
+    assert isinstance(b, BlockArgument)
     for pair in overlaps:
         assert isinstance(pair, ArrayAttr)
         if {i.value.data for i in pair if isinstance(i, IntegerAttr)} == {a.index, b.index}:

@@ -62,9 +62,7 @@ def reduce(
         accumulate(e, how, x, Array(cell, x.dtype), [-1] * x.rank)
         return load(e, Array(cell, x.dtype), ())
     extents = [
-        e.index(1) if d in axes else n
-        for d, n in enumerate(x.extents)
-        if keepdims or d not in axes
+        e.index(1) if d in axes else n for d, n in enumerate(x.extents) if keepdims or d not in axes
     ]
     result = allocate(e, extents, x.dtype, how.name)
     initial = Expression(x.dtype, tuple(extents), (), lambda _e, _xs: start)
@@ -113,7 +111,13 @@ class Arguments:
 
 
 def arguments(
-    e: Emitter, name: str, rank: int, args: Sequence[Value], kwargs: dict[str, Value], *, dtype: bool
+    e: Emitter,
+    name: str,
+    rank: int,
+    args: Sequence[Value],
+    kwargs: dict[str, Value],
+    *,
+    dtype: bool,
 ) -> Arguments:
     """`(axis=None, [dtype=None,] out=None, keepdims=False)`, positional or by name."""
     names = ["axis", *(["dtype"] if dtype else []), "out", "keepdims"]

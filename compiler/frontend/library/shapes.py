@@ -4,9 +4,9 @@ A stencil statement needs no check and no step known only at run time, because i
 provably equal: with `%e = max(%n - 2, 0)` for each of `u[1:-1]`, `u[2:]` and `u[:-2]`, the
 comparison of their linear forms (`analysis.affine`) says so.
 
-Only an extent that the program computes can be 1 at run time without its type saying so: unit extents of arguments
-are part of the specialization. Where it matters and nothing is provable, the view that broadcasts
-takes `select(extent == 1, 0, 1)` as its step.
+Only an extent that the program computes can be 1 at run time without its type saying so: unit
+extents of arguments are part of the specialization. Where it matters and nothing is provable, the
+view that broadcasts takes `select(extent == 1, 0, 1)` as its step.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from xdsl.ir import SSAValue
 
 from ....dialects import array
 from ....dialects.array import constant_value
-from ...analysis.alias import strip_casts
 from ...analysis.affine import Affine, Extent, Term, affine
+from ...analysis.alias import strip_casts
 from ..emitter import Emitter
 from ..values import EXTENT_MAX, Array, Scalar, Tuple
-
 
 # --- Integers ---------------------------------------------------------------------------------
 
@@ -223,7 +222,7 @@ def same_shape(left: Sequence[SSAValue], right: Sequence[SSAValue]) -> bool:
     return len(left) == len(right) and all(map(equal, left, right))
 
 
-def shape_tuple(e: Emitter, extents: Sequence[SSAValue]) -> Tuple:
+def shape_tuple(extents: Sequence[SSAValue]) -> Tuple:
     """`array.shape` as a Python tuple."""
     return Tuple(tuple(length(n) for n in extents))
 
@@ -378,9 +377,7 @@ def transposed(e: Emitter, a: Array, axes: Sequence[int] | None = None) -> Array
     if order == list(range(a.rank)):
         return a
     own = extents_of(e, a.memref)
-    return view(
-        e, a, [e.index(0)] * a.rank, order, [own[d] for d in order], [e.index(1)] * a.rank
-    )
+    return view(e, a, [e.index(0)] * a.rank, order, [own[d] for d in order], [e.index(1)] * a.rank)
 
 
 # --- Views, structurally ----------------------------------------------------------------------
