@@ -40,7 +40,13 @@ class _LazyCompiler:
     """The compiler, imported when something is to be compiled. Handed to the runtime."""
 
     def compile(
-        self, function: Any, arguments: Any, overlaps: Any, mode: str, wrt: Any, options: dict[str, Any]
+        self,
+        function: Any,
+        arguments: Any,
+        overlaps: Any,
+        mode: str,
+        wrt: Any,
+        options: dict[str, Any],
     ) -> tuple[bytes, dict[str, Any]]:
         from .compiler import pipeline
 
@@ -49,7 +55,14 @@ class _LazyCompiler:
         return artifact.object_code, artifact.metadata
 
     def stage(
-        self, stage: str, function: Any, arguments: Any, overlaps: Any, mode: str, wrt: Any, options: Any
+        self,
+        stage: str,
+        function: Any,
+        arguments: Any,
+        overlaps: Any,
+        mode: str,
+        wrt: Any,
+        options: Any,
     ) -> str:
         from .compiler import pipeline
 
@@ -85,10 +98,16 @@ _compiler = _LazyCompiler()
 
 
 @overload
-def compile(function: Callable[..., Any], /, *, grad: bool = False, **options: Any) -> CompiledFunction: ...
+def compile(
+    function: Callable[..., Any], /, *, grad: bool = False, **options: Any
+) -> CompiledFunction: ...
 @overload
-def compile(*, grad: bool = False, **options: Any) -> Callable[[Callable[..., Any]], CompiledFunction]: ...
-def compile(function: Callable[..., Any] | None = None, /, *, grad: bool = False, **options: Any) -> Any:
+def compile(
+    *, grad: bool = False, **options: Any
+) -> Callable[[Callable[..., Any]], CompiledFunction]: ...
+def compile(
+    function: Callable[..., Any] | None = None, /, *, grad: bool = False, **options: Any
+) -> Any:
     """Compile a function for the arguments it will be called with; a decorator, with or without options.
 
     grad: the gradient methods exist, and the first call checks that they can be compiled.
@@ -98,7 +117,7 @@ def compile(function: Callable[..., Any] | None = None, /, *, grad: bool = False
     cache: False leaves the disk cache alone.
     opt: LLVM's optimization level, 0 to 3.
     """
-    if not isinstance(grad, bool):
+    if grad not in (True, False):
         raise TypeError(f"grad={grad!r}: use True or False")
     checked = check_options(options)
 

@@ -21,7 +21,7 @@ import secrets
 import stat
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +98,7 @@ def directory() -> Path | None:
 
 
 @contextlib.contextmanager
-def opened(*, create: bool) -> Iterator[int]:
+def opened(*, create: bool) -> Generator[int]:
     """A descriptor of the cache directory; OSError where it is not there or not ours alone."""
     path = directory()
     if path is None:

@@ -80,7 +80,17 @@ class Compiler(Protocol):
 class Link:
     """What an entry knows of this process. The slots' places are part of the entries' code."""
 
-    __slots__ = ("defaults", "keyword", "names", "next", "owner", "positions", "proved", "report", "show")
+    __slots__ = (
+        "defaults",
+        "keyword",
+        "names",
+        "next",
+        "owner",
+        "positions",
+        "proved",
+        "report",
+        "show",
+    )
 
     defaults: tuple[Any, ...]
     """The values of the last parameters, where they are left out."""
@@ -133,7 +143,8 @@ Key = tuple[tuple[str, ...], keys.Overlaps, tuple[int, ...]]
 class Dispatcher:
     """Everything that one compiled function has compiled."""
 
-    function: FunctionType
+    function: Any
+    """The Python function. (A field declared as one would look like a method to type checkers.)"""
     options: dict[str, Any]
     compiler: Compiler
     checks_gradient: bool
@@ -161,7 +172,11 @@ class Dispatcher:
         self.defaults = trailing_defaults(self.function)
         self.table = {}
         self.lengths = {}
-        self.heads = {"primal": self.primal, "grad": self.grad, "value_and_grad": self.value_and_grad}
+        self.heads = {
+            "primal": self.primal,
+            "grad": self.grad,
+            "value_and_grad": self.value_and_grad,
+        }
 
     # The ends of the chains.
 
@@ -184,7 +199,7 @@ class Dispatcher:
         arguments = self.arguments_of(values)
         for position in positions:
             keys.require_active(arguments[position], self.names[position])
-        overlaps = keys.overlaps_of(values, self.names)
+        overlaps = keys.overlaps_of(values)
         if {p for i, j, _ in overlaps for p in (i, j)} & set(positions):
             return gradients.of_sharing_arguments(self, kind, values, positions, single)
         for position in positions:
@@ -202,10 +217,16 @@ class Dispatcher:
 
     def specialize(self, values: tuple[Any, ...], wrt: tuple[int, ...] = ()) -> Specialization:
         """The code for these arguments, compiled if it is not there yet."""
-        key = (self.arguments_of(values), keys.overlaps_of(values, self.names), wrt)
+        key = (self.arguments_of(values), keys.overlaps_of(values), wrt)
         found = self.table.get(key)
         if found is None:
             found = self.add(key)
+        watched: list[int] = [
+            *found.metadata["written"],
+            *(found.gradient["shadows"] if wrt else ()),
+        ]
+        if any(isinstance(v, tuple) for v in values):
+            keys.refuse_shared_in_tuples(values, self.names, watched)
         for position in found.metadata["written"]:
             self.require_writeable(values[position], self.names[position])
         return found

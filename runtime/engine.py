@@ -56,6 +56,15 @@ class Library(str):
     _addresses: dict[str, int]
     _methods: list[_MethodDef]
 
+    @staticmethod
+    def of(name: str, tracker: Any, entries: dict[str, str]) -> Library:
+        """The library that the tracker keeps loaded; `entries` maps kinds of call to symbols."""
+        made = Library(name)
+        made._tracker = tracker
+        made._addresses = {kind: tracker[symbol] for kind, symbol in entries.items()}
+        made._methods = []
+        return made
+
     def function(self, kind: str, link: Any, doc: str) -> Callable[..., Any]:
         """A builtin function over the entry of this kind, with `link` as its `__self__`."""
         name = "__call__" if kind == "primal" else kind
@@ -90,11 +99,8 @@ def load(object_code: bytes, metadata: Metadata, name: str) -> Library:
                 builder.import_symbol(symbol, address)
         for symbol in metadata["entries"].values():
             builder.export_symbol(symbol)
-        library = Library(f"{name}")
-        library._tracker = builder.link(_jit, f"mutad.{next(_counter)}.{name}")
-        library._addresses = {k: library._tracker[s] for k, s in metadata["entries"].items()}
-        library._methods = []
-        return library
+        tracker: Any = builder.link(_jit, f"mutad.{next(_counter)}.{name}")
+        return Library.of(name, tracker, metadata["entries"])
 
 
 def address_of(symbol: str, kind: str) -> int | None:

@@ -98,11 +98,12 @@ class _Walk:
         elif isinstance(value, np.dtype):
             self.add("dtype", repr(value))
         elif isinstance(value, type | types.BuiltinFunctionType | np.ufunc):
-            self.add("named", getattr(value, "__module__", ""), getattr(value, "__qualname__", value.__name__))
+            named: Any = value
+            self.add("named", getattr(named, "__module__", ""), getattr(named, "__name__", ""))
         elif isinstance(value, types.ModuleType):
             self.add("module", value.__name__)
         elif _is_versioned(getattr(value, "__module__", None)) and hasattr(value, "__name__"):
-            self.add("library object", value.__module__, value.__name__)
+            self.add("library object", value.__module__, getattr(value, "__name__", ""))
         else:
             raise Uncacheable(f"captured {kind.__name__}")
 
@@ -118,7 +119,12 @@ def _is_compiled(value: Any) -> bool:
 
 def _is_versioned(module: str | None) -> bool:
     """Part of NumPy or of Python, whose versions are in the cache key."""
-    return module is not None and module.partition(".")[0] in ("numpy", "math", "builtins", "operator")
+    return module is not None and module.partition(".")[0] in (
+        "numpy",
+        "math",
+        "builtins",
+        "operator",
+    )
 
 
 def _captured(code: types.CodeType, function: types.FunctionType) -> list[tuple[str, Any]]:

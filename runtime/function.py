@@ -60,6 +60,8 @@ class CompiledFunction:
     """
 
     __wrapped__: Callable[..., Any]
+    __name__: str
+    __qualname__: str
 
     def __init__(
         self,
@@ -155,7 +157,7 @@ class CompiledFunction:
                 return arguments, overlaps, compiled_for
             return arguments, overlaps, keys.resolve_wrt(wrt, d.names)[0]
         values = d.bind(*args, **kwargs)
-        arguments, overlaps = d.arguments_of(values), keys.overlaps_of(values, d.names)
+        arguments, overlaps = d.arguments_of(values), keys.overlaps_of(values)
         if wrt is None:
             return arguments, overlaps, ()
         positions, _ = keys.resolve_wrt(wrt, d.names)

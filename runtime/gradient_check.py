@@ -73,7 +73,7 @@ def check_gradient(
     if not function.has_gradient:
         raise TypeError(f"{function.__qualname__} was compiled without gradient")
     values = dispatcher.bind(*args, **kwargs)
-    check = _Check(function, values, keys.overlaps_of(values, dispatcher.names), seed)
+    check = _Check(function, values, keys.overlaps_of(values), seed)
     arguments = dispatcher.arguments_of(values)
     if wrt is None:
         positions = tuple(i for i, a in enumerate(arguments) if keys.is_active_key(a))
@@ -185,7 +185,9 @@ class _Check:
         single = tolerance > 1e-3
         for step in (1e-1, 1e-2, 1e-3, 1e-4) if single else (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7):
             slope_by_difference = (functional(step) - functional(-step)) / (2 * step)
-            error = abs(slope_by_difference - slope) / max(1.0, abs(slope), abs(slope_by_difference))
+            error = abs(slope_by_difference - slope) / max(
+                1.0, abs(slope), abs(slope_by_difference)
+            )
             if error < best.error:
                 best = GradientReport(slope, slope_by_difference, step, error, tolerance)
         if not best.error <= tolerance:
@@ -199,7 +201,9 @@ class _Check:
             move[...] = rng.standard_normal(move.shape)
         return tuple(moves.get(p, float(rng.standard_normal())) for p in active)
 
-    def moved(self, active: Sequence[int], direction: Sequence[Any], step: float) -> tuple[Any, ...]:
+    def moved(
+        self, active: Sequence[int], direction: Sequence[Any], step: float
+    ) -> tuple[Any, ...]:
         """The arguments, a step along the direction."""
         result = list(self.fresh())
         for position, move in zip(active, direction, strict=True):
@@ -210,7 +214,9 @@ class _Check:
                 result[position] = type(original)(original + step * move)
         return tuple(result)
 
-    def along(self, active: Sequence[int], gradients: Sequence[Any], direction: Sequence[Any]) -> float:
+    def along(
+        self, active: Sequence[int], gradients: Sequence[Any], direction: Sequence[Any]
+    ) -> float:
         """The inner product of gradient and direction over memory: shared elements count once."""
         total = 0.0
         counted: set[int] = set()
@@ -247,7 +253,9 @@ def same(expected: Any, actual: Any, what: str, *, types: bool = False) -> None:
         return
     a, b = np.asarray(expected), np.asarray(actual)
     if a.shape != b.shape or a.dtype != b.dtype:
-        raise GradientError(f"{what}: expected {a.dtype}{list(a.shape)}, got {b.dtype}{list(b.shape)}")
+        raise GradientError(
+            f"{what}: expected {a.dtype}{list(a.shape)}, got {b.dtype}{list(b.shape)}"
+        )
     if a.dtype.kind != "f":
         if not np.array_equal(a, b):
             raise GradientError(f"{what}: expected {expected!r}, got {actual!r}")

@@ -121,10 +121,12 @@ def run(
     wanted = found.gradient["shadows"]
     others = [p for p in wanted if p not in shadows]
     if others:
-        overlaps = keys.overlaps_of(values, dispatcher.names)
+        overlaps = keys.overlaps_of(values)
         shadows = {**shadows, **memory.zero_shadows(values, others, overlaps)}
     floats = [i for i, leaf in enumerate(leaves_of(found.results)) if is_float(leaf)]
-    bars_in = [bar for i, bar in zip(floats, cotangents, strict=True) if i in found.gradient["cotangents"]]
+    bars_in = [
+        bar for i, bar in zip(floats, cotangents, strict=True) if i in found.gradient["cotangents"]
+    ]
     result, bars = found.direct["pullback"](*values, *(shadows[p] for p in wanted), *bars_in)
     scalars = [p for p in active if not isinstance(values[p], np.ndarray)]
     return result, dict(zip(scalars, bars, strict=True))
@@ -134,7 +136,7 @@ def of_sharing_arguments(
     dispatcher: Dispatcher, kind: str, values: tuple[Any, ...], wrt: tuple[int, ...], single: bool
 ) -> Any:
     """`grad` or `value_and_grad` where active arguments share memory: so do the gradients."""
-    overlaps = keys.overlaps_of(values, dispatcher.names)
+    overlaps = keys.overlaps_of(values)
     active = with_groups(dispatcher, values, set(wrt), overlaps)
     found = dispatcher.specialize(values, active)
     if found.results.get("type") not in keys.FLOATS:
@@ -155,13 +157,15 @@ def vjp(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any) -> tuple[Any,
     arguments = dispatcher.arguments_of(values)
     for position in positions:
         keys.require_active(arguments[position], dispatcher.names[position])
-    overlaps = keys.overlaps_of(values, dispatcher.names)
+    overlaps = keys.overlaps_of(values)
     active = with_groups(dispatcher, values, set(positions), overlaps)
     before = memory.copies(values, overlaps)
     dispatcher.specialize(before, active)
     primal = dispatcher.specialize(values)
     result = primal.direct["primal"](*values)
-    return result, Back(dispatcher, before, overlaps, positions, single, primal.results, _shape(result))
+    return result, Back(
+        dispatcher, before, overlaps, positions, single, primal.results, _shape(result)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +200,9 @@ class Back:
         shadows = memory.zero_shadows(values, active, self.overlaps)
         for position, bar in of_arguments:
             if position not in shadows:
-                raise TypeError(f"back: {names[position]!r} holds no floats, so it has no cotangent")
+                raise TypeError(
+                    f"back: {names[position]!r} holds no floats, so it has no cotangent"
+                )
             shadows[position] += _shaped(bar, shadows[position].shape, names[position])
         _, bars = run(self.dispatcher, values, active, shadows, cotangents)
         gradients = tuple(shadows[p] if p in shadows else bars[p] for p in self.wrt)
@@ -262,7 +268,9 @@ _DTYPE = {"f64": np.float64, "f32": np.float32}
 
 
 def _float(bar: Any) -> float:
-    if isinstance(bar, bool | int | float | np.generic) or (isinstance(bar, np.ndarray) and bar.ndim == 0):
+    if isinstance(bar, bool | int | float | np.generic) or (
+        isinstance(bar, np.ndarray) and bar.ndim == 0
+    ):
         return float(bar)
     raise TypeError(f"the cotangent of a scalar result is a number, not {type(bar).__name__}")
 
@@ -290,10 +298,11 @@ def pullback(dispatcher: Dispatcher, wrapped: tuple[Any, ...], cotangent: Any) -
                 values.append(argument)
             case _:
                 raise TypeError(
-                    f"pullback: wrap argument {name!r} as Duplicated(array, shadow), Active(float) or Const(value)"
+                    f"pullback: wrap argument {name!r}: Duplicated(array, shadow), Active(float) "
+                    "or Const(value)"
                 )
     primals = tuple(values)
-    overlaps = keys.overlaps_of(primals, dispatcher.names)
+    overlaps = keys.overlaps_of(primals)
     _check_kinds(dispatcher, primals, active, given)
     _check_sharing(dispatcher, primals, active, given, overlaps)
     order = with_groups(dispatcher, primals, active, overlaps)
@@ -394,8 +403,12 @@ def _check_sharing(
         shown = ", ".join(names[p] for p in group)
         if members and len(members) < len(group):
             raise ValueError(f"pullback: {shown} share memory: all of them are Duplicated, or none")
-        if members and not memory.share_alike([primals[p] for p in members], [shadows[p] for p in members]):
-            raise ValueError(f"pullback: the shadows of {shown} do not share memory as the arrays do")
+        if members and not memory.share_alike(
+            [primals[p] for p in members], [shadows[p] for p in members]
+        ):
+            raise ValueError(
+                f"pullback: the shadows of {shown} do not share memory as the arrays do"
+            )
     for i, shadow in shadows.items():
         for j, other in shadows.items():
             apart = group_of.get(i, -1 - i) != group_of.get(j, -1 - j)
@@ -406,4 +419,6 @@ def _check_sharing(
         for j, primal in enumerate(primals):
             for array in keys.leaves(primal):
                 if keys.sharing(shadow, array):
-                    raise ValueError(f"pullback: the shadow of {names[i]} shares memory with {names[j]}")
+                    raise ValueError(
+                        f"pullback: the shadow of {names[i]} shares memory with {names[j]}"
+                    )

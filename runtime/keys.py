@@ -7,7 +7,7 @@ Whatever cannot be compiled is refused here, with the parameter's name and a way
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -27,7 +27,7 @@ FLOATS = ("f64", "f32", "py_float")
 """Scalar keys that have a derivative."""
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
-EXACTNESS = 20_000
+EXACTNESS: Any = 20_000
 """How hard to try to prove that two interleaved arrays share no element (`np.shares_memory`)."""
 
 
@@ -107,7 +107,9 @@ def _refusal(value: Any) -> str:
 def _dtype_refusal(dtype: np.dtype[Any]) -> str:
     supported = "float64, float32, int64, int32 and bool are supported"
     if not dtype.isnative:
-        return f"dtype {dtype.str} has non-native byte order: pass x.astype(x.dtype.newbyteorder('='))"
+        return (
+            f"dtype {dtype.str} has non-native byte order: pass x.astype(x.dtype.newbyteorder('='))"
+        )
     if dtype.names is not None:
         return f"structured dtypes are not supported: pass the fields, as in x[{dtype.names[0]!r}]"
     if dtype.kind in "fiu":
@@ -116,16 +118,13 @@ def _dtype_refusal(dtype: np.dtype[Any]) -> str:
     return f"dtype {dtype} is not supported ({supported})"
 
 
-def overlaps_of(values: Sequence[Any], names: Sequence[str]) -> Overlaps:
+def overlaps_of(values: Sequence[Any]) -> Overlaps:
     """The pairs of array arguments that share memory: "same" (the identical view) or "overlap".
 
     Exact where that is cheap: `x[::2]` and `x[1::2]` are disjoint. Arrays without elements share
-    nothing.
+    nothing. Arrays within tuples are left out: `refuse_shared_in_tuples`.
     """
     arrays = [(i, v) for i, v in enumerate(values) if isinstance(v, np.ndarray)]
-    for i, v in enumerate(values):
-        if isinstance(v, tuple):
-            _refuse_shared(v, values, names[i])
     found: list[tuple[int, int, str]] = []
     for (i, a), (j, b) in combinations(arrays, 2):
         kind = sharing(a, b)
@@ -152,9 +151,7 @@ def is_same_view(a: Array, b: Array) -> bool:
         return True
     if a.shape != b.shape or a.dtype != b.dtype or address_of(a) != address_of(b):
         return False
-    return all(
-        n == 1 or s == t for n, s, t in zip(a.shape, a.strides, b.strides, strict=True)
-    )
+    return all(n == 1 or s == t for n, s, t in zip(a.shape, a.strides, b.strides, strict=True))
 
 
 def address_of(a: Array) -> int:
@@ -169,17 +166,22 @@ def leaves(value: Any) -> list[Array]:
     return [value] if isinstance(value, np.ndarray) else []
 
 
-def _refuse_shared(inside: tuple[Any, ...], values: Sequence[Any], name: str) -> None:
-    """Arrays within a tuple share memory with no other array."""
-    mine = leaves(inside)
-    others = [leaf for v in values if v is not inside for leaf in leaves(v)]
-    twice = sum(v is inside for v in values) > 1 and mine
-    shared = any(sharing(a, b) for a, b in combinations(mine, 2))
-    if twice or shared or any(sharing(a, b) for a in mine for b in others):
-        raise ValueError(
-            f"argument {name!r}: an array inside of a tuple shares memory with another array: "
-            "pass it as an argument of its own"
-        )
+def refuse_shared_in_tuples(
+    values: Sequence[Any], names: Sequence[str], watched: Collection[int]
+) -> None:
+    """Arrays within a tuple share no memory with another array, where one of them is in `watched`.
+
+    Those are the parameters that are written or active.
+    """
+    arrays = [(i, leaf) for i, v in enumerate(values) for leaf in leaves(v)]
+    for (i, a), (j, b) in combinations(arrays, 2):
+        inside = isinstance(values[i], tuple) or isinstance(values[j], tuple)
+        if inside and (i in watched or j in watched) and sharing(a, b):
+            name = names[i] if isinstance(values[i], tuple) else names[j]
+            raise ValueError(
+                f"argument {name!r}: an array inside of a tuple shares memory with another array: "
+                "pass it as an argument of its own, or a copy"
+            )
 
 
 def overlaps_itself(a: Array) -> bool:

@@ -45,7 +45,9 @@ def zeros_placed_as(arrays: Sequence[Array]) -> list[Array]:
     ]
 
 
-def zero_shadows(values: Sequence[Any], active: Iterable[int], overlaps: Overlaps) -> dict[int, Array]:
+def zero_shadows(
+    values: Sequence[Any], active: Iterable[int], overlaps: Overlaps
+) -> dict[int, Array]:
     """A zero shadow for each active array."""
     wanted = [p for p in active if isinstance(values[p], np.ndarray)]
     shadows: dict[int, Array] = {}

@@ -46,7 +46,7 @@ from .entry_guard import (
     parse_key,
     unpack,
 )
-from .entry_result import Boxes, ResultSpec, has_cotangent, leaves_of, slot_count
+from .entry_result import Boxes, ResultSpec, leaves_of, slot_count
 from .entry_writer import (
     ARRAY_DTYPE,
     ARRAY_EXTENTS,
@@ -59,7 +59,15 @@ from .entry_writer import (
     declarations,
 )
 
-CTX_BYTES, CTX_POLL, CTX_PRINT, CTX_THREAD, CTX_SITE, CTX_PAYLOAD, CTX_LINK = 256, 56, 64, 72, 80, 96, 232
+CTX_BYTES, CTX_POLL, CTX_PRINT, CTX_THREAD, CTX_SITE, CTX_PAYLOAD, CTX_LINK = (
+    256,
+    56,
+    64,
+    72,
+    80,
+    96,
+    232,
+)
 
 
 @dataclass(frozen=True)
@@ -95,9 +103,7 @@ class GradientSignature:
         }
 
 
-def gradient_signature(
-    gradient: func.FuncOp, arguments: Sequence[str]
-) -> GradientSignature:
+def gradient_signature(gradient: func.FuncOp, arguments: Sequence[str]) -> GradientSignature:
     """Read the signature from the attributes that the derivative leaves on the gradient function.
 
     `shadows`, `scalars` list IR arguments of the primal, `cotangents` IR results.
@@ -212,7 +218,14 @@ def _entry(plan: _Plan, kind: str, symbols: dict[str, str]) -> str:
     count = len(plan.keys)
     slots = slot_count(plan.results) + len(plan.gradient.scalars)
     objects = 8 + 2 * slots + 2 * len(plan.wrt) + len(plan.gradient.shadows)
-    for name, words in (("ctx", CTX_BYTES // 8), ("results", slots), ("made", objects), ("pending", slots), ("filled", count)):
+    words_of = {
+        "ctx": CTX_BYTES // 8,
+        "results": slots,
+        "made": objects,
+        "pending": slots,
+        "filled": count,
+    }
+    for name, words in words_of.items():
         w.do(f"%{name} = alloca [{max(words, 1)} x i64], align 64")
     w.do("%overflow = alloca i32")
     w.do(f"store [{objects} x i64] zeroinitializer, ptr %made")
@@ -228,12 +241,9 @@ def _entry(plan: _Plan, kind: str, symbols: dict[str, str]) -> str:
         unpack(w, key, obj, written=i in plan.written)
         for i, (key, obj) in enumerate(zip(plan.keys, objects_in, strict=True))
     ]
-    arrays = {
-        i: leaf
-        for i, (key, (leaf, *_)) in enumerate(zip(plan.keys, (u or [None] for u in unpacked), strict=True))
-        if isinstance(key, ArrayKey) and isinstance(leaf, ArrayValue)
-    }
-    check_sharing(w, arrays, plan.overlaps, plan.watched())
+    in_memory = [(i, a) for i, u in enumerate(unpacked) for a in u if isinstance(a, ArrayValue)]
+    arrays = {i: a for i, a in in_memory if isinstance(plan.keys[i], ArrayKey)}
+    check_sharing(w, in_memory, plan.overlaps, plan.watched())
 
     boxes = Boxes(w)
     operands = [text for leaf in unpacked for one in leaf for text in one.operands()]
@@ -246,8 +256,7 @@ def _entry(plan: _Plan, kind: str, symbols: dict[str, str]) -> str:
     _run(w, operands, kind)
 
     boxes.claim(plan.results)
-    if kind != "grad":
-        value = boxes.result(plan.results, 0, objects_in, arrays)
+    value = "" if kind == "grad" else boxes.result(plan.results, 0, objects_in, arrays)
     slot = slot_count(plan.results)
     gradients: dict[int, str] = dict(shadows)
     for position in plan.gradient.scalars if kind != "primal" else ():
@@ -265,7 +274,7 @@ def _entry(plan: _Plan, kind: str, symbols: dict[str, str]) -> str:
         boxes.finish(boxes.tuple([value, bars]))
     else:
         in_order = [gradients[p] for p in plan.wrt]
-        _return_gradients(w, boxes, in_order, value if kind == "value_and_grad" else None, form)
+        _return_gradients(w, boxes, in_order, value, form)
     _endings(w, boxes, kind)
     body = "\n".join(w.lines)
     return (
@@ -319,6 +328,7 @@ def _positional(w: Writer, signature: Signature) -> str:
     offset = w.value(f"sub i64 {size}, {count}", "offset")
     w.do("br label %fill")
     w.label("fill")
+    done = "fill"
     for i in range(count):
         own, default, done = w.fresh("own"), w.fresh("default"), w.fresh("filled")
         is_own = w.value(f"icmp slt i64 {i}, %nargs")
@@ -332,12 +342,11 @@ def _positional(w: Writer, signature: Signature) -> str:
         w.label(done)
         chosen = w.value(f"phi ptr [ {given}, %{own} ], [ {fallback}, %{default} ]")
         w.store("ptr", chosen, "%filled", 8 * i)
-    filled = done
     w.do("br label %given.or.filled")
     w.label("given")
     w.do("br label %given.or.filled")
     w.label("given.or.filled")
-    return w.value(f"phi ptr [ %args, %given ], [ %filled, %{filled} ]", "arguments")
+    return w.value(f"phi ptr [ %args, %given ], [ %filled, %{done} ]", "arguments")
 
 
 def _shadows(w: Writer, plan: _Plan, kind: str, boxes: Boxes, objects: list[str]) -> dict[int, str]:
@@ -365,7 +374,9 @@ def _shadow_operands(w: Writer, key: Key, shadow: str) -> list[str]:
 def _cotangents(w: Writer, plan: _Plan, kind: str, first: int) -> list[str]:
     """One for each float result: 1.0, or (`pullback`) the arguments from `first` on."""
     operands: list[str] = []
-    active = [leaf for i, leaf in enumerate(leaves_of(plan.results)) if i in plan.gradient.cotangents]
+    active = [
+        leaf for i, leaf in enumerate(leaves_of(plan.results)) if i in plan.gradient.cotangents
+    ]
     for i, leaf in enumerate(active):
         if leaf["kind"] == "scalar":
             type_ = LLVM_TYPE[leaf["type"]]
@@ -393,15 +404,16 @@ def _run(w: Writer, operands: list[str], kind: str) -> None:
     never = "" if kind == "primal" else " noinline"
     status = w.value(f"call i32 @kernel({shown}){never}", "status")
     w.call("PyEval_RestoreThread", w.field("%ctx", CTX_THREAD))
-    w.do(f"switch i32 {status}, label %failed [ i32 0, label %succeeded i32 1, label %raised i32 3, label %exhausted ]")
+    exits = "i32 0, label %succeeded i32 1, label %raised i32 3, label %exhausted"
+    w.do(f"switch i32 {status}, label %failed [ {exits} ]")
     w.label("succeeded")
 
 
-def _return_gradients(w: Writer, boxes: Boxes, gradients: list[str], value: str | None, form: str) -> None:
+def _return_gradients(w: Writer, boxes: Boxes, gradients: list[str], value: str, form: str) -> None:
     """Return the gradient or the tuple of them, behind the value if that is wanted."""
 
     def finish(gradient: str) -> None:
-        boxes.finish(gradient if value is None else boxes.tuple([value, gradient]))
+        boxes.finish(boxes.tuple([value, gradient]) if value else gradient)
 
     if len(gradients) > 1:
         finish(boxes.tuple(gradients))
@@ -435,9 +447,8 @@ def _endings(w: Writer, boxes: Boxes, kind: str) -> None:
     boxes.undo()
     w.label("mismatch")
     following = w.slot("next")
-    w.do(f"%onward = tail call ptr @PyObject_Vectorcall(ptr {following}, ptr %args, i64 %nargs, ptr %kwnames)")
-    w.symbols["PyObject_Vectorcall"] = "python"
-    w.do("ret ptr %onward")
+    onward = w.call("PyObject_Vectorcall", following, "%args", "%nargs", "%kwnames")
+    w.do(f"ret ptr {onward}")
 
 
 def _call_back(w: Writer, link: str, slot: int, site: str, payload: str) -> str:
@@ -489,7 +500,11 @@ def _print(symbols: dict[str, str]) -> str:
     failed = w.value(f"icmp eq ptr {answer}, null")
     w.do(f"ret i32 {w.value(f'zext i1 {failed} to i32')}")
     return "\n".join(
-        ["define internal i32 @mutad_runtime_print(ptr %ctx, i64 %site, ptr %payload) {", *w.lines, "}"]
+        [
+            "define internal i32 @mutad_runtime_print(ptr %ctx, i64 %site, ptr %payload) {",
+            *w.lines,
+            "}",
+        ]
     )
 
 
@@ -523,11 +538,16 @@ def _match_wrt(symbols: dict[str, str], count: int) -> str:
     given = w.call("PyTuple_Size", "%value")
     w.require(w.value(f"icmp eq i64 {given}, {count}"), "no")
     w.require(
-        w.all_of([is_ours(w.call("PyTuple_GetItem", "%value", str(i)), i) for i in range(count)]), "no"
+        w.all_of([is_ours(w.call("PyTuple_GetItem", "%value", str(i)), i) for i in range(count)]),
+        "no",
     )
     w.do("ret i32 2")
     w.label("no")
     w.do("ret i32 0")
     return "\n".join(
-        ["define internal i32 @mutad_match_wrt(ptr %self, ptr %kwnames, ptr %value) {", *w.lines, "}"]
+        [
+            "define internal i32 @mutad_match_wrt(ptr %self, ptr %kwnames, ptr %value) {",
+            *w.lines,
+            "}",
+        ]
     )

@@ -7,6 +7,7 @@ that arrays share memory as the key says. A mismatch is no error: the next entry
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -144,9 +145,10 @@ def unpack_scalar(w: Writer, type_: str, obj: str) -> str:
         w.require(w.value(f"icmp eq ptr {obj}, {w.object('_Py_NoneStruct')}"))
         return ""
     if type_ in ("py_bool", "b1"):
-        true, false = (
-            ("_Py_TrueStruct", "_Py_FalseStruct") if type_ == "py_bool" else ("mutad_numpy_true", "mutad_numpy_false")
-        )
+        symbols = ["_Py_TrueStruct", "_Py_FalseStruct"]
+        if type_ == "b1":
+            symbols = ["mutad_numpy_true", "mutad_numpy_false"]
+        true, false = symbols
         is_true = w.value(f"icmp eq ptr {obj}, {w.object(true)}", "true")
         is_false = w.value(f"icmp eq ptr {obj}, {w.object(false)}")
         w.require(w.value(f"or i1 {is_true}, {is_false}"))
@@ -212,33 +214,33 @@ def has_flags(w: Writer, obj: str, key: ArrayKey, *, written: bool) -> str:
 
 def check_sharing(
     w: Writer,
-    arrays: dict[int, ArrayValue],
+    arrays: Sequence[tuple[int, ArrayValue]],
     overlaps: dict[tuple[int, int], str],
     watched: set[int],
 ) -> None:
-    """Check that top-level arrays share memory as the key says, and that none overlaps itself.
+    """Check that arrays share memory as the key says, and that none overlaps itself.
 
-    `watched` are the parameters that are written or active: two arrays that are neither may share
+    `arrays` come with their parameters: several of one parameter are those of a tuple, which share
+    memory with nobody. `watched` are the parameters that are written or active: two arrays that are neither may share
     memory as they like. Bounds decide; where the caller has proved more (interleaved slices), the
     link's `proved` slot is set.
     """
     bounds: dict[int, tuple[str, str]] = {}
 
-    def bounds_of(position: int) -> tuple[str, str]:
-        if position not in bounds:
-            bounds[position] = memory_bounds(w, arrays[position])
-        return bounds[position]
+    def bounds_of(index: int) -> tuple[str, str]:
+        if index not in bounds:
+            bounds[index] = memory_bounds(w, arrays[index][1])
+        return bounds[index]
 
-    for position in sorted(watched & arrays.keys()):
-        array = arrays[position]
-        if array.key.layout == "S":
+    for position, array in arrays:
+        if position in watched and array.key.layout == "S":
             w.require(never_overlaps_itself(w, array))
-    for i, j in combinations(sorted(arrays), 2):
+    for (k, (i, a)), (m, (j, b)) in combinations(enumerate(arrays), 2):
         kind = overlaps.get((i, j))
         if kind == "same":
-            w.require(w.all_of(identical(w, arrays[i], arrays[j])))
+            w.require(w.all_of(identical(w, a, b)))
         elif kind is not None or watched & {i, j}:
-            (low_i, high_i), (low_j, high_j) = bounds_of(i), bounds_of(j)
+            (low_i, high_i), (low_j, high_j) = bounds_of(k), bounds_of(m)
             before = w.value(f"icmp ule ptr {high_i}, {low_j}")
             after = w.value(f"icmp ule ptr {high_j}, {low_i}")
             apart = w.value(f"or i1 {before}, {after}", "apart")
@@ -289,7 +291,8 @@ def never_overlaps_itself(w: Writer, a: ArrayValue) -> str:
     dimensions = [d for d, wanted in enumerate(a.key.extents) if wanted != "1"]
     size = {d: absolute(w, a.strides[d]) for d in dimensions}
     span = {
-        d: w.value(f"mul i64 {size[d]}, {w.value(f'sub i64 {a.extents[d]}, 1')}") for d in dimensions
+        d: w.value(f"mul i64 {size[d]}, {w.value(f'sub i64 {a.extents[d]}, 1')}")
+        for d in dimensions
     }
     conditions: list[str] = []
     for d in dimensions:

@@ -183,7 +183,11 @@ class Boxes:
         return result
 
     def result(
-        self, spec: ResultSpec, first_slot: int, objects: list[str], arguments: dict[int, ArrayValue]
+        self,
+        spec: ResultSpec,
+        first_slot: int,
+        objects: list[str],
+        arguments: dict[int, ArrayValue],
     ) -> str:
         """The object that the function returns, its leaves stored from `first_slot` on."""
         slot = first_slot

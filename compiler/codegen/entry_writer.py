@@ -22,7 +22,17 @@ SCALAR_VALUE = HEADER
 
 C_CONTIGUOUS, F_CONTIGUOUS, OWNS_DATA, ALIGNED, WRITEABLE = 1, 2, 4, 0x100, 0x400
 
-LINK_SLOTS = ("defaults", "keyword", "names", "next", "owner", "positions", "proved", "report", "show")
+LINK_SLOTS = (
+    "defaults",
+    "keyword",
+    "names",
+    "next",
+    "owner",
+    "positions",
+    "proved",
+    "report",
+    "show",
+)
 """The slots of `mutad.runtime.dispatch.Link`, in memory order (Python sorts them by name)."""
 
 ITEM_SIZE = {"b1": 1, "i32": 4, "i64": 8, "f32": 4, "f64": 8}
@@ -40,9 +50,12 @@ TYPE_NUMBERS = {
 """NumPy's type numbers of each dtype (C's `long` and `long long` are both int64), preferred first."""
 
 SCALAR_TYPE = {
-    name: f"mutad_numpy_{np.dtype(c[0]).type.__name__}"
-    for name, c in {"i32": "i", "i64": "l" if np.dtype("l").itemsize == 8 else "q", "f32": "f", "f64": "d"}.items()
-}  # fmt: skip
+    "i32": "mutad_numpy_int32",
+    "i64": "mutad_numpy_int64",
+    "f32": "mutad_numpy_float32",
+    "f64": "mutad_numpy_float64",
+}
+"""The external symbol of each NumPy scalar type."""
 
 _FUNCTIONS = {
     "PyBool_FromLong": "ptr (i64)",
@@ -68,7 +81,12 @@ _FUNCTIONS = {
     "PyArray_SetBaseObject": "i32 (ptr, ptr)",
     "mutad_entry_free": "void (ptr)",
 }
-_NUMPY = ("PyArray_New", "PyArray_Zeros", "PyArray_SetBaseObject")
+_ORIGIN = {
+    "PyArray_New": "numpy",
+    "PyArray_Zeros": "numpy",
+    "PyArray_SetBaseObject": "numpy",
+    "mutad_entry_free": "libc",
+}
 
 
 @dataclass
@@ -125,9 +143,7 @@ class Writer:
 
     def call(self, function: str, *operands: str, hint: str = "t") -> str:
         """Call a C-API function; the name of its result ("" for void)."""
-        self.symbols[function] = (
-            "numpy" if function in _NUMPY else "libc" if function == "mutad_entry_free" else "python"
-        )
+        self.symbols[function] = _ORIGIN.get(function, "python")
         result, _, parameters = _FUNCTIONS[function].partition(" ")
         types = [t for t in parameters.strip("()").split(", ") if t]
         shown = ", ".join(f"{t} {o}" for t, o in zip(types, operands, strict=True))

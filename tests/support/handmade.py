@@ -28,7 +28,9 @@ class Handmade(Compiler):
     """For `gradient`."""
     written: tuple[int, ...] = ()
     sites: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    requests: list[tuple[str, tuple[str, ...], Any, tuple[int, ...]]] = field(default_factory=list[Any])
+    requests: list[tuple[str, tuple[str, ...], Any, tuple[int, ...]]] = field(
+        default_factory=list[Any]
+    )
 
     def compile(
         self, function: Any, arguments: Any, overlaps: Any, mode: str, wrt: Any, options: Any
@@ -102,7 +104,9 @@ end:
 """The sum of squares of a vector."""
 
 SUM_GRADIENT = """
-define internal i32 @kernel(ptr %ctx, ptr %x, i64 %n, i64 %s, ptr %dx, i64 %dn, i64 %ds, double %bar, ptr %results) {
+define internal i32 @kernel(
+    ptr %ctx, ptr %x, i64 %n, i64 %s, ptr %dx, i64 %dn, i64 %ds, double %bar, ptr %results
+) {
 entry:
   br label %head
 head:
