@@ -85,16 +85,17 @@ class Liveness:
 
 
 def reads(node: ast.AST) -> Names:
-    """The names that evaluating `node` may read. `x += 1` reads x."""
-    names = {
-        n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
-    }
-    names |= {
-        n.target.id
-        for n in ast.walk(node)
-        if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)
-    }
-    return frozenset(names)
+    """The names that evaluating `node` may read. `x += 1` reads x; a function what it captures."""
+    if isinstance(node, ast.FunctionDef | ast.Lambda):
+        a = node.args
+        defaults = [d for d in (*a.defaults, *a.kw_defaults) if d is not None]
+        return captured_by(node).union(*map(reads, defaults))
+    names: set[str] = set()
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        names.add(node.id)
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        names.add(node.target.id)
+    return frozenset(names).union(*map(reads, ast.iter_child_nodes(node)))
 
 
 def captured_by(node: ast.FunctionDef | ast.Lambda) -> Names:

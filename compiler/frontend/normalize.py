@@ -64,9 +64,10 @@ def tail(statements: Sequence[ast.stmt], function: ast.stmt, source: Source) -> 
 
 
 def refuse_early_return(statement: ast.stmt, source: Source) -> None:
-    if isinstance(statement, ast.FunctionDef):
+    """Other statements that may hold a `return` are refused as such, when they are lowered."""
+    if not isinstance(statement, ast.For | ast.While):
         return
-    for node in returns(statement):
+    for node in returns(statement)[:1]:
         raise CompileError(
             source.span(node),
             "`return` inside a loop is not compiled",

@@ -1,0 +1,348 @@
+"""What lies outside the language is refused: where, what, and the way out."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mutad.compiler.diagnostics import CompileError
+from mutad.compiler.frontend.build import build_function
+
+CASES: list[tuple[Callable[..., Any], tuple[str, ...], str, str]] = []
+OUTSIDE = np.arange(3.0)
+SETTINGS = {"n": 3}
+
+
+def refused(*arguments: str, at: str, says: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The function is refused for these arguments, at the text `at`, with the words `says`."""
+
+    def record(function: Callable[..., Any]) -> Callable[..., Any]:
+        CASES.append((function, arguments, at, says))
+        return function
+
+    return record
+
+
+class Thing:
+    factor = 2.0
+
+
+THING = Thing()
+
+
+@refused("f64[?]C", at="break", says="condition says when to stop")
+def leaves_a_loop(x):
+    for v in x:
+        if v > 1:
+            break
+
+
+@refused("f64[?]C", at="continue", says="under an `if`")
+def skips_an_iteration(x):
+    s = 0.0
+    for v in x:
+        if v > 1:
+            continue
+        s += v
+    return s
+
+
+@refused("f64[?]C", at="return v", says="after the loop")
+def returns_from_a_loop(x):
+    for v in x:
+        if v > 1:
+            return v
+    return 0.0
+
+
+@refused("py_float", at="try:", says="test the condition before")
+def tries(x):
+    try:
+        return math.sqrt(x)
+    except ValueError:
+        return 0.0
+
+
+@refused("py_int", at="[i for i in range(n)]", says="for` loop")
+def comprehends(n):
+    return [i for i in range(n)]
+
+
+@refused("f64[?]C", at="(v for v in x)", says="write the loop")
+def generates(x):
+    return sum(v for v in x)
+
+
+@refused("py_int", at="with np.errstate():", says="outside the compiled function")
+def enters_a_context(n):
+    with np.errstate():
+        return n
+
+
+@refused("py_int", at="import os", says="top of the module")
+def imports(n):
+    import os
+
+    return os.getpid() + n
+
+
+@refused("py_int", at="global COUNT", says="return the value")
+def writes_a_global(n):
+    global COUNT
+    COUNT = n
+
+
+@refused("py_int", at="del n", says="leave the variable alone")
+def deletes(n):
+    del n
+
+
+@refused("py_int", at='{"a": n}', says="separate variables")
+def makes_a_dict(n):
+    return {"a": n}
+
+
+@refused("py_int", at="[n, n]", says="tuple")
+def makes_a_list(n):
+    return [n, n]
+
+
+@refused("py_int", at="SETTINGS", says="pass its values as arguments")
+def reads_a_global_dict(n):
+    return SETTINGS["n"] + n
+
+
+@refused("py_float", at="OUTSIDE", says="pass it as an argument")
+def reads_a_captured_array(a):
+    return OUTSIDE.sum() * a
+
+
+@refused("py_float", at="THING.factor", says="pass its values")
+def reads_an_attribute(a):
+    return THING.factor * a
+
+
+@refused("f64[?]C", at="*rest", says="name every item")
+def unpacks_with_a_star(x):
+    first, *rest = x.shape
+    return first
+
+
+@refused("py_int", "py_int", at="a, b, c", says="2 values are unpacked into 3")
+def unpacks_too_many(n, m):
+    a, b, c = n, m
+    return a + b + c
+
+
+@refused("py_int", at="factorial(n - 1)", says="recursion is not compiled: factorial -> factorial")
+def factorial(n):
+    return 1 if n < 2 else n * factorial(n - 1)
+
+
+def even(n):
+    return True if n == 0 else odd(n - 1)
+
+
+@refused("py_int", at="odd(n - 1)", says="odd -> even -> odd")
+def odd(n):
+    return False if n == 0 else even(n - 1)
+
+
+@refused("py_int", at="undefined_name", says="'undefined_name' is not defined")
+def reads_what_is_not_there(n):
+    return n + undefined_name  # noqa: F821
+
+
+@refused("py_int", at="late", says="is read before it is assigned")
+def reads_too_early(n):
+    total = n + late  # noqa: F821, F823
+    late = 3
+    return total + late
+
+
+@refused("py_int", "f64[?]C", at="if n > 0:", says="of this branch")
+def gives_two_kinds(n, x):
+    if n > 0:
+        y = x
+    else:
+        y = 0.0
+    return y
+
+
+@refused("py_int", "f64[?]C", at="if n > 0:", says="rank 1 on one path and of rank 2")
+def gives_two_ranks(n, x):
+    if n > 0:
+        y = x
+    else:
+        y = np.zeros((3, 3))
+    return y.sum()
+
+
+@refused("py_int", at="for i in range(n):", says="of this loop")
+def becomes_an_array(n):
+    s = 0.0
+    for i in range(n):
+        s = s + np.ones(3)
+    return s
+
+
+@refused("f64[?]C", "py_int", at="for _ in range(n):", says="changed in place as well")
+def rebinds_and_writes_the_argument(u, n):
+    for _ in range(n):
+        u[0] = 0.0
+        u = u * 2.0
+    return u
+
+
+@refused("f64[?]C", "py_int", at="for _ in range(n):", says="a view of its own array")
+def shrinks(u, n):
+    for _ in range(n):
+        u = u[1:]
+    return u
+
+
+@refused("f64[?]C", "py_int", at="for i in range(n):", says="bind `y` before the loop")
+def array_bound_in_a_loop(x, n):
+    for i in range(n):
+        y = x * i
+    return y
+
+
+@refused("f64[?]C", at="x:", says="reduce the array first")
+def array_as_a_condition(x):
+    if x:
+        return 1
+    return 0
+
+
+@refused("f64[?]C", at="min(x)", says="x.min()")
+def builtin_min_of_an_array(x):
+    return min(x)
+
+
+@refused("f64[?]C", at="math.exp(x)", says="NumPy")
+def math_of_an_array(x):
+    return math.exp(x)
+
+
+@refused("py_int", at="math.factorial(n)", says="is not compiled")
+def unknown_math(n):
+    return math.factorial(n)
+
+
+@refused("f64[?,?]C", at="np.linalg.svd(a)", says="is not compiled")
+def unknown_numpy(a):
+    return np.linalg.svd(a)
+
+
+@refused("py_int", at="sorted", says="is not compiled")
+def unknown_builtin(n):
+    return sorted((n, 2))
+
+
+@refused("py_int", at="helper(n, 1, 2)", says="takes 1 positional arguments but 3 were given")
+def calls_wrongly(n):
+    return helper(n, 1, 2)
+
+
+def helper(n):
+    return n
+
+
+@refused("py_int", at="collects(n, n)", says="name the parameters")
+def calls_with_stars(n):
+    return collects(n, n)
+
+
+def collects(*numbers):
+    return numbers[0]
+
+
+@refused("py_int", at="n]", says="known only at run time")
+def indexes_a_tuple(n):
+    t = (1.0, 2.0)
+    return t[n]
+
+
+@refused("py_int", at="n is n", says="use `==`")
+def compares_objects(n):
+    return n is n
+
+
+@refused("py_int", at="n in (1, 2)", says="joined by `or`")
+def looks_for_an_item(n):
+    return n in (1, 2)
+
+
+@refused("py_int", at="n @ 2", says="needs arrays")
+def multiplies_matrices_of_numbers(n):
+    return n @ 2
+
+
+@refused("py_int", at="m := n)", says="statement of its own")
+def names_inside(n):
+    return (m := n) + 1
+
+
+@refused("py_float", at='f"{x:.3f}"', says="f-strings")
+def makes_text(x):
+    return f"{x:.3f}"
+
+
+@refused("f64[?]C", at="x.real", says=".real")
+def unknown_attribute(x):
+    return x.real
+
+
+@refused("py_float", at="1j", says="complex")
+def complex_number(x):
+    return x + 1j
+
+
+@refused("f64[?]C", at="'')", says="`end=`")
+def prints_without_an_end(x):
+    print(x, end='')  # fmt: skip
+
+
+@refused("py_int", at="raise Problem", says="builtin exception")
+def raises_its_own(n):
+    raise Problem("no")
+
+
+class Problem(Exception):
+    pass
+
+
+@refused("f64[?]C", "py_int", at="def gives_one_or_the_other", says="return a copy")
+def gives_one_or_the_other(x, n):
+    return x if n > 0 else x * 2
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c[0].__name__)
+def test_refused(case: tuple[Callable[..., Any], tuple[str, ...], str, str]) -> None:
+    """The error stands at the right text of the right line, and says what to do."""
+    function, arguments, at, says = case
+    with pytest.raises(CompileError) as caught:
+        build_function(function, arguments)
+    error, span = caught.value, caught.value.span
+    assert span is not None
+    assert span.file == __file__
+    assert span.source()[span.column :].startswith(at), str(error)
+    assert says in str(error)
+    lines, first = inspect.getsourcelines(function)
+    assert f"{__file__}:{span.line}:{span.column + 1}: error:" in str(error)
+    assert "^" in str(error)
+    if function is not odd:
+        assert first <= span.line < first + len(lines)
+
+
+def test_a_function_without_source_is_refused() -> None:
+    namespace: dict[str, Any] = {}
+    exec("def f(x):\n    return x\n", namespace)
+    with pytest.raises(CompileError, match="source of f is not available"):
+        build_function(namespace["f"], ("py_int",))
