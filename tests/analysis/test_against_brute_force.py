@@ -64,7 +64,9 @@ class Program:
             kind = self.random.choice(["addi", "addi", "subi"])
             value = self.op(f"arith.{kind} {value}, {self.random.choice(indices[1:])} : index")
         if pick() < 0.6:
-            value = self.op(f"arith.addi {value}, {self.constant(-1 if pick() < 0.1 else 0)} : index")
+            value = self.op(
+                f"arith.addi {value}, {self.constant(-1 if pick() < 0.1 else 0)} : index"
+            )
         if pick() < 0.05:
             value = self.op(f"arith.subi %n, {value} : index")
         return value
@@ -104,7 +106,9 @@ class Program:
         if self.random.random() < 0.25 and vectors[0] in ("%u",) and depth < 2:
             p, q, r, s = (self.name(x) for x in "pqrs")
             t = "memref<?xf64>"
-            self.emit(f"{trips}, {p}, {q} = array.loop {i} to {bound} carry({r} = %u : {t}, {s} = %v : {t}) do {{")
+            self.emit(
+                f"{trips}, {p}, {q} = array.loop {i} to {bound} carry({r} = %u : {t}, {s} = %v : {t}) do {{"
+            )
             self.block([*indices, i], [r, s], depth + 1)
             self.emit(f"array.yield {s}, {r} : {t}, {t} }}")
             return
@@ -156,7 +160,9 @@ class Program:
         else:
             source = f"{self.random.choice(vectors)}[{offset}] dims [0]"
             source_type = "memref<?xf64>"
-        self.emit(f"{result} = array.view {source} extents({count}) steps({step}) : {source_type} -> {type_}")
+        self.emit(
+            f"{result} = array.view {source} extents({count}) steps({step}) : {source_type} -> {type_}"
+        )
         return result
 
     def map(self, indices: list[str], vectors: list[str]) -> None:

@@ -127,7 +127,12 @@ class Trace:
             case arith.CmpiOp():
                 left, right = v[op.lhs], v[op.rhs]
                 outcomes = (
-                    left == right, left != right, left < right, left <= right, left > right, left >= right
+                    left == right,
+                    left != right,
+                    left < right,
+                    left <= right,
+                    left > right,
+                    left >= right,
                 )
                 v[op.result] = outcomes[op.predicate.value.data]
             case arith.AndIOp():
@@ -157,7 +162,9 @@ class Trace:
             case scf.IfOp():
                 region = op.true_region if v[op.cond] else op.false_region
                 if region.blocks.first is not None:
-                    for result, value in zip(op.results, self.block(region.blocks.first), strict=False):
+                    for result, value in zip(
+                        op.results, self.block(region.blocks.first), strict=False
+                    ):
                         v[result] = value
             case array.LoopOp():
                 self.loop(op)
