@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from ....dialects import array
@@ -242,21 +241,12 @@ def extreme(how: Reduction) -> Rule:
 def require_elements(
     e: Emitter, how: Reduction, extents: Sequence[SSAValue], axes: Sequence[int]
 ) -> None:
-    """ValueError where a result has no elements to come from."""
-    zero = e.index(0)
-
-    def is_zero(n: SSAValue, predicate: str) -> SSAValue:
-        return shapes.compare(e, predicate, n, zero)
-
-    empty = [is_zero(extents[d], "eq") for d in axes if not constant_value(extents[d])]
-    if not empty:
-        return
-    condition = shapes.either(e, empty)
-    for d, n in enumerate(extents):
-        if d not in axes and constant_value(n) is None:
-            condition = e.emit(arith.AndIOp(condition, is_zero(n, "ne")))
-    message = f"zero-size array to reduction operation {how.name} which has no identity"
-    e.insert(array.RaiseIfOp(condition, "ValueError", message))
+    """ValueError where there are no elements to choose from."""
+    reduced = [extents[d] for d in axes if not constant_value(extents[d])]
+    if reduced:
+        empty = [shapes.compare(e, "eq", n, e.index(0)) for n in reduced]
+        message = f"zero-size array to reduction operation {how.name} which has no identity"
+        e.insert(array.RaiseIfOp(shapes.either(e, empty), "ValueError", message))
 
 
 def logical(how: Reduction) -> Rule:
