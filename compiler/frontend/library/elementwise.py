@@ -436,7 +436,7 @@ def apply(
     lower = TABLE[ufunc].lowering(loop[0])
     if lower is None:
         e.fail(f"{ufunc.__name__} of dtype {NUMPY_DTYPE[loop[0]]} is not supported")
-    return elementwise(e, operands, loop, lower)
+    return elementwise(e, operands, loop, lower, out=out)
 
 
 def call(e: Emitter, ufunc: np.ufunc, args: Sequence[Value], kwargs: dict[str, Value]) -> Value:

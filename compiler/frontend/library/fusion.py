@@ -97,6 +97,7 @@ def elementwise(
     loop: Sequence[str],
     lower: Lowering,
     message: str = shapes.BINARY_MISMATCH,
+    out: Array | None = None,
 ) -> Scalar | Expression:
     """One elementwise operation; `loop` names the dtype of each operand, then of the result."""
     *inputs, result = loop
@@ -108,7 +109,8 @@ def elementwise(
             if isinstance(v, Scalar)
         ]
         return Scalar(result, lower(e, elements))
-    extents = shapes.broadcast_extents(e, [extents_of(e, a) for a in arrays], message)
+    target = None if out is None else extents_of(e, out)
+    extents = shapes.broadcast_extents(e, [extents_of(e, a) for a in arrays], message, target)
     parts = [as_expression(e, v, extents, t) for v, t in zip(operands, inputs, strict=True)]
     return fuse(parts, result, extents, lower)
 

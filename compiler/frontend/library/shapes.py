@@ -246,18 +246,23 @@ BINARY_MISMATCH = "operands could not be broadcast together with shapes {shapes}
 
 
 def broadcast_extents(
-    e: Emitter, shapes: Sequence[Sequence[SSAValue]], message: str = BINARY_MISMATCH
+    e: Emitter,
+    shapes: Sequence[Sequence[SSAValue]],
+    message: str = BINARY_MISMATCH,
+    out: Sequence[SSAValue] | None = None,
 ) -> tuple[SSAValue, ...]:
     """The extents to which the shapes broadcast; ValueError where they do not.
 
-    `message` gets NumPy's words; "{shapes}" becomes all shapes, each with a blank behind it.
+    `message` gets NumPy's words; "{shapes}" becomes all shapes, each with a blank behind it, and
+    last that of `out`, the array that the result goes to.
     """
     rank = max((len(s) for s in shapes), default=0)
     result: list[SSAValue] = []
     found = Mismatches()
     for axis in range(-rank, 0):
         result.append(_broadcast_axis(e, [s[axis] for s in shapes if len(s) >= -axis], found))
-    found.raise_all(e, with_shapes(message, shapes), [n for s in shapes for n in s])
+    named = shapes if out is None else [*shapes, out]
+    found.raise_all(e, with_shapes(message, named), [n for s in named for n in s])
     return tuple(result)
 
 
