@@ -44,7 +44,8 @@ define internal noalias ptr @mutad_alloc(ptr %ctx, i64 %bytes) noinline nounwind
   %cursor = load i64, ptr %ctx
   %end = load i64, ptr %end.at
   %huge = icmp ugt i64 %bytes, 4611686018427387904
-  %more = add i64 %bytes, 63
+  %one = call i64 @llvm.umax.i64(i64 %bytes, i64 1) ; memory of size 0 has an address too
+  %more = add i64 %one, 63
   %size = and i64 %more, -64
   %room = sub i64 %end, %cursor
   %small = icmp ule i64 %size, %room
