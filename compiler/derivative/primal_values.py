@@ -113,7 +113,7 @@ class PrimalValues:
                 version = self.plan.versions.get(value)
                 if version is None:
                     return self._load(op.memref, op.indices, block, op)
-                source = self.rebuild_on(op.memref, version.base, self.copy_of(version))
+                source = self.rebuild_on(op.memref, version)
                 return self._load_from(source, op.indices, block, op)
             case memref.DimOp():
                 axis = array.constant_value(op.index)
@@ -225,12 +225,19 @@ class PrimalValues:
         """The contents of an array as they were: saved, or computed again by the map that made them."""
         if version not in self.copies:
             save = self.plan.save_of(version)
-            if save is not None:
-                block = cast(Block, save.at.parent_block())
-                self.copies[version] = self.slot(save, block)
-            else:
-                self.copies[version] = self._recompute(version)
+            self.copies[version] = (
+                self._recompute(version) if save is None else self.slot(save, self.home_of(version))
+            )
         return self.copies[version]
+
+    def home_of(self, version: Version) -> Block:
+        """The primal block in whose reverse the copy of a version is had."""
+        save = self.plan.save_of(version)
+        if save is not None:
+            return cast(Block, save.at.parent_block())
+        maker = maker_of(version)
+        assert maker is not None, "the plan has no way to the contents of an array"
+        return cast(Block, maker[0].parent_block())
 
     def _recompute(self, version: Version) -> SSAValue:
         maker = maker_of(version)
@@ -251,18 +258,20 @@ class PrimalValues:
 
     # Memrefs.
 
-    def rebuild_on(self, source: SSAValue, base: SSAValue, copy: SSAValue) -> SSAValue:
-        """The view `source` of `base`, taken of a copy instead."""
-        if source is base:
-            return copy
+    def rebuild_on(self, source: SSAValue, version: Version) -> SSAValue:
+        """The view `source` of an array, taken of a copy of the array's contents instead."""
+        if source is version.base:
+            return self.copy_of(version)
         owner = source.owner
         if isinstance(owner, memref.CastOp):
-            return self.rebuild_on(owner.source, base, copy)
+            return self.rebuild_on(owner.source, version)
         assert isinstance(owner, array.ViewOp)
-        return self._view(owner, self.rebuild_on(owner.source, base, copy))
+        home, made = self.home_of(version), value_block(source)
+        inner = home if is_inside(home, made) else made
+        return self._view(owner, self.rebuild_on(owner.source, version), inner)
 
-    def _view(self, op: array.ViewOp, source: SSAValue) -> SSAValue:
-        block = value_block(op.result)
+    def _view(self, op: array.ViewOp, source: SSAValue, block: Block) -> SSAValue:
+        """The view that `op` takes, of another memref, in the reverse of `block`."""
         view = array.ViewOp(
             source,
             [self.get(v) for v in op.offsets],
@@ -277,7 +286,7 @@ class PrimalValues:
         """A memref that holds what `read` read of `source`: the memory where it survives, else a copy."""
         version = self.plan.versions.get(read)
         if version is not None:
-            return self.rebuild_on(source, version.base, self.copy_of(version))
+            return self.rebuild_on(source, version)
         return self.memref(source, PRIMAL)
 
     def memref(self, value: SSAValue, kind: str) -> SSAValue:
@@ -297,7 +306,7 @@ class PrimalValues:
         owner, block = value.owner, value_block(value)
         match owner:
             case array.ViewOp():
-                return self._view(owner, self.memref(owner.source, kind))
+                return self._view(owner, self.memref(owner.source, kind), block)
             case memref.CastOp():
                 source = self.memref(owner.source, kind)
                 if source.type == value.type:
@@ -404,6 +413,15 @@ def permutation_order(permutation: Sequence[int | None]) -> int:
         current = [permutation[cast(int, c)] for c in current]
         order += 1
     return order
+
+
+def is_inside(inner: Block, outer: Block) -> bool:
+    """True when `inner` is `outer` or nested in it."""
+    block: Block | None = inner
+    while block is not None and block is not outer:
+        parent = block.parent_op()
+        block = None if parent is None else parent.parent_block()
+    return block is outer
 
 
 def refusal(op: Operation, message: str, way_out: str) -> CompileError:
