@@ -101,8 +101,7 @@ def elementwise(
 ) -> Scalar | Expression:
     """One elementwise operation; `loop` names the dtype of each operand, then of the result."""
     *inputs, result = loop
-    arrays = [v for v in operands if not isinstance(v, Scalar)]
-    if not arrays:
+    if all(isinstance(v, Scalar) for v in operands):
         elements = [
             element_type_cast(e, v, t).ssa
             for v, t in zip(operands, inputs, strict=True)
@@ -110,7 +109,8 @@ def elementwise(
         ]
         return Scalar(result, lower(e, elements))
     target = None if out is None else extents_of(e, out)
-    extents = shapes.broadcast_extents(e, [extents_of(e, a) for a in arrays], message, target)
+    own = [() if isinstance(v, Scalar) else extents_of(e, v) for v in operands]
+    extents = shapes.broadcast_extents(e, own, message, target)
     parts = [as_expression(e, v, extents, t) for v, t in zip(operands, inputs, strict=True)]
     return fuse(parts, result, extents, lower)
 
