@@ -14,10 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
-import json
 import os
-import secrets
 import stat
 import sys
 import types
@@ -25,7 +22,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-from .fingerprint import Uncacheable, fingerprint
+# hashlib, json and the fingerprint are imported where they are used: `import mutad` is to be quick.
 
 MAGIC = b"mutad cache 1\n"
 SUFFIX = ".mutad"
@@ -44,6 +41,10 @@ def place_of(
     """Where the code for this function, key and options belongs."""
     if not options["cache"] or os.environ.get("MUTAD_DUMP"):
         return None
+    import hashlib
+
+    from .fingerprint import Uncacheable, fingerprint
+
     try:
         digest = hashlib.sha256(fingerprint(function))
     except Uncacheable:
@@ -142,7 +143,7 @@ def write(place: Place, object_code: bytes, metadata: dict[str, Any]) -> None:
     if place is None:
         return
     with contextlib.suppress(OSError, ValueError, TypeError), opened(create=True) as at:
-        temporary = f".{os.getpid()}-{secrets.token_hex(8)}.tmp"
+        temporary = f".{os.getpid()}-{os.urandom(8).hex()}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         descriptor = os.open(temporary, flags, 0o600, dir_fd=at)
         try:
@@ -155,6 +156,9 @@ def write(place: Place, object_code: bytes, metadata: dict[str, Any]) -> None:
 
 
 def pack(object_code: bytes, metadata: dict[str, Any]) -> bytes:
+    import hashlib
+    import json
+
     head = json.dumps(metadata).encode()
     body = len(head).to_bytes(8, "little") + head + object_code
     return MAGIC + hashlib.sha256(body).digest() + body
@@ -162,6 +166,9 @@ def pack(object_code: bytes, metadata: dict[str, Any]) -> bytes:
 
 def unpack(data: bytes) -> tuple[bytes, dict[str, Any]] | None:
     """What `pack` packed; None where the data is torn."""
+    import hashlib
+    import json
+
     start = len(MAGIC) + 32
     body = data[start:]
     if not data.startswith(MAGIC) or hashlib.sha256(body).digest() != data[len(MAGIC) : start]:

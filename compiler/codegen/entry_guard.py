@@ -221,9 +221,9 @@ def check_sharing(
     """Check that arrays share memory as the key says, and that none overlaps itself.
 
     `arrays` come with their parameters: several of one parameter are those of a tuple, which share
-    memory with nobody. `watched` are the parameters that are written or active: two arrays that are neither may share
-    memory as they like. Bounds decide; where the caller has proved more (interleaved slices), the
-    link's `proved` slot is set.
+    memory with nobody. `watched` are the parameters that are written or active: two arrays that are
+    neither may share memory as they like. Bounds decide; where the caller has proved more
+    (interleaved slices), the link's `proved` slot is set.
     """
     bounds: dict[int, tuple[str, str]] = {}
 

@@ -167,7 +167,8 @@ def test_keywords_and_defaults():
         assert h(1, 2) == 123
         assert h(1, b=2, c=9) == 129
         for wrong in (
-            lambda: g(1, 2, 3), lambda: g(1), lambda: h(a=1, b=2), lambda: h(1, 2, 3), lambda: f(1, 2, 3, 4), lambda: f()
+            lambda: g(1, 2, 3), lambda: g(1), lambda: h(a=1, b=2), lambda: h(1, 2, 3),
+            lambda: f(1, 2, 3, 4), lambda: f(),
         ):  # fmt: skip
             with pytest.raises(TypeError):
                 wrong()

@@ -1,0 +1,215 @@
+"""The disk cache: found again, never stale, never another user's, never in the way."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mutad
+from mutad.runtime import disk_cache
+
+SCRIPT = """
+import sys
+import numpy as np
+import mutad
+from helper import helper, FACTOR
+
+@mutad.compile(grad=True)
+def f(x):
+    return helper(x).sum() * FACTOR
+
+print(f(np.arange(4.0)), f.grad(np.ones(2))[0], any(m.startswith("xdsl") for m in sys.modules))
+"""
+HELPER = """
+import numpy as np
+FACTOR = 2.0
+def helper(x):
+    return x * x
+"""
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MUTAD_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def run(folder: Path, helper: str = HELPER, script: str = SCRIPT) -> list[str]:
+    """Run the script in a process of its own: what it prints."""
+    (folder / "helper.py").write_text(helper)
+    (folder / "script.py").write_text(script)
+    done = subprocess.run(
+        [sys.executable, "-B", str(folder / "script.py")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    return done.stdout.split()
+
+
+def test_the_second_process_loads_without_the_compiler(cache: Path, tmp_path: Path):
+    assert run(tmp_path) == ["28.0", "4.0", "True"]
+    entries = sorted(cache.iterdir())
+    assert len(entries) == 2
+    assert run(tmp_path) == ["28.0", "4.0", "False"]
+    assert sorted(cache.iterdir()) == entries
+    assert cache.stat().st_mode & 0o777 == 0o700
+    assert {e.stat().st_mode & 0o777 for e in entries} == {0o600}
+
+
+def test_whatever_is_compiled_along_counts(cache: Path, tmp_path: Path):
+    run(tmp_path)
+    assert run(tmp_path, HELPER.replace("x * x", "x * x * x")) == ["72.0", "6.0", "True"]
+    assert run(tmp_path, HELPER.replace("2.0", "3.0")) == ["42.0", "6.0", "True"]
+    other = SCRIPT.replace("compile(grad=True)", "compile(grad=True, fastmath=True)")
+    assert run(tmp_path, script=other)[2] == "True"
+    assert run(tmp_path) == ["28.0", "4.0", "False"]
+
+
+@pytest.mark.parametrize("damage", ["truncate", "flip", "empty", "foreign", "directory", "link"])
+def test_damaged_entries_are_ignored(cache: Path, tmp_path: Path, damage: str):
+    disk_cache.write("name.mutad", b"code" * 100, {"a": 1})
+    entry = cache / "name.mutad"
+    data = bytearray(entry.read_bytes())
+    match damage:
+        case "truncate":
+            entry.write_bytes(data[: len(data) // 2])
+        case "flip":
+            data[-100] ^= 1
+            entry.write_bytes(data)
+        case "empty":
+            entry.write_bytes(b"")
+        case "foreign":
+            entry.write_bytes(b"hello")
+        case "directory":
+            entry.unlink()
+            entry.mkdir()
+        case _:
+            entry.rename(tmp_path / "target")
+            entry.symlink_to(tmp_path / "target")
+    assert disk_cache.read("name.mutad") is None
+    disk_cache.write("name.mutad", b"code", {})
+    assert disk_cache.read("name.mutad") == (None if damage == "directory" else (b"code", {}))
+
+
+@pytest.mark.parametrize("bit", [0o020, 0o002])
+def test_what_others_could_have_written_is_not_loaded(cache: Path, bit: int):
+    for path, mode in ((cache / "name.mutad", 0o600), (cache, 0o700)):
+        disk_cache.write("name.mutad", b"code", {})
+        assert disk_cache.read("name.mutad") == (b"code", {})
+        path.chmod(mode | bit)
+        assert disk_cache.read("name.mutad") is None
+        path.chmod(mode)
+
+
+def test_another_owner_is_not_trusted(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    disk_cache.write("name.mutad", b"code", {})
+    assert disk_cache.read("name.mutad") == (b"code", {})
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert disk_cache.read("name.mutad") is None
+
+
+@pytest.mark.parametrize("place", ["/dev/null/cache", "/proc/1/cache"])
+def test_an_unusable_directory_breaks_no_call(monkeypatch: pytest.MonkeyPatch, place: str):
+    monkeypatch.setenv("MUTAD_CACHE_DIR", place)
+
+    @mutad.compile
+    def f(x):
+        return x[0] + 1.0
+
+    assert f(np.ones(3)) == 2.0
+    mutad.clear_cache()
+
+
+def test_no_home_breaks_no_call(monkeypatch: pytest.MonkeyPatch):
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for variable in ("MUTAD_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    assert disk_cache.directory() is None
+    disk_cache.write("name.mutad", b"code", {})
+    assert disk_cache.read("name.mutad") is None
+    mutad.clear_cache()
+
+
+def test_clear_cache(cache: Path):
+    disk_cache.write("name.mutad", b"code", {})
+    (cache / "mine.txt").write_text("not mutad's")
+    mutad.clear_cache()
+    assert [p.name for p in cache.iterdir()] == ["mine.txt"]
+
+
+def test_nothing_half_written_is_left(cache: Path):
+    disk_cache.write("name.mutad", b"code", {"not": object()})
+    assert not list(cache.iterdir())
+
+
+def test_options_that_bypass_the_cache(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    def f(x):
+        return x[0] * 2.0
+
+    assert mutad.compile(f, cache=False)(np.ones(2)) == 2.0
+    assert not cache.exists()
+    monkeypatch.setenv("MUTAD_DUMP", "llvm")
+    monkeypatch.setenv("MUTAD_DUMP_DIR", str(tmp_path / "dump"))
+    assert mutad.compile(f)(np.ones(2)) == 2.0
+    assert not cache.exists()
+    assert list((tmp_path / "dump").iterdir())
+
+
+LIST = [1, 2]
+
+
+def captures_a_list():
+    return LIST[0]
+
+
+def make(n: Any):
+    def inner(x):
+        return x * n
+
+    return inner
+
+
+def test_fingerprints_tell_captures_apart():
+    from mutad.runtime.fingerprint import Uncacheable, fingerprint
+
+    one, two, again = make(1), make(2), make(1)
+    assert fingerprint(one) == fingerprint(again) != fingerprint(two)
+    assert fingerprint(make(np.ones(2))) != fingerprint(make(np.zeros(2)))
+    assert fingerprint(make(make(1))) != fingerprint(make(make(2)))
+    assert fingerprint(make(1)) != fingerprint(make(1.0)) != fingerprint(make(True))
+    for value in ([1], object(), np.zeros(1 << 20), {}):
+        with pytest.raises(Uncacheable):
+            fingerprint(make(value))
+    with pytest.raises(Uncacheable):
+        fingerprint(captures_a_list)
+
+
+def test_concurrent_writers(cache: Path):
+    writer = (
+        "import sys; from mutad.runtime import disk_cache\n"
+        "for i in range(200): disk_cache.write('a.mutad', bytes([i]) * 50000, {'i': i})"
+    )
+    processes = [subprocess.Popen([sys.executable, "-c", writer]) for _ in range(3)]
+    seen = 0
+    while any(p.poll() is None for p in processes):
+        found = disk_cache.read("a.mutad")
+        if found is not None:
+            code, metadata = found
+            assert code == bytes([metadata["i"]]) * 50000
+            seen += 1
+    assert seen
+    assert [p.name for p in cache.iterdir()] == ["a.mutad"]
