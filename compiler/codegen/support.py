@@ -65,6 +65,7 @@ grow:
 none:
   ret ptr null
 }}
+declare i64 @llvm.umax.i64(i64, i64)
 """
 
 # A chunk: its predecessor, its end, then data from the next multiple of 64 on.
@@ -173,7 +174,7 @@ define internal noalias ptr @mutad_alloc_result(ptr %ctx, i64 %bytes) noinline n
   %no.record = icmp eq ptr %record, null
   br i1 %no.record, label %exhausted, label %registered
 registered:
-  %size = add i64 %bytes, 1 ; malloc(0) may be null, which means exhausted memory here
+  %size = call i64 @llvm.umax.i64(i64 %bytes, i64 1) ; malloc(0) may be null: exhausted memory here
   %block = call ptr @mutad_libc_malloc(i64 %size)
   %list.at = getelementptr i8, ptr %ctx, i64 {RESULTS}
   %list = load ptr, ptr %list.at
@@ -185,6 +186,7 @@ registered:
 exhausted:
   ret ptr null
 }}
+declare i64 @llvm.umax.i64(i64, i64)
 define internal void @mutad_keep(ptr %ctx, ptr %block) noinline nounwind {{
 entry:
   %list.at = getelementptr i8, ptr %ctx, i64 {RESULTS}
@@ -225,7 +227,8 @@ define internal ptr @mutad_tape_push(ptr %ctx, ptr %tape, i64 %bytes) alwaysinli
   %end.at = getelementptr i8, ptr %tape, i64 16
   %cursor = load i64, ptr %cursor.at
   %end = load i64, ptr %end.at
-  %more = add i64 %bytes, 7
+  %possible = call i64 @llvm.umin.i64(i64 %bytes, i64 4611686018427387904) ; -1 is too much
+  %more = add i64 %possible, 7
   %size = and i64 %more, -8
   %room = sub i64 %end, %cursor
   %fits = icmp ule i64 %size, %room
@@ -265,6 +268,7 @@ fast:
   %found = inttoptr i64 %top to ptr
   ret ptr %found
 }}
+declare i64 @llvm.umin.i64(i64, i64)
 """
 
 # A tape's chunk: next of all tape chunks, predecessor in the tape, its end, the cursor when it was
