@@ -26,7 +26,7 @@ from xdsl.traits import Pure
 from ...dialects import array
 from ..diagnostics import CompileError
 from . import signature
-from .context import Facts, Rebinding
+from .context import Facts, Rebinding, Scope
 from .emitter import Emitter
 from .library import overlap
 from .loops import Loops
@@ -103,8 +103,8 @@ class Build:
         own, body, liveness, names = lowering.function_parts(self.function)
         a = own.node.args
         if a.vararg or a.kwarg:
-            lowering.frame = lowering.new_frame(own, self.function, names, liveness, None)
-            lowering.refuse(
+            lowering.frame = lowering.new_frame(own, Scope.of(self.function), names, liveness, None)
+            raise lowering.refusal(
                 own.node, "`*args` and `**kwargs` are not compiled", "name the parameters"
             )
         parameters = [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
@@ -121,7 +121,7 @@ class Build:
         if pairs := self.overlapping_pairs():
             ir_function.attributes["overlaps"] = pairs
         ir_function.location = self.emitter.span.location()
-        frame = lowering.new_frame(own, self.function, names, liveness, None)
+        frame = lowering.new_frame(own, Scope.of(self.function), names, liveness, None)
         frame.env.update(self.parameter_values(parameters))
         lowering.frame = frame
         lowering.calls.append(self.function.__code__)
@@ -295,7 +295,8 @@ class Build:
         raise CompileError(
             r.span,
             f"`{r.name}` is rebound to a new array in this loop, and changed in place as well",
-            f"bind a copy before the loop ({r.name} = {r.name}.copy()), or assign elements: {r.name}[...] = ...",
+            f"bind a copy before the loop ({r.name} = {r.name}.copy()),"
+            f" or assign elements: {r.name}[...] = ...",
         )
 
     def touch(self, a: frozenset[SSAValue], b: frozenset[SSAValue]) -> bool:
@@ -326,11 +327,15 @@ def starts_its_block(value: SSAValue) -> bool:
         case memref.CastOp():
             return starts_its_block(owner.source)
         case array.ViewOp():
-            return all(array.constant_value(o) == 0 for o in owner.offsets) and starts_its_block(owner.source)
+            return all(array.constant_value(o) == 0 for o in owner.offsets) and starts_its_block(
+                owner.source
+            )
         case scf.IfOp():
             number = list(owner.results).index(value)  # pyright: ignore
             lasts = [region.block.last_op for region in owner.regions]
-            return all(last is not None and starts_its_block(last.operands[number]) for last in lasts)
+            return all(
+                last is not None and starts_its_block(last.operands[number]) for last in lasts
+            )
         case array.LoopOp():
             return all(starts_its_block(initial) for initial in owner.carried)
         case _:

@@ -13,9 +13,9 @@ from xdsl.dialects import arith, math
 
 from . import library, normalize, scalars, source
 from . import python_math as math_functions
-from .context import RESULT, Frame, LocalFunction
+from .context import RESULT, Frame, LocalFunction, Scope
 from .expressions import Expressions
-from .joins import Maybe, Mismatch, join, template_of
+from .joins import Maybe
 from .liveness import Liveness, Names, assigned
 from .scalars import is_python
 from .values import Array, NoneValue, Scalar, Static, Tuple, Value
@@ -31,7 +31,7 @@ class Calls(Expressions):
         self, function: Value, args: list[Value], kwargs: dict[str, Value], node: ast.Call
     ) -> Value:
         if not isinstance(function, Static):
-            self.refuse(node, "this is called but is no function")
+            raise self.refusal(node, "this is called but is no function")
         callee = function.object
         if isinstance(callee, LocalFunction):
             return self.inline_local(callee, args, kwargs, node)
@@ -46,7 +46,7 @@ class Calls(Expressions):
             return self.inline(wrapped, args, kwargs, node)
         if math_functions.knows(callee) and getattr(callee, "__module__", "") == "math":
             if kwargs:
-                self.refuse(node, "math functions take no keyword arguments")
+                raise self.refusal(node, "math functions take no keyword arguments")
             return math_functions.call(
                 self.e, callee, [self.scalar(a, "an argument") for a in args]
             )
@@ -55,7 +55,7 @@ class Calls(Expressions):
         ):
             return self.builtin(callee, args, kwargs, node)
         if getattr(callee, "__module__", "") == "math":
-            self.refuse(
+            raise self.refusal(
                 node,
                 f"math.{callee.__name__} is not compiled",
                 "see the list of math functions in the docs",
@@ -71,15 +71,17 @@ class Calls(Expressions):
         method = getattr(self, f"builtin_{name}", None)
         if method is None or getattr(builtins, name, None) is not callee:
             if callee in ITERATORS:
-                self.refuse(node, f"`{name}` is compiled only as what a `for` loop runs over")
-            self.refuse(node, f"the builtin `{name}` is not compiled")
+                raise self.refusal(
+                    node, f"`{name}` is compiled only as what a `for` loop runs over"
+                )
+            raise self.refusal(node, f"the builtin `{name}` is not compiled")
         if kwargs:
-            self.refuse(node, f"`{name}` is compiled without keyword arguments")
+            raise self.refusal(node, f"`{name}` is compiled without keyword arguments")
         return method(args, node)
 
     def one(self, args: Sequence[Value], node: ast.Call) -> Value:
         if len(args) != 1:
-            self.refuse(node, f"{len(args)} arguments where one is compiled")
+            raise self.refusal(node, f"{len(args)} arguments where one is compiled")
         return self.settled(args[0])
 
     def scalar(self, value: Value, what: str) -> Scalar:
@@ -89,7 +91,7 @@ class Calls(Expressions):
             value = library.subscript(self.e, value, ())
         if not isinstance(value, Scalar):
             way_out = "use the function of NumPy" if isinstance(value, Array) else None
-            self.refuse(None, f"{what} must be a scalar here", way_out)
+            raise self.refusal(None, f"{what} must be a scalar here", way_out)
         return value
 
     def builtin_len(self, args: list[Value], node: ast.Call) -> Value:
@@ -100,7 +102,7 @@ class Calls(Expressions):
             shape = library.attribute(self.e, value, "shape")
             assert isinstance(shape, Tuple)
             return shape.items[0]
-        self.refuse(node, "`len` of something without a length")
+        raise self.refusal(node, "`len` of something without a length")
 
     def builtin_abs(self, args: list[Value], node: ast.Call) -> Value:
         x = self.one(args, node)
@@ -128,7 +130,7 @@ class Calls(Expressions):
             try:
                 return self.e.constant(float(value.object), "py_float")
             except ValueError as error:
-                self.refuse(node, str(error))
+                raise self.refusal(node, str(error)) from None
         return scalars.convert(self.e, self.scalar(value, "the argument of float"), "py_float")
 
     def builtin_int(self, args: list[Value], node: ast.Call) -> Value:
@@ -138,7 +140,7 @@ class Calls(Expressions):
 
     def builtin_round(self, args: list[Value], node: ast.Call) -> Value:
         if len(args) == 2 and not isinstance(args[1], NoneValue):
-            self.refuse(
+            raise self.refusal(
                 node,
                 "`round` to digits is not compiled",
                 "round(x * 10.0**k) / 10.0**k comes close",
@@ -172,10 +174,10 @@ class Calls(Expressions):
         if len(args) == 1:
             only = self.settled(args[0])
             if not isinstance(only, Tuple):
-                self.refuse(node, f"`{name}` of an array", f"use x.{name}() or np.{name}(x)")
+                raise self.refusal(node, f"`{name}` of an array", f"use x.{name}() or np.{name}(x)")
             args = list(only.items)
         if not args:
-            self.refuse(node, f"{name}() of nothing")
+            raise self.refusal(node, f"{name}() of nothing")
         best = self.scalar(args[0], f"an argument of {name}")
         for argument in args[1:]:
             best = self.better(op, best, self.scalar(argument, f"an argument of {name}"))
@@ -184,11 +186,7 @@ class Calls(Expressions):
     def better(self, op: str, best: Scalar, item: Scalar) -> Scalar:
         if best.constant is not None and item.constant is not None:
             return item if scalars.COMPARISONS[op](item.constant, best.constant) else best
-        try:
-            template = join(template_of(best), template_of(item))
-        except Mismatch as mismatch:
-            self.refuse(None, str(mismatch))
-        type_ = template.type
+        type_ = scalars.join_types(best, item)
         a, b = scalars.convert(self.e, best, type_), scalars.convert(self.e, item, type_)
         takes = scalars.compare_ssa(self.e, op, b.ssa, a.ssa, type_)
         ssa = self.e.emit(arith.SelectOp(takes, b.ssa, a.ssa))
@@ -201,7 +199,7 @@ class Calls(Expressions):
         """sum of a tuple."""
         items = self.settled(args[0]) if args else None
         if not isinstance(items, Tuple) or len(args) > 2:
-            self.refuse(
+            raise self.refusal(
                 node,
                 "the builtin `sum` is compiled for tuples",
                 "use x.sum() or np.sum(x), or a loop",
@@ -213,15 +211,15 @@ class Calls(Expressions):
 
     def builtin_divmod(self, args: list[Value], node: ast.Call) -> Value:
         if len(args) != 2:
-            self.refuse(node, "divmod takes two arguments")
-        l, r = (self.settled(a) for a in args)
+            raise self.refusal(node, "divmod takes two arguments")
+        lhs, rhs = (self.settled(a) for a in args)
         return Tuple(
-            tuple(self.settled(self.binary_values(op, l, r)) for op in ("FloorDiv", "Mod"))
+            tuple(self.settled(self.binary_values(op, lhs, rhs)) for op in ("FloorDiv", "Mod"))
         )
 
     def builtin_pow(self, args: list[Value], node: ast.Call) -> Value:
         if len(args) != 2:
-            self.refuse(node, "pow is compiled for two arguments")
+            raise self.refusal(node, "pow is compiled for two arguments")
         return self.binary_values("Pow", args[0], args[1])
 
     # Python functions
@@ -236,7 +234,7 @@ class Calls(Expressions):
             names = parameters(definition.args) | assigned(*body)
             self.facts.nested[definition] = body, Liveness.of(body), names
         body, liveness, names = self.facts.nested[definition]
-        frame = self.new_frame(parent.source, parent.function, names, liveness, node)
+        frame = self.new_frame(parent.source, parent.scope, names, liveness, node)
         frame.parent = parent
         name = getattr(definition, "name", "<lambda>")
         self.bind_arguments(
@@ -257,7 +255,7 @@ class Calls(Expressions):
         code = function.__code__
         self.enter(code, function.__name__, node)
         own_source, body, liveness, names = self.function_parts(function)
-        frame = self.new_frame(own_source, function, names, liveness, node)
+        frame = self.new_frame(own_source, Scope.of(function), names, liveness, node)
         outer, self.frame = self.frame, frame
         try:
             defaults = tuple(self.default_value(d) for d in function.__defaults__ or ())
@@ -292,24 +290,24 @@ class Calls(Expressions):
         if code in self.calls:
             cycle = self.calls[self.calls.index(code) :]
             names = [getattr(c, "co_name", getattr(c, "name", "<lambda>")) for c in cycle]
-            self.refuse(
+            raise self.refusal(
                 node, f"recursion is not compiled: {' -> '.join([*names, name])}", "write a loop"
             )
         if len(self.calls) > MAX_DEPTH:
-            self.refuse(node, f"calls are nested more than {MAX_DEPTH} deep")
+            raise self.refusal(node, f"calls are nested more than {MAX_DEPTH} deep")
         self.calls.append(code)
 
     def new_frame(
         self,
         own: source.Source,
-        function: FunctionType,
+        scope: Scope,
         names: Names,
         liveness: Liveness,
         node: ast.AST | None,
     ) -> Frame:
         self.serial += 1
         path = () if node is None else (*self.frame.path, id(node))
-        return Frame(own, function, names, liveness, path, self.serial)
+        return Frame(own, scope, names, liveness, path, self.serial)
 
     def run_frame(self, frame: Frame, body: Sequence[ast.stmt]) -> Value:
         """Lower a call's body; its result."""
@@ -335,14 +333,14 @@ class Calls(Expressions):
     ) -> None:
         """Match arguments with parameters, as CPython does."""
         if a.vararg or a.kwarg:
-            self.refuse(
+            raise self.refusal(
                 node,
                 f"{name}() takes `*args` or `**kwargs`, which is not compiled",
                 "name the parameters",
             )
         positional = [p.arg for p in (*a.posonlyargs, *a.args)]
         if len(args) > len(positional):
-            self.refuse(
+            raise self.refusal(
                 node,
                 f"{name}() takes {len(positional)} positional arguments but {len(args)} were given",
             )
@@ -350,9 +348,9 @@ class Calls(Expressions):
         allowed = {p.arg for p in (*a.args, *a.kwonlyargs)}
         for key, value in kwargs.items():
             if key not in allowed:
-                self.refuse(node, f"{name}() got an unexpected keyword argument '{key}'")
+                raise self.refusal(node, f"{name}() got an unexpected keyword argument '{key}'")
             if key in given:
-                self.refuse(node, f"{name}() got multiple values for argument '{key}'")
+                raise self.refusal(node, f"{name}() got multiple values for argument '{key}'")
             given[key] = value
         fallback = dict(zip(positional[len(positional) - len(defaults) :], defaults, strict=True))
         for parameter, default in zip(a.kwonlyargs, keyword_defaults, strict=True):
@@ -360,7 +358,7 @@ class Calls(Expressions):
                 fallback[parameter.arg] = default
         for parameter in (*positional, *(p.arg for p in a.kwonlyargs)):
             if parameter not in given and parameter not in fallback:
-                self.refuse(node, f"{name}() missing a required argument: '{parameter}'")
+                raise self.refusal(node, f"{name}() missing a required argument: '{parameter}'")
             frame.env[parameter] = self.settled(
                 given.get(parameter, fallback.get(parameter, NoneValue()))
             )

@@ -6,14 +6,13 @@ import ast
 import builtins
 import types
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import numpy as np
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..diagnostics import CompileError, Span
@@ -22,6 +21,7 @@ from .emitter import Emitter
 from .joins import (
     Binding,
     Maybe,
+    MaybeT,
     Mismatch,
     Template,
     coerced,
@@ -51,12 +51,27 @@ VALUE = "<value>"
 UNBOUND_LOCAL = "cannot access local variable '{}' where it is not associated with a value"
 
 
+@dataclass(frozen=True)
+class Scope:
+    """Where a function finds the names that are not its own: what it captured, its module."""
+
+    name: str
+    cells: dict[str, types.CellType]
+    globals: dict[str, Any]
+
+    @classmethod
+    def of(cls, function: types.FunctionType) -> Scope:
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        name = f"{function.__module__}.{function.__qualname__}"
+        return cls(name, dict(cells), function.__globals__)
+
+
 @dataclass
 class Frame:
     """One inlined call: its names, and where names that are not its own are looked up."""
 
     source: Source
-    function: types.FunctionType
+    scope: Scope
     locals: Names
     liveness: Liveness
     path: tuple[int, ...]
@@ -159,10 +174,22 @@ class Context(ABC):
     ) -> Value:
         """Call a Python or library function."""
 
+    @abstractmethod
+    def print_call(self, node: ast.Call) -> Value:
+        """Python's `print`."""
+
+    @abstractmethod
+    def for_statement(self, s: ast.For) -> None:
+        """Lower a `for` loop."""
+
+    @abstractmethod
+    def while_statement(self, s: ast.While) -> None:
+        """Lower a `while` loop."""
+
     # Places in the source
 
     @contextmanager
-    def located(self, node: ast.AST) -> Iterator[None]:
+    def located(self, node: ast.AST) -> Generator[None]:
         """Ops made meanwhile come from `node`."""
         outer, self.e.span = self.e.span, self.frame.source.span(node)
         try:
@@ -170,11 +197,12 @@ class Context(ABC):
         finally:
             self.e.span = outer
 
-    def refuse(self, node: ast.AST | None, message: str, way_out: str | None = None) -> NoReturn:
+    def refusal(
+        self, node: ast.AST | None, message: str, way_out: str | None = None
+    ) -> CompileError:
         """The program is outside the language at `node` (None: at the current place)."""
-        raise CompileError(
-            self.e.span if node is None else self.frame.source.span(node), message, way_out
-        )
+        span = self.e.span if node is None else self.frame.source.span(node)
+        return CompileError(span, message, way_out)
 
     # Names
 
@@ -187,19 +215,19 @@ class Context(ABC):
             frame = frame.parent
         found, value = self.read_global(name)
         if not found:
-            self.refuse(None, f"name '{name}' is not defined")
+            raise self.refusal(None, f"name '{name}' is not defined")
         return self.captured(value, name)
 
     def read_local(self, frame: Frame, name: str) -> Value:
         binding = frame.env.get(name)
         if binding is None:
-            self.refuse(
+            raise self.refusal(
                 None,
                 f"`{name}` is read before it is assigned",
                 f"give `{name}` a value first, before the branch or loop that assigns it",
             )
         if isinstance(binding, Static) and isinstance(binding.object, LateName):
-            self.refuse(
+            raise self.refusal(
                 None,
                 f"`{name}` is read in the loop before the loop assigns it",
                 f"give `{name}` a value of the same type before the loop",
@@ -213,16 +241,14 @@ class Context(ABC):
         return binding
 
     def read_global(self, name: str) -> tuple[bool, Any]:
-        function = self.frame.function
-        code = function.__code__
-        if name in code.co_freevars:
-            cell = (function.__closure__ or ())[code.co_freevars.index(name)]
+        scope = self.frame.scope
+        if name in scope.cells:
             try:
-                return True, cell.cell_contents
+                return True, scope.cells[name].cell_contents
             except ValueError:
                 return False, None
-        if name in function.__globals__:
-            return True, function.__globals__[name]
+        if name in scope.globals:
+            return True, scope.globals[name]
         if hasattr(builtins, name):
             return True, getattr(builtins, name)
         return False, None
@@ -234,8 +260,7 @@ class Context(ABC):
         return self.constant(value, name)
 
     def note_constant(self, name: str, value: Any) -> None:
-        function = self.frame.function
-        self.facts.constants[f"{function.__module__}.{function.__qualname__}:{name}"] = repr(value)
+        self.facts.constants[f"{self.frame.scope.name}:{name}"] = repr(value)
 
     def constant(self, value: Any, name: str) -> Value:
         """A Python object as a value."""
@@ -244,20 +269,20 @@ class Context(ABC):
                 return NoneValue()
             case np.generic():
                 if value.dtype not in DTYPE_NAME:
-                    self.refuse(None, f"`{name}` is a NumPy scalar of dtype {value.dtype}")
+                    raise self.refusal(None, f"`{name}` is a NumPy scalar of dtype {value.dtype}")
                 return self.e.constant(value.item(), DTYPE_NAME[value.dtype])
             case bool():
                 return self.e.constant(value, "py_bool")
             case int():
                 if not INT64_MIN <= value <= INT64_MAX:
-                    self.refuse(
+                    raise self.refusal(
                         None, f"the int {value} does not fit 64 bits", "write it as a float"
                     )
                 return self.e.constant(int(value), "py_int")
             case float():
                 return self.e.constant(value, "py_float")
             case complex():
-                self.refuse(
+                raise self.refusal(
                     None,
                     "complex numbers are not compiled",
                     "compute with real and imaginary parts",
@@ -265,13 +290,13 @@ class Context(ABC):
             case tuple():
                 return Tuple(tuple(self.constant(item, name) for item in value))
             case np.ndarray():
-                self.refuse(
+                raise self.refusal(
                     None,
                     f"`{name}` is an array captured from outside the function",
                     "pass it as an argument",
                 )
             case list() | dict() | set():
-                self.refuse(
+                raise self.refusal(
                     None,
                     f"`{name}` is a captured {type(value).__name__}",
                     "pass its values as arguments, or use a tuple of constants",
@@ -334,9 +359,6 @@ class Context(ABC):
         op = self.e.insert(scf.IfOp(test.ssa, types_, regions[0], regions[1]))
         results = iter(op.results)
         for name, template in joined:
-            for result in op.results:
-                if result.name_hint is None:
-                    break
             merged[name] = rebuilt(template, results)
             hint(merged[name], name)
         self.frame.env = merged
@@ -352,8 +374,6 @@ class Context(ABC):
         for binding in bound:
             if isinstance(binding, Static) and isinstance(binding.object, LateName):
                 return None
-        from .joins import MaybeT
-
         try:
             template = template_of(bound[0])
             for other in bound[1:]:
@@ -369,7 +389,7 @@ class Context(ABC):
             RESULT: "the function's result",
             VALUE: "the value of this expression",
         }.get(name, f"`{name}`")
-        self.refuse(
+        raise self.refusal(
             None,
             f"{subject} is {text} of this {where}",
             "give it the same type on every path, or use another name",
@@ -426,12 +446,3 @@ def hint(binding: Binding, name: str) -> None:
 def set_hint(ssa: SSAValue, name: str) -> None:
     if ssa.name_hint is None:
         ssa.name_hint = name
-
-
-def known_true(block: Block, ssa: SSAValue) -> bool:
-    owner = ssa.owner
-    return (
-        isinstance(owner, arith.ConstantOp)
-        and isinstance(owner.value, IntegerAttr)
-        and owner.value.value.data != 0
-    )

@@ -88,7 +88,7 @@ class Expressions(Context):
                     message, way_out = REFUSED.get(
                         type(node), (f"{type(node).__name__} expressions are not compiled", None)
                     )
-                    self.refuse(node, message, way_out)
+                    raise self.refusal(node, message, way_out)
 
     # Values that outlive their expression
 
@@ -106,7 +106,7 @@ class Expressions(Context):
         """Several values that outlive the expression."""
         for node in nodes:
             if isinstance(node, ast.Starred):
-                self.refuse(node, *REFUSED[ast.Starred])
+                raise self.refusal(node, *REFUSED[ast.Starred])
         return [self.value(node) for node in nodes]
 
     def operands(self, nodes: Sequence[ast.expr]) -> list[Value]:
@@ -151,37 +151,42 @@ class Expressions(Context):
         if node.value is Ellipsis:
             return Static(Ellipsis)
         if isinstance(node.value, bytes):
-            self.refuse(node, "bytes are not compiled")
+            raise self.refusal(node, "bytes are not compiled")
         return self.constant(node.value, "this")
 
     def binary(self, node: ast.BinOp) -> Value:
-        l, r = self.operands([node.left, node.right])
-        return self.binary_values(type(node.op).__name__, l, r)
+        lhs, rhs = self.operands([node.left, node.right])
+        return self.binary_values(type(node.op).__name__, lhs, rhs)
 
-    def binary_values(self, op: str, l: Value, r: Value) -> Value:
-        if isinstance(l, Scalar) and isinstance(r, Scalar) and is_python(l) and is_python(r):
-            return scalars.binary(self.e, op, l, r)
-        if isinstance(l, Tuple) or isinstance(r, Tuple):
-            return self.tuple_operator(op, l, r)
-        for side in (l, r):
+    def binary_values(self, op: str, lhs: Value, rhs: Value) -> Value:
+        if (
+            isinstance(lhs, Scalar)
+            and isinstance(rhs, Scalar)
+            and is_python(lhs)
+            and is_python(rhs)
+        ):
+            return scalars.binary(self.e, op, lhs, rhs)
+        if isinstance(lhs, Tuple) or isinstance(rhs, Tuple):
+            return self.tuple_operator(op, lhs, rhs)
+        for side in (lhs, rhs):
             self.numeric(side, f"an operand of `{scalars.SYMBOL[op]}`")
-        return library.binary(self.e, op, l, r)
+        return library.binary(self.e, op, lhs, rhs)
 
     def numeric(self, value: Value, what: str) -> None:
         if isinstance(value, NoneValue):
-            self.refuse(None, f"{what} is None", "test `is None` first")
+            raise self.refusal(None, f"{what} is None", "test `is None` first")
         if isinstance(value, Static | SliceValue):
             shown = value.object if isinstance(value, Static) else "a slice"
-            self.refuse(None, f"{what} is {shown!r}, not a number or an array")
+            raise self.refusal(None, f"{what} is {shown!r}, not a number or an array")
 
-    def tuple_operator(self, op: str, l: Value, r: Value) -> Value:
-        if op == "Add" and isinstance(l, Tuple) and isinstance(r, Tuple):
-            return Tuple(l.items + r.items)
-        for items, count in ((l, r), (r, l)):
-            if op == "Mult" and isinstance(items, Tuple) and isinstance(count, Scalar):
-                if isinstance(count.constant, int):
-                    return Tuple(items.items * int(count.constant))
-        self.refuse(
+    def tuple_operator(self, op: str, lhs: Value, rhs: Value) -> Value:
+        if op == "Add" and isinstance(lhs, Tuple) and isinstance(rhs, Tuple):
+            return Tuple(lhs.items + rhs.items)
+        for items, count in ((lhs, rhs), (rhs, lhs)):
+            known = count.constant if isinstance(count, Scalar) else None
+            if op == "Mult" and isinstance(items, Tuple) and isinstance(known, int):
+                return Tuple(items.items * known)
+        raise self.refusal(
             None, f"`{scalars.SYMBOL[op]}` of a tuple", "make an array, or compute item by item"
         )
 
@@ -194,7 +199,7 @@ class Expressions(Context):
             return scalars.unary(self.e, op, x)
         self.numeric(x, "the operand")
         if isinstance(x, Tuple):
-            self.refuse(None, "bad operand type for a unary operator: a tuple")
+            raise self.refusal(None, "bad operand type for a unary operator: a tuple")
         return library.unary(self.e, op, x)
 
     # Comparison and truth
@@ -220,59 +225,68 @@ class Expressions(Context):
             scalars.truth(self.e, here)
         return self.both("and", here, lambda: self.compare_from(node, right, k + 1))
 
-    def compare_values(self, op: ast.cmpop, l: Value, r: Value) -> Value:
+    def compare_values(self, op: ast.cmpop, lhs: Value, rhs: Value) -> Value:
         name = type(op).__name__
         if name in ("Is", "IsNot"):
-            return self.identity(name == "Is", l, r)
+            return self.identity(name == "Is", lhs, rhs)
         if name in ("In", "NotIn"):
-            self.refuse(None, "`in` is not compiled", "compare with `==`, joined by `or`")
-        if isinstance(l, Scalar) and isinstance(r, Scalar) and is_python(l) and is_python(r):
-            return scalars.compare(self.e, name, l, r)
-        if isinstance(l, Static | NoneValue) or isinstance(r, Static | NoneValue):
-            return self.compare_objects(name, l, r)
-        if isinstance(l, Tuple) and isinstance(r, Tuple) and name in ("Eq", "NotEq"):
-            return self.compare_tuples(name == "Eq", l, r)
-        for side in (l, r):
+            raise self.refusal(None, "`in` is not compiled", "compare with `==`, joined by `or`")
+        if (
+            isinstance(lhs, Scalar)
+            and isinstance(rhs, Scalar)
+            and is_python(lhs)
+            and is_python(rhs)
+        ):
+            return scalars.compare(self.e, name, lhs, rhs)
+        if isinstance(lhs, Static | NoneValue) or isinstance(rhs, Static | NoneValue):
+            return self.compare_objects(name, lhs, rhs)
+        if isinstance(lhs, Tuple) and isinstance(rhs, Tuple) and name in ("Eq", "NotEq"):
+            return self.compare_tuples(name == "Eq", lhs, rhs)
+        for side in (lhs, rhs):
             if isinstance(side, Tuple):
-                self.refuse(None, "a tuple is compared with something else", "compare its items")
-        return library.compare(self.e, name, l, r)
+                raise self.refusal(
+                    None, "a tuple is compared with something else", "compare its items"
+                )
+        return library.compare(self.e, name, lhs, rhs)
 
-    def identity(self, same: bool, l: Value, r: Value) -> Value:
-        if isinstance(l, NoneValue) or isinstance(r, NoneValue):
-            both = isinstance(l, NoneValue) and isinstance(r, NoneValue)
+    def identity(self, same: bool, lhs: Value, rhs: Value) -> Value:
+        if isinstance(lhs, NoneValue) or isinstance(rhs, NoneValue):
+            both = isinstance(lhs, NoneValue) and isinstance(rhs, NoneValue)
             return self.e.constant(both is same, "py_bool")
-        if isinstance(l, Static) and isinstance(r, Static):
-            return self.e.constant((l.object is r.object) is same, "py_bool")
-        self.refuse(
+        if isinstance(lhs, Static) and isinstance(rhs, Static):
+            return self.e.constant((lhs.object is rhs.object) is same, "py_bool")
+        raise self.refusal(
             None,
             "`is` compares objects, which compiled numbers and arrays are not",
             "use `==`, or `is None`",
         )
 
-    def compare_objects(self, name: str, l: Value, r: Value) -> Value:
+    def compare_objects(self, name: str, lhs: Value, rhs: Value) -> Value:
         if name in ("Eq", "NotEq"):
-            if isinstance(l, Static) and isinstance(r, Static):
-                return self.e.constant((l.object == r.object) is (name == "Eq"), "py_bool")
-            if isinstance(l, NoneValue) and isinstance(r, NoneValue):
+            if isinstance(lhs, Static) and isinstance(rhs, Static):
+                return self.e.constant((lhs.object == rhs.object) is (name == "Eq"), "py_bool")
+            if isinstance(lhs, NoneValue) and isinstance(rhs, NoneValue):
                 return self.e.constant(name == "Eq", "py_bool")
-            if isinstance(l, NoneValue | Static | Scalar) and isinstance(
-                r, NoneValue | Static | Scalar
+            if isinstance(lhs, NoneValue | Static | Scalar) and isinstance(
+                rhs, NoneValue | Static | Scalar
             ):
-                objects = [v for v in (l, r) if isinstance(v, Static)]
+                objects = [v for v in (lhs, rhs) if isinstance(v, Static)]
                 if all(isinstance(v.object, str) for v in objects):
                     return self.e.constant(name != "Eq", "py_bool")
-        self.refuse(
+        raise self.refusal(
             None, "these two cannot be compared in compiled code", "test for None with `is None`"
         )
 
-    def compare_tuples(self, equal: bool, l: Tuple, r: Tuple) -> Value:
+    def compare_tuples(self, equal: bool, lhs: Tuple, rhs: Tuple) -> Value:
         """Equality of tuples of scalars."""
-        if len(l.items) != len(r.items):
+        if len(lhs.items) != len(rhs.items):
             return self.e.constant(not equal, "py_bool")
         total = self.e.constant(True, "py_bool")
-        for a, b in zip(l.items, r.items, strict=True):
+        for a, b in zip(lhs.items, rhs.items, strict=True):
             if not isinstance(a, Scalar) or not isinstance(b, Scalar):
-                self.refuse(None, "tuples of arrays are compared", "compare the arrays' elements")
+                raise self.refusal(
+                    None, "tuples of arrays are compared", "compare the arrays' elements"
+                )
             same = self.compare_values(ast.Eq(), a, b)
             assert isinstance(same, Scalar)
             total = self.conjunction("and", total, scalars.truth(self.e, same))
@@ -333,10 +347,11 @@ class Expressions(Context):
                 self.e.block.add_op(op)
             return value
 
-        if isinstance(first, Scalar) and isinstance(value, Scalar) and scalars.is_bool(first.type):
-            if value.type == first.type and all(map(is_speculatable, ops)):
-                spliced()
-                return self.conjunction(word, first, value)
+        bools = isinstance(first, Scalar) and scalars.is_bool(first.type)
+        alike = bools and isinstance(value, Scalar) and value.type == first.type
+        if alike and all(map(is_speculatable, ops)):
+            spliced()
+            return self.conjunction(word, first, value)
         return self.chosen(test, (spliced, keep) if word == "and" else (keep, spliced))
 
     def conjunction(self, word: str, a: Scalar, b: Scalar) -> Scalar:
@@ -368,11 +383,11 @@ class Expressions(Context):
                 for value in values:
                     self.refine(value, outcome)
             case ast.Compare(left, ops, comparators) if outcome or len(ops) == 1:
-                for l, op, r in zip([left, *comparators], ops, comparators, strict=False):
+                for lhs, op, rhs in zip([left, *comparators], ops, comparators, strict=False):
                     name = type(op).__name__ if outcome else OPPOSITE.get(type(op).__name__)
                     if name in MIRRORED:
-                        self.narrow(l, name, self.observed.get(r))
-                        self.narrow(r, MIRRORED[name], self.observed.get(l))
+                        self.narrow(lhs, name, self.observed.get(rhs))
+                        self.narrow(rhs, MIRRORED[name], self.observed.get(lhs))
             case _:
                 pass
 
@@ -398,7 +413,7 @@ class Expressions(Context):
         value = self.expression(node.value)
         if not isinstance(value, Static):
             if isinstance(value, Tuple | NoneValue | SliceValue):
-                self.refuse(node, f"attribute `.{node.attr}` is not compiled here")
+                raise self.refusal(node, f"attribute `.{node.attr}` is not compiled here")
             return library.attribute(self.e, value, node.attr)
         owner = value.object
         if not isinstance(owner, ModuleType | type):
@@ -407,13 +422,13 @@ class Expressions(Context):
                 if hasattr(owner, "__wrapped__")
                 else "pass its values as arguments"
             )
-            self.refuse(
+            raise self.refusal(
                 node,
                 f"attribute `.{node.attr}` of {type(owner).__name__} objects is not compiled",
                 way_out,
             )
         if not hasattr(owner, node.attr):
-            self.refuse(node, f"{owner.__name__!r} has no attribute {node.attr!r}")
+            raise self.refusal(node, f"{owner.__name__!r} has no attribute {node.attr!r}")
         found = getattr(owner, node.attr)
         root = owner.__name__.partition(".")[0]
         if isinstance(owner, ModuleType) and root in ("math", "numpy", "scipy"):
@@ -425,7 +440,7 @@ class Expressions(Context):
         if isinstance(value, Tuple):
             return self.tuple_item(value, node.slice)
         if not isinstance(value, Array):
-            self.refuse(node, "only arrays and tuples have subscripts in compiled code")
+            raise self.refusal(node, "only arrays and tuples have subscripts in compiled code")
         return library.subscript(self.e, value, self.index(node.slice))
 
     def tuple_item(self, value: Tuple, node: ast.expr) -> Value:
@@ -433,7 +448,7 @@ class Expressions(Context):
             (index,) = self.index(node)[:1] or (None,)
             if isinstance(index, Scalar) and isinstance(index.constant, int):
                 if not -len(value.items) <= index.constant < len(value.items):
-                    self.refuse(node, "tuple index out of range")
+                    raise self.refusal(node, "tuple index out of range")
                 return value.items[int(index.constant)]
             if isinstance(index, SliceValue):
                 bounds = [
@@ -444,7 +459,7 @@ class Expressions(Context):
                     return Tuple(
                         value.items[slice(*(None if b is None else int(b) for b in bounds))]
                     )
-            self.refuse(
+            raise self.refusal(
                 node,
                 "a tuple is indexed by a value known only at run time",
                 "put the values in an array, or unroll: `for item in the_tuple`",
@@ -474,16 +489,18 @@ class Expressions(Context):
                 return None
             if isinstance(value, Scalar) and not scalars.is_float(value.type):
                 return scalars.convert(self.e, value, "py_int")
-            self.refuse(node, "slice indices must be integers or None")
+            raise self.refusal(node, "slice indices must be integers or None")
 
     # Functions
 
     def local_function(self, node: ast.FunctionDef | ast.Lambda) -> Value:
         a = node.args
         if a.vararg or a.kwarg:
-            self.refuse(node, "`*args` and `**kwargs` are not compiled", "name the parameters")
+            raise self.refusal(
+                node, "`*args` and `**kwargs` are not compiled", "name the parameters"
+            )
         if isinstance(node, ast.FunctionDef) and node.decorator_list:
-            self.refuse(
+            raise self.refusal(
                 node, "decorators of nested functions are not compiled", "define it outside"
             )
         defaults = tuple(self.values_of(a.defaults))
@@ -494,10 +511,14 @@ class Expressions(Context):
         function = self.expression(node.func)
         for argument in node.args:
             if isinstance(argument, ast.Starred):
-                self.refuse(argument, "`*` in a call is not compiled", "write the arguments out")
+                raise self.refusal(
+                    argument, "`*` in a call is not compiled", "write the arguments out"
+                )
         for keyword in node.keywords:
             if keyword.arg is None:
-                self.refuse(node, "`**` in a call is not compiled", "write the arguments out")
+                raise self.refusal(
+                    node, "`**` in a call is not compiled", "write the arguments out"
+                )
         if isinstance(function, Static) and function.object is print:
             return self.print_call(node)
         values = self.operands([*node.args, *(k.value for k in node.keywords)])
@@ -507,9 +528,6 @@ class Expressions(Context):
             if k.arg is not None
         }
         return self.call(function, values[: len(node.args)], kwargs, node)
-
-    def print_call(self, node: ast.Call) -> Value:
-        raise NotImplementedError
 
 
 OPPOSITE = {"Lt": "GtE", "LtE": "Gt", "Gt": "LtE", "GtE": "Lt", "NotEq": "Eq", "Eq": "NotEq"}

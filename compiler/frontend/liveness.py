@@ -84,18 +84,22 @@ class Liveness:
                 return (live - assigned(s)) | reads(s)
 
 
-def reads(node: ast.AST) -> Names:
-    """The names that evaluating `node` may read. `x += 1` reads x; a function what it captures."""
-    if isinstance(node, ast.FunctionDef | ast.Lambda):
-        a = node.args
-        defaults = [d for d in (*a.defaults, *a.kw_defaults) if d is not None]
-        return captured_by(node).union(*map(reads, defaults))
-    names: set[str] = set()
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-        names.add(node.id)
-    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-        names.add(node.target.id)
-    return frozenset(names).union(*map(reads, ast.iter_child_nodes(node)))
+def reads(*nodes: ast.AST) -> Names:
+    """The names that evaluating `nodes` may read. `x += 1` reads x; a function what it captures."""
+    return NOTHING.union(*map(read_by, nodes))
+
+
+def read_by(node: ast.AST) -> Names:
+    match node:
+        case ast.FunctionDef(args=a) | ast.Lambda(args=a):
+            defaults = [d for d in (*a.defaults, *a.kw_defaults) if d is not None]
+            return captured_by(node) | reads(*defaults)
+        case ast.Name(name, ast.Load()):
+            return frozenset({name})
+        case ast.AugAssign(ast.Name(name)):
+            return reads(node.op, node.value) | {name}
+        case _:
+            return reads(*ast.iter_child_nodes(node))
 
 
 def captured_by(node: ast.FunctionDef | ast.Lambda) -> Names:

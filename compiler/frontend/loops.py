@@ -43,7 +43,7 @@ from .joins import (
     rebuilt,
     template_of,
 )
-from .liveness import assigned
+from .liveness import assigned, reads
 from .roots import is_fresh_in, roots
 from .statements import Statements
 from .values import (
@@ -155,7 +155,7 @@ class Loops(Statements):
             body(blocks[0].args[0])
             self.e.span = span
             ends = self.frame.env
-            yielded = list(blocks[0].args[1:])
+            yielded = list[SSAValue](blocks[0].args[1:])
             copies = list[tuple[Variable, Place, SSAValue]]()
             if not self.dead:
                 for variable in variables:
@@ -193,10 +193,11 @@ class Loops(Statements):
             )
 
     def name_induction(self, induction: SSAValue, s: ast.For | ast.While) -> None:
-        plain = isinstance(s, ast.For) and isinstance(s.target, ast.Name)
-        induction.name_hint = (
-            s.target.id if plain and isinstance(s.target, ast.Name) else "iteration"
-        )  # pyright: ignore
+        match s:
+            case ast.For(ast.Name(name)):
+                induction.name_hint = name
+            case _:
+                induction.name_hint = "iteration"
 
     def variables(
         self, s: ast.stmt, living: Sequence[str], before: dict[str, Binding]
@@ -321,18 +322,18 @@ class Loops(Statements):
     # Names that the loop binds first
 
     def late_variables(
-        self, s: ast.stmt, late: list[str], ends: dict[str, Binding], certain: bool
+        self, s: ast.For | ast.While, late: list[str], ends: dict[str, Binding], certain: bool
     ) -> list[Variable]:
         found = list[Variable]()
+        exits = self.frame.liveness.after[s] | reads(*s.orelse)
         for name in late:
             binding = ends.get(name)
             if binding is None or (
                 isinstance(binding, Static) and isinstance(binding.object, LateName)
             ):
                 continue
-            if name not in self.frame.liveness.after[s] and not isinstance(s, ast.While):
-                if name not in self.frame.liveness.after[s]:
-                    continue
+            if name not in exits:
+                continue
             try:
                 template = loosened(template_of(binding))
             except Mismatch as mismatch:
@@ -343,7 +344,7 @@ class Loops(Statements):
             places = list[Place]()
             for k, type_ in enumerate(ir_types(template)):
                 if isinstance(type_, MemRefType):
-                    self.refuse(
+                    raise self.refusal(
                         s,
                         f"the array `{name}` is first bound inside the loop and read after it",
                         f"bind `{name}` before the loop, with the shape it will have",
@@ -423,7 +424,7 @@ class Loops(Statements):
                 if not any(c[1].ssa in sources[other[1].ssa] for other in waiting if other is not c)
             ]
             if not ready:
-                self.refuse(
+                raise self.refusal(
                     None,
                     f"the arrays {', '.join(f'`{v.name}`' for v, _, _ in waiting)} change places in a way"
                     " that is not the same in each iteration",
@@ -464,7 +465,7 @@ class Loops(Statements):
         sources: dict[SSAValue, frozenset[SSAValue]],
         buffers: set[SSAValue],
     ) -> None:
-        """Each new array is fresh in this iteration, or another variable's buffer, and no two share memory."""
+        """Each new array is fresh in this iteration or another's buffer, and no two share memory."""
         seen = set[SSAValue]()
         for variable, place, leaf in copies:
             for root in sources[place.ssa]:
@@ -494,7 +495,7 @@ class Loops(Statements):
         return buffer not in roots(self.e, leaf)
 
     def refuse_rebinding(self, name: str, what: str) -> None:
-        self.refuse(
+        raise self.refusal(
             None,
             f"in this loop `{name}` is rebound to {what}",
             f"change the array in place: {name}[...] = ..., or bind a copy",
@@ -513,23 +514,23 @@ class Loops(Statements):
 
     def iterator(self, kind: object, node: ast.Call) -> Iterable:
         if any(isinstance(a, ast.Starred) for a in node.args):
-            self.refuse(node, "`*` in a call is not compiled", "write the arguments out")
+            raise self.refusal(node, "`*` in a call is not compiled", "write the arguments out")
         if kind is range:
             if node.keywords or not 1 <= len(node.args) <= 3:
-                self.refuse(node, "range takes 1 to 3 positional arguments")
+                raise self.refusal(node, "range takes 1 to 3 positional arguments")
             return self.range(node)
         if kind is zip:
             if node.keywords:
-                self.refuse(node, "`zip` is compiled without keyword arguments")
+                raise self.refusal(node, "`zip` is compiled without keyword arguments")
             return self.zipped([self.iterable(a) for a in node.args], node)
         if not node.args:
-            self.refuse(node, "an iterator of nothing")
+            raise self.refusal(node, "an iterator of nothing")
         inner = self.iterable(node.args[0])
         if kind is reversed:
             return self.reversed(inner)
         starts = [*node.args[1:], *(k.value for k in node.keywords if k.arg == "start")]
         if len(starts) > 1 or len(starts) < len(node.args) - 1 + len(node.keywords):
-            self.refuse(node, "enumerate takes an iterable and `start`")
+            raise self.refusal(node, "enumerate takes an iterable and `start`")
         start = self.int_value(starts[0]) if starts else self.e.constant(0, "py_int")
         if inner.items is not None:
             numbered = tuple(
@@ -550,11 +551,11 @@ class Loops(Statements):
             count = self.e.constant(len(value.items), "py_int")
             return Iterable(count, lambda i: NoneValue(), value.items)
         if not isinstance(value, Array):
-            self.refuse(
+            raise self.refusal(
                 node, "this is not something a loop can run over", "use range, an array or a tuple"
             )
         if value.rank == 0:
-            self.refuse(node, "iteration over a 0-d array")
+            raise self.refusal(node, "iteration over a 0-d array")
         extents = self.e.extents(value.memref)
         known = array.constant_value(extents[0])
         count = (
@@ -579,7 +580,7 @@ class Loops(Statements):
         value = self.value(node)
         if isinstance(value, Scalar) and not scalars.is_float(value.type):
             return scalars.convert(self.e, value, "py_int")
-        self.refuse(node, "an integer is needed here", "convert with int(...)")
+        raise self.refusal(node, "an integer is needed here", "convert with int(...)")
 
     def range(self, node: ast.Call) -> Iterable:
         parts = [self.int_value(a) for a in node.args]
@@ -672,7 +673,9 @@ class Loops(Statements):
             rows = tuple(Tuple(row) for row in zip(*(p.items or () for p in parts), strict=False))
             return Iterable(self.e.constant(len(rows), "py_int"), lambda i: NoneValue(), rows)
         if any(p.items is not None for p in parts):
-            self.refuse(node, "`zip` of a tuple and an array", "loop over range, and index both")
+            raise self.refusal(
+                node, "`zip` of a tuple and an array", "loop over range, and index both"
+            )
         count = parts[0].count
         for part in parts[1:]:
             if part.count.ssa is not count.ssa:

@@ -91,14 +91,15 @@ def has_return(statement: ast.stmt) -> bool:
 
 def falls_through(statements: Sequence[ast.stmt]) -> bool:
     """False when every path through `statements` returns or raises."""
-    for statement in statements:
-        if isinstance(statement, ast.Return | ast.Raise):
+    return not any(map(ends, statements))
+
+
+def ends(statement: ast.stmt) -> bool:
+    """True when nothing runs after the statement."""
+    match statement:
+        case ast.Return() | ast.Raise():
+            return True
+        case ast.If(_, body, orelse):
+            return not falls_through(body) and bool(orelse) and not falls_through(orelse)
+        case _:
             return False
-        if isinstance(statement, ast.If):
-            if (
-                not falls_through(statement.body)
-                and statement.orelse
-                and not falls_through(statement.orelse)
-            ):
-                return False
-    return True

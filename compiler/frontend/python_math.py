@@ -220,15 +220,31 @@ def scaled_by(factor: float) -> Callable[[Emitter, Scalar], Scalar]:
     )
 
 
+Two = Callable[[SSAValue, SSAValue], Operation]
+
+
+def binary(op: Two) -> Callable[[Emitter, Scalar, Scalar], Scalar]:
+    """A function of two floats that is one op."""
+    return lambda e, x, y: Scalar("py_float", e.emit(op(x.ssa, y.ssa)))
+
+
+def predicate(test: Condition) -> Callable[[Emitter, Scalar], Scalar]:
+    return lambda e, x: Scalar("py_bool", test(e, x.ssa))
+
+
+def is_nan(e: Emitter, x: SSAValue) -> SSAValue:
+    return e.emit(arith.CmpfOp(x, x, "uno"))
+
+
 SPECIAL: dict[str, Callable[..., Scalar]] = {
     "fmod": fmod,
     "hypot": hypot,
     "pow": power,
-    "atan2": lambda e, y, x: Scalar("py_float", e.emit(math.Atan2Op(y.ssa, x.ssa))),
-    "copysign": lambda e, x, y: Scalar("py_float", e.emit(math.CopySignOp(x.ssa, y.ssa))),
+    "atan2": binary(math.Atan2Op),
+    "copysign": binary(math.CopySignOp),
     "degrees": scaled_by(180.0 / python_math.pi),
     "radians": scaled_by(python_math.pi / 180.0),
-    "isnan": lambda e, x: Scalar("py_bool", e.emit(arith.CmpfOp(x.ssa, x.ssa, "uno"))),
-    "isinf": lambda e, x: Scalar("py_bool", scalars.is_infinite(e, x.ssa)),
-    "isfinite": lambda e, x: Scalar("py_bool", scalars.is_finite(e, x.ssa)),
+    "isnan": predicate(is_nan),
+    "isinf": predicate(scalars.is_infinite),
+    "isfinite": predicate(scalars.is_finite),
 }

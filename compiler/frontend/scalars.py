@@ -22,6 +22,7 @@ from xdsl.dialects import arith, math
 from xdsl.ir import Block, SSAValue
 
 from ...dialects import array
+from ..diagnostics import CompileError
 from .emitter import Emitter
 from .values import (
     DTYPE_NAME,
@@ -207,7 +208,8 @@ def truth(e: Emitter, value: Value) -> Scalar:
         return e.constant(bool(value.items), "py_bool")
     if isinstance(value, Static) and isinstance(value.object, str):
         return e.constant(bool(value.object), "py_bool")
-    e.fail(
+    raise CompileError(
+        e.span,
         "the truth value of this is not defined"
         if isinstance(value, Static)
         else "the truth value of an array is ambiguous",
@@ -219,45 +221,45 @@ def raise_if(e: Emitter, condition: SSAValue, exception: tuple[str, str]) -> Non
     e.insert(array.RaiseIfOp(condition, exception[0], exception[1]))
 
 
-def compare_ssa(e: Emitter, op: str, l: SSAValue, r: SSAValue, type_: str) -> SSAValue:
+def compare_ssa(e: Emitter, op: str, lhs: SSAValue, rhs: SSAValue, type_: str) -> SSAValue:
     if is_float(type_):
-        return e.emit(arith.CmpfOp(l, r, FLOAT_PREDICATE[op]))
+        return e.emit(arith.CmpfOp(lhs, rhs, FLOAT_PREDICATE[op]))
     if is_bool(type_) and op not in ("Eq", "NotEq"):
         predicate = INT_PREDICATE[op].replace("s", "u", 1)  # True is 1, not -1
-        return e.emit(arith.CmpiOp(l, r, predicate))
-    return e.emit(arith.CmpiOp(l, r, INT_PREDICATE[op]))
+        return e.emit(arith.CmpiOp(lhs, rhs, predicate))
+    return e.emit(arith.CmpiOp(lhs, rhs, INT_PREDICATE[op]))
 
 
 # Comparison
 
 
-def compare(e: Emitter, op: str, l: Scalar, r: Scalar) -> Scalar:
-    """`l < r` and the like for Python scalars. What the ranges decide is a constant."""
-    if l.constant is not None and r.constant is not None:
-        return e.constant(COMPARISONS[op](l.constant, r.constant), "py_bool")
-    if is_float(l.type) or is_float(r.type):
+def compare(e: Emitter, op: str, lhs: Scalar, rhs: Scalar) -> Scalar:
+    """`lhs < rhs` and the like for Python scalars. What the ranges decide is a constant."""
+    if lhs.constant is not None and rhs.constant is not None:
+        return e.constant(COMPARISONS[op](lhs.constant, rhs.constant), "py_bool")
+    if is_float(lhs.type) or is_float(rhs.type):
         type_ = "py_float"
     else:
         type_ = "py_int"
-    l, r = convert(e, l, type_), convert(e, r, type_)
-    if type_ == "py_int" and (known := decided(op, l, r)) is not None:
+    lhs, rhs = convert(e, lhs, type_), convert(e, rhs, type_)
+    if type_ == "py_int" and (known := decided(op, lhs, rhs)) is not None:
         return e.constant(known, "py_bool")
-    return Scalar("py_bool", compare_ssa(e, op, l.ssa, r.ssa, type_))
+    return Scalar("py_bool", compare_ssa(e, op, lhs.ssa, rhs.ssa, type_))
 
 
-def decided(op: str, l: Scalar, r: Scalar) -> bool | None:
+def decided(op: str, lhs: Scalar, rhs: Scalar) -> bool | None:
     """What the ranges of two ints say of a comparison."""
     match op:
         case "Lt":
-            return True if l.high < r.low else False if l.low >= r.high else None
+            return True if lhs.high < rhs.low else False if lhs.low >= rhs.high else None
         case "LtE":
-            return True if l.high <= r.low else False if l.low > r.high else None
+            return True if lhs.high <= rhs.low else False if lhs.low > rhs.high else None
         case "Gt":
-            return decided("Lt", r, l)
+            return decided("Lt", rhs, lhs)
         case "GtE":
-            return decided("LtE", r, l)
+            return decided("LtE", rhs, lhs)
         case _:
-            apart = l.high < r.low or r.high < l.low
+            apart = lhs.high < rhs.low or rhs.high < lhs.low
             return (op == "NotEq") if apart else None
 
 
@@ -277,7 +279,7 @@ def unary(e: Emitter, op: str, x: Scalar) -> Scalar:
         return x
     if is_float(x.type):
         if op == "Invert":
-            e.fail("bad operand type for unary ~: 'float'")
+            raise CompileError(e.span, "bad operand type for unary ~: 'float'")
         if x.constant is not None:
             return e.constant(-x.constant, "py_float")
         return Scalar("py_float", e.emit(arith.NegfOp(x.ssa)))
@@ -292,34 +294,34 @@ def logical_not(e: Emitter, ssa: SSAValue) -> SSAValue:
 # Binary operators
 
 
-def binary(e: Emitter, op: str, l: Scalar, r: Scalar) -> Scalar:
-    """`l op r` for two Python scalars, as CPython computes it or raises."""
+def binary(e: Emitter, op: str, lhs: Scalar, rhs: Scalar) -> Scalar:
+    """`lhs op rhs` for two Python scalars, as CPython computes it or raises."""
     if op == "MatMult":
-        e.fail("`@` needs arrays", "use `*`")
-    if (folded := fold(e, op, l, r)) is not None:
+        raise CompileError(e.span, "`@` needs arrays", "use `*`")
+    if (folded := fold(e, op, lhs, rhs)) is not None:
         return folded
-    if op in ("BitAnd", "BitOr", "BitXor") and l.type == r.type == "py_bool":
-        return Scalar("py_bool", e.emit(BITWISE[op](l.ssa, r.ssa)))
-    if is_float(l.type) or is_float(r.type):
+    if op in ("BitAnd", "BitOr", "BitXor") and lhs.type == rhs.type == "py_bool":
+        return Scalar("py_bool", e.emit(BITWISE[op](lhs.ssa, rhs.ssa)))
+    if is_float(lhs.type) or is_float(rhs.type):
         if op in ("LShift", "RShift", "BitAnd", "BitOr", "BitXor"):
-            e.fail(f"unsupported operand type(s) for {SYMBOL[op]}: a float")
-        return floating(e, op, l, r)
-    return integer(e, op, convert(e, l, "py_int"), convert(e, r, "py_int"))
+            raise CompileError(e.span, f"unsupported operand type(s) for {SYMBOL[op]}: a float")
+        return floating(e, op, lhs, rhs)
+    return integer(e, op, convert(e, lhs, "py_int"), convert(e, rhs, "py_int"))
 
 
-def fold(e: Emitter, op: str, l: Scalar, r: Scalar) -> Scalar | None:
+def fold(e: Emitter, op: str, lhs: Scalar, rhs: Scalar) -> Scalar | None:
     """The result where both operands are known and CPython has a 64-bit answer."""
-    if l.constant is None or r.constant is None:
+    if lhs.constant is None or rhs.constant is None:
         return None
     if (
         op in ("Pow", "LShift")
-        and not is_float(l.type)
-        and abs(r.constant) > 64
-        and abs(l.constant) > 1
+        and not is_float(lhs.type)
+        and abs(rhs.constant) > 64
+        and abs(lhs.constant) > 1
     ):
         return None
     try:
-        value = OPERATORS[op](l.constant, r.constant)
+        value = OPERATORS[op](lhs.constant, rhs.constant)
     except (ArithmeticError, ValueError, TypeError):
         return None
     if isinstance(value, bool):
@@ -334,116 +336,120 @@ PLAIN = {"Add": arith.AddiOp, "Sub": arith.SubiOp, "Mult": arith.MuliOp}
 CHECKED = {"Add": array.CheckedAddOp, "Sub": array.CheckedSubOp, "Mult": array.CheckedMulOp}
 
 
-def integer(e: Emitter, op: str, l: Scalar, r: Scalar) -> Scalar:
-    """`l op r` for two Python ints."""
-    if (folded := fold(e, op, l, r)) is not None:
+def integer(e: Emitter, op: str, lhs: Scalar, rhs: Scalar) -> Scalar:
+    """`lhs op rhs` for two Python ints."""
+    if (folded := fold(e, op, lhs, rhs)) is not None:
         return folded
     neutral = 1 if op == "Mult" else 0
     match op:
-        case "Add" | "Sub" | "Mult" if r.constant == neutral:
-            return l
-        case "Add" | "Mult" if l.constant == neutral:
-            return r
+        case "Add" | "Sub" | "Mult" if rhs.constant == neutral:
+            return lhs
+        case "Add" | "Mult" if lhs.constant == neutral:
+            return rhs
         case "Add" | "Sub" | "Mult":
-            low, high = interval(op, l, r)
+            low, high = interval(op, lhs, rhs)
             fits = low >= INT64_MIN and high <= INT64_MAX
-            ssa = e.emit((PLAIN if fits else CHECKED)[op](l.ssa, r.ssa))
+            ssa = e.emit((PLAIN if fits else CHECKED)[op](lhs.ssa, rhs.ssa))
             return Scalar("py_int", ssa, None, max(low, INT64_MIN), min(high, INT64_MAX))
         case "FloorDiv" | "Mod":
-            return floor_division(e, op, l, r)
+            return floor_division(e, op, lhs, rhs)
         case "Div":
-            return floating(e, op, l, r)
+            return floating(e, op, lhs, rhs)
         case "Pow":
-            return integer_power(e, l, r)
+            return integer_power(e, lhs, rhs)
         case "LShift":
-            return shifted_left(e, l, r)
+            return shifted_left(e, lhs, rhs)
         case "RShift":
-            if r.low < 0:
+            if rhs.low < 0:
                 zero = e.index(0)
-                raise_if(e, compare_ssa(e, "Lt", r.ssa, zero, "py_int"), NEGATIVE_SHIFT)
-            by = e.emit(arith.MinSIOp(r.ssa, e.index(63))) if r.high > 63 else r.ssa
+                raise_if(e, compare_ssa(e, "Lt", rhs.ssa, zero, "py_int"), NEGATIVE_SHIFT)
+            by = e.emit(arith.MinSIOp(rhs.ssa, e.index(63))) if rhs.high > 63 else rhs.ssa
             return Scalar(
-                "py_int", e.emit(arith.ShRSIOp(l.ssa, by)), None, min(l.low, 0), max(l.high, -1)
+                "py_int",
+                e.emit(arith.ShRSIOp(lhs.ssa, by)),
+                None,
+                min(lhs.low, 0),
+                max(lhs.high, -1),
             )
         case _:
             low, high = INT64_MIN, INT64_MAX
-            if op == "BitAnd" and (l.low >= 0 or r.low >= 0):
-                low, high = 0, min(s.high for s in (l, r) if s.low >= 0)
-            return Scalar("py_int", e.emit(BITWISE[op](l.ssa, r.ssa)), None, low, high)
+            if op == "BitAnd" and (lhs.low >= 0 or rhs.low >= 0):
+                low, high = 0, min(s.high for s in (lhs, rhs) if s.low >= 0)
+            return Scalar("py_int", e.emit(BITWISE[op](lhs.ssa, rhs.ssa)), None, low, high)
 
 
-def shifted_left(e: Emitter, l: Scalar, r: Scalar) -> Scalar:
-    """`l << r` is l * 2**r, exact or OverflowError."""
-    if r.low < 0:
-        raise_if(e, compare_ssa(e, "Lt", r.ssa, e.index(0), "py_int"), NEGATIVE_SHIFT)
-    if r.high > 62:
-        far = compare_ssa(e, "Gt", r.ssa, e.index(62), "py_int")
-        something = compare_ssa(e, "NotEq", l.ssa, e.index(0), "py_int")
+def shifted_left(e: Emitter, lhs: Scalar, rhs: Scalar) -> Scalar:
+    """`lhs << rhs` is lhs * 2**rhs, exact or OverflowError."""
+    if rhs.low < 0:
+        raise_if(e, compare_ssa(e, "Lt", rhs.ssa, e.index(0), "py_int"), NEGATIVE_SHIFT)
+    if rhs.high > 62:
+        far = compare_ssa(e, "Gt", rhs.ssa, e.index(62), "py_int")
+        something = compare_ssa(e, "NotEq", lhs.ssa, e.index(0), "py_int")
         raise_if(e, e.emit(arith.AndIOp(far, something)), TOO_LARGE)
-    by = e.emit(arith.MinSIOp(r.ssa, e.index(62))) if r.high > 62 else r.ssa
-    by = e.emit(arith.MaxSIOp(by, e.index(0))) if r.low < 0 else by
+    by = e.emit(arith.MinSIOp(rhs.ssa, e.index(62))) if rhs.high > 62 else rhs.ssa
+    by = e.emit(arith.MaxSIOp(by, e.index(0))) if rhs.low < 0 else by
     one = e.index(1)
-    low, high = 2 ** min(max(r.low, 0), 62), 2 ** min(max(r.high, 0), 62)
+    low, high = 2 ** min(max(rhs.low, 0), 62), 2 ** min(max(rhs.high, 0), 62)
     factor = Scalar("py_int", e.emit(arith.ShLIOp(one, by)), None, low, high)
-    return integer(e, "Mult", l, factor)
+    return integer(e, "Mult", lhs, factor)
 
 
-def interval(op: str, l: Scalar, r: Scalar) -> tuple[int, int]:
-    """The least and greatest value of `l op r` over the operands' ranges, in unbounded ints."""
+def interval(op: str, lhs: Scalar, rhs: Scalar) -> tuple[int, int]:
+    """The least and greatest value of `lhs op rhs` over the operands' ranges, in unbounded ints."""
     if op == "Add":
-        return l.low + r.low, l.high + r.high
+        return lhs.low + rhs.low, lhs.high + rhs.high
     if op == "Sub":
-        return l.low - r.high, l.high - r.low
-    corners = [a * b for a in (l.low, l.high) for b in (r.low, r.high)]
+        return lhs.low - rhs.high, lhs.high - rhs.low
+    corners = [a * b for a in (lhs.low, lhs.high) for b in (rhs.low, rhs.high)]
     return min(corners), max(corners)
 
 
-def floor_division(e: Emitter, op: str, l: Scalar, r: Scalar) -> Scalar:
+def floor_division(e: Emitter, op: str, lhs: Scalar, rhs: Scalar) -> Scalar:
     """`//` and `%` of ints: a divisor 0 raises, and so does the one quotient beyond 64 bits."""
-    if r.low <= 0 <= r.high:
-        is_zero = compare_ssa(e, "Eq", r.ssa, e.index(0), "py_int")
+    if rhs.low <= 0 <= rhs.high:
+        is_zero = compare_ssa(e, "Eq", rhs.ssa, e.index(0), "py_int")
         raise_if(e, is_zero, INT_DIVISION if op == "FloorDiv" else INT_MODULO)
-    if op == "FloorDiv" and l.low == INT64_MIN and r.low <= -1 <= r.high:
-        lowest = compare_ssa(e, "Eq", l.ssa, e.index(INT64_MIN), "py_int")
-        minus = compare_ssa(e, "Eq", r.ssa, e.index(-1), "py_int")
+    if op == "FloorDiv" and lhs.low == INT64_MIN and rhs.low <= -1 <= rhs.high:
+        lowest = compare_ssa(e, "Eq", lhs.ssa, e.index(INT64_MIN), "py_int")
+        minus = compare_ssa(e, "Eq", rhs.ssa, e.index(-1), "py_int")
         raise_if(e, e.emit(arith.AndIOp(lowest, minus)), TOO_LARGE)
-    if l.low >= 0 and r.low >= 0:
-        ssa = e.emit((arith.DivSIOp if op == "FloorDiv" else arith.RemSIOp)(l.ssa, r.ssa))
+    if lhs.low >= 0 and rhs.low >= 0:
+        ssa = e.emit((arith.DivSIOp if op == "FloorDiv" else arith.RemSIOp)(lhs.ssa, rhs.ssa))
     else:
-        ssa = e.emit((array.FloorDivOp if op == "FloorDiv" else array.FloorModOp)(l.ssa, r.ssa))
-    low, high = (quotient_range if op == "FloorDiv" else remainder_range)(l, r)
+        ssa = e.emit((array.FloorDivOp if op == "FloorDiv" else array.FloorModOp)(lhs.ssa, rhs.ssa))
+    low, high = (quotient_range if op == "FloorDiv" else remainder_range)(lhs, rhs)
     return Scalar("py_int", ssa, None, max(low, INT64_MIN), min(high, INT64_MAX))
 
 
-def quotient_range(l: Scalar, r: Scalar) -> tuple[int, int]:
-    if r.low <= 0 <= r.high:
-        if l.low >= 0 and r.low == 0:
-            return 0, l.high
-        most = max(abs(l.low), abs(l.high))
+def quotient_range(lhs: Scalar, rhs: Scalar) -> tuple[int, int]:
+    if rhs.low <= 0 <= rhs.high:
+        if lhs.low >= 0 and rhs.low == 0:
+            return 0, lhs.high
+        most = max(abs(lhs.low), abs(lhs.high))
         return -most, most
-    corners = [a // b for a in (l.low, l.high) for b in (r.low, r.high)]
+    corners = [a // b for a in (lhs.low, lhs.high) for b in (rhs.low, rhs.high)]
     return min(corners), max(corners)
 
 
-def remainder_range(l: Scalar, r: Scalar) -> tuple[int, int]:
-    low, high = min(r.low + 1, 0), max(r.high - 1, 0)
-    return low, min(high, l.high) if l.low >= 0 and r.low >= 0 else high
+def remainder_range(lhs: Scalar, rhs: Scalar) -> tuple[int, int]:
+    low, high = min(rhs.low + 1, 0), max(rhs.high - 1, 0)
+    return low, min(high, lhs.high) if lhs.low >= 0 and rhs.low >= 0 else high
 
 
-def integer_power(e: Emitter, l: Scalar, r: Scalar) -> Scalar:
-    """`l ** r` of ints: an int for exponents >= 0, a float for a constant negative one."""
-    if r.high < 0:
-        return floating(e, "Pow", l, r)
-    if r.low < 0:
-        negative = compare_ssa(e, "Lt", r.ssa, e.index(0), "py_int")
-        base_zero = compare_ssa(e, "Eq", l.ssa, e.index(0), "py_int")
+def integer_power(e: Emitter, lhs: Scalar, rhs: Scalar) -> Scalar:
+    """`lhs ** rhs` of ints: an int for exponents >= 0, a float for a constant negative one."""
+    if rhs.high < 0:
+        return floating(e, "Pow", lhs, rhs)
+    if rhs.low < 0:
+        negative = compare_ssa(e, "Lt", rhs.ssa, e.index(0), "py_int")
+        base_zero = compare_ssa(e, "Eq", lhs.ssa, e.index(0), "py_int")
         raise_if(e, e.emit(arith.AndIOp(negative, base_zero)), ZERO_TO_NEGATIVE)
         raise_if(e, negative, NEGATIVE_INT_POWER)
-    if r.constant is None:
-        return power_loop(e, l, r)
-    result, square, exponent = e.constant(1, "py_int"), l, int(r.constant)
+    if rhs.constant is None:
+        return power_loop(e, lhs, rhs)
+    result, square, exponent = e.constant(1, "py_int"), lhs, int(rhs.constant)
     if exponent > 128:
-        return power_loop(e, l, r)
+        return power_loop(e, lhs, rhs)
     while exponent:
         if exponent & 1:
             result = square if result.constant == 1 else integer(e, "Mult", result, square)
@@ -453,11 +459,11 @@ def integer_power(e: Emitter, l: Scalar, r: Scalar) -> Scalar:
     return result
 
 
-def power_loop(e: Emitter, l: Scalar, r: Scalar) -> Scalar:
+def power_loop(e: Emitter, lhs: Scalar, rhs: Scalar) -> Scalar:
     """Square and multiply, for an exponent known at run time."""
     index = IR_TYPE["py_int"]
     result, square, left = (e.cell(index, hint) for hint in ("power", "square", "exponent"))
-    for value, cell in ((e.index(1), result), (l.ssa, square), (r.ssa, left)):
+    for value, cell in ((e.index(1), result), (lhs.ssa, square), (rhs.ssa, left)):
         e.store(value, cell)
     condition, body = Block(arg_types=[index]), Block(arg_types=[index])
     with e.at(condition):
@@ -476,7 +482,7 @@ def power_loop(e: Emitter, l: Scalar, r: Scalar) -> Scalar:
         e.store(e.emit(array.CheckedMulOp(base, base)), square)
         e.insert(array.YieldOp())
     e.insert(array.LoopOp(None, [], body, condition))
-    return Scalar("py_int", e.load(result), None, 0 if l.low >= 0 else INT64_MIN)
+    return Scalar("py_int", e.load(result), None, 0 if lhs.low >= 0 else INT64_MIN)
 
 
 FLOAT_OPERATION = {
@@ -490,10 +496,10 @@ FLOAT_OPERATION = {
 
 
 def floating(e: Emitter, op: str, left: Scalar, right: Scalar) -> Scalar:
-    """`l op r` where one is a float (or both are ints and `op` is `/`)."""
-    l, r = convert(e, left, "py_float"), convert(e, right, "py_float")
+    """`lhs op rhs` where one is a float (or both are ints and `op` is `/`)."""
+    lhs, rhs = convert(e, left, "py_float"), convert(e, right, "py_float")
     if op == "Pow":
-        return float_power(e, l, r)
+        return float_power(e, lhs, rhs)
     if op in ("Div", "FloorDiv", "Mod"):
         ints = not (is_float(left.type) or is_float(right.type))
         exception = {
@@ -501,46 +507,46 @@ def floating(e: Emitter, op: str, left: Scalar, right: Scalar) -> Scalar:
             "FloorDiv": FLOAT_FLOOR_DIVISION,
             "Mod": FLOAT_MODULO,
         }[op]
-        known = r.constant is not None and r.constant != 0
+        known = rhs.constant is not None and rhs.constant != 0
         excluded = not is_float(right.type) and not (right.low <= 0 <= right.high)
         if not known and not excluded:
             zero = e.constant(0.0, "py_float")
-            raise_if(e, compare_ssa(e, "Eq", r.ssa, zero.ssa, "py_float"), exception)
-    return Scalar("py_float", e.emit(FLOAT_OPERATION[op](l.ssa, r.ssa)))
+            raise_if(e, compare_ssa(e, "Eq", rhs.ssa, zero.ssa, "py_float"), exception)
+    return Scalar("py_float", e.emit(FLOAT_OPERATION[op](lhs.ssa, rhs.ssa)))
 
 
-def float_power(e: Emitter, l: Scalar, r: Scalar) -> Scalar:
-    """`l ** r` of floats, with CPython's exceptions: 0.0 ** -1.0, overflow, a complex result."""
-    exponent = r.constant
+def float_power(e: Emitter, lhs: Scalar, rhs: Scalar) -> Scalar:
+    """`lhs ** rhs` of floats, with CPython's exceptions: 0.0 ** -1.0, overflow, a complex result."""
+    exponent = rhs.constant
     zero = e.constant(0.0, "py_float").ssa
     if exponent == 0.0:
         return e.constant(1.0, "py_float")
     if exponent == 1.0:
-        return l
+        return lhs
     if exponent is None:
-        down = compare_ssa(e, "Lt", r.ssa, zero, "py_float")
-        base_zero = compare_ssa(e, "Eq", l.ssa, zero, "py_float")
+        down = compare_ssa(e, "Lt", rhs.ssa, zero, "py_float")
+        base_zero = compare_ssa(e, "Eq", lhs.ssa, zero, "py_float")
         raise_if(e, e.emit(arith.AndIOp(down, base_zero)), ZERO_TO_NEGATIVE)
     elif exponent < 0.0:
-        raise_if(e, compare_ssa(e, "Eq", l.ssa, zero, "py_float"), ZERO_TO_NEGATIVE)
+        raise_if(e, compare_ssa(e, "Eq", lhs.ssa, zero, "py_float"), ZERO_TO_NEGATIVE)
     if exponent is None or not float(exponent).is_integer():
-        negative = compare_ssa(e, "Lt", l.ssa, zero, "py_float")
+        negative = compare_ssa(e, "Lt", lhs.ssa, zero, "py_float")
         if exponent is None:
-            whole = e.emit(math.FloorOp(r.ssa))
-            fraction = e.emit(arith.CmpfOp(whole, r.ssa, "one"))
+            whole = e.emit(math.FloorOp(rhs.ssa))
+            fraction = e.emit(arith.CmpfOp(whole, rhs.ssa, "one"))
             negative = e.emit(arith.AndIOp(negative, fraction))
-        finite_base = is_finite(e, l.ssa)
+        finite_base = is_finite(e, lhs.ssa)
         raise_if(e, e.emit(arith.AndIOp(negative, finite_base)), COMPLEX_POWER)
     if exponent == 2.0:
-        ssa = e.emit(arith.MulfOp(l.ssa, l.ssa))
+        ssa = e.emit(arith.MulfOp(lhs.ssa, lhs.ssa))
     elif exponent == 3.0:
-        ssa = e.emit(arith.MulfOp(e.emit(arith.MulfOp(l.ssa, l.ssa)), l.ssa))
+        ssa = e.emit(arith.MulfOp(e.emit(arith.MulfOp(lhs.ssa, lhs.ssa)), lhs.ssa))
     else:
-        ssa = e.emit(math.PowFOp(l.ssa, r.ssa))
+        ssa = e.emit(math.PowFOp(lhs.ssa, rhs.ssa))
     if exponent is None or not 0.0 < exponent <= 1.0:
-        overflow = e.emit(arith.AndIOp(is_infinite(e, ssa), is_finite(e, l.ssa)))
+        overflow = e.emit(arith.AndIOp(is_infinite(e, ssa), is_finite(e, lhs.ssa)))
         if exponent is None:
-            overflow = e.emit(arith.AndIOp(overflow, is_finite(e, r.ssa)))
+            overflow = e.emit(arith.AndIOp(overflow, is_finite(e, rhs.ssa)))
         raise_if(e, overflow, POWER_OVERFLOW)
     return Scalar("py_float", ssa)
 

@@ -15,7 +15,7 @@ from .calls import Calls
 from .context import RESULT, hint
 from .liveness import assigned
 from .scalars import is_python
-from .values import Array, Expression, NoneValue, Scalar, Static, Tuple, Value
+from .values import Array, NoneValue, Scalar, Static, Tuple, Value
 
 REFUSED: dict[type[ast.stmt], tuple[str, str | None]] = {
     ast.Break: ("`break` is not compiled", "use a `while` loop whose condition says when to stop"),
@@ -91,13 +91,7 @@ class Statements(Calls):
                 message, way_out = REFUSED.get(
                     type(s), (f"{type(s).__name__} statements are not compiled", None)
                 )
-                self.refuse(s, message, way_out)
-
-    def for_statement(self, s: ast.For) -> None:
-        raise NotImplementedError
-
-    def while_statement(self, s: ast.While) -> None:
-        raise NotImplementedError
+                raise self.refusal(s, message, way_out)
 
     # Assignment
 
@@ -112,29 +106,31 @@ class Statements(Calls):
                 case ast.Subscript():
                     self.store_subscript(target, value)
                 case ast.Starred():
-                    self.refuse(target, "starred assignment is not compiled", "name every item")
+                    raise self.refusal(
+                        target, "starred assignment is not compiled", "name every item"
+                    )
                 case ast.Attribute():
-                    self.refuse(
+                    raise self.refusal(
                         target,
                         "assignment to an attribute is not compiled",
                         "write elements: x[...] = ...",
                     )
                 case _:
-                    self.refuse(target, "this target of an assignment is not compiled")
+                    raise self.refusal(target, "this target of an assignment is not compiled")
 
     def unpack(self, target: ast.Tuple | ast.List, value: Value) -> None:
         for item in target.elts:
             if isinstance(item, ast.Starred):
-                self.refuse(item, "starred assignment is not compiled", "name every item")
+                raise self.refusal(item, "starred assignment is not compiled", "name every item")
         count = len(target.elts)
         if isinstance(value, Array) and value.rank:
             items = self.rows(value, count)
         elif isinstance(value, Tuple):
             items = list(value.items)
             if len(items) != count:
-                self.refuse(target, f"{len(items)} values are unpacked into {count} names")
+                raise self.refusal(target, f"{len(items)} values are unpacked into {count} names")
         else:
-            self.refuse(target, "this value cannot be unpacked")
+            raise self.refusal(target, "this value cannot be unpacked")
         for item, part in zip(target.elts, items, strict=True):
             self.bind(item, part)
 
@@ -158,7 +154,7 @@ class Statements(Calls):
         base = self.value(target.value)
         if not isinstance(base, Array):
             what = "a tuple" if isinstance(base, Tuple) else "something that is no array"
-            self.refuse(
+            raise self.refusal(
                 target, f"assignment to an item of {what}", "only arrays have items to assign"
             )
         self.storable(value)
@@ -178,7 +174,7 @@ class Statements(Calls):
             case ast.Subscript():
                 self.augmented_subscript(s.target, op, s.value)
             case _:
-                self.refuse(
+                raise self.refusal(
                     s.target,
                     "assignment to an attribute is not compiled",
                     "write elements: x[...] = ...",
@@ -187,7 +183,7 @@ class Statements(Calls):
     def augmented_subscript(self, target: ast.Subscript, op: str, node: ast.expr) -> None:
         base = self.value(target.value)
         if not isinstance(base, Array):
-            self.refuse(target, "assignment to an item of something that is no array")
+            raise self.refusal(target, "assignment to an item of something that is no array")
         index = self.index(target.slice)
         if not self.may_write(node):
             value = self.expression(node)
@@ -210,7 +206,7 @@ class Statements(Calls):
 
     def storable(self, value: Value) -> None:
         if isinstance(value, NoneValue | Static | Tuple):
-            self.refuse(
+            raise self.refusal(
                 None, "only numbers and arrays can be stored in an array", "store item by item"
             )
 
@@ -261,7 +257,7 @@ class Statements(Calls):
         """`raise Exception("message")` where `condition` holds."""
         assert isinstance(s, ast.Raise)
         if s.cause is not None:
-            self.refuse(s, "`raise ... from` is not compiled", "raise without `from`")
+            raise self.refusal(s, "`raise ... from` is not compiled", "raise without `from`")
         call = s.exc
         arguments = list[ast.expr]()
         if isinstance(call, ast.Call) and not call.keywords:
@@ -273,18 +269,18 @@ class Statements(Calls):
             or not issubclass(exception, Exception)
             or len(arguments) > 1
         ):
-            self.refuse(
+            raise self.refusal(
                 s,
                 "this `raise` is not compiled",
                 'raise a builtin exception: raise ValueError("message")',
             )
         if getattr(builtins, exception.__name__, None) is not exception:
-            self.refuse(
+            raise self.refusal(
                 s, f"{exception.__name__} is no builtin exception", 'raise ValueError("message")'
             )
         text, shown = self.text(arguments[0]) if arguments else ("", list[Scalar]())
         if any(isinstance(v.ssa.type, MemRefType) for v in shown):
-            self.refuse(
+            raise self.refusal(
                 s, "an array in the message of an exception is not compiled", "show its numbers"
             )
         self.e.insert(
@@ -299,7 +295,7 @@ class Statements(Calls):
                 return "".join(p for p, _ in pieces), [v for _, shown in pieces for v in shown]
             case ast.FormattedValue():
                 if node.format_spec is not None or node.conversion != -1:
-                    self.refuse(
+                    raise self.refusal(
                         node, "format specifications are not compiled", "print the number as it is"
                     )
                 return self.shown(self.value(node.value), quoted=False)
@@ -332,7 +328,7 @@ class Statements(Calls):
             case Array() if not quoted:
                 return "{}", [Scalar(value.dtype, value.memref)]
             case _:
-                self.refuse(
+                raise self.refusal(
                     None,
                     "this cannot be printed from compiled code",
                     "print numbers, strings and arrays",
@@ -345,14 +341,16 @@ class Statements(Calls):
             if keyword.arg == "sep" and isinstance(value, str):
                 separator = value.replace("{", "{{").replace("}", "}}")
             elif not (keyword.arg == "flush" or (keyword.arg == "end" and value == "\n")):
-                self.refuse(
+                raise self.refusal(
                     keyword.value,
                     f"`print` with `{keyword.arg}=` is not compiled",
                     "print whole lines",
                 )
         for argument in node.args:
             if isinstance(argument, ast.Starred):
-                self.refuse(argument, "`*` in a call is not compiled", "write the arguments out")
+                raise self.refusal(
+                    argument, "`*` in a call is not compiled", "write the arguments out"
+                )
         parts = [self.text(argument) for argument in node.args]
         operands = [v.ssa for _, shown in parts for v in shown]
         self.e.insert(array.PrintOp(separator.join(p for p, _ in parts), operands))
