@@ -4,7 +4,7 @@ One function for a family of ops, found through `SCALAR_OPS`. Each takes the ker
 its operands as LLVM text, and returns the text of the result.
 
 Floating point: no flags by default, so values are exactly those of the ops in their order. An op that
-carries `ad.adjoint` may be contracted and reassociated, and so may all under `fastmath`.
+carries `ad.adjoint` may be contracted, reassociated and lose the sign of a zero; all may under `fastmath`.
 No instruction here is undefined for any operand: integer division, shifts and conversions are guarded
 and give what NumPy gives.
 """
@@ -27,7 +27,7 @@ from .llvm_text import integer
 Rule = Callable[[KernelState, Operation, list[str]], str]
 
 FAST = " reassoc nsz arcp contract afn"
-ADJOINT = " reassoc contract"
+ADJOINT = " reassoc nsz contract"
 
 
 def fast_flags(state: KernelState, op: Operation) -> str:
