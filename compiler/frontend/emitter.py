@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
@@ -66,7 +66,7 @@ class Emitter:
         return self.insert(op, hint).results[0]
 
     @contextmanager
-    def at(self, block: Block) -> Iterator[None]:
+    def at(self, block: Block) -> Generator[None]:
         """Emit into `block` meanwhile."""
         outer, self.block = self.block, block
         try:

@@ -347,11 +347,13 @@ class Expressions(Context):
                 self.e.block.add_op(op)
             return value
 
-        bools = isinstance(first, Scalar) and scalars.is_bool(first.type)
-        alike = bools and isinstance(value, Scalar) and value.type == first.type
-        if alike and all(map(is_speculatable, ops)):
-            spliced()
-            return self.conjunction(word, first, value)
+        match first, value:
+            case Scalar("py_bool" | "b1" as kind), Scalar(other) if kind == other:
+                if all(map(is_speculatable, ops)):
+                    spliced()
+                    return self.conjunction(word, first, value)
+            case _:
+                pass
         return self.chosen(test, (spliced, keep) if word == "and" else (keep, spliced))
 
     def conjunction(self, word: str, a: Scalar, b: Scalar) -> Scalar:
