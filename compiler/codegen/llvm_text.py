@@ -8,7 +8,7 @@ blocks (raises), which come last so that hot code stays together.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -59,6 +59,9 @@ class OpenLoop:
     types: tuple[str, ...]
     initial: tuple[str, ...]
     before: str
+    """The block that skips the loop or not."""
+    entered: str
+    """The block that the first iteration comes from."""
     body: str
     exit: str
     guarded: bool
@@ -176,17 +179,30 @@ class FunctionText:
     # Counted loops in the form that LLVM's vectorizer expects: guarded, tested at the end.
 
     def begin_loop(
-        self, count: str, carried: Sequence[tuple[str, str]] = (), hint: str = "i"
+        self,
+        count: str,
+        carried: Sequence[tuple[str, str]] = (),
+        hint: str = "i",
+        enter: Callable[[], None] | None = None,
     ) -> OpenLoop:
-        """Open a loop that counts 0, 1, ... below `count`, carrying scalars given as (type, initial)."""
+        """Open a loop that counts 0, 1, ... below `count`, carrying scalars given as (type, initial).
+
+        `enter` writes what runs before the first iteration, if there is one.
+        """
         known = integer(count)
         guarded = known is None or known <= 0
         before, body, exit_ = self.block, self.label("body"), self.label("exit")
+        first = body if enter is None else self.label("enter")
         if guarded:
             runs = self.value(f"icmp sgt i64 {count}, 0")
-            self.branch_if(runs, body, exit_)
+            self.branch_if(runs, first, exit_)
         else:
+            self.branch(first)
+        if enter is not None:
+            self.start(first)
+            enter()
             self.branch(body)
+        entered = before if enter is None else self.block
         self.start(body)
         counter = self.name(hint)
         values = tuple(self.name("acc") for _ in carried)
@@ -199,6 +215,7 @@ class FunctionText:
             tuple(t for t, _ in carried),
             tuple(v for _, v in carried),
             before,
+            entered,
             body,
             exit_,
             guarded,
@@ -206,22 +223,35 @@ class FunctionText:
         )
 
     def end_loop(
-        self, loop: OpenLoop, following: Sequence[str] = (), properties: Sequence[str] = ()
+        self,
+        loop: OpenLoop,
+        following: Sequence[str] = (),
+        properties: Sequence[str] = (),
+        leave: Callable[[], None] | None = None,
     ) -> tuple[str, ...]:
-        """Close a loop; returns the carried scalars as they leave it."""
+        """Close a loop; returns the carried scalars as they leave it.
+
+        `leave` writes what runs after the last iteration, if there was one.
+        """
         step = self.value(f"add nuw nsw i64 {loop.counter}, 1")
         again = self.value(f"icmp slt i64 {step}, {loop.count}")
         latch = self.block
+        after = loop.exit if leave is None else self.label("leave")
         mark = f", !llvm.loop {self.metadata.distinct(*properties)}" if properties else ""
-        self.do(f"br i1 {again}, label %{loop.body}, label %{loop.exit}{mark}")
-        phis = [f"  {loop.counter} = phi i64 [ 0, %{loop.before} ], [ {step}, %{latch} ]"]
+        self.do(f"br i1 {again}, label %{loop.body}, label %{after}{mark}")
+        phis = [f"  {loop.counter} = phi i64 [ 0, %{loop.entered} ], [ {step}, %{latch} ]"]
         for name, type_, start, next_ in zip(
             loop.values, loop.types, loop.initial, following, strict=True
         ):
             phis.append(
-                f"  {name} = phi {type_} [ {start}, %{loop.before} ], [ {next_}, %{latch} ]"
+                f"  {name} = phi {type_} [ {start}, %{loop.entered} ], [ {next_}, %{latch} ]"
             )
         self.lines[loop.phis] = "\n".join(phis)
+        if leave is not None:
+            self.start(after)
+            leave()
+            latch = self.block
+            self.branch(loop.exit)
         self.start(loop.exit)
         if not loop.guarded:
             return tuple(following)

@@ -28,6 +28,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ...dialects import ad, array
 from ..analysis.affine import Subscripts
 from ..analysis.alias import AliasAnalysis, if_blocks
+from ..analysis.dependence import Dependence
 from ..analysis.needed import RAISES
 from . import support
 from .alias_scopes import AliasScopes
@@ -44,6 +45,7 @@ from .kernel_state import (
     type_name,
     value_type,
 )
+from .leaf_loops import LeafFacts, Place, leaf_facts, place_of, raises_always
 from .llvm_module import host_features
 from .llvm_text import FunctionText, Metadata, integer
 from .matmul_to_blas import lower_matmul
@@ -105,6 +107,11 @@ class KernelWriter:
         self.subscripts = Subscripts()
         self.proved: set[Operation] = set()
         self.may_version = True
+        self.dependence = Dependence(function, alias)
+        self.registers: dict[Place, str] = {}
+        """Stack slots (registers, for LLVM) of the accumulators of the loop being written."""
+        self.group = ""
+        """The metadata of accesses in a parallel loop."""
         self.result_slots: tuple[int, ...] = ()
         self.escaping = escaping_allocations(function, alias)
 
@@ -190,23 +197,21 @@ class KernelWriter:
 
     def load(self, op: memref.LoadOp) -> None:
         source = self.state.memrefs[op.memref]
-        indices = [self.state.scalars[i] for i in op.indices]
         self.state.scalars[op.res] = self.state.load(
-            self.state.address(source, indices),
-            source.element,
-            self.state.scopes.tags(op.memref),
-            op.res.name_hint,
+            *self.place(place_of(op), source), op.res.name_hint
         )
 
     def store(self, op: memref.StoreOp) -> None:
-        target = self.state.memrefs[op.memref]
-        indices = [self.state.scalars[i] for i in op.indices]
-        self.state.store(
-            self.state.scalars[op.value],
-            self.state.address(target, indices),
-            target.element,
-            self.state.scopes.tags(op.memref),
-        )
+        value = self.state.scalars[op.value]
+        self.state.store(value, *self.place(place_of(op), self.state.memrefs[op.memref]))
+
+    def place(self, place: Place, memref: Descriptor) -> tuple[str, Attribute, str]:
+        """Address, element type and metadata of an access."""
+        register = self.registers.get(place)
+        if register is not None:
+            return register, memref.element, ""
+        address = self.state.address(memref, [self.state.scalars[i] for i in place[1]])
+        return address, memref.element, self.state.scopes.tags(place[0]) + self.group
 
     def cell(self, op: memref.AllocaOp) -> None:
         type_ = op.memref.type
@@ -391,14 +396,23 @@ class KernelWriter:
         blocks = list(if_blocks(op))
         then, merge = text.label("then"), text.label("merge")
         otherwise = text.label("else") if len(blocks) > 1 else merge
-        text.branch_if(self.state.scalars[op.cond], then, otherwise)
+        if raises_always(op):
+            weights = text.metadata.node('!"branch_weights", i32 1, i32 1048575')
+            chosen = f"label %{then}, label %{otherwise}, !prof {weights}"
+            text.do(f"br i1 {self.state.scalars[op.cond]}, {chosen}")
+        else:
+            text.branch_if(self.state.scalars[op.cond], then, otherwise)
         ends: list[tuple[str, tuple[SSAValue, ...]]] = []
+        before = self.may_version, self.state.scalar_only
+        if raises_always(op):
+            self.may_version, self.state.scalar_only = False, True
         for label, block in zip((then, otherwise), blocks, strict=False):
             text.start(label)
             self.emit_block(block)
             last = block.last_op
             ends.append((text.block, tuple(last.operands) if isinstance(last, scf.YieldOp) else ()))
             text.branch(merge)
+        self.may_version, self.state.scalar_only = before
         text.start(merge)
         for k, result in enumerate(op.results):
             came = [(label, values[k]) for label, values in ends]
@@ -461,9 +475,10 @@ class KernelWriter:
         self.proved.difference_update(open_)
 
         text.start(slow)
+        before = self.may_version, self.state.scalar_only
         self.may_version, self.state.scalar_only = False, True
         self.plain_loop(op)
-        self.may_version, self.state.scalar_only = True, False
+        self.may_version, self.state.scalar_only = before
         ends.append(self.end_of_version(op, merge))
 
         text.start(merge)
@@ -525,17 +540,51 @@ class KernelWriter:
         count = state.scalars[op.count]
         inits = [state.memrefs[c] for c in op.carried]
         carried = [("i64" if k else "ptr", inits[slot].fields[k]) for slot, k in moving]
-        loop = text.begin_loop(count, carried, op.induction.name_hint or "i")
+        leaf = not contains_work(op)
+        facts = LeafFacts()
+        if leaf and not state.scalar_only:
+            facts = leaf_facts(op, self.dependence, self.proved)
+        loop = text.begin_loop(
+            count,
+            carried,
+            op.induction.name_hint or "i",
+            (lambda: self.load_accumulators(facts)) if facts.accumulators else None,
+        )
+        parallel = None
+        if facts.parallel:
+            parallel = state.metadata.empty()
+            self.group = f", !llvm.access.group {parallel}"
         state.scalars[op.induction] = loop.counter
         self.bind_carried(op.body_carried, op, moving, list(loop.values))
         self.loop_body(op)
+        self.group = ""
         self.poll_counted(op, loop.counter)
         yielded = [state.memrefs[y] for y in op.yielded]
         following = [yielded[slot].fields[k] for slot, k in moving]
-        properties = state.loop_properties(innermost=not contains_work(op))
-        final = text.end_loop(loop, following, properties)
+        final = text.end_loop(
+            loop,
+            following,
+            state.loop_properties(parallel_group=parallel, innermost=leaf),
+            (lambda: self.store_accumulators(facts)) if facts.accumulators else None,
+        )
         state.scalars[op.trips] = self.at_least_zero(count) if op.trips.first_use else count
         self.bind_carried(tuple(op.results[1:]), op, moving, list(final))
+
+    def load_accumulators(self, facts: LeafFacts) -> None:
+        """What the loop accumulates at one place goes into a register."""
+        for place in facts.accumulators:
+            memref = self.state.memrefs[place[0]]
+            address, element, tags = self.place(place, memref)
+            value = self.state.load(address, element, tags)
+            slot = self.text.alloca(memory_type(element), "accumulator")
+            self.state.store(value, slot, element, "")
+            self.registers[place] = slot
+
+    def store_accumulators(self, facts: LeafFacts) -> None:
+        for place in facts.accumulators:
+            memref = self.state.memrefs[place[0]]
+            value = self.state.load(self.registers.pop(place), memref.element, "")
+            self.state.store(value, *self.place(place, memref))
 
     def at_least_zero(self, count: str) -> str:
         known = integer(count)
