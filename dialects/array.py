@@ -59,6 +59,9 @@ MapKind = str
 
 MAP_KINDS: tuple[MapKind, ...] = ("store", "add", "mul", "min", "max")
 
+RAISES = "raises"
+"""The attribute of an `scf.if` whose first branch always ends with an exception, and whose other is empty."""
+
 
 def constant_value(value: SSAValue) -> int | None:
     """The integer that `value` certainly is, or None."""

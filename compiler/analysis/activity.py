@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable
 
 from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import AnyFloat, MemRefType
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ...dialects import array
 from .alias import AliasAnalysis, if_blocks
@@ -188,8 +188,3 @@ def active_by_default(function: func.FuncOp) -> list[SSAValue]:
     """All float arguments."""
     block = function.body.blocks.first
     return [] if block is None else [a for a in block.args if is_float(a)]
-
-
-def scalars(op: Operation) -> list[OpResult]:
-    """The float scalars that `op` defines."""
-    return [r for r in op.results if is_float_scalar(r)]

@@ -18,15 +18,15 @@ i' meets the load (`i' = i + 1, i' >= i + 1`), and the load of a later iteration
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from ...dialects import array
-from .affine import Affine, Extent, Symbol, Term
-from .alias import AliasAnalysis, strip_casts
+from .affine import Affine, Extent, Symbol, Term, extreme
+from .alias import AliasAnalysis
 from .feasibility import System, feasible
 from .footprint import Access, Footprints, Point, Range, Region
 
@@ -239,8 +239,6 @@ class Problem:
                 self.below(variable, 0, self._count_or_none(count) + 1, side)
 
     def _count_or_none(self, count: Affine) -> Affine:
-        from .affine import extreme
-
         return extreme("max", count, Affine())
 
     def state_condition(self, condition: SSAValue, holds: bool, side: int) -> None:
@@ -374,80 +372,3 @@ class Problem:
 
 COMPARISONS = {0: "==", 1: "!=", 2: "<", 3: "<=", 4: ">", 5: ">="}
 OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-
-
-def covers(write: Region, read: Region) -> bool:
-    """True when the write certainly touches every element of the read; both of one moment."""
-    if strip_casts(write.base) is not strip_casts(read.base) or not write.exact:
-        return False
-    return all(
-        _covers_dimension(w, r) for w, r in zip(write.dimensions, read.dimensions, strict=True)
-    )
-
-
-def _covers_dimension(write: Point | Range, read: Point | Range) -> bool:
-    if write == read:
-        return isinstance(write, Point) or write.step is not None
-    if isinstance(write, Point):
-        return False
-    if write.step != 1 or write.count is None:
-        return False
-    first, count = (
-        (read.at, Affine(constant=1)) if isinstance(read, Point) else (read.start, read.count)
-    )
-    if (not isinstance(read, Point) and read.step != 1) or count is None:
-        return False
-    # An element of the read before the first, or after the last one, of the write?
-    last = first + count - 1
-    beyond = write.start + write.count
-    return never_negative(first - write.start) and never_negative(beyond - 1 - last)
-
-
-def never_negative(value: Affine) -> bool:
-    """True when `value >= 0` follows from extents not being negative."""
-    return value.constant >= 0 and all(
-        factor > 0 and isinstance(symbol, Extent) for symbol, factor in value.terms.items()
-    )
-
-
-def disjoint(a: Region, b: Region) -> bool:
-    """True when regions of one base, of one moment, certainly share no element."""
-    if a.base is not b.base:
-        return False
-    for x, y in zip(a.dimensions, b.dimensions, strict=True):
-        if isinstance(x, Point) and isinstance(y, Point):
-            difference = x.at - y.at
-            if difference.is_constant and difference.constant:
-                return True
-    for first, second in ((a, b), (b, a)):
-        if any(_before(x, y) for x, y in zip(first.dimensions, second.dimensions, strict=True)):
-            return True
-    return False
-
-
-def _before(x: Point | Range, y: Point | Range) -> bool:
-    """Every subscript of `x` is smaller than every one of `y`."""
-    bounds = [_bounds(x), _bounds(y)]
-    last, first = bounds[0][1], bounds[1][0]
-    return last is not None and first is not None and never_negative(first - last - 1)
-
-
-def _bounds(x: Point | Range) -> tuple[Affine | None, Affine | None]:
-    if isinstance(x, Point):
-        return x.at, x.at
-    if x.step is None:
-        return None, None
-    last = None if x.count is None else x.start + (x.count - 1) * x.step
-    return (x.start, last) if x.step > 0 else (last, x.start)
-
-
-def ancestors(op: Operation) -> Iterator[Operation]:
-    """`op` and the ops around it, inside out."""
-    current: Operation | None = op
-    while current is not None:
-        yield current
-        current = current.parent_op()
-
-
-def is_loop_carried_argument(value: SSAValue) -> bool:
-    return isinstance(value, BlockArgument) and isinstance(value.owner.parent_op(), array.LoopOp)

@@ -18,7 +18,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from ...dialects import ad, array
-from .affine import Affine, Subscripts, name, product
+from .affine import Affine, Extent, Subscripts, Symbol, Term, name, product
 from .alias import AliasAnalysis, strip_casts
 
 AccessKind = Literal["read", "write"]
@@ -232,3 +232,78 @@ def footprint(access: Access) -> Region | None:
     region = Footprints().of(access)
     unknown = [isinstance(d, Range) and d.step is None for d in region.dimensions]
     return None if unknown and all(unknown) else region
+
+
+def covers(write: Region, read: Region) -> bool:
+    """True when the write certainly touches every element of the read; both of one moment."""
+    if strip_casts(write.base) is not strip_casts(read.base) or not write.exact:
+        return False
+    return all(
+        _covers_dimension(w, r) for w, r in zip(write.dimensions, read.dimensions, strict=True)
+    )
+
+
+def _covers_dimension(write: Dimension, read: Dimension) -> bool:
+    if write == read:
+        return isinstance(write, Point) or write.step is not None
+    if isinstance(write, Point):
+        return False
+    if write.step != 1 or write.count is None:
+        return False
+    first, count = (
+        (read.at, Affine(constant=1)) if isinstance(read, Point) else (read.start, read.count)
+    )
+    if (not isinstance(read, Point) and read.step != 1) or count is None:
+        return False
+    # An element of the read before the first, or after the last one, of the write?
+    last = first + count - 1
+    beyond = write.start + write.count
+    return never_negative(first - write.start) and never_negative(beyond - 1 - last)
+
+
+def never_negative(value: Affine) -> bool:
+    """True when `value >= 0` follows from extents and the like not being negative."""
+    return value.constant >= 0 and all(
+        factor > 0 and (isinstance(symbol, Extent) or symbol_is_clipped(symbol))
+        for symbol, factor in value.terms.items()
+    )
+
+
+def symbol_is_clipped(symbol: Symbol) -> bool:
+    """`max(x, 0)`, the usual count."""
+    return (
+        isinstance(symbol, Term)
+        and symbol.kind == "max"
+        and any(a.is_constant and a.constant >= 0 for a in symbol.args)
+    )
+
+
+def disjoint(a: Region, b: Region) -> bool:
+    """True when regions of one base, of one moment, certainly share no element."""
+    if a.base is not b.base:
+        return False
+    for x, y in zip(a.dimensions, b.dimensions, strict=True):
+        if isinstance(x, Point) and isinstance(y, Point):
+            difference = x.at - y.at
+            if difference.is_constant and difference.constant:
+                return True
+    for first, second in ((a, b), (b, a)):
+        if any(_before(x, y) for x, y in zip(first.dimensions, second.dimensions, strict=True)):
+            return True
+    return False
+
+
+def _before(x: Dimension, y: Dimension) -> bool:
+    """Every subscript of `x` is smaller than every one of `y`."""
+    bounds = [_bounds(x), _bounds(y)]
+    last, first = bounds[0][1], bounds[1][0]
+    return last is not None and first is not None and never_negative(first - last - 1)
+
+
+def _bounds(x: Dimension) -> tuple[Affine | None, Affine | None]:
+    if isinstance(x, Point):
+        return x.at, x.at
+    if x.step is None:
+        return None, None
+    last = None if x.count is None else x.start + (x.count - 1) * x.step
+    return (x.start, last) if x.step > 0 else (last, x.start)

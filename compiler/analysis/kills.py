@@ -13,6 +13,8 @@ What an access touches is killed by the store that comes first in execution orde
 iteration, then in later iterations of the innermost loop, then outwards. Memory allocated
 in a loop is released at the end of the iteration: its terminator kills what is left.
 
+A branch that always raises (`array.RAISES`) kills nothing: no adjoint runs after it.
+
 Not handled: stores that write back the same value, and values restored later.
 """
 
@@ -25,7 +27,7 @@ from ...dialects import array
 from .alias import AliasAnalysis
 from .dependence import Dependence
 from .footprint import Access, writes
-from .memory_ssa import MemorySSA
+from .memory_ssa import MemorySSA, walk_normal
 
 
 class Kills:
@@ -43,7 +45,7 @@ class Kills:
         self.dependence: Dependence = self.ssa.dependence
         self._writes: dict[SSAValue, list[Access]] = {}
         self._known: dict[tuple[Operation, SSAValue, str, bool], Operation | None] = {}
-        for op in function.walk():
+        for op in walk_normal(function):
             for write in writes(op):
                 touched = {
                     r

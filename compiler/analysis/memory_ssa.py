@@ -13,6 +13,8 @@ passed in is liveOnEntry. Printed as LLVM does it::
 The chain says nothing about which memory; `clobber` walks it with footprints and dependence tests,
 and `version` answers for one base at a time.
 
+A branch that always raises (`array.RAISES`) has its own chain and none of its writes is seen outside.
+
 The value of a loop's MemoryPhi after the loop is the phi itself, as in LLVM. `version` tells
 the two apart, because the contents differ.
 """
@@ -183,6 +185,8 @@ class MemorySSA:
 
     def _walk_if(self, op: scf.IfOp, state: MemoryAccess) -> MemoryAccess:
         ends = [self._walk_block(block, state) for block in if_blocks(op)]
+        if array.RAISES in op.attributes:
+            return state
         if len(ends) < 2:
             ends.append(state)
         if all(end is ends[0] for end in ends):
@@ -236,7 +240,7 @@ class MemorySSA:
         )
 
     def _writers(self, loop: array.LoopOp) -> Iterator[Operation]:
-        return (op for op in loop.walk() if op in self._defs)
+        return (op for op in walk_normal(loop) if op in self._defs)
 
     # Versions.
 
@@ -343,6 +347,8 @@ class MemorySSA:
     def _record_change(self, root: SSAValue, op: Operation) -> None:
         current: Operation | None = op
         while current is not None and current is not self.function:
+            if array.RAISES in current.attributes:
+                return
             block = current.parent
             if block is None:
                 return
@@ -361,7 +367,20 @@ def writing_ops(function: func.FuncOp) -> set[Operation]:
         if not writes(op):
             continue
         current: Operation | None = op
-        while current is not None and current not in found:
+        while (
+            current is not None and current not in found and array.RAISES not in current.attributes
+        ):
             found.add(current)
             current = current.parent_op()
     return found
+
+
+def walk_normal(op: Operation) -> Iterator[Operation]:
+    """`op` and what it contains, without the branches that always raise."""
+    if array.RAISES in op.attributes:
+        return
+    yield op
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.ops:
+                yield from walk_normal(inner)

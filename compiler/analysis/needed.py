@@ -25,7 +25,7 @@ from ...dialects import array
 from ..derivative.rules import SCALAR_RULES
 from .activity import Activity
 
-RAISES = "raises"
+RAISES = array.RAISES
 """Marks a branch that never ends normally: no gradient passes through it."""
 
 

@@ -10,14 +10,14 @@ import random
 
 import pytest
 from memory_trace import Buffer, Trace, parse
-from mutad.compiler.analysis.alias import AliasAnalysis
-from mutad.compiler.analysis.footprint import Access, accesses, reads
-from mutad.compiler.analysis.kills import Kills
-from mutad.compiler.analysis.memory_ssa import LiveOnEntry, MemoryDef, MemorySSA
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-SEEDS = range(150)
+from mutad.compiler.analysis.footprint import accesses, reads
+from mutad.compiler.analysis.kills import Kills
+from mutad.compiler.analysis.memory_ssa import LiveOnEntry, MemoryDef, MemorySSA
+
+SEEDS = range(60)
 
 
 class Program:
@@ -244,7 +244,7 @@ def above(ssa: MemorySSA, access: object) -> set[Operation]:
 
 
 def check_clobbers(function: FuncOp, traces: list[Trace]) -> tuple[int, int]:
-    """(reads whose clobber is liveOnEntry, all reads); raises where a read sees a write not above its clobber."""
+    """(reads that see liveOnEntry, all reads); raises where a read sees a write not above its clobber."""
     ssa = MemorySSA(function)
     permitted = {
         (a.op, a.memref): above(ssa, ssa.clobber(a)) for op in function.walk() for a in reads(op)
@@ -262,7 +262,7 @@ def check_clobbers(function: FuncOp, traces: list[Trace]) -> tuple[int, int]:
 
 
 def check_versions(function: FuncOp, traces: list[Trace]) -> int:
-    """Memory is untouched from the op of the version block until the read. Returns how many blocks moved out."""
+    """Memory is untouched from the op of the version block until the read. Counts blocks moved out."""
     ssa = MemorySSA(function)
     alias = ssa.alias
     moved = 0
@@ -299,25 +299,85 @@ def check_versions(function: FuncOp, traces: list[Trace]) -> int:
 
 @pytest.mark.parametrize("overlap", [False, True])
 def test_what_is_denied_never_happens(overlap: bool) -> None:
-    spurious = denied = total = 0
+    denied = total = 0
     for seed in SEEDS:
         program = Program(seed, overlap)
         function = parse(program.text)
         traces = runs(function, overlap)
         try:
-            s, d, t = check_kills(function, traces)
+            _, d, t = check_kills(function, traces)
             check_clobbers(function, traces)
             check_versions(function, traces)
         except AssertionError as error:
             raise AssertionError(f"seed {seed}: {error}\n{program.text}") from error
-        spurious, denied, total = spurious + s, denied + d, total + t
+        denied, total = denied + d, total + t
     assert denied > total / 10
-    assert spurious < total / 4
 
 
-def test_accesses_are_values() -> None:
-    function = parse(Program(0).text)
-    for op in function.walk():
-        for access in accesses(op):
-            assert access == Access(access.op, access.memref, access.kind, access.must)
-    assert AliasAnalysis(function).roots(function.args[0]) == {function.args[0]}
+class Pair(Program):
+    """A load and a store somewhere in a nest of loops; they never leave the array."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.lines = []
+        self.count = 0
+        accesses = ["load", "store"]
+        self.random.shuffle(accesses)
+        self.nest(["%n"], accesses, 0)
+        consts = [f"  %k{c} = arith.constant {c} : index" for c in range(4)]
+        head = "func.func @f(%u : memref<?x?xf64>, %n : index, %x : f64) {"
+        self.text = "\n".join([head, *consts, *self.lines, "  func.return", "}"])
+
+    def nest(self, indices: list[str], accesses: list[str], depth: int) -> None:
+        if not accesses:
+            return
+        if depth == 0 or (depth < 3 and self.random.random() < 0.6):
+            split = self.random.choice([0, len(accesses), len(accesses), 1])
+            for part in (accesses[:split], accesses[split:]):
+                if part:
+                    i = self.name("i")
+                    self.emit(f"{self.name('trips')} = array.loop {i} to {self.limit(indices)} do {{")
+                    self.nest([*indices, i], part, depth + 1)
+                    self.emit("array.yield }")
+            return
+        for access in accesses:
+            target = f"%u[{self.linear(indices)}, {self.linear(indices)}] : memref<?x?xf64>"
+            if access == "load":
+                self.op(f"memref.load {target}")
+            else:
+                self.emit(f"memref.store %x, {target}")
+
+    def limit(self, indices: list[str]) -> str:
+        outer = self.random.choice(indices)
+        match self.random.randint(0, 4):
+            case 0 | 1:
+                return "%n"
+            case 2:
+                left = self.op(f"arith.subi %n, {outer} : index")
+                return self.op(f"arith.subi {left}, %k1 : index")
+            case 3:
+                return outer
+            case _:
+                return self.op(f"arith.addi {outer}, %k1 : index")
+
+    def linear(self, indices: list[str]) -> str:
+        value = self.random.choice([*indices[1:], *indices[1:], *indices[1:], "%k0", "%n"])
+        if self.random.random() < 0.2:
+            value = self.op(f"arith.muli {value}, %k2 : index")
+        if self.random.random() < 0.3:
+            value = self.op(f"arith.addi {value}, {self.random.choice(indices[1:])} : index")
+        if self.random.random() < 0.5:
+            value = self.op(f"arith.addi {value}, {self.constant(1)} : index")
+        return value
+
+
+def test_little_is_affirmed_that_no_run_shows() -> None:
+    spurious = denied = total = 0
+    for seed in range(200):
+        program = Pair(seed)
+        function = parse(program.text)
+        traces = [Trace(function, [Buffer(0, (64, 64), (64, 1)), n, 0]) for n in range(1, 8)]
+        s, d, t = check_kills(function, traces)
+        spurious, denied, total = spurious + s, denied + d, total + t
+    assert denied > total / 3
+    assert spurious <= total / 50

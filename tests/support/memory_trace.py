@@ -15,7 +15,7 @@ from typing import Any
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.arith import Arith
-from xdsl.dialects.builtin import Builtin, MemRefType
+from xdsl.dialects.builtin import Builtin
 from xdsl.dialects.func import Func
 from xdsl.dialects.memref import MemRef
 from xdsl.dialects.scf import Scf
@@ -64,7 +64,7 @@ class OutOfRange(Exception):
 
 @dataclass(frozen=True)
 class Event:
-    """One op touched elements of one memref; or (kind "release") they ceased to exist; or (kind "op") it began."""
+    """Elements of a memref were read, written, or ceased to exist ("release"); or an op began ("op")."""
 
     op: Operation
     memref: SSAValue | None
@@ -220,7 +220,3 @@ class Trace:
             if isinstance(op, array.AllocOp):
                 assert block.last_op is not None
                 self.touch(block.last_op, "release", op.memref, self.values[op.memref].all())
-
-
-def is_memref(value: SSAValue) -> bool:
-    return isinstance(value.type, MemRefType)

@@ -161,3 +161,16 @@ func.func @killed_through_a_chosen_array(%x : memref<?xf64>, %z : memref<?xf64>,
   memref.store %v, %chosen[%c0] {tag = "s"} : memref<?xf64>
   func.return
 }
+
+// After a branch that always raises, no adjoint runs.
+// CHECK-LABEL: @a_branch_that_raises_kills_nothing
+// CHECK:         %y = memref.load %x[%c0] {kill = "read %x[0]: kept"}
+func.func @a_branch_that_raises_kills_nothing(%x : memref<?xf64>, %v : f64, %c : i1) {
+  %c0 = arith.constant 0 : index
+  %y = memref.load %x[%c0] : memref<?xf64>
+  scf.if %c {
+    memref.store %v, %x[%c0] : memref<?xf64>
+    array.raise_if %c, "ValueError", "no"
+  } {raises}
+  func.return
+}

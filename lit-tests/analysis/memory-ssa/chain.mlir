@@ -126,3 +126,16 @@ func.func @loop_carried_swap(%u0 : memref<?xf64>, %v0 : memref<?xf64>, %n : inde
   }
   func.return
 }
+
+// CHECK-LABEL: @a_branch_that_raises_does_not_join
+// CHECK:         memref.store %v, %x[%c0] {memory = "1 = MemoryDef(liveOnEntry)"}
+// CHECK:         %y = memref.load %x[%c0] {memory = "MemoryUse(liveOnEntry)", clobber = "liveOnEntry"}
+func.func @a_branch_that_raises_does_not_join(%x : memref<?xf64>, %v : f64, %c : i1) {
+  %c0 = arith.constant 0 : index
+  scf.if %c {
+    memref.store %v, %x[%c0] : memref<?xf64>
+    array.raise_if %c, "ValueError", "no"
+  } {raises}
+  %y = memref.load %x[%c0] : memref<?xf64>
+  func.return
+}
