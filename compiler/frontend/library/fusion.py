@@ -72,7 +72,7 @@ def as_expression(
     if isinstance(value, Expression):
         own = value.extents
         if len(own) == len(extents) and not any(
-            shapes.needs_broadcast(e, n, t) for n, t in zip(own, extents, strict=True)
+            shapes.stands_still(n, t) for n, t in zip(own, extents, strict=True)
         ):
             return converted(value, dtype, tuple(extents))
         value = materialize(e, value)

@@ -5,8 +5,7 @@ provably equal: with `%e = max(%n - 2, 0)` for each of `u[1:-1]`, `u[2:]` and `u
 comparison of their linear forms (`analysis.affine`) says so.
 
 Only an extent that the program computes can be 1 at run time without its type saying so: unit
-extents of arguments are part of the specialization. Where it matters and nothing is provable, the
-view that broadcasts takes `select(extent == 1, 0, 1)` as its step.
+extents of arguments are part of the specialization. See Note [Extents that are 1 by accident].
 """
 
 from __future__ import annotations
@@ -173,32 +172,6 @@ def never_one(e: Emitter, extent: SSAValue) -> bool:
     return factor == 1 and isinstance(symbol, Extent) and symbol.memref.owner is e.entry
 
 
-def alike(e: Emitter, left: SSAValue, right: SSAValue) -> bool:
-    """True when the two would be equal if the arguments they are extents of had equal extents.
-
-    Such as `max(n - 2, 0)` and `max(m - 2, 0)` of `u[1:-1]` and `v[1:-1]`. See Note [Alike extents].
-    """
-    forms = [anonymous(e, affine(n)) for n in (left, right)]
-    return forms[0] is not None and forms[0] == forms[1]
-
-
-def anonymous(e: Emitter, form: Affine) -> Affine | None:
-    """The form with one symbol for every extent of an argument; None if it has other symbols."""
-    result = Affine(constant=form.constant)
-    for symbol, factor in form.terms.items():
-        if isinstance(symbol, Extent) and symbol.memref.owner is e.entry:
-            result = result + Affine({Extent(e.entry.args[0], -1): factor})
-        elif isinstance(symbol, Term):
-            args = [anonymous(e, a) for a in symbol.args]
-            if None in args:
-                return None
-            known = sorted((a for a in args if a is not None), key=lambda a: a.is_constant)
-            result = result + Affine({Term(symbol.kind, tuple(known)): factor})
-        else:
-            return None
-    return result
-
-
 # --- Extents of arrays ------------------------------------------------------------------------
 
 
@@ -280,16 +253,14 @@ class Mismatches:
         pair = frozenset((affine(extent), affine(target)))
         if any(pair in e.settled.get(block, ()) for block in (e.block, e.entry)):
             return
-        if never_one(e, extent) or alike(e, extent, target):
-            e.settled.setdefault(e.block, set()).add(pair)
+        e.settled.setdefault(e.block, set()).add(pair)
         differs = compare(e, "ne", extent, target)
         if never_one(e, extent):
             self.wrong.append(differs)
             return
         several = compare(e, "ne", extent, e.index(1))
         self.wrong.append(e.emit(arith.AndIOp(differs, several)))
-        if alike(e, extent, target):
-            self.unequal.append(differs)
+        self.unequal.append(differs)
 
     def raise_all(self, e: Emitter, message: str, shown: Sequence[SSAValue]) -> None:
         if self.wrong:
@@ -326,21 +297,14 @@ def _broadcast_axis(e: Emitter, extents: list[SSAValue], found: Mismatches) -> S
     if not distinct:
         return e.index(1)
     result = next((n for n in distinct if never_one(e, n)), distinct[0])
-    if not never_one(e, result) and not all(alike(e, n, result) for n in distinct[1:]):
-        for n in distinct[1:]:
-            result = e.emit(arith.SelectOp(is_one(e, result), n, result), "extent")
     for n in distinct:
         found.require(e, n, result)
     return result
 
 
-def is_one(e: Emitter, extent: SSAValue) -> SSAValue:
-    return compare(e, "eq", extent, e.index(1))
-
-
-def needs_broadcast(e: Emitter, extent: SSAValue, target: SSAValue) -> bool:
-    """False where the extent certainly is the target's (given that mismatches have raised)."""
-    return not (equal(extent, target) or never_one(e, extent) or alike(e, extent, target))
+def stands_still(extent: SSAValue, target: SSAValue) -> bool:
+    """True where an array is broadcast along an axis (given that mismatches have raised)."""
+    return constant_value(extent) == 1 and constant_value(target) != 1
 
 
 def broadcast_to(e: Emitter, a: Array, extents: Sequence[SSAValue]) -> Array:
@@ -350,15 +314,9 @@ def broadcast_to(e: Emitter, a: Array, extents: Sequence[SSAValue]) -> Array:
     axes: list[int] = [-1] * missing
     steps: list[SSAValue] = [e.index(0)] * missing
     for axis, (n, target) in enumerate(zip(own, extents[missing:], strict=True)):
-        if not needs_broadcast(e, n, target):
-            axes.append(axis)
-            steps.append(e.index(1))
-        elif constant_value(n) == 1:
-            axes.append(-1)
-            steps.append(e.index(0))
-        else:
-            axes.append(axis)
-            steps.append(e.emit(arith.SelectOp(is_one(e, n), e.index(0), e.index(1)), "step"))
+        still = stands_still(n, target)
+        axes.append(-1 if still else axis)
+        steps.append(e.index(0 if still else 1))
     if not missing and all(constant_value(s) == 1 for s in steps):
         return a
     return view(e, a, [e.index(0)] * len(own), axes, extents, steps)
@@ -401,11 +359,10 @@ def view_key(memref: SSAValue) -> object:
     )
 
 
-# Note [Alike extents]
+# Note [Extents that are 1 by accident]
 # `v[1:-1] = u[:-2] + u[2:]` on two arguments is the everyday statement of a stencil, and says
 # nothing about their extents n and m that would make n - 2 and m - 2 provably equal. NumPy would
 # broadcast when n - 2 is 1 at run time and m - 2 is not. To be ready for that, every view of u
 # would need a step known only at run time: its footprint would be unknown to the analyses, in-place
-# updates would look like overlaps, and loops would not vectorize. So extents that are alike (equal
-# if the arguments' extents were) must be equal: the accidental 1 raises NotImplementedError.
-# Extents that are not alike do get the run-time step, and broadcast as NumPy's.
+# updates would look like overlaps, and loops would not vectorize. So two extents must be equal
+# unless one of them is 1 by its type; the accidental 1 raises NotImplementedError and says so.
