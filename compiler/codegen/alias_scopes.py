@@ -50,6 +50,15 @@ class AliasScopes:
             )
         return [self._metadata.node(scope) for scope in self._iteration[loop]]
 
+    def apart(self, a: SSAValue, b: SSAValue) -> bool:
+        """True when the two never share memory at one moment."""
+        if not self._alias.may_alias(a, b):
+            return True
+        slot_a, slot_b = (self._alias.slot(strip_views(m)) for m in (a, b))
+        if slot_a is None or slot_b is None or slot_a[0] is not slot_b[0]:
+            return False
+        return slot_a[1] != slot_b[1] and self._alias.distinct(slot_a[0])
+
     def tags(self, memref: SSAValue) -> str:
         """The metadata of a load or store through `memref`, ready to append."""
         base = strip_views(memref)

@@ -195,14 +195,13 @@ def place_outputs(nest: Nest) -> None:
         if o.kind != "store":
             while o.still < len(o.strides) and o.strides[-1 - o.still] == "0":
                 o.still += 1
-    alias = nest.state.alias
     if not nest.extents:
         return
     for k, o in enumerate(nest.outputs):
         if o.still:
             continue
         for earlier in nest.outputs[:k]:
-            if earlier.still or not alias.may_alias(earlier.memref, o.memref):
+            if earlier.still or nest.state.scopes.apart(earlier.memref, o.memref):
                 continue
             if earlier.buffered or not harmless_together(nest, earlier, o):
                 o.buffered = True
