@@ -86,14 +86,23 @@ class HoistChecks(ModulePass):
 
 
 def outermost_nests(block: Block) -> Iterator[array.LoopOp]:
-    """The outermost loops that are counted; a `while` is looked into."""
+    """The outermost loops that are counted and hold scalar code only; other loops are looked into.
+
+    The nest is there twice afterwards: whole-array work is not worth compiling twice.
+    """
     for op in block.ops:
-        if isinstance(op, array.LoopOp) and is_counted(op) and not op.carried:
+        if isinstance(op, array.LoopOp) and is_counted(op) and is_scalar_code(op):
             yield op
         elif not isinstance(op, array.MapOp) and RAISES not in op.attributes:
             for region in op.regions:
                 for inner in region.blocks:
                     yield from outermost_nests(inner)
+
+
+def is_scalar_code(loop: array.LoopOp) -> bool:
+    return not loop.carried and not any(
+        isinstance(o, array.MapOp | array.MatmulOp | array.AllocOp) for o in loop.walk()
+    )
 
 
 def is_counted(loop: array.LoopOp) -> bool:
