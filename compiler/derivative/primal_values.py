@@ -11,7 +11,7 @@ permuted memref is the permuted shadow.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import TypeVar, cast
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType, UnitAttr
@@ -34,6 +34,8 @@ from .plan import (
 )
 
 PRIMAL, SHADOW = "primal", "shadow"
+
+Key = TypeVar("Key")
 
 
 class PrimalValues:
@@ -388,7 +390,9 @@ class PrimalValues:
             self.close(region.block)
             inner.add_op(scf.YieldOp(chosen))
             regions.append(Region(inner))
-            self.values, self.memrefs, self.copies = before
+            self.values = kept_outside(inner, before[0], self.values)
+            self.memrefs = kept_outside(inner, before[1], self.memrefs)
+            self.copies = kept_outside(inner, before[2], self.copies)
         types = {r.block.last_op.operands[0].type for r in regions if r.block.last_op}
         if len(types) != 1:
             raise AssertionError("the branches of an if yield memrefs of different types")
@@ -404,6 +408,13 @@ class PrimalValues:
             or isinstance(root.owner, memref.AllocaOp)
             for root in self.alias.roots(value)
         )
+
+
+def kept_outside(
+    block: Block, before: dict[Key, SSAValue], now: dict[Key, SSAValue]
+) -> dict[Key, SSAValue]:
+    """What was known before, with what was made meanwhile outside of `block`: a shadow exists once."""
+    return {k: v for k, v in now.items() if not is_inside(value_block(v), block)} | before
 
 
 def permutation_order(permutation: Sequence[int | None]) -> int:

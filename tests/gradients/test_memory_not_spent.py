@@ -161,10 +161,10 @@ def ldl_in_two_passes(a):
     n = a.shape[0]
     for j in range(n):
         for i in range(j + 1, n):
-            for k in range(j + 1, i + 1):
-                a[i, k] -= a[i, j] * a[k, j] / a[j, j]
-        for i in range(j + 1, n):
             a[i, j] /= a[j, j]
+        for i in range(j + 1, n):
+            for k in range(j + 1, i + 1):
+                a[i, k] -= a[i, j] * a[k, j] * a[j, j]
 
 
 @on(symmetric(4))

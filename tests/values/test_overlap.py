@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from argument_rows import elements
-from python_oracle import Case, Programs
+from python_oracle import Case, Programs, compiled
 
 programs = Programs()
 on = programs.on
@@ -95,11 +95,6 @@ def shift_by_an_amount_known_at_run_time(x, k):
         x[k:] = x[: x.size - k]
     else:
         x[:k] = x[-k:]
-
-
-@on("f64[9] 2", "f64[9] 3")
-def interleave(x, k):
-    x[::k] = x[: x[::k].size]
 
 
 @on("f64[8]", "f64[8]S")
@@ -243,3 +238,17 @@ def test_every_offset_of_overlap(offset: int) -> None:
         return x[:8], x[offset : offset + 8]
 
     Case(update_between_arguments, overlapping).check()
+
+
+def interleave(x, k):
+    x[::k] = x[: x[::k].size]
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_strides_that_differ(k: int) -> None:
+    """As if copied first; NumPy itself reads what it has written where only the strides differ."""
+    x = elements(np.float64, (9,))
+    want = x.copy()
+    want[::k] = x[: x[::k].size]
+    compiled(interleave)(x, k)
+    assert np.array_equal(x, want)
