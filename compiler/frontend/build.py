@@ -201,7 +201,7 @@ class Build:
                 )
 
     def array_result(self, value: Array, own: Source) -> tuple[list[SSAValue], dict[str, Any]]:
-        if value.memref.owner is self.entry:
+        if value.memref.owner is self.entry and not value.whole:
             position = self.positions[list(self.entry.args).index(value.memref)]  # pyright: ignore
             if not isinstance(self.keys[position], signature.TupleKey):
                 return [], {"kind": "argument", "position": position}

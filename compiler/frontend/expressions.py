@@ -416,7 +416,7 @@ class Expressions(Context):
         if not isinstance(value, Static):
             if isinstance(value, Tuple | NoneValue | SliceValue):
                 raise self.refusal(node, f"attribute `.{node.attr}` is not compiled here")
-            return library.attribute(self.e, value, node.attr)
+            return marked(library.attribute(self.e, value, node.attr), value)
         owner = value.object
         if not isinstance(owner, ModuleType | type):
             way_out = (
@@ -443,7 +443,7 @@ class Expressions(Context):
             return self.tuple_item(value, node.slice)
         if not isinstance(value, Array):
             raise self.refusal(node, "only arrays and tuples have subscripts in compiled code")
-        return library.subscript(self.e, value, self.index(node.slice))
+        return marked(library.subscript(self.e, value, self.index(node.slice)), value)
 
     def tuple_item(self, value: Tuple, node: ast.expr) -> Value:
         with self.located(node):
@@ -534,6 +534,13 @@ class Expressions(Context):
 
 OPPOSITE = {"Lt": "GtE", "LtE": "Gt", "Gt": "LtE", "GtE": "Lt", "NotEq": "Eq", "Eq": "NotEq"}
 MIRRORED = {"Lt": "Gt", "LtE": "GtE", "Gt": "Lt", "GtE": "LtE", "Eq": "Eq"}
+
+
+def marked(view: Value, of: Value) -> Value:
+    """`view`, told apart from the array itself where it is a view of all of it."""
+    if isinstance(view, Array) and isinstance(of, Array) and view.memref is of.memref:
+        return replace(view, whole=True)
+    return view
 
 
 def is_speculatable(op: Operation) -> bool:

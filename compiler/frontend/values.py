@@ -58,10 +58,14 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Array:
-    """An array in memory: a memref and its dtype name."""
+    """An array in memory: a memref and its dtype name.
+
+    `whole` marks a view of all of an array (`x[:]`): the same memref, but another Python object.
+    """
 
     memref: SSAValue
     dtype: str
+    whole: bool = False
 
     @property
     def type(self) -> MemRefType[Attribute]:
