@@ -50,7 +50,13 @@ func.func @f(%a : memref<?x?xf64>, %i : index, %s : index) {
 
 def values(function: FuncOp) -> dict[str, SSAValue]:
     named = {r.name_hint: r for op in function.walk() for r in op.results}
-    named |= {a.name_hint: a for op in function.walk() for r in op.regions for b in r.blocks for a in b.args}
+    named |= {
+        a.name_hint: a
+        for op in function.walk()
+        for r in op.regions
+        for b in r.blocks
+        for a in b.args
+    }
     return {k: v for k, v in named.items() if k is not None}
 
 
