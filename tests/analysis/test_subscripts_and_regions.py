@@ -6,6 +6,10 @@ from itertools import product
 from random import Random
 
 from memory_trace import parse
+from xdsl.dialects import memref
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
 from mutad.compiler.analysis.affine import Affine, Extent, affine, extent
 from mutad.compiler.analysis.alias import AliasAnalysis
 from mutad.compiler.analysis.feasibility import System, feasible
@@ -19,30 +23,30 @@ from mutad.compiler.analysis.footprint import (
     footprint,
 )
 from mutad.compiler.analysis.memory_ssa import MemorySSA
-from xdsl.dialects import memref
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
 
 VIEWS = """
-func.func @f(%a : memref<?x?xf64>, %i : index, %s : index) {
+!mat = memref<?x?xf64>
+!row = memref<?xf64, strided<[1]>>
+!any = memref<?xf64, strided<[?]>>
+func.func @f(%a : !mat, %i : index, %s : index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
-  %n = memref.dim %a, %c0 : memref<?x?xf64>
+  %n = memref.dim %a, %c0 : !mat
   %m = arith.subi %n, %c1 : index
   %m2 = arith.subi %n, %c1 : index
-  %row = array.view %a[%i, %c1] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
-  %same = array.view %a[%i, %c1] dims [1] extents(%m2) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
-  %other = array.view %a[%i, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
-  %odd = array.view %row[%c0] dims [0] extents(%m) steps(%s) : memref<?xf64, strided<[1]>> -> memref<?xf64, strided<[?]>>
+  %row = array.view %a[%i, %c1] dims [1] extents(%m) steps(%c1) : !mat -> !row
+  %same = array.view %a[%i, %c1] dims [1] extents(%m2) steps(%c1) : !mat -> !row
+  %other = array.view %a[%i, %c0] dims [1] extents(%m) steps(%c1) : !mat -> !row
+  %odd = array.view %row[%c0] dims [0] extents(%m) steps(%s) : !row -> !any
   %twice = arith.muli %i, %c2 : index
   %square = arith.muli %i, %i : index
   %clipped = arith.maxsi %m, %c0 : index
   %clipped2 = arith.maxsi %c0, %m2 : index
   %half = array.floordiv %n, %c2 : index
   %rest = array.floormod %n, %c2 : index
-  %d = memref.dim %row, %c0 : memref<?xf64, strided<[1]>>
-  %x = memref.load %odd[%i] : memref<?xf64, strided<[?]>>
+  %d = memref.dim %row, %c0 : !row
+  %x = memref.load %odd[%i] : !any
   func.return
 }
 """
