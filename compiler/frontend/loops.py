@@ -74,7 +74,10 @@ class Variable:
 
     name: str
     key: Key
+    known: Template
+    """Its form before the loop, joined with what an earlier build has learnt."""
     template: Template
+    """Its form around the loop."""
     places: list[Place]
 
 
@@ -213,11 +216,12 @@ class Loops(Statements):
                 continue
             key = (self.frame.path, id(s), name)
             try:
-                template = loosened(template_of(binding))
+                known = template_of(binding)
                 if key in self.facts.widened:
-                    template = join(template, self.facts.widened[key])
+                    known = join(known, self.facts.widened[key])
             except Mismatch as mismatch:
                 self.refuse_mismatch(name, str(mismatch), "loop")
+            template = loosened(known)
             leaves = coerced(self.e, binding, template)
             places = list[Place]()
             for k, leaf in enumerate(leaves):
@@ -227,7 +231,7 @@ class Loops(Statements):
                     places.append(self.buffer(leaf, name))
                 else:
                     places.append(Place("carried", leaf))
-            variables.append(Variable(name, key, template, places))
+            variables.append(Variable(name, key, known, template, places))
         number = 0
         for variable in variables:
             for place in variable.places:
@@ -287,7 +291,7 @@ class Loops(Statements):
         if end is None:
             return
         try:
-            template = join(variable.template, loosened(template_of(end)))
+            template = loosened(join(variable.known, template_of(end)))
         except Mismatch as mismatch:
             self.refuse_mismatch(variable.name, str(mismatch), "loop")
         settled = template == variable.template or only_layout_of_buffers(variable, template)
@@ -352,7 +356,7 @@ class Loops(Statements):
                 cell = self.cells.get(self.cell_key(name, k, type_), (None, None))[0]
                 places.append(Place("cell", self.e.cell(type_, name) if cell is None else cell))
                 self.cells[self.cell_key(name, k, type_)] = places[-1].ssa, None
-            found.append(Variable(name, key, template, places))
+            found.append(Variable(name, key, template, template, places))
         return found
 
     def store_late(self, variable: Variable, end: Binding, certain: bool) -> None:
