@@ -320,6 +320,8 @@ def pullback(dispatcher: Dispatcher, wrapped: tuple[Any, ...], cotangent: Any) -
         raise ValueError(
             f"pullback: the function returns its argument {name!r} itself: add that cotangent to its shadow"
         )
+    if not order:
+        return found.direct["primal"](*primals), ()
     compact = _as_expected(primals, given, overlaps)
     result, bars = run(dispatcher, primals, order, compact, cotangents)
     for position, shadow in given.items():
