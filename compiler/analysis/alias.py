@@ -123,6 +123,16 @@ class AliasAnalysis:
         inits = list(loop.carried)
         return not any(self.may_alias(a, b) for i, a in enumerate(inits) for b in inits[i + 1 :])
 
+    def apart_in_turn(self, a: SSAValue, b: SSAValue) -> bool:
+        """True when `a` and `b` are (views of) different memrefs of one loop that only swaps them.
+
+        Each may be any of them in the course of the loop, but never both the same at once.
+        """
+        of_a, of_b = self.slot(strip_views(a)), self.slot(strip_views(b))
+        if of_a is None or of_b is None or of_a[0] is not of_b[0]:
+            return False
+        return of_a[1] != of_b[1] and self.distinct(of_a[0])
+
     def whole(self, base: SSAValue) -> bool:
         """True when `base` is always one of its roots entire, never a view of one.
 

@@ -233,6 +233,8 @@ class Nest:
         """What an iteration stores, no other iteration accesses, and no load comes after it."""
         if not self.alias.may_alias(store.memref, other.memref):
             return True
+        if self.alias.apart_in_turn(store.memref, other.memref):
+            return True
         if store.memref is not other.memref:
             return False
         if store.subscripts == other.subscripts:
