@@ -186,10 +186,12 @@ class Statements(Calls):
             raise self.refusal(target, "assignment to an item of something that is no array")
         index = self.index(target.slice)
         if not self.may_write(node):
+            with self.located(target):
+                place = library.locate(self.e, base, index)
             value = self.expression(node)
             self.storable(value)
             with self.located(target):
-                library.augmented(self.e, op, base, index, value)
+                library.augmented(self.e, op, place, value)
             return
         with self.located(target):
             before = library.subscript(self.e, base, index)
@@ -202,7 +204,7 @@ class Statements(Calls):
 
     def in_place(self, op: str, target: Array, value: Value) -> None:
         self.storable(value)
-        library.augmented(self.e, op, target, None, value)
+        library.augmented(self.e, op, target, value)
 
     def storable(self, value: Value) -> None:
         if isinstance(value, NoneValue | Static | Tuple):

@@ -74,7 +74,8 @@ class Program:
     def augment(self, operator: str, a: Value, indices: object, value: Value) -> None:
         assert isinstance(a, Array)
         given = indices if isinstance(indices, tuple) else (indices,)
-        library.augmented(self.e, operator, a, tuple(map(self.part, given)), value)
+        place = library.locate(self.e, a, tuple(map(self.part, given)))
+        library.augmented(self.e, operator, place, value)
 
     def binary(self, operator: str, left: Value, right: Value) -> Value:
         return library.binary(self.e, operator, left, right)

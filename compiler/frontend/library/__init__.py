@@ -32,7 +32,7 @@ from .assignment import assign_view, fill
 from .cases import MAKERS, Case
 from .dtypes import dtype_of, element_type_cast
 from .fusion import Operand, allocate, describe, extents_of, materialize, operand
-from .indexing import augmented, store, subscript
+from .indexing import augmented, locate, store, subscript
 
 Arguments = dict[str, Value]
 Function = Callable[[Emitter, list[Value], Arguments], Value]
@@ -328,6 +328,7 @@ __all__ = [
     "compare",
     "element_type_cast",
     "is_known",
+    "locate",
     "materialize",
     "shapes",
     "store",

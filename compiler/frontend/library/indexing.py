@@ -51,15 +51,12 @@ def store(e: Emitter, a: Array, indices: Sequence[Value], value: Value) -> None:
     assign(e, locate(e, a, indices), value)
 
 
-def augmented(
-    e: Emitter, operator: str, a: Array, indices: Sequence[Value] | None, value: Value
-) -> None:
-    """`a[indices] += value` (and the like), the subscripts evaluated once; without them `a += value`.
+def augmented(e: Emitter, operator: str, place: Element | Array, value: Value) -> None:
+    """`a[indices] += value` (and the like), `place` being what `locate` made of the subscripts.
 
     An element is read, combined and stored, so any dtype goes; a view is updated in place, where
     NumPy insists on casts of the same kind.
     """
-    place = a if indices is None else locate(e, a, indices)
     if isinstance(place, Array) and place.rank > 0:
         in_place(e, operator, place, value)
         return

@@ -246,8 +246,14 @@ class Mismatches:
     wrong: list[SSAValue] = field(default_factory=list[SSAValue])
     unequal: list[SSAValue] = field(default_factory=list[SSAValue])
 
-    def require(self, e: Emitter, extent: SSAValue, target: SSAValue) -> None:
-        """`extent` must be `target`'s equal, or broadcast to it."""
+    def require(
+        self, e: Emitter, extent: SSAValue, target: SSAValue, *, fixed: bool = True
+    ) -> None:
+        """`extent` must be `target`'s equal, or 1 by its type.
+
+        NumPy would broadcast it to the target too where it is 1 by accident, and the target to it
+        unless that is `fixed`: no ValueError then, but NotImplementedError.
+        """
         if constant_value(extent) == 1 or equal(extent, target):
             return
         pair = frozenset((affine(extent), affine(target)))
@@ -258,8 +264,10 @@ class Mismatches:
         if never_one(e, extent):
             self.wrong.append(differs)
             return
-        several = compare(e, "ne", extent, e.index(1))
-        self.wrong.append(e.emit(arith.AndIOp(differs, several)))
+        wrong = e.emit(arith.AndIOp(differs, compare(e, "ne", extent, e.index(1))))
+        if not fixed and not never_one(e, target):
+            wrong = e.emit(arith.AndIOp(wrong, compare(e, "ne", target, e.index(1))))
+        self.wrong.append(wrong)
         self.unequal.append(differs)
 
     def raise_all(self, e: Emitter, message: str, shown: Sequence[SSAValue]) -> None:
@@ -298,7 +306,7 @@ def _broadcast_axis(e: Emitter, extents: list[SSAValue], found: Mismatches) -> S
         return e.index(1)
     result = next((n for n in distinct if never_one(e, n)), distinct[0])
     for n in distinct:
-        found.require(e, n, result)
+        found.require(e, n, result, fixed=False)
     return result
 
 
@@ -338,7 +346,7 @@ def transposed(e: Emitter, a: Array, axes: Sequence[int] | None = None) -> Array
     """The axes in another order, reversed by default."""
     order = list(range(a.rank))[::-1] if axes is None else list(axes)
     if order == list(range(a.rank)):
-        return a
+        return Array(a.memref, a.dtype, whole=True)
     own = extents_of(e, a.memref)
     return view(e, a, [e.index(0)] * a.rank, order, [own[d] for d in order], [e.index(1)] * a.rank)
 
