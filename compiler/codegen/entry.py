@@ -255,7 +255,7 @@ def _entry(plan: _Plan, kind: str, symbols: dict[str, str]) -> str:
         operands += _cotangents(w, plan, kind, count + len(shadows))
     _run(w, operands, kind)
 
-    boxes.claim(plan.results)
+    boxes.claim(plan.results, arrays)
     value = "" if kind == "grad" else boxes.result(plan.results, 0, objects_in, arrays)
     slot = slot_count(plan.results)
     gradients: dict[int, str] = dict(shadows)

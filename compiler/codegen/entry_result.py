@@ -70,14 +70,17 @@ class Boxes:
         self.made.append(obj)
         return obj
 
-    def claim(self, spec: ResultSpec) -> None:
-        """Note the memory of the fresh arrays among the kernel's results, each block once."""
+    def claim(self, spec: ResultSpec, arguments: dict[int, ArrayValue]) -> None:
+        """Note the memory of the fresh arrays among the kernel's results, each block once.
+
+        What may be an argument itself is none of ours where it is one.
+        """
         w = self.w
         slot, claimed = 0, list[str]()
         for leaf in leaves_of(spec):
             if leaf["kind"] == "array" and leaf.get("base") is None:
                 data = block = w.field("%results", 8 * slot, hint="block")
-                for earlier in claimed:
+                for earlier in (*claimed, *(arguments[p].data for p in leaf.get("among", ()))):
                     same = w.value(f"icmp eq ptr {data}, {earlier}")
                     block = w.value(f"select i1 {same}, ptr null, ptr {block}")
                 w.store("ptr", block, "%pending", 8 * len(claimed))
@@ -122,7 +125,44 @@ class Boxes:
         return self.keep(w.call("PyType_GenericAlloc", w.object(SCALAR_TYPE[type_]), "0"))
 
     def array(self, spec: ResultSpec, address: str, arguments: dict[int, ArrayValue]) -> str:
-        """The array described at `address`: fresh memory that it then owns, or a view of an argument."""
+        """The array described at `address`: one of the arguments itself, a view of one, or fresh memory."""
+        w = self.w
+        index, chosen, incoming = len(self.made), w.fresh("chosen"), list[str]()
+        for position in spec.get("among", ()):
+            given, other = w.fresh("given"), w.fresh("other")
+            w.do(
+                f"br i1 {self.is_argument(address, arguments[position])}, label %{given}, label %{other}"
+            )
+            w.label(given)
+            obj = arguments[position].object
+            w.call("Py_IncRef", obj)
+            w.store("ptr", obj, "%made", 8 * index)
+            w.do(f"br label %{chosen}")
+            incoming.append(f"[ {obj}, %{given} ]")
+            w.label(other)
+        obj = self.made_array(spec, address, arguments)
+        if not incoming:
+            return obj
+        made = w.fresh("made")
+        w.do(f"br label %{made}")
+        w.label(made)
+        w.do(f"br label %{chosen}")
+        w.label(chosen)
+        either = w.value(f"phi ptr {', '.join(incoming)}, [ {obj}, %{made} ]", "array")
+        self.made[index] = either
+        self.fresh = [(data, either if o == obj else o) for data, o in self.fresh]
+        return either
+
+    def is_argument(self, address: str, argument: ArrayValue) -> str:
+        """Whether the array described at `address` is this argument: the same view of the same memory."""
+        w = self.w
+        same = [w.value(f"icmp eq ptr {w.field(address, 0)}, {argument.data}")]
+        for i, n in enumerate((*argument.extents, *argument.strides)):
+            same.append(w.value(f"icmp eq i64 {w.field(address, 8 + 8 * i, 'i64')}, {n}"))
+        return w.all_of(same)
+
+    def made_array(self, spec: ResultSpec, address: str, arguments: dict[int, ArrayValue]) -> str:
+        """A new array object: it owns its fresh memory, or is a view of an argument."""
         w = self.w
         rank, dtype = spec["rank"], spec["dtype"]
         data = w.value(f"load ptr, ptr {address}", "data")

@@ -30,7 +30,7 @@ from .context import Facts, Rebinding, Scope
 from .emitter import Emitter
 from .library import overlap
 from .loops import Loops
-from .roots import accesses, is_inside, roots, writes
+from .roots import accesses, is_inside, is_placeholder, roots, writes
 from .source import Source
 from .values import Array, NoneValue, Scalar, Tuple, Value
 
@@ -201,22 +201,32 @@ class Build:
                 )
 
     def array_result(self, value: Array, own: Source) -> tuple[list[SSAValue], dict[str, Any]]:
-        if value.memref.owner is self.entry and not value.whole:
-            position = self.positions[list(self.entry.args).index(value.memref)]  # pyright: ignore
-            if not isinstance(self.keys[position], signature.TupleKey):
-                return [], {"kind": "argument", "position": position}
-        origins = roots(self.emitter, value.memref)
-        arguments = {self.position_of(r) for r in origins}
-        if len(arguments) != 1:
+        """The array that is returned: an argument itself, a view of one, or fresh memory.
+
+        Where only the run can tell, the result names the arguments `among` which it may be.
+        """
+        sources = [value.memref] if value.whole else choices(value.memref)
+        itself = {self.position_of(s) for s in sources} - {None}
+        if value.whole:
+            itself = set[int | None]()
+        others = [s for s in sources if value.whole or self.position_of(s) is None]
+        bases = {self.position_of(r) for s in others for r in roots(self.emitter, s)}
+        named = sorted(p for p in itself | bases if p is not None)
+        if len(bases) > 1 or any(isinstance(self.keys[p], signature.TupleKey) for p in named):
             raise CompileError(
                 own.span(own.node),
-                "the function returns now one array, now another: which one is known only at run time",
+                "the function returns a view of an array that is known only at run time",
                 "return a copy: `return x.copy()`",
             )
-        (base,) = arguments
-        if base is None and not starts_its_block(value.memref):
+        if not others and len(itself) == 1:
+            return [], {"kind": "argument", "position": named[0]}
+        base = next(iter(bases), None)
+        if base is None and not all(map(starts_its_block, others)):
             value = self.copied(value)
+            itself = set[int | None]()
         spec = {"kind": "array", "dtype": value.dtype, "rank": value.rank, "base": base}
+        if itself:
+            spec["among"] = sorted(p for p in itself if p is not None)
         return [value.memref], spec
 
     def copied(self, value: Array) -> Array:
@@ -318,28 +328,39 @@ class Build:
         return found
 
 
+def choices(value: SSAValue) -> list[SSAValue]:
+    """The arrays that `value` may be, one of them at a time: through casts, branches and loops."""
+    found, pending, seen = list[SSAValue](), [value], set[SSAValue]()
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        owner = value.owner
+        match owner:
+            case memref.CastOp():
+                pending.append(owner.source)
+            case scf.IfOp():
+                number = list(owner.results).index(value)  # pyright: ignore
+                lasts = (region.block.last_op for region in owner.regions)
+                pending += [last.operands[number] for last in lasts if last is not None]
+            case array.LoopOp():
+                pending += owner.carried
+            case _ if not is_placeholder(value):
+                found.append(value)
+            case _:
+                pass
+    return found
+
+
 def starts_its_block(value: SSAValue) -> bool:
     """True when element (0, ..., 0) of the array is the first of its allocation."""
     owner = value.owner
-    match owner:
-        case array.AllocOp():
-            return True
-        case memref.CastOp():
-            return starts_its_block(owner.source)
-        case array.ViewOp():
-            return all(array.constant_value(o) == 0 for o in owner.offsets) and starts_its_block(
-                owner.source
-            )
-        case scf.IfOp():
-            number = list(owner.results).index(value)  # pyright: ignore
-            lasts = [region.block.last_op for region in owner.regions]
-            return all(
-                last is not None and starts_its_block(last.operands[number]) for last in lasts
-            )
-        case array.LoopOp():
-            return all(starts_its_block(initial) for initial in owner.carried)
-        case _:
-            return False
+    if isinstance(owner, array.ViewOp):
+        return all(array.constant_value(o) == 0 for o in owner.offsets) and all(
+            map(starts_its_block, choices(owner.source))
+        )
+    return isinstance(owner, array.AllocOp)
 
 
 def unique(sources: Iterable[Source]) -> list[Source]:

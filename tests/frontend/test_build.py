@@ -407,6 +407,32 @@ def test_results_and_written_parameters() -> None:
     }
 
 
+def test_a_swapped_argument_may_come_back_itself() -> None:
+    def ping_pong(u, n):
+        v = u.copy()
+        for _ in range(n):
+            u, v = v, u
+        return u
+
+    built = build(ping_pong, "f64[?]C", "py_int")
+    assert built.results == {
+        "kind": "array",
+        "dtype": "f64",
+        "rank": 1,
+        "base": None,
+        "among": [0],
+    }
+
+
+def test_a_view_of_all_of_an_argument_is_a_view() -> None:
+    def whole(x):
+        return x[:], x
+
+    first, second = build(whole, "f64[?]C").results["items"]
+    assert (first["kind"], first["base"]) == ("array", 0)
+    assert second["kind"] == "argument"
+
+
 def test_a_returned_part_of_a_local_array_is_copied_to_its_own_memory() -> None:
     def part(n):
         return np.ones(n)[1:]
