@@ -151,6 +151,8 @@ def axes_of(e: Emitter, value: Value | None, rank: int) -> tuple[int, ...]:
 
 def one_axis(e: Emitter, value: Value, rank: int) -> int:
     axis = constant_int(e, value, "axis")
+    if rank == 0 and axis in (0, -1):
+        return 0  # NumPy lets a number have one axis
     if not -rank <= axis < rank:
         e.fail(f"axis {axis} is out of bounds for array of dimension {rank}")
     return axis % rank
