@@ -1,0 +1,59 @@
+"""What the library does not compile is refused with its line and the words that matter."""
+
+from __future__ import annotations
+
+import linecache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mutad.compiler.diagnostics import CompileError
+from mutad.compiler.frontend.build import build_function
+
+REFUSED = [
+    ("np.sum(x, where=x > 0)", "the argument 'where' is not supported"),
+    ("np.add(x, x, casting='unsafe')", "the keyword 'casting' is not supported"),
+    ("np.zeros(3, dtype=np.complex128)", "this dtype is not supported"),
+    ("np.zeros(3, dtype='f2')", "this dtype is not supported"),
+    ("x.reshape(2, 2)", "attribute .reshape of arrays is not compiled"),
+    ("x[n]", "indexing with an array is not supported"),
+    ("x[x > 0]", "indexing with an array is not supported"),
+    ("x[1.5]", "only integers, slices"),
+    ("x[0, 0]", "too many indices for array"),
+    ("x[..., ...]", "single ellipsis"),
+    ("x[::0]", "slice step cannot be zero"),
+    ("np.sum(x, axis=1)", "axis 1 is out of bounds for array of dimension 1"),
+    ("np.sum(A, axis=(0, 0))", "duplicate value in 'axis'"),
+    ("x @ 2.0", "does not have enough dimensions"),
+    ("b - b", "numpy boolean subtract"),
+    ("-b", "boolean negative"),
+    ("x & x", "not supported for the input types"),
+    ("n ** -1", "Integers to negative integer powers"),
+    ("np.where(x > 0)", "give all three arguments"),
+    ("np.fft.fft(x)", "fft is not compiled"),
+    ("np.add(x, x, out=n)", "Cannot cast ufunc 'add' output"),
+    ("np.full(3)", "the argument 'fill_value' is missing"),
+    ("np.arange(1, 2, 0)", "Maximum allowed size exceeded"),
+    ("m + 2**31", "out of bounds for int32"),
+    ("np.int32(2**40)", "out of bounds for int32"),
+    ("np.transpose(A, (0, 0))", "axes don't match array"),
+    ("np.round(x, 2)", "rounding to decimals is not compiled"),
+]
+
+KEYS = ("f64[?]C", "f64[?,?]C", "i64[?]C", "i32[?]C", "b1[?]C")
+
+
+@pytest.mark.parametrize(("expression", "words"), REFUSED, ids=[e for e, _ in REFUSED])
+def test_refused_with_its_line(expression: str, words: str) -> None:
+    source = f"def f(x, A, n, m, b):\n    return {expression}\n"
+    file = f"<refused {expression}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    scope: dict[str, Any] = {"np": np}
+    exec(compile(source, file, "exec"), scope)
+    with pytest.raises(CompileError) as caught:
+        build_function(scope["f"], KEYS)
+    assert words in str(caught.value)
+    assert caught.value.span is not None
+    assert caught.value.span.line == 2
+    assert "^" in str(caught.value)
