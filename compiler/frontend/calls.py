@@ -13,7 +13,7 @@ from xdsl.dialects import arith, math
 
 from . import library, normalize, scalars, source
 from . import python_math as math_functions
-from .context import RESULT, Frame, LocalFunction, Scope
+from .context import RESULT, Frame, LocalFunction, Scope, hint
 from .expressions import Expressions
 from .joins import Maybe
 from .liveness import Liveness, Names, assigned
@@ -359,9 +359,9 @@ class Calls(Expressions):
         for parameter in (*positional, *(p.arg for p in a.kwonlyargs)):
             if parameter not in given and parameter not in fallback:
                 raise self.refusal(node, f"{name}() missing a required argument: '{parameter}'")
-            frame.env[parameter] = self.settled(
-                given.get(parameter, fallback.get(parameter, NoneValue()))
-            )
+            value = self.settled(given.get(parameter, fallback.get(parameter, NoneValue())))
+            hint(value, parameter, self.named)
+            frame.env[parameter] = value
 
 
 def parameters(a: ast.arguments) -> Names:

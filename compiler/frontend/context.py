@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import numpy as np
-from xdsl.dialects import scf
+from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..diagnostics import CompileError, Span
@@ -36,6 +36,7 @@ from .values import (
     DTYPE_NAME,
     INT64_MAX,
     INT64_MIN,
+    Array,
     NoneValue,
     Scalar,
     Static,
@@ -154,6 +155,7 @@ class Context(ABC):
         self.observed: dict[ast.AST, Value] = {}
         self.rebindings: list[Rebinding] = []
         self.loads: list[Operation] = []
+        self.named = set[SSAValue]()
         self.cells: dict[tuple[int, str, int, Any], tuple[SSAValue, SSAValue | None]] = {}
 
     @abstractmethod
@@ -425,24 +427,20 @@ def same_binding(a: Binding | None, b: Binding | None) -> bool:
     return type(a) is type(b) and a == b
 
 
-def hint(binding: Binding, name: str) -> None:
-    """Name the SSA values of a variable after it."""
-    if name.startswith("<"):
-        return
+def hint(binding: Binding, name: str, named: set[SSAValue] | None = None) -> None:
+    """Name the SSA values of a variable after it: those without a name, or (given the set of those
+    that variables have `named` before) all that a variable names for the first time."""
     match binding:
-        case Scalar(_, ssa):
-            set_hint(ssa, name)
+        case Scalar(_, ssa) | Array(ssa):
+            fresh = ssa.name_hint is None if named is None else ssa not in named
+            if fresh and isinstance(ssa.owner, Operation) and not isinstance(ssa.owner, arith.ConstantOp):
+                ssa.name_hint = name.strip("<>")
+                if named is not None:
+                    named.add(ssa)
         case Maybe(value, _):
-            hint(value, name)
+            hint(value, name, named)
         case Tuple(items):
             for item in items:
-                hint(item, name)
+                hint(item, name, named)
         case _:
-            memref = getattr(binding, "memref", None)
-            if isinstance(memref, SSAValue):
-                set_hint(memref, name)
-
-
-def set_hint(ssa: SSAValue, name: str) -> None:
-    if ssa.name_hint is None:
-        ssa.name_hint = name
+            pass

@@ -16,7 +16,6 @@ from ...dialects.array import AllocOp, ViewOp
 from ..diagnostics import CompileError, Span
 from .values import IR_TYPE, Scalar
 
-
 OpT = TypeVar("OpT", bound=Operation)
 
 

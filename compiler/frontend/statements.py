@@ -99,7 +99,7 @@ class Statements(Calls):
         with self.located(target):
             match target:
                 case ast.Name():
-                    hint(value, target.id)
+                    hint(value, target.id, self.named)
                     self.frame.env[target.id] = value
                 case ast.Tuple() | ast.List():
                     self.unpack(target, value)
