@@ -35,6 +35,7 @@ from .transforms.hoist_invariants import HoistInvariants
 from .transforms.promote_scalars import PromoteScalars
 from .transforms.raise_loops import RaiseLoops
 from .transforms.remove_dead import RemoveDead
+from .transforms.unify_extents import UnifyExtents
 
 # Frontend and code generator are imported where their stage runs: `mutad-opt` needs neither.
 if TYPE_CHECKING:
@@ -129,10 +130,6 @@ def simplify(c: Compilation) -> None:
     c.run(SIMPLIFY)
 
 
-def prepare(c: Compilation) -> None:
-    c.run(PREPARE)
-
-
 def adjoint(c: Compilation) -> None:
     from .derivative.reverse import differentiate
 
@@ -217,6 +214,8 @@ SIMPLIFY: tuple[ModulePass, ...] = (
     PromoteScalars(),  # stores kill cells, never values
     EliminateCommon(),  # what folding and promotion made equal
     ForwardStores(),  # an element read back is a value
+    UnifyExtents(),  # past a check of shapes there is one index space
+    EliminateCommon(),
     FuseElementwise(),  # a temporary that does not exist has no shadow
     HoistInvariants(),  # an invariant is there once, for both sweeps
     EliminateCommon(),  # what hoisting brought together
@@ -225,10 +224,6 @@ SIMPLIFY: tuple[ModulePass, ...] = (
     RaiseLoops(),  # independent iterations are a map, whose adjoint is one
     EliminateCommon(),  # the views that raising made
     RemoveDead(),  # a store that nobody reads kills nothing
-)
-
-PREPARE: tuple[ModulePass, ...] = (
-    HoistBranchAllocs(),  # an array's shadow must be there before its branch is reversed
 )
 
 OPTIMIZE: tuple[ModulePass, ...] = (
@@ -247,7 +242,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
 STAGES: tuple[Stage, ...] = (
     Stage("frontend", frontend, "Python to typed array IR: one function, a source span on every op"),
     Stage("simplify", simplify, "before the analyses: the less goes through memory, the less to save"),
-    Stage("plan", prepare, "what the adjoint needs and stores kill: shown", plan, gradient_only=True),
+    Stage("plan", nothing, "what the adjoint needs and stores kill: shown", plan, gradient_only=True),
     Stage("adjoint", adjoint, "the primal with its saves, then the reverse sweep", gradient_only=True),
     Stage("optimize", optimize, "the adjoint is ordinary IR again: fuse, hoist, allocate once"),
     Stage("llvm", llvm, "structured IR straight to LLVM text: kernel and entries", show_llvm, "ll"),
@@ -265,6 +260,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     HoistAllocs,
     HoistBranchAllocs,
     RemoveDead,
+    UnifyExtents,
     *PRINTED_ANALYSES,
     PrintPlan,
     Reverse,
@@ -311,7 +307,6 @@ def explain_request(request: Request, values: Sequence[Any]) -> Receipt:
     c = Compilation(request)
     frontend(c)
     simplify(c)
-    prepare(c)
     made = plan_gradient(only_function(c.module), c.active_arguments, request.options.saves)
     return receipt_of(made, [leaf for value in values for leaf in ir_leaves(value)])
 

@@ -1,0 +1,89 @@
+"""After a check that two numbers agree, use one of them for both.
+
+Broadcasting and in-place updates check extents; whoever gets past the check knows that they are
+equal. Runs before fusion, which wants one index space for producer and consumer, and before the
+derivative, whose sweeps inherit it.
+
+Before::
+
+    func.func @f(%n : index, %m : index) -> index {
+      %differ = arith.cmpi ne, %n, %m : index
+      array.raise_if %differ, "ValueError", "{} is not {}" (%n, %m : index, index)
+      %s = arith.addi %m, %m : index
+      func.return %s : index
+    }
+
+After::
+
+    func.func @f(%n : index, %m : index) -> index {
+      %differ = arith.cmpi ne, %n, %m : index
+      array.raise_if %differ, "ValueError", "{} is not {}" (%n, %m : index, index)
+      %s = arith.addi %n, %n : index
+      func.return %s : index
+    }
+
+A check may combine several comparisons by `or`: past it each is false. What follows from an `and` is
+not used, nor what an `scf.if` tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, ModuleOp
+from xdsl.ir import Block, SSAValue
+from xdsl.passes import ModulePass
+
+from ...dialects import array
+from .memory_effects import functions
+
+NOT_EQUAL = 1
+"""The number of the predicate `ne`."""
+
+
+@dataclass(frozen=True)
+class UnifyExtents(ModulePass):
+    """Replace a number by the equal one that a check compared it with."""
+
+    name = "unify-extents"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in functions(op):
+            unify_in(function.body.block, {})
+
+
+def unify_in(block: Block, equal: dict[SSAValue, SSAValue]) -> None:
+    """Replace within `block`; `equal` holds on entry, and is as it was again at the end."""
+    learnt: list[SSAValue] = []
+    for op in block.ops:
+        if equal:
+            for k, operand in enumerate(op.operands):
+                if operand in equal:
+                    op.operands[k] = equal[operand]
+        for region in op.regions:
+            for inner in region.blocks:
+                unify_in(inner, equal)
+        if isinstance(op, array.RaiseIfOp):
+            for kept, other in equalities(op.condition):
+                kept = equal.get(kept, kept)
+                if other is not kept and other not in equal:
+                    equal[other] = kept
+                    learnt.append(other)
+    for value in learnt:
+        del equal[value]
+
+
+def equalities(condition: SSAValue) -> Iterator[tuple[SSAValue, SSAValue]]:
+    """The pairs of numbers that are equal where `condition` is false; the one to keep is first."""
+    work = [condition]
+    while work:
+        op = work.pop().owner
+        if isinstance(op, arith.OrIOp):
+            work += op.operands
+        elif isinstance(op, arith.CmpiOp) and op.predicate.value.data == NOT_EQUAL:
+            if isinstance(op.lhs.type, IndexType):
+                constant = array.constant_value(op.rhs) is not None
+                yield (op.rhs, op.lhs) if constant else (op.lhs, op.rhs)
