@@ -2,6 +2,8 @@
 
 The snippets of a page share one namespace, in order. A block marked `python` is executed; a block
 marked `text`, `mlir`, `llvm` or `asm` right after it is its expected output, `...` standing for anything.
+
+`python tests/test_docs.py docs/pipeline.md ...` runs pages and writes what changed into them.
 """
 
 from __future__ import annotations
@@ -11,8 +13,11 @@ import difflib
 import doctest
 import io
 import re
+import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -32,22 +37,24 @@ class Snippet:
     line: int
     code: str
     output: str | None
+    where: slice
+    """The output's place in the page."""
 
 
 def snippets(page: Path) -> Iterator[Snippet]:
     text = page.read_text()
     blocks = list(FENCE.finditer(text))
-    for block, after in zip(blocks, [*blocks[1:], None], strict=True):
+    for block, after in zip_longest(blocks, blocks[1:]):
         if block[1] != "python":
             continue
-        shown = None
+        shown, where = None, slice(0, 0)
         if (
             after is not None
             and after[1] in OUTPUT_KINDS
             and not text[block.end() : after.start()].strip()
         ):
-            shown = after[2]
-        yield Snippet(text.count("\n", 0, block.start()) + 2, block[2], shown)
+            shown, where = after[2], slice(*after.span(2))
+        yield Snippet(text.count("\n", 0, block.start()) + 2, block[2], shown, where)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -107,3 +114,23 @@ def test_links_inside_the_repository_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", prose)
     local = [link for link in links if not re.match(r"[a-z]+:", link)]
     assert [link for link in local if not (page.parent / link).exists()] == []
+
+
+def refresh(page: Path, folder: Path) -> None:
+    """Write what the page's snippets print into the page, where it shows something else."""
+    text, namespace = page.read_text(), {"__name__": "__main__"}
+    changes: list[tuple[slice, str]] = []
+    for snippet in snippets(page):
+        printed = run(snippet, namespace, folder, f"{page}:{snippet.line}")
+        if snippet.output is not None and not same(snippet.output, printed):
+            changes.append((snippet.where, printed.strip("\n") + "\n"))
+    for where, printed in reversed(changes):
+        text = text[: where.start] + printed + text[where.stop :]
+    page.write_text(text)
+    print(f"{page}: {len(changes)} outputs changed")
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        with tempfile.TemporaryDirectory() as folder:
+            refresh(Path(name), Path(folder))
