@@ -24,6 +24,7 @@ from xdsl.passes import ModulePass
 
 from .analysis.print_analyses import PASSES as PRINTED_ANALYSES
 from .derivative.passes import PrintPlan, Reverse
+from .transforms.drop_overwritten import DropOverwritten
 from .transforms.eliminate_common import EliminateCommon
 from .transforms.fold_constants import FoldConstants
 from .transforms.forward_stores import ForwardStores
@@ -232,6 +233,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     PromoteScalars(),  # cotangents of scalars come in cells
     EliminateCommon(),
     ForwardStores(),
+    DropOverwritten(),  # a temporary's shadow is filled once
     FuseElementwise(),
     HoistInvariants(),
     HoistAllocs(),  # nothing allocates inside of loops
@@ -259,6 +261,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     HoistInvariants,
     HoistAllocs,
     HoistBranchAllocs,
+    DropOverwritten,
     RemoveDead,
     UnifyExtents,
     *PRINTED_ANALYSES,

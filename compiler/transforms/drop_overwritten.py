@@ -1,0 +1,199 @@
+"""Drop what a whole-array op writes to local arrays and nobody reads; let the first sum be a store.
+
+Shadows of temporaries are filled with zero, added to, read, and zeroed again. Runs after the
+derivative, before local arrays leave their loops: each of these fills is a sweep over memory.
+
+Before::
+
+    func.func @f(%n : index, %a : memref<?xf64>, %b : memref<?xf64>) {
+      %zero = arith.constant 0.0 : f64
+      %t = array.alloc(%n) : memref<?xf64>
+      array.map(%n) outs(%t : memref<?xf64>) kinds ["store"] {
+        array.yield %zero : f64
+      }
+      array.map(%n) ins(%a : memref<?xf64>) outs(%t : memref<?xf64>) kinds ["add"] {
+      ^bb0(%x : f64):
+        array.yield %x : f64
+      }
+      array.map(%n) ins(%t : memref<?xf64>) outs(%t, %b : memref<?xf64>, memref<?xf64>) kinds ["store", "add"] {
+      ^bb0(%y : f64):
+        array.yield %zero, %y : f64, f64
+      }
+      func.return
+    }
+
+After::
+
+    func.func @f(%n : index, %a : memref<?xf64>, %b : memref<?xf64>) {
+      %zero = arith.constant 0.0 : f64
+      %t = array.alloc(%n) : memref<?xf64>
+      array.map(%n) ins(%a : memref<?xf64>) outs(%t : memref<?xf64>) kinds ["store"] {
+      ^bb0(%x : f64):
+        array.yield %x : f64
+      }
+      array.map(%n) ins(%t : memref<?xf64>) outs(%b : memref<?xf64>) kinds ["add"] {
+      ^bb0(%y : f64):
+        array.yield %y : f64
+      }
+      func.return
+    }
+
+Only arrays that end with the block they are allocated in, and only ops that stand in that block: a
+write inside a branch or a loop is kept, and counts as a read of what was there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import FloatAttr, ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from ...dialects import array
+from .memory_effects import functions
+
+
+@dataclass(frozen=True)
+class DropOverwritten(ModulePass):
+    """Remove map outputs that are overwritten, or end, before anybody reads them."""
+
+    name = "drop-overwritten"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in functions(op):
+            for block in function.body.block.walk_blocks():
+                drop_in(block)
+
+
+def drop_in(block: Block) -> None:
+    position = {op: k for k, op in enumerate(block.ops)}
+    for op in tuple(block.ops):
+        if isinstance(op, array.AllocOp):
+            touching = users_in(block, op.memref)
+            if touching is not None:
+                store_first_sum(op, sorted(touching, key=position.__getitem__))
+                touching = users_in(block, op.memref)
+                assert touching is not None
+                position = {o: k for k, o in enumerate(block.ops)}
+                drop_unread(op, sorted(touching, key=position.__getitem__, reverse=True))
+                position = {o: k for k, o in enumerate(block.ops)}
+
+
+def users_in(block: Block, allocated: SSAValue) -> set[Operation] | None:
+    """The ops of `block` in which the array is used; None where it may outlive the block."""
+    users: set[Operation] = set()
+    names, seen = [allocated], {allocated}
+    while names:
+        for use in names.pop().uses:
+            op = use.operation
+            if isinstance(op, array.ViewOp):
+                if op.result not in seen:
+                    seen.add(op.result)
+                    names.append(op.result)
+                continue
+            if not isinstance(op, ACCESSES):
+                return None
+            ancestor = block.find_ancestor_op_in_block(op)
+            assert ancestor is not None
+            users.add(ancestor)
+    return users
+
+
+ACCESSES = (array.MapOp, array.MatmulOp, array.PrintOp, memref.LoadOp, memref.StoreOp, memref.DimOp)
+"""The ops that use an array without giving it another name or letting it leave."""
+
+
+def store_first_sum(alloc: array.AllocOp, in_order: Sequence[Operation]) -> None:
+    """Where a whole sum follows a fill with zero, store it instead."""
+    array_ = alloc.memref
+    fill, following = in_order[0] if in_order else None, in_order[1:]
+    if not following or not is_zero_fill(fill, array_):
+        return
+    first = following[0]
+    if not isinstance(first, array.MapOp) or roots_of(first.ins).count(array_):
+        return
+    if roots_of(first.outs).count(array_) != 1 or not covers(first, array_):
+        return
+    k = roots_of(first.outs).index(array_)
+    if first.outs[k] is array_ and first.out_kinds[k] == "add":
+        kinds = [*first.out_kinds]
+        kinds[k] = "store"
+        rebuild(first, range(len(kinds)), kinds)
+
+
+def drop_unread(alloc: array.AllocOp, backwards: Sequence[Operation]) -> None:
+    """Walk from the end of the array's life to its start, dropping writes that nobody reads."""
+    array_, read_later = alloc.memref, False
+    for op in backwards:
+        if not isinstance(op, array.MapOp):
+            read_later = read_later or not isinstance(op, memref.DimOp)
+            continue
+        outs, reads = roots_of(op.outs), array_ in roots_of(op.ins)
+        keep: list[int] = []
+        for k in reversed(range(len(outs))):
+            if outs[k] is not array_:
+                keep.insert(0, k)
+            elif read_later:
+                keep.insert(0, k)
+                whole = op.outs[k] is array_ and op.out_kinds[k] == "store" and covers(op, array_)
+                read_later = not whole
+        if len(keep) < len(outs):
+            rebuild(op, keep, op.out_kinds)
+        read_later = read_later or reads
+
+
+def roots_of(memrefs: Sequence[SSAValue]) -> list[SSAValue]:
+    """The arrays that these memrefs are views of."""
+    roots: list[SSAValue] = []
+    for value in memrefs:
+        while isinstance(value.owner, array.ViewOp):
+            value = value.owner.source
+        roots.append(value)
+    return roots
+
+
+def covers(op: array.MapOp, array_: SSAValue) -> bool:
+    """True when the map's index space is the array's own."""
+    alloc = array_.owner
+    assert isinstance(alloc, array.AllocOp)
+    return len(alloc.extents) == len(op.extents) and all(
+        a is b or (array.constant_value(a) is not None and array.constant_value(a) == array.constant_value(b))
+        for a, b in zip(alloc.extents, op.extents, strict=True)
+    )
+
+
+def is_zero_fill(op: Operation | None, array_: SSAValue) -> bool:
+    if not isinstance(op, array.MapOp) or tuple(op.outs) != (array_,) or op.out_kinds != ("store",):
+        return False
+    value = op.yielded[0].owner
+    return (
+        covers(op, array_)
+        and isinstance(value, arith.ConstantOp)
+        and isinstance(value.value, FloatAttr)
+        and value.value.value.data == 0.0
+    )
+
+
+def rebuild(op: array.MapOp, keep: Sequence[int], kinds: Sequence[array.MapKind]) -> None:
+    """Put in the place of `op` a map with the outputs `keep` only; none at all if nothing is kept."""
+    if not keep:
+        Rewriter.erase_op(op)
+        return
+    yielded = op.yielded
+    last = op.body.block.last_op
+    assert last is not None
+    end = array.YieldOp([yielded[k] for k in keep])
+    end.location = last.location
+    Rewriter.replace_op(last, end)
+    outs = [op.outs[k] for k in keep]
+    ins = tuple(op.ins)
+    region = op.detach_region(op.body)
+    fresh = array.MapOp(tuple(op.extents), ins, outs, [kinds[k] for k in keep], region)
+    fresh.location = op.location
+    fresh.attributes.update(op.attributes)
+    Rewriter.replace_op(op, fresh)

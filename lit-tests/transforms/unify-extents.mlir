@@ -1,0 +1,73 @@
+// RUN: mutad-opt %s -p unify-extents | filecheck %s
+
+// CHECK-LABEL: @in_the_same_block_and_below
+// CHECK:         array.raise_if
+// CHECK:         array.loop %i to %n
+// CHECK-NEXT:      memref.store %x, %a[%n]
+func.func @in_the_same_block_and_below(%n : index, %m : index, %x : f64, %a : memref<?xf64>) {
+  %differ = arith.cmpi ne, %n, %m : index
+  array.raise_if %differ, "ValueError", "no"
+  %trips = array.loop %i to %m do {
+    memref.store %x, %a[%m] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @every_part_of_an_or
+// CHECK:         func.return %n, %k
+func.func @every_part_of_an_or(%n : index, %m : index, %k : index, %l : index) -> (index, index) {
+  %p = arith.cmpi ne, %n, %m : index
+  %q = arith.cmpi ne, %k, %l : index
+  %r = arith.ori %p, %q : i1
+  array.raise_if %r, "ValueError", "no"
+  func.return %m, %l : index, index
+}
+
+// CHECK-LABEL: @a_constant_is_preferred
+// CHECK:         func.return %c3
+func.func @a_constant_is_preferred(%n : index) -> index {
+  %c3 = arith.constant 3 : index
+  %differ = arith.cmpi ne, %n, %c3 : index
+  array.raise_if %differ, "ValueError", "no"
+  func.return %n : index
+}
+
+// CHECK-LABEL: @kept_before_the_check
+// CHECK:         %s = arith.addi %m, %m
+func.func @kept_before_the_check(%n : index, %m : index) -> index {
+  %s = arith.addi %m, %m : index
+  %differ = arith.cmpi ne, %n, %m : index
+  array.raise_if %differ, "ValueError", "no"
+  func.return %s : index
+}
+
+// n or m, or both, may be 1.
+// CHECK-LABEL: @kept_when_only_an_and_is_false
+// CHECK:         func.return %m
+func.func @kept_when_only_an_and_is_false(%n : index, %m : index) -> index {
+  %c1 = arith.constant 1 : index
+  %differ = arith.cmpi ne, %n, %m : index
+  %long = arith.cmpi ne, %m, %c1 : index
+  %both = arith.andi %differ, %long : i1
+  array.raise_if %both, "ValueError", "no"
+  func.return %m : index
+}
+
+// CHECK-LABEL: @kept_after_the_block_of_the_check
+// CHECK:         func.return %m
+func.func @kept_after_the_block_of_the_check(%c : i1, %n : index, %m : index) -> index {
+  scf.if %c {
+    %differ = arith.cmpi ne, %n, %m : index
+    array.raise_if %differ, "ValueError", "no"
+  }
+  func.return %m : index
+}
+
+// CHECK-LABEL: @kept_when_the_check_is_for_less
+// CHECK:         func.return %m
+func.func @kept_when_the_check_is_for_less(%n : index, %m : index) -> index {
+  %less = arith.cmpi slt, %n, %m : index
+  array.raise_if %less, "ValueError", "no"
+  func.return %m : index
+}
