@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
-from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType
 from xdsl.ir import BlockArgument, SSAValue
 
@@ -143,20 +143,8 @@ def through(w: Walk, view: array.ViewOp) -> Walk:
     if w.axis not in view.source_dims:
         return Walk(offset, Affine(constant=1), 1, -1)
     axis = view.source_dims.index(w.axis)
-    if is_run_time_broadcast(view.steps[axis]):
-        # A broadcast decided at run time: it stays within its source.
-        return Walk(offset, w.extent, w.step, axis)
     by = array.constant_value(view.steps[axis])
     return Walk(offset, affine(view.extents[axis]), None if by is None else w.step * by, axis)
-
-
-def is_run_time_broadcast(step: SSAValue) -> bool:
-    """True for select(..., 0, 1), the step of `shapes.broadcast_to`."""
-    owner = step.owner
-    return isinstance(owner, arith.SelectOp) and {
-        array.constant_value(owner.lhs),
-        array.constant_value(owner.rhs),
-    } == {0, 1}
 
 
 def apart(a: Walk, b: Walk) -> bool:
