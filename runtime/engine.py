@@ -107,6 +107,8 @@ def address_of(symbol: str, kind: str) -> int | None:
     """Where an external symbol is; None where the process's own symbols will do."""
     if kind == "numpy":
         return numpy_address(symbol)
+    if kind == "pool":
+        return ctypes.addressof(_pool)
     if symbol.startswith(_LIBC):
         function = getattr(ctypes.CDLL(None), symbol.removeprefix(_LIBC[0]).removeprefix(_LIBC[1]))
         return ctypes.cast(function, ctypes.c_void_p).value
@@ -114,6 +116,9 @@ def address_of(symbol: str, kind: str) -> int | None:
         return blas.address_of(symbol)
     return None
 
+
+_pool = (ctypes.c_void_p * 4)()
+"""Large blocks that kernels leave for the next call (`compiler/codegen/support.py`)."""
 
 _LIBC = ("mutad_libc_", "mutad_entry_")
 

@@ -59,7 +59,7 @@ from .entry_writer import (
     declarations,
 )
 
-CTX_BYTES, CTX_POLL, CTX_PRINT, CTX_THREAD, CTX_SITE, CTX_PAYLOAD, CTX_LINK = (
+CTX_BYTES, CTX_POLL, CTX_PRINT, CTX_THREAD, CTX_SITE, CTX_PAYLOAD, CTX_LINK, CTX_POOL = (
     256,
     56,
     64,
@@ -67,6 +67,7 @@ CTX_BYTES, CTX_POLL, CTX_PRINT, CTX_THREAD, CTX_SITE, CTX_PAYLOAD, CTX_LINK = (
     80,
     96,
     232,
+    248,
 )
 
 
@@ -399,6 +400,7 @@ def _run(w: Writer, operands: list[str], kind: str) -> None:
     w.store("ptr", "@mutad_runtime_poll", "%ctx", CTX_POLL)
     w.store("ptr", "@mutad_runtime_print", "%ctx", CTX_PRINT)
     w.store("ptr", "%self", "%ctx", CTX_LINK)
+    w.store("ptr", w.pool(), "%ctx", CTX_POOL)
     w.store("ptr", w.call("PyEval_SaveThread", hint="thread"), "%ctx", CTX_THREAD)
     shown = ", ".join(["ptr %ctx", *operands, "ptr %results"])
     never = "" if kind == "primal" else " noinline"

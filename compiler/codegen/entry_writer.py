@@ -158,6 +158,11 @@ class Writer:
         self.symbols[symbol] = "numpy" if symbol.startswith("mutad_numpy") else "python"
         return f"@{symbol}"
 
+    def pool(self) -> str:
+        """The address of the process's pool of large blocks."""
+        self.symbols["mutad_pool"] = "pool"
+        return "@mutad_pool"
+
 
 def declarations(symbols: dict[str, str]) -> list[str]:
     """One line for each external symbol. (No kernel declares any of these.)"""

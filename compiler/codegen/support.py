@@ -2,7 +2,8 @@
 
 All state is in the context that the entry hands in (256 bytes, see the offsets below), so kernels
 are re-entrant. Memory comes from `malloc` in chunks; `mutad_end`, which every kernel that allocates
-runs on every way out, gives all of it back but the memory of returned arrays.
+runs on every way out, gives all of it back but the memory of returned arrays. Where the context has
+a pool, a few large blocks wait in it for the next call, whose pages are then there already.
 
 - *Scratch* is a stack: `mutad_alloc` bumps a cursor; a loop iteration that allocates takes a
   `mutad_mark` and goes back to it. One emptied chunk is kept, so that an iteration that needs a new
@@ -19,8 +20,11 @@ import platform
 from collections.abc import Iterable
 
 CURSOR, END, CHUNKS, TAPE_CHUNKS, IN_USE, PEAK, RESULTS, POLL = range(0, 64, 8)
-LAST_POLL, SPARE = 224, 240
+LAST_POLL, SPARE, POOL = 224, 240, 248
 """Byte offsets in the context. `IN_USE` and `PEAK` count the bytes that tapes hold."""
+
+POOL_SLOTS, POOLED_FROM, POOLED_TO = 4, 1 << 18, 1 << 29
+"""How many blocks the process keeps between calls, and of what sizes in bytes."""
 
 TAPE_WORDS = 4
 
@@ -93,7 +97,7 @@ fresh:
   %floor = select i1 %empty, i64 16384, i64 1048576
   %least = call i64 @llvm.umax.i64(i64 %size, i64 %floor)
   %bytes = add i64 %least, 128
-  %block = call ptr @mutad_libc_malloc(i64 %bytes)
+  %block = call ptr @mutad_take(ptr %ctx, i64 %bytes)
   %failed = icmp eq ptr %block, null
   br i1 %failed, label %exhausted, label %made
 made:
@@ -154,7 +158,7 @@ pop:
   %previous = load ptr, ptr %chunk
   store ptr %previous, ptr %chunks.at
   %spare = load ptr, ptr %spare.at
-  call void @mutad_libc_free(ptr %spare)
+  call void @mutad_give(ptr %ctx, ptr %spare)
   store ptr %chunk, ptr %spare.at
   br label %look
 back:
@@ -320,7 +324,7 @@ fresh:
   %floor = call i64 @llvm.umax.i64(i64 %bounded, i64 4096)
   %least = call i64 @llvm.umax.i64(i64 %size, i64 %floor)
   %total = add i64 %least, 64
-  %block = call ptr @mutad_libc_malloc(i64 %total)
+  %block = call ptr @mutad_take(ptr %ctx, i64 %total)
   %failed = icmp eq ptr %block, null
   br i1 %failed, label %exhausted, label %made
 made:
@@ -379,13 +383,13 @@ _END = f"""
 define internal void @mutad_end(ptr %ctx, i32 %status) noinline nounwind {{
   %chunks.at = getelementptr i8, ptr %ctx, i64 {CHUNKS}
   %chunks = load ptr, ptr %chunks.at
-  call void @mutad_free_list(ptr %chunks)
+  call void @mutad_free_list(ptr %ctx, ptr %chunks)
   %spare.at = getelementptr i8, ptr %ctx, i64 {SPARE}
   %spare = load ptr, ptr %spare.at
-  call void @mutad_libc_free(ptr %spare)
+  call void @mutad_give(ptr %ctx, ptr %spare)
   %tapes.at = getelementptr i8, ptr %ctx, i64 {TAPE_CHUNKS}
   %tapes = load ptr, ptr %tapes.at
-  call void @mutad_free_list(ptr %tapes)
+  call void @mutad_free_list(ptr %ctx, ptr %tapes)
   %results.at = getelementptr i8, ptr %ctx, i64 {RESULTS}
   %first = load ptr, ptr %results.at
   br label %look
@@ -403,7 +407,7 @@ on:
 done:
   ret void
 }}
-define internal void @mutad_free_list(ptr %first) nounwind {{
+define internal void @mutad_free_list(ptr %ctx, ptr %first) nounwind {{
   br label %look
 look:
   %chunk = phi ptr [ %first, %0 ], [ %next, %on ]
@@ -411,8 +415,90 @@ look:
   br i1 %none, label %done, label %on
 on:
   %next = load ptr, ptr %chunk
-  call void @mutad_libc_free(ptr %chunk)
+  call void @mutad_give(ptr %ctx, ptr %chunk)
   br label %look
+done:
+  ret void
+}}
+"""
+
+_POOL = f"""
+define internal ptr @mutad_take(ptr %ctx, i64 %bytes) noinline nounwind {{
+entry:
+  %pool.at = getelementptr i8, ptr %ctx, i64 {POOL}
+  %pool = load ptr, ptr %pool.at
+  %pooled = icmp ne ptr %pool, null
+  %large = icmp uge i64 %bytes, {POOLED_FROM}
+  %look.first = and i1 %pooled, %large
+  br i1 %look.first, label %look, label %fresh
+look:
+  %slot = phi i64 [ 0, %entry ], [ %next, %on ]
+  %slot.at = getelementptr ptr, ptr %pool, i64 %slot
+  %block = atomicrmw xchg ptr %slot.at, ptr null acq_rel
+  %none = icmp eq ptr %block, null
+  br i1 %none, label %on, label %measure
+measure:
+  %size = load i64, ptr %block
+  %enough = icmp uge i64 %size, %bytes
+  %eightfold = shl i64 %bytes, 3
+  %near = icmp ule i64 %size, %eightfold
+  %fits = and i1 %enough, %near
+  br i1 %fits, label %reuse, label %return
+reuse:
+  %again = getelementptr i8, ptr %block, i64 64
+  ret ptr %again
+return:
+  %displaced = atomicrmw xchg ptr %slot.at, ptr %block acq_rel
+  call void @mutad_libc_free(ptr %displaced)
+  br label %on
+on:
+  %next = add i64 %slot, 1
+  %more = icmp ult i64 %next, {POOL_SLOTS}
+  br i1 %more, label %look, label %fresh
+fresh:
+  %whole = add i64 %bytes, 64
+  %made = call ptr @mutad_libc_malloc(i64 %whole)
+  %exhausted = icmp eq ptr %made, null
+  br i1 %exhausted, label %fail, label %good
+good:
+  store i64 %bytes, ptr %made
+  %data = getelementptr i8, ptr %made, i64 64
+  ret ptr %data
+fail:
+  ret ptr null
+}}
+define internal void @mutad_give(ptr %ctx, ptr %data) noinline nounwind {{
+entry:
+  %nothing = icmp eq ptr %data, null
+  br i1 %nothing, label %done, label %measure
+measure:
+  %block = getelementptr i8, ptr %data, i64 -64
+  %size = load i64, ptr %block
+  %pool.at = getelementptr i8, ptr %ctx, i64 {POOL}
+  %pool = load ptr, ptr %pool.at
+  %pooled = icmp ne ptr %pool, null
+  %large = icmp uge i64 %size, {POOLED_FROM}
+  %small = icmp ule i64 %size, {POOLED_TO}
+  %between = and i1 %large, %small
+  %keep = and i1 %between, %pooled
+  br i1 %keep, label %look, label %drop
+look:
+  %slot = phi i64 [ 0, %measure ], [ %next, %on ]
+  %slot.at = getelementptr ptr, ptr %pool, i64 %slot
+  %swap = cmpxchg ptr %slot.at, ptr null, ptr %block acq_rel monotonic
+  %taken = extractvalue {{ ptr, i1 }} %swap, 1
+  br i1 %taken, label %done, label %on
+on:
+  %next = add i64 %slot, 1
+  %more = icmp ult i64 %next, {POOL_SLOTS}
+  br i1 %more, label %look, label %displace
+displace:
+  %oldest = atomicrmw xchg ptr %pool, ptr %block acq_rel
+  call void @mutad_libc_free(ptr %oldest)
+  ret void
+drop:
+  call void @mutad_libc_free(ptr %block)
+  ret void
 done:
   ret void
 }}
@@ -474,13 +560,14 @@ end:
 
 FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "mutad_alloc": (_ALLOC, ("mutad_grow",)),
-    "mutad_grow": (_GROW, ()),
+    "mutad_grow": (_GROW, ("mutad_take",)),
     "mutad_mark": (_MARK, ()),
-    "mutad_release": (_RELEASE, ()),
+    "mutad_release": (_RELEASE, ("mutad_take",)),
     "mutad_alloc_result": (_ALLOC_RESULT, ()),
     "mutad_tape_push": (_TAPE, ("mutad_tape_grow",)),
-    "mutad_tape_grow": (_TAPE_GROW, ()),
-    "mutad_end": (_END, ()),
+    "mutad_tape_grow": (_TAPE_GROW, ("mutad_take",)),
+    "mutad_end": (_END, ("mutad_take",)),
+    "mutad_take": (_POOL, ()),
     "mutad_poll": (_POLL_TEXT, ()),
     "mutad_ipow_i32": (_integer_power("i32"), ()),
     "mutad_ipow_i64": (_integer_power("i64"), ()),
