@@ -3,7 +3,8 @@
 An array that a branch of an `if` allocates is visible in that branch alone, but its shadow must be
 there before the branch is reversed, where the array leaves the branch. Runs before the analyses, so
 that every array is allocated at the top level of the function or of a loop's body. Allocating costs
-an addition, so doing it on both branches is cheap.
+an addition, so doing it on both branches is cheap; where the branch is not taken the array is empty,
+whatever its extents would be there.
 
 Before::
 
@@ -20,7 +21,9 @@ After::
 
     func.func @f(%c : i1, %n : index) {
       %m_early = arith.addi %n, %n : index
-      %a = array.alloc(%m_early) : memref<?xf64>
+      %none = arith.constant 0 : index
+      %m_or_none = arith.select %c, %m_early, %none : index
+      %a = array.alloc(%m_or_none) : memref<?xf64>
       scf.if %c {
         %m = arith.addi %n, %n : index
         array.print "{}"(%a : memref<?xf64>)
@@ -36,8 +39,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import memref, scf
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import Pure
@@ -63,11 +66,28 @@ def move_before(alloc: array.AllocOp, branch: scf.IfOp) -> None:
     """Put `alloc` before `branch`, its extents computed there."""
     early: dict[SSAValue, SSAValue] = {}
     extents = [copy_before(e, branch, early) for e in alloc.extents]
-    alloc.detach()
-    alloc.operands = extents
     block = branch.parent_block()
     assert block is not None
+    dynamic = [k for k, n in enumerate(alloc.memref.type.get_shape()) if n == DYNAMIC_INDEX]
+    if dynamic:
+        k = dynamic[0]
+        extents[k] = unless_taken(extents[k], alloc.parent_region() is branch.true_region, branch)
+    alloc.detach()
+    alloc.operands = extents
     block.insert_op_before(alloc, branch)
+
+
+def unless_taken(extent: SSAValue, when: bool, branch: scf.IfOp) -> SSAValue:
+    """`extent` if `branch` goes the way `when`, else 0: computed before it."""
+    block = branch.parent_block()
+    assert block is not None
+    none = arith.ConstantOp(IntegerAttr(0, IndexType()))
+    lhs, rhs = (extent, none.result) if when else (none.result, extent)
+    chosen = arith.SelectOp(branch.cond, lhs, rhs)
+    for op in (none, chosen):
+        op.location = branch.location
+        block.insert_op_before(op, branch)
+    return chosen.result
 
 
 def copy_before(value: SSAValue, branch: scf.IfOp, early: dict[SSAValue, SSAValue]) -> SSAValue:
