@@ -105,6 +105,12 @@ class AliasAnalysis:
         loop = base.owner.parent_op()
         return (loop, base.index - 1) if isinstance(loop, array.LoopOp) and base.index > 0 else None
 
+    def turn(self, base: SSAValue) -> tuple[array.LoopOp, int] | None:
+        """`slot`, or the loop and slot that `base` comes out of."""
+        if isinstance(base, OpResult) and isinstance(base.owner, array.LoopOp) and base.index > 0:
+            return base.owner, base.index - 1
+        return self.slot(base)
+
     def held(self, base: SSAValue) -> SSAValue:
         """`base`, or the memref that entered the loop where the loop always carries the same one."""
         if isinstance(base, OpResult) and isinstance(base.owner, array.LoopOp):
@@ -121,14 +127,18 @@ class AliasAnalysis:
         if None in permutation or len(set(permutation)) < len(permutation):
             return False
         inits = list(loop.carried)
-        return not any(self.may_alias(a, b) for i, a in enumerate(inits) for b in inits[i + 1 :])
+        return not any(
+            self.may_alias(a, b) and not self.apart_in_turn(a, b)
+            for i, a in enumerate(inits)
+            for b in inits[i + 1 :]
+        )
 
     def apart_in_turn(self, a: SSAValue, b: SSAValue) -> bool:
         """True when `a` and `b` are (views of) different memrefs of one loop that only swaps them.
 
         Each may be any of them in the course of the loop, but never both the same at once.
         """
-        of_a, of_b = self.slot(strip_views(a)), self.slot(strip_views(b))
+        of_a, of_b = self.turn(strip_views(a)), self.turn(strip_views(b))
         if of_a is None or of_b is None or of_a[0] is not of_b[0]:
             return False
         return of_a[1] != of_b[1] and self.distinct(of_a[0])

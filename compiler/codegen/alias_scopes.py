@@ -52,12 +52,7 @@ class AliasScopes:
 
     def apart(self, a: SSAValue, b: SSAValue) -> bool:
         """True when the two never share memory at one moment."""
-        if not self._alias.may_alias(a, b):
-            return True
-        slot_a, slot_b = (self._alias.slot(strip_views(m)) for m in (a, b))
-        if slot_a is None or slot_b is None or slot_a[0] is not slot_b[0]:
-            return False
-        return slot_a[1] != slot_b[1] and self._alias.distinct(slot_a[0])
+        return not self._alias.may_alias(a, b) or self._alias.apart_in_turn(a, b)
 
     def tags(self, memref: SSAValue) -> str:
         """The metadata of a load or store through `memref`, ready to append."""
