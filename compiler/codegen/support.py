@@ -12,6 +12,8 @@ a pool, a few large blocks wait in it for the next call, whose pages are then th
   multiples of 8 bytes.
 - *Results* are single `malloc` blocks with a record `{next, block}` each: what was not returned
   (an exception, the other branch) is freed.
+
+What runs seldom is `optnone`: optimizing it would cost more than it ever gains.
 """
 
 from __future__ import annotations
@@ -74,7 +76,7 @@ declare i64 @llvm.umax.i64(i64, i64)
 
 # A chunk: its predecessor, its end, then data from the next multiple of 64 on.
 _GROW = f"""
-define internal ptr @mutad_grow(ptr %ctx, i64 %size) noinline cold nounwind {{
+define internal ptr @mutad_grow(ptr %ctx, i64 %size) noinline optnone nounwind {{
   %end.at = getelementptr i8, ptr %ctx, i64 {END}
   %chunks.at = getelementptr i8, ptr %ctx, i64 {CHUNKS}
   %spare.at = getelementptr i8, ptr %ctx, i64 {SPARE}
@@ -137,7 +139,7 @@ define internal ptr @mutad_mark(ptr %ctx) alwaysinline nounwind {
 """
 
 _RELEASE = f"""
-define internal void @mutad_release(ptr %ctx, ptr %mark) noinline nounwind {{
+define internal void @mutad_release(ptr %ctx, ptr %mark) noinline optnone nounwind {{
 entry:
   %end.at = getelementptr i8, ptr %ctx, i64 {END}
   %chunks.at = getelementptr i8, ptr %ctx, i64 {CHUNKS}
@@ -173,7 +175,7 @@ empty:
 """
 
 _ALLOC_RESULT = f"""
-define internal noalias ptr @mutad_alloc_result(ptr %ctx, i64 %bytes) noinline nounwind {{
+define internal noalias ptr @mutad_alloc_result(ptr %ctx, i64 %bytes) noinline optnone nounwind {{
   %record = call ptr @mutad_libc_malloc(i64 16)
   %no.record = icmp eq ptr %record, null
   br i1 %no.record, label %exhausted, label %registered
@@ -191,7 +193,7 @@ exhausted:
   ret ptr null
 }}
 declare i64 @llvm.umax.i64(i64, i64)
-define internal void @mutad_keep(ptr %ctx, ptr %block) noinline nounwind {{
+define internal void @mutad_keep(ptr %ctx, ptr %block) noinline optnone nounwind {{
 entry:
   %list.at = getelementptr i8, ptr %ctx, i64 {RESULTS}
   %first = load ptr, ptr %list.at
@@ -278,7 +280,7 @@ declare i64 @llvm.umin.i64(i64, i64)
 # A tape's chunk: next of all tape chunks, predecessor in the tape, its end, the cursor when it was
 # left, next of the spare chunks; data from byte 64 on. A tape: chunk, cursor, end, spare chunks.
 _TAPE_GROW = f"""
-define internal ptr @mutad_tape_grow(ptr %ctx, ptr %tape, i64 %bytes) noinline cold nounwind {{
+define internal ptr @mutad_tape_grow(ptr %ctx, ptr %tape, i64 %bytes) noinline optnone nounwind {{
   %huge = icmp ugt i64 %bytes, 4611686018427387904
   br i1 %huge, label %exhausted, label %sized
 sized:
@@ -351,7 +353,7 @@ enter:
 exhausted:
   ret ptr null
 }}
-define internal i64 @mutad_tape_back(ptr %tape, i64 %size) noinline cold nounwind {{
+define internal i64 @mutad_tape_back(ptr %tape, i64 %size) noinline optnone nounwind {{
   %cursor.at = getelementptr i8, ptr %tape, i64 8
   %end.at = getelementptr i8, ptr %tape, i64 16
   %spare.at = getelementptr i8, ptr %tape, i64 24
@@ -380,7 +382,7 @@ declare i64 @llvm.umin.i64(i64, i64)
 """
 
 _END = f"""
-define internal void @mutad_end(ptr %ctx, i32 %status) noinline nounwind {{
+define internal void @mutad_end(ptr %ctx, i32 %status) noinline optnone nounwind {{
   %chunks.at = getelementptr i8, ptr %ctx, i64 {CHUNKS}
   %chunks = load ptr, ptr %chunks.at
   call void @mutad_free_list(ptr %ctx, ptr %chunks)
@@ -407,7 +409,7 @@ on:
 done:
   ret void
 }}
-define internal void @mutad_free_list(ptr %ctx, ptr %first) nounwind {{
+define internal void @mutad_free_list(ptr %ctx, ptr %first) noinline optnone nounwind {{
   br label %look
 look:
   %chunk = phi ptr [ %first, %0 ], [ %next, %on ]
@@ -423,7 +425,7 @@ done:
 """
 
 _POOL = f"""
-define internal ptr @mutad_take(ptr %ctx, i64 %bytes) noinline nounwind {{
+define internal ptr @mutad_take(ptr %ctx, i64 %bytes) noinline optnone nounwind {{
 entry:
   %pool.at = getelementptr i8, ptr %ctx, i64 {POOL}
   %pool = load ptr, ptr %pool.at
@@ -467,7 +469,7 @@ good:
 fail:
   ret ptr null
 }}
-define internal void @mutad_give(ptr %ctx, ptr %data) noinline nounwind {{
+define internal void @mutad_give(ptr %ctx, ptr %data) noinline optnone nounwind {{
 entry:
   %nothing = icmp eq ptr %data, null
   br i1 %nothing, label %done, label %measure
