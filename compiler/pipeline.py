@@ -27,7 +27,6 @@ from .derivative.passes import PrintPlan, Reverse
 from .transforms.drop_overwritten import DropOverwritten
 from .transforms.eliminate_common import EliminateCommon
 from .transforms.fold_constants import FoldConstants
-from .transforms.fold_fills import FoldFills
 from .transforms.forward_stores import ForwardStores
 from .transforms.fuse_elementwise import FuseElementwise
 from .transforms.hoist_allocs import HoistAllocs
@@ -237,7 +236,6 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     DropOverwritten(),  # a temporary's shadow is filled once
     FuseElementwise(),
     HoistInvariants(),
-    FoldFills(),  # a shadow of scratch is stored once
     HoistAllocs(),  # nothing allocates inside of loops
     EliminateCommon(),
     RemoveDead(),
@@ -261,9 +259,10 @@ PASSES: tuple[type[ModulePass], ...] = (
     ForwardStores,
     FuseElementwise,
     HoistInvariants,
-    FoldFills,
     HoistAllocs,
     HoistBranchAllocs,
+    HoistChecks,
+    RaiseLoops,
     DropOverwritten,
     RemoveDead,
     UnifyExtents,
