@@ -433,7 +433,11 @@ def hint(binding: Binding, name: str, named: set[SSAValue] | None = None) -> Non
     match binding:
         case Scalar(_, ssa) | Array(ssa):
             fresh = ssa.name_hint is None if named is None else ssa not in named
-            if fresh and isinstance(ssa.owner, Operation) and not isinstance(ssa.owner, arith.ConstantOp):
+            if (
+                fresh
+                and isinstance(ssa.owner, Operation)
+                and not isinstance(ssa.owner, arith.ConstantOp)
+            ):
                 ssa.name_hint = name.strip("<>")
                 if named is not None:
                     named.add(ssa)

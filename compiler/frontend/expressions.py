@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import ModuleType
 
+import numpy as np
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation
 from xdsl.traits import Pure
@@ -16,6 +17,7 @@ from .context import Context, LocalFunction
 from .scalars import is_python
 from .values import (
     Array,
+    BoundMethod,
     Expression,
     NoneValue,
     Scalar,
@@ -43,6 +45,8 @@ REFUSED: dict[type[ast.expr], tuple[str, str | None]] = {
     ast.YieldFrom: ("generators are not compiled", "return an array"),
     ast.Starred: ("`*` is not compiled here", "write the items out"),
 }
+WRITERS = frozenset({"copyto", "fill_diagonal", "place", "put", "putmask"})
+READING_BUILTINS: tuple[object, ...] = (abs, len, min, max, float, int, bool, round)
 READING_METHODS = frozenset(
     {"copy", "sum", "mean", "min", "max", "prod", "astype", "dot", "reshape"}
 )
@@ -126,24 +130,36 @@ class Expressions(Context):
         return any(isinstance(n, ast.Call) and not self.only_reads(n) for n in ast.walk(node))
 
     def only_reads(self, node: ast.Call) -> bool:
+        """True for calls of NumPy, `math` and builtins that are given nothing to write to."""
         if any(k.arg in ("out", None) for k in node.keywords):
             return False
         match node.func:
-            case ast.Attribute(ast.Name(name), attribute):
-                if self.is_module(name):
-                    return attribute not in ("copyto", "put", "fill_diagonal")
-                return attribute in READING_METHODS
+            case ast.Attribute(ast.Name(name), attribute) if module := self.module(name):
+                function = getattr(module, attribute, None)
+                if isinstance(function, np.ufunc):
+                    return len(node.args) <= function.nin
+                root = module.__name__.partition(".")[0]
+                return root in ("math", "numpy") and attribute not in WRITERS
             case ast.Attribute(_, attribute):
-                return attribute in READING_METHODS
+                return attribute in READING_METHODS and len(node.args) <= 1
             case ast.Name(name):
-                return name in ("abs", "len", "min", "max", "float", "int", "bool", "round")
+                return any(self.known_global(name) is function for function in READING_BUILTINS)
             case _:
                 return False
 
-    def is_module(self, name: str) -> bool:
-        if name in self.frame.locals:
-            return False
-        return isinstance(self.read_global(name)[1], ModuleType)
+    def module(self, name: str) -> ModuleType | None:
+        """The module that a global name is bound to."""
+        found = self.known_global(name)
+        return found if isinstance(found, ModuleType) else None
+
+    def known_global(self, name: str) -> object:
+        """What a name means that no function around binds; None where one does."""
+        frame = self.frame
+        while frame is not None:
+            if name in frame.locals:
+                return None
+            frame = frame.parent
+        return self.read_global(name)[1]
 
     # Literals, operators
 
@@ -523,7 +539,11 @@ class Expressions(Context):
                 )
         if isinstance(function, Static) and function.object is print:
             return self.print_call(node)
-        values = self.operands([*node.args, *(k.value for k in node.keywords)])
+        nodes = [*node.args, *(k.value for k in node.keywords)]
+        method = function.object if isinstance(function, Static) else None
+        if isinstance(method, BoundMethod) and any(map(self.may_write, nodes)):
+            function = Static(replace(method, receiver=self.settled(method.receiver)))
+        values = self.operands(nodes)
         kwargs = {
             k.arg: v
             for k, v in zip(node.keywords, values[len(node.args) :], strict=True)

@@ -118,7 +118,7 @@ def assigned(*nodes: ast.AST) -> Names:
         if isinstance(node, ast.FunctionDef):
             names.add(node.name)
             return
-        if isinstance(node, ast.Lambda):
+        if isinstance(node, ast.Lambda) or (isinstance(node, ast.AnnAssign) and node.value is None):
             return
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)

@@ -476,6 +476,9 @@ class Loops(Statements):
                 own = root is place.ssa
                 if own and not self.same_array(leaf, place.ssa):
                     self.refuse_rebinding(variable.name, "a view of its own array")
+                if root in seen and root in buffers:
+                    what = "the array of another variable, in some iterations only"
+                    self.refuse_rebinding(variable.name, what)
                 if root in seen:
                     self.refuse_rebinding(variable.name, "an array that has another name too")
                 if not own and root not in buffers and not is_fresh_in(root, self.e.block):

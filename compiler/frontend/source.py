@@ -74,18 +74,31 @@ def first_line(node: FunctionNode) -> int:
 
 def find(tree: ast.Module, code: CodeType) -> FunctionNode | None:
     """The definition or lambda that `code` was compiled from."""
+    if code.co_name == "<lambda>":
+        return find_lambda(tree, code)
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
-            if node.name == code.co_name and first_line(node) == code.co_firstlineno:
-                return node
-        elif isinstance(node, ast.Lambda) and code.co_name == "<lambda>" and within(code, node):
+        if (
+            isinstance(node, ast.FunctionDef)
+            and node.name == code.co_name
+            and first_line(node) == code.co_firstlineno
+        ):
             return node
     return None
 
 
-def within(code: CodeType, node: ast.Lambda) -> bool:
-    """True when the instructions of `code` come from this lambda's body (several may share a line)."""
-    positions = {p for p in code.co_positions() if p[0] is not None and p[2] is not None and p[3]}
-    body = node.body
-    spans = {(line, end, column, end_column) for line, end, column, end_column in positions}
-    return (body.lineno, body.end_lineno, body.col_offset, body.end_col_offset) in spans
+def find_lambda(tree: ast.Module, code: CodeType) -> ast.Lambda | None:
+    """The innermost lambda whose body all instructions of `code` come from: several share a line."""
+    spans = [
+        ((line, column), (end_line, end_column))
+        for line, end_line, column, end_column in code.co_positions()
+        if line is not None and end_line is not None and column is not None and end_column
+    ]
+    found: ast.Lambda | None = None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno:
+            body = node.body
+            start = body.lineno, body.col_offset
+            end = body.end_lineno or 0, body.end_col_offset or 0
+            if all(start <= first and last <= end for first, last in spans):
+                found = node  # `walk` goes from the outside in
+    return found

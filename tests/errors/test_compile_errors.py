@@ -18,7 +18,9 @@ OUTSIDE = np.arange(3.0)
 SETTINGS = {"n": 3}
 
 
-def refused(*arguments: str, at: str, says: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def refused(
+    *arguments: str, at: str, says: str
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The function is refused for these arguments, at the text `at`, with the words `says`."""
 
     def record(function: Callable[..., Any]) -> Callable[..., Any]:

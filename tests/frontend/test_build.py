@@ -167,7 +167,7 @@ def test_an_early_return_becomes_a_branch() -> None:
         if n == 0:
             return 0.0
         s = x * n
-        return s
+        return s + 1
 
     built = build(guarded, "py_float", "py_int")
     assert len(ops(built, scf.IfOp)) == 1
@@ -225,7 +225,7 @@ def test_a_loop_over_a_tuple_is_unrolled() -> None:
         s = 0.0
         for k in (1, 2, 5):
             s += x[k]
-        return s
+        return s, k
 
     built = build(total, "f64[?]C")
     assert not ops(built, array.LoopOp)
@@ -454,7 +454,7 @@ def test_overlapping_arguments_are_an_attribute_and_identical_ones_are_one() -> 
 
 def test_tuple_arguments_are_flattened() -> None:
     def total(pair, k):
-        x, (a, b) = pair
+        x, (a, _) = pair
         return x.sum() * a + k
 
     built = build(total, "(f64[?]C,(py_float,None))", "py_int")
@@ -472,3 +472,21 @@ def test_every_op_knows_its_line() -> None:
             place = line_of(op)
             assert place is not None, op
             assert place[0] == __file__
+
+
+def test_each_lambda_of_a_line_is_found() -> None:
+    # fmt: off
+    f, g, h = (lambda x: x + 1), (lambda x, c=3.0: x * c if x > 0 else (lambda v: v - x)(c)), lambda x: x
+    # fmt: on
+    assert "arith.addf" in text(build(f, "py_float"))
+    assert "arith.mulf" in text(build(g, "py_float", "py_float"))
+    assert build(h, "py_float").results == {"kind": "scalar", "type": "py_float"}
+
+
+def test_a_lambda_over_several_lines_is_found() -> None:
+    f = lambda x: (  # noqa: E731
+        x + 1
+        if x > 0
+        else x
+    )  # fmt: skip
+    assert "scf.if" in text(build(f, "py_float"))
