@@ -38,6 +38,7 @@ from xdsl.traits import Pure
 
 from ...dialects import array
 from ..analysis.activity import Activity
+from ..analysis.affine import Subscripts
 from ..analysis.alias import AliasAnalysis
 from ..analysis.footprint import Access
 from ..analysis.kills import Kills
@@ -454,9 +455,26 @@ def maker_of(version: Version) -> tuple[array.MapOp, int] | None:
     if not isinstance(root.owner, array.AllocOp) or not isinstance(op, array.MapOp):
         return None
     for position, (out, kind) in enumerate(zip(op.outs, op.out_kinds, strict=True)):
-        if out is root and version.base is root and kind == "store":
+        if version.base is root and kind == "store" and is_all_of(out, root):
             return op, position
     return None
+
+
+def is_all_of(view: SSAValue, allocated: SSAValue) -> bool:
+    """True when `view` is `allocated`, element for element: it may be a slice from 0 to its extent."""
+    owner = view.owner
+    if view is allocated:
+        return True
+    if not isinstance(owner, array.ViewOp) or owner.source is not allocated:
+        return False
+    assert isinstance(allocated.owner, array.AllocOp)
+    extents, affine = allocated.owner.extents, Subscripts().affine
+    return (
+        list(owner.source_dims) == list(range(len(extents)))
+        and all(array.constant_value(o) == 0 for o in owner.offsets)
+        and all(array.constant_value(s) == 1 for s in owner.steps)
+        and all(affine(a) == affine(b) for a, b in zip(owner.extents, extents, strict=True))
+    )
 
 
 def rectangular(

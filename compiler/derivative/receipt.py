@@ -1,8 +1,8 @@
 """The receipt of a gradient: what would be saved, why, and how many bytes for given arguments.
 
 Sizes are index expressions of the IR over the arguments' extents and integers. They are evaluated
-for concrete arguments and written out as a formula; what only a run can tell (the trips of a
-`while`, a branch) is named `trips@line` and leaves the byte count None.
+for concrete arguments and written out as a formula, a triangular nest as a sum; what only a run can
+tell (the trips of a `while`, a branch) is named `trips@line` and leaves the byte count None.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from ...dialects import array
 from ..diagnostics import line_of
 from .passes import place
-from .plan import Plan, Save, Version, base_extents, bytes_of, enclosing_loops
+from .plan import Plan, Save, Version, base_extents, bytes_of
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,9 @@ def receipt_of(plan: Plan, arguments: Sequence[Any] | None) -> Receipt:
 
 def saved_value(save: Save, sizes: Sizes) -> SavedValue:
     factors = sizes.factors(save)
-    total: int | None = bytes_of(save.element)
-    for factor in factors:
-        value = sizes.evaluate(factor)
-        total = None if total is None or value is None else total * max(value, 0)
-    text = "*".join([str(bytes_of(save.element)), *(sizes.show(f) for f in factors)])
+    count = sizes.product(factors)
+    size = bytes_of(save.element)
+    text = "*".join([str(size), *sizes.show_product(factors)])
     at, needed = line_of(save.at), line_of(save.needed_by)
     killer = line_of(save.killer) if save.killer else None
     node = save.node
@@ -95,7 +93,7 @@ def saved_value(save: Save, sizes: Sizes) -> SavedValue:
     return SavedValue(
         name,
         at[1] if at else 0,
-        total,
+        None if count is None else size * count,
         text,
         killer[1] if killer else None,
         (needed[1] if needed else 0, save.needed_by.name),
@@ -120,6 +118,18 @@ class Unknown:
 
 Number = SSAValue | Dimension | Unknown
 
+LONGEST_SUM = 100_000
+"""A sum of more terms than this is not worked out."""
+
+
+@dataclass(frozen=True)
+class Factor:
+    """How often something is repeated; `induction` counts the repetitions of a loop."""
+
+    number: Number
+    induction: SSAValue | None = None
+
+
 INTEGER_OPS: dict[type[Operation], tuple[str, Callable[[int, int], int]]] = {
     arith.AddiOp: ("+", lambda a, b: a + b),
     arith.SubiOp: ("-", lambda a, b: a - b),
@@ -141,36 +151,81 @@ class Sizes:
     def __init__(self, plan: Plan, arguments: Sequence[Any] | None) -> None:
         self.top = plan.function.body.block
         self.arguments = arguments
+        self.inductions: dict[SSAValue, int] = {}
+        """Values of inductions while a sum is worked out."""
+        self.terms = 0
 
-    def factors(self, save: Save) -> list[Number]:
-        """The numbers whose product is how many elements are saved."""
-        factors: list[Number] = []
-        inner = set(save.loops)
-        block = save.at.parent_block()
-        assert block is not None
-        for loop in enclosing_loops(block):
-            counted = loop.count is not None and loop.condition_block is None
-            if loop in inner or (counted and self._independent(loop.count)):
-                assert loop.count is not None
-                factors.insert(0, loop.count)
-            else:
-                factors.insert(0, Unknown(loop))
-        branch = save.at.parent_op()
-        while branch is not None and branch is not self.top.parent_op():
-            if not isinstance(branch, array.LoopOp):
-                factors.insert(0, Unknown(branch))
-            branch = branch.parent_op()
+    def factors(self, save: Save) -> list[Factor]:
+        """The numbers whose product is how many elements are saved, outermost first."""
+        factors: list[Factor] = []
+        op: Operation = save.at
+        while (parent := op.parent_op()) is not None and parent is not self.top.parent_op():
+            op = parent
+            factors.insert(0, self._repetitions(op))
         if isinstance(save.node, Version):
             base = save.node.base
             known = base_extents(base)
             rank = len(base.type.get_shape()) if isinstance(base.type, MemRefType) else 0
-            factors += known or [Dimension(base, axis) for axis in range(rank)]
+            factors += map(Factor, known or [Dimension(base, axis) for axis in range(rank)])
         elif isinstance(save.at, array.MapOp):
-            factors += list(save.at.extents)
+            factors += map(Factor, save.at.extents)
         return factors
 
-    def _independent(self, count: SSAValue | None) -> bool:
-        return count is not None and self.show(count).find("@") < 0
+    def _repetitions(self, op: Operation) -> Factor:
+        """How often the blocks of `op` run each time that it runs."""
+        if not isinstance(op, array.LoopOp) or op.condition_block is not None or op.count is None:
+            return Factor(Unknown(op))
+        if "@" in self.show(op.count):
+            return Factor(Unknown(op))
+        return Factor(op.count, op.induction)
+
+    def product(self, factors: Sequence[Factor]) -> int | None:
+        """The product, a sum where a factor depends on an induction of an outer one."""
+        self.terms = 0
+        try:
+            return self._product(factors)
+        finally:
+            self.inductions.clear()
+
+    def _product(self, factors: Sequence[Factor]) -> int | None:
+        if not factors:
+            return 1
+        first, rest = factors[0], factors[1:]
+        count = self.evaluate(first.number)
+        if count is None or not self._in_sum(first, rest):
+            inner = self._product(rest) if count is not None else None
+            return None if count is None or inner is None else max(count, 0) * inner
+        total = 0
+        for value in range(count):
+            self.terms += 1
+            assert first.induction is not None
+            self.inductions[first.induction] = value
+            inner = self._product(rest)
+            if inner is None or self.terms > LONGEST_SUM:
+                return None
+            total += inner
+        return total
+
+    def show_product(self, factors: Sequence[Factor]) -> list[str]:
+        """The factors as expressions; from one that others depend on, the rest is one sum."""
+        if not factors:
+            return []
+        first, rest = factors[0], factors[1:]
+        inner = self.show_product(rest)
+        if not self._in_sum(first, rest):
+            return [self.show(first.number), *inner]
+        assert first.induction is not None
+        name, count = self.show(first.induction), self.show(first.number)
+        count = count[1:-1] if count.startswith("(") else count
+        return [f"sum({'*'.join(inner)} for {name} in range({count}))"]
+
+    def _in_sum(self, first: Factor, rest: Sequence[Factor]) -> bool:
+        """True when what follows depends on the induction of `first`."""
+        if first.induction is None:
+            return False
+        return any(
+            isinstance(f.number, SSAValue) and depends(f.number, first.induction) for f in rest
+        )
 
     def evaluate(self, number: Number) -> int | None:
         """The number for the given arguments; None where they do not tell."""
@@ -180,7 +235,7 @@ class Sizes:
             return self._dimension(number.base, number.axis)
         if isinstance(number, BlockArgument):
             if number.owner is not self.top:
-                return None
+                return self.inductions.get(number)
             value = self.arguments[number.index]
             return int(value) if isinstance(value, int | np.integer) else None
         known = array.constant_value(number)
@@ -204,6 +259,10 @@ class Sizes:
         if isinstance(owner, Block) and owner is self.top and self.arguments is not None:
             assert isinstance(base, BlockArgument)
             return int(np.shape(self.arguments[base.index])[axis])
+        loop = owner.parent_op() if isinstance(owner, Block) else None
+        if isinstance(loop, array.LoopOp):
+            sizes = {self._dimension(c, axis) for c in loop.carried if c.type == base.type}
+            return sizes.pop() if len(sizes) == 1 else None  # arrays that swap may differ in size
         return None
 
     def show(self, number: Number) -> str:
@@ -217,8 +276,13 @@ class Sizes:
         if known is not None:
             return str(known)
         if isinstance(number, BlockArgument):
-            at_top = number.owner is self.top
-            return number.name_hint or "?" if at_top else f"@{number.name_hint or '?'}"
+            loop = number.owner.parent_op()
+            known = number.owner is self.top or (
+                isinstance(loop, array.LoopOp)
+                and loop.condition_block is None
+                and number is loop.induction
+            )
+            return number.name_hint or "?" if known else f"@{number.name_hint or '?'}"
         op = number.owner
         if isinstance(op, memref.DimOp):
             axis = array.constant_value(op.index)
@@ -229,6 +293,9 @@ class Sizes:
             return self.show(op.lhs)  # a count that is not negative
         if isinstance(op, Operation) and type(op) in INTEGER_OPS:
             symbol = INTEGER_OPS[type(op)][0]
+            constant = array.constant_value(op.operands[1])
+            if symbol == "+" and constant is not None and constant < 0:
+                return f"({self.show(op.operands[0])}-{-constant})"
             left, right = self.show(op.operands[0]), self.show(op.operands[1])
             if symbol in ("max", "min"):
                 return f"{symbol}({left}, {right})"
@@ -240,3 +307,16 @@ class Sizes:
         if isinstance(owner, array.AllocOp | array.ViewOp):
             return self.show(owner.extents[axis])
         return f"{base.name_hint or '?'}.shape[{axis}]"
+
+
+def depends(value: SSAValue, induction: SSAValue) -> bool:
+    """True when `value` is computed from `induction`."""
+    pending, seen = [value], set[SSAValue]()
+    while pending:
+        v = pending.pop()
+        if v is induction:
+            return True
+        if v not in seen and isinstance(v.owner, Operation):
+            pending.extend(v.owner.operands)
+        seen.add(v)
+    return False
