@@ -224,7 +224,12 @@ class Build:
         if base is None and not all(map(starts_its_block, others)):
             value = self.copied(value)
             itself = set[int | None]()
-        spec = {"kind": "array", "dtype": value.dtype, "rank": value.rank, "base": base}
+        spec: dict[str, Any] = {
+            "kind": "array",
+            "dtype": value.dtype,
+            "rank": value.rank,
+            "base": base,
+        }
         if itself:
             spec["among"] = sorted(p for p in itself if p is not None)
         return [value.memref], spec

@@ -89,9 +89,15 @@ class Emitter:
             ssa = self.emit(arith.ConstantOp(FloatAttr(float(value), ir)))  # pyright: ignore
             return Scalar(type_, ssa, float(value))
         if type_ in ("py_bool", "b1"):
-            return Scalar(type_, self.emit(arith.ConstantOp(IntegerAttr(int(value), i1))), bool(value))
-        ssa = self.index(int(value)) if type_ == "py_int" else self.emit(
-            arith.ConstantOp(IntegerAttr(int(value), ir))  # pyright: ignore
+            return Scalar(
+                type_, self.emit(arith.ConstantOp(IntegerAttr(int(value), i1))), bool(value)
+            )
+        ssa = (
+            self.index(int(value))
+            if type_ == "py_int"
+            else self.emit(
+                arith.ConstantOp(IntegerAttr(int(value), ir))  # pyright: ignore
+            )
         )
         return Scalar(type_, ssa, int(value), int(value), int(value))
 
