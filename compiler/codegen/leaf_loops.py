@@ -1,9 +1,12 @@
 """What dependence analysis knows about innermost scalar loops, for LLVM to use.
 
-LLVM sees addresses; we see subscripts, loop ranges and which roots are disjoint. Two facts matter:
+LLVM sees addresses; we see subscripts, loop ranges and which roots are disjoint. Three facts matter:
 
 - An element that the loop loads and stores at the same place in every iteration, and touches in no
   other way, lives in a register: loaded before the loop, stored after it (an *accumulator*).
+- Where all that the loop does to an array is adding to its elements, the additions may come in any
+  order (if they are the adjoint's, which may be reassociated). Then what is added at one place is
+  summed from zero in a register and added after the loop, even if other additions meet that place.
 - Where no iteration writes what another one touches, the loop is *parallel*: LLVM vectorizes it
   without run-time checks, also where its own analysis would give up.
 
@@ -19,7 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects import memref, scf
+from xdsl.dialects import arith, memref, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import ad, array
@@ -34,10 +37,19 @@ Place = tuple[SSAValue, tuple[SSAValue, ...]]
 
 
 @dataclass(frozen=True)
+class Accumulator:
+    """A place that lives in a register during the loop."""
+
+    place: Place
+    from_zero: bool
+    """The register starts at zero and is added to memory, rather than taking its place."""
+
+
+@dataclass(frozen=True)
 class LeafFacts:
     """What is known about an innermost loop."""
 
-    accumulators: tuple[Place, ...] = ()
+    accumulators: tuple[Accumulator, ...] = ()
     parallel: bool = False
 
 
@@ -45,7 +57,9 @@ def place_of(op: memref.LoadOp | memref.StoreOp) -> Place:
     return op.memref, tuple(op.indices)
 
 
-def leaf_facts(loop: array.LoopOp, dependence: Dependence, proved: set[Operation]) -> LeafFacts:
+def leaf_facts(
+    loop: array.LoopOp, dependence: Dependence, proved: set[Operation], fastmath: bool
+) -> LeafFacts:
     """The facts about a counted loop that contains no other; none where it may raise."""
     found: list[tuple[Access, Place]] = []
     if loop.condition_block is not None or loop.carried:
@@ -69,18 +83,54 @@ def leaf_facts(loop: array.LoopOp, dependence: Dependence, proved: set[Operation
     conflicts = Conflicts(loop, dependence, [a for a, _ in found])
     if conflicts.pairs() > PAIRS:
         return LeafFacts()
-    candidates = {p for a, p in found if a.kind == "write" and stands_still(p, loop)}
-    accumulators: list[Place] = []
-    for place in candidates:
+    additions = additions_in(loop, fastmath)
+    accumulators: list[Accumulator] = []
+    for place in dict.fromkeys(p for a, p in found if a.kind == "write"):
+        if not stands_still(place, loop):
+            continue
         inside = [a for a, p in found if p == place]
-        others = [a for a, p in found if p != place]
-        unconditional = any(a.op.parent is loop.body.block for a in inside)
-        if unconditional and not any(conflicts.ever(a, b) for a in inside[:1] for b in others):
-            accumulators.append(place)
-    rest = [a for a, p in found if p not in accumulators]
+        others = [a for a, p in found if p != place and conflicts.near(inside[0], a)]
+        if not any(a.op.parent is loop.body.block for a in inside):
+            continue  # Under a condition: the place may not exist.
+        if others and all(a.op in additions for a in (*inside, *others)):
+            accumulators.append(Accumulator(place, from_zero=True))
+        elif not any(conflicts.ever(inside[0], b) for b in others):
+            accumulators.append(Accumulator(place, from_zero=False))
+    places = {a.place for a in accumulators}
+    rest = [a for a, p in found if p not in places]
     writes = [a for a in rest if a.kind == "write"]
     parallel = not any(conflicts.across(w, a) for w in writes for a in rest)
     return LeafFacts(tuple(accumulators), parallel)
+
+
+def additions_in(loop: array.LoopOp, fastmath: bool) -> set[Operation]:
+    """The loads and stores of statements `a[i] += x` whose additions may be reordered.
+
+    Nothing else touches an array between the load and the store.
+    """
+    found: set[Operation] = set()
+    for block in (b for op in loop.walk() for r in op.regions for b in r.blocks):
+        last: memref.LoadOp | None = None
+        for op in block.ops:
+            if op.regions:
+                last = None
+            elif isinstance(op, memref.LoadOp) and not is_cell(op.memref):
+                last = op
+            elif isinstance(op, memref.StoreOp) and not is_cell(op.memref):
+                total = op.value.owner
+                if (
+                    last is not None
+                    and isinstance(total, arith.AddfOp)
+                    and (fastmath or "ad.adjoint" in total.attributes)
+                    and last.res in (total.lhs, total.rhs)
+                    and total.lhs is not total.rhs
+                    and last.res.has_one_use()
+                    and total.result.has_one_use()
+                    and place_of(last) == place_of(op)
+                ):
+                    found |= {last, op}
+                last = None
+    return found
 
 
 class Conflicts:

@@ -32,7 +32,7 @@ from ..analysis.dependence import Dependence
 from ..analysis.needed import RAISES
 from . import support
 from .alias_scopes import AliasScopes
-from .array_to_loops import lower_map
+from .array_to_loops import combine, identity, lower_map
 from .hoist_checks import EntryConditions, NestProofs, all_of, has_whole_array_work
 from .kernel_state import (
     OK,
@@ -543,7 +543,7 @@ class KernelWriter:
         leaf = not contains_work(op)
         facts = LeafFacts()
         if leaf and not state.scalar_only:
-            facts = leaf_facts(op, self.dependence, self.proved)
+            facts = leaf_facts(op, self.dependence, self.proved, state.fastmath)
         loop = text.begin_loop(
             count,
             carried,
@@ -572,19 +572,27 @@ class KernelWriter:
 
     def load_accumulators(self, facts: LeafFacts) -> None:
         """What the loop accumulates at one place goes into a register."""
-        for place in facts.accumulators:
+        for accumulator in facts.accumulators:
+            place = accumulator.place
             memref = self.state.memrefs[place[0]]
-            address, element, tags = self.place(place, memref)
-            value = self.state.load(address, element, tags)
-            slot = self.text.alloca(memory_type(element), "accumulator")
-            self.state.store(value, slot, element, "")
+            if accumulator.from_zero:
+                value = identity("add", memref.element)
+            else:
+                value = self.state.load(*self.place(place, memref))
+            slot = self.text.alloca(memory_type(memref.element), "accumulator")
+            self.state.store(value, slot, memref.element, "")
             self.registers[place] = slot
 
     def store_accumulators(self, facts: LeafFacts) -> None:
-        for place in facts.accumulators:
+        for accumulator in facts.accumulators:
+            place = accumulator.place
             memref = self.state.memrefs[place[0]]
             value = self.state.load(self.registers.pop(place), memref.element, "")
-            self.state.store(value, *self.place(place, memref))
+            target = self.place(place, memref)
+            if accumulator.from_zero:
+                old = self.state.load(*target)
+                value = combine(self.state, "add", memref.element, old, value, free=True)
+            self.state.store(value, *target)
 
     def at_least_zero(self, count: str) -> str:
         known = integer(count)

@@ -1,0 +1,136 @@
+"""Innermost loops: what is accumulated in registers and what runs in parallel changes no value."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+HEAD = """
+func.func @f(%s : memref<?xf64>, %g : memref<?xf64>, %i : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %g, %c0 : memref<?xf64>
+  %t = array.loop %j to %n do {
+    %x = memref.load %g[%j] : memref<?xf64>
+"""
+TAIL = """
+    array.yield
+  }
+  func.return
+}
+"""
+
+
+def add(at: str, value: str, flag: str, k: int) -> str:
+    return f"""
+    %o{k} = memref.load %s[{at}] : memref<?xf64>
+    %a{k} = arith.addf %o{k}, {value} {flag} : f64
+    memref.store %a{k}, %s[{at}] : memref<?xf64>
+"""
+
+
+@pytest.mark.parametrize("i", [0, 3, 99])
+def test_additions_that_meet_commute(compile_kernel, i):
+    adjoint = "{ad.adjoint}"
+    kernel = compile_kernel(HEAD + add("%i", "%x", adjoint, 0) + add("%j", "%x", adjoint, 1) + TAIL)
+    rng = np.random.default_rng(0)
+    s, g = rng.normal(size=100), rng.normal(size=100)
+    expected = s + g
+    expected[i] += g.sum()
+    assert kernel(s, g, i).status == 0
+    np.testing.assert_allclose(s, expected, rtol=1e-12)
+    assert "ymm" in kernel.assembly
+
+
+@pytest.mark.parametrize("i", [0, 3, 99])
+def test_additions_of_the_primal_keep_their_order(compile_kernel, i):
+    kernel = compile_kernel(HEAD + add("%i", "%x", "", 0) + add("%j", "%x", "", 1) + TAIL)
+    rng = np.random.default_rng(0)
+    s, g = 1e9 * rng.normal(size=100), rng.normal(size=100)
+    expected = s.copy()
+    for j in range(100):
+        expected[i] += g[j]
+        expected[j] += g[j]
+    assert kernel(s, g, i).status == 0
+    np.testing.assert_array_equal(s, expected)
+
+
+@pytest.mark.parametrize("i", [0, 3, 99])
+def test_a_read_that_meets_sees_what_was_added(compile_kernel, i):
+    source = HEAD + "%y = memref.load %s[%j] : memref<?xf64>" + add("%i", "%y", "{ad.adjoint}", 0) + TAIL
+    s = np.random.default_rng(0).normal(size=100)
+    expected = s.copy()
+    for j in range(100):
+        expected[i] += expected[j]
+    assert compile_kernel(source)(s, s * 0, i).status == 0
+    np.testing.assert_allclose(s, expected, rtol=1e-12)
+
+
+LU = """
+func.func @f(%a : memref<?x?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %a, %c0 : memref<?x?xf64>
+  %tk = array.loop %k to %n do {
+    %k1 = arith.addi %k, %c1 : index
+    %m = arith.subi %n, %k1 : index
+    %ti = array.loop %p to %m do {
+      %i = arith.addi %p, %k1 : index
+      %d = memref.load %a[%k, %k] : memref<?x?xf64>
+      %x = memref.load %a[%i, %k] : memref<?x?xf64>
+      %q = arith.divf %x, %d : f64
+      memref.store %q, %a[%i, %k] : memref<?x?xf64>
+      %tj = array.loop %r to %m do {
+        %j = arith.addi %r, %k1 : index
+        %l = memref.load %a[%i, %k] : memref<?x?xf64>
+        %u = memref.load %a[%k, %j] : memref<?x?xf64>
+        %lu = arith.mulf %l, %u : f64
+        %o = memref.load %a[%i, %j] : memref<?x?xf64>
+        %e = arith.subf %o, %lu : f64
+        memref.store %e, %a[%i, %j] : memref<?x?xf64>
+        array.yield
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+"""
+
+
+def test_rows_of_one_matrix_are_seen_to_differ(compile_kernel):
+    kernel = compile_kernel(LU)
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(33, 33)) + 40 * np.eye(33)
+    lu = a.copy()
+    assert kernel(lu).status == 0
+    lower, upper = np.tril(lu, -1) + np.eye(33), np.triu(lu)
+    np.testing.assert_allclose(lower @ upper, a, atol=1e-12)
+    assert "llvm.loop.parallel_accesses" in kernel.text
+    assert "ymm" in kernel.assembly
+
+
+def test_a_recurrence_is_not_parallel(compile_kernel):
+    source = """
+func.func @f(%x : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf64>
+  %m = arith.subi %n, %c1 : index
+  %t = array.loop %i to %m do {
+    %j = arith.addi %i, %c1 : index
+    %a = memref.load %x[%i] : memref<?xf64>
+    %b = memref.load %x[%j] : memref<?xf64>
+    %c = arith.addf %a, %b : f64
+    memref.store %c, %x[%j] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+"""
+    kernel = compile_kernel(source)
+    x = np.arange(50.0)
+    assert kernel(x).status == 0
+    np.testing.assert_array_equal(x, np.cumsum(np.arange(50.0)))
+    assert "llvm.loop.parallel_accesses" not in kernel.text
