@@ -249,8 +249,8 @@ def bytes_by_line(plan: Any) -> dict[int, int]:
 def smallest_call() -> Callable[[], object]:
     """A gradient of the same program on a few cells: what `benchmarks/compile_time.py` times."""
     ones = np.ones((6, 7))
-    cells = np.array([3], dtype=np.int64)
-    fixed = (ones, ones, cells, cells, np.ones(1), 1.0, 1.0, 0.1, 2)
+    cells = np.array([2, 3], dtype=np.int64)
+    fixed = (ones, ones, cells, cells, np.ones(2), 1.0, 1.0, 0.1, 2)
     model = compile(misfit, grad=True)
     return lambda: model.value_and_grad(np.zeros((6, 7)), *fixed)
 
