@@ -15,9 +15,10 @@ Before::
       ^bb0(%x : f64):
         array.yield %x : f64
       }
-      array.map(%n) ins(%t : memref<?xf64>) outs(%t, %b : memref<?xf64>, memref<?xf64>) kinds ["store", "add"] {
+      array.map(%n) ins(%t : memref<?xf64>) outs(%b, %t : memref<?xf64>, memref<?xf64>)
+          kinds ["add", "store"] {
       ^bb0(%y : f64):
-        array.yield %zero, %y : f64, f64
+        array.yield %y, %zero : f64, f64
       }
       func.return
     }

@@ -37,8 +37,8 @@ from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects import func, memref, scf
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import LocationAttr, ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
@@ -212,7 +212,7 @@ def with_more_results(
     return wider
 
 
-def extend_yield(region: Region, values: tuple[SSAValue, ...], location: Attribute) -> None:
+def extend_yield(region: Region, values: tuple[SSAValue, ...], location: LocationAttr) -> None:
     """Let the region (perhaps a missing else) yield `values` too."""
     if region.blocks.first is None:
         region.add_block(Block([scf.YieldOp()]))

@@ -83,7 +83,10 @@ def equalities(condition: SSAValue) -> Iterator[tuple[SSAValue, SSAValue]]:
         op = work.pop().owner
         if isinstance(op, arith.OrIOp):
             work += op.operands
-        elif isinstance(op, arith.CmpiOp) and op.predicate.value.data == NOT_EQUAL:
-            if isinstance(op.lhs.type, IndexType):
-                constant = array.constant_value(op.rhs) is not None
-                yield (op.rhs, op.lhs) if constant else (op.lhs, op.rhs)
+        elif isinstance(op, arith.CmpiOp) and compares_extents(op):
+            constant = array.constant_value(op.rhs) is not None
+            yield (op.rhs, op.lhs) if constant else (op.lhs, op.rhs)
+
+
+def compares_extents(op: arith.CmpiOp) -> bool:
+    return op.predicate.value.data == NOT_EQUAL and isinstance(op.lhs.type, IndexType)
