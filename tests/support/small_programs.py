@@ -66,6 +66,9 @@ class Scope:
     fresh: tuple[str, ...] = ()
     """Local arrays that nothing else is bound to: a loop may bind them anew."""
     depth: int = 0
+    loops: int = 0
+    swaps: bool = True
+    """Arrays may change places: outside of loops, or in each iteration of one that is in no other."""
 
 
 @dataclass(frozen=True)
@@ -297,7 +300,7 @@ class Writer:
         return [f"{s} = {self.scalar(scope)}"], replace(scope, scalars=(*scope.scalars, s))
 
     def swap(self, scope: Scope) -> tuple[list[str], Scope]:
-        if self.pick(True, False) or len(scope.vectors) < 2:
+        if self.pick(True, False) or not scope.swaps:
             v = self.pick(*scope.vectors)
             return [f"{v}[0], {v}[-1] = {v}[-1], {v}[0]"], scope
         return ["x, y = y, x"], scope
@@ -327,10 +330,13 @@ class Writer:
         p, q = self.vector_leaf(scope, "n"), self.vector_leaf(scope, "n")
         return [f"update({p}, {q}, {self.leaf(scope)})"], scope
 
+    def in_loop(self, scope: Scope) -> Scope:
+        return replace(scope, depth=scope.depth + 1, loops=scope.loops + 1, swaps=scope.loops == 0)
+
     def loop(self, scope: Scope) -> tuple[list[str], Scope]:
         header = self.pick(*LOOPS)
         i = self.name("i")
-        inside = replace(scope, depth=scope.depth + 1)
+        inside = self.in_loop(scope)
         if self.pick(True, True, False):
             inside = replace(inside, indices=(*scope.indices, (i, *LOOPS[header])))
             return [f"for {i} in {header}:", *indented(self.block(inside))], scope
@@ -341,7 +347,7 @@ class Writer:
 
     def over(self, scope: Scope) -> tuple[list[str], Scope]:
         i, v = self.name("i"), self.name("t")
-        inside = replace(scope, depth=scope.depth + 1, scalars=(*scope.scalars, v))
+        inside = replace(self.in_loop(scope), scalars=(*scope.scalars, v))
         if self.pick(True, False):
             return [
                 f"for {v} in {self.vector_leaf(scope, 'n')}:",
@@ -354,7 +360,7 @@ class Writer:
         ], scope
 
     def branch(self, scope: Scope) -> tuple[list[str], Scope]:
-        inside = replace(scope, depth=scope.depth + 1)
+        inside = replace(scope, depth=scope.depth + 1, swaps=scope.loops == 0)
         lines = [f"if {self.condition(scope)}:", *indented(self.block(inside))]
         if self.pick(False, True):
             lines += ["else:", *indented(self.block(inside))]
@@ -363,7 +369,7 @@ class Writer:
     def repeat(self, scope: Scope) -> tuple[list[str], Scope]:
         k = self.name("k")
         also = self.pick("", f" and {self.leaf(scope)} < 0.8")
-        inside = replace(scope, depth=scope.depth + 1)
+        inside = self.in_loop(scope)
         return [
             f"{k} = 0",
             f"while {k} < 3{also}:",
