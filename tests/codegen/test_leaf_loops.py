@@ -57,7 +57,9 @@ def test_additions_of_the_primal_keep_their_order(compile_kernel, i):
 
 @pytest.mark.parametrize("i", [0, 3, 99])
 def test_a_read_that_meets_sees_what_was_added(compile_kernel, i):
-    source = HEAD + "%y = memref.load %s[%j] : memref<?xf64>" + add("%i", "%y", "{ad.adjoint}", 0) + TAIL
+    source = (
+        HEAD + "%y = memref.load %s[%j] : memref<?xf64>" + add("%i", "%y", "{ad.adjoint}", 0) + TAIL
+    )
     s = np.random.default_rng(0).normal(size=100)
     expected = s.copy()
     for j in range(100):

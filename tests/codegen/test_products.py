@@ -48,7 +48,10 @@ def test_other_dtypes(compile_kernel, type_, sizes):
     n, k, m = sizes
     dtype = {"f32": np.float32, "i32": np.int32, "i64": np.int64, "i1": np.bool_}[type_]
     rng = np.random.default_rng(0)
-    a, b = (10 * rng.normal(size=(n, k))).astype(dtype), (10 * rng.normal(size=(k, m))).astype(dtype)
+    a, b = (
+        (10 * rng.normal(size=(n, k))).astype(dtype),
+        (10 * rng.normal(size=(k, m))).astype(dtype),
+    )
     c = np.zeros((n, m), dtype)
     assert compile_kernel(product(type_, False))(a, b, c).status == 0
     np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-3)

@@ -9,7 +9,23 @@ import pytest
 
 TYPES = {"i1": np.bool_, "i32": np.int32, "i64": np.int64, "f32": np.float32, "f64": np.float64}
 INTEGERS = [0, 1, -1, 2, -2, 3, 7, -7, 31, 32, 33, 63, 64, 100]
-FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 7.25, 1e300, -1e300, 1e10, -1e10, np.inf, -np.inf, np.nan]
+FLOATS = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -2.5,
+    3.0,
+    7.25,
+    1e300,
+    -1e300,
+    1e10,
+    -1e10,
+    np.inf,
+    -np.inf,
+    np.nan,
+]
 
 
 def binary(op: str, type_: str, result: str | None = None) -> str:
@@ -129,7 +145,9 @@ NUMPY_NAMES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "a
 def test_functions(compile_kernel, name, type_):
     dtype = TYPES[type_]
     with np.errstate(over="ignore"):
-        a = np.concatenate([np.array(FLOATS), np.linspace(-4, 4, 64), [700.0, -700.0, 1e-10]]).astype(dtype)
+        a = np.concatenate(
+            [np.array(FLOATS), np.linspace(-4, 4, 64), [700.0, -700.0, 1e-10]]
+        ).astype(dtype)
     c = np.empty_like(a)
     assert compile_kernel(unary(f"math.{name}", type_, type_, type_))(a, c).status == 0
     with np.errstate(all="ignore"):
@@ -147,7 +165,10 @@ def test_casts(compile_kernel, source, target):
     else:
         a = np.unique(pairs(source)[0]).repeat(3)
     c = np.empty(a.shape, TYPES[target])
-    assert compile_kernel(unary("array.cast", source, f"{source} -> {target}", target))(a, c).status == 0
+    assert (
+        compile_kernel(unary("array.cast", source, f"{source} -> {target}", target))(a, c).status
+        == 0
+    )
     with np.errstate(all="ignore"):
         expected = a.astype(TYPES[target])
     np.testing.assert_array_equal(c, expected)
