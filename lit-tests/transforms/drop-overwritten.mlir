@@ -1,0 +1,138 @@
+// RUN: mutad-opt %s -p drop-overwritten | filecheck %s
+
+// CHECK-LABEL: @zeroed_at_the_end
+// CHECK:         outs(%b : memref<?xf64>) kinds ["add"]
+// CHECK:           array.yield %y : f64
+func.func @zeroed_at_the_end(%n : index, %x : f64, %b : memref<?xf64>) {
+  %zero = arith.constant 0.0 : f64
+  %t = array.alloc(%n) : memref<?xf64>
+  array.map(%n) outs(%t : memref<?xf64>) kinds ["store"] {
+    array.yield %x : f64
+  }
+  array.map(%n) ins(%t : memref<?xf64>) outs(%t, %b : memref<?xf64>, memref<?xf64>) kinds ["store", "add"] {
+  ^bb0(%y : f64):
+    array.yield %zero, %y : f64, f64
+  }
+  func.return
+}
+
+// CHECK-LABEL: @the_first_sum_is_a_store
+// CHECK-NOT:     arith.constant 1.0
+// CHECK:         array.map(%n) ins(%a : memref<?xf64>) outs(%t : memref<?xf64>) kinds ["store"]
+// CHECK:         array.map(%n) ins(%b : memref<?xf64>) outs(%t : memref<?xf64>) kinds ["add"]
+func.func @the_first_sum_is_a_store(%n : index, %a : memref<?xf64>, %b : memref<?xf64>) -> memref<?xf64> {
+  %zero = arith.constant 0.0 : f64
+  %t = array.alloc(%n) : memref<?xf64>
+  array.map(%n) outs(%t : memref<?xf64>) kinds ["store"] {
+    array.yield %zero : f64
+  }
+  array.map(%n) ins(%a : memref<?xf64>) outs(%t : memref<?xf64>) kinds ["add"] {
+  ^bb0(%x : f64):
+    array.yield %x : f64
+  }
+  array.map(%n) ins(%b : memref<?xf64>) outs(%t : memref<?xf64>) kinds ["add"] {
+  ^bb0(%x : f64):
+    array.yield %x : f64
+  }
+  %c0 = arith.constant 0 : index
+  %y = memref.load %t[%c0] : memref<?xf64>
+  memref.store %y, %a[%c0] : memref<?xf64>
+  func.return %a : memref<?xf64>
+}
+
+// CHECK-LABEL: @kept_when_the_sum_is_of_a_part
+// CHECK:         kinds ["store"]
+// CHECK:         kinds ["add"]
+func.func @kept_when_the_sum_is_of_a_part(%n : index, %m : index, %x : f64, %b : memref<?xf64>) {
+  %zero = arith.constant 0.0 : f64
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = array.alloc(%n) : memref<?xf64>
+  array.map(%n) outs(%t : memref<?xf64>) kinds ["store"] {
+    array.yield %zero : f64
+  }
+  %v = array.view %t[%c1] dims [0] extents(%m) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  array.map(%m) outs(%v : memref<?xf64, strided<[1]>>) kinds ["add"] {
+    array.yield %x : f64
+  }
+  %y = memref.load %t[%c0] : memref<?xf64>
+  memref.store %y, %b[%c0] : memref<?xf64>
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_it_is_not_zero
+// CHECK:         kinds ["store"]
+// CHECK:         kinds ["add"]
+func.func @kept_when_it_is_not_zero(%n : index, %x : f64, %b : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %t = array.alloc(%n) : memref<?xf64>
+  array.map(%n) outs(%t : memref<?xf64>) kinds ["store"] {
+    array.yield %x : f64
+  }
+  array.map(%n) outs(%t : memref<?xf64>) kinds ["add"] {
+    array.yield %x : f64
+  }
+  %y = memref.load %t[%c0] : memref<?xf64>
+  memref.store %y, %b[%c0] : memref<?xf64>
+  func.return
+}
+
+// CHECK-LABEL: @kept_in_an_argument
+// CHECK:         kinds ["store"]
+func.func @kept_in_an_argument(%n : index, %x : f64, %b : memref<?xf64>) {
+  array.map(%n) outs(%b : memref<?xf64>) kinds ["store"] {
+    array.yield %x : f64
+  }
+  func.return
+}
+
+// The array is of the block around the loop: the next iteration reads it.
+// CHECK-LABEL: @kept_when_the_next_iteration_reads_it
+// CHECK:         array.loop
+// CHECK:           kinds ["store"]
+func.func @kept_when_the_next_iteration_reads_it(%n : index, %x : f64, %b : memref<?xf64>) {
+  %t = array.alloc(%n) : memref<?xf64>
+  %trips = array.loop %i to %n do {
+    %y = memref.load %t[%i] : memref<?xf64>
+    memref.store %y, %b[%i] : memref<?xf64>
+    array.map(%n) outs(%t : memref<?xf64>) kinds ["store"] {
+      array.yield %x : f64
+    }
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_it_is_carried
+// CHECK:         kinds ["store"]
+func.func @kept_when_it_is_carried(%n : index, %x : f64, %b : memref<?xf64>) {
+  %t = array.alloc(%n) : memref<?xf64>
+  array.map(%n) outs(%t : memref<?xf64>) kinds ["store"] {
+    array.yield %x : f64
+  }
+  %trips, %p, %q = array.loop %i to %n carry(%u = %t : memref<?xf64>, %v = %b : memref<?xf64>) do {
+    array.yield %v, %u : memref<?xf64>, memref<?xf64>
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_a_branch_reads_it
+// CHECK:         kinds ["store"]
+// CHECK:         kinds ["store"]
+func.func @kept_when_a_branch_reads_it(%c : i1, %n : index, %x : f64, %y : f64, %b : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %t = array.alloc(%n) : memref<?xf64>
+  array.map(%n) outs(%t : memref<?xf64>) kinds ["store"] {
+    array.yield %x : f64
+  }
+  scf.if %c {
+    %z = memref.load %t[%c0] : memref<?xf64>
+    memref.store %z, %b[%c0] : memref<?xf64>
+  }
+  array.map(%n) outs(%t : memref<?xf64>) kinds ["store"] {
+    array.yield %y : f64
+  }
+  %z = memref.load %t[%c0] : memref<?xf64>
+  memref.store %z, %b[%c0] : memref<?xf64>
+  func.return
+}

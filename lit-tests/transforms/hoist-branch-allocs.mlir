@@ -1,0 +1,63 @@
+// RUN: mutad-opt %s -p hoist-branch-allocs | filecheck %s
+
+// Where the branch is not taken the array is empty.
+// CHECK-LABEL: @out_of_a_branch
+// CHECK:         %[[N:.*]] = arith.select %c, %n, %{{.*}} : index
+// CHECK-NEXT:    %t = array.alloc(%[[N]])
+// CHECK-NEXT:    scf.if %c
+func.func @out_of_a_branch(%c : i1, %n : index, %x : f64) {
+  scf.if %c {
+    %t = array.alloc(%n) : memref<?xf64>
+    memref.store %x, %t[%n] : memref<?xf64>
+  }
+  func.return
+}
+
+// CHECK-LABEL: @out_of_an_else
+// CHECK:         %[[ZERO:.*]] = arith.constant 0 : index
+// CHECK-NEXT:    %[[N:.*]] = arith.select %c, %[[ZERO]], %n : index
+// CHECK-NEXT:    %t = array.alloc(%[[N]])
+func.func @out_of_an_else(%c : i1, %n : index, %x : f64) {
+  scf.if %c {
+  } else {
+    %t = array.alloc(%n) : memref<?xf64>
+    memref.store %x, %t[%n] : memref<?xf64>
+  }
+  func.return
+}
+
+// CHECK-LABEL: @of_known_size
+// CHECK:         %t = array.alloc(%c3) : memref<3xf64>
+// CHECK-NEXT:    scf.if %c
+func.func @of_known_size(%c : i1, %n : index, %x : f64) {
+  %c3 = arith.constant 3 : index
+  scf.if %c {
+    %t = array.alloc(%c3) : memref<3xf64>
+    memref.store %x, %t[%n] : memref<3xf64>
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_the_branch_loads_the_extent
+// CHECK:         scf.if %c
+// CHECK:           array.alloc
+func.func @kept_when_the_branch_loads_the_extent(%c : i1, %cell : memref<index>, %x : f64) {
+  scf.if %c {
+    %n = memref.load %cell[] : memref<index>
+    %t = array.alloc(%n) : memref<?xf64>
+    memref.store %x, %t[%n] : memref<?xf64>
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_the_branch_checks_the_extent
+// CHECK:         scf.if %c
+// CHECK:           array.alloc
+func.func @kept_when_the_branch_checks_the_extent(%c : i1, %n : index, %x : f64) {
+  scf.if %c {
+    %m = array.checked_add %n, %n
+    %t = array.alloc(%m) : memref<?xf64>
+    memref.store %x, %t[%n] : memref<?xf64>
+  }
+  func.return
+}
