@@ -296,6 +296,13 @@ class EntryConditions:
     def __init__(self, state: KernelState) -> None:
         self._state = state
         self._known: dict[object, str] = {}
+        self._presumed: list[str] = []
+        """What the arithmetic of the conditions presumes."""
+
+    def decide(self, condition: Condition) -> str:
+        """An i1 that is true only where the condition holds."""
+        holds = self.write(condition)
+        return self._state.text.both([holds, *self._presumed])
 
     def write(self, condition: Condition) -> str:
         """An i1 that is true where the condition holds."""
@@ -353,9 +360,12 @@ class EntryConditions:
         return text.value(f"sext i64 {value} to i128")
 
     def _floor_division(self, top: str, bottom: str) -> str:
-        """By a positive number; in 64 bits where the dividend fits, which it does but in absurd cases."""
+        """By a positive number. In 64 bits (wider division is a library call), which must suffice."""
         text = self._state.text
-        shifted = text.value(f"ashr i128 {top}, 127")
-        magnitude = text.value(f"xor i128 {top}, {shifted}")
-        quotient = text.value(f"udiv i128 {magnitude}, {bottom}")
-        return text.value(f"xor i128 {quotient}, {shifted}")
+        sign = text.value(f"ashr i128 {top}, 127")
+        magnitude = text.value(f"xor i128 {top}, {sign}")
+        self._presumed.append(text.value(f"icmp ule i128 {magnitude}, {INT64_MAX}"))
+        narrow = text.value(f"trunc i128 {magnitude} to i64")
+        quotient = text.value(f"udiv i64 {narrow}, {bottom}")
+        wide = text.value(f"zext i64 {quotient} to i128")
+        return text.value(f"xor i128 {wide}, {sign}")

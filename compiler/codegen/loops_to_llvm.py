@@ -464,7 +464,7 @@ class KernelWriter:
             self.plain_loop(op)
             return
         text = self.text
-        condition = EntryConditions(self.state).write(all_of(list(open_.values())))
+        condition = EntryConditions(self.state).decide(all_of(list(open_.values())))
         fast, slow, merge = text.label("proved"), text.label("checked"), text.label("merge")
         text.branch_if(condition, fast, slow)
 

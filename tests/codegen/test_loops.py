@@ -347,3 +347,79 @@ def test_tape_segments_come_back_in_reverse(compile_kernel, steps, size):
     assert outcome.results[0] == sum(i * (size + i) for i in range(steps))
     assert outcome.context[4] == 0
     assert outcome.context[5] == 8 * sum(size + i for i in range(steps))
+
+
+STRIDED_RANGE = """
+func.func @f(%x : memref<?xf64>, %lo : index, %hi : index) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %n = memref.dim %x, %c0 : memref<?xf64>
+  %one = arith.constant 1.0 : f64
+  %span = arith.subi %hi, %lo : index
+  %up = arith.addi %span, %c2 : index
+  %count = array.floordiv %up, %c3 : index
+  %t = array.loop %k to %count do {
+    %k3 = arith.muli %k, %c3 : index
+    %i = arith.addi %lo, %k3 : index
+    %j = array.index %i, %n axis 0 sign "any"
+    memref.store %one, %x[%j] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("lo", "hi"), [(0, 20), (1, 20), (2, 19), (5, 5), (7, 2), (-4, 20), (3, 2**63 - 5), (0, 23)]
+)
+def test_range_with_a_step(compile_kernel, lo, hi):
+    kernel = compile_kernel(STRIDED_RANGE)
+    x, expected = np.zeros(20), np.zeros(20)
+    raised = False
+    for i in range(lo, hi, 3):
+        try:
+            expected[i] = 1.0
+        except IndexError:
+            raised = True
+            break
+    assert kernel(x, lo, hi).status == int(raised)
+    np.testing.assert_array_equal(x, expected)
+    assert "udiv i128" not in kernel.text
+
+
+OVERLAP = """
+func.func @f(%x : memref<?xf64>, %y : memref<?xf64>, %z : memref<?xf64>)
+    attributes {{overlaps = {pairs}}} {{
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?xf64>
+  %t = array.loop %i to %n do {{
+    %a = memref.load %x[%i] : memref<?xf64>
+    %b = memref.load %z[%c0] : memref<?xf64>
+    %s = arith.addf %a, %b : f64
+    memref.store %s, %y[%i] : memref<?xf64>
+    array.yield
+  }}
+  func.return
+}}
+"""
+
+
+def test_overlapping_arguments_keep_the_order_of_their_accesses(compile_kernel):
+    pairs = "[[0 : index, 1 : index], [1 : index, 2 : index]]"
+    kernel = compile_kernel(OVERLAP.format(pairs=pairs))
+    memory = np.arange(30.0)
+    expected = memory.copy()
+    for i in range(20):
+        expected[5 + i] = expected[i] + expected[7]
+    assert kernel(memory[:20], memory[5:25], memory[7:8]).status == 0
+    np.testing.assert_array_equal(memory, expected)
+
+
+def test_disjoint_arguments_need_no_check(compile_kernel):
+    kernel = compile_kernel(OVERLAP.format(pairs="[]"))
+    x, y, z = np.arange(20.0), np.zeros(20), np.ones(1)
+    assert kernel(x, y, z).status == 0
+    np.testing.assert_array_equal(y, x + 1)
+    assert "llvm.loop.parallel_accesses" in kernel.text
