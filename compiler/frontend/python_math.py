@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Operation, SSAValue
 
 from . import scalars
@@ -35,6 +36,9 @@ def outside(predicate: str, bound: float) -> Condition:
 def magnitude_outside(predicate: str, bound: float) -> Condition:
     inner = outside(predicate, bound)
     return lambda e, x: inner(e, e.emit(math.AbsFOp(x)))
+
+
+NEGATIVE = outside("olt", 0.0)
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ UNARY: dict[object, Row] = {
     python_math.log2: Row(math.Log2Op, outside("ole", 0.0)),
     python_math.log10: Row(math.Log10Op, outside("ole", 0.0)),
     python_math.log1p: Row(math.Log1pOp, outside("ole", -1.0)),
-    python_math.sqrt: Row(math.SqrtOp, outside("olt", 0.0)),
+    python_math.sqrt: Row(math.SqrtOp, NEGATIVE),
     python_math.cbrt: Row(math.CbrtOp),
     python_math.fabs: Row(math.AbsFOp),
     python_math.erf: Row(math.ErfOp),
@@ -134,12 +138,27 @@ def fold(e: Emitter, function: object, args: list[Scalar]) -> Scalar | None:
 
 
 def unary(e: Emitter, row: Row, x: Scalar) -> Scalar:
-    if row.domain is not None:
+    if row.domain is not None and not (row.domain is NEGATIVE and never_negative(x.ssa)):
         scalars.raise_if(e, row.domain(e, x.ssa), DOMAIN)
     result = e.emit(row.compute(x.ssa))
     if row.overflows:
         raise_overflow(e, result, x.ssa)
     return Scalar("py_float", result)
+
+
+def never_negative(value: SSAValue) -> bool:
+    """True when the value certainly is not below zero: a sum of squares, say. It may be NaN."""
+    match value.owner:
+        case arith.ConstantOp(value=FloatAttr() as known):
+            return known.value.data >= 0
+        case arith.MulfOp(lhs=a, rhs=b) if a is b:
+            return True
+        case arith.AddfOp(lhs=a, rhs=b) | arith.MulfOp(lhs=a, rhs=b) | arith.DivfOp(lhs=a, rhs=b):
+            return never_negative(a) and never_negative(b)
+        case math.AbsFOp() | math.ExpOp() | math.SqrtOp():
+            return True
+        case _:
+            return False
 
 
 def raise_overflow(e: Emitter, result: SSAValue, *arguments: SSAValue) -> None:
