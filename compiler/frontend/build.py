@@ -381,14 +381,3 @@ def unique(sources: Iterable[Source]) -> list[Source]:
 # function is lowered again. Templates only ever widen and have few steps to go (int, float; range
 # known, sign known, nothing known; compact, strided; carried, buffered), so this ends, after one
 # or two restarts in practice. A build whose facts changed is thrown away whole.
-#
-# Note [Rebinding by copy]
-#
-# `u = step(u)` in a loop binds a fresh array each time. Its memory belongs to the iteration, so the
-# new array is copied into a buffer that was made before the loop, and `u` is that buffer. Nobody can
-# tell, provided that
-#   - the new array is fresh in this iteration and has no other name that outlives it, and
-#   - the buffer is never written but by these copies, and neither is the array that `u` was before
-#     the loop: then no write shows, or fails to show, through the wrong one of the two; or else that
-#     initial array is a local one that is never looked at again.
-# A different shape in some iteration raises NotImplementedError at run time.

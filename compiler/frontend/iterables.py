@@ -1,0 +1,240 @@
+"""What a `for` loop runs over: how many items there are, and which is the k-th.
+
+    range(a, b, s)     max(0, ceil((b - a) / s)) items       a + k * s
+    an array           its first extent                      element k, or the view of row k
+    enumerate(it)      as many as it                         (start + k, item k)
+    zip(p, q)          the fewer                             (item k of p, item k of q)
+    reversed(it)       as many as it                         item n - 1 - k
+    a tuple            unrolled
+
+The ints of a range have its bounds: that proves subscripts and arithmetic with them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, memref
+from xdsl.ir import SSAValue
+
+from ...dialects import array
+from . import scalars
+from .statements import Statements
+from .values import (
+    EXTENT_MAX,
+    INT64_MAX,
+    INT64_MIN,
+    Array,
+    NoneValue,
+    Scalar,
+    Static,
+    Tuple,
+    Value,
+)
+
+
+@dataclass(frozen=True)
+class Iterable:
+    """What a `for` runs over: how many items, and the item of each count."""
+
+    count: Scalar
+    item: Callable[[SSAValue], Value]
+    items: tuple[Value, ...] | None = None
+
+
+class Iterables(Statements):
+    """Lowers what stands behind `in`."""
+
+    def iterable(self, node: ast.expr) -> Iterable:
+        with self.located(node):
+            if isinstance(node, ast.Call):
+                function = self.expression(node.func)
+                kind = function.object if isinstance(function, Static) else None
+                if kind in (range, enumerate, zip, reversed):
+                    return self.iterator(kind, node)
+            return self.iterable_value(self.value(node), node)
+
+    def iterator(self, kind: object, node: ast.Call) -> Iterable:
+        if any(isinstance(a, ast.Starred) for a in node.args):
+            raise self.refusal(node, "`*` in a call is not compiled", "write the arguments out")
+        if kind is range:
+            if node.keywords or not 1 <= len(node.args) <= 3:
+                raise self.refusal(node, "range takes 1 to 3 positional arguments")
+            return self.range(node)
+        if kind is zip:
+            if node.keywords:
+                raise self.refusal(node, "`zip` is compiled without keyword arguments")
+            return self.zipped([self.iterable(a) for a in node.args], node)
+        if not node.args:
+            raise self.refusal(node, "an iterator of nothing")
+        inner = self.iterable(node.args[0])
+        if kind is reversed:
+            return self.reversed(inner)
+        starts = [*node.args[1:], *(k.value for k in node.keywords if k.arg == "start")]
+        if len(starts) > 1 or len(starts) < len(node.args) - 1 + len(node.keywords):
+            raise self.refusal(node, "enumerate takes an iterable and `start`")
+        start = self.int_value(starts[0]) if starts else self.e.constant(0, "py_int")
+        if inner.items is not None:
+            numbered = tuple(
+                Tuple((scalars.integer(self.e, "Add", start, self.e.constant(k, "py_int")), v))
+                for k, v in enumerate(inner.items)
+            )
+            return Iterable(inner.count, lambda i: NoneValue(), numbered)
+        high = max(inner.count.high - 1, 0)
+
+        def item(i: SSAValue) -> Value:
+            number = scalars.integer(self.e, "Add", start, Scalar("py_int", i, None, 0, high))
+            return Tuple((number, inner.item(i)))
+
+        return Iterable(inner.count, item)
+
+    def iterable_value(self, value: Value, node: ast.expr) -> Iterable:
+        if isinstance(value, Tuple):
+            count = self.e.constant(len(value.items), "py_int")
+            return Iterable(count, lambda i: NoneValue(), value.items)
+        if not isinstance(value, Array):
+            raise self.refusal(
+                node, "this is not something a loop can run over", "use range, an array or a tuple"
+            )
+        if value.rank == 0:
+            raise self.refusal(node, "iteration over a 0-d array")
+        extents = self.e.extents(value.memref)
+        known = array.constant_value(extents[0])
+        count = (
+            Scalar("py_int", extents[0], None, 0, EXTENT_MAX)
+            if known is None
+            else Scalar("py_int", extents[0], known, known, known)
+        )
+        return Iterable(count, lambda i: self.row(value, extents, i))
+
+    def row(self, value: Array, extents: Sequence[SSAValue], i: SSAValue) -> Value:
+        """Item `i` of an array: an element, or a view of one rank less. `i` is in range."""
+        if value.rank == 1:
+            return Scalar(value.dtype, self.e.emit(memref.LoadOp.get(value.memref, [i])))
+        zero, one = self.e.index(0), self.e.index(1)
+        rest = range(1, value.rank)
+        op = array.ViewOp(
+            value.memref, [i, *(zero for _ in rest)], list(rest), extents[1:], [one] * len(rest)
+        )
+        return Array(self.e.emit(op), value.dtype)
+
+    def int_value(self, node: ast.expr) -> Scalar:
+        value = self.value(node)
+        if isinstance(value, Scalar) and not scalars.is_float(value.type):
+            return scalars.convert(self.e, value, "py_int")
+        raise self.refusal(node, "an integer is needed here", "convert with int(...)")
+
+    def range(self, node: ast.Call) -> Iterable:
+        parts = [self.int_value(a) for a in node.args]
+        zero, one = self.e.constant(0, "py_int"), self.e.constant(1, "py_int")
+        start, stop, step = (
+            (zero, parts[0], one)
+            if len(parts) == 1
+            else (*parts, one)
+            if len(parts) == 2
+            else parts
+        )
+        if step.low <= 0 <= step.high:
+            is_zero = scalars.compare(self.e, "Eq", step, zero)
+            scalars.raise_if(self.e, is_zero.ssa, ("ValueError", "range() arg 3 must not be zero"))
+        if step.constant == 0:
+            return Iterable(zero, lambda i: start, ())
+        count = self.range_count(start, stop, step)
+        if step.low > 0:
+            low, high = start.low, max(start.low, stop.high - 1)
+        elif step.high < 0:
+            low, high = min(start.high, stop.low + 1), start.high
+        else:
+            low, high = min(start.low, stop.low), max(start.high, stop.high)
+
+        def item(i: SSAValue) -> Value:
+            if step.constant != 1:
+                i = self.e.emit(arith.MuliOp(i, step.ssa))
+            if start.constant != 0:
+                i = self.e.emit(arith.AddiOp(start.ssa, i))
+            return Scalar("py_int", i, None, low, high)
+
+        return Iterable(count, item)
+
+    def range_count(self, start: Scalar, stop: Scalar, step: Scalar) -> Scalar:
+        """How many ints the range has: max(0, ceil((stop - start) / step))."""
+        if start.constant is not None and stop.constant is not None and step.constant is not None:
+            return self.e.constant(
+                len(range(int(start.constant), int(stop.constant), int(step.constant))), "py_int"
+            )
+        if step.low > 0:
+            span = self.distance(start, stop)
+            size: Scalar = step
+        elif step.high < 0:
+            span = self.distance(stop, start)
+            size = scalars.unary(self.e, "USub", step)
+        else:
+            up = scalars.compare(self.e, "Gt", step, self.e.constant(0, "py_int"))
+            span = self.select(up, self.distance(start, stop), self.distance(stop, start))
+            size = self.select(up, step, scalars.unary(self.e, "USub", step))
+        if size.constant == 1:
+            return span
+        less = scalars.integer(self.e, "Sub", size, self.e.constant(1, "py_int"))
+        padded = self.e.emit(arith.AddiOp(span.ssa, less.ssa))
+        ssa = self.e.emit(arith.DivSIOp(padded, size.ssa), "count")
+        return Scalar(
+            "py_int",
+            ssa,
+            None,
+            -(-span.low // max(size.high, 1)),
+            -(-span.high // max(size.low, 1)),
+        )
+
+    def select(self, condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
+        ssa = self.e.emit(arith.SelectOp(condition.ssa, a.ssa, b.ssa))
+        return Scalar("py_int", ssa, None, min(a.low, b.low), max(a.high, b.high))
+
+    def distance(self, start: Scalar, stop: Scalar) -> Scalar:
+        """max(stop - start, 0)."""
+        low, high = stop.low - start.high, stop.high - start.low
+        bounds = max(low, 0), min(max(high, 0), INT64_MAX)
+        if start.constant == 0:
+            ssa = stop.ssa
+        else:
+            ssa = self.e.emit(arith.SubiOp(stop.ssa, start.ssa))
+        if low >= 0 and high <= INT64_MAX:
+            return Scalar("py_int", ssa, None, *bounds)
+        zero = self.e.index(0)
+        if low >= INT64_MIN and high <= INT64_MAX:
+            return Scalar("py_int", self.e.emit(arith.MaxSIOp(ssa, zero), "count"), None, *bounds)
+        ahead = scalars.compare_ssa(self.e, "Lt", start.ssa, stop.ssa, "py_int")
+        return Scalar(
+            "py_int", self.e.emit(arith.SelectOp(ahead, ssa, zero), "count"), None, *bounds
+        )
+
+    def zipped(self, parts: list[Iterable], node: ast.Call) -> Iterable:
+        """Items side by side, as many as the shortest has."""
+        if not parts:
+            return Iterable(self.e.constant(0, "py_int"), lambda i: NoneValue(), ())
+        if all(p.items is not None for p in parts):
+            rows = tuple(Tuple(row) for row in zip(*(p.items or () for p in parts), strict=False))
+            return Iterable(self.e.constant(len(rows), "py_int"), lambda i: NoneValue(), rows)
+        if any(p.items is not None for p in parts):
+            raise self.refusal(
+                node, "`zip` of a tuple and an array", "loop over range, and index both"
+            )
+        count = parts[0].count
+        for part in parts[1:]:
+            if part.count.ssa is not count.ssa:
+                ssa = self.e.emit(arith.MinSIOp(count.ssa, part.count.ssa), "count")
+                count = Scalar(
+                    "py_int",
+                    ssa,
+                    None,
+                    min(count.low, part.count.low),
+                    min(count.high, part.count.high),
+                )
+        return Iterable(count, lambda i: Tuple(tuple(p.item(i) for p in parts)))
+
+    def reversed(self, inner: Iterable) -> Iterable:
+        if inner.items is not None:
+            return Iterable(inner.count, inner.item, inner.items[::-1])
+        last = scalars.integer(self.e, "Sub", inner.count, self.e.constant(1, "py_int"))
+        return Iterable(inner.count, lambda i: inner.item(self.e.emit(arith.SubiOp(last.ssa, i))))

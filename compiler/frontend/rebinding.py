@@ -1,0 +1,221 @@
+"""Array variables of loops: permuted ones are carried, others live in buffers.
+
+    for _ in range(n):              %buffer = array.alloc(...)           and a copy of %u
+        u = step(u)                 array.loop ... {
+                                      ...                                reads %buffer
+                                      array.map ... ins(%new) outs(%buffer) }
+
+See Note [Rebinding by copy].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Block, Operation, SSAValue
+
+from ...dialects import array
+from .context import Key
+from .iterables import Iterables
+from .joins import (
+    ArrayT,
+    Template,
+)
+from .roots import is_fresh_in, roots
+
+
+@dataclass
+class Variable:
+    """A name that lives across the iterations of one loop."""
+
+    name: str
+    key: Key
+    known: Template
+    """Its form before the loop, joined with what an earlier build has learnt."""
+    template: Template
+    """Its form around the loop."""
+    places: list[Place]
+
+
+@dataclass
+class Place:
+    """Where one leaf of a variable is kept: in a cell, carried by the loop, or in a buffer."""
+
+    kind: str
+    ssa: SSAValue
+    number: int = -1
+    initial: SSAValue | None = None
+
+
+class Rebindings(Iterables):
+    """Keeps the arrays of a loop's variables from one iteration to the next."""
+
+    def check_permutation(
+        self, variables: list[Variable], carried: list[Place], block: Block, yielded: list[SSAValue]
+    ) -> None:
+        """What a loop carries must be a permutation; what is not gets a buffer in the next build."""
+        arguments = set(block.args[1:])
+        owners = [
+            (v.key, k, p) for v in variables for k, p in enumerate(v.places) if p.kind == "carried"
+        ]
+        kept = dict[int, SSAValue](enumerate(yielded))
+        while True:
+            allowed = {block.args[1 + n] for n in kept}
+            seen = list(kept.values())
+            bad = [n for n, y in kept.items() if y not in allowed or seen.count(y) > 1]
+            if not bad:
+                break
+            for n in bad:
+                del kept[n]
+        for key, k, place in owners:
+            if place.number not in kept:
+                self.facts.buffer(key, k)
+                yielded[place.number] = block.args[1 + place.number]
+        assert arguments >= set(yielded) or self.facts.changed
+
+    def buffer(self, initial: SSAValue, name: str) -> Place:
+        """A buffer that holds a copy of `initial`."""
+        assert isinstance(initial.type, MemRefType)
+        fresh = self.e.emit(array.AllocOp(self.e.extents(initial), initial.type.element_type), name)
+        self.copy(initial, fresh)
+        return Place("buffer", fresh, initial=initial)
+
+    def copy(self, source: SSAValue, target: SSAValue) -> Operation:
+        """Copy an array into another of the same shape."""
+        assert isinstance(source.type, MemRefType)
+        block = Block(arg_types=[source.type.element_type])
+        with self.e.at(block):
+            self.e.insert(array.YieldOp([block.args[0]]))
+        return self.e.insert(
+            array.MapOp(self.e.extents(target), [source], [target], ["store"], block)
+        )
+
+    def copy_back(
+        self, copies: list[tuple[Variable, Place, SSAValue]]
+    ) -> dict[SSAValue, tuple[Operation, list[Operation]]]:
+        """Copy each variable's new array into its buffer, a buffer that is read before it is written."""
+        buffers = {place.ssa for _, place, _ in copies}
+        done = dict[SSAValue, tuple[Operation, list[Operation]]]()
+        sources = {place.ssa: roots(self.e, leaf) for _, place, leaf in copies}
+        self.check_copies(copies, sources, buffers)
+        waiting = [c for c in copies if c[2] is not c[1].ssa]
+        while waiting:
+            ready = [
+                c
+                for c in waiting
+                if not any(c[1].ssa in sources[other[1].ssa] for other in waiting if other is not c)
+            ]
+            if not ready:
+                raise self.refusal(
+                    None,
+                    f"the arrays {', '.join(f'`{v.name}`' for v, _, _ in waiting)} change places in a way"
+                    " that is not the same in each iteration",
+                    "swap all of them in each iteration, or copy the contents: a[...] = b",
+                )
+            for variable, place, leaf in ready:
+                done[place.ssa] = self.copy_one(variable, place, leaf)
+            waiting = [c for c in waiting if c[1].ssa not in done]
+        for _, place, _ in copies:
+            if place.ssa not in done:
+                first = next(
+                    u.operation for u in place.ssa.uses if isinstance(u.operation, array.MapOp)
+                )
+                done[place.ssa] = first, [first]
+        return done
+
+    def copy_one(
+        self, variable: Variable, place: Place, leaf: SSAValue
+    ) -> tuple[Operation, list[Operation]]:
+        first = next(
+            u.operation
+            for u in place.ssa.uses
+            if isinstance(u.operation, array.MapOp) and u.operation.parent is not self.e.block
+        )
+        wrong: SSAValue | None = None
+        for new, old in zip(self.e.extents(leaf), self.e.extents(place.ssa), strict=True):
+            if new is not old:
+                differs = self.e.emit(arith.CmpiOp(new, old, "ne"))
+                wrong = differs if wrong is None else self.e.emit(arith.OrIOp(wrong, differs))
+        if wrong is not None:
+            text = f"mutad: the array '{variable.name}' changes its shape in a loop"
+            self.e.insert(array.RaiseIfOp(wrong, "NotImplementedError", text))
+        return first, [first, self.copy(leaf, place.ssa)]
+
+    def check_copies(
+        self,
+        copies: list[tuple[Variable, Place, SSAValue]],
+        sources: dict[SSAValue, frozenset[SSAValue]],
+        buffers: set[SSAValue],
+    ) -> None:
+        """Each new array is fresh in this iteration or another's buffer, and no two share memory."""
+        seen = set[SSAValue]()
+        for variable, place, leaf in copies:
+            for root in sources[place.ssa]:
+                own = root is place.ssa
+                if own and not self.same_array(leaf, place.ssa):
+                    self.refuse_rebinding(variable.name, "a view of its own array")
+                if root in seen and root in buffers:
+                    what = "the array of another variable, in some iterations only"
+                    self.refuse_rebinding(variable.name, what)
+                if root in seen:
+                    self.refuse_rebinding(variable.name, "an array that has another name too")
+                if not own and root not in buffers and not is_fresh_in(root, self.e.block):
+                    self.refuse_rebinding(variable.name, "an array that was made before the loop")
+            seen |= sources[place.ssa]
+
+    def same_array(self, leaf: SSAValue, buffer: SSAValue) -> bool:
+        """True when `leaf` is either the very buffer or memory apart from it."""
+        if leaf is buffer:
+            return True
+        owner = leaf.owner
+        if isinstance(owner, memref.CastOp):
+            return self.same_array(owner.source, buffer)
+        if isinstance(owner, scf.IfOp):
+            number = list(owner.results).index(leaf)  # pyright: ignore
+            lasts = [region.block.last_op for region in owner.regions]
+            return all(
+                last is not None and self.same_array(last.operands[number], buffer)
+                for last in lasts
+            )
+        return buffer not in roots(self.e, leaf)
+
+    def refuse_rebinding(self, name: str, what: str) -> None:
+        raise self.refusal(
+            None,
+            f"in this loop `{name}` is rebound to {what}",
+            f"change the array in place: {name}[...] = ..., or bind a copy",
+        )
+
+
+def uncast(value: SSAValue) -> SSAValue:
+    """The array under its first type. (All that a loop permutes get one type, in the next build.)"""
+    owner = value.owner
+    return uncast(owner.source) if isinstance(owner, memref.CastOp) else value
+
+
+def has_buffer(variable: Variable) -> bool:
+    return any(p.kind == "buffer" for p in variable.places)
+
+
+def only_layout_of_buffers(variable: Variable, template: Template) -> bool:
+    """True when all that the new template forgets is the layout of an array that is copied anyway."""
+    return (
+        has_buffer(variable)
+        and isinstance(template, ArrayT)
+        and isinstance(variable.template, ArrayT)
+        and template.dtype == variable.template.dtype
+    )
+
+
+# Note [Rebinding by copy]
+#
+# `u = step(u)` in a loop binds a fresh array each time. Its memory belongs to the iteration, so the
+# new array is copied into a buffer that was made before the loop, and `u` is that buffer. Nobody can
+# tell, provided that
+#   - the new array is fresh in this iteration and has no other name that outlives it, and
+#   - the buffer is never written but by these copies, and neither is the array that `u` was before
+#     the loop: then no write shows, or fails to show, through the wrong one of the two; or else that
+#     initial array is a local one that is never looked at again.
+# A different shape in some iteration raises NotImplementedError at run time.
