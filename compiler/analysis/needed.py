@@ -74,8 +74,9 @@ class Needed:
             if inner or self._active(op):
                 self._with_adjoint.add(op)
                 found = True
-                for need in self._needs(op):
-                    self.by.setdefault(need, op)
+                for needing in (op, *self._active_in_map(op)):
+                    for need in self._needs(needing):
+                        self.by.setdefault(need, needing)
         return found
 
     def _active(self, op: Operation) -> bool:
@@ -122,14 +123,18 @@ class Needed:
                 for name in term.needs:
                     yield getattr(op, name)
 
+    def _active_in_map(self, op: Operation) -> Iterator[Operation]:
+        """The ops of a map's body that have a rule to apply."""
+        if isinstance(op, array.MapOp):
+            for inner in op.body.block.ops:
+                if type(inner) in SCALAR_RULES and self.activity.active(inner.results[0]):
+                    yield inner
+
     def _map_needs(self, op: array.MapOp) -> Iterator[Need]:
         yield from op.extents
         for operand in (*op.ins, *op.outs):
             if self.activity.active_memref(operand):
                 yield from descriptor_values(operand)
-        for inner in op.body.block.ops:
-            if type(inner) in SCALAR_RULES and self.activity.active(inner.results[0]):
-                yield from self.rule_needs(inner)
         outs_start = len(op.extents) + len(op.ins)
         for position, (out, kind) in enumerate(zip(op.outs, op.out_kinds, strict=True)):
             if kind not in ("store", "add") and self.activity.active_memref(out):

@@ -25,7 +25,7 @@ from xdsl.passes import ModulePass
 
 from ..analysis.activity import active_by_default
 from ..diagnostics import line_of
-from .plan import Plan, Save, Version
+from .plan import Plan, Save, Version, killing_line
 from .reverse import differentiate, only_function, plan_gradient
 
 
@@ -87,11 +87,11 @@ def describe(save: Save) -> str:
         subject = f"%{getattr(node, 'name_hint', None) or '?'}"
     parts = [f"save {subject}"]
     if save.killer is not None:
-        parts.append(f"killed by {place(save.killer)}")
-    parts.append(f"needed by {place(save.needed_by)}")
+        parts.append(f"killed by {place(save.killer, killing_line(save))}")
+    parts.append(f"needed by {place(save.needed_by, line_of(save.needed_by))}")
     return f"{parts[0]}: {', '.join(parts[1:])}"
 
 
-def place(op: Operation) -> str:
-    at = line_of(op)
+def place(op: Operation, at: tuple[str, int, int] | None) -> str:
+    """An op and its line, if it has one."""
     return op.name if at is None else f"{op.name} of line {at[1]}"

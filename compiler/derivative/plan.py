@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import (
     Float32Type,
     Float64Type,
@@ -330,11 +330,22 @@ class _Planner:
         return cut
 
     def _trivially_free(self, value: SSAValue) -> bool:
-        if self.at_top_level(value) or is_constant(value):
-            return True
-        return isinstance(value, BlockArgument) and isinstance(
-            value.owner.parent_op(), array.LoopOp
-        )
+        """Constants, inductions, values of the top level, and scalar code on those."""
+        pending, seen = [value], set[SSAValue]()
+        while pending:
+            v = pending.pop()
+            if v in seen or self.at_top_level(v):
+                continue
+            seen.add(v)
+            owner = v.owner
+            if isinstance(owner, Block):
+                if not isinstance(owner.parent_op(), array.LoopOp):
+                    return False
+            elif is_recomputable(owner):
+                pending.extend(owner.operands)
+            else:
+                return False
+        return True
 
     def _cut(self, order: list[Node]) -> set[Node]:
         nodes = [n for n in order if not self.free[n]]
@@ -558,10 +569,6 @@ def comes_before(a: Operation, b: Operation) -> bool:
     return False
 
 
-def is_constant(value: SSAValue) -> bool:
-    return isinstance(value.owner, arith.ConstantOp)
-
-
 def is_recomputable(op: Operation) -> bool:
     """Pure scalar code (and views): the same operands give the same result, at little cost.
 
@@ -589,9 +596,21 @@ def bytes_of(type_: Attribute) -> int:
             raise AssertionError(f"no size for {type_}")
 
 
+def killing_line(save: Save) -> tuple[str, int, int] | None:
+    """Where the program overwrites what is saved; for a variable, where its next value is computed."""
+    killer = save.killer
+    if killer is None:
+        return None
+    if isinstance(killer, memref.StoreOp) and isinstance(killer.memref.owner, memref.AllocaOp):
+        value = killer.value.owner
+        if isinstance(value, Operation) and value.parent_block() is killer.parent_block():
+            return line_of(value)
+    return line_of(killer)
+
+
 def forbidden(save: Save) -> CompileError:
     """The error for `saves="forbid"`: the kill, the read it destroys, and what needs it."""
-    killer, needed_by = line_of(save.killer) if save.killer else None, line_of(save.needed_by)
+    killer, needed_by = killing_line(save), line_of(save.needed_by)
     where = killer or needed_by
     span = None if where is None else Span(where[0], where[1], where[2] - 1, where[1], where[2])
     read = line_of(save.at)

@@ -19,7 +19,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from ...dialects import array
 from ..diagnostics import line_of
 from .passes import place
-from .plan import Plan, Save, Version, base_extents, bytes_of
+from .plan import Plan, Save, Version, base_extents, bytes_of, killing_line
 
 
 @dataclass(frozen=True)
@@ -81,15 +81,15 @@ def saved_value(save: Save, sizes: Sizes) -> SavedValue:
     size = bytes_of(save.element)
     text = "*".join([str(size), *sizes.show_product(factors)])
     at, needed = line_of(save.at), line_of(save.needed_by)
-    killer = line_of(save.killer) if save.killer else None
+    killer = killing_line(save)
     node = save.node
     if isinstance(node, Version):
         name = node.base.name_hint or "array"
     else:
         name = getattr(node, "name_hint", None) or "value"
-    why = f"needed by {place(save.needed_by)}"
+    why = f"needed by {place(save.needed_by, needed)}"
     if save.killer is not None:
-        why = f"killed by {place(save.killer)}, {why}"
+        why = f"killed by {place(save.killer, killer)}, {why}"
     return SavedValue(
         name,
         at[1] if at else 0,

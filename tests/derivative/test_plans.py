@@ -1,0 +1,494 @@
+"""What `explain` says of programs whose necessary saves are known: bytes, formula, and the lines why."""
+
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from argument_rows import make_arguments
+from gradient_oracle import differentiable_positions
+
+from mutad import CompileError, compile
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A program, its arguments, and its receipt."""
+
+    function: Callable[..., Any]
+    row: str
+    formula: str
+    bytes: int | None
+    saves: tuple[str, ...]
+    """`name: killed by "text of the line", needed by "text of the line"`, for each save."""
+    wrt: tuple[int, ...] | None
+
+    def __repr__(self) -> str:
+        return f"{self.function.__name__} {self.row}"
+
+    def receipt(self, **options: Any) -> Any:
+        arguments = make_arguments(self.row)
+        wrt = differentiable_positions(arguments) if self.wrt is None else self.wrt
+        made = compile(self.function, grad=True, cache=False, **options)
+        return made.explain(*arguments, wrt=wrt)
+
+    def described(self, save: Any) -> str:
+        killed = f'killed by "{text_of(save.killed_by)}", ' if save.killed_by else ""
+        return f'{save.name}: {killed}needed by "{text_of(save.needed_by[0])}"'
+
+
+PLANS: list[Expected] = []
+
+
+def saving(
+    row: str, formula: str, bytes: int | None, *saves: str, wrt: tuple[int, ...] | None = None
+) -> Callable[[Any], Any]:
+    def register(function: Any) -> Any:
+        PLANS.append(Expected(function, row, formula, bytes, saves, wrt))
+        return function
+
+    return register
+
+
+def saving_nothing(row: str, wrt: tuple[int, ...] | None = None) -> Callable[[Any], Any]:
+    return saving(row, "0", 0, wrt=wrt)
+
+
+def text_of(line: int) -> str:
+    """A line of this file, without the colon of a loop's header."""
+    with open(__file__) as file:
+        return file.read().splitlines()[line - 1].strip()
+
+
+# Overwritten whole.
+
+
+@saving_nothing("f64[10]")
+def linear_in_place(x):
+    x[:] = 2 * x
+    return x.sum()
+
+
+@saving("f64[10]", "8*x.shape[0]", 80,
+        'x: killed by "x[i] = x[i] ** 2", needed by "x[i] = x[i] ** 2"')  # fmt: skip
+@saving("f32[10]", "4*x.shape[0]", 40,
+        'x: killed by "x[i] = x[i] ** 2", needed by "x[i] = x[i] ** 2"')  # fmt: skip
+def squares_in_place(x):
+    for i in range(x.size):
+        x[i] = x[i] ** 2
+    return x.sum()
+
+
+@saving("f64[10]", "8*x.shape[0]", 80, 'x: killed by "x.fill(0)", needed by "y = x * x"')
+def filled_after_a_product(x):
+    y = x * x
+    x.fill(0)
+    return y.sum()
+
+
+@saving_nothing("f64[10]")
+def filled_after_a_multiple(x):
+    y = 3 * x
+    x.fill(0)
+    return y.sum()
+
+
+def double(z, y):
+    for i in range(y.size):
+        z[i] = 2 * y[i]
+
+
+def doubled(y):
+    z = np.empty_like(y)
+    double(z, y)
+    return z
+
+
+@saving_nothing("f64[10]")
+def allocated_and_filled_by_other_functions(y):
+    return doubled(y).sum()
+
+
+def axpy(a, x, y):
+    y[:] = a * x + y
+
+
+def axpy_times(a, x, y):
+    y[:] = a * x * y
+
+
+@saving_nothing("2.0 f64[10] f64[10]")
+def sum_written_by_another_function(a, x, y):
+    axpy(a, x, y)
+    return (y * y).sum()
+
+
+@saving("2.0 f64[10] f64[10]", "8*y.shape[0]", 80,
+        'y: killed by "y[:] = a * x * y", needed by "y[:] = a * x * y"')  # fmt: skip
+def product_written_by_another_function(a, x, y):
+    axpy_times(a, x, y)
+    return (y * y).sum()
+
+
+@saving("f64[10] f64[10]", "8*a.shape[0]", 80, 'a: killed by "a[:] = c", needed by "b = a * a"')
+@saving("f64[10] 3.0", "8*a.shape[0]", 80, 'a: killed by "a[:] = c", needed by "b = a * a"')
+def product_of_what_is_overwritten(a, c):
+    b = a * a
+    a[:] = c
+    return b.sum() + a.sum()
+
+
+@saving("f64[10] f64[10]", "8*a.shape[0]", 80,
+        'a: killed by "a[i] = 1.0", needed by "b[i] = a[i] * a[i]"')  # fmt: skip
+def product_of_elements_overwritten(a, b):
+    for i in range(a.size):
+        b[i] = a[i] * a[i]
+        a[i] = 1.0
+    return b.sum()
+
+
+@saving("f64[10] f64[10]", "8*b.shape[0]", 80, 'a: killed by "a *= b", needed by "a *= b"')
+def product_in_place(a, b):
+    a *= b
+    return a.sum()
+
+
+@saving_nothing("f64[10] f64[10]", wrt=(0,))
+def product_in_place_by_a_constant(a, b):
+    a *= b
+    return a.sum()
+
+
+@saving_nothing("f64[10] f64[10]:pos")
+def quotient_in_place(a, b):
+    a /= b
+    return a.sum()
+
+
+@saving_nothing("f64[10]")
+def exponential_in_place(a):
+    np.exp(a, out=a)
+    return a.sum()
+
+
+@saving(
+    "f64[10]", "8*a.shape[0]", 80, 'a: killed by "np.sin(a, out=a)", needed by "np.sin(a, out=a)"'
+)
+def sine_in_place(a):
+    np.sin(a, out=a)
+    return a.sum()
+
+
+@saving("f64[10] f64[10]", "8*b.shape[0]", 80, 'b: killed by "b += 100", needed by "loss = x * b"')
+def factor_changed_afterwards(x, b):
+    loss = x * b
+    b += 100
+    return loss.sum()
+
+
+# Scalars that loops carry.
+
+
+@saving("f64[10]", "8*x.shape[0]", 80, 'p: killed by "p *= v", needed by "p *= v"')
+def running_product(x):
+    p = 1.0
+    for v in x:
+        p *= v
+    return p
+
+
+@saving_nothing("2.0 3.0")
+def rebound_scalar(x, y):
+    loss = x * y
+    loss += x**2
+    loss *= y
+    return loss
+
+
+@saving("f64[10] 7", "8*n", 56,
+        'tmp: killed by "tmp[k % 3] *= x[k]", needed by "tmp[k % 3] *= x[k]"')  # fmt: skip
+def scratch_used_again(x, n):
+    tmp = np.ones(3)
+    for k in range(n):
+        tmp[k % 3] *= x[k]
+    return tmp.sum()
+
+
+@saving("1.0 0.1 1.0", "WHILE + WHILE", None,
+        't: killed by "t += dt", needed by "dt = min(0.3 * t, tf - t)"',
+        'u: killed by "u += dt * u * u", needed by "u += dt * u * u"')  # fmt: skip
+def adaptive_steps(u, t, tf):
+    while t < tf:
+        dt = min(0.3 * t, tf - t)
+        u += dt * u * u
+        t += dt
+    return u
+
+
+# Sweeps that read what they overwrite.
+
+
+# Only n - 2 of these are killed: u[-1] is not. The save is at the read, so it has the reads' extent.
+@saving("f64[10]", "8*(u.shape[0]-1)", 72,
+        'u: killed by "u[i] = u[i + 1] * u[i + 1]", needed by "u[i] = u[i + 1] * u[i + 1]"')  # fmt: skip
+def reading_ahead(u):
+    for i in range(u.size - 1):
+        u[i] = u[i + 1] * u[i + 1]
+    return u.sum()
+
+
+@saving_nothing("f64[10]")
+def reading_behind(u):
+    for i in range(1, u.size):
+        u[i] = u[i - 1] * u[i - 1]
+    return u.sum()
+
+
+@saving_nothing("f64[10]")
+def reading_ahead_downwards(u):
+    for i in range(u.size - 2, -1, -1):
+        u[i] = u[i + 1] * u[i + 1]
+    return u.sum()
+
+
+@saving("f64[10]", "8*(u.shape[0]-2)", 64,
+        'u: killed by "u[i] = u[i - 1] * u[i + 1]", needed by "u[i] = u[i - 1] * u[i + 1]"')  # fmt: skip
+def reading_on_both_sides(u):
+    for i in range(1, u.size - 1):
+        u[i] = u[i - 1] * u[i + 1]
+    return u.sum()
+
+
+@saving("f64[10] 4", "8*m*(u.shape[0]-1)", 288,
+        'u: killed by "u[i] = u[i + 1] * u[i + 1]", needed by "u[i] = u[i + 1] * u[i + 1]"')  # fmt: skip
+def repeated_sweeps(u, m):
+    for k in range(m):
+        for i in range(u.size - 1):
+            u[i] = u[i + 1] * u[i + 1]
+    return u.sum()
+
+
+@saving_nothing("f64[10]")
+def running_sum(x):
+    for i in range(1, x.size):
+        x[i] += x[i - 1]
+    return (x * x).sum()
+
+
+# Each element read ahead is killed one step of j later.
+@saving("f64[10] f64[10]", "8*sum((i+1) for i in range(u.shape[0]-1))", 360,
+        'u: killed by "u[j] = u[j + 1] * c[j]", needed by "u[j] = u[j + 1] * c[j]"')  # fmt: skip
+def triangular_sweeps(u, c):
+    for i in range(u.size - 1):
+        for j in range(i + 1):
+            u[j] = u[j + 1] * c[j]
+    return u.sum()
+
+
+# Overlap.
+
+
+@saving_nothing("f64[10]")
+def shifted(x):
+    x[1:] = x[:-1]
+    return (x * x).sum()
+
+
+@saving_nothing("f64[10]")
+def shifted_and_added(x):
+    x[1:] += x[:-1]
+    return (x * x).sum()
+
+
+@saving_nothing("f64[10]")
+def second_differences(u):
+    u[1:-1] = u[:-2] - 2 * u[1:-1] + u[2:]
+    return (u * u).sum()
+
+
+@saving("f64[10]", "8*x.shape[0]", 80,
+        'x: killed by "x[::-1] = x * x", needed by "x[::-1] = x * x"')  # fmt: skip
+def squares_reversed(x):
+    x[::-1] = x * x
+    return x.sum()
+
+
+@saving("f64[10] f64[10] 5", "8*n*u.shape[0]", 400,
+        'u: killed by "v[:] = u * u", needed by "v[:] = u * u"')  # fmt: skip
+def ping_pong(u, v, n):
+    for _ in range(n):
+        v[:] = u * u
+        u, v = v, u
+    return u.sum()
+
+
+@saving_nothing("f64[10] f64[10] 5")
+def linear_ping_pong(u, v, n):
+    for _ in range(n):
+        v[:] = 2 * u
+        u, v = v, u
+    return u.sum()
+
+
+# Memory that need not be spent.
+
+
+@saving_nothing("f64[6,6]")
+def time_expanded(a):
+    for t in range(a.shape[0] - 1):
+        a[t + 1] = np.sin(a[t]) * a[t]
+    return a[-1].sum()
+
+
+@saving_nothing("f64[10] 5")
+def linear_stencil(u, n):
+    for _ in range(n):
+        u[1:-1] += 0.2 * (u[:-2] - 2 * u[1:-1] + u[2:])
+    return (u * u).sum()
+
+
+@saving("f64[10] 5", "8*n*u.shape[0]", 400,
+        'u: killed by "u[1:-1] += 0.1 * u[1:-1] * (u[:-2] - 2 * u[1:-1] + u[2:])", '
+        'needed by "u[1:-1] += 0.1 * u[1:-1] * (u[:-2] - 2 * u[1:-1] + u[2:])"')  # fmt: skip
+def stencil_with_a_factor(u, n):
+    for _ in range(n):
+        u[1:-1] += 0.1 * u[1:-1] * (u[:-2] - 2 * u[1:-1] + u[2:])
+    return (u * u).sum()
+
+
+@saving_nothing("f64[10]")
+def accumulation(x):
+    s = 0.0
+    for i in range(x.size):
+        s += np.sin(x[i]) * x[i]
+    return s
+
+
+@saving_nothing("f64[10] f64[4]", wrt=(0,))
+def factors_from_indices_and_inputs(x, w):
+    for k in range(w.size):
+        g = np.exp(w[k]) * math.cos(0.5 * k)
+        for i in range(x.size):
+            x[i] = x[i] * g
+    return x.sum()
+
+
+@saving("f64[10] f64[4]", "8*w.shape[0]", 32,
+        'p: killed by "p = np.tanh(p * w[k]) + 1", needed by "p = np.tanh(p * w[k]) + 1"')  # fmt: skip
+def invariant_in_the_inner_loop(x, w):
+    p, s = 1.0, 0.0
+    for k in range(w.size):
+        p = np.tanh(p * w[k]) + 1
+        for i in range(x.size):
+            s += x[i] * p * p
+    return s
+
+
+@saving_nothing("f64[6,6]:pos")
+def lu_in_place(a):
+    n = a.shape[0]
+    for k in range(n):
+        for i in range(k + 1, n):
+            a[i, k] /= a[k, k]
+            for j in range(k + 1, n):
+                a[i, j] -= a[i, k] * a[k, j]
+
+
+@saving_nothing("f64[6,6]:pos")
+def cholesky_in_place(a):
+    n = a.shape[0]
+    for j in range(n):
+        for k in range(j):
+            a[j, j] -= a[j, k] * a[j, k]
+        a[j, j] = math.sqrt(a[j, j])
+        for i in range(j + 1, n):
+            for k in range(j):
+                a[i, j] -= a[i, k] * a[j, k]
+            a[i, j] /= a[j, j]
+
+
+@saving_nothing("f64[6,6]:pos")
+def ldl_in_two_passes(a):
+    n = a.shape[0]
+    for j in range(n):
+        for i in range(j + 1, n):
+            a[i, j] /= a[j, j]
+        for i in range(j + 1, n):
+            for k in range(j + 1, i + 1):
+                a[i, k] -= a[i, j] * a[k, j] * a[j, j]
+
+
+@saving("f64[10] f64[10]:pos f64[10] f64[10]", "8*(b.shape[0]-1)", 72,
+        'b: killed by "b[i] = (b[i] - upper[i] * b[i + 1]) / diagonal[i]", '
+        'needed by "b[i] -= w * b[i - 1]"')  # fmt: skip
+def thomas_in_place(lower, diagonal, upper, b):
+    n = b.size
+    for i in range(1, n):
+        w = lower[i] / diagonal[i - 1]
+        diagonal[i] -= w * upper[i - 1]
+        b[i] -= w * b[i - 1]
+    b[-1] /= diagonal[-1]
+    for i in range(n - 2, -1, -1):
+        b[i] = (b[i] - upper[i] * b[i + 1]) / diagonal[i]
+
+
+@saving_nothing("f64[10] f64[4]:unit")
+def scratch_from_inputs(x, w):
+    tmp = np.zeros_like(x)
+    s = 0.0
+    for k in range(w.size):
+        tmp[:] = x * w[k]
+        s += np.exp(tmp).sum()
+    return s
+
+
+@saving_nothing("f64[10] f64[4]:unit")
+def scratch_from_inputs_by_elements(x, w):
+    tmp = np.zeros_like(x)
+    s = 0.0
+    for k in range(w.size):
+        for i in range(x.size):
+            tmp[i] = x[i] * w[k]
+        for i in range(x.size):
+            s += np.exp(tmp[i])
+    return s
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=repr)
+def test_receipt(plan: Expected) -> None:
+    receipt = plan.receipt()
+    assert receipt.saved_bytes == plan.bytes
+    assert tuple(map(plan.described, receipt.saves)) == plan.saves
+    assert "trips@" in receipt.formula if plan.bytes is None else receipt.formula == plan.formula
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=repr)
+def test_forbidding_saves_is_an_error_at_the_kill_where_there_are_some(plan: Expected) -> None:
+    if not plan.saves:
+        assert plan.receipt(saves="forbid").saves == ()
+        return
+    first = plan.receipt().saves[0]
+    with pytest.raises(CompileError) as raised:
+        plan.receipt(saves="forbid")
+    message = str(raised.value)
+    assert f"{inspect.getsourcefile(plan.function)}:{first.killed_by}:" in message
+    assert f"the value is read at line {first.line}" in message
+    assert f"of line {first.needed_by[0]} needs it in reverse" in message
+    assert 'saves="forbid"' in message
+
+
+def test_a_receipt_prints_as_a_table() -> None:
+    (plan,) = (p for p in PLANS if p.function is filled_after_a_product)
+    table = str(plan.receipt()).splitlines()
+    assert table[0].split() == ["line", "saved", "bytes", "formula", "why"]
+    assert table[1].split()[1:4] == ["x", "80", "8*x.shape[0]"]
+    assert table[-1] == "total: 80 bytes"
+
+
+def test_saving_all_saves_at_least_as_much() -> None:
+    for plan in PLANS:
+        everything = plan.receipt(saves="all").saved_bytes
+        assert plan.bytes is None or (everything is not None and everything >= plan.bytes)
