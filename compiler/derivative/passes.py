@@ -10,7 +10,7 @@ into ::
     %a = memref.load %x[%i] {plan = ["save %a: killed by memref.store, needed by arith.mulf"]} : memref<?xf64>
     memref.store %b, %x[%i] : memref<?xf64>
 
-Nothing reads these attributes. `reverse` replaces the function by its gradient function.
+Nothing reads these attributes. `reverse` replaces each function by its gradient function.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
@@ -26,7 +27,7 @@ from xdsl.passes import ModulePass
 from ..analysis.activity import active_by_default
 from ..diagnostics import line_of
 from .plan import Plan, Save, Version, killing_line
-from .reverse import differentiate, only_function, plan_gradient
+from .reverse import gradient_of, only_function, plan_gradient
 
 
 @dataclass(frozen=True)
@@ -38,38 +39,46 @@ class PrintPlan(ModulePass):
     active: tuple[int, ...] | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        annotate(op, chosen(op, self.active), self.saves)
+        for function in functions(op):
+            annotate_function(function, chosen(function, self.active), self.saves)
 
 
 @dataclass(frozen=True)
 class Reverse(ModulePass):
-    """Replace the function by its gradient function. `active` are argument indices, by default all floats."""
+    """Replace functions by their gradient functions. `active` are argument indices, by default all floats."""
 
     name = "reverse"
     saves: str = "minimal"
     active: tuple[int, ...] | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        gradient = only_function(differentiate(op, chosen(op, self.active), self.saves))
-        gradient.detach()
         block = op.body.block
-        for old in list(block.ops):
-            old.detach()
-            old.erase()
-        block.add_op(gradient)
+        for function in functions(op):
+            gradient = gradient_of(function, chosen(function, self.active), self.saves)
+            block.insert_op_before(gradient, function)
+            function.detach()
+            function.erase()
 
 
-def chosen(module: ModuleOp, active: tuple[int, ...] | None) -> Sequence[int]:
+def functions(module: ModuleOp) -> list[func.FuncOp]:
+    return [op for op in module.ops if isinstance(op, func.FuncOp)]
+
+
+def chosen(function: func.FuncOp, active: tuple[int, ...] | None) -> Sequence[int]:
     if active is not None:
         return active
-    function = only_function(module)
     arguments = list(function.body.block.args)
     return [arguments.index(a) for a in active_by_default(function)]  # pyright: ignore[reportArgumentType]
 
 
 def annotate(module: ModuleOp, active_arguments: Sequence[int], saves: str) -> Plan:
+    """Plan the gradient of the one function and write the plan into the IR."""
+    return annotate_function(only_function(module), active_arguments, saves)
+
+
+def annotate_function(function: func.FuncOp, active_arguments: Sequence[int], saves: str) -> Plan:
     """Plan the gradient and write the plan into the IR, as `plan` attributes of the ops."""
-    plan = plan_gradient(only_function(module), active_arguments, saves)
+    plan = plan_gradient(function, active_arguments, saves)
     notes: dict[Operation, list[StringAttr]] = {}
     for save in plan.saves:
         notes.setdefault(save.at, []).append(StringAttr(describe(save)))

@@ -44,16 +44,20 @@ from .rules.table import Scalars
 
 
 def differentiate(module: ModuleOp, active_arguments: Sequence[int], saves: str) -> ModuleOp:
-    """The module with the gradient function of `module`'s one function.
+    """The module with the gradient function of `module`'s one function: see `gradient_of`."""
+    return ModuleOp([gradient_of(only_function(module), active_arguments, saves)])
+
+
+def gradient_of(function: func.FuncOp, active_arguments: Sequence[int], saves: str) -> func.FuncOp:
+    """The gradient function.
 
     `active_arguments` are indices of IR arguments with a float (element) type. `saves` is
     "minimal", "all" or "forbid" (see `plan`). Raises CompileError for what has no gradient.
     """
-    function = only_function(module)
     plan = plan_gradient(function, active_arguments, saves)
     gradient = ReverseSweep(function, plan).run()
     inherit_locations(gradient)
-    return ModuleOp([gradient])
+    return gradient
 
 
 def inherit_locations(gradient: func.FuncOp) -> None:
@@ -351,7 +355,9 @@ class ReverseSweep:
         self.primal.induction[op] = induction
         for p, kind in slots:
             # Slots of one cycle share their roots, so all of them are here, or none.
-            self.primal.memrefs[(carried[p], kind)] = body.args[1 + slots.index((inverse[p], kind))]
+            within = body.args[1 + slots.index((inverse[p], kind))]
+            within.name_hint = f"{carried[p].name_hint or 'array'}{'_shadow' * (kind == SHADOW)}"
+            self.primal.memrefs[(carried[p], kind)] = within
         primal_body = op.body.block
         self.primal.open(primal_body, body)
         self.reverse_ops(primal_body)

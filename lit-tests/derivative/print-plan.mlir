@@ -1,73 +1,242 @@
-// RUN: mutad-opt %s --split-input-file -p print-plan | filecheck %s
+// RUN: mutad-opt %s -p print-plan | filecheck %s
 
-// CHECK-LABEL: @squares_in_place
-// CHECK:         %x = memref.load %a[%i] {plan = ["save %x: killed by memref.store, needed by arith.mulf"]}
-func.func @squares_in_place(%a : memref<?xf64>, %n : index) {
+// x[i] = x[i] ** 2: the adjoint needs the old x.
+// CHECK-LABEL: @saved_when_overwritten_by_its_own_square
+// CHECK:         %a = memref.load %x[%i] {plan = ["save %a: killed by memref.store, needed by arith.mulf"]}
+func.func @saved_when_overwritten_by_its_own_square(%x : memref<?xf64>, %n : index) {
   %trips = array.loop %i to %n do {
-    %x = memref.load %a[%i] : memref<?xf64>
-    %y = arith.mulf %x, %x : f64
-    memref.store %y, %a[%i] : memref<?xf64>
+    %a = memref.load %x[%i] : memref<?xf64>
+    %b = arith.mulf %a, %a : f64
+    memref.store %b, %x[%i] : memref<?xf64>
     array.yield
   }
   func.return
 }
 
-// -----
-
-// Linear: the adjoint needs no value.
-// CHECK-LABEL: @doubles_in_place
+// CHECK-LABEL: @reloaded_when_nothing_overwrites_it
 // CHECK-NOT:     plan
-func.func @doubles_in_place(%a : memref<?xf64>, %n : index) {
+func.func @reloaded_when_nothing_overwrites_it(%x : memref<?xf64>, %y : memref<?xf64>, %n : index) {
   %trips = array.loop %i to %n do {
-    %x = memref.load %a[%i] : memref<?xf64>
-    %y = arith.addf %x, %x : f64
-    memref.store %y, %a[%i] : memref<?xf64>
+    %a = memref.load %x[%i] : memref<?xf64>
+    %b = arith.mulf %a, %a : f64
+    memref.store %b, %y[%i] : memref<?xf64>
     array.yield
   }
   func.return
 }
 
-// -----
-
-// Nothing overwrites what is needed: it is loaded again.
-// CHECK-LABEL: @squares_elsewhere
+// CHECK-LABEL: @a_linear_op_needs_nothing
 // CHECK-NOT:     plan
-func.func @squares_elsewhere(%a : memref<?xf64>, %b : memref<?xf64>, %n : index) {
+func.func @a_linear_op_needs_nothing(%x : memref<?xf64>, %n : index) {
   %trips = array.loop %i to %n do {
-    %x = memref.load %a[%i] : memref<?xf64>
-    %y = arith.mulf %x, %x : f64
-    memref.store %y, %b[%i] : memref<?xf64>
+    %a = memref.load %x[%i] : memref<?xf64>
+    %b = arith.addf %a, %a : f64
+    memref.store %b, %x[%i] : memref<?xf64>
     array.yield
   }
   func.return
 }
 
-// -----
-
-// The two arrays may overlap: the store may kill what a later iteration reads, and what this one read.
-// CHECK-LABEL: @squares_elsewhere_perhaps
-// CHECK:         plan
-func.func @squares_elsewhere_perhaps(%a : memref<?xf64>, %b : memref<?xf64>, %n : index)
-    attributes {overlaps = [[0, 1]]} {
-  %trips = array.loop %i to %n do {
-    %x = memref.load %a[%i] : memref<?xf64>
-    %y = arith.mulf %x, %x : f64
-    memref.store %y, %b[%i] : memref<?xf64>
-    array.yield
-  }
-  func.return
-}
-
-// -----
-
-// An integer array is inert.
-// CHECK-LABEL: @integers
+// A root needs its result, and that is where it was stored.
+// CHECK-LABEL: @a_result_is_reloaded_from_where_it_was_stored
 // CHECK-NOT:     plan
-func.func @integers(%a : memref<?xi64>, %n : index) {
+func.func @a_result_is_reloaded_from_where_it_was_stored(%x : memref<?xf64>, %n : index) {
   %trips = array.loop %i to %n do {
-    %x = memref.load %a[%i] : memref<?xi64>
-    %y = arith.muli %x, %x : i64
-    memref.store %y, %a[%i] : memref<?xi64>
+    %a = memref.load %x[%i] : memref<?xf64>
+    %b = math.sqrt %a : f64
+    memref.store %b, %x[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @a_result_is_saved_when_its_store_is_overwritten
+// CHECK:         %b = math.sqrt %a {plan = ["save %b: killed by memref.store, needed by math.sqrt"]}
+func.func @a_result_is_saved_when_its_store_is_overwritten(%x : memref<?xf64>, %n : index) {
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %b = math.sqrt %a : f64
+    %c = arith.addf %b, %b : f64
+    memref.store %c, %x[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// u[i] = u[i+1] ** 2, upwards: killed one iteration later.
+// CHECK-LABEL: @saved_when_a_sweep_reads_ahead
+// CHECK:         %a = memref.load %u[%j] {plan = ["save %a: killed by memref.store, needed by arith.mulf"]}
+func.func @saved_when_a_sweep_reads_ahead(%u : memref<?xf64>, %n : index) {
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %i to %n do {
+    %j = arith.addi %i, %c1 : index
+    %a = memref.load %u[%j] : memref<?xf64>
+    %b = arith.mulf %a, %a : f64
+    memref.store %b, %u[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// u[i+1] = u[i] ** 2, upwards: what is read stays.
+// CHECK-LABEL: @reloaded_when_a_sweep_reads_behind
+// CHECK-NOT:     plan
+func.func @reloaded_when_a_sweep_reads_behind(%u : memref<?xf64>, %n : index) {
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %i to %n do {
+    %j = arith.addi %i, %c1 : index
+    %a = memref.load %u[%i] : memref<?xf64>
+    %b = arith.mulf %a, %a : f64
+    memref.store %b, %u[%j] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @a_condition_on_the_counter_is_computed_again
+// CHECK-NOT:     plan
+func.func @a_condition_on_the_counter_is_computed_again(%x : memref<?xf64>, %n : index, %m : index) {
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %first = arith.cmpi slt, %i, %m : index
+    scf.if %first {
+      %b = arith.addf %a, %a : f64
+      memref.store %b, %x[%i] : memref<?xf64>
+    }
+    array.yield
+  }
+  func.return
+}
+
+// Two sines of one read cost one value.
+// CHECK-LABEL: @one_save_serves_all_that_is_computed_from_it
+// CHECK:         %a = memref.load %x[%i] {plan = ["save %a: killed by memref.store, needed by math.sin"]}
+// CHECK-NOT:     plan
+func.func @one_save_serves_all_that_is_computed_from_it(%x : memref<?xf64>, %n : index) {
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %s = math.sin %a : f64
+    %c = math.cos %a : f64
+    %b = arith.mulf %s, %c : f64
+    memref.store %b, %x[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// exp(a * b * c), and what it is computed from is gone: its result alone is needed.
+// CHECK-LABEL: @one_result_instead_of_three_operands
+// CHECK:         %e = math.exp %s {plan = ["save %e: killed by memref.store, needed by math.exp"]}
+// CHECK-NOT:     plan
+func.func @one_result_instead_of_three_operands(%x : memref<?xf64>, %y : memref<?xf64>, %z : memref<?xf64>, %r : memref<f64>, %n : index) {
+  %zero = arith.constant 0.0 : f64
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %b = memref.load %y[%i] : memref<?xf64>
+    %c = memref.load %z[%i] : memref<?xf64>
+    %ab = arith.addf %a, %b : f64
+    %s = arith.addf %ab, %c : f64
+    %e = math.exp %s : f64
+    %old = memref.load %r[] : memref<f64>
+    %sum = arith.addf %old, %e : f64
+    memref.store %sum, %r[] : memref<f64>
+    memref.store %zero, %x[%i] : memref<?xf64>
+    memref.store %zero, %y[%i] : memref<?xf64>
+    memref.store %zero, %z[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// Five shifted reads of one grid: one copy of the grid, not five values a point.
+// CHECK-LABEL: @reads_of_one_array_are_saved_as_one_copy
+// CHECK:         array.map{{.*}}"store"
+// CHECK:         plan = ["save the contents of %u: killed by array.map, needed by arith.mulf"]
+!shifted = memref<?xf64, strided<[1]>>
+func.func @reads_of_one_array_are_saved_as_one_copy(%u : memref<?xf64>, %v : memref<?xf64>, %n : index, %steps : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %trips = array.loop %t to %steps do {
+    %left = array.view %u[%c0] dims [0] extents(%n) steps(%c1) : memref<?xf64> -> !shifted
+    %here = array.view %u[%c1] dims [0] extents(%n) steps(%c1) : memref<?xf64> -> !shifted
+    %right = array.view %u[%c2] dims [0] extents(%n) steps(%c1) : memref<?xf64> -> !shifted
+    array.map(%n) ins(%left, %here, %right : !shifted, !shifted, !shifted) outs(%here : !shifted) kinds ["store"] {
+    ^bb0(%l : f64, %h : f64, %r : f64):
+      %lh = arith.mulf %l, %h : f64
+      %hr = arith.mulf %h, %r : f64
+      %y = arith.mulf %lh, %hr : f64
+      array.yield %y : f64
+    }
+    array.yield
+  }
+  func.return
+}
+
+// Scratch that one map fills from inputs is filled again.
+// CHECK-LABEL: @scratch_is_computed_again
+// CHECK-NOT:     plan
+func.func @scratch_is_computed_again(%x : memref<?xf64>, %r : memref<f64>, %n : index, %steps : index) {
+  %tmp = array.alloc(%n) : memref<?xf64>
+  %trips = array.loop %t to %steps do {
+    array.map(%n) ins(%x : memref<?xf64>) outs(%tmp : memref<?xf64>) kinds ["store"] {
+    ^bb0(%a : f64):
+      %b = arith.mulf %a, %a : f64
+      array.yield %b : f64
+    }
+    %inner = array.loop %i to %n do {
+      %c = memref.load %tmp[%i] : memref<?xf64>
+      %d = math.sin %c : f64
+      %old = memref.load %r[] : memref<f64>
+      %new = arith.addf %old, %d : f64
+      memref.store %new, %r[] : memref<f64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// Values of the function's top level are still there in the reverse sweep.
+// CHECK-LABEL: @nothing_is_saved_of_the_top_level
+// CHECK-NOT:     plan
+func.func @nothing_is_saved_of_the_top_level(%x : memref<f64>) {
+  %a = memref.load %x[] : memref<f64>
+  %b = arith.mulf %a, %a : f64
+  memref.store %b, %x[] : memref<f64>
+  func.return
+}
+
+// How often a `while` ran is a value of the level around it.
+// CHECK-LABEL: @saved_trips_of_an_inner_while
+// CHECK:         plan = ["save %trips: needed by array.loop"]
+func.func @saved_trips_of_an_inner_while(%x : memref<f64>, %n : index, %limit : f64) {
+  %t = array.loop %i to %n do {
+    %trips = array.loop %k while {
+    ^bb0(%kc : index):
+      %a = memref.load %x[] : memref<f64>
+      %more = arith.cmpf olt, %a, %limit : f64
+      array.condition %more
+    } do {
+      %b = memref.load %x[] : memref<f64>
+      %c = arith.addf %b, %b : f64
+      memref.store %c, %x[] : memref<f64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// The two arrays may overlap: the store may kill what this or a later iteration reads.
+// CHECK-LABEL: @saved_when_the_arguments_may_overlap
+// CHECK:         %a = memref.load %x[%i] {plan = ["save %a: killed by memref.store, needed by arith.mulf"]}
+func.func @saved_when_the_arguments_may_overlap(%x : memref<?xf64>, %y : memref<?xf64>, %n : index)
+    attributes {overlaps = [[0 : i64, 1 : i64]]} {
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %b = arith.mulf %a, %a : f64
+    memref.store %b, %y[%i] : memref<?xf64>
     array.yield
   }
   func.return

@@ -1,85 +1,222 @@
-// RUN: mutad-opt %s --split-input-file -p reverse,remove-dead | filecheck %s
+// RUN: mutad-opt %s -p reverse,promote-scalars | filecheck %s
 
-// CHECK-LABEL: @product_gradient
-// CHECK-SAME:    %x: f64, %y: f64, %{{.*}}_bar: f64) -> (f64, f64, f64)
-// CHECK:         arith.mulf %{{.*}}_bar, %y {ad.adjoint}
-// CHECK:         arith.mulf %{{.*}}_bar, %x {ad.adjoint}
-func.func @product(%x : f64, %y : f64) -> f64 {
-  %z = arith.mulf %x, %y : f64
-  func.return %z : f64
+// A shadow argument for each active array, a cotangent for each result, a result for each scalar.
+// CHECK-LABEL: @product_gradient(%a: f64, %b: f64, %c_bar: f64) -> (f64, f64, f64)
+// CHECK-SAME:    shadows = array<i64>, cotangents = array<i64: 0>, scalars = array<i64: 0, 1>
+// CHECK:         %c = arith.mulf %a, %b
+// CHECK:         arith.mulf %c_bar, %b {ad.adjoint}
+// CHECK:         arith.mulf %c_bar, %a {ad.adjoint}
+// CHECK:         func.return %c, %a_bar, %b_bar : f64, f64, f64
+func.func @product(%a : f64, %b : f64) -> f64 {
+  %c = arith.mulf %a, %b : f64
+  func.return %c : f64
 }
 
-// -----
+// The adjoint of a load adds to the shadow.
+// CHECK-LABEL: @load_gradient(%x: memref<?xf64>, %i: index, %x_shadow: memref<?xf64>, %a_bar: f64) -> f64
+// CHECK:         %a = memref.load %x[%i]
+// CHECK:         [[old:%\d+]] = memref.load %x_shadow[%i]
+// CHECK-NEXT:    [[new:%\d+]] = arith.addf [[old]], %a_bar
+// CHECK-NEXT:    memref.store [[new]], %x_shadow[%i]
+// CHECK-NEXT:    func.return %a
+func.func @load(%x : memref<?xf64>, %i : index) -> f64 {
+  %a = memref.load %x[%i] : memref<?xf64>
+  func.return %a : f64
+}
 
-// The adjoint of a store reads the shadow of the element, zeroes it, and propagates.
-// CHECK-LABEL: @store_gradient
-// CHECK-SAME:    %a_shadow: memref<?xf64>
-// CHECK:         memref.store %x, %a[%i]
-// CHECK:         %[[BAR:.*]] = memref.load %a_shadow[%i]
-// CHECK:         %[[ZERO:.*]] = arith.constant 0.0
-// CHECK:         memref.store %[[ZERO]], %a_shadow[%i]
-func.func @store(%x : f64, %a : memref<?xf64>, %i : index) {
-  memref.store %x, %a[%i] : memref<?xf64>
+// The adjoint of a store takes the shadow, and zeroes it.
+// CHECK-LABEL: @store_gradient(
+// CHECK:         memref.store %a, %x[%i]
+// CHECK:         %a_bar = memref.load %x_shadow[%i]
+// CHECK-NEXT:    [[zero:%\d+]] = arith.constant 0.0
+// CHECK-NEXT:    memref.store [[zero]], %x_shadow[%i]
+// CHECK-NEXT:    func.return %a_bar
+func.func @store(%x : memref<?xf64>, %i : index, %a : f64) {
+  memref.store %a, %x[%i] : memref<?xf64>
   func.return
 }
 
-// -----
-
-// The adjoint of a load adds to the shadow.
-// CHECK-LABEL: @load_gradient
-// CHECK:         %[[OLD:.*]] = memref.load %a_shadow[%i]
-// CHECK:         %[[NEW:.*]] = arith.addf %[[OLD]], %x_bar {ad.adjoint}
-// CHECK:         memref.store %[[NEW]], %a_shadow[%i]
-func.func @load(%a : memref<?xf64>, %i : index) -> f64 {
-  %x = memref.load %a[%i] : memref<?xf64>
-  func.return %x : f64
+// A store of what is not active zeroes the shadow as well.
+// CHECK-LABEL: @store_of_a_constant_gradient(
+// CHECK:         memref.store %one, %x[%i]
+// CHECK-NOT:     memref.load
+// CHECK:         memref.store {{%\d+}}, %x_shadow[%i]
+func.func @store_of_a_constant(%x : memref<?xf64>, %i : index) {
+  %one = arith.constant 1.0 : f64
+  memref.store %one, %x[%i] : memref<?xf64>
+  func.return
 }
 
-// -----
+// CHECK-LABEL: @integers_have_no_shadow_gradient(%k: memref<?xi64>, %i: index, %a: f64, %b_bar: f64)
+// CHECK-NOT:     k_shadow
+// CHECK:         func.return
+func.func @integers_have_no_shadow(%k : memref<?xi64>, %i : index, %a : f64) -> f64 {
+  %n = memref.load %k[%i] : memref<?xi64>
+  memref.store %n, %k[%i] : memref<?xi64>
+  %b = arith.addf %a, %a : f64
+  func.return %b : f64
+}
 
-// Loops run their iterations in the opposite order, those that ran; what was killed comes from the tape.
-// CHECK-LABEL: @loop_gradient
-// CHECK:         %[[SAVED:.*]] = ad.push %{{.*}}(%n) : memref<?xf64>
-// CHECK:         %trips = array.loop %i to %n
-// CHECK:           memref.store %x, %[[SAVED]][%i]
-// CHECK:         array.loop %[[K:.*]] to %trips
-// CHECK:           memref.load %[[SAVED]]
-func.func @loop(%a : memref<?xf64>, %n : index) {
+// The iterations that ran, the last one first.
+// CHECK-LABEL: @a_loop_runs_backwards_gradient(
+// CHECK:         %trips = array.loop %i to %n do
+// CHECK:         array.loop [[k:%\d+]] to %trips do
+// CHECK:           [[last:%\d+]] = arith.subi %trips
+// CHECK-NEXT:      [[i:%\w+]] = arith.subi [[last]], [[k]]
+// CHECK:           memref.load %x_shadow[[[i]]]
+func.func @a_loop_runs_backwards(%x : memref<?xf64>, %n : index) {
   %trips = array.loop %i to %n do {
-    %x = memref.load %a[%i] : memref<?xf64>
-    %y = arith.mulf %x, %x : f64
-    memref.store %y, %a[%i] : memref<?xf64>
+    %a = memref.load %x[%i] : memref<?xf64>
+    %b = arith.addf %a, %a : f64
+    memref.store %b, %x[%i] : memref<?xf64>
     array.yield
   }
   func.return
 }
 
-// -----
-
-// The adjoint of an elementwise map is one map.
-// CHECK-LABEL: @map_gradient
-// CHECK:         array.map(%n) ins(%a : memref<?xf64>) outs(%b : memref<?xf64>)
-// CHECK:         array.map(%n)
-// CHECK-SAME:      kinds ["store", "add"]
-// CHECK-NOT:     array.map
-func.func @map(%a : memref<?xf64>, %b : memref<?xf64>, %n : index) {
-  array.map(%n) ins(%a : memref<?xf64>) outs(%b : memref<?xf64>) kinds ["store"] {
-  ^bb0(%x : f64):
-    %y = math.exp %x : f64
-    array.yield %y : f64
+// One segment before the loop, indexed by its induction in both sweeps.
+// CHECK-LABEL: @a_save_is_an_array_of_the_iterations_gradient(
+// CHECK:         %a_saved = ad.push {{%\d+}}(%n) : memref<?xf64>
+// CHECK-NEXT:    %trips = array.loop %i to %n do
+// CHECK:           memref.store %a, %a_saved[%i]
+// CHECK:         array.loop
+// CHECK-NOT:     ad.pop
+// CHECK:           memref.load %a_saved[%i_1]
+func.func @a_save_is_an_array_of_the_iterations(%x : memref<?xf64>, %n : index) {
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %b = arith.mulf %a, %a : f64
+    memref.store %b, %x[%i] : memref<?xf64>
+    array.yield
   }
   func.return
 }
 
-// -----
-
-// The branch that was taken.
-// CHECK-LABEL: @branch_gradient
-// CHECK:         scf.if %c
-// CHECK:         scf.if %c
-func.func @branch(%c : i1, %x : f64, %a : memref<?xf64>, %i : index) {
-  scf.if %c {
-    memref.store %x, %a[%i] : memref<?xf64>
+// In a `while` each iteration pushes, and its adjoint pops.
+// CHECK-LABEL: @a_while_pushes_and_pops_gradient(
+// CHECK:         [[tape:%\d+]] = ad.tape
+// CHECK-NEXT:    %trips = array.loop
+// CHECK:           %b_saved = ad.push [[tape]]() : memref<f64>
+// CHECK:         array.loop {{%\d+}} to %trips do
+// CHECK:           %b_saved_1 = ad.pop [[tape]]() : memref<f64>
+// CHECK:           memref.load %b_saved_1[]
+func.func @a_while_pushes_and_pops(%x : memref<f64>, %limit : f64) {
+  %trips = array.loop %k while {
+  ^bb0(%kc : index):
+    %a = memref.load %x[] : memref<f64>
+    %more = arith.cmpf olt, %a, %limit : f64
+    array.condition %more
+  } do {
+    %b = memref.load %x[] : memref<f64>
+    %c = arith.mulf %b, %b : f64
+    memref.store %c, %x[] : memref<f64>
+    array.yield
   }
+  func.return
+}
+
+// The branch that was taken is taken again, by its condition: one byte an iteration.
+// CHECK-LABEL: @the_branch_taken_is_taken_again_gradient(
+// CHECK:         %positive_saved = ad.push {{%\d+}}(%n) : memref<?xi1>
+// CHECK:         memref.store %positive, %positive_saved[%i]
+// CHECK:         %positive_1 = memref.load %positive_saved[%i_1]
+// CHECK:         scf.if %positive_1
+func.func @the_branch_taken_is_taken_again(%x : memref<?xf64>, %n : index) {
+  %zero = arith.constant 0.0 : f64
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %positive = arith.cmpf ogt, %a, %zero : f64
+    scf.if %positive {
+      %b = arith.addf %a, %a : f64
+      memref.store %b, %x[%i] : memref<?xf64>
+    }
+    array.yield
+  }
+  func.return
+}
+
+// The adjoint of a map is a map over the same points.
+// CHECK-LABEL: @a_map_stays_a_map_gradient(
+// CHECK:         array.map(%n) ins(%x : memref<?xf64>) outs(%y : memref<?xf64>)
+// CHECK:         array.map(%n) ins(%y_shadow, %x : memref<?xf64>, memref<?xf64>) outs(%y_shadow, %x_shadow : memref<?xf64>, memref<?xf64>) kinds ["store", "add"]
+// CHECK-NOT:     array.loop
+func.func @a_map_stays_a_map(%x : memref<?xf64>, %y : memref<?xf64>, %n : index) {
+  array.map(%n) ins(%x : memref<?xf64>) outs(%y : memref<?xf64>) kinds ["store"] {
+  ^bb0(%a : f64):
+    %b = math.sin %a : f64
+    array.yield %b : f64
+  }
+  func.return
+}
+
+// The shadow of a view is the view of the shadow.
+// CHECK-LABEL: @shadows_of_views_gradient(
+// CHECK:         array.view %x[%k] {{.*}}: memref<?xf64> ->
+// CHECK:         %w_shadow = array.view %x_shadow[%k]
+// CHECK:         memref.store {{%\d+}}, %w_shadow[%i]
+!shifted = memref<?xf64, strided<[1]>>
+func.func @shadows_of_views(%x : memref<?xf64>, %n : index, %k : index, %i : index) -> f64 {
+  %c1 = arith.constant 1 : index
+  %w = array.view %x[%k] dims [0] extents(%n) steps(%c1) : memref<?xf64> -> !shifted
+  %a = memref.load %w[%i] : !shifted
+  func.return %a : f64
+}
+
+// c += a b: a_bar += c_bar b^T, b_bar += a^T c_bar, and c_bar stays.
+// CHECK-LABEL: @an_accumulating_product_keeps_its_cotangent_gradient(
+// CHECK:         [[bt:%\d+]] = array.view %b[{{.*}}] dims [1, 0]
+// CHECK:         array.matmul %c_shadow, [[bt]] into %a_shadow accumulate
+// CHECK:         [[at:%\d+]] = array.view %a[{{.*}}] dims [1, 0]
+// CHECK:         array.matmul [[at]], %c_shadow into %b_shadow accumulate
+// CHECK-NEXT:    func.return
+func.func @an_accumulating_product_keeps_its_cotangent(%a : memref<?x?xf64>, %b : memref<?x?xf64>, %c : memref<?x?xf64>) {
+  array.matmul %a, %b into %c accumulate : memref<?x?xf64>, memref<?x?xf64>, memref<?x?xf64>
+  func.return
+}
+
+// CHECK-LABEL: @a_product_zeroes_the_shadow_it_overwrites_gradient(
+// CHECK:         array.matmul {{.*}} into %b_shadow accumulate
+// CHECK:         array.map({{.*}}) outs(%c_shadow : memref<?x?xf64>) kinds ["store"]
+func.func @a_product_zeroes_the_shadow_it_overwrites(%a : memref<?x?xf64>, %b : memref<?x?xf64>, %c : memref<?x?xf64>) {
+  array.matmul %a, %b into %c : memref<?x?xf64>, memref<?x?xf64>, memref<?x?xf64>
+  func.return
+}
+
+// u, v = v, u backwards: what is u after the swap was v before it.
+// CHECK-LABEL: @a_swap_is_swapped_back_gradient(
+// CHECK:         array.loop {{%\d+}} to %trips carry(%v_1 = %u1 : memref<?xf64>, %u_1 = %v1 : memref<?xf64>, %v_shadow = {{.*}}, %u_shadow = {{.*}}) do
+// CHECK:           %b_bar = memref.load %v_shadow[%i]
+// CHECK:           memref.store {{%\d+}}, %u_shadow[%i]
+// CHECK-NEXT:      array.yield %u_1, %v_1, %u_shadow, %v_shadow
+func.func @a_swap_is_swapped_back(%u0 : memref<?xf64>, %v0 : memref<?xf64>, %i : index, %steps : index) {
+  %trips, %u1, %v1 = array.loop %k to %steps carry(%u = %u0 : memref<?xf64>, %v = %v0 : memref<?xf64>) do {
+    %a = memref.load %u[%i] : memref<?xf64>
+    %b = arith.mulf %a, %a : f64
+    memref.store %b, %v[%i] : memref<?xf64>
+    array.yield %v, %u : memref<?xf64>, memref<?xf64>
+  }
+  func.return
+}
+
+// Shadows share memory where their primals do: 0 and 1, so 3 and 4.
+// CHECK-LABEL: @shadows_overlap_as_primals_do_gradient(
+// CHECK-SAME:    overlaps = {{\[\[}}0 : i64, 1 : i64], [3 : i64, 4 : i64]]
+func.func @shadows_overlap_as_primals_do(%x : memref<?xf64>, %y : memref<?xf64>, %i : index) attributes {overlaps = [[0 : i64, 1 : i64]]} {
+  %a = memref.load %x[%i] : memref<?xf64>
+  memref.store %a, %y[%i] : memref<?xf64>
+  func.return
+}
+
+// A branch that always raises has no adjoint.
+// CHECK-LABEL: @raising_branches_are_not_reversed_gradient(
+// CHECK:         scf.if %c
+// CHECK:           memref.store %a, %x[%i]
+// CHECK-NOT:     scf.if
+// CHECK:         func.return
+func.func @raising_branches_are_not_reversed(%x : memref<?xf64>, %c : i1, %i : index, %a : f64) {
+  scf.if %c {
+    memref.store %a, %x[%i] : memref<?xf64>
+    array.raise_if %c, "ValueError", "no"
+  } {raises}
   func.return
 }
