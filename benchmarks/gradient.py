@@ -45,12 +45,13 @@ def main() -> None:
         over = {name: t / times["primal"] for name, t in times.items()}
         ratios.append(over["mutad"])
         saved = ours.explain(*arguments, wrt=kernel.wrt).saved_bytes
+        shown = "by trips" if saved is None else f"{saved / 1e6:.3g} MB" if saved else "0"
         found.add_row(
             kernel.name,
             seconds(times["primal"]),
             seconds(times["mutad"]),
             ratio(over["mutad"]),
-            f"{saved / 1e6:.3g} MB" if saved else "0",
+            shown,
             *(ratio(over.get(name)) for name in ("by hand", "JAX", "PyTorch")),
         )
     finish(found, ratios)

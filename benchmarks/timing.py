@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 console = Console()
+console.width = max(console.width, 110)  # wide enough for every table, where there is no terminal
 
 Call = Callable[[], object]
 
