@@ -77,6 +77,10 @@ class Descriptor:
         return (self.pointer, *self.extents, *self.strides)
 
 
+Place = tuple[SSAValue, tuple[SSAValue, ...]]
+"""A memref and the subscripts of one of its elements."""
+
+
 @dataclass
 class KernelState:
     """One kernel under construction: its text, and what every SSA value has become."""
@@ -106,6 +110,14 @@ class KernelState:
     attributes: dict[str, int] = field(default_factory=dict[str, int])
     buffers: list[str] = field(default_factory=list[str])
     """Stack buffers of maps, shared by all maps of the kernel."""
+    proved: set[Operation] = field(default_factory=set[Operation])
+    """Checks that cannot fail in what is being written."""
+    escaping: set[Operation] = field(default_factory=set[Operation])
+    """Allocations that the function may return."""
+    registers: dict[Place, str] = field(default_factory=dict[Place, str])
+    """Stack slots (registers, for LLVM) of the accumulators of the loop being written."""
+    group: str = ""
+    """The metadata of accesses in a parallel loop."""
     scalar_only: bool = False
     """Within a cold copy of a loop nest: no vectorization, no unrolling."""
 

@@ -22,18 +22,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, memref, scf
+from xdsl.dialects import arith, memref
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import ad, array
 from ..analysis.dependence import Dependence
 from ..analysis.footprint import Access, accesses
+from .kernel_state import Place
 
 PAIRS = 120
 """Loops in which more pairs of accesses would have to be compared are left to LLVM."""
-
-Place = tuple[SSAValue, tuple[SSAValue, ...]]
-"""A memref and the subscripts of one of its elements."""
 
 
 @dataclass(frozen=True)
@@ -182,8 +180,3 @@ def is_outside(value: SSAValue, loop: array.LoopOp) -> bool:
             return False
         block = parent.parent if parent is not None else None
     return True
-
-
-def raises_always(op: scf.IfOp) -> bool:
-    """An `scf.if` whose first branch ends with an exception: cold code."""
-    return array.RAISES in op.attributes

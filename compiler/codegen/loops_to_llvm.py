@@ -16,16 +16,15 @@ written twice, see `hoist_checks`.
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from xdsl.dialects import func, memref, scf
+from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import MemRefType, ModuleOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects import ad, array
+from ...dialects import array
 from ..analysis.affine import Subscripts
 from ..analysis.alias import AliasAnalysis, if_blocks
 from ..analysis.dependence import Dependence
@@ -33,26 +32,22 @@ from ..analysis.needed import RAISES
 from . import support
 from .alias_scopes import AliasScopes
 from .array_to_loops import combine, identity, lower_map
+from .checks_to_llvm import CHECK_OPS
 from .hoist_checks import EntryConditions, NestProofs, all_of, has_whole_array_work
 from .kernel_state import (
     OK,
-    OUT_OF_MEMORY,
     PYTHON_RAISED,
     Descriptor,
     KernelState,
     memory_type,
-    size_of,
-    type_name,
     value_type,
 )
-from .leaf_loops import LeafFacts, Place, leaf_facts, place_of, raises_always
+from .leaf_loops import LeafFacts, leaf_facts
 from .llvm_module import host_features
 from .llvm_text import FunctionText, Metadata, integer
 from .matmul_to_blas import lower_matmul
+from .memory_to_llvm import MEMORY_OPS, RUNTIME_MEMORY, place_in_memory, support_call, takes_scratch
 from .scalars_to_llvm import SCALAR_OPS
-
-RUNTIME_MEMORY = "nounwind memory(argmem: readwrite, inaccessiblemem: readwrite)"
-"""Support functions touch the context and memory that only they know."""
 
 WHILE_POLL_MASK, LEAF_POLL_MASK = (1 << 14) - 1, 15
 
@@ -105,15 +100,10 @@ class KernelWriter:
         self.state = state
         self.text = state.text
         self.subscripts = Subscripts()
-        self.proved: set[Operation] = set()
         self.may_version = True
         self.dependence = Dependence(function, alias)
-        self.registers: dict[Place, str] = {}
-        """Stack slots (registers, for LLVM) of the accumulators of the loop being written."""
-        self.group = ""
-        """The metadata of accesses in a parallel loop."""
         self.result_slots: tuple[int, ...] = ()
-        self.escaping = escaping_allocations(function, alias)
+        state.escaping = escaping_allocations(function, alias)
 
     # The whole.
 
@@ -188,203 +178,14 @@ class KernelWriter:
             args = [self.state.scalars[o] for o in op.operands]
             self.state.scalars[op.results[0]] = rule(self.state, op, args)
             return
-        handler = HANDLERS.get(type(op))
+        lower = LOWERINGS.get(type(op))
+        if lower is not None:
+            lower(self.state, op)
+            return
+        handler = CONTROL.get(type(op))
         if handler is None:
             raise NotImplementedError(f"no LLVM for {op.name}")
         handler(self, op)
-
-    # Memory.
-
-    def load(self, op: memref.LoadOp) -> None:
-        source = self.state.memrefs[op.memref]
-        self.state.scalars[op.res] = self.state.load(
-            *self.place(place_of(op), source), op.res.name_hint
-        )
-
-    def store(self, op: memref.StoreOp) -> None:
-        value = self.state.scalars[op.value]
-        self.state.store(value, *self.place(place_of(op), self.state.memrefs[op.memref]))
-
-    def place(self, place: Place, memref: Descriptor) -> tuple[str, Attribute, str]:
-        """Address, element type and metadata of an access."""
-        register = self.registers.get(place)
-        if register is not None:
-            return register, memref.element, ""
-        address = self.state.address(memref, [self.state.scalars[i] for i in place[1]])
-        return address, memref.element, self.state.scopes.tags(place[0]) + self.group
-
-    def cell(self, op: memref.AllocaOp) -> None:
-        type_ = op.memref.type
-        assert isinstance(type_, MemRefType)
-        assert not type_.get_num_dims()
-        slot = self.text.alloca(memory_type(type_.element_type), op.memref.name_hint or "cell")
-        self.state.memrefs[op.memref] = Descriptor(slot, (), (), type_.element_type)
-
-    def dim(self, op: memref.DimOp) -> None:
-        axis = array.constant_value(op.index)
-        assert axis is not None
-        self.state.scalars[op.result] = self.state.memrefs[op.source].extents[axis]
-
-    def cast(self, op: memref.CastOp) -> None:
-        self.state.memrefs[op.dest] = self.state.memrefs[op.source]
-
-    def view(self, op: array.ViewOp) -> None:
-        state, text = self.state, self.text
-        source = state.memrefs[op.source]
-        offset = "0"
-        for start, stride in zip(op.offsets, source.strides, strict=True):
-            offset = text.add(offset, text.mul(state.scalars[start], stride))
-        pointer = state.offset(source.pointer, source.element, offset, inbounds=False)
-        strides = tuple(
-            "0" if d < 0 else text.mul(source.strides[d], state.scalars[step])
-            for d, step in zip(op.source_dims, op.steps, strict=True)
-        )
-        extents = tuple(state.scalars[e] for e in op.extents)
-        assert isinstance(op.result.type, MemRefType)
-        state.memrefs[op.result] = state.descriptor(op.result.type, pointer, extents, strides)
-
-    def bytes_of(self, type_: MemRefType[Attribute], extents: list[str]) -> str:
-        """The size of a contiguous array in bytes; 2^64 - 1 where it does not fit 64 bits."""
-        text = self.text
-        total, overflow = str(size_of(type_.element_type)), "false"
-        name = self.state.intrinsic("llvm.umul.with.overflow.i64", "{ i64, i1 }", "i64, i64")
-        for extent in extents:
-            x, y = integer(total), integer(extent)
-            if x is not None and y is not None:
-                total = str(x * y)
-                continue
-            pair = text.value(f"call {{ i64, i1 }} @{name}(i64 {total}, i64 {extent})")
-            total = text.value(f"extractvalue {{ i64, i1 }} {pair}, 0")
-            wrapped = text.value(f"extractvalue {{ i64, i1 }} {pair}, 1")
-            overflow = (
-                wrapped if overflow == "false" else text.value(f"or i1 {overflow}, {wrapped}")
-            )
-        if overflow == "false":
-            return total if int(total) < 2**63 else "-1"
-        return text.value(f"select i1 {overflow}, i64 -1, i64 {total}")
-
-    def support_call(self, function: str, *arguments: str) -> str:
-        self.state.support.add(function)
-        group = self.state.attribute_group(RUNTIME_MEMORY)
-        return self.text.value(f"call ptr @{function}({', '.join(arguments)}) {group}")
-
-    def fresh(
-        self, result: SSAValue, extents: list[SSAValue], function: str, *leading: str
-    ) -> None:
-        """A contiguous array in memory from a support function that may have none left."""
-        type_ = result.type
-        assert isinstance(type_, MemRefType)
-        shape = [self.state.scalars[e] for e in extents]
-        size = self.bytes_of(type_, shape)
-        pointer = self.support_call(function, "ptr %ctx", *leading, f"i64 {size}")
-        if function != "mutad_tape_pop":
-            self.state.return_when(self.text.value(f"icmp eq ptr {pointer}, null"), OUT_OF_MEMORY)
-        self.state.memrefs[result] = self.state.descriptor(type_, pointer, tuple(shape))
-
-    def alloc(self, op: array.AllocOp) -> None:
-        function = "mutad_alloc_result" if op in self.escaping else "mutad_alloc"
-        self.fresh(op.memref, list(op.extents), function)
-
-    def tape(self, op: ad.TapeOp) -> None:
-        words = support.TAPE_WORDS
-        slot = self.text.alloca(f"[{words} x i64]", "tape")
-        self.text.do(f"store [{words} x i64] zeroinitializer, ptr {slot}")
-        self.state.scalars[op.tape] = slot
-
-    def push(self, op: ad.PushOp) -> None:
-        tape = f"ptr {self.state.scalars[op.tape]}"
-        self.fresh(op.memref, list(op.extents), "mutad_tape_push", tape)
-
-    def pop(self, op: ad.PopOp) -> None:
-        tape = f"ptr {self.state.scalars[op.tape]}"
-        self.state.support.add("mutad_tape_push")
-        self.fresh(op.memref, list(op.extents), "mutad_tape_pop", tape)
-
-    # Checks.
-
-    def site(self, op: Operation, exception: str, message: str, operands: list[str]) -> int:
-        number = self.state.site(op, exception=exception, message=message, operands=operands)
-        self.name_source(number)
-        return number
-
-    def name_source(self, number: int) -> None:
-        entry = self.state.sites[number]
-        if "source" not in entry:
-            entry["source"] = linecache.getline(entry["file"], entry["line"]).rstrip("\n")
-
-    def index(self, op: array.IndexOp) -> None:
-        """Wrap a negative subscript, check the range (unless it is proved)."""
-        state, text = self.state, self.text
-        index, extent = state.scalars[op.index], state.scalars[op.extent]
-        sign = op.sign.data
-        if op in self.proved:
-            result = text.add(index, extent) if sign == "negative" else index
-        else:
-            result = index
-            if sign == "negative":
-                result = text.add(index, extent)
-            elif sign == "any":
-                known = integer(index)
-                if known is None:
-                    negative = text.value(f"icmp slt i64 {index}, 0")
-                    wrapped = text.value(f"add i64 {index}, {extent}")
-                    result = text.value(f"select i1 {negative}, i64 {wrapped}, i64 {index}")
-                elif known < 0:
-                    result = text.add(index, extent)
-            if op.unchecked is None:
-                outside = text.value(f"icmp uge i64 {result}, {extent}")
-                axis = op.axis.value.data
-                message = f"index {{}} is out of bounds for axis {axis} with size {{}}"
-                site = self.site(op, "IndexError", message, ["index", "index"])
-                payload = [(index, op.index.type), (extent, op.extent.type)]
-                state.raise_when(outside, site, payload)
-        state.scalars[op.result] = result
-
-    def raise_if(self, op: array.RaiseIfOp) -> None:
-        state = self.state
-        shown = [type_name(o.type) for o in op.operands_shown]
-        site = self.site(op, op.exception.data, op.message.data, shown)
-        payload = [(state.scalars[o], o.type) for o in op.operands_shown]
-        state.raise_when(state.scalars[op.condition], site, payload)
-
-    def checked(self, op: array.CheckedIntOp) -> None:
-        state, text = self.state, self.text
-        lhs, rhs = state.scalars[op.lhs], state.scalars[op.rhs]
-        form, sign = CHECKED[type(op)]
-        if op in self.proved:
-            state.scalars[op.result] = {"add": text.add, "sub": text.sub, "mul": text.mul}[form](
-                lhs, rhs
-            )
-            return
-        stem = f"llvm.s{form}.with.overflow.i64"
-        name = state.intrinsic(stem, "{ i64, i1 }", "i64, i64")
-        pair = text.value(f"call {{ i64, i1 }} @{name}(i64 {lhs}, i64 {rhs})")
-        state.scalars[op.result] = text.value(f"extractvalue {{ i64, i1 }} {pair}, 0")
-        overflow = text.value(f"extractvalue {{ i64, i1 }} {pair}, 1")
-        message = f"{{}} {sign} {{}} does not fit in 64 bits"
-        site = self.site(op, "OverflowError", message, ["index", "index"])
-        state.raise_when(overflow, site, [(lhs, op.lhs.type), (rhs, op.rhs.type)])
-
-    def print(self, op: array.PrintOp) -> None:
-        """Lay out the values in a payload and call back."""
-        state, text = self.state, self.text
-        shown = [type_name(v.type) for v in op.values]
-        number = state.site(op, print=op.format.data, operands=shown)
-        self.name_source(number)
-        fields: list[str] = []
-        for v in op.values:
-            if isinstance(v.type, MemRefType):
-                d = state.memrefs[v]
-                fields += [f"ptr {d.pointer}", *(f"i64 {x}" for x in (*d.extents, *d.strides))]
-            else:
-                fields.append(state.widened(state.scalars[v], v.type))
-        payload = text.alloca(f"[{max(1, len(fields))} x i64]", "payload")
-        for k, field in enumerate(fields):
-            at = text.value(f"getelementptr i64, ptr {payload}, i64 {k}")
-            text.do(f"store {field}, ptr {at}, align 8")
-        callback = text.value(f"load ptr, ptr {state.context_slot(64)}, align 8")
-        status = text.value(f"call i32 {callback}(ptr %ctx, i64 {number}, ptr {payload})")
-        state.return_when(text.value(f"icmp ne i32 {status}, 0"), PYTHON_RAISED)
 
     # Control flow.
 
@@ -396,23 +197,14 @@ class KernelWriter:
         blocks = list(if_blocks(op))
         then, merge = text.label("then"), text.label("merge")
         otherwise = text.label("else") if len(blocks) > 1 else merge
-        if raises_always(op):
-            weights = text.metadata.node('!"branch_weights", i32 1, i32 1048575')
-            chosen = f"label %{then}, label %{otherwise}, !prof {weights}"
-            text.do(f"br i1 {self.state.scalars[op.cond]}, {chosen}")
-        else:
-            text.branch_if(self.state.scalars[op.cond], then, otherwise)
+        text.branch_if(self.state.scalars[op.cond], then, otherwise)
         ends: list[tuple[str, tuple[SSAValue, ...]]] = []
-        before = self.may_version, self.state.scalar_only
-        if raises_always(op):
-            self.may_version, self.state.scalar_only = False, True
         for label, block in zip((then, otherwise), blocks, strict=False):
             text.start(label)
             self.emit_block(block)
             last = block.last_op
             ends.append((text.block, tuple(last.operands) if isinstance(last, scf.YieldOp) else ()))
             text.branch(merge)
-        self.may_version, self.state.scalar_only = before
         text.start(merge)
         for k, result in enumerate(op.results):
             came = [(label, values[k]) for label, values in ends]
@@ -457,8 +249,10 @@ class KernelWriter:
         if not self.may_version or has_whole_array_work(op):
             self.plain_loop(op)
             return
-        provable = NestProofs(op, self.subscripts, self.state.alias).provable(self.proved)
-        self.proved.update(check for check, condition in provable.items() if condition is True)
+        provable = NestProofs(op, self.subscripts, self.state.alias).provable(self.state.proved)
+        self.state.proved.update(
+            check for check, condition in provable.items() if condition is True
+        )
         open_ = {check: c for check, c in provable.items() if c is not True}
         if not open_:
             self.plain_loop(op)
@@ -469,10 +263,10 @@ class KernelWriter:
         text.branch_if(condition, fast, slow)
 
         text.start(fast)
-        self.proved.update(open_)
+        self.state.proved.update(open_)
         self.plain_loop(op)
         ends = [self.end_of_version(op, merge)]
-        self.proved.difference_update(open_)
+        self.state.proved.difference_update(open_)
 
         text.start(slow)
         before = self.may_version, self.state.scalar_only
@@ -543,7 +337,7 @@ class KernelWriter:
         leaf = not contains_work(op)
         facts = LeafFacts()
         if leaf and not state.scalar_only:
-            facts = leaf_facts(op, self.dependence, self.proved, state.fastmath)
+            facts = leaf_facts(op, self.dependence, self.state.proved, state.fastmath)
         loop = text.begin_loop(
             count,
             carried,
@@ -553,11 +347,11 @@ class KernelWriter:
         parallel = None
         if facts.parallel:
             parallel = state.metadata.empty()
-            self.group = f", !llvm.access.group {parallel}"
+            self.state.group = f", !llvm.access.group {parallel}"
         state.scalars[op.induction] = loop.counter
         self.bind_carried(op.body_carried, op, moving, list(loop.values))
         self.loop_body(op)
-        self.group = ""
+        self.state.group = ""
         self.poll_counted(op, loop.counter)
         yielded = [state.memrefs[y] for y in op.yielded]
         following = [yielded[slot].fields[k] for slot, k in moving]
@@ -578,17 +372,17 @@ class KernelWriter:
             if accumulator.from_zero:
                 value = identity("add", memref.element)
             else:
-                value = self.state.load(*self.place(place, memref))
+                value = self.state.load(*place_in_memory(self.state, place, memref))
             slot = self.text.alloca(memory_type(memref.element), "accumulator")
             self.state.store(value, slot, memref.element, "")
-            self.registers[place] = slot
+            self.state.registers[place] = slot
 
     def store_accumulators(self, facts: LeafFacts) -> None:
         for accumulator in facts.accumulators:
             place = accumulator.place
             memref = self.state.memrefs[place[0]]
-            value = self.state.load(self.registers.pop(place), memref.element, "")
-            target = self.place(place, memref)
+            value = self.state.load(self.state.registers.pop(place), memref.element, "")
+            target = place_in_memory(self.state, place, memref)
             if accumulator.from_zero:
                 old = self.state.load(*target)
                 value = combine(self.state, "add", memref.element, old, value, free=True)
@@ -677,7 +471,7 @@ class KernelWriter:
         """Where scratch memory stands now, if the block takes any."""
         if not self.takes_scratch(block):
             return None
-        return self.support_call("mutad_mark", "ptr %ctx")
+        return support_call(self.state, "mutad_mark", "ptr %ctx")
 
     def release(self, mark: str | None) -> None:
         if mark is not None:
@@ -688,7 +482,7 @@ class KernelWriter:
     def takes_scratch(self, block: Block) -> bool:
         """True when the block allocates outside of the loops in it."""
         for op in block.ops:
-            if isinstance(op, array.AllocOp) and op not in self.escaping:
+            if takes_scratch(self.state, op):
                 return True
             if isinstance(op, scf.IfOp) and any(self.takes_scratch(b) for b in if_blocks(op)):
                 return True
@@ -790,32 +584,16 @@ def nothing(writer: KernelWriter, op: Operation) -> None:
     """Terminators whose operands their parent reads."""
 
 
-CHECKED: dict[type[Operation], tuple[str, str]] = {
-    array.CheckedAddOp: ("add", "+"),
-    array.CheckedSubOp: ("sub", "-"),
-    array.CheckedMulOp: ("mul", "*"),
+LOWERINGS: dict[type[Operation], Callable[[KernelState, Any], None]] = {
+    **MEMORY_OPS,
+    **CHECK_OPS,
+    array.MapOp: lower_map,
+    array.MatmulOp: lower_matmul,
 }
+"""Ops without control flow around other ops."""
 
-HANDLERS: dict[type[Operation], Callable[[KernelWriter, Any], None]] = {
-    memref.LoadOp: KernelWriter.load,
-    memref.StoreOp: KernelWriter.store,
-    memref.AllocaOp: KernelWriter.cell,
-    memref.DimOp: KernelWriter.dim,
-    memref.CastOp: KernelWriter.cast,
-    array.ViewOp: KernelWriter.view,
-    array.AllocOp: KernelWriter.alloc,
-    array.MapOp: lambda writer, op: lower_map(writer.state, op),
-    array.MatmulOp: lambda writer, op: lower_matmul(writer.state, op),
-    array.IndexOp: KernelWriter.index,
-    array.RaiseIfOp: KernelWriter.raise_if,
-    array.CheckedAddOp: KernelWriter.checked,
-    array.CheckedSubOp: KernelWriter.checked,
-    array.CheckedMulOp: KernelWriter.checked,
-    array.PrintOp: KernelWriter.print,
+CONTROL: dict[type[Operation], Callable[[KernelWriter, Any], None]] = {
     array.LoopOp: KernelWriter.loop,
-    ad.TapeOp: KernelWriter.tape,
-    ad.PushOp: KernelWriter.push,
-    ad.PopOp: KernelWriter.pop,
     scf.IfOp: KernelWriter.branch,
     scf.YieldOp: nothing,
     func.ReturnOp: KernelWriter.finish,

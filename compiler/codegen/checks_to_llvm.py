@@ -1,0 +1,131 @@
+"""What leaves the kernel or calls back: subscript checks, raises, checked integers, prints.
+
+Each place that may raise has a number in the site table, and a cold block that fills the raise
+record of the context and returns 1::
+
+    %j = array.index %i, %n axis 0     %outside = icmp uge i64 %i, %n
+                                       br i1 %outside, label %raise, label %ok, !prof {unlikely}
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Operation
+
+from ...dialects import array
+from .kernel_state import PYTHON_RAISED, KernelState, type_name
+from .llvm_text import integer
+
+PRINT_SLOT = 64
+"""Byte offset of the print callback in the context."""
+
+CHECKED: dict[type[Operation], tuple[str, str]] = {
+    array.CheckedAddOp: ("add", "+"),
+    array.CheckedSubOp: ("sub", "-"),
+    array.CheckedMulOp: ("mul", "*"),
+}
+
+
+def site_of(
+    state: KernelState, op: Operation, exception: str, message: str, operands: list[str]
+) -> int:
+    number = state.site(op, exception=exception, message=message, operands=operands)
+    name_source(state, number)
+    return number
+
+
+def name_source(state: KernelState, number: int) -> None:
+    entry = state.sites[number]
+    if "source" not in entry:
+        entry["source"] = linecache.getline(entry["file"], entry["line"]).rstrip("\n")
+
+
+def lower_index(state: KernelState, op: array.IndexOp) -> None:
+    """Wrap a negative subscript, check the range (unless it is proved)."""
+    text = state.text
+    index, extent = state.scalars[op.index], state.scalars[op.extent]
+    sign = op.sign.data
+    if op in state.proved:
+        result = text.add(index, extent) if sign == "negative" else index
+    else:
+        result = index
+        if sign == "negative":
+            result = text.add(index, extent)
+        elif sign == "any":
+            known = integer(index)
+            if known is None:
+                negative = text.value(f"icmp slt i64 {index}, 0")
+                wrapped = text.value(f"add i64 {index}, {extent}")
+                result = text.value(f"select i1 {negative}, i64 {wrapped}, i64 {index}")
+            elif known < 0:
+                result = text.add(index, extent)
+        if op.unchecked is None:
+            outside = text.value(f"icmp uge i64 {result}, {extent}")
+            axis = op.axis.value.data
+            message = f"index {{}} is out of bounds for axis {axis} with size {{}}"
+            site = site_of(state, op, "IndexError", message, ["index", "index"])
+            payload = [(index, op.index.type), (extent, op.extent.type)]
+            state.raise_when(outside, site, payload)
+    state.scalars[op.result] = result
+
+
+def lower_raise_if(state: KernelState, op: array.RaiseIfOp) -> None:
+    shown = [type_name(o.type) for o in op.operands_shown]
+    site = site_of(state, op, op.exception.data, op.message.data, shown)
+    payload = [(state.scalars[o], o.type) for o in op.operands_shown]
+    state.raise_when(state.scalars[op.condition], site, payload)
+
+
+def lower_checked(state: KernelState, op: array.CheckedIntOp) -> None:
+    text = state.text
+    lhs, rhs = state.scalars[op.lhs], state.scalars[op.rhs]
+    form, sign = CHECKED[type(op)]
+    if op in state.proved:
+        state.scalars[op.result] = {"add": text.add, "sub": text.sub, "mul": text.mul}[form](
+            lhs, rhs
+        )
+        return
+    stem = f"llvm.s{form}.with.overflow.i64"
+    name = state.intrinsic(stem, "{ i64, i1 }", "i64, i64")
+    pair = text.value(f"call {{ i64, i1 }} @{name}(i64 {lhs}, i64 {rhs})")
+    state.scalars[op.result] = text.value(f"extractvalue {{ i64, i1 }} {pair}, 0")
+    overflow = text.value(f"extractvalue {{ i64, i1 }} {pair}, 1")
+    message = f"{{}} {sign} {{}} does not fit in 64 bits"
+    site = site_of(state, op, "OverflowError", message, ["index", "index"])
+    state.raise_when(overflow, site, [(lhs, op.lhs.type), (rhs, op.rhs.type)])
+
+
+def lower_print(state: KernelState, op: array.PrintOp) -> None:
+    """Lay out the values in a payload and call back."""
+    text = state.text
+    shown = [type_name(v.type) for v in op.values]
+    number = state.site(op, print=op.format.data, operands=shown)
+    name_source(state, number)
+    fields: list[str] = []
+    for v in op.values:
+        if isinstance(v.type, MemRefType):
+            d = state.memrefs[v]
+            fields += [f"ptr {d.pointer}", *(f"i64 {x}" for x in (*d.extents, *d.strides))]
+        else:
+            fields.append(state.widened(state.scalars[v], v.type))
+    payload = text.alloca(f"[{max(1, len(fields))} x i64]", "payload")
+    for k, field in enumerate(fields):
+        at = text.value(f"getelementptr i64, ptr {payload}, i64 {k}")
+        text.do(f"store {field}, ptr {at}, align 8")
+    callback = text.value(f"load ptr, ptr {state.context_slot(PRINT_SLOT)}, align 8")
+    status = text.value(f"call i32 {callback}(ptr %ctx, i64 {number}, ptr {payload})")
+    state.return_when(text.value(f"icmp ne i32 {status}, 0"), PYTHON_RAISED)
+
+
+CHECK_OPS: dict[type[Operation], Callable[[KernelState, Any], None]] = {
+    array.IndexOp: lower_index,
+    array.RaiseIfOp: lower_raise_if,
+    array.CheckedAddOp: lower_checked,
+    array.CheckedSubOp: lower_checked,
+    array.CheckedMulOp: lower_checked,
+    array.PrintOp: lower_print,
+}

@@ -1,0 +1,167 @@
+"""Loads, stores, views and fresh memory as LLVM text.
+
+::
+
+    %x = memref.load %a[%i, %j]       %p = getelementptr inbounds double, ptr %a, i64 %i_times_stride
+                                      %q = getelementptr inbounds double, ptr %p, i64 %j
+                                      %x = load double, ptr %q, align 8, !alias.scope ..., !noalias ...
+
+A view is arithmetic on a descriptor and no memory traffic. Fresh memory comes from the support
+functions, see `support`; where there is none the kernel returns 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ...dialects import ad, array
+from . import support
+from .kernel_state import OUT_OF_MEMORY, Descriptor, KernelState, Place, memory_type, size_of
+from .leaf_loops import place_of
+from .llvm_text import integer
+
+RUNTIME_MEMORY = "nounwind memory(argmem: readwrite, inaccessiblemem: readwrite)"
+"""Support functions touch the context and memory that only they know."""
+
+
+def lower_load(state: KernelState, op: memref.LoadOp) -> None:
+    source = state.memrefs[op.memref]
+    state.scalars[op.res] = state.load(
+        *place_in_memory(state, place_of(op), source), op.res.name_hint
+    )
+
+
+def lower_store(state: KernelState, op: memref.StoreOp) -> None:
+    value = state.scalars[op.value]
+    state.store(value, *place_in_memory(state, place_of(op), state.memrefs[op.memref]))
+
+
+def place_in_memory(
+    state: KernelState, place: Place, memref: Descriptor
+) -> tuple[str, Attribute, str]:
+    """Address, element type and metadata of an access."""
+    register = state.registers.get(place)
+    if register is not None:
+        return register, memref.element, ""
+    address = state.address(memref, [state.scalars[i] for i in place[1]])
+    return address, memref.element, state.scopes.tags(place[0]) + state.group
+
+
+def lower_cell(state: KernelState, op: memref.AllocaOp) -> None:
+    type_ = op.memref.type
+    assert isinstance(type_, MemRefType)
+    assert not type_.get_num_dims()
+    slot = state.text.alloca(memory_type(type_.element_type), op.memref.name_hint or "cell")
+    state.memrefs[op.memref] = Descriptor(slot, (), (), type_.element_type)
+
+
+def lower_dim(state: KernelState, op: memref.DimOp) -> None:
+    axis = array.constant_value(op.index)
+    assert axis is not None
+    state.scalars[op.result] = state.memrefs[op.source].extents[axis]
+
+
+def lower_cast(state: KernelState, op: memref.CastOp) -> None:
+    state.memrefs[op.dest] = state.memrefs[op.source]
+
+
+def lower_view(state: KernelState, op: array.ViewOp) -> None:
+    text = state.text
+    source = state.memrefs[op.source]
+    offset = "0"
+    for start, stride in zip(op.offsets, source.strides, strict=True):
+        offset = text.add(offset, text.mul(state.scalars[start], stride))
+    pointer = state.offset(source.pointer, source.element, offset, inbounds=False)
+    strides = tuple(
+        "0" if d < 0 else text.mul(source.strides[d], state.scalars[step])
+        for d, step in zip(op.source_dims, op.steps, strict=True)
+    )
+    extents = tuple(state.scalars[e] for e in op.extents)
+    assert isinstance(op.result.type, MemRefType)
+    state.memrefs[op.result] = state.descriptor(op.result.type, pointer, extents, strides)
+
+
+def bytes_of(state: KernelState, type_: MemRefType[Attribute], extents: list[str]) -> str:
+    """The size of a contiguous array in bytes; 2^64 - 1 where it does not fit 64 bits."""
+    text = state.text
+    total, overflow = str(size_of(type_.element_type)), "false"
+    name = state.intrinsic("llvm.umul.with.overflow.i64", "{ i64, i1 }", "i64, i64")
+    for extent in extents:
+        x, y = integer(total), integer(extent)
+        if x is not None and y is not None:
+            total = str(x * y)
+            continue
+        pair = text.value(f"call {{ i64, i1 }} @{name}(i64 {total}, i64 {extent})")
+        total = text.value(f"extractvalue {{ i64, i1 }} {pair}, 0")
+        wrapped = text.value(f"extractvalue {{ i64, i1 }} {pair}, 1")
+        overflow = wrapped if overflow == "false" else text.value(f"or i1 {overflow}, {wrapped}")
+    if overflow == "false":
+        return total if int(total) < 2**63 else "-1"
+    return text.value(f"select i1 {overflow}, i64 -1, i64 {total}")
+
+
+def support_call(state: KernelState, function: str, *arguments: str) -> str:
+    state.support.add(function)
+    group = state.attribute_group(RUNTIME_MEMORY)
+    return state.text.value(f"call ptr @{function}({', '.join(arguments)}) {group}")
+
+
+def fresh(
+    state: KernelState, result: SSAValue, extents: list[SSAValue], function: str, *leading: str
+) -> None:
+    """A contiguous array in memory from a support function that may have none left."""
+    type_ = result.type
+    assert isinstance(type_, MemRefType)
+    shape = [state.scalars[e] for e in extents]
+    size = bytes_of(state, type_, shape)
+    pointer = support_call(state, function, "ptr %ctx", *leading, f"i64 {size}")
+    if function != "mutad_tape_pop":
+        state.return_when(state.text.value(f"icmp eq ptr {pointer}, null"), OUT_OF_MEMORY)
+    state.memrefs[result] = state.descriptor(type_, pointer, tuple(shape))
+
+
+def lower_alloc(state: KernelState, op: array.AllocOp) -> None:
+    function = "mutad_alloc_result" if op in state.escaping else "mutad_alloc"
+    fresh(state, op.memref, list(op.extents), function)
+
+
+def lower_tape(state: KernelState, op: ad.TapeOp) -> None:
+    words = support.TAPE_WORDS
+    slot = state.text.alloca(f"[{words} x i64]", "tape")
+    state.text.do(f"store [{words} x i64] zeroinitializer, ptr {slot}")
+    state.scalars[op.tape] = slot
+
+
+def lower_push(state: KernelState, op: ad.PushOp) -> None:
+    tape = f"ptr {state.scalars[op.tape]}"
+    fresh(state, op.memref, list(op.extents), "mutad_tape_push", tape)
+
+
+def lower_pop(state: KernelState, op: ad.PopOp) -> None:
+    tape = f"ptr {state.scalars[op.tape]}"
+    state.support.add("mutad_tape_push")
+    fresh(state, op.memref, list(op.extents), "mutad_tape_pop", tape)
+
+
+def takes_scratch(state: KernelState, op: Operation) -> bool:
+    """True for an allocation of memory that ends with the iteration or the call."""
+    return isinstance(op, array.AllocOp) and op not in state.escaping
+
+
+MEMORY_OPS: dict[type[Operation], Callable[[KernelState, Any], None]] = {
+    memref.LoadOp: lower_load,
+    memref.StoreOp: lower_store,
+    memref.AllocaOp: lower_cell,
+    memref.DimOp: lower_dim,
+    memref.CastOp: lower_cast,
+    array.ViewOp: lower_view,
+    array.AllocOp: lower_alloc,
+    ad.TapeOp: lower_tape,
+    ad.PushOp: lower_push,
+    ad.PopOp: lower_pop,
+}
