@@ -1,0 +1,197 @@
+"""The plan of small programs is the cheapest of all: every set of values is tried, at the same cost.
+
+What this cannot see: whether a value that counts as killed survives after all (`tests/analysis` holds
+kills to brute force), and whether another cost model would be better.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xdsl.context import Context
+from xdsl.dialects import func, get_all_dialects
+from xdsl.parser import Parser
+
+from mutad.compiler.analysis.activity import Activity, active_by_default
+from mutad.compiler.analysis.alias import AliasAnalysis
+from mutad.compiler.analysis.needed import Contents, Needed
+from mutad.compiler.derivative.plan import _Planner
+from mutad.dialects.array import Array
+
+MOST_CANDIDATES = 11
+
+PLACES = ("%x[%i]", "%x[%j]", "%y[%i]", "%c[]", "%w[%i]")
+TYPES = {"x": "memref<?xf64>", "y": "memref<?xf64>", "w": "memref<?xf64>", "c": "memref<f64>"}
+
+
+def type_of(place: str) -> str:
+    return TYPES[place[1]]
+
+
+@st.composite
+def statements(draw: st.DrawFn, known: list[str], prefix: str) -> list[str]:
+    """Loads, arithmetic and stores; `known` grows by what is defined."""
+    lines: list[str] = []
+    for number in range(draw(st.integers(2, 8))):
+        name = f"%{prefix}{number}"
+        kind = draw(
+            st.sampled_from(["load", "load", "unary", "binary", "binary", "store", "store"])
+        )
+        if kind == "load" or not known:
+            place = draw(st.sampled_from(PLACES))
+            lines.append(f"{name} = memref.load {place} : {type_of(place)}")
+            known.append(name)
+        elif kind == "unary":
+            op = draw(st.sampled_from(["math.sin", "math.exp", "math.sqrt", "arith.negf"]))
+            lines.append(f"{name} = {op} {draw(st.sampled_from(known))} : f64")
+            known.append(name)
+        elif kind == "binary":
+            op = draw(st.sampled_from(["arith.mulf", "arith.divf", "arith.addf"]))
+            a, b = draw(st.sampled_from(known)), draw(st.sampled_from(known))
+            lines.append(f"{name} = {op} {a}, {b} : f64")
+            known.append(name)
+        else:
+            place = draw(st.sampled_from(PLACES[:4]))
+            lines.append(f"memref.store {draw(st.sampled_from(known))}, {place} : {type_of(place)}")
+    return lines
+
+
+MAPS = (
+    "array.map(%n) ins(%x : memref<?xf64>) outs(%y : memref<?xf64>)",
+    "array.map(%n) ins(%y : memref<?xf64>) outs(%x : memref<?xf64>)",
+    "array.map(%n) ins(%w : memref<?xf64>) outs(%t : memref<?xf64>)",
+    "array.map(%n) ins(%t : memref<?xf64>) outs(%x : memref<?xf64>)",
+)
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> str:
+    """A loop with maps and scalar code in it, and perhaps a loop inside; `%w` is never stored to."""
+    known: list[str] = []
+    body = draw(statements(known, "a"))
+    for number in range(draw(st.integers(0, 2))):
+        op = draw(st.sampled_from(["math.exp %p : f64", "arith.mulf %p, %p : f64"]))
+        body.append(
+            f'{draw(st.sampled_from(MAPS))} kinds ["store"] {{ ^bb0(%p : f64): '
+            f"%q{number} = {op} array.yield %q{number} : f64 }}"
+        )
+    if draw(st.booleans()):
+        inner = draw(statements(list(known), "b"))
+        body += ["%t1 = array.loop %k to %n do {", *inner, "array.yield", "}"]
+    text = "\n".join(body)
+    return f"""
+func.func @f(%x : memref<?xf64>, %y : memref<?xf64>, %w : memref<?xf64>, %n : index, %m : index) {{
+  %one = arith.constant 1 : index
+  %c = memref.alloca() : memref<f64>
+  %t = array.alloc(%n) : memref<?xf64>
+  %t0 = array.loop %i to %m do {{
+    %j = arith.addi %i, %one : index
+    {text}
+    array.yield
+  }}
+  %end = memref.load %c[] : memref<f64>
+  memref.store %end, %x[%one] : memref<?xf64>
+  func.return
+}}"""
+
+
+def parse(text: str) -> func.FuncOp:
+    """The one function of a module."""
+    context = Context()
+    for name, dialect in get_all_dialects().items():
+        context.register_dialect(name, dialect)
+    context.load_dialect(Array)
+    module = Parser(context, text).parse_module()
+    module.verify()
+    (function,) = module.ops
+    assert isinstance(function, func.FuncOp)
+    return function
+
+
+class EveryPlan:
+    """The costs of all sets of saves from which every need can be had."""
+
+    def __init__(self, planner: Any) -> None:
+        self.planner = planner
+        self.needs = list(planner.needed.by)
+
+    def suffices(self, saved: Iterable[Any]) -> bool:
+        saves, known = set(saved), dict[Any, bool]()
+
+        def had(node: Any) -> bool:
+            if node in saves or node in self.planner.stored_at:
+                return True
+            if node not in known:
+                known[node] = False
+                again, version = self.planner.again[node], self.planner.version_of.get(node)
+                known[node] = (
+                    again is not None and all(map(had, again)) and (version is None or had(version))
+                )
+            return known[node]
+
+        return all(map(had, self.needs))
+
+    def cost(self, saved: Iterable[Any]) -> float:
+        return sum(map(self.planner._capacity, saved))
+
+    def candidates(self) -> list[Any]:
+        """What is not had without a save; contents of memory are saved as versions of arrays."""
+        return [
+            n for n, free in self.planner.free.items() if not free and not isinstance(n, Contents)
+        ]
+
+    def least(self, candidates: list[Any]) -> float:
+        return min(
+            self.cost(chosen)
+            for size in range(len(candidates) + 1)
+            for chosen in itertools.combinations(candidates, size)
+            if self.suffices(chosen)
+        )
+
+
+def check(text: str) -> int:
+    """Hold the plan of a program to all others; how many values could be saved."""
+    function = parse(text)
+    alias = AliasAnalysis(function)
+    activity = Activity(function, alias, active_by_default(function))
+    planner = _Planner(function, alias, Needed(function, activity), "minimal")
+    plan = planner.plan()
+    every = EveryPlan(planner)
+    saved = [s.node for s in plan.saves]
+    assert every.suffices(saved)
+    candidates = every.candidates()
+    if len(candidates) <= MOST_CANDIDATES:
+        least = every.least(candidates)
+        assert abs(every.cost(saved) - least) <= 1e-9 * max(1.0, least)
+    assert not any(every.suffices(set(saved) - {one}) for one in saved), "a save that is not needed"
+    return len(candidates)
+
+
+@settings(max_examples=60, derandomize=True, deadline=None, database=None)
+@given(programs())
+def test_no_other_set_of_saves_is_cheaper(text: str) -> None:
+    check(text)
+
+
+def test_programs_with_a_choice_are_among_them() -> None:
+    """exp(x * y) with both overwritten: the result alone, of three that could be saved."""
+    text = """
+func.func @f(%x : memref<?xf64>, %y : memref<?xf64>, %n : index) {
+  %t = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %b = memref.load %y[%i] : memref<?xf64>
+    %s = arith.addf %a, %b : f64
+    %e = math.exp %s : f64
+    memref.store %e, %x[%i] : memref<?xf64>
+    %f = arith.negf %e : f64
+    memref.store %f, %x[%i] : memref<?xf64>
+    memref.store %f, %y[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}"""
+    assert check(text) > 3
