@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -114,6 +115,45 @@ def test_every_op_knows_its_source(stage: str) -> None:
 @pytest.mark.parametrize("stage", ["frontend", "simplify", "adjoint", "optimize"])
 def test_every_stage_leaves_valid_ir(stage: str) -> None:
     compiled(stage).verify()
+
+
+PRIMAL_DIALECTS = {"func", "scf", "arith", "math", "memref", "array"}
+LEGAL = {
+    "frontend": PRIMAL_DIALECTS,
+    "simplify": PRIMAL_DIALECTS,
+    "adjoint": PRIMAL_DIALECTS | {"ad"},
+    "optimize": PRIMAL_DIALECTS | {"ad"},
+}
+"""The dialects that each stage may leave."""
+
+
+@pytest.mark.parametrize("stage", LEGAL)
+def test_a_stage_leaves_only_its_dialects(stage: str) -> None:
+    dialects = {op.name.split(".")[0] for op in compiled(stage).body.walk()}
+    assert dialects <= LEGAL[stage]
+
+
+def squares(a: np.ndarray) -> None:
+    for i in range(1, a.size):
+        a[i] = a[i] * a[i - 1]
+
+
+def test_a_stage_is_shown_as_text(run_filecheck: Callable[[str, str], None]) -> None:
+    request = Request(squares, ("f64[?]C",), mode="gradient", wrt=(0,))
+    checks = """
+      CHECK-LABEL: func.func @squares_gradient
+      CHECK-SAME:  %a: memref<?xf64>, %a_shadow: memref<?xf64>
+      CHECK:       ad.push
+      CHECK:       array.loop
+      CHECK:       array.loop
+      CHECK:         memref.store {{.*}} %a_shadow
+    """
+    run_filecheck(pipeline.run_stages(request, "adjoint"), checks)
+
+
+def test_every_pass_has_a_lit_test(root: Path) -> None:
+    commands = "".join(p.read_text() for p in (root / "lit-tests").rglob("*.mlir"))
+    assert [p.name for p in pipeline.PASSES if not re.search(rf"-p\W+{p.name}\b", commands)] == []
 
 
 def test_stages_have_names_that_users_type() -> None:
