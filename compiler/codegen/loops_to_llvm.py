@@ -220,7 +220,10 @@ class KernelWriter:
         """A branch that ends in an exception: compiled to be small, not fast."""
         text = self.text
         then, merge = text.label("raising"), text.label("merge")
-        text.branch_if(self.state.scalars[op.cond], then, merge)
+        weights = text.metadata.node('!"branch_weights", i32 1, i32 1048575')
+        text.do(
+            f"br i1 {self.state.scalars[op.cond]}, label %{then}, label %{merge}, !prof {weights}"
+        )
         text.start(then)
         before = self.may_version, self.state.scalar_only
         self.may_version, self.state.scalar_only = False, True

@@ -423,3 +423,67 @@ def test_disjoint_arguments_need_no_check(compile_kernel):
     assert kernel(x, y, z).status == 0
     np.testing.assert_array_equal(y, x + 1)
     assert "llvm.loop.parallel_accesses" in kernel.text
+
+
+SEQUENTIAL = """
+func.func @f(%x : memref<?xf64>) -> f64 {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?xf64>
+  %z = arith.constant 0.0 : f64
+  %acc = memref.alloca() : memref<f64>
+  memref.store %z, %acc[] : memref<f64>
+  %t = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %s = memref.load %acc[] : memref<f64>
+    %b = arith.mulf %a, %a : f64
+    %s1 = arith.addf %s, %b : f64
+    memref.store %s1, %acc[] : memref<f64>
+    array.yield
+  }
+  %r = memref.load %acc[] : memref<f64>
+  func.return %r : f64
+}
+"""
+
+
+def test_a_sum_in_a_loop_keeps_its_order_unless_fastmath(compile_kernel):
+    x = np.random.default_rng(5).normal(size=1001)
+    total = 0.0
+    for v in x:
+        total += v * v
+    exact, fast = compile_kernel(SEQUENTIAL), compile_kernel(SEQUENTIAL, fastmath=True)
+    assert exact(x).results == [total]
+    assert "vfmadd" not in exact.assembly
+    assert fast(x).results[0] == pytest.approx(total, rel=1e-13)
+    assert "ymm" in fast.assembly
+    assert "vfmadd" in fast.assembly
+
+
+RAISING = """
+func.func @f(%x : memref<?xf64>, %bad : i1) -> f64 {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?xf64>
+  %z = arith.constant 0.0 : f64
+  %true = arith.constant true
+  scf.if %bad {
+    %t = array.loop %i to %n do {
+      memref.store %z, %x[%i] : memref<?xf64>
+      array.yield
+    }
+    array.raise_if %true, "ValueError", "no"
+  } {raises}
+  %r = memref.load %x[%c0] : memref<?xf64>
+  func.return %r : f64
+}
+"""
+
+
+def test_a_branch_that_raises(compile_kernel):
+    kernel = compile_kernel(RAISING)
+    x = np.ones(5)
+    assert kernel(x, False).results == [1.0]
+    assert kernel(x, True).status == 1
+    assert not x.any()
+    assert kernel.kernel.sites == [
+        {"exception": "ValueError", "message": "no", "operands": [], "file": "", "line": 0, "column": 0, "source": ""}
+    ]
