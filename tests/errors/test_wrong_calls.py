@@ -151,13 +151,16 @@ def allocate(n):
     return np.zeros(n)
 
 
-def use_scratch(n):
-    a = np.ones((n, n))
-    return a.sum()
+def use_scratch(n, i):
+    a = np.zeros((n, n))
+    for k in range(3):
+        a[k, i] = k + i
+        a[i, k] += a[k, i]
+    return a[i, 1]
 
 
 def test_too_much_scratch_is_a_memory_error() -> None:
-    for n in (2**30, 2**40):
+    for n in (2**25, 2**30, 2**40):
         with pytest.raises((MemoryError, ValueError)):
-            compiled(use_scratch)(n)
-    assert compiled(use_scratch)(3) == 9.0
+            compiled(use_scratch)(n, 2)
+    assert compiled(use_scratch)(3, 2) == use_scratch(3, 2)
