@@ -1,4 +1,4 @@
-"""Programs from the cases beside the library's entries: a few expressions of the same arguments in one function."""
+"""Programs from the cases beside the library's entries, a few expressions in one function."""
 
 from __future__ import annotations
 
