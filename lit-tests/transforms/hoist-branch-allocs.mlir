@@ -61,3 +61,48 @@ func.func @kept_when_the_branch_checks_the_extent(%c : i1, %n : index, %x : f64)
   }
   func.return
 }
+
+// CHECK-LABEL: @out_of_two_branches
+// CHECK:         arith.select %d, %n,
+// CHECK:         %a = array.alloc(
+// CHECK-NEXT:    scf.if %c
+func.func @out_of_two_branches(%c : i1, %d : i1, %n : index, %i : index, %v : f64) {
+  scf.if %c {
+    scf.if %d {
+      %a = array.alloc(%n) : memref<?xf64>
+      memref.store %v, %a[%i] : memref<?xf64>
+    }
+  }
+  func.return
+}
+
+// Of a loop's body, not out of the loop: each iteration has its own.
+// CHECK-LABEL: @kept_in_the_loop_around_the_branch
+// CHECK-NEXT:    array.loop
+// CHECK:           %a = array.alloc(
+// CHECK-NEXT:      scf.if %c
+func.func @kept_in_the_loop_around_the_branch(%c : i1, %n : index, %i : index, %v : f64) {
+  %t = array.loop %k to %n do {
+    scf.if %c {
+      %a = array.alloc(%n) : memref<?xf64>
+      memref.store %v, %a[%i] : memref<?xf64>
+    }
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_in_a_loop_within_the_branch
+// CHECK-NEXT:    scf.if %c
+// CHECK-NEXT:      array.loop
+// CHECK-NEXT:        %a = array.alloc(%n)
+func.func @kept_in_a_loop_within_the_branch(%c : i1, %n : index, %i : index, %v : f64) {
+  scf.if %c {
+    %t = array.loop %k to %n do {
+      %a = array.alloc(%n) : memref<?xf64>
+      memref.store %v, %a[%i] : memref<?xf64>
+      array.yield
+    }
+  }
+  func.return
+}

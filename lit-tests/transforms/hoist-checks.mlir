@@ -79,3 +79,76 @@ func.func @kept_in_a_while(%c : i1, %x : memref<?xf64>, %n : index, %v : f64) {
   }
   func.return
 }
+
+// Both extents of a rectangular nest, once before the outer loop.
+// CHECK-LABEL: @both_loops_of_a_nest
+// CHECK:         scf.if %{{.*}} {
+// CHECK:           array.index %i, %n axis 0 : i64 sign "nonneg"
+// CHECK:         {{\}.*}}{raises}
+// CHECK:         array.loop %i_1 to %p do
+// CHECK:           array.index %i_1, %n axis 0 : i64 sign "nonneg" unchecked
+// CHECK:           array.loop %j_1 to %q do
+// CHECK:             array.index %j_1, %m axis 1 : i64 sign "nonneg" unchecked
+func.func @both_loops_of_a_nest(%x : memref<?x?xf64>, %p : index, %q : index, %n : index, %m : index, %v : f64) {
+  %t = array.loop %i to %p do {
+    %k = array.index %i, %n axis 0 sign "nonneg"
+    %s = array.loop %j to %q do {
+      %l = array.index %j, %m axis 1 sign "nonneg"
+      memref.store %v, %x[%k, %l] : memref<?x?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// The inner count depends on the outer induction: the outer check is hoisted, the inner stays.
+// CHECK-LABEL: @kept_in_a_triangular_nest
+// CHECK:         {{\}.*}}{raises}
+// CHECK:         array.loop %i_1 to %p do
+// CHECK:           array.index %i_1, %n axis 0 : i64 sign "nonneg" unchecked
+// CHECK:           array.index %j_1, %m axis 1 : i64 sign "nonneg"
+// CHECK-NOT:     unchecked
+func.func @kept_in_a_triangular_nest(%x : memref<?x?xf64>, %p : index, %n : index, %m : index, %v : f64) {
+  %t = array.loop %i to %p do {
+    %k = array.index %i, %n axis 0 sign "nonneg"
+    %s = array.loop %j to %i do {
+      %l = array.index %j, %m axis 1 sign "nonneg"
+      memref.store %v, %x[%k, %l] : memref<?x?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// The nest would be there twice: not worth it for whole-array work.
+// CHECK-LABEL: @kept_beside_whole_array_work
+// CHECK-NOT:     scf.if
+// CHECK-NOT:     unchecked
+func.func @kept_beside_whole_array_work(%x : memref<?xf64>, %y : memref<?xf64>, %m : index, %n : index) {
+  %t = array.loop %i to %m do {
+    %j = array.index %i, %n axis 0 sign "nonneg"
+    %v = memref.load %x[%j] : memref<?xf64>
+    array.map(%n) outs(%y : memref<?xf64>) kinds ["store"] {
+      array.yield %v : f64
+    }
+    array.yield
+  }
+  func.return
+}
+
+// A factor so large that the greatest subscript could overflow.
+// CHECK-LABEL: @kept_when_the_factor_is_large
+// CHECK-NOT:     scf.if
+// CHECK-NOT:     unchecked
+func.func @kept_when_the_factor_is_large(%x : memref<?xf64>, %m : index, %n : index, %v : f64) {
+  %c = arith.constant 1000000000 : index
+  %t = array.loop %i to %m do {
+    %far = arith.muli %i, %c : index
+    %j = array.index %far, %n axis 0 sign "nonneg"
+    memref.store %v, %x[%j] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}

@@ -99,3 +99,125 @@ func.func @kept_while(%c : i1, %x : memref<?xf64>, %y : memref<?xf64>) {
   }
   func.return
 }
+
+// CHECK-LABEL: @a_nest_of_two
+// CHECK:         array.map(%p, %q)
+// CHECK-NOT:     array.loop
+func.func @a_nest_of_two(%x : memref<?x?xf64>, %y : memref<?x?xf64>, %n : index, %m : index) {
+  %zero = arith.constant 0 : index
+  %p = arith.maxsi %n, %zero : index
+  %q = arith.maxsi %m, %zero : index
+  %t = array.loop %i to %p do {
+    %s = array.loop %j to %q do {
+      %a = memref.load %x[%j, %i] : memref<?x?xf64>
+      %b = arith.mulf %a, %a : f64
+      memref.store %b, %y[%i, %j] : memref<?x?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// The outer loop carries from row to row; the inner is raised alone.
+// CHECK-LABEL: @the_inner_loop_alone
+// CHECK:         array.loop %i to %p do
+// CHECK:           array.map(%q)
+// CHECK-NOT:       array.loop
+func.func @the_inner_loop_alone(%x : memref<?x?xf64>, %n : index, %m : index) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %p = arith.maxsi %n, %zero : index
+  %q = arith.maxsi %m, %zero : index
+  %t = array.loop %i to %p do {
+    %next = arith.addi %i, %one : index
+    %s = array.loop %j to %q do {
+      %a = memref.load %x[%i, %j] : memref<?x?xf64>
+      %b = arith.mulf %a, %a : f64
+      memref.store %b, %x[%next, %j] : memref<?x?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// x[2 * i] and x[2 * i + 1] never meet.
+// CHECK-LABEL: @even_elements_from_odd_ones
+// CHECK:         array.map
+// CHECK-NOT:     array.loop
+func.func @even_elements_from_odd_ones(%x : memref<?xf64>, %n : index) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %m = arith.maxsi %n, %zero : index
+  %t = array.loop %i to %m do {
+    %even = arith.muli %i, %two : index
+    %odd = arith.addi %even, %one : index
+    %a = memref.load %x[%odd] : memref<?xf64>
+    memref.store %a, %x[%even] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// What is loaded after the store is what was stored.
+// CHECK-LABEL: @kept_when_it_loads_what_it_stored
+// CHECK-NOT:     array.map
+func.func @kept_when_it_loads_what_it_stored(%x : memref<?xf64>, %y : memref<?xf64>, %v : f64, %n : index) {
+  %t = array.loop %i to %n do {
+    memref.store %v, %x[%i] : memref<?xf64>
+    %a = memref.load %x[%i] : memref<?xf64>
+    memref.store %a, %y[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_the_induction_is_computed_with
+// CHECK-NOT:     array.map
+func.func @kept_when_the_induction_is_computed_with(%x : memref<?xf64>, %n : index) {
+  %t = array.loop %i to %n do {
+    %k = arith.index_cast %i : index to i64
+    %v = arith.sitofp %k : i64 to f64
+    memref.store %v, %x[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_it_accumulates_in_a_cell
+// CHECK-NOT:     array.map
+func.func @kept_when_it_accumulates_in_a_cell(%x : memref<?xf64>, %s : memref<f64>, %n : index) {
+  %t = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %old = memref.load %s[] : memref<f64>
+    %new = arith.addf %old, %a : f64
+    memref.store %new, %s[] : memref<f64>
+    array.yield
+  }
+  func.return
+}
+
+// The diagonal: two subscripts move with one induction.
+// CHECK-LABEL: @kept_along_a_diagonal
+// CHECK-NOT:     array.map
+func.func @kept_along_a_diagonal(%x : memref<?x?xf64>, %v : f64, %n : index) {
+  %t = array.loop %i to %n do {
+    memref.store %v, %x[%i, %i] : memref<?x?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_it_branches
+// CHECK-NOT:     array.map
+func.func @kept_when_it_branches(%x : memref<?xf64>, %c : i1, %v : f64, %n : index) {
+  %t = array.loop %i to %n do {
+    scf.if %c {
+      memref.store %v, %x[%i] : memref<?xf64>
+    }
+    array.yield
+  }
+  func.return
+}
