@@ -485,5 +485,13 @@ def test_a_branch_that_raises(compile_kernel):
     assert kernel(x, True).status == 1
     assert not x.any()
     assert kernel.kernel.sites == [
-        {"exception": "ValueError", "message": "no", "operands": [], "file": "", "line": 0, "column": 0, "source": ""}
+        {
+            "exception": "ValueError",
+            "message": "no",
+            "operands": [],
+            "file": "",
+            "line": 0,
+            "column": 0,
+            "source": "",
+        }
     ]
