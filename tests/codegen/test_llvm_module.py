@@ -22,7 +22,7 @@ define i64 @add(i64 %a, i64 %b) {
 
 @pytest.mark.parametrize("opt", [0, 1, 2, 3])
 def test_object_code(opt):
-    assert optimize_and_emit(ADD, opt)[:4] == b"\x7fELF"
+    assert b"add" in optimize_and_emit(ADD, opt)
 
 
 def test_readable_forms():
