@@ -222,6 +222,8 @@ def main() -> None:
     ):
         report.add_row(name, figure)
     console.print(report)
+    for save in plan.saves:
+        console.print(f"saved: line {save.line}, {save.bytes:,} bytes: {save.why}", highlight=False)
 
     draw(
         OUT,
@@ -233,7 +235,13 @@ def main() -> None:
         recovered=recovered,
         history=history,
         expected=observed.size / 2,
-        caching=Caching((erode, misfit), bytes_by_line(plan), bytes_by_line(everything), STEPS),
+        caching=Caching(
+            (erode, misfit),
+            bytes_by_line(plan),
+            bytes_by_line(everything),
+            {save.killed_by: save.name for save in plan.saves},
+            STEPS,
+        ),
     )
     console.print(f"figure: {OUT}")
 

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import matplotlib
@@ -24,11 +25,14 @@ INK, FAINT, KEPT = "#222222", "#d9d9d9", "#d1495b"
 
 @dataclass(frozen=True)
 class Caching:
-    """The bytes that the gradient saves for each line of `functions`, and those of saving everything."""
+    """What the gradient saves: the bytes of each line of `functions`, and the lines that kill."""
 
     functions: tuple[Callable[..., Any], ...]
     saved: Mapping[int, int]
     everything: Mapping[int, int]
+    """The bytes of each line if every value that the gradient needs is saved."""
+    kills: Mapping[int, str]
+    """What each line overwrites that has to be saved."""
     steps: int
 
 
@@ -124,8 +128,14 @@ def lanes(code: Axes, axes: Axes, caching: Caching) -> None:
                 0.0, y, text, va="center", family="monospace", fontsize=7.5,
                 color=KEPT if kept else INK, weight="bold" if kept else "normal",
             )  # fmt: skip
-            lane(axes, y, taped, caching.steps, FAINT, "#777777")
-            lane(axes, y, kept, caching.steps, KEPT, "white")
+            both = bool(kept and taped)
+            lane(axes, y + 0.22 * both, taped, caching.steps, FAINT, "#777777", both)
+            lane(axes, y - 0.22 * both, kept, caching.steps, KEPT, "white", both)
+            if number in caching.kills:
+                axes.text(
+                    caching.steps / 2, y, "kills " + shorten(caching.kills[number], 40),
+                    ha="center", va="center", fontsize=7.5, style="italic", color=KEPT,
+                )  # fmt: skip
             y += 1
         y += 1
     total, everything = sum(caching.saved.values()), sum(caching.everything.values())
@@ -144,11 +154,14 @@ def lanes(code: Axes, axes: Axes, caching: Caching) -> None:
     )
 
 
-def lane(axes: Axes, y: int, size: int, steps: int, color: str, ink: str) -> None:
-    if not size:
-        return
-    axes.barh(y, steps, height=0.84, color=color)
-    axes.text(steps / 2, y, megabytes(size), ha="center", va="center", fontsize=7, color=ink)
+def lane(axes: Axes, y: float, size: int, steps: int, color: str, ink: str, half: bool) -> None:
+    """A bar over all steps, half as high where two share a line."""
+    if size:
+        axes.barh(y, steps, height=0.42 if half else 0.84, color=color)
+        axes.text(
+            steps / 2, y, megabytes(size), ha="center", va="center", fontsize=6 if half else 7,
+            color=ink,
+        )  # fmt: skip
 
 
 def megabytes(size: int) -> str:
