@@ -10,14 +10,18 @@ programs = GradientPrograms()
 on = programs.on
 
 
-@on("f64[5,3]:unit", "f64[1,3]:unit", "f64[2,1]:unit")
+def nothing(*arguments):
+    return 0
+
+
+@on("f64[5,3]:unit", "f64[1,3]:unit", "f64[2,1]:unit", saved=nothing)
 def time_expanded(a):
     for t in range(a.shape[0] - 1):
         a[t + 1] = np.sin(a[t]) * a[t]
     return a[-1].sum()
 
 
-@on("f64[5,6]:unit", "f64[5,6]F:unit")
+@on("f64[5,6]:unit", "f64[5,6]F:unit", saved=nothing)
 def time_expanded_by_elements(a):
     for t in range(a.shape[0] - 1):
         for i in range(1, a.shape[1] - 1):
@@ -25,14 +29,14 @@ def time_expanded_by_elements(a):
     return (a[-1] * a[-1]).sum()
 
 
-@on("f64[7] 4", "f64[7] 0", "f64[3] 1", "f32[7] 4")
+@on("f64[7] 4", "f64[7] 0", "f64[3] 1", "f32[7] 4", saved=nothing)
 def linear_stencil(u, steps):
     for _ in range(steps):
         u[1:-1] += 0.2 * (u[:-2] - 2 * u[1:-1] + u[2:])
     return (u * u).sum()
 
 
-@on("f64[7] 4", "f64[7]R 2")
+@on("f64[7] 4", "f64[7]R 2", saved=nothing)
 def linear_stencil_by_elements(u, steps):
     v = u.copy()
     for _ in range(steps):
@@ -42,7 +46,12 @@ def linear_stencil_by_elements(u, steps):
     return u[3] * u[2]
 
 
-@on("f64[7]:unit f64[7]:pos 3", "f64[7]:unit f64[7]:pos 0", "f32[7]:unit f32[7]:pos 2")
+@on(
+    "f64[7]:unit f64[7]:pos 3",
+    "f64[7]:unit f64[7]:pos 0",
+    "f32[7]:unit f32[7]:pos 2",
+    saved=lambda u, kappa, steps: steps * u.nbytes,
+)
 def stencil_with_one_nonlinear_factor(u, kappa, steps):
     for _ in range(steps):
         u[1:-1] += 0.1 * kappa[1:-1] * u[1:-1] * u[1:-1] * (u[:-2] - 2 * u[1:-1] + u[2:])
@@ -59,7 +68,7 @@ def diffusion_with_a_field(z, kappa, dt, steps):
 
 
 @on("f64[n]", n="5 1 0")
-@on("f64[5]R", "f32[5]")
+@on("f64[5]R", "f32[5]", saved=nothing)
 def pure_accumulation(x):
     s = 0.0
     for i in range(x.size):
@@ -67,7 +76,7 @@ def pure_accumulation(x):
     return s
 
 
-@on("f64[5]", "f64[1]", "f32[5]S")
+@on("f64[5]", "f64[1]", "f32[5]S", saved=nothing)
 def accumulation_over_an_array(x):
     s = 0.0
     for v in x:
@@ -75,7 +84,7 @@ def accumulation_over_an_array(x):
     return s
 
 
-@on("f64[5] 4", "f64[2] 1")
+@on("f64[5] 4", "f64[2] 1", saved=nothing)
 def values_from_indices(x, n):
     s = 0.0
     for k in range(n):
@@ -96,7 +105,7 @@ def values_from_unmodified_inputs(x, w):
     return s
 
 
-@on("f64[5]:unit f64[4]:unit")
+@on("f64[5]:unit f64[4]:unit", saved=lambda x, w: 8 * w.size + 8 * w.size * x.size)
 def invariant_in_the_inner_loop(x, w):
     p = 1.0
     for k in range(w.size):
@@ -125,7 +134,7 @@ def symmetric(n):
     return made
 
 
-@on(diagonally_dominant(5), diagonally_dominant(1), diagonally_dominant(2))
+@on(diagonally_dominant(5), diagonally_dominant(1), diagonally_dominant(2), saved=nothing)
 def lu_in_place(a):
     n = a.shape[0]
     for k in range(n):
@@ -143,7 +152,7 @@ def lu_by_slices(a):
         a[k + 1 :, k + 1 :] -= a[k + 1 :, k : k + 1] * a[k, k + 1 :]
 
 
-@on(symmetric(5), symmetric(1))
+@on(symmetric(5), symmetric(1), saved=nothing)
 def cholesky_in_place(a):
     n = a.shape[0]
     for j in range(n):
@@ -156,7 +165,7 @@ def cholesky_in_place(a):
             a[i, j] /= a[j, j]
 
 
-@on(symmetric(4))
+@on(symmetric(4), saved=nothing)
 def ldl_in_two_passes(a):
     n = a.shape[0]
     for j in range(n):
@@ -167,7 +176,7 @@ def ldl_in_two_passes(a):
                 a[i, k] -= a[i, j] * a[k, j] * a[j, j]
 
 
-@on(symmetric(4))
+@on(symmetric(4), saved=lambda a: 8 * a.shape[0] * (a.shape[0] - 1) // 2)
 def ldl_scaling_inside_the_update(a):
     n = a.shape[0]
     for j in range(n):
@@ -178,7 +187,11 @@ def ldl_scaling_inside_the_update(a):
                 a[i, k] -= a[i, j] * a[k, j] * a[j, j] if k < i else a[i, j] * w
 
 
-@on("f64[5]:unit f64[5]:unit#1 f64[5]:unit#2 f64[5]:unit#3", "f64[1] f64[1] f64[1] f64[1]")
+@on(
+    "f64[5]:unit f64[5]:unit#1 f64[5]:unit#2 f64[5]:unit#3",
+    "f64[1] f64[1] f64[1] f64[1]",
+    saved=lambda lower, diagonal, upper, b: 8 * (b.size - 1),
+)
 def thomas_in_place(lower, diagonal, upper, b):
     n = b.size
     for i in range(n):
@@ -192,7 +205,7 @@ def thomas_in_place(lower, diagonal, upper, b):
         b[i] = (b[i] - upper[i] * b[i + 1]) / diagonal[i]
 
 
-@on("f64[5]:unit f64[4]:unit", "f64[1]:unit f64[1]:unit", "f64[5]:unit f64[0]")
+@on("f64[5]:unit f64[4]:unit", "f64[1]:unit f64[1]:unit", "f64[5]:unit f64[0]", saved=nothing)
 def scratch_from_unmodified_inputs(x, w):
     tmp = np.zeros_like(x)
     s = 0.0
@@ -239,3 +252,8 @@ def test_saving_everything_changes_nothing(case: GradientCase) -> None:
 @pytest.mark.parametrize("case", programs.first, ids=str)
 def test_vjp(case: GradientCase) -> None:
     case.check_vjp()
+
+
+@pytest.mark.parametrize("case", programs.accounted, ids=str)
+def test_saved_bytes(case: GradientCase) -> None:
+    case.check_saved()

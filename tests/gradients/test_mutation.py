@@ -8,23 +8,27 @@ programs = GradientPrograms()
 on = programs.on
 
 
+def nothing(*arguments):
+    return 0
+
+
 @on("D[n]L", D="f64 f32", n="5", L="C R S", exact=lambda x: 2.0)
 @on("f64[n]", n="0 1 2", exact=lambda x: 2.0)
-@on("f64[3,4]L", L="C F", exact=lambda x: 2.0)
+@on("f64[3,4]L", L="C F", exact=lambda x: 2.0, saved=nothing)
 def doubled_in_place(x):
     x[:] = 2 * x
     return x.sum()
 
 
 @on("D[n]L", D="f64 f32", n="5", L="C R S", exact=lambda x: 2 * x)
-@on("f64[n]", n="0 1 2", exact=lambda x: 2 * x)
+@on("f64[n]", n="0 1 2", exact=lambda x: 2 * x, saved=lambda x: x.nbytes)
 def squared_in_place(x):
     for i in range(x.size):
         x[i] = x[i] ** 2
     return x.sum()
 
 
-@on("f64[3,4]L", L="C F R S", exact=lambda x: 2 * x)
+@on("f64[3,4]L", L="C F R S", exact=lambda x: 2 * x, saved=lambda x: x.nbytes)
 def squared_in_place_in_two_dimensions(x):
     for i in range(x.shape[0]):
         for j in range(x.shape[1]):
@@ -33,21 +37,21 @@ def squared_in_place_in_two_dimensions(x):
 
 
 @on("D[n]", D="f64 f32", n="5 0", exact=lambda x: 2 * x)
-@on("f64[3,4]F", "f64[5]R", exact=lambda x: 2 * x)
+@on("f64[3,4]F", "f64[5]R", exact=lambda x: 2 * x, saved=lambda x: x.nbytes)
 def square_then_fill(x):
     y = x * x
     x.fill(0)
     return y.sum()
 
 
-@on("f64[5]L", L="C R S", exact=lambda x: 3.0)
+@on("f64[5]L", L="C R S", exact=lambda x: 3.0, saved=nothing)
 def triple_then_fill(x):
     y = 3 * x
     x.fill(0)
     return y.sum()
 
 
-@on("f64[5]", exact=lambda x: -np.sin(x))
+@on("f64[5]", exact=lambda x: -np.sin(x), saved=lambda x: x.nbytes)
 def cosine_then_assign(x):
     y = np.cos(x)
     x[:] = 1
@@ -67,12 +71,12 @@ def outer(y):
 
 
 @on("f64[n]L", n="5", L="C R", exact=lambda y: 2.0)
-@on("f32[5]", "f64[0]", "f64[1]", exact=lambda y: 2.0)
+@on("f32[5]", "f64[0]", "f64[1]", exact=lambda y: 2.0, saved=nothing)
 def sum_of_allocating_helper(y):
     return outer(y).sum()
 
 
-@on("f64[5]", "f32[5]R", "f64[0]")
+@on("f64[5]", "f32[5]R", "f64[0]", saved=nothing)
 def result_of_allocating_helper(y):
     return outer(outer(y))
 
@@ -87,7 +91,7 @@ def axpy(a, x, y):
     n="5 0",
     exact=lambda a, x, y: (x @ (a * x + y) * 2, 2 * a * (a * x + y), 2 * (a * x + y)),
 )
-@on("f64(1.5) f64[5]R f64[5]S#1", "f32(0.5) f32[5] f32[5]")
+@on("f64(1.5) f64[5]R f64[5]S#1", "f32(0.5) f32[5] f32[5]", saved=nothing)
 def loss_of_axpy(a, x, y):
     axpy(a, x, y)
     return (y * y).sum()
@@ -99,14 +103,14 @@ def axpy_with_a_product(a, x, y):
     y[1:] = a * y[1:] * y[:-1]
 
 
-@on("1.5 f64[5] f64[5]#1", "1.5 f64[1] f64[1]")
+@on("1.5 f64[5] f64[5]#1", "1.5 f64[1] f64[1]", saved=lambda a, x, y: x.nbytes)
 def axpy_returns_nothing(a, x, y):
     axpy(a, x, y)
     axpy(0.5, y, x)
 
 
 @on("f64[n] f64[n]#1", n="5 0")
-@on("f64[3,4] f64[3,4]F#1", "f32[5] f32[5]#1")
+@on("f64[3,4] f64[3,4]F#1", "f32[5] f32[5]#1", saved=nothing)
 def two_results(x, y):
     return (x + y, x - y)
 
@@ -176,3 +180,8 @@ def test_saving_everything_changes_nothing(case: GradientCase) -> None:
 @pytest.mark.parametrize("case", programs.first, ids=str)
 def test_vjp(case: GradientCase) -> None:
     case.check_vjp()
+
+
+@pytest.mark.parametrize("case", programs.accounted, ids=str)
+def test_saved_bytes(case: GradientCase) -> None:
+    case.check_saved()

@@ -10,8 +10,23 @@ programs = GradientPrograms()
 on = programs.on
 
 
+def nothing(*arguments):
+    return 0
+
+
+def one_for_each_trip(u):
+    """What the last iteration reads survives, but the cache has room for it."""
+    return u.itemsize * max(u.size - 1, 0)
+
+
 @on("f64[n] f64[n]#1", n="5 0 1", exact=lambda a, c: (2 * a, 1.0))
-@on("f64[5]R f64[5]S#1", "f64[3,4] f64[3,4]#1", "f32[5] f32[5]", exact=lambda a, c: (2 * a, 1.0))
+@on(
+    "f64[5]R f64[5]S#1",
+    "f64[3,4] f64[3,4]#1",
+    "f32[5] f32[5]",
+    exact=lambda a, c: (2 * a, 1.0),
+    saved=lambda a, c: a.nbytes,
+)
 def square_then_overwrite_by_an_array(a, c):
     b = a * a
     a[:] = c
@@ -19,7 +34,7 @@ def square_then_overwrite_by_an_array(a, c):
 
 
 @on("f64[n] 1.5", n="5 1", exact=lambda a, c: (2 * a, a.size))
-@on("f64[5]R f64(1.5)", exact=lambda a, c: (2 * a, a.size))
+@on("f64[5]R f64(1.5)", exact=lambda a, c: (2 * a, a.size), saved=lambda a, c: a.nbytes)
 def square_then_overwrite_by_a_scalar(a, c):
     b = a * a
     a[:] = c
@@ -27,7 +42,12 @@ def square_then_overwrite_by_a_scalar(a, c):
 
 
 @on("f64[n] f64[n]#1", n="5 0 1", exact=lambda a, b: (2 * a, 0.0))
-@on("f64[5]R f64[5]S#1", "f32[5] f32[5]", exact=lambda a, b: (2 * a, 0.0))
+@on(
+    "f64[5]R f64[5]S#1",
+    "f32[5] f32[5]",
+    exact=lambda a, b: (2 * a, 0.0),
+    saved=lambda a, b: a.nbytes,
+)
 def square_into_another_then_store(a, b):
     for i in range(a.size):
         b[i] = a[i] * a[i]
@@ -43,7 +63,12 @@ def multiply_in_place_by_elements(a, b):
     return a.sum()
 
 
-@on("f64[5]:pos f64[5]:pos#1", "f32[5]:pos f32[5]:pos#1", exact=lambda a, b: (1 / b, -a / b**2))
+@on(
+    "f64[5]:pos f64[5]:pos#1",
+    "f32[5]:pos f32[5]:pos#1",
+    exact=lambda a, b: (1 / b, -a / b**2),
+    saved=nothing,
+)
 def divide_in_place(a, b):
     a /= b
     return a.sum()
@@ -75,7 +100,7 @@ def a_chain_in_place(a):
 
 @on("f64[n]:pos", n="3 1", exact=lambda x: np.prod(x) / x)
 @on("f32[4]:pos", "f64[4]R", exact=lambda x: np.prod(x) / x)
-@on("f64[0]")
+@on("f64[0]", saved=lambda x: x.nbytes)
 def product_of_an_array(x):
     p = 1.0
     for v in x:
@@ -206,14 +231,14 @@ def loop_bound_mutated_after(x, counts):
 
 
 @on("f64[n]", n="6 2 1 0")
-@on("f64[6]R", "f32[6]:unit")
+@on("f64[6]R", "f32[6]:unit", saved=one_for_each_trip)
 def reads_ahead(u):
     for i in range(u.size - 1):
         u[i] = u[i + 1] * u[i + 1]
 
 
 @on("f64[n]:unit", n="6 2 1")
-@on("f64[6]S:unit")
+@on("f64[6]S:unit", saved=nothing)
 def reads_behind(u):
     for i in range(1, u.size):
         u[i] = u[i - 1] * u[i - 1] + u[i]
@@ -225,13 +250,13 @@ def reads_both(u):
         u[i] = u[i - 1] * u[i + 1] + np.sin(u[i])
 
 
-@on("f64[n]:unit", n="6 2 1")
+@on("f64[n]:unit", n="6 2 1", saved=nothing)
 def descending_reads_ahead(u):
     for i in range(u.size - 2, -1, -1):
         u[i] = u[i + 1] * u[i + 1] - u[i]
 
 
-@on("f64[n]", n="6 2 1")
+@on("f64[n]", n="6 2 1", saved=one_for_each_trip)
 def descending_reads_behind(u):
     for i in range(u.size - 1, 0, -1):
         u[i] = u[i - 1] * u[i - 1]
@@ -268,7 +293,7 @@ def reads_two_ahead_and_mirrored(u):
 
 
 @on("f64[4,5]L:unit", L="C F R S")
-@on("f64[1,5]:unit", "f64[2,2]:unit")
+@on("f64[1,5]:unit", "f64[2,2]:unit", saved=lambda u: 8 * (u.shape[0] - 1) * (u.shape[1] - 1))
 def sweep_of_a_matrix(u):
     for i in range(u.shape[0] - 1):
         for j in range(1, u.shape[1]):
@@ -331,3 +356,8 @@ def test_saving_everything_changes_nothing(case: GradientCase) -> None:
 @pytest.mark.parametrize("case", programs.first, ids=str)
 def test_vjp(case: GradientCase) -> None:
     case.check_vjp()
+
+
+@pytest.mark.parametrize("case", programs.accounted, ids=str)
+def test_saved_bytes(case: GradientCase) -> None:
+    case.check_saved()

@@ -9,23 +9,27 @@ programs = GradientPrograms()
 on = programs.on
 
 
+def nothing(*arguments):
+    return 0
+
+
 @on("f64[n]", n="6 2 1 0")
 @on("f64[6]L", L="R S")
-@on("f32[6]")
+@on("f32[6]", saved=nothing)
 def shift_up(x):
     x[1:] = x[:-1]
     return (x * x).sum()
 
 
 @on("f64[n]", n="6 2 1")
-@on("f64[6]R")
+@on("f64[6]R", saved=nothing)
 def shift_down(x):
     x[:-1] = x[1:]
     return (x * x).sum()
 
 
 @on("f64[n]", n="6 2 1 0")
-@on("f64[6]S")
+@on("f64[6]S", saved=nothing)
 def add_shifted(x):
     x[1:] += x[:-1]
     return (x * x).sum()
@@ -38,7 +42,7 @@ def multiply_shifted(x):
 
 
 @on("f64[n]", n="7 3 2")
-@on("f64[7]R", "f32[7]")
+@on("f64[7]R", "f32[7]", saved=nothing)
 def stencil(u):
     u[1:-1] = u[:-2] - 2 * u[1:-1] + u[2:]
     return (u * u).sum()
@@ -58,7 +62,7 @@ def nonlinear_stencil_of_a_matrix(u, steps):
 
 
 @on("f64[n]", n="6 1 0")
-@on("f64[6]R")
+@on("f64[6]R", saved=nothing)
 def running_sum(x):
     for i in range(1, x.size):
         x[i] += x[i - 1]
@@ -111,7 +115,11 @@ def writes_through_a_transposed_view(a):
 
 
 @on("f64[7]:unit f64[7]:unit#1 N", N="0 1 2 5")
-@on("f32[7]:unit f32[7]:unit#1 3", "f64[7]R:unit f64[7]S:unit#1 4")
+@on(
+    "f32[7]:unit f32[7]:unit#1 3",
+    "f64[7]R:unit f64[7]S:unit#1 4",
+    saved=lambda u, v, steps: steps * u.nbytes,
+)
 def ping_pong(u, v, steps):
     for _ in range(steps):
         for i in range(1, u.size - 1):
@@ -181,12 +189,12 @@ def interleaved():
 VECTOR_PAIRS = (vector_and_reverse, shifted, shifted_back, the_same_twice, interleaved)
 
 
-@on(*VECTOR_PAIRS, matrix_and_transpose)
+@on(*VECTOR_PAIRS, matrix_and_transpose, saved=nothing)
 def product_of_arguments(x, y):
     return (x * y).sum()
 
 
-@on(matrix_and_transpose)
+@on(matrix_and_transpose, saved=nothing)
 def weighted_transpose(x, xt):
     return (xt * x * x).sum()
 
@@ -246,3 +254,8 @@ def test_saving_everything_changes_nothing(case: GradientCase) -> None:
 @pytest.mark.parametrize("case", programs.first, ids=str)
 def test_vjp(case: GradientCase) -> None:
     case.check_vjp()
+
+
+@pytest.mark.parametrize("case", programs.accounted, ids=str)
+def test_saved_bytes(case: GradientCase) -> None:
+    case.check_saved()

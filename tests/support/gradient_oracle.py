@@ -212,6 +212,8 @@ class GradientCase:
     exact: Callable[..., Any] | None = None
     numeric: bool = True
     relative: float = 1e-7
+    saved: Callable[..., int] | None = None
+    """The bytes that the gradient saves, from the arguments."""
     options: tuple[tuple[str, Any], ...] = ()
 
     def __str__(self) -> str:
@@ -375,6 +377,13 @@ class GradientCase:
             pulled.append((*shadows, *bars.values()))
         assert_close(pulled[1], pulled[0], "saves='all'")
 
+    def check_saved(self) -> None:
+        """`explain` says that as much is saved as the program makes necessary."""
+        assert self.saved is not None
+        arguments = self.arguments()
+        receipt = self.compiled().explain(*arguments, wrt=self.active())
+        assert receipt.saved_bytes == self.saved(*arguments), str(receipt)
+
     def check_vjp(self) -> None:
         """`vjp` is the derivative too; `back` runs twice, whatever the caller stores meanwhile."""
         active = self.active()
@@ -471,6 +480,10 @@ class GradientPrograms:
         return [c for c in self.cases if c.is_scalar_valued]
 
     @property
+    def accounted(self) -> list[GradientCase]:
+        return [c for c in self.cases if c.saved is not None]
+
+    @property
     def first(self) -> list[GradientCase]:
         return list({c.function: c for c in reversed(self.cases)}.values())[::-1]
 
@@ -480,6 +493,7 @@ class GradientPrograms:
         exact: Callable[..., Any] | None = None,
         numeric: bool = True,
         relative: float = 1e-7,
+        saved: Callable[..., int] | None = None,
         options: Any = (),
         **letters: str,
     ) -> Callable[[Function], Function]:
@@ -487,7 +501,9 @@ class GradientPrograms:
             for row in rows:
                 for r in [row] if callable(row) else expanded(row, letters):
                     chosen = tuple(dict(options).items())
-                    self.cases.append(GradientCase(function, r, exact, numeric, relative, chosen))
+                    self.cases.append(
+                        GradientCase(function, r, exact, numeric, relative, saved, chosen)
+                    )
             return function
 
         return record
