@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
@@ -45,15 +46,27 @@ class Span:
 
 
 class CompileError(Exception):
-    """The program is outside what mutad compiles; the message names the line and a way out."""
+    """The program is outside what mutad compiles; the message names the line and a way out.
 
-    def __init__(self, span: Span | None, message: str, way_out: str | None = None) -> None:
+    `notes` are other places that matter, each shown with its source line and carets.
+    """
+
+    def __init__(
+        self,
+        span: Span | None,
+        message: str,
+        way_out: str | None = None,
+        notes: Sequence[tuple[Span, str]] = (),
+    ) -> None:
         self.span = span
         self.reason = message
         self.way_out = way_out
         lines = [f"{span}: error: {message}" if span else f"error: {message}"]
         if span and (shown := span.caret()):
             lines.append(shown)
+        for place, note in notes:
+            lines.append(f"{place}: {note}")
+            lines += [text] if (text := place.caret()) else []
         if way_out:
             lines.append(f"  way out: {way_out}")
         super().__init__("\n".join(lines))

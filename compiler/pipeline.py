@@ -304,16 +304,49 @@ def run_stages(request: Request, upto: str) -> str:
     raise AssertionError("unreachable")
 
 
-def explain_request(request: Request, values: Sequence[Any]) -> Receipt:
-    """What the gradient would save for these argument values, one for each parameter."""
-    from .derivative.receipt import receipt_of
+def explain_request(request: Request, values: Sequence[Any] | None) -> Receipt:
+    """What the gradient would save for these argument values, one for each parameter; None: symbolic only."""
+    from .derivative.receipt import Allocated, allocated_by, receipt_of
     from .derivative.reverse import only_function, plan_gradient
 
     c = Compilation(request)
     frontend(c)
     simplify(c)
-    made = plan_gradient(only_function(c.module), c.active_arguments, request.options.saves)
-    return receipt_of(made, [leaf for value in values for leaf in ir_leaves(value)])
+    leaves = None if values is None else [leaf for value in values for leaf in ir_leaves(value)]
+    function = only_function(c.module)
+    made = plan_gradient(function, c.active_arguments, request.options.saves)
+
+    def allocated() -> Allocated:
+        adjoint(c)
+        optimize(c)
+        gradient = only_function(c.module)
+        if leaves is None:
+            return allocated_by(gradient, None, None)
+        shadowed = [leaves[i] for i in gradient.attributes["shadows"].get_values()]  # pyright: ignore
+        unknown = [None] * (len(gradient.body.block.args) - len(leaves) - len(shadowed))
+        return allocated_by(gradient, [*leaves, *shadowed, *unknown], bytes_of_shadows(shadowed))
+
+    return receipt_of(made, leaves, allocated)
+
+
+def bytes_of_shadows(arrays: Sequence[Any]) -> int:
+    """The bytes of the shadows of these arrays: those that share memory share theirs."""
+    from numpy.lib.array_utils import byte_bounds
+
+    apart = 0
+    spans: list[tuple[int, int]] = []
+    for position, one in enumerate(arrays):
+        others = [*arrays[:position], *arrays[position + 1 :]]
+        low, high = byte_bounds(one)
+        if any(low < end and begin < high for begin, end in map(byte_bounds, others)):
+            spans.append((low, high))
+        else:
+            apart += one.nbytes
+    end = 0
+    for low, high in sorted(spans):
+        apart += max(0, high - max(low, end))
+        end = max(end, high)
+    return apart
 
 
 def ir_leaves(value: Any) -> list[Any]:

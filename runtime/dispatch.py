@@ -71,9 +71,9 @@ class Compiler(Protocol):
         overlaps: keys.Overlaps,
         wrt: tuple[int, ...],
         options: dict[str, Any],
-        values: tuple[Any, ...],
+        values: tuple[Any, ...] | None,
     ) -> Any:
-        """The plan: what is saved, why, how many bytes."""
+        """The plan: what is saved, why, how many bytes; without values the formulas alone."""
         ...
 
 

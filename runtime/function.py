@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from . import gradients
+from . import gradients, memory
 from .dispatch import Compiler, Dispatcher
 
 DEFAULTS: dict[str, Any] = {
@@ -133,38 +133,55 @@ class CompiledFunction:
         With `wrt`, the gradient's. Without arguments, those of the latest compilation are taken.
         """
         d = self._dispatcher
-        arguments, overlaps, positions = self._key(args, kwargs, wrt)
+        latest = not args and not kwargs and bool(d.names)
+        arguments, overlaps, positions = self._key(args, kwargs, wrt, latest=latest)
         mode = "gradient" if positions else "primal"
         return d.compiler.stage(stage, d.function, arguments, overlaps, mode, positions, d.options)
 
     def explain(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
-        """What the gradient would save, why, and how many bytes; runs nothing."""
+        """What the gradient would save, why, and how many bytes; runs nothing.
+
+        Without arguments the formulas alone, for the kinds of arguments of the latest call: byte
+        counts are None unless they are 0. Before any call only a function whose parameters all have
+        defaults can be explained so.
+        """
         self._require_gradient()
         d = self._dispatcher
-        arguments, overlaps, positions = self._key(args, kwargs, wrt)
-        values = d.bind(*args, **kwargs)
+        symbolic = not args and not kwargs and len(d.defaults) < len(d.names)
+        if symbolic and not d.table:
+            raise ValueError(
+                f"{self.__qualname__} was never called, so the kinds of its arguments are not known: "
+                f"call it once, or pass arguments: explain({', '.join(d.names)})"
+            )
+        values = None if symbolic else d.bind(*args, **kwargs)
+        arguments, overlaps, positions = self._key(args, kwargs, wrt, latest=symbolic)
         return d.compiler.explain(d.function, arguments, overlaps, positions, d.options, values)
 
-    def _key(self, args: Any, kwargs: Any, wrt: Any) -> Any:
+    def _key(self, args: Any, kwargs: Any, wrt: Any, *, latest: bool) -> Any:
+        """Kinds of arguments, overlaps and `wrt`: of these arguments, or of the `latest` compilation."""
         from . import keys
 
         d = self._dispatcher
-        if not args and not kwargs and d.names:
+        values = None
+        if latest:
             if not d.table:
                 raise ValueError("nothing is compiled yet: pass arguments")
             arguments, overlaps, compiled_for = list(d.table)[-1]
             if wrt is None:
                 return arguments, overlaps, compiled_for
-            return arguments, overlaps, keys.resolve_wrt(wrt, d.names)[0]
-        values = d.bind(*args, **kwargs)
-        arguments, overlaps = d.arguments_of(values), keys.overlaps_of(values)
-        if wrt is None:
-            return arguments, overlaps, ()
+        else:
+            values = d.bind(*args, **kwargs)
+            arguments, overlaps = d.arguments_of(values), keys.overlaps_of(values)
+            if wrt is None:
+                return arguments, overlaps, ()
         positions, _ = keys.resolve_wrt(wrt, d.names)
         for position in positions:
             keys.require_active(arguments[position], d.names[position])
-        if {p for i, j, _ in overlaps for p in (i, j)} & set(positions):
+        shared = [set(g) for g in memory.groups_of(overlaps) if set(g) & set(positions)]
+        if shared and values is not None:
             positions = gradients.with_groups(d, values, set(positions), overlaps)
+        elif shared:
+            positions = tuple(sorted(set(positions).union(*shared)))
         return arguments, overlaps, positions
 
     def _require_gradient(self) -> None:

@@ -45,7 +45,7 @@ from ..analysis.kills import Kills
 from ..analysis.memory_ssa import MemorySSA
 from ..analysis.memory_ssa import Version as MemoryVersion
 from ..analysis.needed import Contents, Need, Needed, descriptor_values
-from ..diagnostics import CompileError, Span, line_of
+from ..diagnostics import line_of
 from .min_cut import INFINITE, min_vertex_cut
 
 NOMINAL_TRIPS = 1000.0
@@ -144,7 +144,9 @@ class _Planner:
         if self.mode == "all":
             plan.stored_at.clear()
         if self.mode == "forbid" and records:
-            raise forbidden(records[0])
+            from .forbid import forbidden  # its text has words and formulas, which read plans
+
+            raise forbidden(plan)
         return plan
 
     # The graph.
@@ -606,25 +608,3 @@ def killing_line(save: Save) -> tuple[str, int, int] | None:
         if isinstance(value, Operation) and value.parent_block() is killer.parent_block():
             return line_of(value)
     return line_of(killer)
-
-
-def forbidden(save: Save) -> CompileError:
-    """The error for `saves="forbid"`: the kill, the read it destroys, and what needs it."""
-    killer, needed_by = killing_line(save), line_of(save.needed_by)
-    where = killer or needed_by
-    span = None if where is None else Span(where[0], where[1], where[2] - 1, where[1], where[2])
-    read = line_of(save.at)
-    message = (
-        'this store kills a value that the gradient needs, and saves="forbid"'
-        if save.killer
-        else 'the gradient must save a value that cannot be had again, and saves="forbid"'
-    )
-    if read is not None:
-        message += f"; the value is read at line {read[1]}"
-    if needed_by is not None:
-        message += f" and `{save.needed_by.name}` of line {needed_by[1]} needs it in reverse"
-    return CompileError(
-        span,
-        message,
-        'keep the value in memory that is not overwritten, or allow the save: saves="minimal"',
-    )

@@ -1,25 +1,34 @@
 """The receipt of a gradient: what would be saved, why, and how many bytes for given arguments.
 
-Sizes are index expressions of the IR over the arguments' extents and integers. They are evaluated
-for concrete arguments and written out as a formula, a triangular nest as a sum; what only a run can
-tell (the trips of a `while`, a branch) is named `trips@line` and leaves the byte count None.
+Beside what is saved it counts the two other things that a gradient call allocates: shadows (those of
+arguments are the gradients that the call returns) and temporaries (the arrays that the primal makes,
+and the adjoint's scratch). Those two are read off the finished gradient function, which is written
+when they are asked for.
 """
 
 from __future__ import annotations
 
+import html
+import io
+import linecache
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-from xdsl.dialects import arith, memref
+from rich.console import Console
+from rich.table import Table
+from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
 from ..diagnostics import line_of
-from .passes import place
-from .plan import Plan, Save, Version, base_extents, bytes_of, killing_line
+from . import receipt_html
+from .plan import Plan, Save, Version, bytes_of, killing_line
+from .sizes import Sizes
+from .source_words import line_number, text_of, word_of
 
 
 @dataclass(frozen=True)
@@ -28,6 +37,7 @@ class SavedValue:
 
     name: str
     line: int
+    """Where the value is read or computed."""
     bytes: int | None
     """For the given arguments; None where only a run can tell."""
     formula: str
@@ -36,287 +46,229 @@ class SavedValue:
     needed_by: tuple[int, str]
     """The line and the operation whose adjoint reads it."""
     why: str
+    way_out: str | None
+    """The cheapest edit of the source that would make the save unnecessary, where one is known."""
+    file: str
+
+    @property
+    def source(self) -> str:
+        """The text of its line."""
+        return linecache.getline(self.file, self.line).strip()
+
+
+@dataclass(frozen=True)
+class Allocated:
+    """Bytes that a gradient call allocates beside its tapes; None where only a run can tell."""
+
+    shadow: int | None
+    temporary: int | None
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a gradient call would save. `print(receipt)` is a table."""
+    """What a gradient call would save. `print(receipt)` is a table, `to_html` an annotated listing."""
 
+    function: str
+    file: str
+    line: int
     saves: tuple[SavedValue, ...]
+    allocated: Callable[[], Allocated] = field(repr=False, compare=False)
 
     @property
     def saved_bytes(self) -> int | None:
         """The sum for the given arguments; None where only a run can tell."""
-        sizes = [s.bytes for s in self.saves]
-        return None if None in sizes else sum(s for s in sizes if s is not None)
+        return total([s.bytes for s in self.saves])
 
     @property
     def formula(self) -> str:
-        """The sum as an expression of the arguments' sizes."""
-        return " + ".join(s.formula for s in self.saves) or "0"
+        """The sum as an expression of the arguments' sizes; equal terms are added up."""
+        return added_up([s.formula for s in self.saves])
+
+    @cached_property
+    def _allocated(self) -> Allocated:
+        return self.allocated()
+
+    @property
+    def shadow_bytes(self) -> int | None:
+        """The shadows: the gradients that are returned, and those of arrays inside the function."""
+        return self._allocated.shadow
+
+    @property
+    def temporary_bytes(self) -> int | None:
+        """The arrays that the function makes itself, and the scratch arrays of the adjoint."""
+        return self._allocated.temporary
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as JSON-able values."""
+        return {
+            "function": self.function,
+            "file": self.file,
+            "line": self.line,
+            "saved_bytes": self.saved_bytes,
+            "shadow_bytes": self.shadow_bytes,
+            "temporary_bytes": self.temporary_bytes,
+            "formula": self.formula,
+            "saves": [{**asdict(s), "needed_by": list(s.needed_by)} for s in self.saves],
+        }
+
+    def to_html(self, path: str | Path) -> None:
+        """Write the source with each save, its kill and its need drawn beside it; one file, no network."""
+        page = receipt_html.page(self, self.totals(), html.escape)
+        Path(path).write_text(page, encoding="utf-8")
+
+    def totals(self) -> str:
+        """One line: what is saved, what the shadows take, what the temporaries take."""
+        saved = shown(self.saved_bytes)
+        if self.saves and self.formula != str(self.saved_bytes):
+            saved = f"{self.formula} = {saved}"
+        return (
+            f"saved: {saved}; shadows: {shown(self.shadow_bytes)}; "
+            f"temporaries: {shown(self.temporary_bytes)}"
+        )
 
     def __str__(self) -> str:
         if not self.saves:
-            return "nothing is saved"
-        rows = [("line", "saved", "bytes", "formula", "why")]
+            return f"nothing is saved\n{self.totals()}"
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
+        for name in ("line", "source", "saved", "bytes", "formula", "why"):
+            table.add_column(name, no_wrap=True, justify="right" if name == "bytes" else "left")
+        previous = None
         for s in self.saves:
+            here = (s.file, s.line)
+            place = (str(s.line), s.source) if here != previous else ("", "")
             size = "?" if s.bytes is None else f"{s.bytes:,}"
-            rows.append((str(s.line), s.name, size, s.formula, s.why))
-        widths = [max(len(r[c]) for r in rows) for c in range(4)]
-        lines = ["  ".join((*(r[c].ljust(widths[c]) for c in range(4)), r[4])) for r in rows]
-        total = self.saved_bytes
-        lines.append("total: " + ("known only by running" if total is None else f"{total:,} bytes"))
+            table.add_row(*place, s.name, size, s.formula, s.why)
+            previous = here
+        out = io.StringIO()
+        console = Console(file=out, width=10_000, color_system=None, markup=False, highlight=False)
+        console.print(table)
+        lines = [line.rstrip() for line in out.getvalue().splitlines()]
+        lines.append(self.totals())
+        for way in dict.fromkeys(s.way_out for s in self.saves if s.way_out is not None):
+            lines.append(f"way out: {way}")
         return "\n".join(lines)
 
 
-def receipt_of(plan: Plan, arguments: Sequence[Any] | None) -> Receipt:
+def total(sizes: Sequence[int | None]) -> int | None:
+    """The sum; None where a part is unknown."""
+    return None if None in sizes else sum(s for s in sizes if s is not None)
+
+
+def shown(size: int | None) -> str:
+    return "?" if size is None else f"{size:,} bytes"
+
+
+def added_up(formulas: Sequence[str]) -> str:
+    """The sum of terms `number*rest`: those with the same rest become one.
+
+    `8*n`, `16*n` and `8*n*steps` are `24*n + 8*n*steps`.
+    """
+    terms: dict[str, int] = {}
+    for formula in formulas:
+        number, _, rest = formula.partition("*")
+        terms[rest] = terms.get(rest, 0) + int(number)
+    return " + ".join(f"{n}*{rest}" if rest else str(n) for rest, n in terms.items()) or "0"
+
+
+def receipt_of(
+    plan: Plan, arguments: Sequence[Any] | None, allocated: Callable[[], Allocated]
+) -> Receipt:
     """The receipt of `plan` for IR arguments `arguments` (arrays and scalars; None: symbolic only)."""
-    sizes = Sizes(plan, arguments)
-    return Receipt(tuple(saved_value(s, sizes) for s in plan.saves))
+    sizes = Sizes(plan.function, arguments)
+    at = line_of(plan.function) or ("", 0, 0)
+    saves = tuple(saved_value(s, sizes) for s in plan.saves)
+    return Receipt(plan.function.sym_name.data, at[0], at[1], saves, allocated)
 
 
 def saved_value(save: Save, sizes: Sizes) -> SavedValue:
     factors = sizes.factors(save)
     count = sizes.product(factors)
     size = bytes_of(save.element)
-    text = "*".join([str(size), *sizes.show_product(factors)])
-    at, needed = line_of(save.at), line_of(save.needed_by)
+    at = line_of(save.at) or ("", 0, 0)
+    needed = (line_number(save.needed_by), word_of(save.needed_by))
     killer = killing_line(save)
-    node = save.node
-    if isinstance(node, Version):
-        name = node.base.name_hint or "array"
-    else:
-        name = getattr(node, "name_hint", None) or "value"
-    why = f"needed by {place(save.needed_by, needed)}"
-    if save.killer is not None:
-        why = f"killed by {place(save.killer, killer)}, {why}"
+    why = f"`{needed[1]}` of line {needed[0]} needs it"
+    if killer is not None:
+        why = f"line {killer[1]} overwrites it, {why}"
     return SavedValue(
-        name,
-        at[1] if at else 0,
+        name_of(save),
+        at[1],
         None if count is None else size * count,
-        text,
+        "*".join([str(size), *sizes.show_product(factors)]),
         killer[1] if killer else None,
-        (needed[1] if needed else 0, save.needed_by.name),
+        needed,
         why,
+        way_out(save),
+        at[0],
     )
 
 
-@dataclass(frozen=True)
-class Dimension:
-    """The extent of an array that is asked for at run time."""
-
-    base: SSAValue
-    axis: int
-
-
-@dataclass(frozen=True)
-class Unknown:
-    """A number of times that only a run can tell."""
-
-    at: Operation
+def name_of(save: Save) -> str:
+    """The variable or array that is saved, as the program calls it; the expression where it has no name."""
+    node = save.node
+    if isinstance(node, Version):
+        return node.base.name_hint or "array"
+    if isinstance(node, SSAValue):
+        if node.name_hint is not None:
+            return node.name_hint
+        if isinstance(node.owner, Operation) and (text := text_of(node.owner)):
+            return text
+    return "value"
 
 
-Number = SSAValue | Dimension | Unknown
-
-LONGEST_SUM = 100_000
-"""A sum of more terms than this is not worked out."""
-
-
-@dataclass(frozen=True)
-class Factor:
-    """How often something is repeated; `induction` counts the repetitions of a loop."""
-
-    number: Number
-    induction: SSAValue | None = None
-
-
-INTEGER_OPS: dict[type[Operation], tuple[str, Callable[[int, int], int]]] = {
-    arith.AddiOp: ("+", lambda a, b: a + b),
-    arith.SubiOp: ("-", lambda a, b: a - b),
-    arith.MuliOp: ("*", lambda a, b: a * b),
-    array.CheckedAddOp: ("+", lambda a, b: a + b),
-    array.CheckedSubOp: ("-", lambda a, b: a - b),
-    array.CheckedMulOp: ("*", lambda a, b: a * b),
-    arith.FloorDivSIOp: ("//", lambda a, b: a // b if b else 0),
-    array.FloorDivOp: ("//", lambda a, b: a // b if b else 0),
-    arith.CeilDivSIOp: ("/^", lambda a, b: -(-a // b) if b else 0),
-    arith.MaxSIOp: ("max", max),
-    arith.MinSIOp: ("min", min),
-}
-
-
-class Sizes:
-    """Evaluates and writes out the index expressions of a function."""
-
-    def __init__(self, plan: Plan, arguments: Sequence[Any] | None) -> None:
-        self.top = plan.function.body.block
-        self.arguments = arguments
-        self.inductions: dict[SSAValue, int] = {}
-        """Values of inductions while a sum is worked out."""
-        self.terms = 0
-
-    def factors(self, save: Save) -> list[Factor]:
-        """The numbers whose product is how many elements are saved, outermost first."""
-        factors: list[Factor] = []
-        op: Operation = save.at
-        while (parent := op.parent_op()) is not None and parent is not self.top.parent_op():
-            op = parent
-            factors.insert(0, self._repetitions(op))
-        if isinstance(save.node, Version):
-            base = save.node.base
-            known = base_extents(base)
-            rank = len(base.type.get_shape()) if isinstance(base.type, MemRefType) else 0
-            factors += map(Factor, known or [Dimension(base, axis) for axis in range(rank)])
-        elif isinstance(save.at, array.MapOp):
-            factors += map(Factor, save.at.extents)
-        return factors
-
-    def _repetitions(self, op: Operation) -> Factor:
-        """How often the blocks of `op` run each time that it runs."""
-        if not isinstance(op, array.LoopOp) or op.condition_block is not None or op.count is None:
-            return Factor(Unknown(op))
-        if "@" in self.show(op.count):
-            return Factor(Unknown(op))
-        return Factor(op.count, op.induction)
-
-    def product(self, factors: Sequence[Factor]) -> int | None:
-        """The product, a sum where a factor depends on an induction of an outer one."""
-        self.terms = 0
-        try:
-            return self._product(factors)
-        finally:
-            self.inductions.clear()
-
-    def _product(self, factors: Sequence[Factor]) -> int | None:
-        if not factors:
-            return 1
-        first, rest = factors[0], factors[1:]
-        count = self.evaluate(first.number)
-        if count is None or not self._in_sum(first, rest):
-            inner = self._product(rest) if count is not None else None
-            return None if count is None or inner is None else max(count, 0) * inner
-        total = 0
-        for value in range(count):
-            self.terms += 1
-            assert first.induction is not None
-            self.inductions[first.induction] = value
-            inner = self._product(rest)
-            if inner is None or self.terms > LONGEST_SUM:
-                return None
-            total += inner
-        return total
-
-    def show_product(self, factors: Sequence[Factor]) -> list[str]:
-        """The factors as expressions; from one that others depend on, the rest is one sum."""
-        if not factors:
-            return []
-        first, rest = factors[0], factors[1:]
-        inner = self.show_product(rest)
-        if not self._in_sum(first, rest):
-            return [self.show(first.number), *inner]
-        assert first.induction is not None
-        name, count = self.show(first.induction), self.show(first.number)
-        count = count[1:-1] if count.startswith("(") else count
-        return [f"sum({'*'.join(inner)} for {name} in range({count}))"]
-
-    def _in_sum(self, first: Factor, rest: Sequence[Factor]) -> bool:
-        """True when what follows depends on the induction of `first`."""
-        if first.induction is None:
-            return False
-        return any(
-            isinstance(f.number, SSAValue) and depends(f.number, first.induction) for f in rest
-        )
-
-    def evaluate(self, number: Number) -> int | None:
-        """The number for the given arguments; None where they do not tell."""
-        if isinstance(number, Unknown) or self.arguments is None:
-            return array.constant_value(number) if isinstance(number, SSAValue) else None
-        if isinstance(number, Dimension):
-            return self._dimension(number.base, number.axis)
-        if isinstance(number, BlockArgument):
-            if number.owner is not self.top:
-                return self.inductions.get(number)
-            value = self.arguments[number.index]
-            return int(value) if isinstance(value, int | np.integer) else None
-        known = array.constant_value(number)
-        if known is not None:
-            return known
-        op = number.owner
-        if isinstance(op, memref.DimOp):
-            axis = array.constant_value(op.index)
-            return None if axis is None else self._dimension(op.source, axis)
-        if isinstance(op, arith.IndexCastOp | array.CastOp):
-            return self.evaluate(op.operands[0])
-        if isinstance(op, Operation) and type(op) in INTEGER_OPS:
-            left, right = self.evaluate(op.operands[0]), self.evaluate(op.operands[1])
-            return None if left is None or right is None else INTEGER_OPS[type(op)][1](left, right)
+def way_out(save: Save) -> str | None:
+    """The cheapest edit that would leave the value in memory, where one is known."""
+    killer, line = save.killer, killing_line(save)
+    if killer is None or line is None:
         return None
-
-    def _dimension(self, base: SSAValue, axis: int) -> int | None:
-        owner = base.owner
-        if isinstance(owner, array.AllocOp | array.ViewOp):
-            return self.evaluate(owner.extents[axis])
-        if isinstance(owner, Block) and owner is self.top and self.arguments is not None:
-            assert isinstance(base, BlockArgument)
-            return int(np.shape(self.arguments[base.index])[axis])
-        loop = owner.parent_op() if isinstance(owner, Block) else None
-        if isinstance(loop, array.LoopOp):
-            sizes = {self._dimension(c, axis) for c in loop.carried if c.type == base.type}
-            return sizes.pop() if len(sizes) == 1 else None  # arrays that swap may differ in size
-        return None
-
-    def show(self, number: Number) -> str:
-        """The number as an expression of the arguments."""
-        if isinstance(number, Unknown):
-            at = line_of(number.at)
-            return f"trips@{at[1] if at else '?'}"
-        if isinstance(number, Dimension):
-            return self._show_dimension(number.base, number.axis)
-        known = array.constant_value(number)
-        if known is not None:
-            return str(known)
-        if isinstance(number, BlockArgument):
-            loop = number.owner.parent_op()
-            known = number.owner is self.top or (
-                isinstance(loop, array.LoopOp)
-                and loop.condition_block is None
-                and number is loop.induction
+    name = name_of(save)
+    op = killer
+    while (parent := op.parent_op()) is not None and not isinstance(parent, func.FuncOp):
+        if isinstance(parent, array.LoopOp) and parent.is_ancestor(save.at):
+            return (
+                f"line {line[1]}: give `{name}` one more axis and keep the steps "
+                f"({name}[t + 1] = f({name}[t]))"
             )
-            return number.name_hint or "?" if known else f"@{number.name_hint or '?'}"
-        op = number.owner
-        if isinstance(op, memref.DimOp):
-            axis = array.constant_value(op.index)
-            return self._show_dimension(op.source, axis or 0)
-        if isinstance(op, arith.IndexCastOp | array.CastOp):
-            return self.show(op.operands[0])
-        if isinstance(op, arith.MaxSIOp) and array.constant_value(op.rhs) == 0:
-            return self.show(op.lhs)  # a count that is not negative
-        if isinstance(op, Operation) and type(op) in INTEGER_OPS:
-            symbol = INTEGER_OPS[type(op)][0]
-            constant = array.constant_value(op.operands[1])
-            if symbol == "+" and constant is not None and constant < 0:
-                return f"({self.show(op.operands[0])}-{-constant})"
-            left, right = self.show(op.operands[0]), self.show(op.operands[1])
-            if symbol in ("max", "min"):
-                return f"{symbol}({left}, {right})"
-            return f"({left}{symbol}{right})"
-        return f"@{number.name_hint or '?'}"
-
-    def _show_dimension(self, base: SSAValue, axis: int) -> str:
-        owner = base.owner
-        if isinstance(owner, array.AllocOp | array.ViewOp):
-            return self.show(owner.extents[axis])
-        return f"{base.name_hint or '?'}.shape[{axis}]"
+        op = parent
+    return f"line {line[1]}: write to an array other than `{name}`"
 
 
-def depends(value: SSAValue, induction: SSAValue) -> bool:
-    """True when `value` is computed from `induction`."""
-    pending, seen = [value], set[SSAValue]()
-    while pending:
-        v = pending.pop()
-        if v is induction:
-            return True
-        if v not in seen and isinstance(v.owner, Operation):
-            pending.extend(v.owner.operands)
-        seen.add(v)
-    return False
+# What the finished gradient function allocates.
+
+
+def allocated_by(
+    gradient: func.FuncOp, arguments: Sequence[Any] | None, own_shadows: int | None
+) -> Allocated:
+    """The arrays that a gradient function allocates; `own_shadows`: the bytes of its arguments' shadows."""
+    sizes = Sizes(gradient, arguments)
+    inner = most_at_once(gradient.body.block, sizes, shadows=True)
+    temporary = most_at_once(gradient.body.block, sizes, shadows=False)
+    return Allocated(total([own_shadows, inner]), temporary)
+
+
+def most_at_once(block: Block, sizes: Sizes, *, shadows: bool) -> int | None:
+    """The most bytes that the allocations of a block and of those within hold at one time."""
+    held: int | None = 0
+    most_inside: int | None = 0
+    for op in block.ops:
+        if isinstance(op, array.AllocOp):
+            is_shadow = (op.memref.name_hint or "").rstrip("_0123456789").endswith("_shadow")
+            if is_shadow == shadows:
+                held = total([held, size_of(op, sizes)])
+        for region in op.regions:
+            for nested in region.blocks:
+                inside = most_at_once(nested, sizes, shadows=shadows)
+                if most_inside is None or inside is None:
+                    most_inside = None
+                else:
+                    most_inside = max(most_inside, inside)
+    return total([held, most_inside])
+
+
+def size_of(op: array.AllocOp, sizes: Sizes) -> int | None:
+    assert isinstance(op.memref.type, MemRefType)
+    size: int | None = bytes_of(op.memref.type.element_type)
+    for extent in op.extents:
+        known = sizes.evaluate(extent)
+        size = None if size is None or known is None else size * max(known, 0)
+    return size

@@ -1,0 +1,243 @@
+"""Index expressions of a function, evaluated for concrete arguments and written out as formulas.
+
+What only a run can tell (the trips of a `while`, a branch) has no value and is written `trips@line`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import arith, func, memref
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from ...dialects import ad, array
+from ..diagnostics import line_of
+from .plan import Save, Version, base_extents
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """The extent of an array that is asked for at run time."""
+
+    base: SSAValue
+    axis: int
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A number of times that only a run can tell."""
+
+    at: Operation
+
+
+Number = SSAValue | Dimension | Unknown
+
+LONGEST_SUM = 100_000
+"""A sum of more terms than this is not worked out."""
+
+
+@dataclass(frozen=True)
+class Factor:
+    """How often something is repeated; `induction` counts the repetitions of a loop."""
+
+    number: Number
+    induction: SSAValue | None = None
+
+
+INTEGER_OPS: dict[type[Operation], tuple[str, Callable[[int, int], int]]] = {
+    arith.AddiOp: ("+", lambda a, b: a + b),
+    arith.SubiOp: ("-", lambda a, b: a - b),
+    arith.MuliOp: ("*", lambda a, b: a * b),
+    array.CheckedAddOp: ("+", lambda a, b: a + b),
+    array.CheckedSubOp: ("-", lambda a, b: a - b),
+    array.CheckedMulOp: ("*", lambda a, b: a * b),
+    arith.FloorDivSIOp: ("//", lambda a, b: a // b if b else 0),
+    array.FloorDivOp: ("//", lambda a, b: a // b if b else 0),
+    arith.CeilDivSIOp: ("/^", lambda a, b: -(-a // b) if b else 0),
+    arith.MaxSIOp: ("max", max),
+    arith.MinSIOp: ("min", min),
+}
+
+
+class Sizes:
+    """Evaluates and writes out the index expressions of a function."""
+
+    def __init__(self, function: func.FuncOp, arguments: Sequence[Any] | None) -> None:
+        self.top = function.body.block
+        self.arguments = arguments
+        self.inductions: dict[SSAValue, int] = {}
+        """Values of inductions while a sum is worked out."""
+        self.terms = 0
+
+    def factors(self, save: Save) -> list[Factor]:
+        """The numbers whose product is how many elements are saved, outermost first."""
+        factors: list[Factor] = []
+        op: Operation = save.at
+        while (parent := op.parent_op()) is not None and parent is not self.top.parent_op():
+            op = parent
+            factors.insert(0, self._repetitions(op))
+        if isinstance(save.node, Version):
+            base = save.node.base
+            known = base_extents(base)
+            rank = len(base.type.get_shape()) if isinstance(base.type, MemRefType) else 0
+            factors += map(Factor, known or [Dimension(base, axis) for axis in range(rank)])
+        elif isinstance(save.at, array.MapOp):
+            factors += map(Factor, save.at.extents)
+        return factors
+
+    def _repetitions(self, op: Operation) -> Factor:
+        """How often the blocks of `op` run each time that it runs."""
+        if not isinstance(op, array.LoopOp) or op.condition_block is not None or op.count is None:
+            return Factor(Unknown(op))
+        if "@" in self.show(op.count):
+            return Factor(Unknown(op))
+        return Factor(op.count, op.induction)
+
+    def product(self, factors: Sequence[Factor]) -> int | None:
+        """The product, a sum where a factor depends on an induction of an outer one."""
+        self.terms = 0
+        try:
+            return self._product(factors)
+        finally:
+            self.inductions.clear()
+
+    def _product(self, factors: Sequence[Factor]) -> int | None:
+        if not factors:
+            return 1
+        first, rest = factors[0], factors[1:]
+        count = self.evaluate(first.number)
+        if count is None or not self._in_sum(first, rest):
+            inner = self._product(rest) if count is not None else None
+            return None if count is None or inner is None else max(count, 0) * inner
+        total = 0
+        for value in range(count):
+            self.terms += 1
+            assert first.induction is not None
+            self.inductions[first.induction] = value
+            inner = self._product(rest)
+            if inner is None or self.terms > LONGEST_SUM:
+                return None
+            total += inner
+        return total
+
+    def show_product(self, factors: Sequence[Factor]) -> list[str]:
+        """The factors as expressions; from one that others depend on, the rest is one sum."""
+        if not factors:
+            return []
+        first, rest = factors[0], factors[1:]
+        inner = self.show_product(rest)
+        if not self._in_sum(first, rest):
+            return [self.show(first.number), *inner]
+        assert first.induction is not None
+        name, count = self.show(first.induction), self.show(first.number)
+        count = count[1:-1] if count.startswith("(") else count
+        return [f"sum({'*'.join(inner)} for {name} in range({count}))"]
+
+    def _in_sum(self, first: Factor, rest: Sequence[Factor]) -> bool:
+        """True when what follows depends on the induction of `first`."""
+        if first.induction is None:
+            return False
+        return any(
+            isinstance(f.number, SSAValue) and depends(f.number, first.induction) for f in rest
+        )
+
+    def evaluate(self, number: Number) -> int | None:
+        """The number for the given arguments; None where they do not tell."""
+        if isinstance(number, Unknown) or self.arguments is None:
+            return array.constant_value(number) if isinstance(number, SSAValue) else None
+        if isinstance(number, Dimension):
+            return self._dimension(number.base, number.axis)
+        if isinstance(number, BlockArgument):
+            if number.owner is not self.top:
+                return self.inductions.get(number)
+            value = self.arguments[number.index]
+            return int(value) if isinstance(value, int | np.integer) else None
+        known = array.constant_value(number)
+        if known is not None:
+            return known
+        op = number.owner
+        if isinstance(op, memref.DimOp):
+            axis = array.constant_value(op.index)
+            return None if axis is None else self._dimension(op.source, axis)
+        if isinstance(op, arith.IndexCastOp | array.CastOp):
+            return self.evaluate(op.operands[0])
+        if isinstance(op, Operation) and type(op) in INTEGER_OPS:
+            left, right = self.evaluate(op.operands[0]), self.evaluate(op.operands[1])
+            return None if left is None or right is None else INTEGER_OPS[type(op)][1](left, right)
+        return None
+
+    def _dimension(self, base: SSAValue, axis: int) -> int | None:
+        owner = base.owner
+        if isinstance(owner, array.AllocOp | array.ViewOp | ad.SegmentOp):
+            return self.evaluate(owner.extents[axis])
+        if isinstance(owner, memref.CastOp):
+            return self._dimension(owner.source, axis)
+        if isinstance(owner, Block) and owner is self.top and self.arguments is not None:
+            assert isinstance(base, BlockArgument)
+            shape = np.shape(self.arguments[base.index])
+            return int(shape[axis]) if axis < len(shape) else None
+        loop = owner.parent_op() if isinstance(owner, Block) else None
+        if isinstance(loop, array.LoopOp):
+            sizes = {self._dimension(c, axis) for c in loop.carried if c.type == base.type}
+            return sizes.pop() if len(sizes) == 1 else None  # arrays that swap may differ in size
+        return None
+
+    def show(self, number: Number) -> str:
+        """The number as an expression of the arguments."""
+        if isinstance(number, Unknown):
+            at = line_of(number.at)
+            return f"trips@{at[1] if at else '?'}"
+        if isinstance(number, Dimension):
+            return self._show_dimension(number.base, number.axis)
+        known = array.constant_value(number)
+        if known is not None:
+            return str(known)
+        if isinstance(number, BlockArgument):
+            loop = number.owner.parent_op()
+            known = number.owner is self.top or (
+                isinstance(loop, array.LoopOp)
+                and loop.condition_block is None
+                and number is loop.induction
+            )
+            return number.name_hint or "?" if known else f"@{number.name_hint or '?'}"
+        op = number.owner
+        if isinstance(op, memref.DimOp):
+            axis = array.constant_value(op.index)
+            return self._show_dimension(op.source, axis or 0)
+        if isinstance(op, arith.IndexCastOp | array.CastOp):
+            return self.show(op.operands[0])
+        if isinstance(op, arith.MaxSIOp) and array.constant_value(op.rhs) == 0:
+            return self.show(op.lhs)  # a count that is not negative
+        if isinstance(op, Operation) and type(op) in INTEGER_OPS:
+            symbol = INTEGER_OPS[type(op)][0]
+            constant = array.constant_value(op.operands[1])
+            if symbol == "+" and constant is not None and constant < 0:
+                return f"({self.show(op.operands[0])}-{-constant})"
+            left, right = self.show(op.operands[0]), self.show(op.operands[1])
+            if symbol in ("max", "min"):
+                return f"{symbol}({left}, {right})"
+            return f"({left}{symbol}{right})"
+        return f"@{number.name_hint or '?'}"
+
+    def _show_dimension(self, base: SSAValue, axis: int) -> str:
+        owner = base.owner
+        if isinstance(owner, array.AllocOp | array.ViewOp):
+            return self.show(owner.extents[axis])
+        return f"{base.name_hint or '?'}.shape[{axis}]"
+
+
+def depends(value: SSAValue, induction: SSAValue) -> bool:
+    """True when `value` is computed from `induction`."""
+    pending, seen = [value], set[SSAValue]()
+    while pending:
+        v = pending.pop()
+        if v is induction:
+            return True
+        if v not in seen and isinstance(v.owner, Operation):
+            pending.extend(v.owner.operands)
+        seen.add(v)
+    return False

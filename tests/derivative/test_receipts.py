@@ -1,0 +1,178 @@
+"""A receipt in all its forms: the table, the page, the dictionary; before and after calls."""
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mutad import CompileError, compile
+
+
+def steepen(u, steps):
+    for _ in range(steps):
+        u[1:-1] -= 0.1 * u[1:-1] * (u[2:] - u[:-2])
+    return u.sum()
+
+
+def filled_after_a_product(x):
+    y = x * x
+    x.fill(0)
+    return y.sum()
+
+
+def until_large(x):
+    y = 1.0
+    while y < 100.0:
+        y = y * y + x[0]
+    return y
+
+
+def scaled(x, factor=2.0):
+    x *= factor
+    return x.sum()
+
+
+def line_of(function, text):
+    lines = Path(__file__).read_text().splitlines()
+    first = function.__code__.co_firstlineno
+    return next(n for n, line in enumerate(lines, 1) if n >= first and text in line)
+
+
+def receipt(function, *args, **options):
+    return compile(function, grad=True, cache=False, **options).explain(*args)
+
+
+def test_operations_are_named_as_in_python() -> None:
+    (save,) = receipt(steepen, np.ones(100), 7).saves
+    line = line_of(steepen, "u[1:-1] -=")
+    assert (save.line, save.killed_by, save.needed_by) == (line, line, (line, "*"))
+    assert save.why == f"line {line} overwrites it, `*` of line {line} needs it"
+    assert "keep the steps" in save.way_out
+
+
+def test_a_way_out_of_a_single_kill_is_another_array() -> None:
+    (save,) = receipt(filled_after_a_product, np.ones(5)).saves
+    kill = line_of(filled_after_a_product, "x.fill(0)")
+    assert save.way_out == f"line {kill}: write to an array other than `x`"
+
+
+def test_shadows_and_temporaries_are_counted_apart() -> None:
+    plan = receipt(steepen, np.ones(100), 7)
+    assert plan.saved_bytes == 8 * 7 * 100
+    assert plan.shadow_bytes == 8 * 100 + 8 * 98  # of u, and of the right-hand side
+    assert plan.temporary_bytes == 8 * 98  # the right-hand side, which overlaps u
+
+
+def test_shadows_of_shared_memory_count_once() -> None:
+    def product(x, y):
+        return (x * y).sum()
+
+    made = compile(product, grad=True, cache=False)
+    x = np.ones(10)
+    assert made.explain(x, x[::-1], wrt=("x", "y")).shadow_bytes == 80
+    assert made.explain(x[:6], x[4:], wrt=("x", "y")).shadow_bytes == 80
+    assert made.explain(x[:5].copy(), x[5:], wrt=("x", "y")).shadow_bytes == 80
+
+
+def test_equal_terms_of_the_formula_are_added_up() -> None:
+    def two_squares(x):
+        y = x * x
+        x[:] = np.sin(y)
+        z = x * x
+        x.fill(0)
+        return (y * z).sum()
+
+    plan = receipt(two_squares, np.ones(10))
+    assert len(plan.saves) > 1
+    assert plan.formula == f"{8 * len(plan.saves)}*x.shape[0]"
+
+
+def test_what_only_a_run_can_tell_is_named_by_its_line() -> None:
+    plan = receipt(until_large, np.ones(3))
+    assert plan.saved_bytes is None
+    assert plan.formula == f"8*trips@{line_of(until_large, 'while')}"
+    assert "= ?; shadows: 24 bytes" in str(plan)
+
+
+def test_without_arguments_the_formula_alone() -> None:
+    made = compile(steepen, grad=True, cache=False)
+    with pytest.raises(ValueError, match=r"never called.*explain\(u, steps\)"):
+        made.explain()
+    made(np.ones(5), 1)
+    plan = made.explain()
+    assert (plan.saved_bytes, plan.formula) == (None, "8*steps*u.shape[0]")
+    assert plan.shadow_bytes is None
+    with pytest.raises(TypeError, match="steps"):
+        made.explain(wrt="steps")
+
+
+def test_a_parameter_with_a_default_may_be_left_out() -> None:
+    assert receipt(scaled, np.ones(5)).saved_bytes == 0
+
+
+def test_explain_runs_nothing() -> None:
+    u = np.ones(5)
+    receipt(filled_after_a_product, u)
+    np.testing.assert_array_equal(u, np.ones(5))
+
+
+def test_the_dictionary_is_json() -> None:
+    told = receipt(steepen, np.ones(100), 7).to_dict()
+    assert json.loads(json.dumps(told)) == told
+    assert told["saves"][0]["needed_by"] == [line_of(steepen, "u[1:-1] -="), "*"]
+
+
+class Tags(HTMLParser):
+    """All the tags and attributes of a page; complains where they are not balanced."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_draws_kill_and_need_and_loads_nothing(tmp_path: Path) -> None:
+    page = tmp_path / "plan.html"
+    receipt(filled_after_a_product, np.ones(5)).to_html(page)
+    text = page.read_text()
+    tags = Tags()
+    tags.feed(text)
+    assert tags.open == []
+    assert not any({"src", "href"} & attributes.keys() for _, attributes in tags.seen)
+    edges = [a["class"] for tag, a in tags.seen if tag == "path" and "marker-end" in a]
+    assert edges == ["kill", "need"]
+    assert "x: 8*x.shape[0] = 40 bytes" in text
+    assert "y = x * x" in text
+
+
+def test_a_page_of_nothing(tmp_path: Path) -> None:
+    receipt(scaled, np.ones(5)).to_html(tmp_path / "plan.html")
+    assert "Nothing is saved." in (tmp_path / "plan.html").read_text()
+
+
+def test_forbidding_saves_shows_both_lines_with_carets() -> None:
+    with pytest.raises(CompileError) as raised:
+        receipt(filled_after_a_product, np.ones(5), saves="forbid")
+    lines = str(raised.value).splitlines()
+    kill, need = (line_of(filled_after_a_product, t) for t in ("x.fill(0)", "y = x * x"))
+    assert f":{kill}:5: error: this store kills" in lines[0]
+    assert lines[1].strip() == "x.fill(0)"
+    assert lines[2].strip() == "^^^^^^^^^"
+    assert f":{need}:9: the value is read at line {need} and `*` of line {need}" in lines[3]
+    assert lines[4].strip() == "y = x * x"
+    assert lines[5].strip() == "^^^^^"
+    assert lines[6].startswith(f"  way out: line {kill}: write to an array other than `x`")
+    assert lines[6].endswith("8*x.shape[0] bytes")
