@@ -162,7 +162,7 @@ def reads_what_is_not_there(n):
 
 @refused("py_int", at="late", says="is read before it is assigned")
 def reads_too_early(n):
-    total = n + late  # noqa: F821, F823
+    total = n + late  # noqa: F821
     late = 3
     return total + late
 
