@@ -118,10 +118,16 @@ def may_be_delayed(
             return False
         op = op.next_op
     return all(
-        not alias.may_alias(o, i) or alias.same_view(o, i)
+        not alias.may_alias(o, i) or (alias.same_view(o, i) and not stands_still(o))
         for o in consumer.outs
         for i in producer.ins
     )
+
+
+def stands_still(memref: SSAValue) -> bool:
+    """True when several points are the same element: what one writes, another would read."""
+    assert isinstance(memref.type, MemRefType)
+    return 0 in array.strides_of(memref.type)
 
 
 def fuse(producer: array.MapOp, consumer: array.MapOp) -> None:

@@ -5,8 +5,10 @@ iteration kills. What comes out allocates nothing inside loops.
 
 Before::
 
-    func.func @f(%n : index, %x : f64, %i : index) {
-      %trips = array.loop %k to %n do {
+    func.func @f(%a : memref<?xf64>, %steps : index, %x : f64, %i : index) {
+      %c0 = arith.constant 0 : index
+      %n = memref.dim %a, %c0 : memref<?xf64>
+      %trips = array.loop %k to %steps do {
         %t = array.alloc(%n) : memref<?xf64>
         memref.store %x, %t[%i] : memref<?xf64>
         array.yield
@@ -16,17 +18,20 @@ Before::
 
 After::
 
-    func.func @f(%n : index, %x : f64, %i : index) {
+    func.func @f(%a : memref<?xf64>, %steps : index, %x : f64, %i : index) {
+      %c0 = arith.constant 0 : index
+      %n = memref.dim %a, %c0 : memref<?xf64>
       %t = array.alloc(%n) : memref<?xf64>
-      %trips = array.loop %k to %n do {
+      %trips = array.loop %k to %steps do {
         memref.store %x, %t[%i] : memref<?xf64>
         array.yield
       }
       func.return
     }
 
-Kept inside: arrays whose extents change, that are carried to the next iteration, or that stand in
-an `scf.if` (they would be allocated without need).
+An extent that could be anything (`np.zeros(n)`) is 0 where the loop does not run at all: Python would
+not have allocated then. Kept inside: arrays whose extents change, that are carried to the next
+iteration, or that stand in an `scf.if` (they would be allocated without need).
 """
 
 from __future__ import annotations
@@ -34,12 +39,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import scf
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import array
+from .fold_constants import is_nonnegative
 from .hoist_invariants import is_from_outside
 from .memory_effects import functions
 
@@ -67,13 +73,52 @@ def hoist_from(loop: array.LoopOp) -> None:
             and all(is_from_outside(n, loop) for n in op.extents)
             and not may_outlive_iteration(op.memref, loop)
         ):
+            untame = [k for k, n in enumerate(op.extents) if not is_tame(n)]
+            if untame and (loop.count is None or loop.condition_block is not None):
+                continue
             op.detach()
+            if untame:
+                op.operands[untame[0]] = if_it_runs(loop, op.extents[untame[0]])
             block.insert_op_before(op, loop)
 
 
-def may_outlive_iteration(memref: SSAValue, loop: array.LoopOp) -> bool:
+def is_tame(extent: SSAValue) -> bool:
+    """True when the extent is surely not negative, and no larger than those of arrays that exist."""
+    return is_nonnegative(extent) and is_bounded(extent)
+
+
+def is_bounded(extent: SSAValue) -> bool:
+    owner = extent.owner
+    match owner:
+        case arith.ConstantOp() | memref.DimOp():
+            return True
+        case arith.AddiOp() | arith.SubiOp():
+            return is_bounded(owner.lhs) and array.constant_value(owner.rhs) is not None
+        case arith.MinSIOp():
+            return is_bounded(owner.lhs) or is_bounded(owner.rhs)
+        case arith.MaxSIOp():
+            return is_bounded(owner.lhs) and is_bounded(owner.rhs)
+        case _:
+            return False
+
+
+def if_it_runs(loop: array.LoopOp, extent: SSAValue) -> SSAValue:
+    """`extent`, or 0 where the loop has no iterations; computed before it."""
+    block = loop.parent
+    assert block is not None
+    assert loop.count is not None
+    none = arith.ConstantOp(IntegerAttr(0, IndexType()))
+    runs = arith.CmpiOp(loop.count, none.result, "sgt")
+    chosen = arith.SelectOp(runs.result, extent, none.result)
+    for op in (none, runs, chosen):
+        op.location = loop.location
+        block.insert_op_before(op, loop)
+    return chosen.result
+
+
+def may_outlive_iteration(allocated: SSAValue, loop: array.LoopOp) -> bool:
     """True when a later iteration, or the code after the loop, may read this iteration's array."""
-    work, seen = [memref], {memref}
+    work, seen = [allocated], {allocated}
     while work:
         for use in work.pop().uses:
             op = use.operation

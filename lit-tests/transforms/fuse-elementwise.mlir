@@ -128,3 +128,22 @@ func.func @kept_when_the_consumer_is_in_a_loop(%n : index, %a : memref<?xf64>, %
   }
   func.return
 }
+
+// Every point adds to one element: the producer must have read it before.
+// CHECK-LABEL: @kept_when_the_consumer_reduces_onto_an_input
+// CHECK:         array.alloc
+func.func @kept_when_the_consumer_reduces_onto_an_input(%n : index, %a : memref<?xf64>, %s : memref<f64>) {
+  %c0 = arith.constant 0 : index
+  %v = array.view %s[] dims [-1] extents(%n) steps(%c0) : memref<f64> -> memref<?xf64, strided<[0]>>
+  %t = array.alloc(%n) : memref<?xf64>
+  array.map(%n) ins(%a, %v : memref<?xf64>, memref<?xf64, strided<[0]>>) outs(%t : memref<?xf64>) kinds ["store"] {
+  ^bb0(%x : f64, %y : f64):
+    %z = arith.mulf %x, %y : f64
+    array.yield %z : f64
+  }
+  array.map(%n) ins(%t : memref<?xf64>) outs(%v : memref<?xf64, strided<[0]>>) kinds ["add"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  func.return
+}

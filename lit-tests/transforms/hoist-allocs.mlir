@@ -1,9 +1,11 @@
 // RUN: mutad-opt %s -p hoist-allocs | filecheck %s
 
 // CHECK-LABEL: @out_of_two_loops
-// CHECK-NEXT:    %t = array.alloc(%n)
+// CHECK:         %t = array.alloc(%n)
 // CHECK-NEXT:    %trips = array.loop
-func.func @out_of_two_loops(%x : f64, %n : index) {
+func.func @out_of_two_loops(%x : f64, %a : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %a, %c0 : memref<?xf64>
   %trips = array.loop %i to %n do {
     %inner = array.loop %j to %n do {
       %t = array.alloc(%n) : memref<?xf64>
@@ -17,15 +19,47 @@ func.func @out_of_two_loops(%x : f64, %n : index) {
 
 // An inner loop swaps it with another: it does not leave the iteration of the outer one.
 // CHECK-LABEL: @swapped_within_the_iteration
-// CHECK-NEXT:    %t = array.alloc(%n)
+// CHECK:         %t = array.alloc(%n)
 // CHECK-NEXT:    %trips = array.loop
-func.func @swapped_within_the_iteration(%x : f64, %a : memref<?xf64>, %n : index) {
+func.func @swapped_within_the_iteration(%x : f64, %a : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %a, %c0 : memref<?xf64>
   %trips = array.loop %i to %n do {
     %t = array.alloc(%n) : memref<?xf64>
     %inner, %u1, %v1 = array.loop %j to %n carry(%u = %t : memref<?xf64>, %v = %a : memref<?xf64>) do {
       memref.store %x, %u[%i] : memref<?xf64>
       array.yield %v, %u : memref<?xf64>, memref<?xf64>
     }
+    array.yield
+  }
+  func.return
+}
+
+// Where the loop does not run, Python would not allocate; %n may be negative then, or too large.
+// CHECK-LABEL: @of_any_size
+// CHECK:         %[[RUNS:.*]] = arith.cmpi sgt, %steps, %{{.*}} : index
+// CHECK-NEXT:    %[[N:.*]] = arith.select %[[RUNS]], %n, %{{.*}} : index
+// CHECK-NEXT:    %t = array.alloc(%[[N]])
+// CHECK-NEXT:    %trips = array.loop
+func.func @of_any_size(%x : f64, %steps : index, %n : index) {
+  %trips = array.loop %i to %steps do {
+    %t = array.alloc(%n) : memref<?xf64>
+    memref.store %x, %t[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_of_any_size_in_a_while
+// CHECK:         array.loop
+// CHECK:           array.alloc(%n)
+func.func @kept_when_of_any_size_in_a_while(%c : i1, %x : f64, %n : index) {
+  %trips = array.loop %i while {
+  ^bb0(%k : index):
+    array.condition %c
+  } do {
+    %t = array.alloc(%n) : memref<?xf64>
+    memref.store %x, %t[%i] : memref<?xf64>
     array.yield
   }
   func.return
