@@ -1,0 +1,61 @@
+"""The example's model and the benchmarks' kernels, at small sizes: values, effects and gradients."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import mutad
+
+ROOT = Path(__file__).parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "examples")]
+
+KERNELS = importlib.import_module("benchmarks.kernels").KERNELS
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_a_benchmark_measures_what_is_right(kernel) -> None:
+    compiled = mutad.compile(kernel.function, grad=True)
+    arguments = kernel.make(small=True)
+    np.testing.assert_allclose(compiled(*arguments), kernel.function(*arguments), rtol=1e-12)
+    mutad.check_gradient(compiled, *arguments, wrt=kernel.wrt)
+
+
+@pytest.fixture(scope="module")
+def hillslope() -> ModuleType:
+    return importlib.import_module("hillslope")
+
+
+def small_problem(hillslope: ModuleType) -> tuple[np.ndarray, tuple]:
+    terrain = hillslope.read_terrain()
+    start = terrain.start[100:120, 200:218].copy()
+    row, column = np.array([4, 9, 15]), np.array([3, 12, 7])
+    bed = start[row, column]
+    return start, (row, column, bed, terrain.dx, terrain.dy, 2000.0, 20)
+
+
+def test_the_example_erodes_as_numpy_does(hillslope: ModuleType) -> None:
+    start, physics = small_problem(hillslope)
+    kappa = hillslope.true_kappa(start.shape)
+    expected, actual = start.copy(), start.copy()
+    hillslope.erode(expected, kappa, *physics)
+    mutad.compile(hillslope.erode)(actual, kappa, *physics)
+    np.testing.assert_array_equal(actual, expected)
+    assert not np.array_equal(actual, start)
+
+
+def test_the_example_saves_one_grid_a_step(hillslope: ModuleType) -> None:
+    start, physics = small_problem(hillslope)
+    model = mutad.compile(hillslope.misfit, grad=True)
+    arguments = (np.log(hillslope.true_kappa(start.shape)), start, start + 1.0, *physics)
+    steps, rivers = physics[-1], physics[0].size
+    plan = model.explain(*arguments, wrt="log_kappa")
+    assert plan.saved_bytes == steps * (8 * start.size + rivers)
+    _, slope = model.value_and_grad(*arguments, wrt="log_kappa")
+    error = hillslope.directional_error(lambda at: model(at, *arguments[1:]), slope, arguments[0])
+    assert error < 1e-6
