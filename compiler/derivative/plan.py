@@ -228,11 +228,7 @@ class _Planner:
             return numbers
         self.killer[node] = killer
         base = self.alias.base(source)
-        base_type = cast(MemRefType[Attribute], base.type)
-        wants_version = isinstance(node, Contents) or (
-            self.mode != "all" and base_type.get_num_dims() > 0
-        )
-        if wants_version:
+        if isinstance(node, Contents) or self.mode != "all":
             version = Version(base, self.ssa.version(base, follower))
             self.version_of[node] = version
             self.killer.setdefault(version, killer)
@@ -539,6 +535,8 @@ def base_extents(base: SSAValue) -> list[SSAValue] | None:
     owner = base.owner
     if isinstance(owner, array.AllocOp):
         return list(owner.extents)
+    if isinstance(owner, memref.AllocaOp):
+        return []
     if isinstance(owner, Block) and isinstance(owner.parent_op(), func.FuncOp):
         return []
     return None
