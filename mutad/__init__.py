@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
 
+from .runtime.assertions import assert_saved_bytes
 from .runtime.disk_cache import clear_cache
 from .runtime.function import CompiledFunction, Derivative, check_options, compiled
 from .runtime.gradients import Active, Const, Duplicated
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Active", "CompileError", "CompiledFunction", "Const", "Duplicated", "GradientError",
-    "GradientReport", "check_gradient", "clear_cache", "compile", "grad", "value_and_grad", "vjp",
+    "GradientReport", "assert_saved_bytes", "check_gradient", "clear_cache", "compile", "grad",
+    "value_and_grad", "vjp",
 ]  # fmt: skip
 
 

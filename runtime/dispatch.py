@@ -11,7 +11,9 @@ process. A specialization has a second, *direct* callable over the same code, wh
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +25,10 @@ from . import disk_cache, engine, keys, sites
 GRADIENT_KINDS = ("grad", "value_and_grad")
 LONGEST_CHAIN = 16
 WRT = sys.intern("wrt")
+
+
+verifying = threading.local()
+"""Its `now` is true in a thread that checks a gradient."""
 
 
 class Compiler(Protocol):
@@ -220,6 +226,8 @@ class Dispatcher:
         key = (self.arguments_of(values), keys.overlaps_of(values), wrt)
         found = self.table.get(key)
         if found is None:
+            if wrt and os.environ.get("MUTAD_VERIFY") == "1":
+                self.verify(values, wrt)
             found = self.add(key)
         watched: list[int] = [
             *found.metadata["written"],
@@ -230,6 +238,19 @@ class Dispatcher:
         for position in found.metadata["written"]:
             self.require_writeable(values[position], self.names[position])
         return found
+
+    def verify(self, values: tuple[Any, ...], wrt: tuple[int, ...]) -> None:
+        """Check the gradient of these arguments before it is used for the first time."""
+        function = self.owner() if self.owner is not None else None
+        if function is None or not function.has_gradient or getattr(verifying, "now", False):
+            return
+        from .gradient_check import check_gradient
+
+        verifying.now = True
+        try:
+            check_gradient(function, *values, wrt=wrt)
+        finally:
+            verifying.now = False
 
     @staticmethod
     def require_writeable(value: Any, name: str) -> None:

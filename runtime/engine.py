@@ -11,7 +11,8 @@ import itertools
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -79,8 +80,16 @@ _counter = itertools.count()
 _jit: Any = None
 
 
-def load(object_code: bytes, metadata: Metadata, name: str) -> Library:
-    """Link the object code against Python, NumPy, libc and what else its metadata names."""
+def load(
+    object_code: bytes,
+    metadata: Metadata,
+    name: str,
+    instead: Mapping[str, int] = MappingProxyType({}),
+) -> Library:
+    """Link the object code against Python, NumPy, libc and what else its metadata names.
+
+    `instead` gives external symbols other addresses than their own.
+    """
     from llvmlite import binding
 
     with compiling:
@@ -94,7 +103,7 @@ def load(object_code: bytes, metadata: Metadata, name: str) -> Library:
             load_vector_math()
         builder = binding.JITLibraryBuilder().add_object_img(object_code).add_current_process()
         for symbol, kind in metadata["symbols"].items():
-            address = address_of(symbol, kind)
+            address = instead.get(symbol) or address_of(symbol, kind)
             if address is not None:
                 builder.import_symbol(symbol, address)
         for symbol in metadata["entries"].values():

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import keys, memory
+from .dispatch import Dispatcher
 from .function import CompiledFunction
 from .gradients import Back, vjp, with_groups
 
@@ -58,7 +59,11 @@ def check_gradient(
     - the cotangents of results *and of final values of array arguments* are pulled back to all
       float arguments (or to `wrt`); in a random direction the gradient agrees with central
       differences of the Python function, at the best of a grid of steps;
-    - `back` called twice gives the same; gradients share memory as their arguments do.
+    - `back` called twice gives the same; gradients share memory as their arguments do;
+    - the gradient is that of `saves="all"`, which trusts no analysis of memory.
+
+    With MUTAD_VERIFY=1 in the environment all of this runs on the first gradient call of each kind of
+    arguments, whose arguments it then uses; the Python function runs many times.
 
     Cannot see: errors that vanish in the one direction that is tried (pass other `seed`s); errors
     below the accuracy of differences, about 1e-7 in float64; wrong gradients at points other than
@@ -173,6 +178,7 @@ class _Check:
         weights = out_bar if _has_floats(out_bar) else None
         gradients = back(weights, **final)
         same(gradients, back(weights, **final), "the gradient, computed a second time")
+        self.against_all(active, gradients, weights, final)
         slope = self.along(active, gradients, direction)
 
         def functional(step: float) -> float:
@@ -193,6 +199,28 @@ class _Check:
         if not best.error <= tolerance:
             raise GradientError(f"{self.function.__qualname__}: {best}")
         return best
+
+    def against_all(
+        self, active: Sequence[int], gradients: Any, weights: Any, final: dict[str, Any]
+    ) -> None:
+        """Saving everything gives the same gradient."""
+        own = self.function._dispatcher  # pyright: ignore[reportPrivateUsage]
+        if own.options["saves"] == "all":
+            return
+        reference = Dispatcher(own.function, {**own.options, "saves": "all"}, own.compiler, False)
+        reference.installed = nothing_installed
+        _, back = vjp(reference, self.fresh(), tuple(active))
+        expected = back(weights, **final)
+        for position, theirs, ours in zip(active, expected, gradients, strict=True):
+            try:
+                same(theirs, ours, f"the gradient for {self.names[position]!r}")
+            except GradientError as error:
+                saved = self.function.explain(*self.fresh(), wrt=tuple(active)).saves
+                lines = ", ".join(f"{s.name} of line {s.line}" for s in saved) or "nothing"
+                raise GradientError(
+                    f'{error}: saves="all" gives another gradient, so the plan of what to save is '
+                    f'wrong. It saves {lines}. Use saves="all", and report this.'
+                ) from None
 
     def direction(self, active: Sequence[int], rng: Generator) -> tuple[Any, ...]:
         """A random direction for the active arguments; the same memory moves the same way."""
@@ -233,6 +261,10 @@ class _Check:
             if position not in counted:
                 total += _dot(move, gradient)
         return total
+
+
+def nothing_installed(_kind: str, _head: Callable[..., Any]) -> None:
+    """No object shows the entries of a reference."""
 
 
 def same(expected: Any, actual: Any, what: str, *, types: bool = False) -> None:

@@ -1,0 +1,29 @@
+"""What users put into their own tests about memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .function import CompiledFunction
+
+
+def assert_saved_bytes(
+    function: CompiledFunction, args: Sequence[Any], *, at_most: int, wrt: Any = 0
+) -> None:
+    """AssertionError where the gradient for these arguments would save more than `at_most` bytes.
+
+    Nothing is run. Where only a run can tell how much is saved, that is an error too. The message is
+    the receipt: what is saved at which line, and why.
+    """
+    plan = function.explain(*args, wrt=wrt)
+    saved = plan.saved_bytes
+    if saved is None:
+        raise AssertionError(
+            f"{function.__qualname__}: only a run can tell whether the gradient saves more than "
+            f"{at_most:,} bytes: it saves {plan.formula}\n{plan}"
+        )
+    if saved > at_most:
+        raise AssertionError(
+            f"{function.__qualname__}: the gradient saves {saved:,} bytes, more than {at_most:,}\n{plan}"
+        )

@@ -1,0 +1,126 @@
+"""What a gradient call really allocates: the same machine code, linked against an allocator that counts.
+
+Nothing is added to the code that users run. The kernel's memory comes from two external symbols; here
+they lead to functions that note every block and hand it on to libc. Shadows of arguments are NumPy arrays,
+which the caller here makes itself and adds up.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import engine, keys, memory
+from .dispatch import Specialization
+from .function import CompiledFunction
+from .gradients import with_groups
+
+MALLOC, FREE = "mutad_libc_malloc", "mutad_libc_free"
+
+
+@dataclass
+class Meter:
+    """An allocator that counts."""
+
+    live: dict[int, int] = field(default_factory=dict[int, int])
+    now: int = 0
+    peak: int = 0
+
+    def __post_init__(self) -> None:
+        libc: Any = ctypes.CDLL(None)
+        libc.malloc.restype = ctypes.c_void_p
+        libc.malloc.argtypes = [ctypes.c_size_t]
+        libc.free.argtypes = [ctypes.c_void_p]
+
+        def malloc(size: int) -> int | None:
+            address: int | None = libc.malloc(size)
+            if address is not None:
+                self.live[address] = size
+                self.now += size
+                self.peak = max(self.peak, self.now)
+            return address
+
+        def free(address: int | None) -> None:
+            if address is not None:
+                self.now -= self.live.pop(address)
+                libc.free(address)
+
+        self._malloc = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)(malloc)
+        self._free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(free)
+        self._pool = (ctypes.c_void_p * 4)()
+
+    def empty_pool(self) -> None:
+        """Free the blocks that were left for a next call."""
+        for slot, block in enumerate(self._pool):
+            self._free(block)
+            self._pool[slot] = None
+
+    def symbols(self, metadata: engine.Metadata) -> dict[str, int]:
+        """The addresses to link instead of the allocator's own and of the pool of blocks."""
+        found = {
+            name: self._address(one) for name, one in ((MALLOC, self._malloc), (FREE, self._free))
+        }
+        pools = [name for name, kind in metadata["symbols"].items() if kind == "pool"]
+        return {**found, **dict.fromkeys(pools, ctypes.addressof(self._pool))}
+
+    @staticmethod
+    def _address(function: Any) -> int:
+        address = ctypes.cast(function, ctypes.c_void_p).value
+        assert address is not None
+        return address
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Bytes of one gradient call."""
+
+    kernel: int
+    """The most that the kernel held at one time: tapes, temporaries, shadows of arrays within."""
+    shadows: int
+    """The shadows of the arguments."""
+
+    @property
+    def total(self) -> int:
+        return self.kernel + self.shadows
+
+
+def measure_gradient(
+    function: CompiledFunction, *args: Any, wrt: Any = 0, **kwargs: Any
+) -> Measured:
+    """Run a gradient call on copies of the arguments and count what it allocates.
+
+    Blocks are a little larger than what is kept in them: headers, rounding to 64 bytes, and the
+    unused rest of the last block of a tape that grows.
+    """
+    dispatcher = function._dispatcher  # pyright: ignore[reportPrivateUsage]
+    values = dispatcher.bind(*args, **kwargs)
+    overlaps = keys.overlaps_of(values)
+    positions, _ = keys.resolve_wrt(wrt, dispatcher.names)
+    active = with_groups(dispatcher, values, set(positions), overlaps)
+    key = (dispatcher.arguments_of(values), overlaps, active)
+    object_code, metadata = dispatcher.compiler.compile(
+        dispatcher.function, *key[:2], "gradient", active, dispatcher.options
+    )
+    meter = Meter()
+    library = engine.load(
+        object_code, metadata, dispatcher.function.__name__, meter.symbols(metadata)
+    )
+    copies = memory.copies(values, overlaps)
+    wanted = metadata["gradient"]["shadows"]
+    shadows = memory.zero_shadows(copies, wanted, overlaps)
+    if metadata["results"].get("type") not in keys.FLOATS:
+        raise TypeError("only gradients of functions that return one float are measured")
+    link = dispatcher.link(Specialization(library, metadata, active, {}), dispatcher.disagree)
+    link.proved = True
+    call = library.function("pullback", link, "")
+    try:
+        call(
+            *copies, *(shadows[p] for p in wanted), *[1.0] * len(metadata["gradient"]["cotangents"])
+        )
+    finally:
+        meter.empty_pool()
+        if meter.live:
+            raise AssertionError(f"{len(meter.live)} blocks were not given back")
+    buffers = {id(b): b.nbytes for b in (s if s.base is None else s.base for s in shadows.values())}
+    return Measured(meter.peak, sum(buffers.values()))

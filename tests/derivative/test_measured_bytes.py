@@ -1,0 +1,102 @@
+"""What `explain` promises is what a gradient call allocates, byte for byte but for the blocks' headers."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mutad import compile
+from mutad.runtime.measure import measure_gradient
+
+N = 1 << 17
+
+
+def steepen(u, steps):
+    for _ in range(steps):
+        u[1:-1] -= 0.1 * u[1:-1] * (u[2:] - u[:-2])
+    return u.sum()
+
+
+def smooth(u, steps):
+    for _ in range(steps):
+        u[1:-1] = 0.5 * u[1:-1] + 0.25 * (u[:-2] + u[2:])
+    return u.sum()
+
+
+def squares_in_place(x):
+    for i in range(x.size):
+        x[i] = x[i] ** 2
+    return x.sum()
+
+
+def reading_ahead(u):
+    for i in range(u.size - 1):
+        u[i] = u[i + 1] * u[i + 1]
+    return u.sum()
+
+
+def filled_after_a_product(x):
+    y = x * x
+    x.fill(0)
+    return y.sum()
+
+
+def own_arrays(x):
+    y = np.empty_like(x)
+    for i in range(x.size):
+        y[i] = np.sin(x[i])
+    for i in range(1, x.size):
+        y[i] *= y[i - 1]
+    return y[-1]
+
+
+def two_layers(x, w):
+    h = np.tanh(x @ w)
+    return (h * h).sum()
+
+
+CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+    (steepen, (np.linspace(0, 1, N), 4)),
+    (smooth, (np.ones(N), 9)),
+    (squares_in_place, (np.ones(N),)),
+    (squares_in_place, (np.ones(N, np.float32),)),
+    (reading_ahead, (np.full(N, 0.5),)),
+    (filled_after_a_product, (np.ones(N),)),
+    (own_arrays, (np.ones(N),)),
+    (two_layers, (np.ones((400, 300)), np.full((300, 500), 0.01))),
+]
+
+
+@pytest.mark.parametrize(("function", "arguments"), CASES, ids=lambda c: getattr(c, "__name__", ""))
+def test_saved_shadows_and_temporaries_are_the_measured_bytes(function, arguments) -> None:
+    made = compile(function, grad=True, cache=False)
+    plan = made.explain(*arguments)
+    promised = plan.saved_bytes + plan.shadow_bytes + plan.temporary_bytes
+    measured = measure_gradient(made, *arguments).total
+    assert promised <= measured <= promised + 30_000, (plan.to_dict(), measured)
+
+
+def test_a_growing_tape_takes_at_most_twice_what_it_holds() -> None:
+    def until_large(x):
+        y = 1.0
+        while y < 2.0:
+            y = y + x[0] * y * y
+        return y
+
+    made = compile(until_large, grad=True, cache=False)
+    x = np.array([1e-6])
+    assert made.explain(x).saved_bytes is None
+    trips = 500_000
+    assert 8 * trips <= measure_gradient(made, x).kernel <= 2.1 * 8 * trips
+
+
+def test_all_memory_is_given_back_when_a_call_raises() -> None:
+    def fails_late(u):
+        for i in range(u.size + 1):
+            u[i] = u[i] * u[i]
+        return u.sum()
+
+    made = compile(fails_late, grad=True, cache=False)
+    with pytest.raises(IndexError):
+        measure_gradient(made, np.ones(1000))

@@ -1,0 +1,111 @@
+"""`assert_saved_bytes`, and what MUTAD_VERIFY=1 and `check_gradient` notice of a plan that is wrong."""
+
+import numpy as np
+import pytest
+
+from mutad import GradientError, assert_saved_bytes, check_gradient, compile
+from mutad.compiler.analysis.kills import Kills
+from mutad.runtime.measure import measure_gradient
+
+
+def squares(x, scale):
+    for i in range(x.size):
+        x[i] = scale * x[i] ** 2
+    return x.sum()
+
+
+def until_large(x):
+    y = 1.0
+    while y < 100.0:
+        y = y * y + x[0]
+    return y
+
+
+def made(function, **options):
+    return compile(function, grad=True, cache=False, **options)
+
+
+@pytest.fixture
+def blind_to_kills(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An analysis that takes every value for one that survives."""
+    monkeypatch.setattr(Kills, "killer", lambda *_: None)
+    monkeypatch.setattr(Kills, "killer_of", lambda *_: None)
+
+
+@pytest.fixture
+def verifying(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MUTAD_VERIFY", "1")
+
+
+def test_saved_bytes_within_the_bound_pass() -> None:
+    assert_saved_bytes(made(squares), (np.ones(10), 2.0), at_most=80)
+
+
+def test_saved_bytes_above_the_bound_show_the_receipt() -> None:
+    with pytest.raises(AssertionError, match="saves 80 bytes, more than 79\nline") as raised:
+        assert_saved_bytes(made(squares), (np.ones(10), 2.0), at_most=79, wrt="x")
+    assert "x[i] = scale * x[i] ** 2" in str(raised.value)
+
+
+def test_saved_bytes_that_only_a_run_can_tell_are_an_error() -> None:
+    with pytest.raises(AssertionError, match=r"only a run can tell .*trips@"):
+        assert_saved_bytes(made(until_large), (np.ones(1),), at_most=10**9)
+
+
+@pytest.mark.usefixtures("blind_to_kills")
+def test_a_wrong_plan_is_told_from_a_wrong_rule() -> None:
+    with pytest.raises(
+        GradientError, match=r"gradient for 'x'.*saves=.all. gives another gradient"
+    ):
+        check_gradient(made(squares), np.array([0.5, 2.0, 3.0]), 2.0)
+
+
+@pytest.mark.usefixtures("blind_to_kills", "verifying")
+def test_verify_stops_the_first_gradient_call_before_it_does_anything() -> None:
+    f, x = made(squares), np.array([0.5, 2.0, 3.0])
+    f(x.copy(), 2.0)
+    with pytest.raises(GradientError, match="the plan of what to save is wrong"):
+        f.grad(x, 2.0)
+    np.testing.assert_array_equal(x, [0.5, 2.0, 3.0])
+
+
+@pytest.mark.usefixtures("verifying")
+def test_verify_lets_a_right_gradient_pass_and_looks_once() -> None:
+    calls = []
+
+    def counted(x):
+        return (x * x).sum()
+
+    f = made(counted)
+    original = f.__wrapped__.__code__
+    np.testing.assert_allclose(f.grad(np.arange(3.0)), [0.0, 2.0, 4.0])
+    assert f.__wrapped__.__code__ is original
+    f._dispatcher.verify = lambda *a: calls.append(a)
+    np.testing.assert_allclose(f._dispatcher.grad(np.arange(4.0)), [0.0, 2.0, 4.0, 6.0])
+    assert calls == []
+    f._dispatcher.grad(np.ones((2, 2)))
+    assert len(calls) == 1
+
+
+@pytest.mark.usefixtures("blind_to_kills")
+def test_verify_is_off_by_default() -> None:
+    f = made(squares)
+    assert f.grad(np.array([0.5, 2.0]), 2.0).shape == (2,)
+
+
+@pytest.mark.usefixtures("verifying")
+def test_verify_checks_shared_arguments_and_vjp() -> None:
+    def overlapping(x, y):
+        x *= y
+        return (x * x).sum()
+
+    x = np.linspace(0.5, 1.5, 6)
+    gradients = made(overlapping).grad(x[:4], x[2:], wrt=("x", "y"))
+    assert np.shares_memory(*gradients)
+    _, back = made(overlapping).vjp(np.ones(3), np.ones(3), wrt="y")
+    np.testing.assert_allclose(back(1.0), [2.0, 2.0, 2.0])
+
+
+def test_measuring_needs_a_float_result() -> None:
+    with pytest.raises(TypeError, match="one float"):
+        measure_gradient(made(lambda x: x * x), np.ones(3))
