@@ -1,9 +1,10 @@
 """A hypothesis strategy that writes small mutating programs as Python source.
 
-Every program is `program(x, y, z, a)` over two vectors of n, an n by n matrix and a float, and
-returns a scalar. It is in the language that mutad compiles, so a refusal is a failure. Values stay bounded:
-what is assigned is a bounded function of bounded values, and every function used is smooth there, so
-central differences say what the gradient is wherever no branch turns.
+Every program is `program(x, y, z, a, p)` over two vectors of n, an n by n matrix, a float and n
+subscripts, and returns a scalar. It is in the language that mutad compiles, so a refusal is a
+failure. Values stay bounded: what is assigned is a bounded function of bounded values, and every
+function used is smooth there, so central differences say what the gradient is wherever no branch
+turns.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ class Scope:
     scalars: tuple[str, ...]
     indices: tuple[tuple[str, int, int], ...] = ()
     helpers: tuple[str, ...] = ()
+    gathers: bool = True
+    """`p`, an array of subscripts, is there."""
     fresh: tuple[str, ...] = ()
     """Local arrays that nothing else is bound to: a loop may bind them anew."""
     depth: int = 0
@@ -102,24 +105,24 @@ class SmallProgram:
         return names["program"]
 
     def arguments(self) -> tuple[Any, ...]:
-        """Fresh arguments x, y, z, a; the two vectors may share memory."""
+        """Fresh arguments x, y, z, a, p; the two vectors may share memory."""
         n = self.n
         rng = np.random.default_rng(n)
         z = rng.uniform(-1, 1, (n, n))
-        a = 0.7
+        a, p = 0.7, rng.integers(0, n, n)
         if self.layout == "strided":
             around = rng.uniform(-1, 1, 4 * n)
-            return around[: 2 * n : 2], around[: 2 * n - 1 : -1][:n], z.T, a
+            return around[: 2 * n : 2], around[: 2 * n - 1 : -1][:n], z.T, a, p
         buffer = rng.uniform(-1, 1, n + 1)
         if self.layout == "same":
-            return buffer[:n], buffer[:n], z, a
+            return buffer[:n], buffer[:n], z, a, p
         if self.layout == "shifted":
-            return buffer[:n], buffer[1:], z, a
+            return buffer[:n], buffer[1:], z, a, p
         if self.layout == "reversed":
-            return buffer[:n], buffer[:n][::-1], z, a
+            return buffer[:n], buffer[:n][::-1], z, a, p
         if self.layout == "row":
-            return buffer[:n], z[1], z, a
-        return buffer[:n], rng.uniform(-1, 1, n), z, a
+            return buffer[:n], z[1], z, a, p
+        return buffer[:n], rng.uniform(-1, 1, n), z, a, p
 
 
 @dataclass
@@ -148,6 +151,7 @@ class Writer:
             choices += [name, *(f"{name} - {d}" for d in range(1, below + 1))]
             choices += [f"{name} + {d}" for d in range(1, above + 1)]
             choices += [f"{name} - 1", f"n - 1 - {name}", f"(2 * {name} + 1) % n"]
+            choices += [f"p[{name}]"] * scope.gathers
         return self.pick(*dict.fromkeys(choices[3:] + choices[:3]))
 
     def element(self, scope: Scope) -> str:
@@ -256,6 +260,8 @@ class Writer:
             self.swap,
             self.bind,
             self.call,
+            self.fill,
+            self.permute,
         ]
         if scope.depth < 3 and self.budget > 0:
             kinds = [
@@ -265,6 +271,7 @@ class Writer:
                 self.loop,
                 self.repeat,
                 self.over,
+                self.rows,
                 *kinds,
             ]
         return self.pick(*kinds)(scope)
@@ -333,6 +340,20 @@ class Writer:
     def in_loop(self, scope: Scope) -> Scope:
         return replace(scope, depth=scope.depth + 1, loops=scope.loops + 1, swaps=scope.loops == 0)
 
+    def fill(self, scope: Scope) -> tuple[list[str], Scope]:
+        return [f"{self.vector_leaf(scope, 'n')}.fill({self.scalar(scope)})"], scope
+
+    def permute(self, scope: Scope) -> tuple[list[str], Scope]:
+        """Change a subscript that something may have been read or written through."""
+        k = self.pick(*(name for name, _, _ in scope.indices), "0")
+        return [f"p[{k}] = (p[{k}] + {self.pick('1', k)}) % n"], scope
+
+    def rows(self, scope: Scope) -> tuple[list[str], Scope]:
+        r = self.name("r")
+        inside = replace(self.in_loop(scope), vectors=(*scope.vectors, r))
+        of = self.pick(*(f"{m}{part}" for m in scope.matrices for part in ("", ".T", "[::-1]")))
+        return [f"for {r} in {of}:", *indented(self.block(inside))], scope
+
     def loop(self, scope: Scope) -> tuple[list[str], Scope]:
         header = self.pick(*LOOPS)
         i = self.name("i")
@@ -386,7 +407,7 @@ def small_programs(draw: Draw) -> SmallProgram:
     """A small mutating program with its arguments."""
     writer = Writer(draw, draw(st.integers(1, 8)), draw(st.sampled_from([False, False, True])))
     smooth = writer.combined("p", "q")
-    helper = Scope(("u", "v"), (), ("k",), (("i", 0, 0),), depth=3)
+    helper = Scope(("u", "v"), (), ("k",), (("i", 0, 0),), gathers=False, depth=3)
     update = [
         f"for i in {writer.pick('range(n)', 'range(n - 1, -1, -1)')}:",
         *indented(writer.store_element(helper)[0]),
@@ -410,7 +431,7 @@ def small_programs(draw: Draw) -> SmallProgram:
             "    n = u.size",
             *indented(update),
             "",
-            "def program(x, y, z, a):",
+            "def program(x, y, z, a, p):",
             "    n = x.size",
             "    s = 0.5 * a",
             *indented(body),
