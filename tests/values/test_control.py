@@ -1,4 +1,7 @@
-"""Loops, branches, names, tuples, calls, printing."""
+"""Loops, branches, names, tuples, calls, printing.
+
+PYTEST_DONT_REWRITE: an `assert` of a program under test says what Python says.
+"""
 
 import math
 

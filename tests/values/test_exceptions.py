@@ -192,10 +192,11 @@ def test_an_exception_names_the_line(function, row) -> None:
     """Whoever reads the traceback finds file and line of the Python statement."""
     with pytest.raises((IndexError, ValueError)) as caught:
         compiled(function)(*make_arguments(row))
-    first = function.__code__.co_firstlineno
+    code = function.__code__
+    lines = {line for _, _, line in code.co_lines() if line is not None}
     told = "\n".join([*getattr(caught.value, "__notes__", []), *map(str, caught.traceback)])
     assert __file__ in told, told
-    assert any(f"{__file__}:{line}" in told for line in range(first, first + 6)), told
+    assert any(f"{__file__}:{line}:" in told for line in lines), told
 
 
 def test_an_exception_leaves_what_was_stored() -> None:
