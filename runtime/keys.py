@@ -27,6 +27,8 @@ FLOATS = ("f64", "f32", "py_float")
 """Scalar keys that have a derivative."""
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+EXTENT_MAX = 2**48
+"""No longer dimension is compiled for; only arrays without elements, or broadcast ones, have such."""
 EXACTNESS: Any = 20_000
 """How hard to try to prove that two interleaved arrays share no element (`np.shares_memory`)."""
 
@@ -50,6 +52,8 @@ def _array_key(value: Array, name: str) -> str:
             f"argument {name!r}: the array's memory is not aligned for {dtype}: pass {name}.copy()"
         )
     layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "S"
+    if value.shape and max(value.shape) > EXTENT_MAX:
+        raise ValueError(f"argument {name!r}: an extent of {max(value.shape)} is not supported")
     extents = ",".join(["1" if n == 1 else "?" for n in value.shape])
     return f"{kind}[{extents}]{layout}"
 

@@ -63,6 +63,9 @@ class TupleKey:
 
 Key = ArrayKey | ScalarKey | TupleKey
 
+EXTENT_MAX = 2**48
+"""The longest dimension that code is compiled for (`frontend.values`)."""
+
 _ARRAY = re.compile(r"(\w+)\[([?1,]*)\]([CFS])\Z")
 
 
@@ -173,6 +176,8 @@ def unpack_array(w: Writer, key: ArrayKey, obj: str, *, written: bool) -> ArrayV
     data, extents, strides = load_array(w, key, obj)
     for wanted, extent in zip(key.extents, extents, strict=True):
         conditions.append(w.value(f"icmp {'eq' if wanted == '1' else 'ne'} i64 {extent}, 1"))
+        if wanted != "1":
+            conditions.append(w.value(f"icmp ule i64 {extent}, {EXTENT_MAX}"))
     w.require(w.all_of(conditions))
     return ArrayValue(key, obj, data, extents, strides)
 

@@ -172,13 +172,11 @@ class Iterables(Statements):
             size = scalars.unary(self.e, "USub", step)
         else:
             up = scalars.compare(self.e, "Gt", step, self.e.constant(0, "py_int"))
-            span = self.select(up, self.distance(start, stop), self.distance(stop, start))
+            span = self.distance(self.select(up, start, stop), self.select(up, stop, start))
             size = self.select(up, step, scalars.unary(self.e, "USub", step))
         if size.constant == 1:
             return span
-        less = scalars.integer(self.e, "Sub", size, self.e.constant(1, "py_int"))
-        padded = self.e.emit(arith.AddiOp(span.ssa, less.ssa))
-        ssa = self.e.emit(arith.DivSIOp(padded, size.ssa), "count")
+        ssa = self.e.emit(arith.CeilDivSIOp(span.ssa, size.ssa), "count")
         return Scalar(
             "py_int",
             ssa,
@@ -192,9 +190,13 @@ class Iterables(Statements):
         return Scalar("py_int", ssa, None, min(a.low, b.low), max(a.high, b.high))
 
     def distance(self, start: Scalar, stop: Scalar) -> Scalar:
-        """max(stop - start, 0)."""
+        """max(stop - start, 0); OverflowError where that does not fit 64 bits."""
         low, high = stop.low - start.high, stop.high - start.low
         bounds = max(low, 0), min(max(high, 0), INT64_MAX)
+        if high > INT64_MAX:
+            end = self.e.emit(arith.MaxSIOp(stop.ssa, start.ssa))
+            ssa = self.e.emit(array.CheckedSubOp(end, start.ssa), "count")
+            return Scalar("py_int", ssa, None, *bounds)
         if start.constant == 0:
             ssa = stop.ssa
         else:

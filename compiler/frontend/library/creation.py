@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,8 +12,20 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, SSAValue
 
 from ....dialects import array
+from ...analysis.alias import strip_casts
 from ..emitter import Emitter
-from ..values import Array, Expression, NoneValue, Scalar, Static, Tuple, Value
+from ..values import (
+    EXTENT_MAX,
+    INT64_MAX,
+    NUMPY_DTYPE,
+    Array,
+    Expression,
+    NoneValue,
+    Scalar,
+    Static,
+    Tuple,
+    Value,
+)
 from . import elementwise, shapes
 from .assignment import assign_view, copy
 from .cases import Case
@@ -60,8 +73,20 @@ def bound(
 # --- zeros, ones, empty, full and what is like them -------------------------------------------
 
 
-def extents_argument(e: Emitter, value: Value) -> list[SSAValue]:
-    """A shape: an int or a tuple of ints; ValueError where one is negative."""
+ALLOCATED_MAX = 2.0**47
+"""Bytes: no machine gives a process more. Checked where an array is made, which may be fused away."""
+
+TOO_BIG = (
+    "array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum possible size."
+)
+
+
+def extents_argument(e: Emitter, value: Value, dtype: str | None = None) -> list[SSAValue]:
+    """A shape: an int or a tuple of ints; ValueError where one is negative.
+
+    With the dtype of a new array: also where it is larger than can be addressed, MemoryError where
+    it is larger than any memory.
+    """
     items = value.items if isinstance(value, Tuple) else (value,)
     lengths = [as_index(e, item) for item in items]
     unsure = [n for n in lengths if n.low < 0]
@@ -69,7 +94,42 @@ def extents_argument(e: Emitter, value: Value) -> list[SSAValue]:
         negative = [shapes.compare(e, "slt", n.ssa, e.index(0)) for n in unsure]
         message = "negative dimensions are not allowed"
         e.insert(array.RaiseIfOp(shapes.either(e, negative), "ValueError", message))
+    if dtype is not None:
+        refuse_huge(e, lengths, dtype)
     return [n.ssa for n in lengths]
+
+
+def refuse_huge(e: Emitter, lengths: Sequence[Scalar], dtype: str) -> None:
+    """Raise where no array of these extents can be."""
+    item = NUMPY_DTYPE[dtype].itemsize
+    if math.prod(max(n.high, 1) for n in lengths) * item < ALLOCATED_MAX:
+        return
+    if are_extents_of_one_array(lengths):
+        return
+    size = e.constant(item, "f64").ssa
+    for n in lengths:
+        # NumPy multiplies the others even where an extent is 0.
+        positive = n.ssa if n.low > 0 else e.emit(arith.MaxSIOp(n.ssa, e.index(1)))
+        size = e.emit(arith.MulfOp(size, cast(e, positive, "py_int", "f64")), "bytes")
+    for limit, exception, message in (
+        (2.0**63, "ValueError", TOO_BIG),
+        (ALLOCATED_MAX, "MemoryError", "the array is larger than any memory"),
+    ):
+        beyond = e.emit(arith.CmpfOp(size, e.constant(limit, "f64").ssa, "oge"))
+        e.insert(array.RaiseIfOp(beyond, exception, message))
+
+
+def are_extents_of_one_array(lengths: Sequence[Scalar]) -> bool:
+    """True where an array that exists has these extents, constants and at most one other apart."""
+    unknown = [n for n in lengths if n.low < n.high]
+    if any(n.high > EXTENT_MAX for n in unknown):
+        return False
+    if len(unknown) <= 1:
+        return True
+    dims = [n.ssa.owner for n in unknown]
+    sources = {strip_casts(d.source) for d in dims if isinstance(d, memref.DimOp)}
+    distinct = len(set(dims)) == len(dims)
+    return distinct and len(sources) == 1 and all(isinstance(d, memref.DimOp) for d in dims)
 
 
 def check_order(e: Emitter, name: str, order: Value | None, allowed: str) -> str:
@@ -88,7 +148,7 @@ def filled(e: Emitter, name: str, args: Sequence[Value], kwargs: Arguments) -> A
     if name == "full":
         default = dtype_of(operand(e, given["fill_value"], "the fill value"))
     dtype = dtype_argument(e, given.get("dtype"), default)
-    extents = extents_argument(e, given["shape"])
+    extents = extents_argument(e, given["shape"], dtype)
     fortran = check_order(e, name, given.get("order"), "CF") == "F"
     axes = list(range(len(extents)))[::-1] if fortran else None
     result = allocate(e, extents, dtype, name, axes)
@@ -115,7 +175,7 @@ def filled_like(e: Emitter, name: str, args: Sequence[Value], kwargs: Arguments)
     prototype = operand(e, given["a"], "the prototype")
     dtype = dtype_argument(e, given.get("dtype"), dtype_of(prototype))
     if "shape" in given:
-        extents = extents_argument(e, given["shape"])
+        extents = extents_argument(e, given["shape"], dtype)
     else:
         extents = [] if isinstance(prototype, Scalar) else list(extents_of(e, prototype))
     result = allocate(e, extents, dtype, name, order_like(prototype, len(extents)))
@@ -173,8 +233,18 @@ def int_range(e: Emitter, first: Scalar, stop: Scalar, step: Scalar, dtype: str)
     if step.constant is None:
         e.fail("arange with a step known only at run time is not supported", way_out="multiply")
     by = int(step.constant)
-    span = shapes.minus(e, stop.ssa, first.ssa) if by > 0 else shapes.minus(e, first.ssa, stop.ssa)
-    length = shapes.divided_up(e, shapes.at_least(e, span, 0), abs(by))
+    low, high = (first, stop) if by > 0 else (stop, first)
+    if high.high - low.low > INT64_MAX:
+        top = e.emit(arith.MaxSIOp(high.ssa, low.ssa))
+        span = e.emit(array.CheckedSubOp(top, low.ssa), "span")
+    else:
+        span = shapes.at_least(e, shapes.minus(e, high.ssa, low.ssa), 0)
+    if high.high - low.low > EXTENT_MAX and abs(by) > 1:
+        length = e.emit(arith.CeilDivSIOp(span, e.index(abs(by))))
+    else:
+        length = shapes.divided_up(e, span, abs(by))
+    most = -(-max(high.high - low.low, 0) // abs(by))
+    refuse_huge(e, [Scalar("py_int", length, low=0, high=min(most, INT64_MAX))], dtype)
 
     def element(i: SSAValue) -> SSAValue:
         value = shapes.sum_of(e, first.ssa, shapes.times(e, i, e.index(by)))
@@ -189,8 +259,11 @@ def float_range(e: Emitter, first: Scalar, stop: Scalar, step: Scalar, dtype: st
     quotient = e.emit(arith.DivfOp(e.emit(arith.SubfOp(b, a)), s))
     ceiling = elementwise.apply(e, np.ceil, [Scalar("f64", quotient)])
     assert isinstance(ceiling, Scalar)
+    endless = e.emit(arith.CmpfOp(ceiling.ssa, e.constant(2.0**62, "f64").ssa, "uge"))
+    e.insert(array.RaiseIfOp(endless, "ValueError", "Maximum allowed size exceeded"))
     count = cast(e, ceiling.ssa, "f64", "py_int")
     length = e.emit(arith.MaxSIOp(count, e.index(0)), "length")
+    refuse_huge(e, [Scalar("py_int", length, low=0)], dtype)
     first_t = cast(e, a, "f64", dtype)
     second = cast(e, e.emit(arith.AddfOp(a, s)), "f64", dtype)
     delta = e.emit(arith.SubfOp(second, first_t))
@@ -221,6 +294,7 @@ def linspace(e: Emitter, args: Sequence[Value], kwargs: Arguments) -> Array:
         message = "Number of samples, {}, must be non-negative."
         e.insert(array.RaiseIfOp(negative, "ValueError", message, [num.ssa]))
     last = shapes.plus(e, num.ssa, -1)
+    refuse_huge(e, [num], "f64")
     parts = shapes.at_least(e, last if closed else num.ssa, 1)
     delta = e.emit(arith.SubfOp(b, a))
     step = e.emit(arith.DivfOp(delta, cast(e, parts, "py_int", "f64")))
@@ -243,9 +317,9 @@ def identity(e: Emitter, name: str, args: Sequence[Value], kwargs: Arguments) ->
     given = bound(e, name, names, args, kwargs)
     if "k" in given:
         e.fail("eye: k= is not supported")
-    (n,) = extents_argument(e, given[names[0]])
-    m = extents_argument(e, given["M"])[0] if "M" in given else n
     dtype = dtype_argument(e, given.get("dtype"), "f64")
+    rows = given[names[0]]
+    n, m = extents_argument(e, Tuple((rows, given.get("M", rows))), dtype)
     result = allocate(e, [n, m], dtype, name)
     assign_view(e, result, e.constant(0, dtype))
     body = Block(arg_types=[IndexType()])

@@ -22,7 +22,17 @@ from ....dialects import array
 from ....dialects.array import constant_value
 from ...analysis.affine import affine
 from ..emitter import Emitter
-from ..values import Array, Expression, NoneValue, Scalar, SliceValue, Static, Value
+from ..values import (
+    INT64_MAX,
+    INT64_MIN,
+    Array,
+    Expression,
+    NoneValue,
+    Scalar,
+    SliceValue,
+    Static,
+    Value,
+)
 from . import elementwise, shapes
 from .assignment import assign_view
 from .cases import Case
@@ -232,9 +242,9 @@ def ascending(
     elif is_nonnegative(stop):
         end = shapes.at_most(e, stop.ssa, n)
     elif is_negative(stop):
-        # Clamped to 0 below, unless the offset is clamped too.
+        # Clamped to 0 below, unless the offset is clamped too, or is so large that end - offset wraps.
         end = from_end(e, stop, n)
-        if start is not None and not is_nonnegative(start):
+        if start is not None and (not is_nonnegative(start) or stop.low - start.high < INT64_MIN):
             end = shapes.at_least(e, end, 0)
     else:
         end = shapes.at_most(e, shapes.at_least(e, from_end(e, stop, n), 0), n)
@@ -294,9 +304,9 @@ def run_time_step(
     up, down = ascending(e, start, stop, n), descending(e, start, stop, n)
     offset = e.emit(arith.SelectOp(backward, down[0], up[0]))
     span = e.emit(arith.SelectOp(backward, down[1], up[1]))
-    size = e.emit(arith.MaxSIOp(step.ssa, e.emit(arith.SubiOp(zero, step.ssa))))
-    full = shapes.plus(e, e.emit(arith.AddiOp(span, size)), -1)
-    return offset, e.emit(array.FloorDivOp(full, size)), step.ssa
+    down_at_most = e.emit(arith.MaxSIOp(step.ssa, e.index(-INT64_MAX)))  # -(-2**63) is no int64
+    size = e.emit(arith.MaxSIOp(step.ssa, e.emit(arith.SubiOp(zero, down_at_most))))
+    return offset, e.emit(arith.CeilDivSIOp(span, size)), step.ssa
 
 
 CASES: tuple[Case, ...] = (

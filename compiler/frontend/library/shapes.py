@@ -21,7 +21,7 @@ from ....dialects.array import constant_value
 from ...analysis.affine import Affine, Extent, Term, affine
 from ...analysis.alias import strip_casts
 from ..emitter import Emitter
-from ..values import EXTENT_MAX, Array, Scalar, Tuple
+from ..values import EXTENT_MAX, INT64_MAX, Array, Scalar, Tuple
 
 # --- Integers ---------------------------------------------------------------------------------
 
@@ -98,6 +98,8 @@ def divided_up(e: Emitter, value: SSAValue, by: int) -> SSAValue:
     known = constant_value(value)
     if known is not None:
         return e.index(-(-known // by))
+    if INT64_MAX - by < EXTENT_MAX:
+        return e.emit(arith.CeilDivSIOp(value, e.index(by)))
     return e.emit(array.FloorDivOp(plus(e, value, by - 1), e.index(by)))
 
 
@@ -154,6 +156,25 @@ def upper_bound(symbol: SSAValue | Extent | Term) -> int | None:
     if isinstance(symbol, Term) and symbol.kind == "min":
         return min((a.constant for a in symbol.args if a.is_constant), default=None)
     return None
+
+
+def never_above(form: Affine, ceiling: int) -> bool:
+    """True when form <= ceiling is certain: `max(min(k + 1, n) - k, 0)` is never above 1."""
+    if form.is_constant:
+        return form.constant <= ceiling
+    for symbol, factor in form.terms.items():
+        if factor != 1 or not isinstance(symbol, Term) or symbol.kind not in ("max", "min"):
+            continue
+        rest = form - Affine({symbol: 1})
+        every = all if symbol.kind == "max" else any
+        if every(never_above(rest + argument, ceiling) for argument in symbol.args):
+            return True
+    return False
+
+
+def at_most_one(extent: SSAValue) -> bool:
+    """True for an extent that is 1 unless the slice lies outside: that of `a[:, k : k + 1]`."""
+    return constant_value(extent) is None and never_above(affine(extent), 1)
 
 
 def equal(left: SSAValue, right: SSAValue) -> bool:
@@ -261,6 +282,9 @@ class Mismatches:
             return
         e.settled.setdefault(e.block, set()).add(pair)
         differs = compare(e, "ne", extent, target)
+        if at_most_one(extent):
+            self.wrong.append(e.emit(arith.AndIOp(differs, compare(e, "ne", extent, e.index(1)))))
+            return
         if never_one(e, extent):
             self.wrong.append(differs)
             return
@@ -299,20 +323,26 @@ def with_shapes(message: str, shapes: Sequence[Sequence[SSAValue]]) -> str:
 
 def _broadcast_axis(e: Emitter, extents: list[SSAValue], found: Mismatches) -> SSAValue:
     distinct: list[SSAValue] = []
-    for n in sorted(extents, key=lambda n: constant_value(n) is None):
+    narrow = [n for n in extents if at_most_one(n)]
+    wide = [n for n in extents if n not in narrow and constant_value(n) != 1]
+    for n in sorted(wide or narrow, key=lambda n: constant_value(n) is None):
         if constant_value(n) != 1 and not any(equal(n, d) for d in distinct):
             distinct.append(n)
     if not distinct:
         return e.index(1)
     result = next((n for n in distinct if never_one(e, n)), distinct[0])
-    for n in distinct:
+    for n in distinct if wide else distinct[1:]:
         found.require(e, n, result, fixed=False)
+    for n in narrow if wide else ():
+        found.require(e, n, result)
     return result
 
 
 def stands_still(extent: SSAValue, target: SSAValue) -> bool:
     """True where an array is broadcast along an axis (given that mismatches have raised)."""
-    return constant_value(extent) == 1 and constant_value(target) != 1
+    if constant_value(extent) == 1:
+        return constant_value(target) != 1
+    return at_most_one(extent) and not equal(extent, target)
 
 
 def broadcast_to(e: Emitter, a: Array, extents: Sequence[SSAValue]) -> Array:
