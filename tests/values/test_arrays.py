@@ -412,7 +412,7 @@ def numpy_functions_of_two_scalars(v, w):
         np.minimum(v, w),
         np.arctan2(v, w),
         np.power(v, w),
-        np.where(v < w, v, w),
+        float(np.where(v < w, v, w)),
     )
 
 

@@ -146,7 +146,7 @@ def rotation_of_three(a, b, c, steps):
     return a[0] - b[0], c[0]
 
 
-@on("f64[5] 4", "f64[5] 0", "f64[0] 2")
+@on("f64[5] 4", "f64[5] 1", "f64[0] 2")
 def rebinding_in_a_loop(x, n):
     y = x
     for k in range(n):
