@@ -248,7 +248,13 @@ def ascending(
             end = shapes.at_least(e, end, 0)
     else:
         end = shapes.at_most(e, shapes.at_least(e, from_end(e, stop, n), 0), n)
-    return offset, shapes.at_least(e, shapes.minus(e, end, offset), 0)
+    length = shapes.at_least(e, shapes.minus(e, end, offset), 0)
+    if start is not None and stop is not None and not shapes.at_most_one(length):
+        # k:k+1 has at most one element whatever the sign of k; with this it broadcasts as one.
+        width = affine(stop.ssa) - affine(start.ssa)
+        if width.is_constant and width.constant == 1:
+            length = shapes.at_most(e, length, e.index(1))
+    return offset, length
 
 
 def descending(
