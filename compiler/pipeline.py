@@ -88,7 +88,9 @@ class Compilation:
     def __init__(self, request: Request) -> None:
         self.request = request
         self.context = Context()
-        self.seconds: dict[str, float] = {}
+        self.stage = ""
+        self.seconds: dict[tuple[str, str], float] = {}
+        """By stage, then by what of it: the stage's own name, or a pass within it."""
         self.built: Built
         self.module: ModuleOp
         self.gradient: GradientSignature | None = None
@@ -379,16 +381,22 @@ def metadata_of(c: Compilation) -> dict[str, Any]:
 
 
 def with_time(c: Compilation, name: str, work: Callable[[], None]) -> None:
+    """Do the work and add its seconds to the stage (a pass: to its line below the stage)."""
+    if not name.startswith(" "):
+        c.stage = name
+    key = (c.stage, name)
+    c.seconds.setdefault(key, 0.0)
     started = perf_counter()
     work()
-    c.seconds[name] = c.seconds.get(name, 0.0) + perf_counter() - started
+    c.seconds[key] += perf_counter() - started
 
 
 def print_times(c: Compilation) -> None:
     """The table of `MUTAD_TIME=1`: milliseconds for each stage, and for each pass within one."""
-    title = f"{c.request.function.__qualname__} ({c.request.mode})"
-    total = sum(s for name, s in c.seconds.items() if not name.startswith(" "))
-    for name, seconds in {title: total, **c.seconds}.items():
+    stages = sum(seconds for (stage, name), seconds in c.seconds.items() if stage == name)
+    rows = [(f"{c.request.function.__qualname__} ({c.request.mode})", stages)]
+    rows += [(name, seconds) for (_, name), seconds in c.seconds.items()]
+    for name, seconds in rows:
         print(f"{name:<40}{1e3 * seconds:10.1f} ms", file=sys.stderr)
 
 
