@@ -154,6 +154,12 @@ class Rebindings(Iterables):
         for variable, place, leaf in copies:
             for root in sources[place.ssa]:
                 own = root is place.ssa
+                if isinstance(uncast(leaf).owner, array.LoopOp):
+                    raise self.refusal(
+                        None,
+                        f"`{variable.name}` changes places with another array in a loop inside of this one",
+                        "swap in a loop that is in no other, or copy the contents: a[...] = b",
+                    )
                 if own and not self.same_array(leaf, place.ssa):
                     self.refuse_rebinding(variable.name, "a view of its own array")
                 if root in seen and root in buffers:
