@@ -48,9 +48,11 @@ def test_values_are_python_s(program: SmallProgram) -> None:
 
 
 @given(small_programs())
-def test_pullbacks_are_derivatives(program: SmallProgram) -> None:
+def test_gradients_are_derivatives(program: SmallProgram) -> None:
+    case = case_of(program)
     try:
-        case_of(program).check_pullback()
+        case.check_pullback()
+        case.check_gradient()
     except NotSmoothHereError:
         assume(False)
 
