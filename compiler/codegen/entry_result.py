@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from .entry_guard import ArrayValue
@@ -33,6 +34,26 @@ def leaves_of(spec: ResultSpec) -> Iterator[ResultSpec]:
         yield spec
 
 
+def arrays_and_scalars(spec: ResultSpec) -> Iterator[ResultSpec]:
+    """All results but None, in order: `leaves_of`, and arguments that are returned themselves."""
+    if spec["kind"] == "tuple":
+        for item in spec["items"]:
+            yield from arrays_and_scalars(item)
+    elif spec["kind"] != "none":
+        yield spec
+
+
+def is_fresh(leaf: ResultSpec) -> bool:
+    """True for an array that starts where fresh memory does, unless it is an argument at run time."""
+    return leaf["kind"] == "array" and leaf.get("base") is None and "owner" not in leaf
+
+
+def is_one_object(a: ResultSpec, b: ResultSpec) -> bool:
+    """Two fresh results over one block are one object: neither is a view, and their types agree."""
+    alike = a["rank"] == b["rank"] and a["dtype"] == b["dtype"]
+    return alike and not (a.get("view") or b.get("view"))
+
+
 def slots_of(spec: ResultSpec) -> int:
     """8-byte slots that a leaf takes among the kernel's results."""
     return 1 + 2 * spec["rank"] if spec["kind"] == "array" else 1
@@ -48,6 +69,15 @@ def has_cotangent(leaf: ResultSpec) -> bool:
 
 
 @dataclass
+class Fresh:
+    """An array object over fresh memory."""
+
+    spec: ResultSpec
+    data: str
+    object: str
+
+
+@dataclass
 class Boxes:
     """Makes the objects to return; `%failed` undoes what was made when memory runs out.
 
@@ -58,9 +88,10 @@ class Boxes:
     w: Writer
     made: list[str] = field(default_factory=list[str])
     """The objects we hold; "" where the reference was given away."""
-    pending: int = 0
-    fresh: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    """Data pointer and object of each fresh array: the second result that is the same memory is a view."""
+    pending: dict[int, int] = field(default_factory=dict[int, int])
+    """The place in `%pending` of each fresh array among the results, by the identity of its description."""
+    fresh: list[Fresh] = field(default_factory=list["Fresh"])
+    """The arrays over fresh memory: a later result over the same memory is that object, or a view."""
 
     def keep(self, obj: str) -> str:
         """Fail if `obj` is null, else note that it is ours."""
@@ -78,12 +109,13 @@ class Boxes:
         w = self.w
         slot, claimed = 0, list[str]()
         for leaf in leaves_of(spec):
-            if leaf["kind"] == "array" and leaf.get("base") is None:
+            if is_fresh(leaf):
                 data = block = w.field("%results", 8 * slot, hint="block")
                 for earlier in (*claimed, *(arguments[p].data for p in leaf.get("among", ()))):
                     same = w.value(f"icmp eq ptr {data}, {earlier}")
                     block = w.value(f"select i1 {same}, ptr null, ptr {block}")
                 w.store("ptr", block, "%pending", 8 * len(claimed))
+                self.pending[id(leaf)] = len(claimed)
                 claimed.append(data)
             slot += slots_of(leaf)
 
@@ -124,34 +156,46 @@ class Boxes:
         # PyType_GenericAlloc zeroes the memory.
         return self.keep(w.call("PyType_GenericAlloc", w.object(SCALAR_TYPE[type_]), "0"))
 
-    def array(self, spec: ResultSpec, address: str, arguments: dict[int, ArrayValue]) -> str:
-        """The array described at `address`: one of the arguments itself, a view of one, or fresh memory."""
+    def array(
+        self,
+        spec: ResultSpec,
+        address: str,
+        arguments: dict[int, ArrayValue],
+        owner: str | None = None,
+    ) -> str:
+        """The array described at `address`: one of the arguments itself, a result that is there already,
+        a view (of an argument, or of the `owner` of fresh memory), or fresh memory."""
         w = self.w
+        data = w.value(f"load ptr, ptr {address}", "data")
+        known = [
+            (self.is_argument(address, arguments[p]), arguments[p].object)
+            for p in spec.get("among", ())
+        ]
+        for earlier in self.fresh:
+            if is_fresh(spec) and is_one_object(spec, earlier.spec):
+                known.append((w.value(f"icmp eq ptr {data}, {earlier.data}"), earlier.object))
         index, chosen, incoming = len(self.made), w.fresh("chosen"), list[str]()
-        for position in spec.get("among", ()):
+        for condition, obj in known:
             given, other = w.fresh("given"), w.fresh("other")
-            w.do(
-                f"br i1 {self.is_argument(address, arguments[position])}, label %{given}, label %{other}"
-            )
+            w.do(f"br i1 {condition}, label %{given}, label %{other}")
             w.label(given)
-            obj = arguments[position].object
             w.call("Py_IncRef", obj)
             w.store("ptr", obj, "%made", 8 * index)
             w.do(f"br label %{chosen}")
             incoming.append(f"[ {obj}, %{given} ]")
             w.label(other)
-        obj = self.made_array(spec, address, arguments)
-        if not incoming:
-            return obj
-        made = w.fresh("made")
-        w.do(f"br label %{made}")
-        w.label(made)
-        w.do(f"br label %{chosen}")
-        w.label(chosen)
-        either = w.value(f"phi ptr {', '.join(incoming)}, [ {obj}, %{made} ]", "array")
-        self.made[index] = either
-        self.fresh = [(data, either if o == obj else o) for data, o in self.fresh]
-        return either
+        obj = self.made_array(spec, address, data, arguments, owner)
+        if incoming:
+            made = w.fresh("made")
+            w.do(f"br label %{made}")
+            w.label(made)
+            w.do(f"br label %{chosen}")
+            w.label(chosen)
+            obj = w.value(f"phi ptr {', '.join(incoming)}, [ {obj}, %{made} ]", "array")
+            self.made[index] = obj
+        if is_fresh(spec):
+            self.fresh.append(Fresh(spec, data, obj))
+        return obj
 
     def is_argument(self, address: str, argument: ArrayValue) -> str:
         """Whether the array described at `address` is this argument: the same view of the same memory."""
@@ -161,11 +205,17 @@ class Boxes:
             same.append(w.value(f"icmp eq i64 {w.field(address, 8 + 8 * i, 'i64')}, {n}"))
         return w.all_of(same)
 
-    def made_array(self, spec: ResultSpec, address: str, arguments: dict[int, ArrayValue]) -> str:
-        """A new array object: it owns its fresh memory, or is a view of an argument."""
+    def made_array(
+        self,
+        spec: ResultSpec,
+        address: str,
+        data: str,
+        arguments: dict[int, ArrayValue],
+        owner: str | None,
+    ) -> str:
+        """A new array object: it owns its fresh memory, or is a view of an argument or a result."""
         w = self.w
         rank, dtype = spec["rank"], spec["dtype"]
-        data = w.value(f"load ptr, ptr {address}", "data")
         extents = w.value(f"getelementptr i8, ptr {address}, i64 8", "extents")
         strides = w.value(f"getelementptr i8, ptr {address}, i64 {8 + 8 * rank}", "strides")
         for d in range(rank):
@@ -185,8 +235,10 @@ class Boxes:
         )  # fmt: skip
         if position is not None:
             self.view(obj, arguments[position].object)
+        elif owner is not None:
+            self.view(obj, owner)
         else:
-            self.own(obj, data)
+            self.own(obj, data, self.pending[id(spec)])
         return obj
 
     def view(self, obj: str, base: str) -> None:
@@ -195,25 +247,23 @@ class Boxes:
         status = w.call("PyArray_SetBaseObject", obj, base)
         w.require(w.value(f"icmp eq i32 {status}, 0"), "failed")
 
-    def own(self, obj: str, data: str) -> None:
+    def own(self, obj: str, data: str, place: int) -> None:
         """Give the memory at `data` to `obj`, unless an earlier result owns it: then share."""
         w = self.w
         done = w.fresh("owned")
-        for earlier_data, earlier in self.fresh:
+        for earlier in self.fresh:
             shared, alone = w.fresh("shared"), w.fresh("alone")
-            same = w.value(f"icmp eq ptr {data}, {earlier_data}")
+            same = w.value(f"icmp eq ptr {data}, {earlier.data}")
             w.do(f"br i1 {same}, label %{shared}, label %{alone}")
             w.label(shared)
-            self.view(obj, earlier)
+            self.view(obj, earlier.object)
             w.do(f"br label %{done}")
             w.label(alone)
         flags = w.field(obj, ARRAY_FLAGS, "i32")
         w.store("i32", w.value(f"or i32 {flags}, {OWNS_DATA}"), obj, ARRAY_FLAGS)
-        w.store("ptr", "null", "%pending", 8 * self.pending)
+        w.store("ptr", "null", "%pending", 8 * place)
         w.do(f"br label %{done}")
         w.label(done)
-        self.fresh.append((data, obj))
-        self.pending += 1
 
     def tuple(self, items: list[str]) -> str:
         """A tuple that takes over the items' references."""
@@ -231,26 +281,43 @@ class Boxes:
     ) -> str:
         """The object that the function returns, its leaves stored from `first_slot` on."""
         slot = first_slot
+        places = list[tuple[ResultSpec, str]]()
+        for one in arrays_and_scalars(spec):
+            address = ""
+            if one["kind"] != "argument":
+                address = self.w.value(f"getelementptr i64, ptr %results, i64 {slot}", "at")
+                slot += slots_of(one)
+            places.append((one, address))
+        arrays = [(one, address) for one, address in places if one["kind"] != "scalar"]
+        boxed = dict[int, str]()
+
+        def array(index: int) -> str:
+            """The array of this number among the results, after the owner of its memory."""
+            if index not in boxed:
+                one, address = arrays[index]
+                if one["kind"] == "argument":
+                    boxed[index] = objects[one["position"]]
+                    self.w.call("Py_IncRef", boxed[index])
+                    self.keep(boxed[index])
+                else:
+                    owner = array(one["owner"]) if "owner" in one else None
+                    boxed[index] = self.array(one, address, arguments, owner)
+            return boxed[index]
+
+        numbers, scalars = count(), (a for one, a in places if one["kind"] == "scalar")
 
         def box(spec: ResultSpec) -> str:
-            nonlocal slot
             match spec["kind"]:
                 case "none":
                     none = self.w.object("_Py_NoneStruct")
                     self.w.call("Py_IncRef", none)
                     return self.keep(none)
-                case "argument":
-                    obj = objects[spec["position"]]
-                    self.w.call("Py_IncRef", obj)
-                    return self.keep(obj)
                 case "tuple":
                     return self.tuple([box(item) for item in spec["items"]])
-                case kind:
-                    address = self.w.value(f"getelementptr i64, ptr %results, i64 {slot}", "at")
-                    slot += slots_of(spec)
-                    if kind == "scalar":
-                        return self.scalar(spec["type"], address)
-                    return self.array(spec, address, arguments)
+                case "scalar":
+                    return self.scalar(spec["type"], next(scalars))
+                case _:
+                    return array(next(numbers))
 
         return box(spec)
 
@@ -266,7 +333,7 @@ class Boxes:
         """The code at `%failed`: an exception is set; drop everything and return null."""
         w = self.w
         w.label("failed")
-        for i in range(self.pending):
+        for i in range(len(self.pending)):
             w.call("mutad_entry_free", w.field("%pending", 8 * i))
         for i in range(len(self.made)):
             w.call("Py_DecRef", w.field("%made", 8 * i))

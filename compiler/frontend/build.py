@@ -97,6 +97,7 @@ class Build:
         self.positions = [k for k, part in enumerate(types) for _ in part]
         self.emitter = Emitter(self.entry, self.entry, None, boundscheck)
         self.lowering = Loops(self.emitter, facts)
+        self.returned: list[Array] = []
 
     def run(self) -> Built:
         lowering = self.lowering
@@ -126,6 +127,7 @@ class Build:
         lowering.frame = frame
         lowering.calls.append(self.function.__code__)
         result = lowering.run_frame(frame, body)
+        self.returned = arrays_of(result)
         leaves, spec = self.results(result, own)
         self.emitter.insert(func.ReturnOp(*leaves))
         self.erase_dead_loads()
@@ -221,18 +223,49 @@ class Build:
         if not others and len(itself) == 1:
             return [], {"kind": "argument", "position": named[0]}
         base = next(iter(bases), None)
+        owner = None
         if base is None and not all(map(starts_its_block, others)):
-            value = self.copied(value)
-            itself = set[int | None]()
+            owner = self.owner_of(value, own)
+            if owner is None:
+                value = self.copied(value)
+                itself = set[int | None]()
         spec: dict[str, Any] = {
             "kind": "array",
             "dtype": value.dtype,
             "rank": value.rank,
             "base": base,
         }
+        if owner is not None:
+            spec["owner"] = owner
+        is_view = value.whole or any(isinstance(s.owner, array.ViewOp) for s in sources)
+        if base is None and is_view:
+            spec["view"] = True
         if itself:
             spec["among"] = sorted(p for p in itself if p is not None)
         return [value.memref], spec
+
+    def owner_of(self, value: Array, own: Source) -> int | None:
+        """Which array among the results owns the memory that `value` is a view of; None: nobody else
+        returns any of it, so that a copy will do."""
+        mine = roots(self.emitter, value.memref)
+        sharing = [
+            (k, other)
+            for k, other in enumerate(self.returned)
+            if other is not value
+            and mine & roots(self.emitter, other.memref)
+            and not overlap.disjoint(self.emitter, value.memref, other.memref)
+        ]
+        if not sharing:
+            return None
+        for k, other in sharing:
+            sources = choices(other.memref)
+            if len(mine) == len(sources) == 1 and starts_its_block(sources[0]):
+                return k
+        raise CompileError(
+            own.span(own.node),
+            "the function returns views that share memory, but not the array that they are views of",
+            "return that array as well, or copies: `return x[1:].copy()`",
+        )
 
     def copied(self, value: Array) -> Array:
         """A compact copy: what is returned must start where its memory does, for NumPy to free it."""
@@ -331,6 +364,13 @@ class Build:
                     found = above
             above = above.parent_op()
         return found
+
+
+def arrays_of(value: Value) -> list[Array]:
+    """The arrays among the results, in order."""
+    if isinstance(value, Tuple):
+        return [a for item in value.items for a in arrays_of(item)]
+    return [value] if isinstance(value, Array) else []
 
 
 def choices(value: SSAValue) -> list[SSAValue]:

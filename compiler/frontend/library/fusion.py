@@ -7,6 +7,7 @@ consumes it. Operands that are scalars all the way give a NumPy scalar at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from xdsl.dialects import memref
 from xdsl.ir import Block, SSAValue
@@ -171,7 +172,9 @@ def allocate(
     axes = list(range(len(extents))) if order is None else list(order)
     fresh = array.AllocOp([extents[d] for d in axes], IR_TYPE[dtype])
     result = Array(e.emit(fresh, hint), dtype)
-    return shapes.transposed(e, result, [axes.index(d) for d in range(len(axes))])
+    return replace(
+        shapes.transposed(e, result, [axes.index(d) for d in range(len(axes))]), whole=False
+    )
 
 
 def order_of(values: Sequence[Array]) -> list[int] | None:
