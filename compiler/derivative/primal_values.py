@@ -10,7 +10,7 @@ permuted memref is the permuted shadow.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
 from xdsl.dialects import arith, memref, scf
@@ -101,6 +101,37 @@ class PrimalValues:
         self.values[value] = found
         return found
 
+    def early(self, value: SSAValue, primal: Block) -> SSAValue:
+        """A number that an inner block computes by pure code, computed in the prologue of `primal`.
+
+        What the forward sweep did when it pushed a segment before the inner block.
+        """
+        home = value_block(value)
+        if value in self.values or home is self.top or home in self.prologue_end:
+            return self.get(value)
+        op = value.owner
+        assert isinstance(op, Operation)
+        return self._compute(op, primal, lambda o: self.early(o, primal))
+
+    def _compute(
+        self, op: Operation, block: Block, get: Callable[[SSAValue], SSAValue]
+    ) -> SSAValue:
+        """Pure code once more. Checks have passed and are not repeated."""
+        match op:
+            case array.IndexOp():
+                again: Operation = op.clone({o: get(o) for o in op.operands})
+                again.properties["unchecked"] = UnitAttr()
+            case array.CheckedAddOp():
+                again = arith.AddiOp(get(op.lhs), get(op.rhs))
+            case array.CheckedSubOp():
+                again = arith.SubiOp(get(op.lhs), get(op.rhs))
+            case array.CheckedMulOp():
+                again = arith.MuliOp(get(op.lhs), get(op.rhs))
+            case _:
+                assert is_recomputable(op), f"the plan has no way to {op.name}"
+                again = op.clone({o: get(o) for o in op.operands})
+        return self.at_prologue(block, again)
+
     def _again(self, value: SSAValue, block: Block) -> SSAValue:
         save = self.plan.save_of(value)
         if save is not None:
@@ -125,24 +156,8 @@ class PrimalValues:
                 assert op.count is not None
                 zero = self.index(0, block)
                 return self.at_prologue(block, arith.MaxSIOp(self.get(op.count), zero))
-            case array.IndexOp():
-                return self._subscript(op, block)
-            case array.CheckedAddOp():
-                return self.at_prologue(block, arith.AddiOp(self.get(op.lhs), self.get(op.rhs)))
-            case array.CheckedSubOp():
-                return self.at_prologue(block, arith.SubiOp(self.get(op.lhs), self.get(op.rhs)))
-            case array.CheckedMulOp():
-                return self.at_prologue(block, arith.MuliOp(self.get(op.lhs), self.get(op.rhs)))
             case _:
-                assert is_recomputable(op), f"the plan has no way to {op.name}"
-                operands = {o: self.get(o) for o in op.operands}
-                return self.at_prologue(block, op.clone(operands))
-
-    def _subscript(self, op: array.IndexOp, block: Block) -> SSAValue:
-        """A subscript whose check has passed: the check is not repeated."""
-        clone = op.clone({op.index: self.get(op.index), op.extent: self.get(op.extent)})
-        clone.properties["unchecked"] = UnitAttr()
-        return self.at_prologue(block, clone)
+                return self._compute(op, block, self.get)
 
     def _load(
         self, source: SSAValue, indices: Sequence[SSAValue], block: Block, like: Operation
@@ -170,7 +185,7 @@ class PrimalValues:
     # Tapes.
 
     def _pop(self, save: Save, primal: Block) -> None:
-        counts = [self.get(cast(SSAValue, loop.count)) for loop in save.loops]
+        counts = [self.early(cast(SSAValue, loop.count), primal) for loop in save.loops]
         zero = self.index(0, primal)
         counts = [self.at_prologue(primal, arith.MaxSIOp(c, zero)) for c in counts]
         pop = ad.PopOp(self.forward.tapes[save], [*counts, *self._own(save, primal)], save.element)
@@ -184,11 +199,11 @@ class PrimalValues:
             base = save.node.base
             known = base_extents(base)
             if known:
-                return [self.get(e) for e in known]
+                return [self.early(e, primal) for e in known]
             rank = cast(MemRefType[Attribute], base.type).get_num_dims()
             return [self.extent(base, axis, primal) for axis in range(rank)]
         if isinstance(save.at, array.MapOp):
-            return [self.get(e) for e in save.at.extents]
+            return [self.early(e, primal) for e in save.at.extents]
         return []
 
     def _segment(self, save: Save) -> SSAValue:
