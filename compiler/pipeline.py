@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from .analysis.print_analyses import PASSES as PRINTED_ANALYSES
-from .derivative.passes import PrintPlan, Reverse
+from .derivative.passes import PrintNeeded, PrintPlan, Reverse
 from .transforms.drop_overwritten import DropOverwritten
 from .transforms.eliminate_common import EliminateCommon
 from .transforms.fold_constants import FoldConstants
@@ -269,6 +269,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     RemoveDead,
     UnifyExtents,
     *PRINTED_ANALYSES,
+    PrintNeeded,
     PrintPlan,
     Reverse,
 )

@@ -1,4 +1,4 @@
-"""`print-plan` shows what the gradient would save; `reverse` writes the gradient function.
+"""`print-needed` and `print-plan` show what the gradient reads and saves; `reverse` writes it.
 
 `print-plan` turns ::
 
@@ -10,6 +10,7 @@ into ::
     %a = memref.load %x[%i] {plan = ["save %a: killed by memref.store, needed by arith.mulf"]} : memref<?xf64>
     memref.store %b, %x[%i] : memref<?xf64>
 
+and `print-needed` writes at the product, `needs = ["%a"]`: what of the primal its adjoint reads.
 Nothing reads these attributes. `reverse` replaces each function by its gradient function.
 """
 
@@ -24,10 +25,38 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from ..analysis.activity import active_by_default
+from ..analysis.activity import Activity, active_by_default
+from ..analysis.affine import name as name_of
+from ..analysis.alias import AliasAnalysis
+from ..analysis.needed import Contents, Need, Needed
 from ..diagnostics import line_of
 from .plan import Plan, Save, Version, killing_line
 from .reverse import gradient_of, only_function, plan_gradient
+
+
+@dataclass(frozen=True)
+class PrintNeeded(ModulePass):
+    """Attach to each op the primal values that its adjoint is the first to read."""
+
+    name = "print-needed"
+    active: tuple[int, ...] | None = None
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in functions(op):
+            arguments = function.body.block.args
+            active = {arguments[i] for i in chosen(function, self.active)}
+            needed = Needed(function, Activity(function, AliasAnalysis(function), active))
+            notes: dict[Operation, list[StringAttr]] = {}
+            for need, by in needed.by.items():
+                notes.setdefault(by, []).append(StringAttr(shown(need)))
+            for by, lines in notes.items():
+                by.attributes["needs"] = ArrayAttr(lines)
+
+
+def shown(need: Need) -> str:
+    if isinstance(need, Contents):
+        return f"the contents of {name_of(need.memref)} {'after' if need.after else 'before'}"
+    return name_of(need)
 
 
 @dataclass(frozen=True)
