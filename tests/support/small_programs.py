@@ -440,4 +440,4 @@ def small_programs(draw: Draw) -> SmallProgram:
         ]
     )
     layout = draw(st.sampled_from(["apart", "strided", "same", "shifted", "reversed", "row"]))
-    return SmallProgram(textwrap.dedent(source), draw(st.sampled_from([4, 3, 5, 2])), layout)
+    return SmallProgram(textwrap.dedent(source), draw(st.sampled_from([4, 3, 5, 2, 19])), layout)
