@@ -1,0 +1,59 @@
+"""Generated loops that may raise: exception, words, and what was stored before it are CPython's."""
+
+import os
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from python_oracle import Outcome, Tolerance, assert_same_outcome, run
+from raising_programs import ROWS, RaisingProgram, raising_programs
+
+import mutad
+from mutad import Active, Const, Duplicated
+
+QUICK = settings(
+    max_examples=40,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+LONG = settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+PROFILE = LONG if os.environ.get("HYPOTHESIS_PROFILE") == "dev" else QUICK
+
+ROUNDING = Tolerance(ulp=8, terms=lambda *_: [1e5])
+
+
+def is_a_big_integer(want: Outcome) -> bool:
+    return isinstance(want.exception, OverflowError) and "math" not in str(want.exception)
+
+
+@PROFILE
+@given(raising_programs())
+def test_plain_calls(program: RaisingProgram) -> None:
+    function = program.function()
+    compiled = mutad.compile(function, cache=False)
+    for row in ROWS:
+        want = run(function, row)
+        if not is_a_big_integer(want):
+            assert_same_outcome(run(compiled, row), want, row, ROUNDING)
+
+
+@PROFILE
+@given(raising_programs())
+def test_gradient_calls(program: RaisingProgram) -> None:
+    """They raise where the plain call does, and leave the caller's shadows as they were."""
+    function = program.function()
+    compiled = mutad.compile(function, cache=False, grad=True)
+    for row in ROWS:
+        want = run(function, row)
+        if is_a_big_integer(want):
+            continue
+        shadows = [np.full(np.shape(a), 0.5) for a in want.arguments[:3]]
+
+        def pulled(x, y, z, p, a, k):
+            arrays = [Duplicated(v, s) for v, s in zip((x, y, z), shadows, strict=True)]
+            return compiled.pullback(*arrays, Const(p), Active(a), Const(k), cotangent=1.0)[0]
+
+        assert_same_outcome(run(pulled, row), want, row, ROUNDING)
+        if want.exception is not None:
+            assert all((s == 0.5).all() for s in shadows)
