@@ -317,6 +317,7 @@ end:
 """
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_signal_interrupts_a_running_kernel():
     f = Handmade(SCALAR, SPIN).of(lambda n: 1.0)
     assert f(10) == 1.0

@@ -92,6 +92,7 @@ def call_of_while(x):
     compiled(endless)(x)
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("call", [plain_call, gradient_call, call_of_while])
 def test_an_interrupt_ends_a_long_call(call) -> None:
     """And the function can be called again."""
