@@ -39,7 +39,7 @@ def value_type(type_: Attribute) -> str:
         case TapeType():
             return "ptr"
         case _:
-            raise NotImplementedError(f"no LLVM type for {type_}")
+            raise AssertionError(f"no LLVM type for {type_}")
 
 
 def memory_type(type_: Attribute) -> str:

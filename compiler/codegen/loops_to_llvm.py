@@ -184,7 +184,7 @@ class KernelWriter:
             return
         handler = CONTROL.get(type(op))
         if handler is None:
-            raise NotImplementedError(f"no LLVM for {op.name}")
+            raise AssertionError(f"no LLVM for {op.name}")
         handler(self, op)
 
     # Control flow.
