@@ -3,15 +3,11 @@
 import math
 
 import numpy as np
-import pytest
-from gradient_oracle import GradientCase, GradientPrograms
+from gradient_oracle import GradientPrograms
+from gradient_tests import gradient_tests
 
 programs = GradientPrograms()
 on = programs.on
-
-
-def nothing(*arguments):
-    return 0
 
 
 def one_for_each_trip(u):
@@ -67,7 +63,7 @@ def multiply_in_place_by_elements(a, b):
     "f64[5]:pos f64[5]:pos#1",
     "f32[5]:pos f32[5]:pos#1",
     exact=lambda a, b: (1 / b, -a / b**2),
-    saved=nothing,
+    saved=0,
 )
 def divide_in_place(a, b):
     a /= b
@@ -238,7 +234,7 @@ def reads_ahead(u):
 
 
 @on("f64[n]:unit", n="6 2 1")
-@on("f64[6]S:unit", saved=nothing)
+@on("f64[6]S:unit", saved=0)
 def reads_behind(u):
     for i in range(1, u.size):
         u[i] = u[i - 1] * u[i - 1] + u[i]
@@ -250,7 +246,7 @@ def reads_both(u):
         u[i] = u[i - 1] * u[i + 1] + np.sin(u[i])
 
 
-@on("f64[n]:unit", n="6 2 1", saved=nothing)
+@on("f64[n]:unit", n="6 2 1", saved=0)
 def descending_reads_ahead(u):
     for i in range(u.size - 2, -1, -1):
         u[i] = u[i + 1] * u[i + 1] - u[i]
@@ -338,26 +334,4 @@ def scattered_stores(u, index):
         u[j] = u[j] * u[k] + 0.5 * u[k - 1]
 
 
-@pytest.mark.parametrize("case", programs.scalar_valued, ids=str)
-def test_value_and_grad(case: GradientCase) -> None:
-    case.check_gradient()
-
-
-@pytest.mark.parametrize("case", programs.cases, ids=str)
-def test_pullback(case: GradientCase) -> None:
-    case.check_pullback()
-
-
-@pytest.mark.parametrize("case", programs.first, ids=str)
-def test_saving_everything_changes_nothing(case: GradientCase) -> None:
-    case.check_saves_all()
-
-
-@pytest.mark.parametrize("case", programs.first, ids=str)
-def test_vjp(case: GradientCase) -> None:
-    case.check_vjp()
-
-
-@pytest.mark.parametrize("case", programs.accounted, ids=str)
-def test_saved_bytes(case: GradientCase) -> None:
-    case.check_saved()
+TestGradients = gradient_tests(programs)

@@ -1,35 +1,31 @@
 """Overlapping sources and destinations, shared arguments, ping-pong buffers."""
 
 import numpy as np
-import pytest
 from argument_rows import elements
-from gradient_oracle import GradientCase, GradientPrograms
+from gradient_oracle import GradientPrograms
+from gradient_tests import gradient_tests
 
 programs = GradientPrograms()
 on = programs.on
 
 
-def nothing(*arguments):
-    return 0
-
-
 @on("f64[n]", n="6 2 1 0")
 @on("f64[6]L", L="R S")
-@on("f32[6]", saved=nothing)
+@on("f32[6]", saved=0)
 def shift_up(x):
     x[1:] = x[:-1]
     return (x * x).sum()
 
 
 @on("f64[n]", n="6 2 1")
-@on("f64[6]R", saved=nothing)
+@on("f64[6]R", saved=0)
 def shift_down(x):
     x[:-1] = x[1:]
     return (x * x).sum()
 
 
 @on("f64[n]", n="6 2 1 0")
-@on("f64[6]S", saved=nothing)
+@on("f64[6]S", saved=0)
 def add_shifted(x):
     x[1:] += x[:-1]
     return (x * x).sum()
@@ -42,7 +38,7 @@ def multiply_shifted(x):
 
 
 @on("f64[n]", n="7 3 2")
-@on("f64[7]R", "f32[7]", saved=nothing)
+@on("f64[7]R", "f32[7]", saved=0)
 def stencil(u):
     u[1:-1] = u[:-2] - 2 * u[1:-1] + u[2:]
     return (u * u).sum()
@@ -62,7 +58,7 @@ def nonlinear_stencil_of_a_matrix(u, steps):
 
 
 @on("f64[n]", n="6 1 0")
-@on("f64[6]R", saved=nothing)
+@on("f64[6]R", saved=0)
 def running_sum(x):
     for i in range(1, x.size):
         x[i] += x[i - 1]
@@ -189,12 +185,12 @@ def interleaved():
 VECTOR_PAIRS = (vector_and_reverse, shifted, shifted_back, the_same_twice, interleaved)
 
 
-@on(*VECTOR_PAIRS, matrix_and_transpose, saved=nothing)
+@on(*VECTOR_PAIRS, matrix_and_transpose, saved=0)
 def product_of_arguments(x, y):
     return (x * y).sum()
 
 
-@on(matrix_and_transpose, saved=nothing)
+@on(matrix_and_transpose, saved=0)
 def weighted_transpose(x, xt):
     return (xt * x * x).sum()
 
@@ -236,26 +232,4 @@ def test_gradient_of_a_product_with_its_transpose() -> None:
     assert np.array_equal(gxt, gx.T)
 
 
-@pytest.mark.parametrize("case", programs.scalar_valued, ids=str)
-def test_value_and_grad(case: GradientCase) -> None:
-    case.check_gradient()
-
-
-@pytest.mark.parametrize("case", programs.cases, ids=str)
-def test_pullback(case: GradientCase) -> None:
-    case.check_pullback()
-
-
-@pytest.mark.parametrize("case", programs.first, ids=str)
-def test_saving_everything_changes_nothing(case: GradientCase) -> None:
-    case.check_saves_all()
-
-
-@pytest.mark.parametrize("case", programs.first, ids=str)
-def test_vjp(case: GradientCase) -> None:
-    case.check_vjp()
-
-
-@pytest.mark.parametrize("case", programs.accounted, ids=str)
-def test_saved_bytes(case: GradientCase) -> None:
-    case.check_saved()
+TestGradients = gradient_tests(programs)

@@ -212,8 +212,8 @@ class GradientCase:
     exact: Callable[..., Any] | None = None
     numeric: bool = True
     relative: float = 1e-7
-    saved: Callable[..., int] | None = None
-    """The bytes that the gradient saves, from the arguments."""
+    saved: Callable[..., int] | int | None = None
+    """The bytes that the gradient saves, or a function of the arguments that says so."""
     options: tuple[tuple[str, Any], ...] = ()
 
     def __str__(self) -> str:
@@ -382,7 +382,8 @@ class GradientCase:
         assert self.saved is not None
         arguments = self.arguments()
         receipt = self.compiled().explain(*arguments, wrt=self.active())
-        assert receipt.saved_bytes == self.saved(*arguments), str(receipt)
+        saved = self.saved(*arguments) if callable(self.saved) else self.saved
+        assert receipt.saved_bytes == saved, str(receipt)
 
     def check_vjp(self) -> None:
         """`vjp` is the derivative too; `back` runs twice, whatever the caller stores meanwhile."""
@@ -493,7 +494,7 @@ class GradientPrograms:
         exact: Callable[..., Any] | None = None,
         numeric: bool = True,
         relative: float = 1e-7,
-        saved: Callable[..., int] | None = None,
+        saved: Callable[..., int] | int | None = None,
         options: Any = (),
         **letters: str,
     ) -> Callable[[Function], Function]:

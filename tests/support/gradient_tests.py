@@ -1,0 +1,38 @@
+"""The checks that every table of gradient programs goes through, written once.
+
+A test file defines its programs and ends with one line::
+
+    TestGradients = gradient_tests(programs)
+"""
+
+from __future__ import annotations
+
+import pytest
+from gradient_oracle import GradientCase, GradientPrograms
+
+
+def gradient_tests(programs: GradientPrograms) -> type:
+    """A test class of all checks: each case is a claim, named after its program and its arguments."""
+
+    class TestGradients:
+        @pytest.mark.parametrize("case", programs.scalar_valued, ids=str)
+        def test_value_and_grad(self, case: GradientCase) -> None:
+            case.check_gradient()
+
+        @pytest.mark.parametrize("case", programs.cases, ids=str)
+        def test_pullback(self, case: GradientCase) -> None:
+            case.check_pullback()
+
+        @pytest.mark.parametrize("case", programs.first, ids=str)
+        def test_saving_everything_changes_nothing(self, case: GradientCase) -> None:
+            case.check_saves_all()
+
+        @pytest.mark.parametrize("case", programs.first, ids=str)
+        def test_vjp(self, case: GradientCase) -> None:
+            case.check_vjp()
+
+        @pytest.mark.parametrize("case", programs.accounted, ids=str)
+        def test_saved_bytes(self, case: GradientCase) -> None:
+            case.check_saved()
+
+    return TestGradients
