@@ -32,8 +32,9 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects import ad, array
-from .plan import Plan, Save, Version, base_extents, is_recomputable, value_block
+from .plan import Plan, Save, Version
 from .rules.table import index_constant
+from .segments import base_extents, is_recomputable, value_block
 
 
 class ForwardSweep:

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import array
-from .plan import is_recomputable, value_block
+from .segments import is_recomputable, value_block
 
 if TYPE_CHECKING:
     from .primal_values import PrimalValues

@@ -23,15 +23,8 @@ from ..analysis.needed import Contents
 from ..diagnostics import CompileError, Span, line_of
 from .forward_sweep import ForwardSweep, hint_of, segment_slot
 from .map_values import MapValues
-from .plan import (
-    Plan,
-    Save,
-    Version,
-    base_extents,
-    is_recomputable,
-    maker_of,
-    value_block,
-)
+from .plan import Plan, Save, Version, maker_of
+from .segments import base_extents, is_recomputable, value_block
 
 PRIMAL, SHADOW = "primal", "shadow"
 

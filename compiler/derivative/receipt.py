@@ -26,7 +26,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from ...dialects import array
 from ..diagnostics import line_of
 from . import receipt_html
-from .plan import Plan, Save, Version, bytes_of, killing_line
+from .plan import Plan, Save, Version, killing_line
+from .segments import bytes_of
 from .sizes import Sizes
 from .source_words import line_number, text_of, word_of
 

@@ -37,10 +37,11 @@ from ..analysis.activity import Activity
 from ..analysis.alias import AliasAnalysis
 from . import array_rules
 from .forward_sweep import ForwardSweep
-from .plan import Plan, make_plan, value_block
+from .plan import Plan, make_plan
 from .primal_values import PRIMAL, SHADOW, PrimalValues, refusal
 from .rules import SCALAR_RULES
 from .rules.table import Scalars
+from .segments import value_block
 
 
 def differentiate(module: ModuleOp, active_arguments: Sequence[int], saves: str) -> ModuleOp:

@@ -16,7 +16,8 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import ad, array
 from ..diagnostics import line_of
-from .plan import Save, Version, base_extents
+from .plan import Save, Version
+from .segments import base_extents
 
 
 @dataclass(frozen=True)
