@@ -152,45 +152,22 @@ def rotation_of_three(a, b, c, steps):
 # Arguments that share memory: gradients share it as they do.
 
 
-def matrix_and_transpose():
-    a = elements(np.float64, (4, 4))
-    return a, a.T
+VECTOR_PAIRS = (
+    "f64[6]& f64[6]&[::-1]",
+    "f64[7]&[:-1] f64[7]&[1:]",
+    "f64[7]&[2:] f64[7]&[:-2]",
+    "f64[6]& f64[6]&",
+    "f64[12]&[::2] f64[12]&[1::2]",
+)
+TRANSPOSE = "f64[4,4]& f64[4,4]&.T"
 
 
-def vector_and_reverse():
-    x = elements(np.float64, (6,))
-    return x, x[::-1]
-
-
-def shifted():
-    x = elements(np.float64, (7,))
-    return x[:-1], x[1:]
-
-
-def shifted_back():
-    x = elements(np.float64, (7,))
-    return x[2:], x[:-2]
-
-
-def the_same_twice():
-    x = elements(np.float64, (6,))
-    return x, x
-
-
-def interleaved():
-    x = elements(np.float64, (12,))
-    return x[::2], x[1::2]
-
-
-VECTOR_PAIRS = (vector_and_reverse, shifted, shifted_back, the_same_twice, interleaved)
-
-
-@on(*VECTOR_PAIRS, matrix_and_transpose, saved=0)
+@on(*VECTOR_PAIRS, TRANSPOSE, saved=0)
 def product_of_arguments(x, y):
     return (x * y).sum()
 
 
-@on(matrix_and_transpose, saved=0)
+@on(TRANSPOSE, saved=0)
 def weighted_transpose(x, xt):
     return (xt * x * x).sum()
 
@@ -209,12 +186,7 @@ def assigned_from_each_other(x, y):
     y[1:] = np.sin(x[:-1])
 
 
-def three_views():
-    x = elements(np.float64, (9,), "unit")
-    return x[:5], x[4:], x[2:7:2], 0.5
-
-
-@on(three_views)
+@on("f64[9]:unit&[:5] f64[9]:unit&[4:] f64[9]:unit&[2:7:2] 0.5")
 def three_sharing_arguments(x, y, z, k):
     y[:] = k * x * y
     z *= x[:3]

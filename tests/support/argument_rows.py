@@ -10,7 +10,8 @@ C array, O the inside of a larger array), then after a colon what its elements a
 `:unit` inside (-0.9, 0.9), `:int` small integers, `:nz` integers that are not zero, `:special`
 infinities, NaN, zeros of both signs and denormals, `:ties` few distinct values, `:zero`), and after
 `#` which of many. `f64(0.5)` is a NumPy scalar, the rest are Python literals. The same row always
-makes the same contents, in fresh memory.
+makes the same contents, in fresh memory. After `&` stands a view; arrays that are the same before it
+share their memory: `f64[7]&[:-1] f64[7]&[1:]`, or `f64[3,3]& f64[3,3]&.T`.
 """
 
 from __future__ import annotations
@@ -49,11 +50,18 @@ Row = str | Callable[[], tuple[Any, ...]]
 
 def make_arguments(row: Row) -> tuple[Any, ...]:
     """Fresh arguments for a row; a callable row makes its own."""
-    return row() if callable(row) else tuple(make_argument(token) for token in row.split())
+    if callable(row):
+        return row()
+    shared: dict[str, np.ndarray] = {}
+    return tuple(make_argument(token, shared) for token in row.split())
 
 
-def make_argument(token: str) -> Any:
-    """The argument that one token describes."""
+def make_argument(token: str, shared: dict[str, np.ndarray]) -> Any:
+    """The argument that one token describes; `shared` holds the arrays of which the row has views."""
+    array, is_view, view = token.partition("&")
+    if is_view:
+        base = shared.setdefault(array, make_argument(array, shared))
+        return eval(f"base{view}", {"base": base})
     if m := ARRAY.match(token):
         dtype, extents, layout, domain, seed = m.groups()
         shape = tuple(int(n) for n in extents.split(",") if n)
