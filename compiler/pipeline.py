@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .codegen.loops_to_llvm import KernelText
     from .derivative.receipt import Receipt
     from .frontend.build import Built
+    from .frontend.context import Captured
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Request:
 
     function: Callable[..., Any]
     arguments: tuple[str, ...]
-    """One key for each parameter: `f64[?,?]C`, `py_int`, `(f64,None)`, ..."""
+    """One key for each parameter: `f64[?,?]C`, `py_int`, `(f64,None)`, ...; then for each input."""
     overlaps: tuple[tuple[int, int, str], ...] = ()
     """Parameter positions i < j that share memory: "same" (the identical view) or "overlap"."""
     mode: str = "primal"  # "primal" | "gradient"
@@ -72,6 +73,8 @@ class Request:
     single: bool = True
     """gradient: return one gradient rather than a tuple (wrt was one name)."""
     options: Options = field(default_factory=Options)
+    captured: Captured | None = None
+    """What the function reads from outside; its inputs have keys behind those of the parameters."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,7 @@ def frontend(c: Compilation) -> None:
     from .frontend.build import build_function
 
     r = c.request
-    c.built = build_function(r.function, r.arguments, r.overlaps, r.options)
+    c.built = build_function(r.function, r.arguments, r.overlaps, r.options, r.captured)
     c.module = c.built.module
 
 

@@ -49,10 +49,11 @@ class _LazyCompiler:
         mode: str,
         wrt: Any,
         options: dict[str, Any],
+        captured: Any,
     ) -> tuple[bytes, dict[str, Any]]:
         from .compiler import pipeline
 
-        request = self._request(function, arguments, overlaps, mode, wrt, options)
+        request = self._request(function, arguments, overlaps, mode, wrt, options, captured)
         artifact = pipeline.compile_request(request)
         return artifact.object_code, artifact.metadata
 
@@ -65,32 +66,55 @@ class _LazyCompiler:
         mode: str,
         wrt: Any,
         options: Any,
+        captured: Any,
     ) -> str:
         from .compiler import pipeline
 
-        request = self._request(function, arguments, overlaps, mode, wrt, options)
+        request = self._request(function, arguments, overlaps, mode, wrt, options, captured)
         return str(pipeline.run_stages(request, stage))
 
     def check_differentiable(
-        self, function: Any, arguments: Any, overlaps: Any, wrt: Any, options: Any
+        self,
+        function: Any,
+        arguments: Any,
+        overlaps: Any,
+        wrt: Any,
+        options: Any,
+        captured: Any,
     ) -> None:
-        self.stage("adjoint", function, arguments, overlaps, "gradient", wrt, options)
+        self.stage("adjoint", function, arguments, overlaps, "gradient", wrt, options, captured)
 
     def explain(
-        self, function: Any, arguments: Any, overlaps: Any, wrt: Any, options: Any, values: Any
+        self,
+        function: Any,
+        arguments: Any,
+        overlaps: Any,
+        wrt: Any,
+        options: Any,
+        captured: Any,
+        values: Any,
     ) -> Any:
         from .compiler import pipeline
 
-        request = self._request(function, arguments, overlaps, "gradient", wrt, options)
+        request = self._request(function, arguments, overlaps, "gradient", wrt, options, captured)
         return pipeline.explain_request(request, values)
 
     @staticmethod
     def _request(
-        function: Any, arguments: Any, overlaps: Any, mode: str, wrt: Any, options: dict[str, Any]
+        function: Any,
+        arguments: Any,
+        overlaps: Any,
+        mode: str,
+        wrt: Any,
+        options: dict[str, Any],
+        captured: Any,
     ) -> Any:
         from .compiler.pipeline import Options, Request
 
-        return Request(function, arguments, overlaps, mode, wrt, len(wrt) == 1, Options(**options))
+        single = len(wrt) == 1
+        return Request(
+            function, arguments, overlaps, mode, wrt, single, Options(**options), captured
+        )
 
     def __reduce__(self) -> str:
         return "_compiler"

@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, Protocol
 
-from . import disk_cache, engine, keys, sites
+from . import captures, disk_cache, engine, keys, sites
+from .captures import Captures
 
 GRADIENT_KINDS = ("grad", "value_and_grad")
 LONGEST_CHAIN = 16
@@ -32,7 +33,10 @@ verifying = threading.local()
 
 
 class Compiler(Protocol):
-    """What the face injects: the runtime imports nothing of the compiler."""
+    """What the face injects: the runtime imports nothing of the compiler.
+
+    `arguments` has one key for each parameter, then one for each input that is `captured`.
+    """
 
     def compile(
         self,
@@ -42,6 +46,7 @@ class Compiler(Protocol):
         mode: str,
         wrt: tuple[int, ...],
         options: dict[str, Any],
+        captured: Captures,
     ) -> tuple[bytes, dict[str, Any]]:
         """Object code and metadata."""
         ...
@@ -55,6 +60,7 @@ class Compiler(Protocol):
         mode: str,
         wrt: tuple[int, ...],
         options: dict[str, Any],
+        captured: Captures,
     ) -> str:
         """The text of the program after a stage."""
         ...
@@ -66,6 +72,7 @@ class Compiler(Protocol):
         overlaps: keys.Overlaps,
         wrt: tuple[int, ...],
         options: dict[str, Any],
+        captured: Captures,
     ) -> None:
         """CompileError where the gradient cannot be compiled; makes no code."""
         ...
@@ -77,6 +84,7 @@ class Compiler(Protocol):
         overlaps: keys.Overlaps,
         wrt: tuple[int, ...],
         options: dict[str, Any],
+        captured: Captures,
         values: tuple[Any, ...] | None,
     ) -> Any:
         """The plan: what is saved, why, how many bytes; without values the formulas alone."""
@@ -87,7 +95,9 @@ class Link:
     """What an entry knows of this process. The slots' places are part of the entries' code."""
 
     __slots__ = (
+        "constants",
         "defaults",
+        "inputs",
         "keyword",
         "names",
         "next",
@@ -98,12 +108,17 @@ class Link:
         "show",
     )
 
+    constants: tuple[Any, ...]
+    """MISSING, then holder, name and expected value of each captured constant."""
     defaults: tuple[Any, ...]
     """The values of the last parameters, where they are left out."""
+    inputs: tuple[Any, ...]
+    """Holder and name of each captured input."""
     keyword: str
     names: tuple[str, ...]
     """The names of the parameters in `wrt`, interned."""
-    positions: tuple[int, ...]
+    positions: tuple[Any, ...]
+    """Of the parameters in `wrt`; MISSING for an input, which has a name only."""
     next: Callable[..., Any]
     owner: Any
     """The compiled function, or None."""
@@ -146,6 +161,26 @@ Key = tuple[tuple[str, ...], keys.Overlaps, tuple[int, ...]]
 
 
 @dataclass
+class Era:
+    """All that was compiled while the constants from outside were these."""
+
+    captures: Captures
+    table: dict[Key, Specialization] = field(default_factory=dict[Key, Specialization])
+    links: list[Link] = field(default_factory=list[Link])
+
+    def renew(self, now: Captures) -> None:
+        """Take over constants that are equal, as the objects they are now."""
+        self.captures = now
+        for link in self.links:
+            link.constants = expected_constants(now)
+
+
+def expected_constants(captured: Captures) -> tuple[Any, ...]:
+    triples = zip(captured.constants, captured.expected, strict=True)
+    return (captures.MISSING, *(x for p, value in triples for x in (p.holder, p.name, value)))
+
+
+@dataclass
 class Dispatcher:
     """Everything that one compiled function has compiled."""
 
@@ -155,11 +190,12 @@ class Dispatcher:
     compiler: Compiler
     checks_gradient: bool
     """The first call of each kind of arguments checks that its gradient can be compiled."""
-    names: tuple[str, ...] = field(init=False)
+    parameters: tuple[str, ...] = field(init=False)
     bind: Callable[..., tuple[Any, ...]] = field(init=False)
     """The arguments by position; raises what CPython raises for wrong ones."""
     defaults: tuple[Any, ...] = field(init=False)
-    table: dict[Key, Specialization] = field(init=False)
+    eras: list[Era] = field(init=False)
+    """The latest is the last."""
     heads: dict[str, Callable[..., Any]] = field(init=False)
     lengths: dict[str, int] = field(init=False)
     installed: Callable[[str, Callable[..., Any]], None] = field(init=False)
@@ -173,10 +209,10 @@ class Dispatcher:
                 f"{self.function.__qualname__}: *args and **kwargs cannot be compiled: name the parameters"
             )
         count = code.co_argcount + code.co_kwonlyargcount
-        self.names = tuple(sys.intern(n) for n in code.co_varnames[:count])
+        self.parameters = tuple(sys.intern(n) for n in code.co_varnames[:count])
         self.bind = binder(self.function)
         self.defaults = trailing_defaults(self.function)
-        self.table = {}
+        self.eras = []
         self.lengths = {}
         self.heads = {
             "primal": self.primal,
@@ -184,24 +220,55 @@ class Dispatcher:
             "value_and_grad": self.value_and_grad,
         }
 
+    # What the function reads from outside.
+
+    @property
+    def era(self) -> Era:
+        """The era of what is outside now."""
+        if not self.eras or not self.eras[-1].captures.hold():
+            now = captures.captures_of(self.function)
+            found = [era for era in self.eras if era.captures.agrees(now)]
+            era = found[0] if found else Era(now)
+            era.renew(now)
+            with engine.compiling:
+                self.eras = [*(e for e in self.eras if e is not era), era]
+        return self.eras[-1]
+
+    @property
+    def table(self) -> dict[Key, Specialization]:
+        return self.era.table
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the parameters, then of the inputs from outside."""
+        return (*self.parameters, *self.era.captures.names)
+
+    def values_of(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """The arguments by position, and the inputs from outside."""
+        return (*self.bind(*args, **kwargs), *self.era.captures.values())
+
+    def resolve_wrt(self, wrt: Any) -> tuple[tuple[int, ...], bool]:
+        """Positions of what `wrt` names, and whether that is one name or position."""
+        return keys.resolve_wrt(wrt, self.parameters, self.era.captures.names)
+
     # The ends of the chains.
 
     def primal(self, *args: Any, **kwargs: Any) -> Any:
         """A primal call that no entry took."""
-        values = self.bind(*args, **kwargs)
+        values = self.values_of(*args, **kwargs)
         return self.specialize(values).direct["primal"](*values)
 
     def grad(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
-        return self.gradient("grad", wrt, self.bind(*args, **kwargs))
+        return self.gradient("grad", wrt, self.values_of(*args, **kwargs))
 
     def value_and_grad(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
-        return self.gradient("value_and_grad", wrt, self.bind(*args, **kwargs))
+        return self.gradient("value_and_grad", wrt, self.values_of(*args, **kwargs))
 
     def gradient(self, kind: str, wrt: Any, values: tuple[Any, ...]) -> Any:
         """A gradient call that no entry took."""
         from . import gradients
 
-        positions, single = keys.resolve_wrt(wrt, self.names)
+        positions, single = self.resolve_wrt(wrt)
         arguments = self.arguments_of(values)
         for position in positions:
             keys.require_active(arguments[position], self.names[position])
@@ -223,12 +290,13 @@ class Dispatcher:
 
     def specialize(self, values: tuple[Any, ...], wrt: tuple[int, ...] = ()) -> Specialization:
         """The code for these arguments, compiled if it is not there yet."""
+        era = self.era
         key = (self.arguments_of(values), keys.overlaps_of(values), wrt)
-        found = self.table.get(key)
+        found = era.table.get(key)
         if found is None:
             if wrt and os.environ.get("MUTAD_VERIFY") == "1":
-                self.verify(values, wrt)
-            found = self.add(key)
+                self.verify(values[: len(self.parameters)], wrt)
+            found = self.add(key, era)
         watched: list[int] = [
             *found.metadata["written"],
             *(found.gradient["shadows"] if wrt else ()),
@@ -267,17 +335,17 @@ class Dispatcher:
                     f"sliding window): pass {name}.copy()"
                 )
 
-    def add(self, key: Key) -> Specialization:
+    def add(self, key: Key, era: Era) -> Specialization:
         """Compile (or load from disk) and install; one thread at a time."""
         with engine.compiling:
-            found = self.table.get(key)
+            found = era.table.get(key)
             if found is None:
-                found = self.load(key)
-                self.table[key] = found
-                self.install(found)
+                found = self.load(key, era)
+                era.table[key] = found
+                self.install(found, era)
             return found
 
-    def load(self, key: Key) -> Specialization:
+    def load(self, key: Key, era: Era) -> Specialization:
         arguments, overlaps, wrt = key
         mode = "gradient" if wrt else "primal"
         place = disk_cache.place_of(self.function, arguments, overlaps, wrt, self.options)
@@ -287,22 +355,22 @@ class Dispatcher:
                 active = tuple(i for i, a in enumerate(arguments) if keys.is_active_key(a))
                 if active:
                     self.compiler.check_differentiable(
-                        self.function, arguments, overlaps, active, self.options
+                        self.function, arguments, overlaps, active, self.options, era.captures
                     )
             cached = self.compiler.compile(
-                self.function, arguments, overlaps, mode, wrt, self.options
+                self.function, arguments, overlaps, mode, wrt, self.options, era.captures
             )
             disk_cache.write(place, *cached)
         object_code, metadata = cached
         library = engine.load(object_code, metadata, self.function.__name__)
         found = Specialization(library, metadata, wrt, {})
         for kind in metadata["entries"]:
-            link = self.link(found, self.disagree)
+            link = self.link(found, era, self.disagree)
             link.proved = True
             found.direct[kind] = library.function(kind, link, "")
         return found
 
-    def link(self, found: Specialization, following: Callable[..., Any]) -> Link:
+    def link(self, found: Specialization, era: Era, following: Callable[..., Any]) -> Link:
         """A link for an entry of this specialization."""
         site_list: list[sites.Site] = found.metadata["sites"]
 
@@ -312,18 +380,23 @@ class Dispatcher:
         def show(site: int, payload: int) -> None:
             sites.show(site_list[site], payload)
 
+        names = (*self.parameters, *era.captures.names)
         link = Link()
+        link.constants = expected_constants(era.captures)
         link.defaults = self.defaults
+        link.inputs = tuple(x for p in era.captures.inputs for x in (p.holder, p.name))
         link.keyword = WRT
-        link.names = tuple(self.names[p] for p in found.wrt)
-        link.positions = found.wrt
+        link.names = tuple(names[p] for p in found.wrt)
+        link.positions = tuple(
+            p if p < len(self.parameters) else captures.MISSING for p in found.wrt
+        )
         link.next = following
         link.owner = self.owner() if self.owner is not None else None
         link.report = report
         link.show = show
         return link
 
-    def install(self, found: Specialization) -> None:
+    def install(self, found: Specialization, era: Era) -> None:
         """Put the entries of a new specialization first in their chains.
 
         A chain that has grown long is begun anew. (It is never cut: another thread may be running
@@ -337,7 +410,9 @@ class Dispatcher:
             following = self.heads[kind] if length < LONGEST_CHAIN else slow[kind]
             self.lengths[kind] = length + 1 if length < LONGEST_CHAIN else 1
             doc = f"{self.function.__name__}, compiled."
-            self.heads[kind] = found.library.function(kind, self.link(found, following), doc)
+            link = self.link(found, era, following)
+            era.links.append(link)
+            self.heads[kind] = found.library.function(kind, link, doc)
             self.installed(kind, self.heads[kind])
 
     @staticmethod

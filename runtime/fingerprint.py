@@ -1,21 +1,20 @@
 """What compiled code depends on, as bytes to hash: the function, what it calls, what it captures.
 
-Found by walking bytecode, not by the compiler: every global and closure variable that the code
-reads, and attributes of modules (`mymodule.helper`), are followed. Whatever the compiler could have
-read is thus part of the name under which its result is cached; a changed helper or constant is
-another name. Objects that cannot be followed make the function uncacheable.
+Whatever the compiler could have read (`captures`) is part of the name under which its result is
+cached; a changed helper or constant is another name. Inputs are not: code is the same for all their
+values. Objects that cannot be followed make the function uncacheable.
 """
 
 from __future__ import annotations
 
-import dis
 import inspect
 import types
 from typing import Any
 
 import numpy as np
 
-LARGEST_ARRAY = 1 << 20
+from .captures import MISSING, is_input, is_versioned, reads_of
+
 MOST_FUNCTIONS = 300
 
 
@@ -46,15 +45,21 @@ class _Walk:
         except (OSError, TypeError) as error:
             raise Uncacheable("no source") from error
         self.add("function", function.__module__, function.__qualname__, source)
-        self.code(function.__code__, function)
+        self.code(function.__code__)
+        for place, value in reads_of(function.__code__, function):
+            self.add("reads", place.path)
+            if is_input(value):
+                self.add("input")
+            else:
+                self.value(value)
         if with_defaults:
             self.value(function.__defaults__)
             for name, value in sorted((function.__kwdefaults__ or {}).items()):
                 self.add("default", name)
                 self.value(value)
 
-    def code(self, code: types.CodeType, function: types.FunctionType) -> None:
-        """The code itself (comments may move it: messages name lines), and what it reads."""
+    def code(self, code: types.CodeType) -> None:
+        """The code itself (comments may move it: messages name lines)."""
         self.add(
             "code", code.co_filename, code.co_firstlineno, code.co_flags, code.co_names,
             code.co_varnames, code.co_freevars, code.co_cellvars, code.co_argcount,
@@ -62,17 +67,16 @@ class _Walk:
         self.parts += [code.co_code, code.co_linetable, code.co_exceptiontable]
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
-                self.code(constant, function)
+                self.code(constant)
             else:
                 self.value(constant)
-        for name, value in _captured(code, function):
-            self.add("reads", name)
-            self.value(value)
 
     def value(self, value: Any) -> None:
         """Describe a captured value."""
         kind = type(value)
-        if value is None or value is Ellipsis or kind in (bool, int, float, complex, str, bytes):
+        if value is None or value is Ellipsis or value is MISSING:
+            self.add(repr(value))
+        elif kind in (bool, int, float, complex, str, bytes):
             self.add(kind.__name__, repr(value))
         elif kind in (tuple, frozenset):
             items = sorted(value, key=repr) if kind is frozenset else value
@@ -82,17 +86,12 @@ class _Walk:
         elif kind is slice:
             self.value((value.start, value.stop, value.step))
         elif isinstance(value, types.FunctionType):
-            if not _is_versioned(value.__module__):
+            if not is_versioned(value.__module__):
                 self.function(value)
             else:
                 self.add("library function", value.__module__, value.__qualname__)
         elif _is_compiled(value):
             self.value(value.__wrapped__)
-        elif isinstance(value, np.ndarray) and kind is np.ndarray and value.dtype.kind in "biuf":
-            if value.nbytes > LARGEST_ARRAY:
-                raise Uncacheable("a large captured array")
-            self.add("array", value.dtype.str, value.shape, value.strides)
-            self.parts.append(value.tobytes())
         elif isinstance(value, np.generic):
             self.add("scalar", value.dtype.str, repr(value))
         elif isinstance(value, np.dtype):
@@ -102,7 +101,7 @@ class _Walk:
             self.add("named", getattr(named, "__module__", ""), getattr(named, "__name__", ""))
         elif isinstance(value, types.ModuleType):
             self.add("module", value.__name__)
-        elif _is_versioned(getattr(value, "__module__", None)) and hasattr(value, "__name__"):
+        elif is_versioned(getattr(value, "__module__", None)) and hasattr(value, "__name__"):
             self.add("library object", value.__module__, getattr(value, "__name__", ""))
         else:
             raise Uncacheable(f"captured {kind.__name__}")
@@ -115,44 +114,3 @@ def _is_compiled(value: Any) -> bool:
     return hasattr(type(value), "value_and_grad") and isinstance(
         getattr(value, "__wrapped__", None), types.FunctionType
     )
-
-
-def _is_versioned(module: str | None) -> bool:
-    """Part of NumPy or of Python, whose versions are in the cache key."""
-    return module is not None and module.partition(".")[0] in (
-        "numpy",
-        "math",
-        "builtins",
-        "operator",
-    )
-
-
-def _captured(code: types.CodeType, function: types.FunctionType) -> list[tuple[str, Any]]:
-    """The globals, closure variables and module attributes that the code reads, with their values."""
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    found: dict[str, Any] = {}
-    current: Any = None
-    path = ""
-    for instruction in dis.get_instructions(code):
-        name: Any = instruction.argval
-        match instruction.opname:
-            case "LOAD_GLOBAL" | "LOAD_NAME":
-                builtin = function.__builtins__.get(name)  # pyright: ignore[reportAttributeAccessIssue]
-                path, current = name, function.__globals__.get(name, builtin)
-                found[path] = current
-            case "LOAD_DEREF" | "LOAD_CLASSDEREF" | "LOAD_FROM_DICT_OR_DEREF" if name in cells:
-                try:
-                    path, current = name, cells[name].cell_contents
-                except ValueError:
-                    current = None
-                    continue
-                found[path] = current
-            case "LOAD_ATTR" | "LOAD_METHOD" if isinstance(current, types.ModuleType):
-                path = f"{path}.{name}"
-                current = getattr(current, name, None)
-                found[path] = current
-            case "CACHE" | "PRECALL" | "PUSH_NULL" | "EXTENDED_ARG" | "NOP":
-                pass
-            case _:
-                current = None
-    return list(found.items())

@@ -114,7 +114,7 @@ class CompiledFunction:
         the primal again on copies of the copies.
         """
         self._require_gradient()
-        return gradients.vjp(self._dispatcher, self._dispatcher.bind(*args, **kwargs), wrt)
+        return gradients.vjp(self._dispatcher, self._dispatcher.values_of(*args, **kwargs), wrt)
 
     def pullback(self, *args: Any, cotangent: Any = None, **kwargs: Any) -> tuple[Any, Any]:
         """Run the primal and its adjoint, in place: `f.pullback(Duplicated(u, du), Const(k), cotangent=1.0)`.
@@ -133,10 +133,12 @@ class CompiledFunction:
         With `wrt`, the gradient's. Without arguments, those of the latest compilation are taken.
         """
         d = self._dispatcher
-        latest = not args and not kwargs and bool(d.names)
+        latest = not args and not kwargs and bool(d.parameters)
         arguments, overlaps, positions = self._key(args, kwargs, wrt, latest=latest)
         mode = "gradient" if positions else "primal"
-        return d.compiler.stage(stage, d.function, arguments, overlaps, mode, positions, d.options)
+        return d.compiler.stage(
+            stage, d.function, arguments, overlaps, mode, positions, d.options, d.era.captures
+        )
 
     def explain(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         """What the gradient would save, why, and how many bytes; runs nothing.
@@ -147,15 +149,17 @@ class CompiledFunction:
         """
         self._require_gradient()
         d = self._dispatcher
-        symbolic = not args and not kwargs and len(d.defaults) < len(d.names)
+        symbolic = not args and not kwargs and len(d.defaults) < len(d.parameters)
         if symbolic and not d.table:
             raise ValueError(
                 f"{self.__qualname__} was never called, so the kinds of its arguments are not known: "
-                f"call it once, or pass arguments: explain({', '.join(d.names)})"
+                f"call it once, or pass arguments: explain({', '.join(d.parameters)})"
             )
-        values = None if symbolic else d.bind(*args, **kwargs)
+        values = None if symbolic else d.values_of(*args, **kwargs)
         arguments, overlaps, positions = self._key(args, kwargs, wrt, latest=symbolic)
-        return d.compiler.explain(d.function, arguments, overlaps, positions, d.options, values)
+        return d.compiler.explain(
+            d.function, arguments, overlaps, positions, d.options, d.era.captures, values
+        )
 
     def _key(self, args: Any, kwargs: Any, wrt: Any, *, latest: bool) -> Any:
         """Kinds of arguments, overlaps and `wrt`: of these arguments, or of the `latest` compilation."""
@@ -170,11 +174,11 @@ class CompiledFunction:
             if wrt is None:
                 return arguments, overlaps, compiled_for
         else:
-            values = d.bind(*args, **kwargs)
+            values = d.values_of(*args, **kwargs)
             arguments, overlaps = d.arguments_of(values), keys.overlaps_of(values)
             if wrt is None:
                 return arguments, overlaps, ()
-        positions, _ = keys.resolve_wrt(wrt, d.names)
+        positions, _ = d.resolve_wrt(wrt)
         for position in positions:
             keys.require_active(arguments[position], d.names[position])
         shared = [set(g) for g in memory.groups_of(overlaps) if set(g) & set(positions)]

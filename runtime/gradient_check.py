@@ -77,15 +77,16 @@ def check_gradient(
     dispatcher = function._dispatcher  # pyright: ignore[reportPrivateUsage]
     if not function.has_gradient:
         raise TypeError(f"{function.__qualname__} was compiled without gradient")
-    values = dispatcher.bind(*args, **kwargs)
+    values = dispatcher.values_of(*args, **kwargs)
     check = _Check(function, values, keys.overlaps_of(values), seed)
     arguments = dispatcher.arguments_of(values)
     if wrt is None:
-        positions = tuple(i for i, a in enumerate(arguments) if keys.is_active_key(a))
+        own = arguments[: len(dispatcher.parameters)]
+        positions = tuple(i for i, a in enumerate(own) if keys.is_active_key(a))
         if not positions:
             raise TypeError("no argument is a float or an array of floats: there is no gradient")
     else:
-        positions, _ = keys.resolve_wrt(wrt, dispatcher.names)
+        positions, _ = dispatcher.resolve_wrt(wrt)
     active = with_groups(dispatcher, values, set(positions), check.overlaps)
     check.primal()
     result, back = check.vjp(active)
@@ -105,16 +106,22 @@ class _Check:
     def names(self) -> tuple[str, ...]:
         return self.function._dispatcher.names  # pyright: ignore[reportPrivateUsage]
 
-    @property
-    def python(self) -> Callable[..., Any]:
-        """The undecorated function, of positional arguments."""
+    def python(self, *values: Any) -> Any:
+        """Call the undecorated function; what it reads from outside is replaced by the last values."""
+        dispatcher = self.function._dispatcher  # pyright: ignore[reportPrivateUsage]
         code: Any = self.function.__wrapped__.__code__  # pyright: ignore[reportFunctionMemberAccess]
-        if not code.co_kwonlyargcount:
-            return self.function.__wrapped__
-        first, names = code.co_argcount, self.names
-        return lambda *v: self.function.__wrapped__(
-            *v[:first], **dict(zip(names[first:], v[first:], strict=True))
-        )
+        first, count = code.co_argcount, len(dispatcher.parameters)
+        by_keyword = dict(zip(self.names[first:count], values[first:count], strict=True))
+        with dispatcher.era.captures.replaced(values[count:]):
+            return self.function.__wrapped__(*values[:first], **by_keyword)
+
+    def wrt(self, active: Sequence[int]) -> tuple[str, ...]:
+        """The active values by name: inputs from outside have no position."""
+        return tuple(self.names[p] for p in active)
+
+    def explained(self, active: Sequence[int]) -> Any:
+        own = self.fresh()[: len(self.function._dispatcher.parameters)]  # pyright: ignore[reportPrivateUsage]
+        return self.function.explain(*own, wrt=self.wrt(active))
 
     def fresh(self) -> tuple[Any, ...]:
         """Copies of the arguments."""
@@ -124,7 +131,8 @@ class _Check:
         """The compiled primal is what CPython computes."""
         expected_args, actual_args = self.fresh(), self.fresh()
         expected = self.python(*expected_args)
-        actual = self.function._dispatcher.primal(*actual_args)  # pyright: ignore[reportPrivateUsage]
+        dispatcher = self.function._dispatcher  # pyright: ignore[reportPrivateUsage]
+        actual = dispatcher.specialize(actual_args).direct["primal"](*actual_args)
         same(expected, actual, "the result", types=True)
         for name, theirs, ours in zip(self.names, expected_args, actual_args, strict=True):
             same(theirs, ours, f"argument {name!r} after the call", types=True)
@@ -134,7 +142,7 @@ class _Check:
         dispatcher = self.function._dispatcher  # pyright: ignore[reportPrivateUsage]
         expected_args, actual_args = self.fresh(), self.fresh()
         expected = self.python(*expected_args)
-        actual, back = vjp(dispatcher, actual_args, tuple(active))
+        actual, back = vjp(dispatcher, actual_args, self.wrt(active))
         same(expected, actual, "the result of vjp", types=True)
         for name, theirs, ours in zip(self.names, expected_args, actual_args, strict=True):
             same(theirs, ours, f"argument {name!r} after vjp", types=True)
@@ -147,7 +155,7 @@ class _Check:
         expected = self.python(*expected_args)
         if not isinstance(expected, float | np.floating):
             return
-        value, gradients = dispatcher.value_and_grad(*actual_args, wrt=tuple(active))
+        value, gradients = dispatcher.gradient("value_and_grad", self.wrt(active), actual_args)
         same(expected, value, "the value of value_and_grad", types=True)
         for name, theirs, ours in zip(self.names, expected_args, actual_args, strict=True):
             same(theirs, ours, f"argument {name!r} after value_and_grad", types=True)
@@ -209,13 +217,13 @@ class _Check:
             return
         reference = Dispatcher(own.function, {**own.options, "saves": "all"}, own.compiler, False)
         reference.installed = nothing_installed
-        _, back = vjp(reference, self.fresh(), tuple(active))
+        _, back = vjp(reference, self.fresh(), self.wrt(active))
         expected = back(weights, **final)
         for position, theirs, ours in zip(active, expected, gradients, strict=True):
             try:
                 same(theirs, ours, f"the gradient for {self.names[position]!r}")
             except GradientError as error:
-                saved = self.function.explain(*self.fresh(), wrt=tuple(active)).saves
+                saved = self.explained(active).saves
                 lines = ", ".join(f"{s.name} of line {s.line}" for s in saved) or "nothing"
                 raise GradientError(
                     f'{error}: saves="all" gives another gradient, so the plan of what to save is '

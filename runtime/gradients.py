@@ -153,7 +153,7 @@ def of_sharing_arguments(
 
 def vjp(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any) -> tuple[Any, Back]:
     """Run the primal; its result, and the function that pulls cotangents back."""
-    positions, single = keys.resolve_wrt(wrt, dispatcher.names)
+    positions, single = dispatcher.resolve_wrt(wrt)
     arguments = dispatcher.arguments_of(values)
     for position in positions:
         keys.require_active(arguments[position], dispatcher.names[position])
@@ -283,7 +283,7 @@ def pullback(dispatcher: Dispatcher, wrapped: tuple[Any, ...], cotangent: Any) -
     values: list[Any] = []
     active: set[int] = set()
     given: dict[int, Array] = {}
-    for position, (argument, name) in enumerate(zip(wrapped, dispatcher.names, strict=True)):
+    for position, (argument, name) in enumerate(zip(wrapped, dispatcher.parameters, strict=True)):
         match argument:
             case Duplicated(primal, shadow):
                 given[position] = shadow
@@ -301,7 +301,7 @@ def pullback(dispatcher: Dispatcher, wrapped: tuple[Any, ...], cotangent: Any) -
                     f"pullback: wrap argument {name!r}: Duplicated(array, shadow), Active(float) "
                     "or Const(value)"
                 )
-    primals = tuple(values)
+    primals = (*values, *dispatcher.era.captures.values())
     overlaps = keys.overlaps_of(primals)
     _check_kinds(dispatcher, primals, active, given)
     _check_sharing(dispatcher, primals, active, given, overlaps)

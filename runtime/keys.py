@@ -204,24 +204,30 @@ def overlaps_itself(a: Array) -> bool:
     return False
 
 
-def resolve_wrt(wrt: Any, names: Sequence[str]) -> tuple[tuple[int, ...], bool]:
-    """Parameter positions, and whether `wrt` was one name or position rather than a tuple."""
+def resolve_wrt(
+    wrt: Any, names: Sequence[str], inputs: Sequence[str] = ()
+) -> tuple[tuple[int, ...], bool]:
+    """Positions, and whether `wrt` was one name or position rather than a tuple.
+
+    `inputs` are what the function reads from outside: they have names, and follow the parameters.
+    """
     if isinstance(wrt, tuple | list):
         items: Sequence[Any] = wrt
         if not items:
             raise ValueError("wrt is empty: name at least one parameter")
-        positions = tuple(_position(item, names) for item in items)
+        positions = tuple(_position(item, names, inputs) for item in items)
         if len(set(positions)) < len(positions):
             raise ValueError(f"wrt names a parameter twice: {wrt!r}")
         return positions, False
-    return (_position(wrt, names),), True
+    return (_position(wrt, names, inputs),), True
 
 
-def _position(item: Any, names: Sequence[str]) -> int:
+def _position(item: Any, names: Sequence[str], inputs: Sequence[str]) -> int:
     if isinstance(item, str):
-        if item in names:
-            return names.index(item)
-        raise TypeError(f"wrt: no parameter is called {item!r}; there are {', '.join(names)}")
+        known = (*names, *inputs)
+        if item in known:
+            return known.index(item)
+        raise TypeError(f"wrt: no parameter is called {item!r}; there are {', '.join(known)}")
     if isinstance(item, int) and not isinstance(item, bool):
         if -len(names) <= item < len(names):
             return item % len(names)

@@ -94,13 +94,18 @@ def measure_gradient(
     unused rest of the last block of a tape that grows.
     """
     dispatcher = function._dispatcher  # pyright: ignore[reportPrivateUsage]
-    values = dispatcher.bind(*args, **kwargs)
+    values = dispatcher.values_of(*args, **kwargs)
     overlaps = keys.overlaps_of(values)
-    positions, _ = keys.resolve_wrt(wrt, dispatcher.names)
+    positions, _ = dispatcher.resolve_wrt(wrt)
     active = with_groups(dispatcher, values, set(positions), overlaps)
     key = (dispatcher.arguments_of(values), overlaps, active)
     object_code, metadata = dispatcher.compiler.compile(
-        dispatcher.function, *key[:2], "gradient", active, dispatcher.options
+        dispatcher.function,
+        *key[:2],
+        "gradient",
+        active,
+        dispatcher.options,
+        dispatcher.era.captures,
     )
     meter = Meter()
     library = engine.load(
@@ -111,7 +116,9 @@ def measure_gradient(
     shadows = memory.zero_shadows(copies, wanted, overlaps)
     if metadata["results"].get("type") not in keys.FLOATS:
         raise TypeError("only gradients of functions that return one float are measured")
-    link = dispatcher.link(Specialization(library, metadata, active, {}), dispatcher.disagree)
+    link = dispatcher.link(
+        Specialization(library, metadata, active, {}), dispatcher.era, dispatcher.disagree
+    )
     link.proved = True
     call = library.function("pullback", link, "")
     try:

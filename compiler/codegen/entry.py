@@ -35,6 +35,7 @@ from typing import Any
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DenseArrayBase
 
+from .entry_captures import constants_hold, inputs, read_place, require_constants
 from .entry_guard import (
     ArrayKey,
     ArrayValue,
@@ -178,6 +179,8 @@ def entries(
     if mode == "gradient" and plan.has_fast_gradient():
         kinds += ["grad", "value_and_grad"]
     functions = [_poll(symbols), _print(symbols)]
+    if kinds != ["pullback"]:
+        functions += [read_place(symbols), constants_hold(symbols)]
     if "grad" in kinds:
         functions.append(_match_wrt(symbols, len(wrt)))
     functions += [_entry(plan, kind, symbols) for kind in kinds]
@@ -199,6 +202,11 @@ class _Plan:
     signature: Signature
     gradient: GradientSignature
 
+    @property
+    def inputs(self) -> int:
+        """The arguments that nobody passes: they follow the parameters."""
+        return len(self.keys) - self.signature.parameters
+
     def wrt_scalars(self) -> list[int]:
         """The scalars in `wrt`, in the order of parameters."""
         return [p for p in sorted(self.wrt) if isinstance(self.keys[p], ScalarKey)]
@@ -218,7 +226,7 @@ def _entry(plan: _Plan, kind: str, symbols: dict[str, str]) -> str:
     w = Writer(symbols)
     count = len(plan.keys)
     slots = slot_count(plan.results) + len(plan.gradient.scalars)
-    objects = 8 + 2 * slots + 2 * len(plan.wrt) + len(plan.gradient.shadows)
+    objects = 8 + 2 * slots + 2 * len(plan.wrt) + len(plan.gradient.shadows) + plan.inputs
     words_of = {
         "ctx": CTX_BYTES // 8,
         "results": slots,
@@ -234,10 +242,17 @@ def _entry(plan: _Plan, kind: str, symbols: dict[str, str]) -> str:
     proved = w.slot("proved")
     w.do(f"%is_proved = icmp ne ptr {proved}, null")
     form = _keywords(w, plan, kind)
-    arguments = "%args" if kind == "pullback" else _positional(w, plan.signature)
+    boxes = Boxes(w)
     if kind == "pullback":
         w.require("%is_proved")
-    objects_in = [w.field(arguments, 8 * i, hint="arg") for i in range(count)]
+        objects_in = [w.field("%args", 8 * i, hint="arg") for i in range(count)]
+    else:
+        require_constants(w)
+        arguments = _positional(w, plan.signature, plan.inputs)
+        given = plan.signature.parameters
+        objects_in = [w.field(arguments, 8 * i, hint="arg") for i in range(given)]
+        boxes.made += inputs(w, plan.inputs, given)
+        objects_in += boxes.made
     unpacked = [
         unpack(w, key, obj, written=i in plan.written)
         for i, (key, obj) in enumerate(zip(plan.keys, objects_in, strict=True))
@@ -246,7 +261,6 @@ def _entry(plan: _Plan, kind: str, symbols: dict[str, str]) -> str:
     arrays = {i: a for i, a in in_memory if isinstance(plan.keys[i], ArrayKey)}
     check_sharing(w, in_memory, plan.overlaps, plan.watched())
 
-    boxes = Boxes(w)
     operands = [text for leaf in unpacked for one in leaf for text in one.operands()]
     shadows: dict[int, str] = {}
     if kind != "primal":
@@ -276,7 +290,7 @@ def _entry(plan: _Plan, kind: str, symbols: dict[str, str]) -> str:
     else:
         in_order = [gradients[p] for p in plan.wrt]
         _return_gradients(w, boxes, in_order, value, form)
-    _endings(w, boxes, kind)
+    _endings(w, boxes, 0 if kind == "pullback" else plan.inputs)
     body = "\n".join(w.lines)
     return (
         f"define ptr @mutad_entry_{kind}(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) "
@@ -309,13 +323,20 @@ def _keywords(w: Writer, plan: _Plan, kind: str) -> str:
     return form
 
 
-def _positional(w: Writer, signature: Signature) -> str:
-    """The array of all arguments: the caller's, or a copy completed with default values."""
+def _positional(w: Writer, signature: Signature, inputs: int) -> str:
+    """The array of the arguments for all parameters: the caller's, or a copy completed with defaults.
+
+    Who has proved the key hands in the captured inputs as well, behind the arguments.
+    """
     count = signature.parameters
+    if inputs:
+        wanted = w.value(f"select i1 %is_proved, i64 {count + inputs}, i64 {count}", "wanted")
+    else:
+        wanted = str(count)
     if count == 0:
-        w.require(w.value("icmp eq i64 %nargs, 0"))
+        w.require(w.value(f"icmp eq i64 %nargs, {wanted}"))
         return "%args"
-    complete = w.value(f"icmp eq i64 %nargs, {count}")
+    complete = w.value(f"icmp eq i64 %nargs, {wanted}")
     if signature.positional < count:
         complete = w.value(f"and i1 {complete}, %is_proved")
     w.do(f"br i1 {complete}, label %given, label %fewer")
@@ -432,8 +453,8 @@ def _return_gradients(w: Writer, boxes: Boxes, gradients: list[str], value: str,
     boxes.made += [""] * (count - len(boxes.made))
 
 
-def _endings(w: Writer, boxes: Boxes, kind: str) -> None:
-    """The exits that a call seldom takes."""
+def _endings(w: Writer, boxes: Boxes, inputs: int) -> None:
+    """The exits that a call seldom takes; a mismatch gives back the inputs that were read."""
     report = HEADER + 8 * LINK_SLOTS.index("report")
     w.label("raised")
     site = w.call("PyLong_FromLongLong", w.field("%ctx", CTX_SITE, "i64"))
@@ -448,6 +469,8 @@ def _endings(w: Writer, boxes: Boxes, kind: str) -> None:
     w.do("br label %failed")
     boxes.undo()
     w.label("mismatch")
+    for k in range(inputs):
+        w.call("Py_DecRef", w.field("%made", 8 * k))
     following = w.slot("next")
     onward = w.call("PyObject_Vectorcall", following, "%args", "%nargs", "%kwnames")
     w.do(f"ret ptr {onward}")

@@ -23,7 +23,9 @@ SCALAR_VALUE = HEADER
 C_CONTIGUOUS, F_CONTIGUOUS, OWNS_DATA, ALIGNED, WRITEABLE = 1, 2, 4, 0x100, 0x400
 
 LINK_SLOTS = (
+    "constants",
     "defaults",
+    "inputs",
     "keyword",
     "names",
     "next",
@@ -59,7 +61,10 @@ SCALAR_TYPE = {
 
 _FUNCTIONS = {
     "PyBool_FromLong": "ptr (i64)",
+    "PyCell_Get": "ptr (ptr)",
+    "PyDict_GetItem": "ptr (ptr, ptr)",
     "PyErr_CheckSignals": "i32 ()",
+    "PyErr_Clear": "void ()",
     "PyErr_NoMemory": "ptr ()",
     "PyErr_SetObject": "void (ptr, ptr)",
     "PyEval_RestoreThread": "void (ptr)",
@@ -68,6 +73,7 @@ _FUNCTIONS = {
     "PyFloat_AsDouble": "double (ptr)",
     "PyLong_AsLongLongAndOverflow": "i64 (ptr, ptr)",
     "PyLong_FromLongLong": "ptr (i64)",
+    "PyObject_GetAttr": "ptr (ptr, ptr)",
     "PyObject_Vectorcall": "ptr (ptr, ptr, i64, ptr)",
     "PyTuple_GetItem": "ptr (ptr, i64)",
     "PyTuple_New": "ptr (i64)",

@@ -26,7 +26,7 @@ from xdsl.traits import Pure
 from ...dialects import array
 from ..diagnostics import CompileError
 from . import signature
-from .context import Facts, Rebinding, Scope
+from .context import Captured, Facts, Rebinding, Scope
 from .emitter import Emitter
 from .library import overlap
 from .loops import Loops
@@ -64,14 +64,18 @@ def build_function(
     arguments: Sequence[str],
     overlaps: Iterable[tuple[int, int, str]] = (),
     options: BuildOptions | None = None,
+    captured: Captured | None = None,
 ) -> Built:
-    """Lower `function` for arguments of the given keys; CompileError where it is outside the language."""
+    """Lower `function` for arguments of the given keys; CompileError where it is outside the language.
+
+    `arguments` has one key for each parameter, then one for each input that is `captured`.
+    """
     facts = Facts()
     boundscheck = True if options is None else options.boundscheck
     keys = [signature.parse(text) for text in arguments]
     for _ in range(MAX_RESTARTS):
         facts.changed = False
-        built = Build(function, keys, tuple(overlaps), boundscheck, facts).run()
+        built = Build(function, keys, tuple(overlaps), boundscheck, facts, captured).run()
         if not facts.changed:
             return built
     raise CompileError(None, f"the types of {function.__qualname__} do not settle")
@@ -87,7 +91,9 @@ class Build:
         overlaps: tuple[tuple[int, int, str], ...],
         boundscheck: bool,
         facts: Facts,
+        captured: Captured | None,
     ) -> None:
+        self.captured = captured
         self.function = function
         self.keys = keys
         self.overlaps = overlaps
@@ -109,6 +115,9 @@ class Build:
                 own.node, "`*args` and `**kwargs` are not compiled", "name the parameters"
             )
         parameters = [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
+        own_count = len(parameters)
+        if self.captured is not None:
+            parameters += self.captured.names
         if len(parameters) != len(self.keys):
             raise CompileError(
                 own.span(own.node),
@@ -123,7 +132,9 @@ class Build:
             ir_function.attributes["overlaps"] = pairs
         ir_function.location = self.emitter.span.location()
         frame = lowering.new_frame(own, Scope.of(self.function), names, liveness, None)
-        frame.env.update(self.parameter_values(parameters))
+        values = self.parameter_values(parameters)
+        frame.env.update(zip(parameters[:own_count], values, strict=False))
+        self.provide(values[own_count:])
         lowering.frame = frame
         lowering.calls.append(self.function.__code__)
         result = lowering.run_frame(frame, body)
@@ -143,7 +154,15 @@ class Build:
 
     # Arguments
 
-    def parameter_values(self, parameters: Sequence[str]) -> dict[str, Value]:
+    def provide(self, inputs: Sequence[Value]) -> None:
+        """Let the lowering find the inputs from outside at their places."""
+        if self.captured is None:
+            return
+        places = [(id(p.holder), p.name) for p in self.captured.inputs]
+        self.lowering.inputs = dict(zip(places, inputs, strict=True))
+        self.lowering.watched = frozenset((id(p.holder), p.name) for p in self.captured.constants)
+
+    def parameter_values(self, parameters: Sequence[str]) -> list[Value]:
         arguments = iter(self.entry.args)
         values = list[Value]()
         hinted = iter(self.entry.args)
@@ -154,7 +173,7 @@ class Build:
         for i, j, kind in self.overlaps:
             if kind == "same":
                 values[max(i, j)] = values[min(i, j)]
-        return dict(zip(parameters, values, strict=True))
+        return values
 
     def overlapping_pairs(self) -> ArrayAttr[ArrayAttr[IntegerAttr[Any]]] | None:
         """The pairs of IR arguments that may share memory."""

@@ -272,7 +272,7 @@ class Calls(Expressions):
         return self.run_frame(frame, body)
 
     def default_value(self, value: Any) -> Value:
-        return self.captured(value, f"default {value!r}")
+        return self.constant(value, f"default {value!r}")
 
     def function_parts(
         self, function: FunctionType

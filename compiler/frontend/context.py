@@ -7,9 +7,9 @@ import builtins
 import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from xdsl.dialects import arith, scf
@@ -50,6 +50,27 @@ VALUE = "<value>"
 """The name under which the arms of a conditional expression keep their value."""
 
 UNBOUND_LOCAL = "cannot access local variable '{}' where it is not associated with a value"
+
+
+class Place(Protocol):
+    """Where a name from outside is looked up: `holder` is a module's dict, a cell or a class."""
+
+    @property
+    def holder(self) -> Any: ...
+    @property
+    def name(self) -> str: ...
+
+
+class Captured(Protocol):
+    """What the function reads from outside: inputs are arguments, after the parameters; constants
+    are watched, so that the code is used only while they are what they were."""
+
+    @property
+    def inputs(self) -> Sequence[Place]: ...
+    @property
+    def names(self) -> Sequence[str]: ...
+    @property
+    def constants(self) -> Sequence[Place]: ...
 
 
 @dataclass(frozen=True)
@@ -157,6 +178,10 @@ class Context(ABC):
         self.loads: list[Operation] = []
         self.named = set[SSAValue]()
         self.cells: dict[tuple[int, str, int, Any], tuple[SSAValue, SSAValue | None]] = {}
+        self.inputs: dict[tuple[int, str], Value] = {}
+        """The inputs from outside, by holder and name."""
+        self.watched: frozenset[tuple[int, str]] | None = None
+        """The constants from outside that callers compare; None: nothing outside ever changes."""
 
     @abstractmethod
     def expression(self, node: ast.expr) -> Value:
@@ -215,10 +240,8 @@ class Context(ABC):
             if name in frame.locals:
                 return self.read_local(frame, name)
             frame = frame.parent
-        found, value = self.read_global(name)
-        if not found:
-            raise self.refusal(None, f"name '{name}' is not defined")
-        return self.captured(value, name)
+        holder, key, value = self.read_global(name)
+        return self.captured(holder, key, value, name)
 
     def read_local(self, frame: Frame, name: str) -> Value:
         binding = frame.env.get(name)
@@ -242,21 +265,29 @@ class Context(ABC):
             return binding.value
         return binding
 
-    def read_global(self, name: str) -> tuple[bool, Any]:
+    def read_global(self, name: str) -> tuple[object, str, Any]:
+        """Where a name that is no local is found (holder and key), and its value."""
         scope = self.frame.scope
         if name in scope.cells:
-            try:
-                return True, scope.cells[name].cell_contents
-            except ValueError:
-                return False, None
-        if name in scope.globals:
-            return True, scope.globals[name]
-        if hasattr(builtins, name):
-            return True, getattr(builtins, name)
-        return False, None
+            with suppress(ValueError):
+                return scope.cells[name], name, scope.cells[name].cell_contents
+        elif name in scope.globals:
+            return scope.globals, name, scope.globals[name]
+        elif hasattr(builtins, name):
+            return scope.globals, name, getattr(builtins, name)
+        raise self.refusal(None, f"name '{name}' is not defined")
 
-    def captured(self, value: Any, name: str) -> Value:
-        """A Python object found by name, as a value; constants are noted, for code depends on them."""
+    def captured(self, holder: object, key: str, value: Any, name: str) -> Value:
+        """What is found outside under `key`: an input, or a constant, which is noted."""
+        place = id(holder), key
+        if place in self.inputs:
+            return self.inputs[place]
+        if self.watched is not None and place not in self.watched:
+            raise self.refusal(
+                None,
+                f"`{name}` is read from outside in a way that is not followed",
+                "pass it as an argument, or bind it to a global or a variable around the function",
+            )
         if value is None or isinstance(value, bool | int | float | str | tuple | np.generic):
             self.note_constant(name, value)
         return self.constant(value, name)
@@ -294,8 +325,8 @@ class Context(ABC):
             case np.ndarray():
                 raise self.refusal(
                     None,
-                    f"`{name}` is an array captured from outside the function",
-                    "pass it as an argument",
+                    f"`{name}` is an array that the function finds in a tuple or an attribute",
+                    "pass it as an argument, or bind it to a variable of its own",
                 )
             case list() | dict() | set():
                 raise self.refusal(

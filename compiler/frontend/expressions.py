@@ -451,7 +451,8 @@ class Expressions(Context):
         root = owner.__name__.partition(".")[0]
         if isinstance(owner, ModuleType) and root in ("math", "numpy", "scipy"):
             return self.constant(found, node.attr)
-        return self.captured(found, ast.unparse(node))
+        holder = owner if isinstance(owner, type) else vars(owner)
+        return self.captured(holder, node.attr, found, ast.unparse(node))
 
     def subscript(self, node: ast.Subscript) -> Value:
         value = self.value(node.value)

@@ -33,7 +33,14 @@ class Handmade(Compiler):
     )
 
     def compile(
-        self, function: Any, arguments: Any, overlaps: Any, mode: str, wrt: Any, options: Any
+        self,
+        function: Any,
+        arguments: Any,
+        overlaps: Any,
+        mode: str,
+        wrt: Any,
+        options: Any,
+        captured: Any,
     ) -> tuple[bytes, dict[str, Any]]:
         self.requests.append((mode, arguments, overlaps, wrt))
         made = entries(

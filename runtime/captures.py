@@ -1,0 +1,246 @@
+"""What a function reads from outside: globals, closure variables, attributes of modules and classes.
+
+CPython reads them at each call, so compiled code must not go stale. A float or an array from outside
+is an *input*: an argument that nobody passes, read from its *place* at each call (and a possible
+`wrt`, by name). Everything else (ints, tuples, functions, modules) is a *constant* of the
+compilation: the entry compares it with the object that is there now, and where another one is, the
+function is compiled anew.
+
+Places are found by walking bytecode, not by the compiler, for they must be known before the cached
+code is looked up: every global and closure variable that the function reads, and all that the
+functions it reads read in turn.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+import types
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import keys
+
+
+class Missing:
+    """What is found at a place where nothing is."""
+
+    def __repr__(self) -> str:
+        return "<nothing>"
+
+
+MISSING = Missing()
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where a name from outside is looked up."""
+
+    holder: Any
+    """A module's dict, a closure's cell, or a class."""
+    name: str
+    path: str
+    """As the program writes it: `G`, `settings.G`."""
+
+    def read(self) -> Any:
+        """What is there now, or MISSING."""
+        holder = self.holder
+        if isinstance(holder, dict):
+            return holder.get(self.name, MISSING)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        if isinstance(holder, types.CellType):
+            try:
+                return holder.cell_contents
+            except ValueError:
+                return MISSING
+        return getattr(holder, self.name, MISSING)
+
+    def write(self, value: Any) -> None:
+        """Put another value there."""
+        if isinstance(self.holder, dict):
+            self.holder[self.name] = value
+        elif isinstance(self.holder, types.CellType):
+            self.holder.cell_contents = value
+        else:
+            setattr(self.holder, self.name, value)
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """What tells two places apart."""
+        return id(self.holder), self.name
+
+
+def is_input(value: Any) -> bool:
+    """Read at each call, as an argument is; other values are constants of the compilation."""
+    kind = type(value)
+    if kind is np.ndarray:
+        return value.dtype in keys.DTYPES
+    return kind in (float, np.float64, np.float32)
+
+
+@dataclass
+class Captures:
+    """What a function reads from outside, as long as its constants stay what they are."""
+
+    inputs: tuple[Place, ...]
+    names: tuple[str, ...]
+    """Of the inputs, as `wrt` and messages call them; interned, no two alike."""
+    constants: tuple[Place, ...]
+    expected: tuple[Any, ...]
+    """The constants' values."""
+
+    def values(self) -> tuple[Any, ...]:
+        """The inputs' values now."""
+        return tuple([place.read() for place in self.inputs])
+
+    def hold(self) -> bool:
+        """Code that was compiled for these captures is right still."""
+        for place, value in zip(self.constants, self.expected, strict=True):
+            if place.read() is not value:
+                return False
+        return all(is_input(place.read()) for place in self.inputs)
+
+    @contextmanager
+    def replaced(self, values: Sequence[Any]) -> Generator[None]:
+        """Meanwhile the inputs have other values."""
+        before = self.values()
+        try:
+            for place, value in zip(self.inputs, values, strict=True):
+                place.write(value)
+            yield
+        finally:
+            for place, value in zip(self.inputs, before, strict=True):
+                place.write(value)
+
+    def agrees(self, other: Captures) -> bool:
+        """The same code serves both: the same places, constants that are equal if not identical."""
+        mine, theirs = (c.inputs + c.constants for c in (self, other))
+        return (
+            len(self.inputs) == len(other.inputs)
+            and [p.key for p in mine] == [p.key for p in theirs]
+            and all(map(is_alike, self.expected, other.expected))
+        )
+
+
+def is_alike(a: Any, b: Any) -> bool:
+    """One object, or two that no program can tell apart by value."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if type(a) is tuple:
+        return len(a) == len(b) and all(map(is_alike, a, b))
+    return type(a) in (int, str, bytes, float, np.int64, np.int32) and repr(a) == repr(b)
+
+
+def captures_of(function: types.FunctionType) -> Captures:
+    """What `function` reads from outside now."""
+    found: dict[tuple[int, str], tuple[Place, Any]] = {}
+    for place, value in _reads(function, set()):
+        found.setdefault(place.key, (place, value))
+    inputs = [place for place, value in found.values() if is_input(value)]
+    constants = [(place, value) for place, value in found.values() if not is_input(value)]
+    return Captures(
+        tuple(inputs),
+        _names(inputs, function),
+        tuple(place for place, _ in constants),
+        tuple(value for _, value in constants),
+    )
+
+
+def _names(places: list[Place], function: types.FunctionType) -> tuple[str, ...]:
+    """A name for each input: its path, with a number where that is taken."""
+    code = function.__code__
+    taken = set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    names: list[str] = []
+    for place in places:
+        name, number = place.path, 1
+        while name in taken:
+            number += 1
+            name = f"{place.path}.{number}"
+        taken.add(name)
+        names.append(sys.intern(name))
+    return tuple(names)
+
+
+def _reads(value: Any, seen: set[int]) -> Iterator[tuple[Place, Any]]:
+    """The places that a value's code reads, where it is a function or holds some."""
+    if isinstance(value, tuple):
+        items: tuple[Any, ...] = value
+        for item in items:
+            yield from _reads(item, seen)
+        return
+    function = compiled_along(value)
+    if function is None or id(function) in seen:
+        return
+    seen.add(id(function))
+    yield from _reads(function.__defaults__ or (), seen)
+    for place, found in reads_of(function.__code__, function):
+        yield place, found
+        yield from _reads(found, seen)
+
+
+def compiled_along(value: Any) -> types.FunctionType | None:
+    """The Python function that a call of `value` compiles along; None where it is none, or a library's."""
+    wrapped = getattr(value, "__wrapped__", None)
+    if isinstance(wrapped, types.FunctionType) and not isinstance(value, type):
+        value = wrapped
+    if isinstance(value, types.FunctionType) and not is_versioned(value.__module__):
+        return value
+    return None
+
+
+def is_versioned(module: str | None) -> bool:
+    """Part of NumPy or of Python: nobody assigns there, and cache keys have the version."""
+    return module is not None and module.partition(".")[0] in (
+        "numpy",
+        "scipy",
+        "math",
+        "builtins",
+        "operator",
+    )
+
+
+def reads_of(code: types.CodeType, function: types.FunctionType) -> Iterator[tuple[Place, Any]]:
+    """The globals, closure variables, module and class attributes that the code itself reads.
+
+    Code nested in it (lambdas, inner functions) counts. Values that are not there are MISSING.
+    """
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    builtins: dict[str, Any] = function.__builtins__  # pyright: ignore[reportAttributeAccessIssue]
+    current: Any = None
+    path = ""
+    for instruction in dis.get_instructions(code):
+        name: Any = instruction.argval
+        match instruction.opname:
+            case "LOAD_GLOBAL" | "LOAD_NAME":
+                place = Place(function.__globals__, name, name)
+                current, path = place.read(), name
+                yield place, current
+                if current is MISSING:
+                    current = builtins.get(name)
+            case "LOAD_DEREF" | "LOAD_CLASSDEREF" | "LOAD_FROM_DICT_OR_DEREF" if name in cells:
+                place = Place(cells[name], name, name)
+                current, path = place.read(), name
+                yield place, current
+            case "LOAD_ATTR" | "LOAD_METHOD" if isinstance(current, types.ModuleType | type):
+                if is_versioned(
+                    current.__module__ if isinstance(current, type) else current.__name__
+                ):
+                    current = getattr(current, name, None)
+                    continue
+                holder = current if isinstance(current, type) else current.__dict__
+                path = f"{path}.{name}"
+                place = Place(holder, name, path)
+                current = place.read()
+                yield place, current
+            case "CACHE" | "PRECALL" | "PUSH_NULL" | "EXTENDED_ARG" | "NOP":
+                pass
+            case _:
+                current = None
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from reads_of(constant, function)
