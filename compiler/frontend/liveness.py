@@ -26,6 +26,7 @@ class Liveness:
 
     after: dict[ast.stmt, Names] = field(default_factory=dict[ast.stmt, Names])
     head: dict[ast.stmt, Names] = field(default_factory=dict[ast.stmt, Names])
+    _entering: dict[ast.stmt, Names] = field(default_factory=dict[ast.stmt, Names])
 
     @classmethod
     def of(cls, body: Sequence[ast.stmt]) -> Liveness:
@@ -58,23 +59,13 @@ class Liveness:
             case ast.For():
                 live = self.block(s.orelse, live, always)
                 targets = assigned(s.target)
-                head = live
-                while True:
-                    self.head[s] = head
-                    before = head | (self.block(s.body, head, always) - targets)
-                    if before == head:
-                        break
-                    head = before
+                self.head[s] = head = live | (self.entering(s, always) - targets)
+                self.block(s.body, head, always)
                 return head | reads(s.iter)
             case ast.While():
                 live = self.block(s.orelse, live, always) | reads(s.test)
-                head = live
-                while True:
-                    self.head[s] = head
-                    before = head | self.block(s.body, head, always)
-                    if before == head:
-                        break
-                    head = before
+                self.head[s] = head = live | self.entering(s, always)
+                self.block(s.body, head, always)
                 return head
             case ast.Return():
                 return always | (reads(s.value) if s.value else NOTHING)
@@ -82,6 +73,17 @@ class Liveness:
                 return live | reads(s)
             case _:
                 return (live - assigned(s)) | reads(s)
+
+    def entering(self, loop: ast.For | ast.While, always: Names) -> Names:
+        """The names that an iteration may read before it assigns them.
+
+        What is live at the head is these and what is live after the loop, at once: a statement
+        passes on what is live after it or does not, whatever else is live. Found once for a loop, so
+        that a nest takes as many walks as it is deep, not two to that power.
+        """
+        if loop not in self._entering:
+            self._entering[loop] = self.block(loop.body, NOTHING, always)
+        return self._entering[loop]
 
 
 def reads(*nodes: ast.AST) -> Names:

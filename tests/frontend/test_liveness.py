@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from textwrap import dedent
 
 from mutad.compiler.frontend.liveness import Liveness, assigned, reads
@@ -43,3 +44,19 @@ def test_an_augmented_assignment_reads_its_target() -> None:
     (statement,) = statements("x += y")
     assert reads(statement) == {"x", "y"}
     assert assigned(statement) == {"x"}
+
+
+def test_a_deep_nest_is_walked_once_for_each_loop_around() -> None:
+    depth, walks = 30, 0
+
+    class Counted(Liveness):
+        def block(
+            self, statements: Sequence[ast.stmt], live: frozenset[str], always: frozenset[str]
+        ) -> frozenset[str]:
+            nonlocal walks
+            walks += 1
+            return super().block(statements, live, always)
+
+    nest = "".join(f"{' ' * d}for i{d} in r:\n" for d in range(depth)) + f"{' ' * depth}s = s + i0"
+    Counted.of(statements(nest))
+    assert walks < 3 * depth**2
