@@ -19,11 +19,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.context import Context
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from .analysis.print_analyses import PASSES as PRINTED_ANALYSES
 from .derivative.passes import PrintNeeded, PrintPlan, Reverse
+from .transforms.drop_carried import DropCarried
 from .transforms.drop_overwritten import DropOverwritten
 from .transforms.eliminate_common import EliminateCommon
 from .transforms.fold_constants import FoldConstants
@@ -67,9 +69,9 @@ class Request:
     """One key for each parameter: `f64[?,?]C`, `py_int`, `(f64,None)`, ...; then for each input."""
     overlaps: tuple[tuple[int, int, str], ...] = ()
     """Parameter positions i < j that share memory: "same" (the identical view) or "overlap"."""
-    mode: str = "primal"  # "primal" | "gradient"
+    mode: str = "primal"  # "primal" | "gradient" | "vjp": the gradient in two functions
     wrt: tuple[int, ...] = ()
-    """gradient: parameter positions, in the order of the returned gradients."""
+    """gradient, vjp: parameter positions, in the order of the returned gradients."""
     single: bool = True
     """gradient: return one gradient rather than a tuple (wrt was one name)."""
     options: Options = field(default_factory=Options)
@@ -116,6 +118,20 @@ class Compilation:
             first += count
         return indices
 
+    @property
+    def final_arguments(self) -> list[int] | None:
+        """vjp: the IR arguments whose final contents may have cotangents: arrays that are parameters."""
+        from .frontend.signature import ArrayKey, ir_types, parse
+
+        if self.request.mode != "vjp":
+            return None
+        first, indices = 0, list[int]()
+        for key in map(parse, self.request.arguments):
+            if isinstance(key, ArrayKey):
+                indices.append(first)
+            first += len(ir_types(key))
+        return indices
+
     def run(self, passes: Sequence[ModulePass]) -> None:
         for one in passes:
             with_time(self, f"  {one.name}", lambda p=one: p.apply(self.context, self.module))
@@ -138,8 +154,13 @@ def simplify(c: Compilation) -> None:
 
 def adjoint(c: Compilation) -> None:
     from .derivative.reverse import differentiate
+    from .derivative.split import differentiate_in_two
 
-    c.module = differentiate(c.module, c.active_arguments, c.request.options.saves)
+    saves, finals = c.request.options.saves, c.final_arguments
+    if finals is None:
+        c.module = differentiate(c.module, c.active_arguments, saves)
+    else:
+        c.module = differentiate_in_two(c.module, c.active_arguments, finals, saves)
 
 
 def optimize(c: Compilation) -> None:
@@ -148,13 +169,14 @@ def optimize(c: Compilation) -> None:
 
 def llvm(c: Compilation) -> None:
     from .codegen.entry import entries, gradient_signature, signature_of
-    from .codegen.loops_to_llvm import kernel_text
-    from .derivative.reverse import only_function
+    from .codegen.loops_to_llvm import kernel_text, split_text
 
     r, built = c.request, c.built
-    c.kernel = kernel_text(c.module, r.options)
-    if r.mode == "gradient":
-        c.gradient = gradient_signature(only_function(c.module), r.arguments)
+    c.kernel = (
+        split_text(c.module, r.options) if r.mode == "vjp" else kernel_text(c.module, r.options)
+    )
+    if r.mode != "primal":
+        c.gradient = gradient_signature(last_function(c.module), r.arguments)
     called_by = signature_of(r.function)
     made = entries(
         r.arguments, r.overlaps, r.mode, r.wrt, built.results, built.written, called_by, c.gradient
@@ -186,7 +208,7 @@ def plan(c: Compilation) -> str:
     from .derivative.passes import annotate
 
     shown = c.module.clone()
-    annotate(shown, c.active_arguments, c.request.options.saves)
+    annotate(shown, c.active_arguments, c.request.options.saves, c.final_arguments)
     return str(shown)
 
 
@@ -247,13 +269,23 @@ OPTIMIZE: tuple[ModulePass, ...] = (
 )
 
 STAGES: tuple[Stage, ...] = (
-    Stage("frontend", frontend, "Python to typed array IR: one function, a source span on every op"),
-    Stage("simplify", simplify, "before the analyses: the less goes through memory, the less to save"),
-    Stage("plan", nothing, "what the adjoint needs and stores kill: shown", plan, gradient_only=True),
-    Stage("adjoint", adjoint, "the primal with its saves, then the reverse sweep", gradient_only=True),
+    Stage(
+        "frontend", frontend, "Python to typed array IR: one function, a source span on every op"
+    ),
+    Stage(
+        "simplify", simplify, "before the analyses: the less goes through memory, the less to save"
+    ),
+    Stage(
+        "plan", nothing, "what the adjoint needs and stores kill: shown", plan, gradient_only=True
+    ),
+    Stage(
+        "adjoint", adjoint, "the primal with its saves, then the reverse sweep", gradient_only=True
+    ),
     Stage("optimize", optimize, "the adjoint is ordinary IR again: fuse, hoist, allocate once"),
     Stage("llvm", llvm, "structured IR straight to LLVM text: kernel and entries", show_llvm, "ll"),
-    Stage("llvm-opt", machine_code, "LLVM's O3, vector math calls, object code", optimized_llvm, "ll"),
+    Stage(
+        "llvm-opt", machine_code, "LLVM's O3, vector math calls, object code", optimized_llvm, "ll"
+    ),
     Stage("assembly", nothing, "the machine code of this CPU, to read", assembly, "s"),
 )
 
@@ -268,6 +300,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     HoistBranchAllocs,
     HoistChecks,
     RaiseLoops,
+    DropCarried,
     DropOverwritten,
     RemoveDead,
     UnifyExtents,
@@ -285,7 +318,9 @@ def compile_request(request: Request) -> Artifact:
     dump = frozenset(os.environ.get("MUTAD_DUMP", "").split(",")) - {""}
     unknown = dump - {s.name for s in STAGES}
     if unknown:
-        raise ValueError(f"MUTAD_DUMP: no stage named {', '.join(sorted(unknown))}; {stage_names()}")
+        raise ValueError(
+            f"MUTAD_DUMP: no stage named {', '.join(sorted(unknown))}; {stage_names()}"
+        )
     for stage in stages_for(request):
         with_time(c, stage.name, lambda s=stage: s.run(c))
         if stage.name in dump:
@@ -311,19 +346,25 @@ def run_stages(request: Request, upto: str) -> str:
 
 
 def explain_request(request: Request, values: Sequence[Any] | None) -> Receipt:
-    """What the gradient would save for these argument values, one for each parameter; None: symbolic only."""
+    """What the gradient would save for these argument values, one for each parameter; None: symbolic only.
+
+    Of a request for `vjp` it is what `vjp` would save.
+    """
     from .derivative.receipt import Allocated, allocated_by, receipt_of
-    from .derivative.reverse import only_function, plan_gradient
+    from .derivative.reverse import gradient_of, only_function, plan_gradient
 
     c = Compilation(request)
     frontend(c)
     simplify(c)
     leaves = None if values is None else [leaf for value in values for leaf in ir_leaves(value)]
     function = only_function(c.module)
-    made = plan_gradient(function, c.active_arguments, request.options.saves)
+    finals, saves = c.final_arguments, request.options.saves
+    if finals is not None and saves == "forbid":
+        saves = "minimal"  # what is forbidden are saves of the gradient in one piece
+    made = plan_gradient(function, c.active_arguments, saves, finals)
 
     def allocated() -> Allocated:
-        adjoint(c)
+        c.module = ModuleOp([gradient_of(function, c.active_arguments, saves, finals)])
         optimize(c)
         gradient = only_function(c.module)
         if leaves is None:
@@ -362,8 +403,15 @@ def ir_leaves(value: Any) -> list[Any]:
     return [] if value is None else [value]
 
 
+def last_function(module: ModuleOp) -> func.FuncOp:
+    """The function that runs backwards: the only one, or the second half of a split gradient."""
+    last = module.body.block.last_op
+    assert isinstance(last, func.FuncOp)
+    return last
+
+
 def stages_for(request: Request) -> list[Stage]:
-    return [s for s in STAGES if request.mode == "gradient" or not s.gradient_only]
+    return [s for s in STAGES if request.mode != "primal" or not s.gradient_only]
 
 
 def stage_names() -> str:
@@ -381,6 +429,7 @@ def metadata_of(c: Compilation) -> dict[str, Any]:
         "symbols": c.symbols,
         "entries": c.entries,
         "gradient": c.gradient.as_metadata() if c.gradient is not None else None,
+        "record": c.kernel.result_slots[-1] + 1 if c.request.mode == "vjp" else None,
     }
 
 

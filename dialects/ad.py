@@ -4,6 +4,9 @@ Saved values live on *tapes*. A tape is a stack of segments; a segment is an ord
 memref. A save whose enclosing loops all have trip counts known on entry pushes one segment before
 the outermost of them and is then an array indexed by the induction variables; otherwise each entry
 of the innermost such nest pushes one, and the reverse sweep pops them in the opposite order.
+
+Where the reverse sweep is a function of its own (`vjp`), tapes outlive the call that wrote them: they
+are detached with their *arena*, and read as often as wanted.
 """
 
 from collections.abc import Sequence
@@ -16,8 +19,10 @@ from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
     result_def,
+    traits_def,
     var_operand_def,
 )
+from xdsl.traits import Pure
 
 from .array import constant_value
 
@@ -27,6 +32,13 @@ class TapeType(ParametrizedAttribute, TypeAttribute):
     """A stack of segments, empty when made."""
 
     name = "ad.tape"
+
+
+@irdl_attr_definition
+class ArenaType(ParametrizedAttribute, TypeAttribute):
+    """The memory of all tapes of a call, apart from the call."""
+
+    name = "ad.arena"
 
 
 @irdl_op_definition
@@ -66,4 +78,48 @@ class PopOp(SegmentOp):
     name = "ad.pop"
 
 
-Ad = Dialect("ad", [TapeOp, PushOp, PopOp], [TapeType])
+@irdl_op_definition
+class HandoverOp(IRDLOperation):
+    """The end of the primal: from here on the memory belongs to the caller, who may store to it.
+
+    `ad.handover %u, %result : memref<?xf64>, memref<?xf64>`
+
+    It writes all of its operands, for all that anybody knows. Stands before the reverse sweep, where the
+    gradient is to be split (`derivative.split`), and is gone afterwards.
+    """
+
+    name = "ad.handover"
+    memrefs = var_operand_def(MemRefType)
+    assembly_format = "($memrefs^ `:` type($memrefs))? attr-dict"
+
+    def __init__(self, memrefs: Sequence[SSAValue]) -> None:
+        super().__init__(operands=[memrefs])
+
+
+@irdl_op_definition
+class DetachOp(IRDLOperation):
+    """Take the segments of all tapes from the call: `%arena = ad.detach`. Nothing is pushed after it."""
+
+    name = "ad.detach"
+    arena = result_def(ArenaType())
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__(result_types=[ArenaType()])
+
+
+@irdl_op_definition
+class ReaderOp(IRDLOperation):
+    """A tape of another call, to be read: `%t = ad.reader %detached`. What pops of it leave is as it was."""
+
+    name = "ad.reader"
+    source = operand_def(TapeType())
+    tape = result_def(TapeType())
+    traits = traits_def(Pure())
+    assembly_format = "$source attr-dict"
+
+    def __init__(self, source: SSAValue) -> None:
+        super().__init__(operands=[source], result_types=[TapeType()])
+
+
+Ad = Dialect("ad", [TapeOp, PushOp, PopOp, HandoverOp, DetachOp, ReaderOp], [TapeType, ArenaType])

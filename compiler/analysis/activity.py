@@ -19,7 +19,7 @@ from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import AnyFloat, MemRefType
 from xdsl.ir import Operation, SSAValue
 
-from ...dialects import array
+from ...dialects import ad, array
 from .alias import AliasAnalysis, if_blocks
 from .footprint import accesses
 
@@ -40,7 +40,8 @@ class Activity:
     """Varied, useful and active values and roots of one function.
 
     Active arguments that are memrefs are inputs (their contents on entry) and outputs (their final
-    contents). `active_results` are positions of results, by default all floats among them.
+    contents); `final_arguments` are more outputs. `active_results` are positions of results, by default
+    all floats among them.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Activity:
         alias: AliasAnalysis,
         active_arguments: Collection[SSAValue],
         active_results: Iterable[int] | None = None,
+        final_arguments: Iterable[SSAValue] = (),
     ) -> None:
         self.alias = alias
         self._groups: dict[SSAValue, SSAValue] = {}
@@ -56,7 +58,7 @@ class Activity:
         self._backward: dict[SSAValue, list[SSAValue]] = {}
         returned = self._build(function)
         inputs = [a for a in active_arguments if is_float(a)]
-        outputs = [a for a in inputs if not is_float_scalar(a)]
+        outputs = [a for a in (*inputs, *final_arguments) if is_float(a) and not is_float_scalar(a)]
         chosen = range(len(returned)) if active_results is None else active_results
         outputs += [returned[i] for i in chosen if is_float(returned[i])]
         self._varied = self._spread(inputs, self._forward)
@@ -150,6 +152,8 @@ class Activity:
             case arith.SelectOp():
                 self._flow(op.lhs, op.result)
                 self._flow(op.rhs, op.result)
+            case ad.HandoverOp():
+                pass  # What the caller stores is no work of this function.
             case _ if op.regions:
                 pass
             case _ if touched := accesses(op):

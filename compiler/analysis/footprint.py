@@ -72,6 +72,8 @@ def accesses(op: Operation) -> list[Access]:
             return [*(Access(op, m, "read") for m in unique(reads)), Access(op, op.c, "write")]
         case array.PrintOp():
             return [Access(op, m, "read") for m in memrefs(op)]
+        case ad.HandoverOp():
+            return [Access(op, m, "write", must=False) for m in memrefs(op)]
         case _ if isinstance(op, TOUCHES_NOTHING) or op.has_trait(IsTerminator):
             return []
         case _:

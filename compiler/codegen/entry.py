@@ -8,7 +8,9 @@ objects of its results (`entry_result`). There is one for each *kind* of call:
   return the gradients. They exist where the result is a float scalar and no active arguments
   share memory;
 - `pullback` takes the arguments, one shadow for each active array, one cotangent for each float
-  result, and returns `(result, cotangents of the active scalars)`. Python code validates them.
+  result, and returns `(result, cotangents of the active scalars)`. Python code validates them;
+- `forward` takes the arguments and the address of a record, which it fills; `back` takes that address,
+  shadows and cotangents; `drop` gives back the memory that the record refers to (`entry_handles`).
 
 Each is a method of its *link* (`mutad.runtime.dispatch.Link`), whose slots it reads: on a mismatch
 it calls the link's `next`. So a call costs one guard for each specialization that is older.
@@ -28,110 +30,24 @@ The text refers to Python and NumPy by external symbols only, so the object code
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from xdsl.dialects import func
-from xdsl.dialects.builtin import DenseArrayBase
 
 from .entry_captures import constants_hold, inputs, read_place, require_constants
-from .entry_guard import (
-    ArrayKey,
-    ArrayValue,
-    Key,
-    ScalarKey,
-    TupleKey,
-    check_sharing,
-    load_array,
-    parse_key,
-    unpack,
-)
-from .entry_result import Boxes, ResultSpec, leaves_of, slot_count
-from .entry_writer import (
-    ARRAY_DTYPE,
-    ARRAY_EXTENTS,
-    FLOATS,
-    HEADER,
-    LINK_SLOTS,
-    LLVM_TYPE,
-    TYPE,
-    Writer,
-    declarations,
-)
+from .entry_guard import ArrayKey, ArrayValue, check_sharing, parse_key, unpack
+from .entry_handles import back, drop, handed_address
+from .entry_plan import EntryPlan, GradientSignature, Signature, gradient_signature, signature_of
+from .entry_result import Boxes, ResultSpec, slot_count
+from .entry_run import CTX_BYTES, endings, poll, print_, run_kernel
+from .entry_shadows import cotangent_operands, shadow_objects, shadow_operands
+from .entry_writer import TYPE, Writer, declarations
 
-CTX_BYTES, CTX_POLL, CTX_PRINT, CTX_THREAD, CTX_SITE, CTX_PAYLOAD, CTX_LINK, CTX_POOL = (
-    256,
-    56,
-    64,
-    72,
-    80,
-    96,
-    232,
-    248,
-)
+__all__ = ["Entries", "GradientSignature", "entries", "gradient_signature", "signature_of"]
 
-
-@dataclass(frozen=True)
-class Signature:
-    """How Python code may call the function by position."""
-
-    parameters: int
-    positional: int
-    """The parameters that are not keyword-only."""
-
-
-def signature_of(function: Callable[..., Any]) -> Signature:
-    code = function.__code__
-    return Signature(code.co_argcount + code.co_kwonlyargcount, code.co_argcount)
-
-
-@dataclass(frozen=True)
-class GradientSignature:
-    """What the gradient function takes and returns beside the primal's arguments and results."""
-
-    shadows: tuple[int, ...]
-    """Parameters with a shadow: the arrays in `wrt`, and those that active values are written to."""
-    cotangents: tuple[int, ...]
-    """Results (of the IR function) with a cotangent."""
-    scalars: tuple[int, ...]
-    """Parameters whose cotangent is returned: the scalars in `wrt` that matter."""
-
-    def as_metadata(self) -> dict[str, list[int]]:
-        return {
-            "shadows": list(self.shadows),
-            "cotangents": list(self.cotangents),
-            "scalars": list(self.scalars),
-        }
-
-
-def gradient_signature(gradient: func.FuncOp, arguments: Sequence[str]) -> GradientSignature:
-    """Read the signature from the attributes that the derivative leaves on the gradient function.
-
-    `shadows`, `scalars` list IR arguments of the primal, `cotangents` IR results.
-    """
-    position_of = [p for p, key in enumerate(arguments) for _ in range(_leaf_count(parse_key(key)))]
-
-    def indices(name: str) -> tuple[int, ...]:
-        listed = gradient.attributes[name]
-        assert isinstance(listed, DenseArrayBase)
-        return tuple(int(v) for v in listed.get_values())
-
-    return GradientSignature(
-        tuple(position_of[i] for i in indices("shadows")),
-        indices("cotangents"),
-        tuple(position_of[i] for i in indices("scalars")),
-    )
-
-
-def _leaf_count(key: Key) -> int:
-    match key:
-        case ArrayKey():
-            return 1
-        case ScalarKey(type):
-            return 0 if type == "None" else 1
-        case TupleKey(items):
-            return sum(map(_leaf_count, items))
+GIVEN_ALL = ("pullback", "forward")
+"""The kinds whose caller hands in everything, in order, and has proved the key."""
+DERIVING = ("pullback", "grad", "value_and_grad")
+"""The kinds that call a kernel with shadows and cotangents."""
 
 
 @dataclass(frozen=True)
@@ -160,12 +76,12 @@ def entries(
 ) -> Entries:
     """The entries for a kernel of this key, mode and result.
 
-    `gradient` is that of the kernel, where the mode is "gradient".
+    `gradient` is that of the kernel where the mode is "gradient", of `@backward` where it is "vjp".
     """
-    if mode == "gradient" and gradient is None:
+    if mode != "primal" and gradient is None:
         raise TypeError("the entries of a gradient need the gradient function's signature")
     parsed = tuple(parse_key(a) for a in arguments)
-    plan = _Plan(
+    plan = EntryPlan(
         parsed,
         {(i, j): kind for i, j, kind in overlaps},
         tuple(wrt),
@@ -175,15 +91,26 @@ def entries(
         gradient or GradientSignature((), (), ()),
     )
     symbols: dict[str, str] = {}
-    kinds = ["primal"] if mode == "primal" else ["pullback"]
+    kinds = list(KINDS[mode])
     if mode == "gradient" and plan.has_fast_gradient():
         kinds += ["grad", "value_and_grad"]
-    functions = [_poll(symbols), _print(symbols)]
-    if kinds != ["pullback"]:
+    functions = [poll(symbols), print_(symbols)]
+    if not set(kinds) <= {"pullback", "forward", "back", "drop"}:
         functions += [read_place(symbols), constants_hold(symbols)]
     if "grad" in kinds:
         functions.append(_match_wrt(symbols, len(wrt)))
-    functions += [_entry(plan, kind, symbols) for kind in kinds]
+    for kind in kinds:
+        match kind:
+            case "back":
+                body = back(plan, symbols)
+            case "drop":
+                body = drop(symbols)
+            case _:
+                body = _entry(plan, kind, symbols)
+        functions.append(
+            f"define ptr @mutad_entry_{kind}(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) "
+            f"{{\nentry:\n{body}\n}}"
+        )
     return Entries(
         "\n\n".join(functions) + "\n",
         tuple(declarations(symbols)),
@@ -192,37 +119,16 @@ def entries(
     )
 
 
-@dataclass(frozen=True)
-class _Plan:
-    keys: tuple[Key, ...]
-    overlaps: dict[tuple[int, int], str]
-    wrt: tuple[int, ...]
-    results: ResultSpec
-    written: frozenset[int]
-    signature: Signature
-    gradient: GradientSignature
-
-    @property
-    def inputs(self) -> int:
-        """The arguments that nobody passes: they follow the parameters."""
-        return len(self.keys) - self.signature.parameters
-
-    def wrt_scalars(self) -> list[int]:
-        """The scalars in `wrt`, in the order of parameters."""
-        return [p for p in sorted(self.wrt) if isinstance(self.keys[p], ScalarKey)]
-
-    def watched(self) -> set[int]:
-        """The parameters whose sharing of memory matters."""
-        active = {*self.wrt, *self.gradient.shadows} if self.wrt else set[int]()
-        return set(self.written) | active
-
-    def has_fast_gradient(self) -> bool:
-        shared = {p for pair in self.overlaps for p in pair}
-        return self.results.get("type") in FLOATS and not shared & self.watched()
+KINDS = {
+    "primal": ("primal",),
+    "gradient": ("pullback",),
+    "vjp": ("forward", "back", "drop"),
+}
+"""The kinds of entries that a module has in any case."""
 
 
-def _entry(plan: _Plan, kind: str, symbols: dict[str, str]) -> str:
-    """The text of one entry."""
+def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
+    """The body of one entry that takes the function's arguments."""
     w = Writer(symbols)
     count = len(plan.keys)
     slots = slot_count(plan.results) + len(plan.gradient.scalars)
@@ -233,19 +139,25 @@ def _entry(plan: _Plan, kind: str, symbols: dict[str, str]) -> str:
         "made": objects,
         "pending": slots,
         "filled": count,
+        "nothing": 1,
     }
+    if kind == "forward":
+        del words_of["results"]
     for name, words in words_of.items():
         w.do(f"%{name} = alloca [{max(words, 1)} x i64], align 64")
     w.do("%overflow = alloca i32")
     w.do(f"store [{objects} x i64] zeroinitializer, ptr %made")
     w.do(f"store [{max(slots, 1)} x i64] zeroinitializer, ptr %pending")
+    w.do("store i64 0, ptr %nothing")
     proved = w.slot("proved")
     w.do(f"%is_proved = icmp ne ptr {proved}, null")
     form = _keywords(w, plan, kind)
     boxes = Boxes(w)
-    if kind == "pullback":
+    if kind in GIVEN_ALL:
         w.require("%is_proved")
         objects_in = [w.field("%args", 8 * i, hint="arg") for i in range(count)]
+        if kind == "forward":
+            w.do(f"%results = getelementptr i8, ptr {handed_address(w, count)}, i64 0")
     else:
         require_constants(w)
         arguments = _positional(w, plan.signature, plan.inputs)
@@ -263,26 +175,26 @@ def _entry(plan: _Plan, kind: str, symbols: dict[str, str]) -> str:
 
     operands = [text for leaf in unpacked for one in leaf for text in one.operands()]
     shadows: dict[int, str] = {}
-    if kind != "primal":
-        shadows = _shadows(w, plan, kind, boxes, objects_in)
+    if kind in DERIVING:
+        shadows = shadow_objects(w, plan, kind, boxes, objects_in)
         for position, shadow in shadows.items():
-            operands += _shadow_operands(w, plan.keys[position], shadow)
-        operands += _cotangents(w, plan, kind, count + len(shadows))
-    _run(w, operands, kind)
+            operands += shadow_operands(w, plan.keys[position], shadow)
+        operands += cotangent_operands(w, plan, kind, count + len(shadows))
+    run_kernel(w, operands, inline=kind == "primal")
 
     boxes.claim(plan.results, arrays)
     value = "" if kind == "grad" else boxes.result(plan.results, 0, objects_in, arrays)
     slot = slot_count(plan.results)
     gradients: dict[int, str] = dict(shadows)
-    for position in plan.gradient.scalars if kind != "primal" else ():
+    for position in plan.gradient.scalars if kind in DERIVING else ():
         address = w.value(f"getelementptr i64, ptr %results, i64 {slot}")
-        gradients[position] = boxes.scalar(_scalar_type(plan, position), address)
+        gradients[position] = boxes.scalar(plan.scalar_type(position), address)
         slot += 1
-    if kind != "primal":
+    if kind in DERIVING:
         for position in plan.wrt_scalars():
             if position not in gradients:
-                gradients[position] = boxes.zero(_scalar_type(plan, position))
-    if kind == "primal":
+                gradients[position] = boxes.zero(plan.scalar_type(position))
+    if kind not in DERIVING:
         boxes.finish(value)
     elif kind == "pullback":
         bars = boxes.tuple([gradients[p] for p in plan.wrt_scalars()])
@@ -290,24 +202,14 @@ def _entry(plan: _Plan, kind: str, symbols: dict[str, str]) -> str:
     else:
         in_order = [gradients[p] for p in plan.wrt]
         _return_gradients(w, boxes, in_order, value, form)
-    _endings(w, boxes, 0 if kind == "pullback" else plan.inputs)
-    body = "\n".join(w.lines)
-    return (
-        f"define ptr @mutad_entry_{kind}(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) "
-        f"{{\nentry:\n{body}\n}}"
-    )
+    endings(w, boxes, 0 if kind in GIVEN_ALL else plan.inputs)
+    return "\n".join(w.lines)
 
 
-def _scalar_type(plan: _Plan, position: int) -> str:
-    key = plan.keys[position]
-    assert isinstance(key, ScalarKey)
-    return key.type
-
-
-def _keywords(w: Writer, plan: _Plan, kind: str) -> str:
+def _keywords(w: Writer, plan: EntryPlan, kind: str) -> str:
     """Keywords: none; `grad` and `value_and_grad` take `wrt`. Yields how it was written (1 or 2)."""
     none = w.value("icmp eq ptr %kwnames, null", "plain")
-    if kind in ("primal", "pullback"):
+    if kind not in ("grad", "value_and_grad"):
         w.require(none)
         return ""
     by_default = "1" if plan.wrt == (0,) else "0"
@@ -371,67 +273,6 @@ def _positional(w: Writer, signature: Signature, inputs: int) -> str:
     return w.value(f"phi ptr [ %args, %given ], [ %filled, %{done} ]", "arguments")
 
 
-def _shadows(w: Writer, plan: _Plan, kind: str, boxes: Boxes, objects: list[str]) -> dict[int, str]:
-    """The shadow objects of the active arrays: fresh zeros, or (`pullback`) what was handed in."""
-    result: dict[int, str] = {}
-    for i, position in enumerate(plan.gradient.shadows):
-        if kind == "pullback":
-            result[position] = w.field("%args", 8 * (len(plan.keys) + i), hint="shadow")
-            continue
-        key = plan.keys[position]
-        assert isinstance(key, ArrayKey)
-        dtype = w.field(objects[position], ARRAY_DTYPE)
-        extents = w.field(objects[position], ARRAY_EXTENTS)
-        w.call("Py_IncRef", dtype)
-        zeros = w.call("PyArray_Zeros", str(key.rank), extents, dtype, "0", hint="shadow")
-        result[position] = boxes.keep(zeros)
-    return result
-
-
-def _shadow_operands(w: Writer, key: Key, shadow: str) -> list[str]:
-    assert isinstance(key, ArrayKey)
-    return ArrayValue(key, shadow, *load_array(w, key, shadow)).operands()
-
-
-def _cotangents(w: Writer, plan: _Plan, kind: str, first: int) -> list[str]:
-    """One for each float result: 1.0, or (`pullback`) the arguments from `first` on."""
-    operands: list[str] = []
-    active = [
-        leaf for i, leaf in enumerate(leaves_of(plan.results)) if i in plan.gradient.cotangents
-    ]
-    for i, leaf in enumerate(active):
-        if leaf["kind"] == "scalar":
-            type_ = LLVM_TYPE[leaf["type"]]
-            value = "1.0"
-            if kind == "pullback":
-                value = w.call("PyFloat_AsDouble", w.field("%args", 8 * (first + i)))
-                if type_ == "float":
-                    value = w.value(f"fptrunc double {value} to float")
-            operands.append(f"{type_} {value}")
-        else:
-            key = ArrayKey(leaf["dtype"], ("?",) * leaf["rank"], "S")
-            obj = w.field("%args", 8 * (first + i), hint="cotangent")
-            operands += ArrayValue(key, obj, *load_array(w, key, obj)).operands()
-    return operands
-
-
-def _run(w: Writer, operands: list[str], kind: str) -> None:
-    """Call the kernel without the GIL and branch on its status; goes on where it succeeded."""
-    w.do(f"store [{CTX_BYTES // 8} x i64] zeroinitializer, ptr %ctx")
-    w.store("ptr", "@mutad_runtime_poll", "%ctx", CTX_POLL)
-    w.store("ptr", "@mutad_runtime_print", "%ctx", CTX_PRINT)
-    w.store("ptr", "%self", "%ctx", CTX_LINK)
-    w.store("ptr", w.pool(), "%ctx", CTX_POOL)
-    w.store("ptr", w.call("PyEval_SaveThread", hint="thread"), "%ctx", CTX_THREAD)
-    shown = ", ".join(["ptr %ctx", *operands, "ptr %results"])
-    never = "" if kind == "primal" else " noinline"
-    status = w.value(f"call i32 @kernel({shown}){never}", "status")
-    w.call("PyEval_RestoreThread", w.field("%ctx", CTX_THREAD))
-    exits = "i32 0, label %succeeded i32 1, label %raised i32 3, label %exhausted"
-    w.do(f"switch i32 {status}, label %failed [ {exits} ]")
-    w.label("succeeded")
-
-
 def _return_gradients(w: Writer, boxes: Boxes, gradients: list[str], value: str, form: str) -> None:
     """Return the gradient or the tuple of them, behind the value if that is wanted."""
 
@@ -451,86 +292,6 @@ def _return_gradients(w: Writer, boxes: Boxes, gradients: list[str], value: str,
     w.label("many")
     finish(boxes.tuple(gradients))
     boxes.made += [""] * (count - len(boxes.made))
-
-
-def _endings(w: Writer, boxes: Boxes, inputs: int) -> None:
-    """The exits that a call seldom takes; a mismatch gives back the inputs that were read."""
-    report = HEADER + 8 * LINK_SLOTS.index("report")
-    w.label("raised")
-    site = w.call("PyLong_FromLongLong", w.field("%ctx", CTX_SITE, "i64"))
-    payload = w.value(f"getelementptr i8, ptr %ctx, i64 {CTX_PAYLOAD}")
-    exception = _call_back(w, "%self", report, site, payload)
-    w.require(w.value(f"icmp ne ptr {exception}, null"), "failed")
-    w.call("PyErr_SetObject", w.field(exception, TYPE), exception)
-    w.call("Py_DecRef", exception)
-    w.do("br label %failed")
-    w.label("exhausted")
-    w.call("PyErr_NoMemory")
-    w.do("br label %failed")
-    boxes.undo()
-    w.label("mismatch")
-    for k in range(inputs):
-        w.call("Py_DecRef", w.field("%made", 8 * k))
-    following = w.slot("next")
-    onward = w.call("PyObject_Vectorcall", following, "%args", "%nargs", "%kwnames")
-    w.do(f"ret ptr {onward}")
-
-
-def _call_back(w: Writer, link: str, slot: int, site: str, payload: str) -> str:
-    """Call the Python function in a slot of the link with (site, address); its result or null.
-
-    Takes over the reference to `site`. Null operands (out of memory) end in null as well.
-    """
-    address = w.value(f"ptrtoint ptr {payload} to i64")
-    number = w.call("PyLong_FromLongLong", address)
-    pair = w.value("alloca [2 x ptr]", "pair")
-    w.store("ptr", site, pair, 0)
-    w.store("ptr", number, pair, 8)
-    function = w.field(link, slot)
-    missing = w.value(f"icmp eq ptr {site}, null")
-    missing = w.value(f"or i1 {missing}, {w.value(f'icmp eq ptr {number}, null')}")
-    here, ready, done = w.fresh("here"), w.fresh("ready"), w.fresh("done")
-    w.do(f"br label %{here}")
-    w.label(here)
-    w.do(f"br i1 {missing}, label %{done}, label %{ready}")
-    w.label(ready)
-    answer = w.call("PyObject_Vectorcall", function, pair, "2", "null", hint="answer")
-    w.do(f"br label %{done}")
-    w.label(done)
-    result = w.value(f"phi ptr [ null, %{here} ], [ {answer}, %{ready} ]")
-    w.call("Py_DecRef", site)
-    w.call("Py_DecRef", number)
-    return result
-
-
-def _poll(symbols: dict[str, str]) -> str:
-    """Run pending signal handlers; nonzero when one raised (Ctrl-C)."""
-    w = Writer(symbols)
-    w.call("PyEval_RestoreThread", w.field("%ctx", CTX_THREAD))
-    raised = w.call("PyErr_CheckSignals")
-    w.store("ptr", w.call("PyEval_SaveThread"), "%ctx", CTX_THREAD)
-    w.do(f"ret i32 {raised}")
-    return "\n".join(["define internal i32 @mutad_runtime_poll(ptr %ctx) {", *w.lines, "}"])
-
-
-def _print(symbols: dict[str, str]) -> str:
-    """Print what the site describes, through Python's `print`; nonzero when that raised."""
-    w = Writer(symbols)
-    w.call("PyEval_RestoreThread", w.field("%ctx", CTX_THREAD))
-    link = w.field("%ctx", CTX_LINK)
-    slot = HEADER + 8 * LINK_SLOTS.index("show")
-    answer = _call_back(w, link, slot, w.call("PyLong_FromLongLong", "%site"), "%payload")
-    w.call("Py_DecRef", answer)
-    w.store("ptr", w.call("PyEval_SaveThread"), "%ctx", CTX_THREAD)
-    failed = w.value(f"icmp eq ptr {answer}, null")
-    w.do(f"ret i32 {w.value(f'zext i1 {failed} to i32')}")
-    return "\n".join(
-        [
-            "define internal i32 @mutad_runtime_print(ptr %ctx, i64 %site, ptr %payload) {",
-            *w.lines,
-            "}",
-        ]
-    )
 
 
 def _match_wrt(symbols: dict[str, str], count: int) -> str:

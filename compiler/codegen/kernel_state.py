@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, IntegerType, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ...dialects.ad import TapeType
+from ...dialects.ad import ArenaType, TapeType
 from ...dialects.array import strides_of
 from ..analysis.alias import AliasAnalysis
 from ..diagnostics import line_of
@@ -32,7 +32,7 @@ def value_type(type_: Attribute) -> str:
             return "double"
         case Float32Type():
             return "float"
-        case IndexType():
+        case IndexType() | ArenaType():
             return "i64"
         case IntegerType():
             return f"i{type_.width.data}"
@@ -120,6 +120,13 @@ class KernelState:
     """The metadata of accesses in a parallel loop."""
     scalar_only: bool = False
     """Within a cold copy of a loop nest: no vectorization, no unrolling."""
+
+    def beside(self, alias: AliasAnalysis) -> KernelState:
+        """The state of another kernel in the same module."""
+        return replace(
+            self, text=FunctionText(self.metadata), alias=alias, scalars={}, memrefs={}, buffers=[],
+            proved=set(), escaping=set(), registers={}, site_numbers={},
+        )  # fmt: skip
 
     @property
     def metadata(self) -> Metadata:

@@ -17,14 +17,14 @@ written twice, see `hoist_checks`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from xdsl.dialects import func, scf
-from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
+from ...dialects.ad import TapeType
 from ..analysis.affine import Subscripts
 from ..analysis.alias import AliasAnalysis, if_blocks
 from ..analysis.dependence import Dependence
@@ -33,7 +33,9 @@ from . import support
 from .alias_scopes import AliasScopes
 from .array_to_loops import combine, identity, lower_map
 from .checks_to_llvm import CHECK_OPS
+from .handles import HANDLE_OPS, Record, tape_words
 from .hoist_checks import EntryConditions, NestProofs, all_of, has_whole_array_work
+from .kernel_module import KernelText, module_text
 from .kernel_state import (
     OK,
     PYTHON_RAISED,
@@ -59,43 +61,46 @@ class CodegenOptions(Protocol):
     def fastmath(self) -> bool: ...
 
 
-@dataclass(frozen=True)
-class KernelText:
-    """A kernel as LLVM text."""
-
-    text: str
-    """Definitions, attributes and metadata; needs `declarations` in the same module."""
-    declarations: tuple[str, ...]
-    """One line for each external symbol."""
-    sites: list[dict[str, Any]]
-    """What can be raised or printed, by site number."""
-    symbols: dict[str, str]
-    """External symbol -> "libm", "libmvec", "blas" or "libc"."""
-    result_slots: tuple[int, ...]
-    """The first 8-byte slot of each result."""
-
-    def module(self) -> str:
-        """The text that can be compiled alone."""
-        return "\n".join([*self.declarations, self.text])
-
-
 def kernel_text(module: ModuleOp, options: CodegenOptions, name: str = "kernel") -> KernelText:
     """The kernel for the one function of `module`."""
     functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
     assert len(functions) == 1, "code generation takes one function"
-    return KernelWriter(functions[0], options.fastmath, name).write()
+    writer = KernelWriter(functions[0], options.fastmath, name)
+    return module_text(writer.state, [writer.write()], writer.result_slots)
+
+
+def split_text(module: ModuleOp, options: CodegenOptions) -> KernelText:
+    """The kernels of the two halves of a split gradient: `@kernel` and `@backward`, which takes a record."""
+    forward, backward = (op for op in module.body.block.ops if isinstance(op, func.FuncOp))
+    first = KernelWriter(forward, options.fastmath, "kernel")
+    definition = first.write()
+    kept = backward.attributes["kept"]
+    assert isinstance(kept, IntegerAttr)
+    slots = first.result_slots[-1 - kept.value.data : -1]
+    second = KernelWriter(backward, options.fastmath, "backward", first.state, Record(slots))
+    return module_text(second.state, [definition, second.write()], first.result_slots)
 
 
 class KernelWriter:
     """Writes one function."""
 
-    def __init__(self, function: func.FuncOp, fastmath: bool, name: str) -> None:
+    def __init__(
+        self,
+        function: func.FuncOp,
+        fastmath: bool,
+        name: str,
+        beside: KernelState | None = None,
+        record: Record | None = None,
+    ) -> None:
         self.function = function
         self.name = name
+        self.record = record
         alias = AliasAnalysis(function)
-        metadata = Metadata()
-        state = KernelState(FunctionText(metadata), alias, fastmath, host_features())
-        state.scopes = AliasScopes(function, alias, metadata)
+        if beside is None:
+            state = KernelState(FunctionText(Metadata()), alias, fastmath, host_features())
+        else:
+            state = beside.beside(alias)
+        state.scopes = AliasScopes(function, alias, state.metadata)
         state.emit = self.emit
         self.state = state
         self.text = state.text
@@ -107,7 +112,8 @@ class KernelWriter:
 
     # The whole.
 
-    def write(self) -> KernelText:
+    def write(self) -> list[str]:
+        """The definition; what it needs in its module the state says."""
         parameters = self.parameters()
         self.emit_block(self.function.body.block)
         state = self.state
@@ -125,32 +131,16 @@ class KernelWriter:
                 "  ret i32 %status",
                 "}",
             ]
-        parts += state.functions.values()
-        definitions, needed = support.functions_text(state.support)
-        parts += definitions
-        state.declarations.update({symbol_of(line): line for line in needed})
-        for symbol in support.DECLARATIONS.keys() & state.declarations.keys():
-            state.symbols[symbol] = "libc"
-        if state.kept_alive:
-            kept = ", ".join(f"ptr @{s}" for s in state.kept_alive)
-            parts.append(
-                f"@llvm.compiler.used = appending global [{len(state.kept_alive)} x ptr] [{kept}],"
-                ' section "llvm.metadata"'
-            )
-        parts += [f"attributes #{n} = {{ {a} }}" for a, n in state.attributes.items()]
-        parts += state.metadata.nodes
-        return KernelText(
-            "\n".join(parts) + "\n",
-            tuple(sorted(state.declarations.values())),
-            state.sites,
-            state.symbols,
-            self.result_slots,
-        )
+        return parts
 
     def parameters(self) -> list[str]:
         """The parameter list between context and results; binds the function's arguments."""
         shown: list[str] = []
-        for k, argument in enumerate(self.function.body.block.args):
+        arguments = list(self.function.body.block.args)
+        if self.record is not None:
+            shown.append(self.record.bind(self.state, arguments))
+            arguments = arguments[len(self.record.slots) :]
+        for k, argument in enumerate(arguments):
             hint = self.text.name(argument.name_hint or f"arg{k}")
             type_ = argument.type
             if not isinstance(type_, MemRefType):
@@ -539,6 +529,8 @@ class KernelWriter:
                 fields = [f"ptr {d.pointer}", *(f"i64 {x}" for x in (*d.extents, *d.strides))]
                 if any(isinstance(r.owner, array.AllocOp) for r in state.alias.roots(value)):
                     text.do(f"call void @mutad_keep(ptr %ctx, ptr {d.pointer})")
+            elif isinstance(value.type, TapeType):
+                fields = tape_words(state, value)
             else:
                 fields = [state.widened(state.scalars[value], value.type)]
             for field in fields:
@@ -578,17 +570,13 @@ def escaping_allocations(function: func.FuncOp, alias: AliasAnalysis) -> set[Ope
     }
 
 
-def symbol_of(line: str) -> str:
-    """The symbol that a declaration declares."""
-    return line[line.index("@") + 1 : line.index("(")]
-
-
 def nothing(writer: KernelWriter, op: Operation) -> None:
     """Terminators whose operands their parent reads."""
 
 
 LOWERINGS: dict[type[Operation], Callable[[KernelState, Any], None]] = {
     **MEMORY_OPS,
+    **HANDLE_OPS,
     **CHECK_OPS,
     array.MapOp: lower_map,
     array.MatmulOp: lower_matmul,

@@ -120,7 +120,7 @@ def fresh(
     shape = [state.scalars[e] for e in extents]
     size = bytes_of(state, type_, shape)
     pointer = support_call(state, function, "ptr %ctx", *leading, f"i64 {size}")
-    if function != "mutad_tape_pop":
+    if function not in ("mutad_tape_pop", "mutad_tape_read"):
         state.return_when(state.text.value(f"icmp eq ptr {pointer}, null"), OUT_OF_MEMORY)
     state.memrefs[result] = state.descriptor(type_, pointer, tuple(shape))
 
@@ -144,8 +144,10 @@ def lower_push(state: KernelState, op: ad.PushOp) -> None:
 
 def lower_pop(state: KernelState, op: ad.PopOp) -> None:
     tape = f"ptr {state.scalars[op.tape]}"
-    state.support.add("mutad_tape_push")
-    fresh(state, op.memref, list(op.extents), "mutad_tape_pop", tape)
+    function = "mutad_tape_read" if isinstance(op.tape.owner, ad.ReaderOp) else "mutad_tape_pop"
+    if function == "mutad_tape_pop":
+        state.support.add("mutad_tape_push")
+    fresh(state, op.memref, list(op.extents), function, tape)
 
 
 def takes_scratch(state: KernelState, op: Operation) -> bool:

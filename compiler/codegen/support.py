@@ -21,6 +21,8 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable
 
+from . import support_handles
+
 CURSOR, END, CHUNKS, TAPE_CHUNKS, IN_USE, PEAK, RESULTS, POLL = range(0, 64, 8)
 LAST_POLL, SPARE, POOL = 224, 240, 248
 """Byte offsets in the context. `IN_USE` and `PEAK` count the bytes that tapes hold."""
@@ -569,6 +571,8 @@ FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "mutad_tape_push": (_TAPE, ("mutad_tape_grow",)),
     "mutad_tape_grow": (_TAPE_GROW, ("mutad_take",)),
     "mutad_end": (_END, ("mutad_take",)),
+    "mutad_tape_read": (support_handles.TAPE_READ, ()),
+    "mutad_drop": (support_handles.DROP, ("mutad_end",)),
     "mutad_take": (_POOL, ()),
     "mutad_poll": (_POLL_TEXT, ()),
     "mutad_ipow_i32": (_integer_power("i32"), ()),

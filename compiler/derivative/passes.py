@@ -32,6 +32,7 @@ from ..analysis.needed import Contents, Need, Needed
 from ..diagnostics import line_of
 from .plan import Plan, Save, Version, killing_line
 from .reverse import gradient_of, only_function, plan_gradient
+from .split import halves_of
 
 
 @dataclass(frozen=True)
@@ -61,30 +62,43 @@ def shown(need: Need) -> str:
 
 @dataclass(frozen=True)
 class PrintPlan(ModulePass):
-    """Attach to each op what the plan saves of it. `active` are argument indices, by default all floats."""
+    """Attach to each op what the plan saves of it. `active` are argument indices, by default all floats.
+
+    With `split` the plan is that of `vjp`.
+    """
 
     name = "print-plan"
     saves: str = "minimal"
     active: tuple[int, ...] | None = None
+    split: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            annotate_function(function, chosen(function, self.active), self.saves)
+            active = chosen(function, self.active)
+            annotate_function(function, active, self.saves, active if self.split else None)
 
 
 @dataclass(frozen=True)
 class Reverse(ModulePass):
-    """Replace functions by their gradient functions. `active` are argument indices, by default all floats."""
+    """Replace functions by their gradient functions. `active` are argument indices, by default all floats.
+
+    With `split` by the two halves of those of `vjp`.
+    """
 
     name = "reverse"
     saves: str = "minimal"
     active: tuple[int, ...] | None = None
+    split: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         block = op.body.block
         for function in functions(op):
-            gradient = gradient_of(function, chosen(function, self.active), self.saves)
-            block.insert_op_before(gradient, function)
+            active = chosen(function, self.active)
+            if self.split:
+                made = halves_of(function, active, active, self.saves)
+            else:
+                made = (gradient_of(function, active, self.saves),)
+            block.insert_ops_before(made, function)
             function.detach()
             function.erase()
 
@@ -100,14 +114,24 @@ def chosen(function: func.FuncOp, active: tuple[int, ...] | None) -> Sequence[in
     return [arguments.index(a) for a in active_by_default(function)]  # pyright: ignore[reportArgumentType]
 
 
-def annotate(module: ModuleOp, active_arguments: Sequence[int], saves: str) -> Plan:
+def annotate(
+    module: ModuleOp,
+    active_arguments: Sequence[int],
+    saves: str,
+    finals: Sequence[int] | None = None,
+) -> Plan:
     """Plan the gradient of the one function and write the plan into the IR."""
-    return annotate_function(only_function(module), active_arguments, saves)
+    return annotate_function(only_function(module), active_arguments, saves, finals)
 
 
-def annotate_function(function: func.FuncOp, active_arguments: Sequence[int], saves: str) -> Plan:
+def annotate_function(
+    function: func.FuncOp,
+    active_arguments: Sequence[int],
+    saves: str,
+    finals: Sequence[int] | None = None,
+) -> Plan:
     """Plan the gradient and write the plan into the IR, as `plan` attributes of the ops."""
-    plan = plan_gradient(function, active_arguments, saves)
+    plan = plan_gradient(function, active_arguments, saves, finals)
     notes: dict[Operation, list[StringAttr]] = {}
     for save in plan.saves:
         notes.setdefault(save.at, []).append(StringAttr(describe(save)))

@@ -109,21 +109,7 @@ class PrimalValues:
     def _compute(
         self, op: Operation, block: Block, get: Callable[[SSAValue], SSAValue]
     ) -> SSAValue:
-        """Pure code once more. Checks have passed and are not repeated."""
-        match op:
-            case array.IndexOp():
-                again: Operation = op.clone({o: get(o) for o in op.operands})
-                again.properties["unchecked"] = UnitAttr()
-            case array.CheckedAddOp():
-                again = arith.AddiOp(get(op.lhs), get(op.rhs))
-            case array.CheckedSubOp():
-                again = arith.SubiOp(get(op.lhs), get(op.rhs))
-            case array.CheckedMulOp():
-                again = arith.MuliOp(get(op.lhs), get(op.rhs))
-            case _:
-                assert is_recomputable(op), f"the plan has no way to {op.name}"
-                again = op.clone({o: get(o) for o in op.operands})
-        return self.at_prologue(block, again)
+        return self.at_prologue(block, computed_again(op, get))
 
     def _again(self, value: SSAValue, block: Block) -> SSAValue:
         save = self.plan.save_of(value)
@@ -384,8 +370,19 @@ class PrimalValues:
         return results
 
     def _chosen(self, op: scf.IfOp, index: int, kind: str) -> SSAValue:
-        """The memref that a branch yielded, chosen again by the same condition."""
+        """The memref that a branch yielded, chosen again by the same condition.
+
+        Together with all that it changes places with: the one choice shows that they are apart.
+        """
         block = cast(Block, op.parent_block())
+        roots = self.alias.roots(op.results[index])
+        wanted = [
+            k
+            for k, r in enumerate(op.results)
+            if isinstance(r.type, MemRefType)
+            and (r, kind) not in self.memrefs
+            and self.alias.roots(r) == roots
+        ]
         condition = self.get(op.cond)
         regions: list[Region] = []
         for region in op.regions:
@@ -394,19 +391,22 @@ class PrimalValues:
             self.begin_prologue(region.block, inner)
             terminator = region.block.last_op
             assert isinstance(terminator, scf.YieldOp)
-            chosen = self.memref(terminator.operands[index], kind)
+            chosen = [self.memref(terminator.operands[k], kind) for k in wanted]
             self.close(region.block)
-            inner.add_op(scf.YieldOp(chosen))
+            inner.add_op(scf.YieldOp(*chosen))
             regions.append(Region(inner))
             self.values = kept_outside(inner, before[0], self.values)
             self.memrefs = kept_outside(inner, before[1], self.memrefs)
             self.copies = kept_outside(inner, before[2], self.copies)
-        types = {r.block.last_op.operands[0].type for r in regions if r.block.last_op}
+        types = {tuple(r.block.last_op.operand_types) for r in regions if r.block.last_op}
         if len(types) != 1:
             raise AssertionError("the branches of an if yield memrefs of different types")
-        choice = scf.IfOp(condition, list(types), regions[0], regions[1])
+        choice = scf.IfOp(condition, list(types.pop()), regions[0], regions[1])
         choice.location = op.location
-        return self.at_prologue(block, choice)
+        self.at_prologue(block, choice)
+        for k, result in zip(wanted, choice.results, strict=True):
+            self.memrefs[(op.results[k], kind)] = result
+        return choice.results[wanted.index(index)]
 
     def outlives_its_block(self, value: SSAValue) -> bool:
         """False for scratch memory of a loop's body: the reverse sweep has its shadow only."""
@@ -416,6 +416,24 @@ class PrimalValues:
             or isinstance(root.owner, memref.AllocaOp)
             for root in self.alias.roots(value)
         )
+
+
+def computed_again(op: Operation, get: Callable[[SSAValue], SSAValue]) -> Operation:
+    """Pure code once more, on operands that `get` finds. Checks have passed and are not repeated."""
+    match op:
+        case array.IndexOp():
+            again = op.clone({o: get(o) for o in op.operands})
+            again.properties["unchecked"] = UnitAttr()
+            return again
+        case array.CheckedAddOp():
+            return arith.AddiOp(get(op.lhs), get(op.rhs))
+        case array.CheckedSubOp():
+            return arith.SubiOp(get(op.lhs), get(op.rhs))
+        case array.CheckedMulOp():
+            return arith.MuliOp(get(op.lhs), get(op.rhs))
+        case _:
+            assert is_recomputable(op), f"the plan has no way to {op.name}"
+            return op.clone({o: get(o) for o in op.operands})
 
 
 def kept_outside(

@@ -32,7 +32,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from ...dialects import array
+from ...dialects import ad, array
 from ..analysis.activity import Activity
 from ..analysis.alias import AliasAnalysis
 from . import array_rules
@@ -49,13 +49,19 @@ def differentiate(module: ModuleOp, active_arguments: Sequence[int], saves: str)
     return ModuleOp([gradient_of(only_function(module), active_arguments, saves)])
 
 
-def gradient_of(function: func.FuncOp, active_arguments: Sequence[int], saves: str) -> func.FuncOp:
+def gradient_of(
+    function: func.FuncOp,
+    active_arguments: Sequence[int],
+    saves: str,
+    finals: Sequence[int] | None = None,
+) -> func.FuncOp:
     """The gradient function.
 
     `active_arguments` are indices of IR arguments with a float (element) type. `saves` is
-    "minimal", "all" or "forbid" (see `plan`). Raises CompileError for what has no gradient.
+    "minimal", "all" or "forbid" (see `plan`). With `finals` it is made to be split (see `plan_gradient`).
+    Raises CompileError for what has no gradient.
     """
-    plan = plan_gradient(function, active_arguments, saves)
+    plan = plan_gradient(function, active_arguments, saves, finals)
     gradient = ReverseSweep(function, plan).run()
     inherit_locations(gradient)
     return gradient
@@ -73,12 +79,37 @@ def inherit_locations(gradient: func.FuncOp) -> None:
             location = op.location
 
 
-def plan_gradient(function: func.FuncOp, active_arguments: Sequence[int], saves: str) -> Plan:
-    """The analyses and the plan that `differentiate` is written against."""
+def plan_gradient(
+    function: func.FuncOp,
+    active_arguments: Sequence[int],
+    saves: str,
+    finals: Sequence[int] | None = None,
+) -> Plan:
+    """The analyses and the plan that `differentiate` is written against.
+
+    With `finals` the plan is that of `vjp`, which returns to the caller between the two sweeps: the function
+    ends with an `ad.handover`, and `finals` are the arguments whose final contents may have a cotangent.
+    """
     alias = AliasAnalysis(function)
     arguments = function.body.block.args
-    activity = Activity(function, alias, {arguments[i] for i in active_arguments})
+    active = {arguments[i] for i in active_arguments}
+    last_of = [arguments[i] for i in finals or ()]
+    activity = Activity(function, alias, active, final_arguments=last_of)
+    if finals is not None:
+        hand_over(function)
     return make_plan(function, alias, activity, saves)
+
+
+def hand_over(function: func.FuncOp) -> None:
+    """Put an `ad.handover` of all that the caller can see at the end of the function, once."""
+    last = function.body.block.last_op
+    assert isinstance(last, func.ReturnOp)
+    if isinstance(last.prev_op, ad.HandoverOp):
+        return
+    seen = (*function.body.block.args, *last.arguments)
+    op = ad.HandoverOp([v for v in dict.fromkeys(seen) if isinstance(v.type, MemRefType)])
+    op.location = last.location
+    function.body.block.insert_op_before(op, last)
 
 
 def only_function(module: ModuleOp) -> func.FuncOp:

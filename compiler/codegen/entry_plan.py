@@ -1,0 +1,112 @@
+"""What the entries of a module are written from: keys, results, and what a gradient takes and returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DenseArrayBase
+
+from .entry_guard import ArrayKey, Key, ScalarKey, TupleKey, parse_key
+from .entry_result import ResultSpec
+from .entry_writer import FLOATS
+
+
+@dataclass(frozen=True)
+class Signature:
+    """How Python code may call the function by position."""
+
+    parameters: int
+    positional: int
+    """The parameters that are not keyword-only."""
+
+
+def signature_of(function: Callable[..., Any]) -> Signature:
+    code = function.__code__
+    return Signature(code.co_argcount + code.co_kwonlyargcount, code.co_argcount)
+
+
+@dataclass(frozen=True)
+class GradientSignature:
+    """What the gradient function takes and returns beside the primal's arguments and results."""
+
+    shadows: tuple[int, ...]
+    """Parameters with a shadow: the arrays in `wrt`, and those that active values are written to."""
+    cotangents: tuple[int, ...]
+    """Results (of the IR function) with a cotangent."""
+    scalars: tuple[int, ...]
+    """Parameters whose cotangent is returned: the scalars in `wrt` that matter."""
+
+    def as_metadata(self) -> dict[str, list[int]]:
+        return {
+            "shadows": list(self.shadows),
+            "cotangents": list(self.cotangents),
+            "scalars": list(self.scalars),
+        }
+
+
+def gradient_signature(gradient: func.FuncOp, arguments: Sequence[str]) -> GradientSignature:
+    """Read the signature from the attributes that the derivative leaves on the gradient function.
+
+    `shadows`, `scalars` list IR arguments of the primal, `cotangents` IR results.
+    """
+    position_of = [p for p, key in enumerate(arguments) for _ in range(_leaf_count(parse_key(key)))]
+
+    def indices(name: str) -> tuple[int, ...]:
+        listed = gradient.attributes[name]
+        assert isinstance(listed, DenseArrayBase)
+        return tuple(int(v) for v in listed.get_values())
+
+    return GradientSignature(
+        tuple(position_of[i] for i in indices("shadows")),
+        indices("cotangents"),
+        tuple(position_of[i] for i in indices("scalars")),
+    )
+
+
+def _leaf_count(key: Key) -> int:
+    match key:
+        case ArrayKey():
+            return 1
+        case ScalarKey(type):
+            return 0 if type == "None" else 1
+        case TupleKey(items):
+            return sum(map(_leaf_count, items))
+
+
+@dataclass(frozen=True)
+class EntryPlan:
+    """What all entries of a module are written from."""
+
+    keys: tuple[Key, ...]
+    overlaps: dict[tuple[int, int], str]
+    wrt: tuple[int, ...]
+    results: ResultSpec
+    written: frozenset[int]
+    signature: Signature
+    gradient: GradientSignature
+
+    @property
+    def inputs(self) -> int:
+        """The arguments that nobody passes: they follow the parameters."""
+        return len(self.keys) - self.signature.parameters
+
+    def wrt_scalars(self) -> list[int]:
+        """The scalars in `wrt`, in the order of parameters."""
+        return [p for p in sorted(self.wrt) if isinstance(self.keys[p], ScalarKey)]
+
+    def watched(self) -> set[int]:
+        """The parameters whose sharing of memory matters."""
+        active = {*self.wrt, *self.gradient.shadows} if self.wrt else set[int]()
+        return set(self.written) | active
+
+    def has_fast_gradient(self) -> bool:
+        shared = {p for pair in self.overlaps for p in pair}
+        return self.results.get("type") in FLOATS and not shared & self.watched()
+
+    def scalar_type(self, position: int) -> str:
+        key = self.keys[position]
+        assert isinstance(key, ScalarKey)
+        return key.type

@@ -1,0 +1,77 @@
+"""Shadows and cotangents on their way from Python objects to a kernel's operands."""
+
+from __future__ import annotations
+
+from .entry_guard import ArrayKey, ArrayValue, Key, load_array
+from .entry_plan import EntryPlan
+from .entry_result import Boxes, leaves_of
+from .entry_writer import ARRAY_DTYPE, ARRAY_EXTENTS, LLVM_TYPE, Writer
+
+
+def shadow_objects(
+    w: Writer, plan: EntryPlan, kind: str, boxes: Boxes, objects: list[str]
+) -> dict[int, str]:
+    """The shadow objects of the active arrays: fresh zeros, or (`pullback`) what was handed in."""
+    result: dict[int, str] = {}
+    for i, position in enumerate(plan.gradient.shadows):
+        if kind == "pullback":
+            result[position] = w.field("%args", 8 * (len(plan.keys) + i), hint="shadow")
+            continue
+        key = plan.keys[position]
+        assert isinstance(key, ArrayKey)
+        dtype = w.field(objects[position], ARRAY_DTYPE)
+        extents = w.field(objects[position], ARRAY_EXTENTS)
+        w.call("Py_IncRef", dtype)
+        zeros = w.call("PyArray_Zeros", str(key.rank), extents, dtype, "0", hint="shadow")
+        result[position] = boxes.keep(zeros)
+    return result
+
+
+def shadow_operands(w: Writer, key: Key, shadow: str) -> list[str]:
+    assert isinstance(key, ArrayKey)
+    return ArrayValue(key, shadow, *load_array(w, key, shadow)).operands()
+
+
+def cotangent_operands(w: Writer, plan: EntryPlan, kind: str, first: int) -> list[str]:
+    """One for each float result: 1.0, or (`pullback`, `back`) the arguments from `first` on."""
+    operands: list[str] = []
+    active = [
+        leaf for i, leaf in enumerate(leaves_of(plan.results)) if i in plan.gradient.cotangents
+    ]
+    given = kind in ("pullback", "back")
+    for i, leaf in enumerate(active):
+        if leaf["kind"] == "scalar":
+            type_ = LLVM_TYPE[leaf["type"]]
+            value = "1.0"
+            if given:
+                value = w.call("PyFloat_AsDouble", w.field("%args", 8 * (first + i)))
+                if type_ == "float":
+                    value = w.value(f"fptrunc double {value} to float")
+            operands.append(f"{type_} {value}")
+        else:
+            key = ArrayKey(leaf["dtype"], ("?",) * leaf["rank"], "S")
+            operands += array_or_zero(w, key, w.field("%args", 8 * (first + i), hint="cotangent"))
+    return operands
+
+
+def array_or_zero(w: Writer, key: ArrayKey, obj: str) -> list[str]:
+    """An array; for None, the one zero of `%nothing` at every place, of extents -1: as many as it takes."""
+    is_none = w.value(f"icmp eq ptr {obj}, {w.object('_Py_NoneStruct')}")
+    given, absent, ready = w.fresh("given"), w.fresh("absent"), w.fresh("ready")
+    w.do(f"br i1 {is_none}, label %{absent}, label %{given}")
+    w.label(given)
+    data, extents, strides = load_array(w, key, obj)
+    w.do(f"br label %{ready}")
+    w.label(absent)
+    w.do(f"br label %{ready}")
+    w.label(ready)
+
+    def either(type_: str, one: str, other: str) -> str:
+        return w.value(f"phi {type_} [ {one}, %{given} ], [ {other}, %{absent} ]")
+
+    pointer = either("ptr", data, "%nothing")
+    numbers = [
+        *(either("i64", n, "-1") for n in extents),
+        *(either("i64", s, "0") for s in strides),
+    ]
+    return [f"ptr {pointer}", *(f"i64 {n}" for n in numbers)]

@@ -1,0 +1,63 @@
+"""The text of a module: its kernels, and what they use of support functions, attributes and metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from . import support
+from .kernel_state import KernelState
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """A kernel, or the two of a split gradient, as LLVM text."""
+
+    text: str
+    """Definitions, attributes and metadata; needs `declarations` in the same module."""
+    declarations: tuple[str, ...]
+    """One line for each external symbol."""
+    sites: list[dict[str, Any]]
+    """What can be raised or printed, by site number."""
+    symbols: dict[str, str]
+    """External symbol -> "libm", "libmvec", "blas" or "libc"."""
+    result_slots: tuple[int, ...]
+    """The first 8-byte slot of each result (of the first kernel)."""
+
+    def module(self) -> str:
+        """The text that can be compiled alone."""
+        return "\n".join([*self.declarations, self.text])
+
+
+def module_text(
+    state: KernelState, definitions: Sequence[list[str]], result_slots: tuple[int, ...]
+) -> KernelText:
+    """The module of these kernels, of which `state` (of any of them) knows what they share."""
+    parts = [line for lines in definitions for line in lines]
+    parts += state.functions.values()
+    supporting, needed = support.functions_text(state.support)
+    parts += supporting
+    state.declarations.update({symbol_of(line): line for line in needed})
+    for symbol in support.DECLARATIONS.keys() & state.declarations.keys():
+        state.symbols[symbol] = "libc"
+    if state.kept_alive:
+        kept = ", ".join(f"ptr @{s}" for s in state.kept_alive)
+        parts.append(
+            f"@llvm.compiler.used = appending global [{len(state.kept_alive)} x ptr] [{kept}],"
+            ' section "llvm.metadata"'
+        )
+    parts += [f"attributes #{n} = {{ {a} }}" for a, n in state.attributes.items()]
+    parts += state.metadata.nodes
+    return KernelText(
+        "\n".join(parts) + "\n",
+        tuple(sorted(state.declarations.values())),
+        state.sites,
+        state.symbols,
+        result_slots,
+    )
+
+
+def symbol_of(line: str) -> str:
+    """The symbol that a declaration declares."""
+    return line[line.index("@") + 1 : line.index("(")]
