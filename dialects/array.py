@@ -215,7 +215,8 @@ class MapOp(IRDLOperation):
 
     The one obligation on who builds a map: what one point writes, no other point reads, so points
     may be evaluated in any order, vectorized or in parallel. (Reading and writing the very same
-    view is fine; so are several "add"s to overlapping places.) "add" may be reassociated.
+    view is fine; so are several "add"s to overlapping places.) No two outputs "store" to one place: the
+    adjoint would find the cotangent of the last store in both. "add" may be reassociated.
     """
 
     name = "array.map"

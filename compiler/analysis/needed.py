@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.dialects import func, memref, scf
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
@@ -108,7 +109,7 @@ class Needed:
             case array.AllocOp():
                 yield from op.extents
             case array.LoopOp():
-                yield op.trips
+                yield trips_source(op)
                 for carried in op.carried:
                     yield from descriptor_values(carried)
             case scf.IfOp():
@@ -151,6 +152,12 @@ class Needed:
             yield Contents(op, 0)
 
 
+def trips_source(loop: array.LoopOp) -> SSAValue:
+    """The number of trips; of a counted loop its count, which the segments of its tapes have for extent."""
+    counted = loop.condition_block is None and loop.count is not None
+    return cast(SSAValue, loop.count) if counted else loop.trips
+
+
 def descriptor_values(memref_value: SSAValue) -> Iterator[SSAValue]:
     """The numbers that say where and how large a memref is: what rebuilding the view takes."""
     pending = [memref_value]
@@ -176,7 +183,7 @@ def descriptor_values(memref_value: SSAValue) -> Iterator[SSAValue]:
                     assert isinstance(terminator, scf.YieldOp)
                     pending.append(terminator.operands[value.index])
             case array.LoopOp():
-                yield owner.trips
+                yield trips_source(owner)
                 pending.extend(owner.carried)
             case Block() if isinstance(value, BlockArgument):
                 loop = owner.parent_op()

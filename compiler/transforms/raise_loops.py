@@ -40,8 +40,9 @@ After::
       func.return
     }
 
-Kept: loops that accumulate in a cell, whose iterations read what others write, that may raise, that
-branch, or that compute with the induction itself.
+Of several stores to one element the last is taken: a map stores to an element once. Kept: loops that
+accumulate in a cell, whose iterations read what others write, that may raise, that branch, or that
+compute with the induction itself.
 """
 
 from __future__ import annotations
@@ -165,7 +166,9 @@ class Nest:
             return False
         if not all(self._computable(s.op.operands[0]) for s in stores):
             return False
-        self._build(places, stores)
+        self._build(
+            places, [s for k, s in enumerate(stores) if not overwritten(s, stores[k + 1 :])]
+        )
         return True
 
     # What is in the nest.
@@ -332,6 +335,11 @@ def before(a: Operation, b: Operation) -> bool:
             return True
         op = op.next_op
     return False
+
+
+def overwritten(store: Place, later: list[Place]) -> bool:
+    """True when a later store of the iteration is to the same element: nothing loads it in between."""
+    return any(s.memref is store.memref and s.subscripts == store.subscripts for s in later)
 
 
 def apart(a: Subscript, b: Subscript) -> bool:

@@ -221,3 +221,23 @@ func.func @kept_when_it_branches(%x : memref<?xf64>, %c : i1, %v : f64, %n : ind
   }
   func.return
 }
+
+// A map stores to an element once: its adjoint takes the cotangent of each output where it stands.
+// CHECK-LABEL: @the_last_of_two_stores
+// CHECK:         array.map(%m) ins(%x_view : {{.*}}) outs(%x_view_1 : {{.*}}) kinds ["store"]
+// CHECK-NEXT:    ^{{.*}}(%a: f64):
+// CHECK-NEXT:      %c = math.sin %a : f64
+// CHECK-NEXT:      array.yield %c : f64
+func.func @the_last_of_two_stores(%x : memref<?xf64>, %n : index) {
+  %c0 = arith.constant 0 : index
+  %m = arith.maxsi %n, %c0 : index
+  %trips = array.loop %i to %m do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %b = arith.mulf %a, %a : f64
+    %c = math.sin %a : f64
+    memref.store %b, %x[%i] : memref<?xf64>
+    memref.store %c, %x[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}

@@ -51,6 +51,56 @@ def square_into_another_then_store(a, b):
     return b.sum()
 
 
+@on("f64[5]L", L="C R", exact=lambda a: np.cos(a))
+@on("f32[5]", "f64[1]", "f64[0]", exact=lambda a: np.cos(a))
+def stored_twice_by_each_iteration(a):
+    for i in range(a.size):
+        old = a[i]
+        a[i] = old * old
+        a[i] = np.sin(old)
+    return a.sum()
+
+
+@on("f64[5] f64[5]#1", "f64[5]R f64[5]S#1")
+def cleared_and_then_added_to(a, b):
+    for i in range(a.size):
+        old = b[i]
+        b[i] = 0.0
+        b[i] += old * a[i]
+        b[i] += a[i]
+
+
+@on("f64[5]& f64[5]&", "f64[5]& f64[5]&[::-1]", "f64[6]&[:-1] f64[6]&[1:]")
+def stored_through_two_names(a, b):
+    for i in range(a.size):
+        b[i] = a[i] * a[i]
+        a[i] = 1.0
+    return (b * b).sum() + a.sum()
+
+
+@on("f64[6]:unit i64[3]", "f64[6]:unit i32[3]", "f64[6]:unit i64[0]")
+def trip_counts_mutated_by_the_loop(x, counts):
+    for j in range(counts.size):
+        counts[j] = (counts[j] + 7) % 5
+        for i in range(counts[j]):
+            x[i] *= x[i - 1]
+            counts[j] += i
+        counts[:] = counts[j] % 4
+
+
+@on("f64[6]:unit i64[3]:pos")
+def lengths_mutated_by_the_loop(x, lengths):
+    for j in range(lengths.size):
+        positions = np.zeros(lengths[j], dtype=np.int64)
+        lengths[j] = 0
+        for i in range(positions.size):
+            positions[i] = i + 1
+        for i in range(positions.size):
+            x[i] *= x[positions[i] % x.size]
+            positions[i] += 1
+            x[0] *= x[positions[i] % x.size]
+
+
 @on("f64[n] f64[n]#1", n="5 0 1", exact=lambda a, b: (b, a))
 @on("f64[5]R f64[5]S#1", "f32[5] f32[5]", exact=lambda a, b: (b, a))
 def multiply_in_place_by_elements(a, b):
