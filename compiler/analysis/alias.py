@@ -10,6 +10,8 @@ to them, so that a swap stays a swap::
       array.yield %v, %u : T, T
     }
 
+So are memrefs that one `scf.if` yields together: `%u, %v = scf.if %c { yield %x, %y } else { yield %y, %x }`.
+
 Two arguments share memory only where the function's attribute `overlaps` lists the pair.
 """
 
@@ -134,11 +136,14 @@ class AliasAnalysis:
         )
 
     def apart_in_turn(self, a: SSAValue, b: SSAValue) -> bool:
-        """True when `a` and `b` are (views of) different memrefs of one loop that only swaps them.
+        """True when `a` and `b` are (views of) different memrefs that one loop swaps, or one branch.
 
         Each may be any of them in the course of the loop, but never both the same at once.
         """
-        of_a, of_b = self.turn(strip_views(a)), self.turn(strip_views(b))
+        a, b = strip_views(a), strip_views(b)
+        if (choice := one_choice(a, b)) is not None:
+            return all(not self.may_alias(x, y) or self.apart_in_turn(x, y) for x, y in choice)
+        of_a, of_b = self.turn(a), self.turn(b)
         if of_a is None or of_b is None or of_a[0] is not of_b[0]:
             return False
         return of_a[1] != of_b[1] and self.distinct(of_a[0])
@@ -224,6 +229,16 @@ def strip_casts(value: SSAValue) -> SSAValue:
     while isinstance(value.owner, memref.CastOp):
         value = value.owner.source
     return value
+
+
+def one_choice(a: SSAValue, b: SSAValue) -> list[tuple[SSAValue, SSAValue]] | None:
+    """Where one `scf.if` yields both memrefs, what it yields for them in either branch."""
+    if not isinstance(a, OpResult) or not isinstance(b, OpResult) or a is b:
+        return None
+    if not isinstance(a.owner, scf.IfOp) or a.owner is not b.owner:
+        return None
+    ends = [block.last_op for block in if_blocks(a.owner)]
+    return [(end.operands[a.index], end.operands[b.index]) for end in ends if end is not None]
 
 
 def if_blocks(op: scf.IfOp) -> Iterator[Block]:

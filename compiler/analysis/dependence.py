@@ -73,7 +73,21 @@ class Dependence:
         return self.footprints.of(access)
 
     def _compute(self, earlier: Access, later: Access, level: array.LoopOp | None) -> bool:
-        a, b = self.region(earlier), self.region(later)
+        stated = self.problem(earlier, later, level)
+        return stated if isinstance(stated, bool) else stated.may_hold()
+
+    def problem(
+        self,
+        earlier: Access,
+        later: Access,
+        level: array.LoopOp | None,
+        touched: Region | None = None,
+    ) -> Problem | bool:
+        """The system that has a solution if the two may meet; True or False where that is known without.
+
+        `touched`: what `earlier` touches, where the caller knows it better than its footprint.
+        """
+        a, b = touched or self.region(earlier), self.region(later)
         if not self._roots_meet(a.base, b.base, level):
             return False
         if not self._same_subscripts(a.base, b.base, level):
@@ -86,7 +100,7 @@ class Dependence:
         problem.state_context(earlier.op, 0)
         problem.state_context(later.op, 1)
         problem.state_equal(a, b)
-        return problem.may_hold()
+        return problem
 
     def _roots_meet(self, a: SSAValue, b: SSAValue, level: array.LoopOp | None) -> bool:
         """The bases may be the same memory; an allocation in `level` is another one each iteration."""
@@ -134,6 +148,13 @@ class Problem:
         self.stated: set[Hashable] = set()
         self.cases: list[tuple[Term, int]] = []
         self.subscripts = dependence.footprints.subscripts
+
+    def copy(self) -> Problem:
+        """The same problem, to state more."""
+        other = Problem(self.dependence, self.level)
+        other.system, other.stated = self.system.copy(), set(self.stated)
+        other.cases = list(self.cases)
+        return other
 
     # Variables.
 
@@ -277,6 +298,8 @@ class Problem:
         After d iterations slot s holds what slot p(p(...p(s))) (d times) held, p the permutation.
         """
         alias = self.dependence.alias
+        if isinstance(a.owner, scf.IfOp) and not self.dependence.varies(a, self.level):
+            return a is b or not alias.apart_in_turn(a, b)
         slot_a, slot_b = alias.slot(a), alias.slot(b)
         if slot_a is None or slot_b is None or slot_a[0] is not slot_b[0]:
             return True

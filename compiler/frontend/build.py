@@ -438,5 +438,5 @@ def unique(sources: Iterable[Source]) -> list[Source]:
 # end of a body the guess is joined with what the body leaves; where that is wider, the wider
 # template is recorded under (calls, loop, name), the build goes on to collect more of them, and the
 # function is lowered again. Templates only ever widen and have few steps to go (int, float; range
-# known, sign known, nothing known; compact, strided; carried, buffered), so this ends, after one
+# known, sign known, nothing known; compact, strided; carried, in numbers, buffered), so this ends, after one
 # or two restarts in practice. A build whose facts changed is thrown away whole.

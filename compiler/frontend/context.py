@@ -17,6 +17,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..diagnostics import CompileError, Span
 from . import scalars
+from .descriptors import Form
 from .emitter import Emitter
 from .joins import (
     Binding,
@@ -129,6 +130,7 @@ class Facts:
 
     widened: dict[Key, Template] = field(default_factory=dict[Key, Template])
     buffered: set[tuple[Key, int]] = field(default_factory=set[tuple[Key, int]])
+    forms: dict[tuple[Key, int], Form] = field(default_factory=dict[tuple[Key, int], Form])
     trees: dict[types.CodeType, tuple[Source, Sequence[ast.stmt], Liveness, Names]] = field(
         default_factory=dict[types.CodeType, tuple[Source, Sequence[ast.stmt], Liveness, Names]]
     )
@@ -145,6 +147,11 @@ class Facts:
     def buffer(self, key: Key, leaf: int) -> None:
         if (key, leaf) not in self.buffered:
             self.buffered.add((key, leaf))
+            self.changed = True
+
+    def describe(self, key: Key, leaf: int, form: Form) -> None:
+        if self.forms.get((key, leaf)) != form:
+            self.forms[key, leaf] = form
             self.changed = True
 
 

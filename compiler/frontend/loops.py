@@ -11,9 +11,10 @@ each iteration, loaded at the start of each and after the loop. In between it is
                                      array.yield }
     return s                       %s_3 = memref.load %s[]
 
-Arrays that an iteration permutes (`u, v = v, u`) are carried by the loop. An array variable that is
-bound to a fresh array in each iteration lives in a buffer into which the new array is copied
-(see `rebinding`). Loops over tuples are unrolled.
+Arrays that an iteration permutes (`u, v = v, u`) are carried by the loop. Those that it rebinds in a
+way that only the run can tell are kept in cells too, as numbers (see `forms`, `descriptors`). An array
+variable that is bound to a fresh array in each iteration lives in a buffer into which the new array is
+copied (see `rebinding`). Loops over tuples are unrolled.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ...dialects import array
 from .context import LateName, Rebinding, hint
 from .emitter import Carried
+from .forms import End, Forms
 from .joins import (
     Binding,
     MaybeT,
@@ -39,14 +41,14 @@ from .joins import (
     template_of,
 )
 from .liveness import assigned, reads
-from .rebinding import Place, Rebindings, Variable, only_layout_of_buffers, uncast
+from .rebinding import Place, Variable, only_layout_of_kept, retyped, uncast
 from .values import (
     Scalar,
     Static,
 )
 
 
-class Loops(Rebindings):
+class Loops(Forms):
     """Lowers `for` and `while`."""
 
     def for_statement(self, s: ast.For) -> None:
@@ -115,16 +117,17 @@ class Loops(Rebindings):
             ends = self.frame.env
             yielded = list[SSAValue](blocks[0].args[1:])
             copies = list[tuple[Variable, Place, SSAValue]]()
+            arrays = list[End]()
             if not self.dead:
                 for variable in variables:
-                    self.leave_iteration(variable, ends.get(variable.name), yielded, copies)
-                copied = self.copy_back(copies)
+                    self.leave_iteration(variable, ends.get(variable.name), arrays, copies)
+                self.settle(variables, arrays, blocks[0], before, yielded)
+                copied = {} if self.facts.changed else self.copy_back(copies)
             else:
                 copied = {}
             late_variables = [] if self.dead else self.late_variables(s, late, ends, certain)
             for variable in late_variables:
                 self.store_late(variable, ends[variable.name], certain)
-            self.check_permutation(variables, carried, blocks[0], yielded)
             self.e.insert(array.YieldOp(yielded))
         self.dead = False
         self.frame.env = before
@@ -134,9 +137,10 @@ class Loops(Rebindings):
         self.e.insert(loop, "trips")
         for name in changed:
             self.frame.env.pop(name, None)
+        self.remake((*variables, *late_variables))
         for variable in (*variables, *late_variables):
-            self.leave_loop(variable, loop, carried)
-        for variable, place, _ in copies:
+            self.leave_loop(variable, loop)
+        for variable, place, _ in copies if copied else ():
             assert place.initial is not None
             start = copied[place.ssa][0]
             self.rebindings.append(
@@ -184,8 +188,12 @@ class Loops(Rebindings):
                     places.append(Place("cell", self.stored(name, k, leaf)))
                 elif (key, k) in self.facts.buffered:
                     places.append(self.buffer(leaf, name))
+                elif (form := self.facts.forms.get((key, k))) is not None:
+                    places.append(self.described(leaf, name, form, before))
                 else:
                     places.append(Place("carried", leaf))
+            for k, place in enumerate(places):
+                place.leaf = k
             variables.append(Variable(name, key, known, template, places))
         number = 0
         for variable in variables:
@@ -221,25 +229,34 @@ class Loops(Rebindings):
     ) -> None:
         """The names as an iteration finds them."""
         env = dict(before)
+        self.remake(variables)
         for variable in variables:
-            leaves = list[SSAValue]()
-            for k, place in enumerate(variable.places):
-                if place.kind == "cell":
-                    leaves.append(self.loaded(variable.name, k, place.ssa))
-                elif place.kind == "carried":
-                    leaves.append(block.args[1 + place.number])
-                else:
-                    leaves.append(place.ssa)
-            env[variable.name] = rebuilt(variable.template, iter(leaves))
+            env[variable.name] = self.found(variable, block.args[1:])
         for name in late:
             env[name] = Static(LateName())
         self.frame.env = env
+
+    def found(self, variable: Variable, carried: Sequence[SSAValue]) -> Binding:
+        """A variable where it was kept, as an iteration or the code after the loop finds it."""
+        leaves = list[SSAValue]()
+        for k, place in enumerate(variable.places):
+            if place.kind == "cell":
+                leaves.append(self.loaded(variable.name, k, place.ssa))
+            elif place.kind == "carried":
+                leaves.append(carried[place.number])
+            elif place.described is not None:
+                assert place.described.now is not None
+                leaves.append(place.described.now)
+            else:
+                leaves.append(place.ssa)
+        variable.template = retyped(variable.template, iter(leaves))
+        return rebuilt(variable.template, iter(leaves))
 
     def leave_iteration(
         self,
         variable: Variable,
         end: Binding | None,
-        yielded: list[SSAValue],
+        arrays: list[End],
         copies: list[tuple[Variable, Place, SSAValue]],
     ) -> None:
         """Keep a variable's value for the next iteration."""
@@ -249,32 +266,22 @@ class Loops(Rebindings):
             template = loosened(join(variable.known, template_of(end)))
         except Mismatch as mismatch:
             self.refuse_mismatch(variable.name, str(mismatch), "loop")
-        settled = template == variable.template or only_layout_of_buffers(variable, template)
+        settled = template == variable.template or only_layout_of_kept(variable, template)
         if not settled:
             self.facts.widen(variable.key, template)
         leaves = coerced(self.e, end, template)
         if len(leaves) != len(variable.places):
             return
         for k, (leaf, place) in enumerate(zip(leaves, variable.places, strict=True)):
-            if place.kind == "carried":
-                yielded[place.number] = uncast(leaf)
+            if place.kind in ("carried", "described"):
+                arrays.append(End(variable, place, uncast(leaf)))
             elif place.kind == "buffer":
                 copies.append((variable, place, leaf))
             elif settled:
                 self.stored(variable.name, k, leaf)
 
-    def leave_loop(self, variable: Variable, loop: array.LoopOp, carried: list[Place]) -> None:
-        leaves = list[SSAValue]()
-        for k, place in enumerate(variable.places):
-            if place.kind == "cell":
-                leaves.append(self.loaded(variable.name, k, place.ssa))
-            elif place.kind == "carried":
-                result = loop.results_carried[place.number]
-                result.name_hint = variable.name
-                leaves.append(result)
-            else:
-                leaves.append(place.ssa)
-        binding = rebuilt(variable.template, iter(leaves))
+    def leave_loop(self, variable: Variable, loop: array.LoopOp) -> None:
+        binding = self.found(variable, loop.results_carried)
         hint(binding, variable.name)
         self.frame.env[variable.name] = binding
 

@@ -10,19 +10,20 @@ See Note [Rebinding by copy].
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import count
+from typing import NoReturn
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
 from .context import Key
+from .descriptors import Described
 from .iterables import Iterables
-from .joins import (
-    ArrayT,
-    Template,
-)
+from .joins import ArrayT, FixedT, MaybeT, ScalarT, Template, TupleT
 from .roots import is_fresh_in, roots
 
 
@@ -41,39 +42,18 @@ class Variable:
 
 @dataclass
 class Place:
-    """Where one leaf of a variable is kept: in a cell, carried by the loop, or in a buffer."""
+    """Where one leaf of a variable is kept: in a cell, carried by the loop, in a buffer, or in numbers."""
 
     kind: str
     ssa: SSAValue
     number: int = -1
     initial: SSAValue | None = None
+    leaf: int = 0
+    described: Described | None = None
 
 
 class Rebindings(Iterables):
     """Keeps the arrays of a loop's variables from one iteration to the next."""
-
-    def check_permutation(
-        self, variables: list[Variable], carried: list[Place], block: Block, yielded: list[SSAValue]
-    ) -> None:
-        """What a loop carries must be a permutation; what is not gets a buffer in the next build."""
-        arguments = set(block.args[1:])
-        owners = [
-            (v.key, k, p) for v in variables for k, p in enumerate(v.places) if p.kind == "carried"
-        ]
-        kept = dict[int, SSAValue](enumerate(yielded))
-        while True:
-            allowed = {block.args[1 + n] for n in kept}
-            seen = list(kept.values())
-            bad = [n for n, y in kept.items() if y not in allowed or seen.count(y) > 1]
-            if not bad:
-                break
-            for n in bad:
-                del kept[n]
-        for key, k, place in owners:
-            if place.number not in kept:
-                self.facts.buffer(key, k)
-                yielded[place.number] = block.args[1 + place.number]
-        assert arguments >= set(yielded) or self.facts.changed
 
     def buffer(self, initial: SSAValue, name: str) -> Place:
         """A buffer that holds a copy of `initial`."""
@@ -187,7 +167,7 @@ class Rebindings(Iterables):
             )
         return buffer not in roots(self.e, leaf)
 
-    def refuse_rebinding(self, name: str, what: str) -> None:
+    def refuse_rebinding(self, name: str, what: str) -> NoReturn:
         raise self.refusal(
             None,
             f"in this loop `{name}` is rebound to {what}",
@@ -201,18 +181,59 @@ def uncast(value: SSAValue) -> SSAValue:
     return uncast(owner.source) if isinstance(owner, memref.CastOp) else value
 
 
-def has_buffer(variable: Variable) -> bool:
-    return any(p.kind == "buffer" for p in variable.places)
+def only_layout_of_kept(variable: Variable, template: Template) -> bool:
+    """True when all that the new template forgets is the layout of arrays that are copied anyway, or
+    kept in numbers."""
+    own = {k for k, p in enumerate(variable.places) if p.kind in ("buffer", "described")}
+    return without_layouts(template, own) == without_layouts(variable.template, own)
 
 
-def only_layout_of_buffers(variable: Variable, template: Template) -> bool:
-    """True when all that the new template forgets is the layout of an array that is copied anyway."""
-    return (
-        has_buffer(variable)
-        and isinstance(template, ArrayT)
-        and isinstance(variable.template, ArrayT)
-        and template.dtype == variable.template.dtype
-    )
+def without_layouts(template: Template, leaves: Collection[int]) -> Template:
+    """The template with nothing known of the extents and strides of the arrays at `leaves`."""
+    numbers = count()
+
+    def visit(t: Template) -> Template:
+        match t:
+            case TupleT(items):
+                return TupleT(tuple(visit(item) for item in items))
+            case MaybeT(inner):
+                t = MaybeT(visit(inner))
+                next(numbers)
+                return t
+            case FixedT():
+                return t
+            case ArrayT(type_, dtype) if next(numbers) in leaves:
+                rank = type_.get_num_dims()
+                return ArrayT(
+                    array.strided(type_.element_type, [DYNAMIC_INDEX] * rank, [None] * rank), dtype
+                )
+            case ScalarT():
+                next(numbers)
+                return t
+            case _:
+                return t
+
+    return visit(template)
+
+
+def retyped(template: Template, leaves: Iterator[SSAValue]) -> Template:
+    """The template with the array types that the leaves have."""
+    match template:
+        case TupleT(items):
+            return TupleT(tuple(retyped(item, leaves) for item in items))
+        case MaybeT(inner):
+            inner = retyped(inner, leaves)
+            next(leaves)
+            return MaybeT(inner)
+        case ArrayT(_, dtype):
+            type_ = next(leaves).type
+            assert isinstance(type_, MemRefType)
+            return ArrayT(type_, dtype)
+        case ScalarT():
+            next(leaves)
+            return template
+        case FixedT():
+            return template
 
 
 # Note [Rebinding by copy]

@@ -201,11 +201,21 @@ def rebinds_and_writes_the_argument(u, n):
     return u
 
 
-@refused("f64[?]C", "py_int", at="for _ in range(n):", says="a view of its own array")
-def shrinks(u, n):
+@refused(
+    "f64[?,?]C", "py_int", at="for _ in range(n):", says="a view with its axes in another order"
+)
+def turns(u, n):
     for _ in range(n):
-        u = u[1:]
+        u = u.T
     return u
+
+
+@refused("f64[?,?]C", "f64[?]C", "py_int", at="for i in range(n):", says="arrays of different rank")
+def views_of_a_matrix_or_a_vector(a, x, n):
+    row = x
+    for i in range(n):
+        row = a[i]
+    return row.sum()
 
 
 @refused("f64[?]C", "py_int", at="for i in range(n):", says="bind `y` before the loop")

@@ -44,6 +44,11 @@ def disjoint_memory(e: Emitter, a: SSAValue, b: SSAValue) -> bool:
     carried = carried_by(e, a)
     if carried is not None and b is not a and b in carried.arguments:
         return all(disjoint(e, x, y) for x, y in combinations(carried.initial, 2))
+    if isinstance(a.owner, scf.IfOp) and a.owner is b.owner and a is not b:
+        i, j = (list(a.owner.results).index(v) for v in (a, b))  # pyright: ignore
+        ends = [region.block.last_op for region in a.owner.regions]
+        if all(end is not None and disjoint(e, end.operands[i], end.operands[j]) for end in ends):
+            return True
     roots_b = list(roots(e, b))
     return all(distinct_roots(e, x, y) for x in roots(e, a) for y in roots_b)
 

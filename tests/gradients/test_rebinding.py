@@ -1,0 +1,165 @@
+"""Gradients through arrays that loops and branches rebind: shadows change places as the primals do."""
+
+import numpy as np
+from gradient_oracle import GradientPrograms
+from gradient_tests import gradient_tests
+
+programs = GradientPrograms()
+on = programs.on
+
+
+@on("f64[6] f64[6] M N", M="0 1 2 3", N="0 1 2 3")
+def swapped_in_the_inner_loop(x, y, m, n):
+    for _ in range(m):
+        for _ in range(n):
+            y[1:-1] = 0.5 * (x[:-2] + x[2:]) * x[1:-1]
+            x, y = y, x
+    return x.sum() + 2.0 * (y * y).sum()
+
+
+@on("f64[6] f64[6] 3 N", N="0 1 2 3", saved=lambda x, y, m, n: m)
+def a_linear_nest_saves_one_bit_for_each_outer_iteration(x, y, m, n):
+    for _ in range(m):
+        for _ in range(n):
+            y[1:-1] = 0.5 * (x[:-2] + x[2:])
+            x, y = y, x
+    return x.sum()
+
+
+@on("f64[6] f64[6] M N", M="1 2 3", N="0 1 2")
+def swapped_in_both_loops(x, y, m, n):
+    for _ in range(m):
+        for j in range(n):
+            y[:] = np.sin(x) * y + j
+            x, y = y, x
+        x[0] *= x[1]
+        x, y = y, x
+    return x * y, y
+
+
+@on("f64[4] f64[4] f64[4] 2 N", N="0 1 2 3 4")
+def three_change_places_in_a_nest(a, b, c, m, n):
+    for _ in range(m):
+        for _ in range(n):
+            a[:] = 0.5 * b * c + np.sin(a)
+            a, b, c = b, c, a
+    return a.sum() + 2.0 * (b * b).sum() - 3.0 * (c * a).sum()
+
+
+@on("f64[5] f64[5] 2 3")
+def swapped_three_loops_deep(x, y, m, n):
+    for i in range(m):
+        for j in range(n):
+            for _ in range(i + j):
+                y[1:] = 0.5 * x[:-1] * y[1:]
+                x, y = y, x
+            x[0] *= 0.5
+    return (x * x * y).sum()
+
+
+@on("f64[5] f64[5] T", T="0.9 0.4 0.1")
+def swapped_in_while_loops(x, y, tolerance):
+    size, k = 1.0, 0
+    while size > tolerance:
+        for _ in range(k):
+            y[:] = np.sin(x) + 0.1 * y
+            x, y = y, x
+        k += 1
+        size *= 0.5
+    return x * y
+
+
+@on("f64[6] f64[6] N", N="0 1 2 3 6")
+def swapped_on_a_branch(u, v, n):
+    for i in range(n):
+        v[1:-1] = 0.5 * (u[:-2] + u[2:]) * v[1:-1]
+        if i % 3 != 1:
+            u, v = v, u
+    return u.sum() + 2.0 * (v * v).sum()
+
+
+@on("f64[6] N", N="0 1 2 5")
+def the_best_so_far(x, n):
+    trial, best_x, best = x.copy(), x * 2.0, 1e9
+    for i in range(n):
+        trial[:] = np.sin(best_x) * (0.7 if i != 2 else 1.5) + 0.1 * trial * trial
+        error = (trial * trial).sum()
+        if error < best:
+            best = error
+            best_x, trial = trial, best_x
+    return best_x.sum() * best + (trial * best_x).sum()
+
+
+@on("f64[4] f64[4] N", N="0 1 2 3 4")
+def another_name_for_one_of_two(x, y, n):
+    t = x
+    for i in range(n):
+        if i == 2:
+            t = y
+        t[0] += t[1] * t[1] * t[0]
+    return (t * t).sum()
+
+
+@on("f64[4] f64[4] N", N="0 1 2 3 4")
+def another_name_for_what_is_swapped(u, v, n):
+    t = u
+    for i in range(n):
+        u[:] = v * v
+        if i == 1:
+            t = u
+        t[0] *= t[1]
+        u, v = v, u
+    return (t * u).sum()
+
+
+@on("f64[9] N", N="0 1 4")
+def a_view_that_shrinks(x, n):
+    v = x[1:]
+    s = 0.0
+    for i in range(n):
+        s += (v * v).sum() * i
+        v[0] *= v[1]
+        v = v[1:]
+    return s + v[0]
+
+
+@on("f64[6,3]L N", L="C F", N="0 1 5")
+def the_row_before(a, n):
+    current = a[0]
+    for t in range(n):
+        a[t + 1] = np.sin(current) * current
+        current = a[t + 1]
+    return current.sum()
+
+
+@on("f64[6,3] N", N="2 3 6")
+def the_two_rows_before(a, n):
+    before, current = a[0], a[1]
+    s = 0.0
+    for t in range(2, n):
+        s += (before * current).sum()
+        before, current = current, a[t]
+        current[0] = before[1] ** 2
+    return s + before.sum()
+
+
+@on("f64[3,3] f64[3,3] N", N="0 1 2 3 4")
+def rows_of_what_is_swapped(a, b, n):
+    row = a[0]
+    for i in range(n):
+        row *= row
+        row = b[i % 3]
+        a, b = b, a
+    return (row * row).sum()
+
+
+@on("f64[5]& f64[5]& 2 N", "f64[5]&[:-1] f64[5]&[1:] 3 N", N="0 1 2")
+def arguments_that_share_memory(x, y, m, n):
+    for _ in range(m):
+        for _ in range(n):
+            y[:] = 0.5 * x * x
+            x, y = y, x
+    return (x * y).sum()
+
+
+TestGradients = gradient_tests(programs)

@@ -1,0 +1,222 @@
+"""Arrays that loops and branches rebind: swaps in nests and on branches, views that move."""
+
+import numpy as np
+import pytest
+from python_oracle import Case, Programs
+
+programs = Programs()
+on = programs.on
+
+
+# Swaps in nests.
+
+
+@on("f64[6] f64[6] M N", M="0 1 2 3", N="0 1 2 3")
+@on("f64[6]S f64[6] 3 1", "f32[6] f32[6]R 1 3")
+def swapped_in_the_inner_loop(x, y, m, n):
+    for _ in range(m):
+        for _ in range(n):
+            y[1:-1] = 0.5 * (x[:-2] + x[2:])
+            x, y = y, x
+    return y, x
+
+
+@on("f64[6] f64[6] M N", M="0 1 2 3", N="0 1 2")
+def swapped_in_both_loops(x, y, m, n):
+    for _ in range(m):
+        for j in range(n):
+            y[:] = 0.5 * x + j
+            x, y = y, x
+        x[0] += 1.0
+        x, y = y, x
+    return x, y
+
+
+@on("f64[4] f64[4] f64[4] M N", M="0 1 2 3", N="0 1 2 3 4")
+def three_change_places_in_a_nest(a, b, c, m, n):
+    for i in range(m):
+        for _ in range(n):
+            a[:] = 0.5 * b - 0.25 * c
+            a, b, c = b, c, a
+        b[i] += 1.0
+    return a, c, b
+
+
+@on("f64[4] f64[4] f64[4] N", N="0 1 2 3 4 5")
+def three_change_places_on_a_branch(a, b, c, n):
+    for i in range(n):
+        a[:] = 0.5 * b - 0.25 * c
+        if i % 3 == 0:
+            a, b, c = b, c, a
+        elif i % 3 == 1:
+            b, c = c, b
+    return b, a, c
+
+
+@on("f64[6] f64[6] 3 4")
+def swapped_three_loops_deep(x, y, m, n):
+    for i in range(m):
+        for j in range(n):
+            for _ in range(i + j):
+                y[1:] = 0.5 * x[:-1]
+                x, y = y, x
+            x[0] += 1.0
+    return x, y
+
+
+@on("f64[6] f64[6] T", T="0.5 0.1 0.01")
+def swapped_in_while_loops(x, y, tolerance):
+    error, k = 1.0, 0
+    while error > tolerance:
+        step = 0
+        while step < k:
+            y[:] = 0.5 * x
+            x, y = y, x
+            step += 1
+        k += 1
+        error = np.max(np.abs(x))
+    return k, x, y
+
+
+@on("f64[6] 3 N", N="0 1 2 3")
+def a_local_buffer(x, m, n):
+    y = np.zeros(x.size)
+    for _ in range(m):
+        for _ in range(n):
+            y[:] = 0.5 * x
+            x, y = y, x
+    return x * 2.0, y * 2.0
+
+
+@on("f64[3,6] f64[3,6] 3 N", N="0 1 2 3")
+def half_steps(u, w, steps, n):
+    for _ in range(steps):
+        for i in range(n):
+            w[i] = 0.5 * u[i] + 1.0
+        u, w = w, u
+        for j in range(n):
+            w[:, j] = 0.25 * u[:, j]
+        u, w = w, u
+    return u, w
+
+
+@on("f64[4] f64[5] M N", M="1 2", N="0 1 2")
+def arrays_of_different_length_change_places(x, y, m, n):
+    for _ in range(m):
+        for _ in range(n):
+            y[0] += x[-1]
+            x, y = y, x
+    return x, y, x.size
+
+
+@on("f64[5]& f64[5]& 2 N", "f64[5]&[:-1] f64[5]&[1:] 3 N", N="0 1 2 3")
+def arguments_that_share_memory(x, y, m, n):
+    for _ in range(m):
+        for _ in range(n):
+            y[:] = 0.5 * x
+            x, y = y, x
+    return x, y
+
+
+# Branches in loops.
+
+
+@on("f64[6] f64[6] N", N="0 1 2 3 6")
+def swapped_on_a_branch(u, v, n):
+    for i in range(n):
+        v[1:-1] = 0.5 * (u[:-2] + u[2:])
+        if i % 3 != 1:
+            u, v = v, u
+    return u, v
+
+
+@on("f64[6] N", N="0 1 2 5")
+def the_best_so_far(x, n):
+    trial, best_x, best = x.copy(), x * 2.0, np.inf
+    for i in range(n):
+        trial[:] = best_x * (0.7 if i != 2 else 1.5)
+        error = np.max(np.abs(trial))
+        if error < best:
+            best = error
+            best_x, trial = trial, best_x
+    return best_x * 1.0, trial * 1.0
+
+
+@on("f64[4] f64[4] N", N="0 1 2 3 4")
+def another_name_for_one_of_two(x, y, n):
+    t = x
+    for i in range(n):
+        if i == 2:
+            t = y
+        t[0] += 1.0
+    return t
+
+
+@on("f64[4] f64[4] N", N="0 1 2 3 4")
+def another_name_for_what_is_swapped(u, v, n):
+    t = u
+    for i in range(n):
+        u[:] = 0.5 * v
+        if i == 1:
+            t = u
+        t[0] += 1.0
+        u, v = v, u
+    return t, u, v
+
+
+# Views.
+
+
+@on("f64[9] N", N="0 1 4")
+def a_view_that_shrinks(x, n):
+    v = x[1:]
+    s = 0.0 * x[0]
+    for i in range(n):
+        s += v[1] * i
+        v[0] *= 2.0
+        v = v[1:]
+    return s, v
+
+
+@on("f64[9] N", N="0 1 3")
+def a_view_of_every_second(x, n):
+    v = x
+    for _ in range(n):
+        v[1:] += v[:-1]
+        v = v[::2]
+    return v[::-1]
+
+
+@on("f64[9,3]L N", L="C F", N="0 1 8")
+def the_row_before(a, n):
+    current = a[0]
+    for t in range(n):
+        a[t + 1] = 0.5 * current
+        current = a[t + 1]
+    return current
+
+
+@on("f64[9,3] N", N="2 3 8 9")
+def the_two_rows_before(a, n):
+    before, current = a[0], a[1]
+    s = 0.0 * a[0, 0]
+    for t in range(2, n):
+        s += before[0] * current[1]
+        before, current = current, a[t]
+        current[0] = before[1]
+    return s, before, current
+
+
+@on("f64[3,4] f64[3,4] N", N="0 1 2 3 4 5")
+def rows_of_what_is_swapped(a, b, n):
+    row = a[0]
+    for i in range(n):
+        row += 1.0
+        row = b[i % 3]
+        a, b = b, a
+    return row * 1.0, a, b
+
+
+@pytest.mark.parametrize("case", programs.cases, ids=str)
+def test_like_python(case: Case) -> None:
+    case.check()
