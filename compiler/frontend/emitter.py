@@ -50,6 +50,9 @@ class Emitter:
         default_factory=dict[Block, set[frozenset[object]]]
     )
     constants: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
+    dims: dict[tuple[SSAValue, int], SSAValue] = field(
+        default_factory=dict[tuple[SSAValue, int], SSAValue]
+    )
 
     def insert(self, op: OpT, hint: str | None = None) -> OpT:
         """Append `op` here, give it the current location, and its first result a name hint."""
@@ -128,11 +131,11 @@ class Emitter:
         )
 
     def _dim(self, array: SSAValue, d: int) -> SSAValue:
+        if (array, d) in self.dims:
+            return self.dims[array, d]
         index = self.index(d)
-        for use in array.uses:
-            if isinstance(use.operation, memref.DimOp) and use.operation.index is index:
-                return use.operation.result
         op = memref.DimOp(array, index)
+        self.dims[array, d] = op.result
         op.result.name_hint = f"{array.name_hint or 'array'}_{d}"
         if array.owner is self.entry:
             self._insert_behind(index.owner, op)
