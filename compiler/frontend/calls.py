@@ -230,7 +230,7 @@ class Calls(Expressions):
         definition, parent = callee.node, callee.frame
         self.enter(definition, getattr(definition, "name", "<lambda>"), node)
         if definition not in self.facts.nested:
-            body = normalize.function_body(definition, parent.source)
+            body = normalize.function_body(definition)
             names = parameters(definition.args) | assigned(*body)
             self.facts.nested[definition] = body, Liveness.of(body), names
         body, liveness, names = self.facts.nested[definition]
@@ -281,7 +281,7 @@ class Calls(Expressions):
         code = function.__code__
         if code not in self.facts.trees:
             own = source.read(function)
-            body = normalize.function_body(own.node, own)
+            body = normalize.function_body(own.node)
             names = parameters(own.node.args) | assigned(*body)
             self.facts.trees[code] = own, body, Liveness.of(body), names
         return self.facts.trees[code]

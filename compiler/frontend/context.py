@@ -16,7 +16,7 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..diagnostics import CompileError, Span
-from . import scalars
+from . import exits, scalars
 from .descriptors import Form
 from .emitter import Emitter
 from .joins import (
@@ -28,6 +28,7 @@ from .joins import (
     coerced,
     ir_types,
     join,
+    loosened,
     rebuilt,
     template_of,
 )
@@ -116,12 +117,15 @@ class LocalFunction:
         return id(self.node)
 
 
+Key = tuple[tuple[int, ...], int, str]
+"""A loop's variable: the calls that lead to the loop, the loop, the name."""
+
+
+@dataclass(frozen=True, eq=False)
 class LateName:
     """A name that a loop binds, seen at the start of its first iteration."""
 
-
-Key = tuple[tuple[int, ...], int, str]
-"""A loop's variable: the calls that lead to the loop, the loop, the name."""
+    key: Key
 
 
 @dataclass
@@ -258,12 +262,14 @@ class Context(ABC):
                 f"`{name}` is read before it is assigned",
                 f"give `{name}` a value first, before the branch or loop that assigns it",
             )
-        if isinstance(binding, Static) and isinstance(binding.object, LateName):
+        if is_late(binding):
             raise self.refusal(
                 None,
                 f"`{name}` is read in the loop before the loop assigns it",
                 f"give `{name}` a value of the same type before the loop",
             )
+        if isinstance(binding, Maybe) and name == exits.RESULT:
+            return binding.value  # `returned$` has been asked
         if isinstance(binding, Maybe):
             unbound = scalars.logical_not(self.e, binding.defined)
             scalars.raise_if(self.e, unbound, ("UnboundLocalError", UNBOUND_LOCAL.format(name)))
@@ -390,7 +396,7 @@ class Context(ABC):
             with self.e.at(block):
                 values = list[SSAValue]()
                 for name, template in joined:
-                    value = None if deads[k] else ends[k].get(name)
+                    value = None if deads[k] or is_late(ends[k].get(name)) else ends[k].get(name)
                     values += coerced(self.e, value, template)
                 if joined or k == 0 or block.first_op is not None:
                     self.e.insert(scf.YieldOp(*values))
@@ -408,12 +414,9 @@ class Context(ABC):
     ) -> Template | None:
         """The form of a name after a branch, None where it is bound on neither path."""
         alive = [b for b, dead in zip(here, deads, strict=True) if not dead]
-        bound = [b for b in alive if b is not None]
+        bound = [b for b in alive if b is not None and not is_late(b)]
         if not bound:
             return None
-        for binding in bound:
-            if isinstance(binding, Static) and isinstance(binding.object, LateName):
-                return None
         try:
             template = template_of(bound[0])
             for other in bound[1:]:
@@ -422,11 +425,24 @@ class Context(ABC):
             self.refuse_mismatch(name, str(mismatch))
         if len(bound) < len(alive) and not isinstance(template, MaybeT):
             template = MaybeT(template)
+        for binding in alive:
+            self.keep_around(binding, template)
         return template
+
+    def keep_around(self, binding: Binding | None, template: Template) -> None:
+        """A name that the loop binds in some iterations keeps what an earlier one gave it."""
+        if isinstance(binding, Static) and isinstance(binding.object, LateName):
+            key = binding.object.key
+            try:
+                known = join(template, self.facts.widened.get(key, template))
+            except Mismatch as mismatch:
+                self.refuse_mismatch(key[-1], str(mismatch), "loop")
+            self.facts.widen(key, loosened(known))
 
     def refuse_mismatch(self, name: str, text: str, where: str = "branch") -> NoReturn:
         subject = {
             RESULT: "the function's result",
+            exits.RESULT: "the function's result",
             VALUE: "the value of this expression",
         }.get(name, f"`{name}`")
         raise self.refusal(
@@ -450,6 +466,11 @@ class Context(ABC):
         value = self.frame.env.pop(VALUE)
         assert not isinstance(value, Maybe)
         return value
+
+
+def is_late(binding: Binding | None) -> bool:
+    """True for a name that the loop binds, before its first iteration does."""
+    return isinstance(binding, Static) and isinstance(binding.object, LateName)
 
 
 def same_binding(a: Binding | None, b: Binding | None) -> bool:

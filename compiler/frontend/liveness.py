@@ -16,6 +16,8 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from .exits import LeavableFor
+
 Names = frozenset[str]
 NOTHING: Names = frozenset()
 
@@ -58,6 +60,8 @@ class Liveness:
                 return reads(s.test) | then | otherwise
             case ast.For():
                 live = self.block(s.orelse, live, always)
+                if isinstance(s, LeavableFor):
+                    live |= reads(s.until)
                 targets = assigned(s.target)
                 self.head[s] = head = live | (self.entering(s, always) - targets)
                 self.block(s.body, head, always)

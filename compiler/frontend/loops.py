@@ -26,8 +26,9 @@ from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
-from .context import LateName, Rebinding, hint
+from .context import Key, LateName, Rebinding, hint, is_late
 from .emitter import Carried
+from .exits import LeavableFor, negated
 from .forms import End, Forms
 from .joins import (
     Binding,
@@ -45,6 +46,7 @@ from .rebinding import Place, Variable, only_layout_of_kept, retyped, uncast
 from .values import (
     Scalar,
     Static,
+    Value,
 )
 
 
@@ -53,12 +55,9 @@ class Loops(Forms):
 
     def for_statement(self, s: ast.For) -> None:
         iterable = self.iterable(s.iter)
+        until = s.until if isinstance(s, LeavableFor) else None
         if iterable.items is not None:
-            for item in iterable.items:
-                if self.dead:
-                    return
-                self.bind(s.target, item)
-                self.block(s.body)
+            self.unrolled(s, iterable.items, until)
         elif iterable.count.constant is None or iterable.count.constant > 0:
 
             def body(i: SSAValue) -> None:
@@ -66,8 +65,25 @@ class Loops(Forms):
                     self.bind(s.target, iterable.item(i))
                 self.block(s.body)
 
-            self.loop(s, iterable.count, None, body)
+            condition = None if until is None else negated(until.id, until)
+            self.loop(s, iterable.count, condition, body)
         self.block(s.orelse)
+
+    def unrolled(self, s: ast.For, items: Sequence[Value], until: ast.Name | None) -> None:
+        """The body once for each item, as long as nothing has left the loop."""
+        for k, item in enumerate(items):
+            if self.dead:
+                return
+            if k and until is not None:
+
+                def others(k: int = k) -> None:
+                    self.unrolled(s, items[k:], until)
+
+                names = assigned(s.target, *s.body)
+                self.conditional(self.value(until), (lambda: None, others), names)
+                return
+            self.bind(s.target, item)
+            self.block(s.body)
 
     def while_statement(self, s: ast.While) -> None:
         def body(_: SSAValue) -> None:
@@ -125,7 +141,9 @@ class Loops(Forms):
                 copied = {} if self.facts.changed else self.copy_back(copies)
             else:
                 copied = {}
-            late_variables = [] if self.dead else self.late_variables(s, late, ends, certain)
+            late_variables = (
+                [] if self.dead else self.late_variables(s, late, before, ends, certain)
+            )
             for variable in late_variables:
                 self.store_late(variable, ends[variable.name], certain)
             self.e.insert(array.YieldOp(yielded))
@@ -163,21 +181,23 @@ class Loops(Forms):
 
     def variables(
         self, s: ast.stmt, living: Sequence[str], before: dict[str, Binding]
-    ) -> tuple[list[Variable], list[str]]:
+    ) -> tuple[list[Variable], dict[str, Key]]:
         """The names bound before the loop, put in their places; the names that the loop will bind."""
-        variables, late = list[Variable](), list[str]()
+        variables, late = list[Variable](), dict[str, Key]()
         for name in living:
-            binding = before.get(name)
-            if binding is None or (
-                isinstance(binding, Static) and isinstance(binding.object, LateName)
-            ):
-                late.append(name)
-                continue
             key = (self.frame.path, id(s), name)
+            binding = None if is_late(before.get(name)) else before.get(name)
+            learnt = self.facts.widened.get(key)
+            if binding is None and learnt is None:
+                late[name] = key
+                continue
+            if binding is None and learnt is not None:
+                self.keep_around(before.get(name), learnt)
             try:
-                known = template_of(binding)
-                if key in self.facts.widened:
-                    known = join(known, self.facts.widened[key])
+                known = learnt if binding is None else template_of(binding)
+                assert known is not None
+                if learnt is not None:
+                    known = join(known, learnt)
             except Mismatch as mismatch:
                 self.refuse_mismatch(name, str(mismatch), "loop")
             template = loosened(known)
@@ -225,15 +245,19 @@ class Loops(Forms):
         return value
 
     def enter_iteration(
-        self, before: dict[str, Binding], variables: list[Variable], late: list[str], block: Block
+        self,
+        before: dict[str, Binding],
+        variables: list[Variable],
+        late: dict[str, Key],
+        block: Block,
     ) -> None:
         """The names as an iteration finds them."""
         env = dict(before)
         self.remake(variables)
         for variable in variables:
             env[variable.name] = self.found(variable, block.args[1:])
-        for name in late:
-            env[name] = Static(LateName())
+        for name, key in late.items():
+            env[name] = Static(LateName(key))
         self.frame.env = env
 
     def found(self, variable: Variable, carried: Sequence[SSAValue]) -> Binding:
@@ -288,15 +312,18 @@ class Loops(Forms):
     # Names that the loop binds first
 
     def late_variables(
-        self, s: ast.For | ast.While, late: list[str], ends: dict[str, Binding], certain: bool
+        self,
+        s: ast.For | ast.While,
+        late: dict[str, Key],
+        before: dict[str, Binding],
+        ends: dict[str, Binding],
+        certain: bool,
     ) -> list[Variable]:
         found = list[Variable]()
         exits = self.frame.liveness.after[s] | reads(*s.orelse)
-        for name in late:
+        for name, key in late.items():
             binding = ends.get(name)
-            if binding is None or (
-                isinstance(binding, Static) and isinstance(binding.object, LateName)
-            ):
+            if binding is None or is_late(binding):
                 continue
             if name not in exits:
                 continue
@@ -306,7 +333,8 @@ class Loops(Forms):
                 self.refuse_mismatch(name, str(mismatch), "loop")
             if not certain and not isinstance(template, MaybeT):
                 template = MaybeT(template)
-            key = (self.frame.path, id(s), name)
+            if isinstance(template, MaybeT):
+                self.keep_around(before.get(name), template)
             places = list[Place]()
             for k, type_ in enumerate(ir_types(template)):
                 if isinstance(type_, MemRefType):

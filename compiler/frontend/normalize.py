@@ -8,7 +8,7 @@ What follows an `if` that returns belongs to the branches that do not::
     return s                        s = f(n)
                                     return s
 
-A return inside a loop leaves the loop early, which is not compiled.
+Returns inside loops have been brought there before (`exits`).
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from ..diagnostics import CompileError
-from .source import FunctionNode, Source
+from . import exits
+from .source import FunctionNode
 
 
-def function_body(node: FunctionNode, source: Source) -> list[ast.stmt]:
+def function_body(node: FunctionNode) -> list[ast.stmt]:
     """The statements of a function, docstring dropped, each path ending in `return` or `raise`."""
     if isinstance(node, ast.Lambda):
         return [ast.copy_location(ast.Return(node.body), node.body)]
     statements = list(node.body)
     if is_docstring(statements[0]):
         statements = statements[1:]
-    return tail(statements, node, source)
+    return tail(exits.structured(statements), node)
 
 
 def is_docstring(statement: ast.stmt) -> bool:
@@ -38,7 +38,7 @@ def is_docstring(statement: ast.stmt) -> bool:
             return False
 
 
-def tail(statements: Sequence[ast.stmt], function: ast.stmt, source: Source) -> list[ast.stmt]:
+def tail(statements: Sequence[ast.stmt], function: ast.stmt) -> list[ast.stmt]:
     """`statements` with what follows a returning `if` moved into it, and `return None` at open ends."""
     for k, statement in enumerate(statements):
         if isinstance(statement, ast.Return | ast.Raise):
@@ -46,14 +46,13 @@ def tail(statements: Sequence[ast.stmt], function: ast.stmt, source: Source) -> 
         if isinstance(statement, ast.If) and has_return(statement):
             rest = statements[k + 1 :]
             arms = [
-                tail([*arm, *rest] if falls_through(arm) else arm, function, source)
+                tail([*arm, *rest] if falls_through(arm) else arm, function)
                 for arm in (statement.body, statement.orelse)
             ]
             return [
                 *statements[:k],
                 ast.copy_location(ast.If(statement.test, arms[0], arms[1]), statement),
             ]
-        refuse_early_return(statement, source)
     last = statements[-1] if statements else function
     end = ast.Return(None)
     end.lineno = end.end_lineno = last.lineno
@@ -61,18 +60,6 @@ def tail(statements: Sequence[ast.stmt], function: ast.stmt, source: Source) -> 
     if isinstance(last, ast.FunctionDef):
         end.end_lineno = last.lineno
     return [*statements, end]
-
-
-def refuse_early_return(statement: ast.stmt, source: Source) -> None:
-    """Other statements that may hold a `return` are refused as such, when they are lowered."""
-    if not isinstance(statement, ast.For | ast.While):
-        return
-    for node in returns(statement)[:1]:
-        raise CompileError(
-            source.span(node),
-            "`return` inside a loop is not compiled",
-            "keep the result in a variable, and return it after the loop",
-        )
 
 
 def returns(statement: ast.stmt) -> list[ast.Return]:

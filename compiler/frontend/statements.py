@@ -18,8 +18,6 @@ from .scalars import is_python
 from .values import Array, NoneValue, Scalar, Static, Tuple, Value
 
 REFUSED: dict[type[ast.stmt], tuple[str, str | None]] = {
-    ast.Break: ("`break` is not compiled", "use a `while` loop whose condition says when to stop"),
-    ast.Continue: ("`continue` is not compiled", "put the rest of the body under an `if`"),
     ast.Try: ("`try` is not compiled", "test the condition before the operation that raises"),
     ast.With: ("`with` is not compiled", "use it outside the compiled function"),
     ast.Delete: ("`del` is not compiled", "leave the variable alone: memory is freed by itself"),

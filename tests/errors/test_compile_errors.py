@@ -37,31 +37,6 @@ class Thing:
 THING = Thing()
 
 
-@refused("f64[?]C", at="break", says="condition says when to stop")
-def leaves_a_loop(x):
-    for v in x:
-        if v > 1:
-            break
-
-
-@refused("f64[?]C", at="continue", says="under an `if`")
-def skips_an_iteration(x):
-    s = 0.0
-    for v in x:
-        if v > 1:
-            continue
-        s += v
-    return s
-
-
-@refused("f64[?]C", at="return v", says="after the loop")
-def returns_from_a_loop(x):
-    for v in x:
-        if v > 1:
-            return v
-    return 0.0
-
-
 @refused("py_float", at="try:", says="test the condition before")
 def tries(x):
     try:

@@ -1,0 +1,221 @@
+"""`break`, `continue`, and `return` inside a loop, as ordinary control flow.
+
+A statement that leaves sets a flag; what would follow it runs only where it did not; a loop that is
+left goes on only while it was not::
+
+    for i in range(n):              left$1 = False
+        if x[i] < 0:                for i in range(n) [until left$1]:
+            continue                    if x[i] < 0:
+        if x[i] > limit:                    pass
+            break                       else:
+        s += x[i]                           if x[i] > limit:
+    else:                                       left$1 = True
+        s = 0.0                             else:
+                                                s += x[i]
+                                    if not left$1:
+                                        s = 0.0
+
+A `return` keeps its value in `result$`, says so in `returned$`, and leaves every loop around it.
+`$` is in no name of Python's.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+RETURNED, RESULT = "returned$", "result$"
+
+
+class LeavableFor(ast.For):
+    """A `for` loop that ends before an iteration that finds `until` true."""
+
+    until: ast.Name
+    _fields = (*ast.For._fields, "until")
+
+
+Loop = ast.For | ast.While
+
+
+@dataclass
+class _Region:
+    """The loop that statements are in, None for the function itself."""
+
+    left: str | None = None
+    """The flag of the loop, where something leaves it."""
+
+
+def structured(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """The statements of a function, in which nothing leaves a loop but through its flag."""
+    exits = _Exits()
+    result = exits.block(statements, None)
+    if exits.returns:
+        result.insert(0, assign(RETURNED, ast.Constant(False), statements[0]))
+    return result
+
+
+class _Exits:
+    def __init__(self) -> None:
+        self.flags = 0
+        self.returns = False
+
+    def flag(self, stem: str) -> str:
+        self.flags += 1
+        return f"{stem}${self.flags}"
+
+    def block(self, statements: Sequence[ast.stmt], region: _Region | None) -> list[ast.stmt]:
+        done = list[ast.stmt]()
+        for k, s in enumerate(statements):
+            rest = statements[k + 1 :]
+            match s:
+                case ast.For() | ast.While():
+                    return [*done, *self.loop(s, rest, region)]
+                case ast.If() if leaves(s, in_loop=region is not None):
+                    return [*done, *self.branch(s, rest, region)]
+                case ast.If():
+                    arms = (self.block(arm, region) for arm in (s.body, s.orelse))
+                    done.append(ast.copy_location(ast.If(s.test, *arms), s))
+                case ast.Continue() if region is not None:
+                    return done or [ast.copy_location(ast.Pass(), s)]
+                case ast.Break() if region is not None:
+                    return [*done, self.leave(s, region)]
+                case ast.Return() if region is not None:
+                    return [*done, *self.return_from(s, region)]
+                case _:
+                    done.append(s)
+        return done
+
+    def leave(self, s: ast.stmt, region: _Region) -> ast.stmt:
+        if region.left is None:
+            region.left = self.flag("left")
+        return assign(region.left, ast.Constant(True), s)
+
+    def return_from(self, s: ast.Return, region: _Region) -> list[ast.stmt]:
+        self.returns = True
+        value = ast.Constant(None) if s.value is None else s.value
+        return [
+            assign(RESULT, value, s),
+            assign(RETURNED, ast.Constant(True), s),
+            self.leave(s, region),
+        ]
+
+    def branch(
+        self, s: ast.If, rest: Sequence[ast.stmt], region: _Region | None
+    ) -> list[ast.stmt]:
+        """An `if` that may leave: what follows goes where nothing has left."""
+        arms = s.body, s.orelse
+        through = [not ends(arm) for arm in arms]
+        if not rest or not all(through):
+            made = (
+                self.block([*arm, *rest] if t else arm, region)
+                for arm, t in zip(arms, through, strict=True)
+            )
+            return [ast.copy_location(ast.If(s.test, *made), s)]
+        # Both arms may go on, so what follows, which is there once, asks a flag.
+        stays = self.flag("stays")
+        going = [self.block([*arm, assign(stays, ast.Constant(True), s)], region) for arm in arms]
+        return [
+            assign(stays, ast.Constant(False), s),
+            ast.copy_location(ast.If(s.test, *going), s),
+            when(name(stays, rest[0]), self.block(rest, region), rest[0]),
+        ]
+
+    def loop(
+        self, s: Loop, rest: Sequence[ast.stmt], region: _Region | None
+    ) -> list[ast.stmt]:
+        """A loop and what follows it, its `else` clause first."""
+        own = _Region()
+        body = self.block(s.body, own)
+        if own.left is None:
+            return [without_else(s, body), *self.block([*s.orelse, *rest], region)]
+        after = list(rest)
+        if any(isinstance(node, ast.Return) for node in inner(s.body)):
+            returns = ast.copy_location(ast.Return(name(RESULT, s)), s)
+            after = [when(name(RETURNED, s), [returns], s), *after]
+        if s.orelse:
+            after = [when(negated(own.left, s), s.orelse, s.orelse[0]), *after]
+        start = assign(own.left, ast.Constant(False), s)
+        return [start, leavable(s, body, own.left), *self.block(after, region)]
+
+
+def without_else(s: Loop, body: list[ast.stmt]) -> ast.stmt:
+    match s:
+        case ast.For():
+            return ast.copy_location(ast.For(s.target, s.iter, body, []), s)
+        case ast.While():
+            return ast.copy_location(ast.While(s.test, body, []), s)
+
+
+def leavable(s: Loop, body: list[ast.stmt], left: str) -> ast.stmt:
+    """The loop, ended by the flag `left`."""
+    match s:
+        case ast.For():
+            made = LeavableFor(s.target, s.iter, body, [])
+            made.until = name(left, s)
+            return ast.copy_location(made, s)
+        case ast.While():
+            test = ast.BoolOp(ast.And(), [negated(left, s), s.test])
+            return ast.copy_location(ast.While(ast.copy_location(test, s.test), body, []), s)
+
+
+def leaves(statement: ast.stmt, *, in_loop: bool) -> bool:
+    """True where the statement holds a `break`, `continue` or `return` of this region, or, within a
+    loop, a loop that returns.
+
+    A function's own returns are no concern here (`normalize`).
+    """
+    if in_loop and isinstance(statement, ast.Break | ast.Continue | ast.Return):
+        return True
+    if isinstance(statement, ast.For | ast.While):
+        escaping = any(isinstance(n, ast.Return) for n in inner(statement.body))
+        return escaping or any(leaves(c, in_loop=in_loop) for c in statement.orelse)
+    if isinstance(statement, ast.If):
+        return any(leaves(c, in_loop=in_loop) for c in (*statement.body, *statement.orelse))
+    return False
+
+
+def ends(statements: Sequence[ast.stmt]) -> bool:
+    """True when every path through the statements leaves: nothing that follows them runs."""
+    for s in statements:
+        match s:
+            case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
+                return True
+            case ast.If(_, body, orelse) if ends(body) and ends(orelse):
+                return True
+            case _:
+                pass
+    return False
+
+
+def inner(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """All statements within, those of nested functions apart."""
+    found = list[ast.stmt]()
+    for s in statements:
+        found.append(s)
+        if not isinstance(s, ast.FunctionDef):
+            children = [c for c in ast.iter_child_nodes(s) if isinstance(c, ast.stmt)]
+            found += inner(children)
+    return found
+
+
+# Nodes, placed in the source where `like` is.
+
+
+def name(text: str, like: ast.AST) -> ast.Name:
+    return ast.copy_location(ast.Name(text, ast.Load()), like)
+
+
+def negated(flag: str, like: ast.AST) -> ast.expr:
+    return ast.copy_location(ast.UnaryOp(ast.Not(), name(flag, like)), like)
+
+
+def assign(target: str, value: ast.expr, like: ast.stmt) -> ast.stmt:
+    if not hasattr(value, "lineno"):
+        ast.copy_location(value, like)
+    stored = ast.copy_location(ast.Name(target, ast.Store()), like)
+    return ast.copy_location(ast.Assign([stored], value), like)
+
+
+def when(test: ast.expr, body: list[ast.stmt], like: ast.stmt) -> ast.stmt:
+    return ast.copy_location(ast.If(test, body or [ast.copy_location(ast.Pass(), like)], []), like)
