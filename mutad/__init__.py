@@ -89,6 +89,7 @@ class _LazyCompiler:
         function: Any,
         arguments: Any,
         overlaps: Any,
+        mode: str,
         wrt: Any,
         options: Any,
         captured: Any,
@@ -96,7 +97,7 @@ class _LazyCompiler:
     ) -> Any:
         from .compiler import pipeline
 
-        request = self._request(function, arguments, overlaps, "gradient", wrt, options, captured)
+        request = self._request(function, arguments, overlaps, mode, wrt, options, captured)
         return pipeline.explain_request(request, values)
 
     @staticmethod

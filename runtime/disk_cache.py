@@ -35,6 +35,7 @@ def place_of(
     function: types.FunctionType,
     arguments: tuple[str, ...],
     overlaps: tuple[tuple[int, int, str], ...],
+    mode: str,
     wrt: tuple[int, ...],
     options: dict[str, Any],
 ) -> Place:
@@ -49,7 +50,7 @@ def place_of(
         digest = hashlib.sha256(fingerprint(function))
     except Uncacheable:
         return None
-    request = (arguments, overlaps, wrt, sorted(options.items()), machine(), sources())
+    request = (arguments, overlaps, mode, wrt, sorted(options.items()), machine(), sources())
     digest.update(repr(request).encode("utf-8", "surrogateescape"))
     name = "".join(c if c.isalnum() and c.isascii() else "_" for c in function.__name__)[:40]
     return f"{name}-{digest.hexdigest()}{SUFFIX}"

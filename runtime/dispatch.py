@@ -82,6 +82,7 @@ class Compiler(Protocol):
         function: Callable[..., Any],
         arguments: tuple[str, ...],
         overlaps: keys.Overlaps,
+        mode: str,
         wrt: tuple[int, ...],
         options: dict[str, Any],
         captured: Captures,
@@ -156,8 +157,8 @@ class Specialization:
         return self.metadata["gradient"]
 
 
-Key = tuple[tuple[str, ...], keys.Overlaps, tuple[int, ...]]
-"""Arguments, overlaps, `wrt` (empty for the primal)."""
+Key = tuple[tuple[str, ...], keys.Overlaps, tuple[int, ...], str]
+"""Arguments, overlaps, `wrt` (empty for the primal), mode: "primal", "gradient" or "vjp"."""
 
 
 @dataclass
@@ -288,10 +289,16 @@ class Dispatcher:
     def arguments_of(self, values: Sequence[Any]) -> tuple[str, ...]:
         return tuple([keys.argument_key(v, n) for v, n in zip(values, self.names, strict=True)])
 
-    def specialize(self, values: tuple[Any, ...], wrt: tuple[int, ...] = ()) -> Specialization:
-        """The code for these arguments, compiled if it is not there yet."""
+    def specialize(
+        self, values: tuple[Any, ...], wrt: tuple[int, ...] = (), mode: str = ""
+    ) -> Specialization:
+        """The code for these arguments, compiled if it is not there yet.
+
+        `mode`: "primal", "gradient" (by default where there is `wrt`) or "vjp".
+        """
         era = self.era
-        key = (self.arguments_of(values), keys.overlaps_of(values), wrt)
+        mode = mode or ("gradient" if wrt else "primal")
+        key = (self.arguments_of(values), keys.overlaps_of(values), wrt, mode)
         found = era.table.get(key)
         if found is None:
             if wrt and os.environ.get("MUTAD_VERIFY") == "1":
@@ -346,9 +353,8 @@ class Dispatcher:
             return found
 
     def load(self, key: Key, era: Era) -> Specialization:
-        arguments, overlaps, wrt = key
-        mode = "gradient" if wrt else "primal"
-        place = disk_cache.place_of(self.function, arguments, overlaps, wrt, self.options)
+        arguments, overlaps, wrt, mode = key
+        place = disk_cache.place_of(self.function, arguments, overlaps, mode, wrt, self.options)
         cached = disk_cache.read(place)
         if cached is None:
             if self.checks_gradient and not wrt:

@@ -15,8 +15,10 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from . import gradients, memory
+from . import gradients, keys, memory
 from .dispatch import Compiler, Dispatcher
+from .vjp import Back
+from .vjp import vjp as run_vjp
 
 DEFAULTS: dict[str, Any] = {
     "saves": "minimal",
@@ -25,6 +27,9 @@ DEFAULTS: dict[str, Any] = {
     "opt": 3,
     "cache": True,
 }
+MODES = {"joint": "gradient", "split": "vjp"}
+"""What is compiled for each plan of what to save."""
+
 _FIRST_CLASS = ("__name__", "__qualname__", "__module__", "__doc__", "__annotations__")
 
 
@@ -105,43 +110,49 @@ class CompiledFunction:
         self._require_gradient()
         return self._dispatcher.heads["value_and_grad"](*args, **kwargs)
 
-    def vjp(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> tuple[Any, gradients.Back]:
+    def vjp(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> tuple[Any, Back]:
         """Run the primal and return `(result, back)`: `out, back = f.vjp(*args, wrt=0)`.
 
         `back(out_bar, u=...)` returns the gradient of what `wrt` named, for the cotangent `out_bar`
         of the result and cotangents of array arguments' final values, by name. It may be called any
-        number of times, whatever happened to the arguments: `vjp` copies them, and `back` computes
-        the primal again on copies of the copies.
+        number of times, whatever happened to the arguments: `vjp` saves what the adjoint reads of
+        them, and `back` does not run the primal again.
         """
         self._require_gradient()
-        return gradients.vjp(self._dispatcher, self._dispatcher.values_of(*args, **kwargs), wrt)
+        return run_vjp(self._dispatcher, self._dispatcher.values_of(*args, **kwargs), wrt)
 
     def pullback(self, *args: Any, cotangent: Any = None, **kwargs: Any) -> tuple[Any, Any]:
         """Run the primal and its adjoint, in place: `f.pullback(Duplicated(u, du), Const(k), cotangent=1.0)`.
 
         On entry each shadow holds the cotangent of its array's final value, on exit that of its
         initial value. Returns the result and a tuple of the cotangents of the `Active` scalars.
-        Where the result is an array, the primal runs once more, on copies, to learn its shape.
+        The cotangent of an array has the array's shape; ValueError otherwise: before the primal runs where
+        the shape follows from the arguments, else after it, with the shadows as they were.
         """
         self._require_gradient()
         bound = self._dispatcher.bind(*args, **kwargs)
         return gradients.pullback(self._dispatcher, bound, cotangent)
 
-    def inspect(self, stage: str, *args: Any, wrt: Any = None, **kwargs: Any) -> str:
+    def inspect(
+        self, stage: str, *args: Any, wrt: Any = None, plan: str = "joint", **kwargs: Any
+    ) -> str:
         """The program after a stage of the compiler, for these arguments; runs nothing.
 
-        With `wrt`, the gradient's. Without arguments, those of the latest compilation are taken.
+        With `wrt`, the gradient's; with `plan="split"` as well, that of `vjp`. Without arguments, those of
+        the latest compilation are taken.
         """
         d = self._dispatcher
         latest = not args and not kwargs and bool(d.parameters)
-        arguments, overlaps, positions = self._key(args, kwargs, wrt, latest=latest)
-        mode = "gradient" if positions else "primal"
+        arguments, overlaps, positions, mode = self._key(args, kwargs, wrt, plan, latest=latest)
         return d.compiler.stage(
             stage, d.function, arguments, overlaps, mode, positions, d.options, d.era.captures
         )
 
-    def explain(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+    def explain(self, *args: Any, wrt: Any = 0, plan: str = "joint", **kwargs: Any) -> Any:
         """What the gradient would save, why, and how many bytes; runs nothing.
+
+        With `plan="split"`, what `vjp` would: it has to save, too, what the caller could change before
+        `back` is called.
 
         Without arguments the formulas alone, for the kinds of arguments of the latest call: byte
         counts are None unless they are 0. Before any call only a function whose parameters all have
@@ -156,28 +167,29 @@ class CompiledFunction:
                 f"call it once, or pass arguments: explain({', '.join(d.parameters)})"
             )
         values = None if symbolic else d.values_of(*args, **kwargs)
-        arguments, overlaps, positions = self._key(args, kwargs, wrt, latest=symbolic)
+        arguments, overlaps, positions, mode = self._key(args, kwargs, wrt, plan, latest=symbolic)
         return d.compiler.explain(
-            d.function, arguments, overlaps, positions, d.options, d.era.captures, values
+            d.function, arguments, overlaps, mode, positions, d.options, d.era.captures, values
         )
 
-    def _key(self, args: Any, kwargs: Any, wrt: Any, *, latest: bool) -> Any:
-        """Kinds of arguments, overlaps and `wrt`: of these arguments, or of the `latest` compilation."""
-        from . import keys
-
+    def _key(self, args: Any, kwargs: Any, wrt: Any, plan: str, *, latest: bool) -> Any:
+        """Kinds of arguments, overlaps, `wrt`, mode: of these arguments, or of the `latest` compilation."""
         d = self._dispatcher
+        if plan not in MODES:
+            raise ValueError(f"plan={plan!r}: use 'joint' (grad, pullback) or 'split' (vjp)")
         values = None
         if latest:
             if not d.table:
                 raise ValueError("nothing is compiled yet: pass arguments")
-            arguments, overlaps, compiled_for = list(d.table)[-1]
+            key = list(d.table)[-1]
             if wrt is None:
-                return arguments, overlaps, compiled_for
+                return key
+            arguments, overlaps, _, _ = key
         else:
             values = d.values_of(*args, **kwargs)
             arguments, overlaps = d.arguments_of(values), keys.overlaps_of(values)
             if wrt is None:
-                return arguments, overlaps, ()
+                return arguments, overlaps, (), "primal"
         positions, _ = d.resolve_wrt(wrt)
         for position in positions:
             keys.require_active(arguments[position], d.names[position])
@@ -186,7 +198,7 @@ class CompiledFunction:
             positions = gradients.with_groups(d, values, set(positions), overlaps)
         elif shared:
             positions = tuple(sorted(set(positions).union(*shared)))
-        return arguments, overlaps, positions
+        return arguments, overlaps, positions, MODES[plan]
 
     def _require_gradient(self) -> None:
         if not self.has_gradient:

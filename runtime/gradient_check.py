@@ -11,7 +11,8 @@ import numpy as np
 from . import keys, memory
 from .dispatch import Dispatcher
 from .function import CompiledFunction
-from .gradients import Back, vjp, with_groups
+from .gradients import cotangents_of, run, with_groups
+from .vjp import vjp
 
 Array = keys.Array
 Generator = np.random.Generator
@@ -55,12 +56,14 @@ def check_gradient(
 
     - the compiled primal returns what CPython returns (value, type, dtype, shape) and leaves every
       array argument as CPython does;
-    - so do `vjp` and, where the result is one float, `value_and_grad`;
+    - so does `value_and_grad`, where the result is one float;
     - the cotangents of results *and of final values of array arguments* are pulled back to all
       float arguments (or to `wrt`); in a random direction the gradient agrees with central
       differences of the Python function, at the best of a grid of steps;
-    - `back` called twice gives the same; gradients share memory as their arguments do;
-    - the gradient is that of `saves="all"`, which trusts no analysis of memory.
+    - gradients share memory as their arguments do;
+    - the gradient is that of `saves="all"`, which trusts no analysis of memory;
+    - so does `vjp`, and what it returns gives the same gradient, called once or twice, whatever the caller
+      has stored to arguments and results.
 
     With MUTAD_VERIFY=1 in the environment all of this runs on the first gradient call of each kind of
     arguments, whose arguments it then uses; the Python function runs many times.
@@ -88,11 +91,10 @@ def check_gradient(
     else:
         positions, _ = dispatcher.resolve_wrt(wrt)
     active = with_groups(dispatcher, values, set(positions), check.overlaps)
-    check.primal()
-    result, back = check.vjp(active)
+    result = check.primal()
     check.value_and_grad(active)
     single = any(keys.argument_key(values[p], "?").startswith("f32") for p in active)
-    return check.differences(active, result, back, tolerance or (2e-2 if single else 1e-5))
+    return check.differences(active, result, tolerance or (2e-2 if single else 1e-5))
 
 
 @dataclass
@@ -127,8 +129,8 @@ class _Check:
         """Copies of the arguments."""
         return memory.copies(self.values, self.overlaps)
 
-    def primal(self) -> None:
-        """The compiled primal is what CPython computes."""
+    def primal(self) -> Any:
+        """The compiled primal is what CPython computes; its result."""
         expected_args, actual_args = self.fresh(), self.fresh()
         expected = self.python(*expected_args)
         dispatcher = self.function._dispatcher  # pyright: ignore[reportPrivateUsage]
@@ -136,9 +138,12 @@ class _Check:
         same(expected, actual, "the result", types=True)
         for name, theirs, ours in zip(self.names, expected_args, actual_args, strict=True):
             same(theirs, ours, f"argument {name!r} after the call", types=True)
+        return actual
 
-    def vjp(self, active: Sequence[int]) -> tuple[Any, Back]:
-        """`vjp` has the primal's value and effects."""
+    def vjp(
+        self, active: Sequence[int], gradients: Any, weights: Any, final: dict[str, Any]
+    ) -> None:
+        """`vjp` has the primal's value and effects, and gives these gradients whatever happens meanwhile."""
         dispatcher = self.function._dispatcher  # pyright: ignore[reportPrivateUsage]
         expected_args, actual_args = self.fresh(), self.fresh()
         expected = self.python(*expected_args)
@@ -146,7 +151,26 @@ class _Check:
         same(expected, actual, "the result of vjp", types=True)
         for name, theirs, ours in zip(self.names, expected_args, actual_args, strict=True):
             same(theirs, ours, f"argument {name!r} after vjp", types=True)
-        return actual, back
+        for array in (leaf for value in (*actual_args, actual) for leaf in keys.leaves(value)):
+            if array.flags.writeable:
+                array.fill(0)
+        for which in ("the gradient from vjp", "the gradient from vjp, computed a second time"):
+            same(gradients, back(weights, **final), which)
+
+    def joint(
+        self, dispatcher: Dispatcher, active: tuple[int, ...], weights: Any, final: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """The gradient from the function in one piece, which `grad` and `pullback` call."""
+        values = self.fresh()
+        found = dispatcher.specialize(values, active)
+        shadows = memory.zero_shadows(values, active, self.overlaps)
+        cotangents, of_arguments = cotangents_of(found.results, weights, None)
+        of_arguments += [(self.names.index(name), bar) for name, bar in final.items()]
+        for position, bar in of_arguments:
+            if position in shadows:
+                shadows[position] += bar
+        _, bars = run(dispatcher, values, active, shadows, cotangents)
+        return tuple(shadows[p] if p in shadows else bars[p] for p in active)
 
     def value_and_grad(self, active: Sequence[int]) -> None:
         """`value_and_grad` too, and its gradients share memory as the arguments do."""
@@ -171,9 +195,7 @@ class _Check:
                             f"{'share' if together else 'do not share'} memory, unlike the arguments"
                         )
 
-    def differences(
-        self, active: Sequence[int], result: Any, back: Back, tolerance: float
-    ) -> GradientReport:
+    def differences(self, active: tuple[int, ...], result: Any, tolerance: float) -> GradientReport:
         """The gradient of a random functional agrees with differences in a random direction."""
         rng = np.random.default_rng(self.seed)
         out_bar = _random_like(result, rng)
@@ -184,8 +206,8 @@ class _Check:
         }
         direction = self.direction(active, rng)
         weights = out_bar if _has_floats(out_bar) else None
-        gradients = back(weights, **final)
-        same(gradients, back(weights, **final), "the gradient, computed a second time")
+        own = self.function._dispatcher  # pyright: ignore[reportPrivateUsage]
+        gradients = self.joint(own, active, weights, final)
         self.against_all(active, gradients, weights, final)
         slope = self.along(active, gradients, direction)
 
@@ -206,10 +228,11 @@ class _Check:
                 best = GradientReport(slope, slope_by_difference, step, error, tolerance)
         if not best.error <= tolerance:
             raise GradientError(f"{self.function.__qualname__}: {best}")
+        self.vjp(active, gradients, weights, final)
         return best
 
     def against_all(
-        self, active: Sequence[int], gradients: Any, weights: Any, final: dict[str, Any]
+        self, active: tuple[int, ...], gradients: Any, weights: Any, final: dict[str, Any]
     ) -> None:
         """Saving everything gives the same gradient."""
         own = self.function._dispatcher  # pyright: ignore[reportPrivateUsage]
@@ -217,8 +240,7 @@ class _Check:
             return
         reference = Dispatcher(own.function, {**own.options, "saves": "all"}, own.compiler, False)
         reference.installed = nothing_installed
-        _, back = vjp(reference, self.fresh(), self.wrt(active))
-        expected = back(weights, **final)
+        expected = self.joint(reference, active, weights, final)
         for position, theirs, ours in zip(active, expected, gradients, strict=True):
             try:
                 same(theirs, ours, f"the gradient for {self.names[position]!r}")

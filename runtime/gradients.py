@@ -1,7 +1,7 @@
 """Gradients of compiled functions: the calls that need more than an entry.
 
-`grad` and `value_and_grad` of arguments that share memory, `vjp`, and `pullback` with the caller's
-shadows. All end in the `pullback` entry: primals, shadows of the active arrays, cotangents of the
+`grad` and `value_and_grad` of arguments that share memory, and `pullback` with the caller's
+shadows. Both end in the `pullback` entry: primals, shadows of the active arrays, cotangents of the
 float results.
 """
 
@@ -148,79 +148,19 @@ def of_sharing_arguments(
     return gradient if kind == "grad" else (result, gradient)
 
 
-# vjp
+# Cotangents.
 
 
-def vjp(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any) -> tuple[Any, Back]:
-    """Run the primal; its result, and the function that pulls cotangents back."""
-    positions, single = dispatcher.resolve_wrt(wrt)
-    arguments = dispatcher.arguments_of(values)
-    for position in positions:
-        keys.require_active(arguments[position], dispatcher.names[position])
-    overlaps = keys.overlaps_of(values)
-    active = with_groups(dispatcher, values, set(positions), overlaps)
-    before = memory.copies(values, overlaps)
-    dispatcher.specialize(before, active)
-    primal = dispatcher.specialize(values)
-    result = primal.direct["primal"](*values)
-    return result, Back(
-        dispatcher, before, overlaps, positions, single, primal.results, _shape(result)
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Back:
-    """Pulls cotangents back through one call: `back(out_bar, u=...)`, any number of times.
-
-    `out_bar` is the cotangent of the result (None for none, a tuple for a tuple); keywords are
-    cotangents of the final values of array arguments, by parameter name. Returns the cotangents of
-    the initial values of what `wrt` named. Works on copies that were made when `vjp` was called, and
-    runs the primal again on them.
-    """
-
-    dispatcher: Dispatcher
-    values: tuple[Any, ...]
-    overlaps: Overlaps
-    wrt: tuple[int, ...]
-    single: bool
-    results: Spec
-    shape: Any
-    """The result's shape: of an array its extents, of a tuple a list of shapes, else None."""
-
-    def __call__(self, out_bar: Any = None, /, **final: Any) -> Any:
-        names = self.dispatcher.names
-        cotangents, of_arguments = cotangents_of(self.results, out_bar, self.shape)
-        for name, bar in final.items():
-            if name not in names or not isinstance(self.values[names.index(name)], np.ndarray):
-                raise TypeError(f"back: {name!r} is no array parameter of {names}")
-            of_arguments.append((names.index(name), bar))
-        named = {p for p, _ in of_arguments if keys.is_active_key(_key(self.values[p]))}
-        active = with_groups(self.dispatcher, self.values, {*self.wrt, *named}, self.overlaps)
-        values = memory.copies(self.values, self.overlaps)
-        shadows = memory.zero_shadows(values, active, self.overlaps)
-        for position, bar in of_arguments:
-            if position not in shadows:
-                raise TypeError(
-                    f"back: {names[position]!r} holds no floats, so it has no cotangent"
-                )
-            shadows[position] += _shaped(bar, shadows[position].shape, names[position])
-        _, bars = run(self.dispatcher, values, active, shadows, cotangents)
-        gradients = tuple(shadows[p] if p in shadows else bars[p] for p in self.wrt)
-        return gradients[0] if self.single else gradients
-
-
-def _key(value: Any) -> str:
-    return keys.argument_key(value, "?")
-
-
-def _shape(result: Any) -> Any:
+def shape_of(result: Any) -> Any:
+    """Of an array its extents, of a tuple a list of shapes, else None."""
     if isinstance(result, tuple):
         items: tuple[Any, ...] = result
-        return [_shape(item) for item in items]
+        return [shape_of(item) for item in items]
     return result.shape if isinstance(result, np.ndarray) else None
 
 
-def _shaped(bar: Any, shape: tuple[int, ...], what: str) -> Array:
+def shaped(bar: Any, shape: tuple[int, ...], what: str) -> Array:
+    """A cotangent as an array; ValueError where it has another shape than what it belongs to."""
     given = np.asarray(bar)
     if given.shape != shape:
         raise ValueError(f"the cotangent of {what} has shape {given.shape}, and it itself {shape}")
@@ -230,7 +170,8 @@ def _shaped(bar: Any, shape: tuple[int, ...], what: str) -> Array:
 def cotangents_of(spec: Spec, out_bar: Any, shape: Any) -> tuple[list[Any], list[tuple[int, Any]]]:
     """The entry's cotangents, and those that belong to arguments which are returned themselves.
 
-    Arrays come as fresh copies, so that no shadow can share their memory.
+    Arrays come as fresh copies, so that no shadow can share their memory; None stands for zeros. Without
+    `shape` only their ranks are looked at: compiled code compares the extents with those of the results.
     """
     leaves: list[Any] = []
     of_arguments: list[tuple[int, Any]] = []
@@ -241,7 +182,8 @@ def cotangents_of(spec: Spec, out_bar: Any, shape: Any) -> tuple[list[Any], list
                 items = [None] * len(spec["items"]) if bar is None else bar
                 if not isinstance(items, tuple | list) or len(items) != len(spec["items"]):  # pyright: ignore
                     raise TypeError(f"the result is {describe(spec)}, so its cotangent is one too")
-                for item, part, extent in zip(spec["items"], items, shape, strict=True):  # pyright: ignore
+                shapes = [None] * len(spec["items"]) if shape is None else shape
+                for item, part, extent in zip(spec["items"], items, shapes, strict=True):  # pyright: ignore
                     visit(item, part, extent)
             case "argument":
                 if bar is not None:
@@ -255,13 +197,21 @@ def cotangents_of(spec: Spec, out_bar: Any, shape: Any) -> tuple[list[Any], list
             case "scalar":
                 leaves.append(0.0 if bar is None else _float(bar))
             case _:
-                zeros = np.zeros(shape, _DTYPE[spec["dtype"]])
-                if bar is not None:
-                    zeros += _shaped(bar, shape, "the result").astype(zeros.dtype)
-                leaves.append(zeros)
+                leaves.append(None if bar is None else _array(spec, bar, shape))
 
     visit(spec, out_bar, shape)
     return leaves, of_arguments
+
+
+def _array(spec: Spec, bar: Any, shape: tuple[int, ...] | None) -> Array:
+    if shape is not None:
+        bar = shaped(bar, shape, "the result")
+    given = np.array(bar, _DTYPE[spec["dtype"]])
+    if given.ndim != spec["rank"]:
+        raise ValueError(
+            f"the cotangent of the result has shape {given.shape}, and it itself {spec['rank']} dimensions"
+        )
+    return given
 
 
 _DTYPE = {"f64": np.float64, "f32": np.float32}
@@ -307,21 +257,17 @@ def pullback(dispatcher: Dispatcher, wrapped: tuple[Any, ...], cotangent: Any) -
     _check_sharing(dispatcher, primals, active, given, overlaps)
     order = with_groups(dispatcher, primals, active, overlaps)
     found = dispatcher.specialize(primals, order)
-    shape = None
-    if any(leaf["kind"] == "array" for leaf in leaves_of(found.results)):
-        rehearsal = memory.copies(primals, overlaps)
-        shape = _shape(dispatcher.specialize(rehearsal).direct["primal"](*rehearsal))
-    elif found.results["kind"] == "tuple":
-        shape = _no_shapes(found.results)
     _require_cotangent(found.results, cotangent)
-    cotangents, of_arguments = cotangents_of(found.results, cotangent, shape)
+    cotangents, of_arguments = cotangents_of(found.results, cotangent, None)
     if of_arguments:
         name = dispatcher.names[of_arguments[0][0]]
         raise ValueError(
             f"pullback: the function returns its argument {name!r} itself: add that cotangent to its shadow"
         )
     if not order:
-        return found.direct["primal"](*primals), ()
+        result = found.direct["primal"](*primals)
+        cotangents_of(found.results, cotangent, shape_of(result))
+        return result, ()
     compact = _as_expected(primals, given, overlaps)
     result, bars = run(dispatcher, primals, order, compact, cotangents)
     for position, shadow in given.items():
@@ -351,10 +297,6 @@ def _as_expected(
         if position not in result:
             result[position] = shadow if shadow.flags.c_contiguous else shadow.copy(order="C")
     return result
-
-
-def _no_shapes(spec: Spec) -> Any:
-    return [_no_shapes(item) for item in spec["items"]] if spec["kind"] == "tuple" else None
 
 
 def _require_cotangent(spec: Spec, cotangent: Any) -> None:

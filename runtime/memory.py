@@ -8,11 +8,32 @@ members are placed in theirs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .keys import Array, Overlaps, address_of
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where an array lies and how it is laid out, without the array."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+    address: int
+    """Of element (0, ..., 0)."""
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+
+def placed(a: Array | Placed) -> Placed:
+    """The place of an array."""
+    return a if isinstance(a, Placed) else Placed(a.shape, a.strides, a.dtype, address_of(a))
 
 
 def groups_of(overlaps: Overlaps) -> list[list[int]]:
@@ -25,31 +46,32 @@ def groups_of(overlaps: Overlaps) -> list[list[int]]:
     return [sorted(g) for g in {id(g): g for g in group.values()}.values()]
 
 
-def bounds(a: Array) -> tuple[int, int]:
+def bounds(a: Placed) -> tuple[int, int]:
     """First byte, and the byte behind the last."""
-    low = high = address_of(a)
+    low = high = a.address
     for extent, stride in zip(a.shape, a.strides, strict=True):
         reach = (extent - 1) * stride
         low, high = low + min(reach, 0), high + max(reach, 0)
     return low, high + a.itemsize
 
 
-def zeros_placed_as(arrays: Sequence[Array]) -> list[Array]:
+def zeros_placed_as(arrays: Sequence[Array | Placed]) -> list[Array]:
     """Zero arrays that lie relative to each other as the given ones do, in one fresh buffer."""
-    low = min(bounds(a)[0] for a in arrays)
-    high = max(bounds(a)[1] for a in arrays)
+    places = [placed(a) for a in arrays]
+    low = min(bounds(a)[0] for a in places)
+    high = max(bounds(a)[1] for a in places)
     buffer = np.zeros(high - low + 64, np.uint8)
     start = (low - address_of(buffer)) % 64
     return [
-        np.ndarray(a.shape, a.dtype, buffer, start + address_of(a) - low, a.strides) for a in arrays
+        np.ndarray(a.shape, a.dtype, buffer, start + a.address - low, a.strides) for a in places
     ]
 
 
 def zero_shadows(
     values: Sequence[Any], active: Iterable[int], overlaps: Overlaps
 ) -> dict[int, Array]:
-    """A zero shadow for each active array."""
-    wanted = [p for p in active if isinstance(values[p], np.ndarray)]
+    """A zero shadow for each active array; of the arrays only their places are asked for."""
+    wanted = [p for p in active if isinstance(values[p], np.ndarray | Placed)]
     shadows: dict[int, Array] = {}
     for group in groups_of(overlaps):
         members = [p for p in group if p in wanted]

@@ -19,12 +19,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from xdsl.dialects import arith, memref
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import array
 from ..analysis.needed import Contents
+from .cotangents import extents_of
 from .map_values import MapValues
 from .primal_values import SHADOW, refusal, zero_fill
 from .rules import SCALAR_RULES
@@ -125,15 +126,11 @@ class MapAdjoint:
         self.sweep.append(array.MapOp(self.extents, values.ins, self.outs, self.kinds, values.body))
 
 
-def accumulate(sweep: ReverseSweep, shadow: SSAValue, bar: SSAValue, primal: Block) -> None:
+def accumulate(sweep: ReverseSweep, shadow: SSAValue, bar: SSAValue) -> None:
     """`shadow += bar`, element by element."""
-    rank = cast(MemRefType[Attribute], bar.type).get_num_dims()
-    extents = [
-        sweep.emit(memref.DimOp(bar, sweep.emit(arith.ConstantOp(IntegerAttr(axis, IndexType())))))
-        for axis in range(rank)
-    ]
     body = Block(arg_types=[cast(MemRefType[Attribute], bar.type).element_type])
     body.add_op(array.YieldOp([body.args[0]]))
+    extents = extents_of(shadow, sweep.emit)
     sweep.append(array.MapOp(extents, [bar], [shadow], ["add"], body))
 
 
@@ -267,23 +264,12 @@ def reverse_matmul(sweep: ReverseSweep, op: array.MatmulOp) -> None:
         b_bar = sweep.primal.memref(op.b, SHADOW)
         sweep.append(array.MatmulOp(transpose(sweep, a), c_bar, b_bar, accumulate=True))
     if op.accumulate is None:
-        extents = matrix_extents(sweep, c_bar)
+        extents = extents_of(c_bar, sweep.emit)
         sweep.append(zero_fill(c_bar, extents, op))
 
 
-def matrix_extents(sweep: ReverseSweep, matrix: SSAValue) -> list[SSAValue]:
-    """The two extents of a matrix: constants where the type knows them."""
-    extents: list[SSAValue] = []
-    for axis, known in enumerate(cast(MemRefType[Attribute], matrix.type).get_shape()):
-        number = sweep.emit(
-            arith.ConstantOp(IntegerAttr(known if known >= 0 else axis, IndexType()))
-        )
-        extents.append(number if known >= 0 else sweep.emit(memref.DimOp(matrix, number)))
-    return extents
-
-
 def transpose(sweep: ReverseSweep, matrix: SSAValue) -> SSAValue:
-    rows, columns = matrix_extents(sweep, matrix)
+    rows, columns = extents_of(matrix, sweep.emit)
     zero = sweep.emit(arith.ConstantOp(IntegerAttr(0, IndexType())))
     one = sweep.emit(arith.ConstantOp(IntegerAttr(1, IndexType())))
     return sweep.emit(array.ViewOp(matrix, [zero, zero], [1, 0], [columns, rows], [one, one]))

@@ -36,6 +36,7 @@ from ...dialects import ad, array
 from ..analysis.activity import Activity
 from ..analysis.alias import AliasAnalysis
 from . import array_rules
+from .cotangents import EntryExtents, extents_of, require_extents
 from .forward_sweep import ForwardSweep
 from .plan import Plan, make_plan
 from .primal_values import PRIMAL, SHADOW, PrimalValues, refusal
@@ -104,12 +105,17 @@ def hand_over(function: func.FuncOp) -> None:
     """Put an `ad.handover` of all that the caller can see at the end of the function, once."""
     last = function.body.block.last_op
     assert isinstance(last, func.ReturnOp)
-    if isinstance(last.prev_op, ad.HandoverOp):
+    if is_to_be_split(function):
         return
     seen = (*function.body.block.args, *last.arguments)
     op = ad.HandoverOp([v for v in dict.fromkeys(seen) if isinstance(v.type, MemRefType)])
     op.location = last.location
     function.body.block.insert_op_before(op, last)
+
+
+def is_to_be_split(function: func.FuncOp) -> bool:
+    last = function.body.block.last_op
+    return last is not None and isinstance(last.prev_op, ad.HandoverOp)
 
 
 def only_function(module: ModuleOp) -> func.FuncOp:
@@ -155,16 +161,16 @@ class ReverseSweep:
         primal_args = self.entry.args[: len(args)]
         for old, fresh in zip(args, primal_args, strict=True):
             fresh.name_hint = old.name_hint
-        self.forward = ForwardSweep(
-            self.plan, self.entry, dict(zip(args, primal_args, strict=True))
-        )
+        values: dict[SSAValue, SSAValue] = dict(zip(args, primal_args, strict=True))
+        to_check = self._check_on_entry(values, terminator)
+        self.forward = ForwardSweep(self.plan, self.entry, values)
         self.forward.run()
         self.primal = PrimalValues(self.plan, self.alias, self.forward)
         shadows = self.entry.args[len(args) : len(args) + len(self.active_memrefs)]
         for argument, shadow in zip(self.active_memrefs, shadows, strict=True):
             shadow.name_hint = f"{argument.name_hint}_shadow"
             self.primal.memrefs[(argument, SHADOW)] = shadow
-        self._reverse(terminator)
+        self._reverse(terminator, to_check)
         return self._finish(terminator)
 
     def _result_is_active(self, result: SSAValue) -> bool:
@@ -172,14 +178,42 @@ class ReverseSweep:
             return self.activity.active_memref(result)
         return self.activity.active(result)
 
-    def _reverse(self, terminator: func.ReturnOp) -> None:
-        self.primal.open(self.top, self.entry)
-        cotangents = self.entry.args[len(self.entry.args) - len(self.active_results) :]
+    def _check_on_entry(
+        self, values: dict[SSAValue, SSAValue], terminator: func.ReturnOp
+    ) -> set[SSAValue]:
+        """Check the shapes of cotangents; those of the results that are returned here cannot be yet.
+
+        A gradient to be split has them from who has seen the results.
+        """
+        unchecked: set[SSAValue] = set()
         self.location = terminator.location
-        for result, bar in zip(self.active_results, cotangents, strict=True):
+        on_entry = EntryExtents(self.alias, values, self.emit)
+        for result, bar in self._cotangents():
             bar.name_hint = f"{result.name_hint or 'result'}_bar"
+            if not isinstance(result.type, MemRefType) or is_to_be_split(self.function):
+                continue
+            extents = on_entry.of(result)
+            if extents is None:
+                unchecked.add(bar)
+            else:
+                require_extents(bar, extents, self.emit, self.append)
+        return unchecked
+
+    def _cotangents(self) -> list[tuple[SSAValue, SSAValue]]:
+        """The active results, each with its cotangent."""
+        bars = self.entry.args[len(self.entry.args) - len(self.active_results) :]
+        return list(zip(self.active_results, bars, strict=True))
+
+    def _reverse(self, terminator: func.ReturnOp, to_check: set[SSAValue]) -> None:
+        self.location = terminator.location
+        for result, bar in self._cotangents():
+            if bar in to_check:
+                extents = extents_of(self.forward.values[result], self.emit)
+                require_extents(bar, extents, self.emit, self.append)
+        self.primal.open(self.top, self.entry)
+        for result, bar in self._cotangents():
             if isinstance(result.type, MemRefType):
-                array_rules.accumulate(self, self.primal.memref(result, SHADOW), bar, self.top)
+                array_rules.accumulate(self, self.primal.memref(result, SHADOW), bar)
             else:
                 self.add_bar(result, bar)
         self.reverse_ops(self.top)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from handmade import SCALAR, SUM, SUM_GRADIENT, Handmade
+from handmade import SCALAR, SUM, SUM_GRADIENT, SUM_SPLIT, Handmade
 
 import mutad
 from mutad import Active, Const, Duplicated, GradientError, check_gradient
@@ -256,10 +256,25 @@ def test_check_gradient_accepts_what_is_right(x: Any):
     assert "relative error" in str(report)
 
 
-def test_check_gradient_sees_a_wrong_gradient(x: Any):
+def summed(gradient: str, split: str) -> mutad.CompiledFunction:
+    """The sum of squares of (1, 2) by hand."""
+    made = Handmade(SCALAR, SUM, gradient, split, record=4)
+    return made.of(lambda x: float((x * x).sum()))
+
+
+def test_check_gradient_sees_a_wrong_gradient():
     wrong = SUM_GRADIENT.replace("fmul double %v, 2.0", "fmul double %v, 2.001")
     with pytest.raises(GradientError, match="relative error"):
-        check_gradient(Handmade(SCALAR, SUM, wrong).of(lambda x: float((x * x).sum())), x)
+        check_gradient(summed(wrong, SUM_SPLIT), np.array([1.0, 2.0]))
+
+
+def test_check_gradient_sees_a_wrong_vjp():
+    for wrong in ("double 2.0, double 4.001", "double 1.0, double 2.0"):
+        split = SUM_SPLIT.replace("double 2.0, double 4.0", wrong)
+        with pytest.raises(GradientError, match="from vjp"):
+            check_gradient(summed(SUM_GRADIENT, split), np.array([1.0, 2.0]))
+    with pytest.raises(GradientError, match="result of vjp"):
+        check_gradient(summed(SUM_GRADIENT, SUM_SPLIT.replace("5.0", "5.1")), np.array([1.0, 2.0]))
 
 
 def test_check_gradient_sees_a_wrong_value(x: Any):

@@ -24,9 +24,12 @@ class Handmade(Compiler):
     results: dict[str, Any]
     primal: str | Kernel
     gradient: str | Kernel = ""
+    split: str | Kernel = ""
+    """For `vjp`: `@kernel`, which fills a record of `record` words, `@backward` and `@mutad_drop`."""
     active: GradientSignature = field(default_factory=lambda: GradientSignature((0,), (0,), ()))
     """For `gradient`."""
     written: tuple[int, ...] = ()
+    record: int = 0
     sites: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     requests: list[tuple[str, tuple[str, ...], Any, tuple[int, ...]]] = field(
         default_factory=list[Any]
@@ -47,14 +50,14 @@ class Handmade(Compiler):
             arguments, overlaps, mode, wrt, self.results, self.written, signature_of(function),
             self.active,
         )  # fmt: skip
-        kernel = self.primal if mode == "primal" else self.gradient
+        kernel = {"primal": self.primal, "gradient": self.gradient, "vjp": self.split}[mode]
         if not isinstance(kernel, str):
             kernel = kernel(arguments, wrt)
         text = "\n".join([*made.declarations, kernel, made.text])
         metadata = {
             "sites": self.sites, "results": self.results, "written": list(self.written),
             "sources": [], "constants": [], "symbols": made.symbols, "entries": made.entries,
-            "gradient": self.active.as_metadata(),
+            "gradient": self.active.as_metadata(), "record": self.record,
         }  # fmt: skip
         return object_code(text), metadata
 
@@ -141,3 +144,24 @@ end:
   ret i32 0
 }
 """
+
+SUM_SPLIT = """
+define internal i32 @kernel(ptr %ctx, ptr %x, i64 %n, i64 %s, ptr %results) {
+  %vector.at = getelementptr i64, ptr %results, i64 1
+  store <2 x double> <double 2.0, double 4.0>, ptr %vector.at, align 8
+  store double 5.0, ptr %results
+  ret i32 0
+}
+define internal i32 @backward(
+    ptr %ctx, ptr %record, ptr %dx, i64 %dn, i64 %ds, double %bar, ptr %results
+) {
+  %vector.at = getelementptr i64, ptr %record, i64 1
+  %vector = load <2 x double>, ptr %vector.at, align 8
+  store <2 x double> %vector, ptr %dx, align 8
+  ret i32 0
+}
+define internal void @mutad_drop(ptr %ctx, ptr %arena) {
+  ret void
+}
+"""
+"""The sum of squares of the vector (1, 2), and twice the vector."""
