@@ -100,14 +100,17 @@ class Back:
                 raise TypeError(f"back: {name!r} is no array parameter of {self.names}")
             of_arguments.append((self.names.index(name), bar))
         gradient = self.found.gradient
-        shadows = memory.zero_shadows(self.places, gradient["shadows"], self.overlaps)
+        wanted = gradient["shadows"]
+        shadows = memory.zero_shadows(self.places, wanted, self.overlaps)
         for position, bar in of_arguments:
             self.add(position, bar, shadows)
         floats = [i for i, leaf in enumerate(leaves_of(self.results)) if is_float(leaf)]
         bars_in = [
             bar for i, bar in zip(floats, cotangents, strict=True) if i in gradient["cotangents"]
         ]
-        bars = self.found.direct["back"](self.handle.address, *shadows.values(), *bars_in)
+        bars = self.found.direct["back"](
+            self.handle.address, *(shadows[p] for p in wanted), *bars_in
+        )
         scalars = [p for p in self.found.wrt if self.places[p] is None]
         by_position = dict(zip(scalars, bars, strict=True)) | shadows
         gradients = tuple(by_position[p] for p in self.wrt)
