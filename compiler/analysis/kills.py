@@ -20,6 +20,8 @@ Not handled: stores that write back the same value, and values restored later.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from xdsl.dialects import func, scf
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -62,6 +64,31 @@ class Kills:
     def killer_of(self, memref: SSAValue, after: Operation) -> Operation | None:
         """The first op, later in execution than `after`, that may overwrite any element of `memref`."""
         return self._find(Access(after, memref, "read", whole=True), itself=False)
+
+    def later_writes(self, access: Access) -> Iterator[tuple[Access, array.LoopOp | None]]:
+        """Every later write that may overwrite what `access` touches, nearest first.
+
+        With each the level at which it may: None in the same iteration of the loops around both,
+        else in a later iteration of this loop.
+        """
+        itself = access.kind == "read"
+        candidates = self._candidates(access)
+        for write in candidates:
+            if self._comes_later(access, write, itself) and self._meets(access, write, None):
+                yield write, None
+        for scope in reversed(self.dependence.loops(access.op.parent)):
+            for write in candidates:
+                if self._inside(write.op, scope) and self._meets(access, write, scope):
+                    yield write, scope
+
+    def runs_after(self, write: Access, access: Access) -> bool:
+        """Within one iteration of all loops around both, the write runs after the access."""
+        return self._comes_later(access, write, access.kind == "read")
+
+    def outlives_the_primal(self, access: Access) -> bool:
+        """What `access` touches and no store overwrites is there when the adjoint asks for it."""
+        loops = self.dependence.loops(access.op.parent)
+        return all(self._release(access, scope) is None for scope in loops)
 
     def _find(self, access: Access, *, itself: bool) -> Operation | None:
         key = (access.op, access.memref, access.kind, access.whole)

@@ -27,11 +27,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects import func, memref
+from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects import ad, array
+from ..analysis.alias import strip_views
+from .overwritten import Overwritten
 from .plan import Plan, Save, Version
 from .rules.table import index_constant
 from .segments import base_extents, is_recomputable, value_block
@@ -54,7 +56,7 @@ class ForwardSweep:
         self._saved_in_map: dict[Operation, list[Save]] = {}
         for save in plan.saves:
             self._pushed_before.setdefault(save.push_before, []).append(save)
-            if isinstance(save.node, Version):
+            if isinstance(save.node, Version | Overwritten):
                 self._copied_before.setdefault(save.at, []).append(save)
             elif isinstance(save.at, array.MapOp):
                 self._saved_in_map.setdefault(save.at, []).append(save)
@@ -74,7 +76,10 @@ class ForwardSweep:
             for save in self._pushed_before.get(op, ()):
                 self._push(save, target)
             for save in self._copied_before.get(op, ()):
-                self._copy_version(save, target)
+                if isinstance(save.node, Overwritten):
+                    self._keep_old(save, save.node.store, target)
+                else:
+                    self._copy_version(save, target)
             if isinstance(op, func.ReturnOp):
                 continue
             if isinstance(op, array.MapOp):
@@ -127,6 +132,10 @@ class ForwardSweep:
     def _push(self, save: Save, target: Block) -> None:
         """Push the segment: one dimension for each indexing loop, then the value's own."""
         counts = [self._number(cast(SSAValue, loop.count), save, target) for loop in save.loops]
+        counts = [
+            clipped(less(count, first + last, target), target) if first + last else count
+            for count, (first, last) in zip(counts, save.margins, strict=True)
+        ]
         own = self._own_extents(save, target)
         push = ad.PushOp(self.tapes[save], [*counts, *own], save.element)
         push.location = save.at.location
@@ -169,10 +178,75 @@ class ForwardSweep:
         store.location = save.at.location
         target.add_op(store)
 
+    def _keep_old(self, save: Save, store: memref.StoreOp, target: Block) -> None:
+        """Save what the store will overwrite, in the iterations that are asked for."""
+        kept = Block()
+        inductions = [self.values[loop.induction] for loop in save.loops]
+        firsts = [first for first, _ in save.margins]
+        places = [less(i, first, target) for i, first in zip(inductions, firsts, strict=True)]
+        source = self.values[store.memref]
+        old = memref.LoadOp.get(source, [self.values[i] for i in store.indices])
+        old.res.name_hint = hint_of(save)
+        keep = memref.StoreOp.get(old.res, self.segments[save], places)
+        inside = self._inside_margins(save, target)
+        block = target if inside is None else kept
+        for op in (old, keep):
+            op.location = save.at.location
+            block.add_op(op)
+        if inside is not None:
+            kept.add_op(scf.YieldOp())
+            branch = scf.IfOp(inside, [], [kept], [Block([scf.YieldOp()])])
+            branch.location = save.at.location
+            target.add_op(branch)
+
+    def _inside_margins(self, save: Save, target: Block) -> SSAValue | None:
+        """The condition that this iteration is saved; None where all are."""
+        holds: SSAValue | None = None
+        for loop, (first, last) in zip(save.loops, save.margins, strict=True):
+            induction = self.values[loop.induction]
+            bounds: list[tuple[str, SSAValue]] = []
+            if first:
+                bounds.append(("sge", constant(first, target)))
+            if last:
+                count = self._number(cast(SSAValue, loop.count), save, target)
+                bounds.append(("slt", less(count, last, target)))
+            for predicate, bound in bounds:
+                compare = arith.CmpiOp(induction, bound, predicate)
+                target.add_op(compare)
+                if holds is None:
+                    holds = compare.result
+                else:
+                    both = arith.AndIOp(holds, compare.result)
+                    target.add_op(both)
+                    holds = both.result
+        return holds
+
     def _copy_version(self, save: Save, target: Block) -> None:
         base = self.values[cast(Version, save.node).base]
         own = dims(base, target)
         copy_into(base, self.slot(save, target, own), own, target, save.at)
+
+
+def constant(value: int, target: Block) -> SSAValue:
+    op = index_constant(value)
+    target.add_op(op)
+    return op.result
+
+
+def less(value: SSAValue, by: int, target: Block) -> SSAValue:
+    """`value - by`, computed at the end of `target` where that is something else."""
+    if by == 0:
+        return value
+    op = arith.SubiOp(value, constant(by, target))
+    target.add_op(op)
+    return op.result
+
+
+def clipped(value: SSAValue, target: Block) -> SSAValue:
+    """`max(value, 0)`."""
+    op = arith.MaxSIOp(value, constant(0, target))
+    target.add_op(op)
+    return op.result
 
 
 def inside(value: SSAValue, loop: Operation) -> bool:
@@ -239,5 +313,7 @@ def hint_of(save: Save) -> str:
     """The name of what is saved, as the program calls it where it has a name."""
     if isinstance(save.node, Version):
         return save.node.base.name_hint or "array"
+    if isinstance(save.node, Overwritten):
+        return strip_views(save.node.store.memref).name_hint or "array"
     assert isinstance(save.node, SSAValue)
     return save.node.name_hint or "value"

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import array
+from .old_contents import OldContents
 from .segments import is_recomputable, value_block
 
 if TYPE_CHECKING:
@@ -58,6 +59,9 @@ class MapValues:
             return self.read(primal.slot(save, self.block))
         if plan.stored_at.get(value) is self.op:
             return self.read(primal.memref(self.op.outs[self.op.yielded.index(value)], "primal"))
+        answer = plan.answers.get(value)
+        if answer is not None:
+            return self.read(OldContents(primal, self.block).view(answer, self.op))
         if isinstance(value, BlockArgument):
             return self.read(primal.contents(value, self.op.ins[value.index]))
         inner = value.owner

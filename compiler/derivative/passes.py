@@ -30,6 +30,8 @@ from ..analysis.affine import name as name_of
 from ..analysis.alias import AliasAnalysis
 from ..analysis.needed import Contents, Need, Needed
 from ..diagnostics import line_of
+from .forward_sweep import hint_of
+from .overwritten import Overwritten
 from .plan import Plan, Save, Version, killing_line
 from .reverse import gradient_of, only_function, plan_gradient
 from .split import halves_of
@@ -145,6 +147,8 @@ def describe(save: Save) -> str:
     node = save.node
     if isinstance(node, Version):
         subject = f"the contents of %{node.base.name_hint or '?'}"
+    elif isinstance(node, Overwritten):
+        subject = f"the old contents of %{hint_of(save)}"
     else:
         subject = f"%{getattr(node, 'name_hint', None) or '?'}"
     parts = [f"save {subject}"]

@@ -11,8 +11,12 @@ Every needed value is had again in one of four ways, cheapest first:
 Which values to save is a minimum vertex cut. Its graph has a node for each value between what
 cannot be had again (reads that a later store kills) and what is needed; a node's capacity is its
 bytes times the trips of the loops around it. Besides the values themselves, the *version* of a
-whole array is a node: five shifted reads of one grid cost one grid, not five. Trip counts that are
-not constants count as `NOMINAL_TRIPS` each, so the cut compares orders of magnitude.
+whole array is a node: five shifted reads of one grid cost one grid, not five. Sizes that are
+not constants count as `NOMINAL` each, so the cut compares orders of magnitude, and then n with n - 1.
+
+A read can also be saved at the store that kills it, together with all others that this store kills: the
+*old contents* of the store (`overwritten`). Which of them to save is chosen before the cut, and the
+cheapest choice is taken: `selection`.
 
     minimal   save the cut
     all       save every needed value that is not free: the reference that needs no analysis
@@ -41,22 +45,33 @@ from ..analysis.memory_ssa import MemorySSA
 from ..analysis.memory_ssa import Version as MemoryVersion
 from ..analysis.needed import Contents, Need, Needed, descriptor_values
 from ..diagnostics import line_of
+from .capacities import Nominal
 from .min_cut import INFINITE, min_vertex_cut
+from .overwritten import (
+    Answer,
+    Overwrites,
+    Overwritten,
+    is_view,
+    margins_of,
+    places_of,
+    served,
+    symbols_of,
+)
 from .segments import (
     base_extents,
     bytes_of,
     comes_before,
-    enclosing_loops,
     is_recomputable,
     rectangular,
     value_block,
 )
-
-NOMINAL_TRIPS = 1000.0
-"""What an extent or a trip count that is only known at run time counts as in the cut."""
+from .selection import cheapest, worthwhile
 
 VERSION_PREMIUM = 1.001
 """A copy of a whole array is a sweep of its own, so a value of the same size is preferred."""
+
+OLD_CONTENTS_PREMIUM = 0.5
+"""Bytes: the old contents of a store are saved where they are fewer than the values that they serve."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +83,7 @@ class Version:
 
 
 Node = SSAValue | Contents | Version
+Saved = Node | Overwritten
 
 
 @dataclass(frozen=True)
@@ -78,14 +94,18 @@ class Save:
     (outermost first), then by the value's own dimensions.
     """
 
-    node: Node
+    node: Saved
     at: Operation
-    """The op that defines the value; for a version, the op before which the array is copied."""
+    """The op that defines the value; where memory is copied, the op before which."""
+    source: Operation
+    """The op that reads or computes the value: of old contents, the first."""
     killer: Operation | None
     needed_by: Operation
     element: Attribute
     loops: tuple[array.LoopOp, ...]
     push_before: Operation
+    margins: tuple[tuple[int, int], ...]
+    """For each of `loops`, how many of its first and last iterations are not saved."""
 
 
 @dataclass
@@ -99,11 +119,13 @@ class Plan:
     """Values had again from where the program stored them (a `memref.store` or a map's output)."""
     versions: dict[Node, Version]
     """Killed reads, and the contents of the whole array that serve them where they are not saved."""
+    answers: dict[Node, Answer]
+    """Values that are had again from the old contents of the stores that overwrite them."""
 
-    def save_of(self, node: Node) -> Save | None:
+    def save_of(self, node: Saved) -> Save | None:
         return self._by_node().get(node)
 
-    def _by_node(self) -> dict[Node, Save]:
+    def _by_node(self) -> dict[Saved, Save]:
         if not hasattr(self, "_index"):
             self._index = {s.node: s for s in self.saves}
         return self._index
@@ -134,17 +156,25 @@ class _Planner:
         self.version_of: dict[Node, Version] = {}
         self.version_reader: dict[Version, Operation] = {}
         self.killer: dict[Node, Operation | None] = {}
+        self.overwrites = Overwrites(self.kills)
+        self.answers: dict[Node, Answer] = {}
+        self.margins: dict[Overwritten, tuple[tuple[int, int], ...]] = {}
+        self.nominal = Nominal(self.overwrites.subscripts)
 
     def plan(self) -> Plan:
         order = self._upstream(self.needed.by)
         for node in order:
             self.free[node] = self._is_free(node)
         cut = self._everything() if self.mode == "all" else self._cut(order)
+        answers = {n: a for n, a in self.answers.items() if n not in cut and served(a, cut)}
+        wanted = self._wanted(cut, answers)
         versions = {n: v for n, v in self.version_of.items() if n not in cut}
+        answers = {n: a for n, a in answers.items() if n in wanted}
+        self.margins = margins_of(answers)
         position = {op: i for i, op in enumerate(self.function.walk())}
-        records = [self._save(node) for node in cut]
+        records = [self._save(node, wanted[node], answers) for node in cut if node in wanted]
         records.sort(key=lambda s: position[s.at])
-        plan = Plan(self.function, self.needed, records, dict(self.stored_at), versions)
+        plan = Plan(self.function, self.needed, records, dict(self.stored_at), versions, answers)
         if self.mode == "all":
             plan.stored_at.clear()
         if self.mode == "forbid" and records:
@@ -321,9 +351,9 @@ class _Planner:
 
     # The cut.
 
-    def _everything(self) -> set[Node]:
+    def _everything(self) -> set[Saved]:
         """Save every needed value that is not trivially free, and no analysis is trusted."""
-        cut: set[Node] = set()
+        cut: set[Saved] = set()
         for need in self.needed.by:
             if isinstance(need, Contents):
                 cut.add(self.version_of[need])
@@ -349,8 +379,24 @@ class _Planner:
                 return False
         return True
 
-    def _cut(self, order: list[Node]) -> set[Node]:
-        nodes = [n for n in order if not self.free[n]]
+    def _cut(self, order: list[Node]) -> set[Saved]:
+        """The cheapest set of nodes from which every need can be had."""
+        self._find_answers(order)
+        groups_of = {n: frozenset(i.of for i in a.instances) for n, a in self.answers.items()}
+        price = {group: self._capacity(group) for group in self.margins}
+        groups = worthwhile(price, groups_of, self._capacity)
+        best: dict[frozenset[Overwritten], set[Saved]] = {}
+
+        def cost(chosen: frozenset[Overwritten]) -> float:
+            cut = self._cut_beside(order, {n for n, gs in groups_of.items() if gs <= chosen})
+            best[chosen] = {*chosen, *cut}
+            return sum(map(self._capacity, best[chosen]))
+
+        return best[cheapest(groups, cost)]
+
+    def _cut_beside(self, order: list[Node], given: set[Node]) -> set[Node]:
+        """The minimum cut where the nodes `given` are had without it."""
+        nodes = [n for n in order if not self.free[n] and n not in given]
         if not nodes:
             return set()
         capacity: dict[Node, float] = {n: self._capacity(n) for n in nodes}
@@ -365,20 +411,55 @@ class _Planner:
             for operand in self.again[node] or ():
                 if operand in edges:
                     edges[operand].append(node)
-        sinks = [n for n in self.needed.by if not self.free[n]]
+        sinks = [n for n in self.needed.by if n in edges]
         return min_vertex_cut(capacity, edges, sources, sinks)
 
-    def _capacity(self, node: Node) -> float:
+    def _find_answers(self, order: list[Node]) -> None:
+        """Which killed values the old contents of stores would serve."""
+        for node in order:
+            if not self.free[node] and isinstance(node, SSAValue):
+                answer = next(filter(None, map(self._answer, places_of(node))), None)
+                if answer is not None and (not answer.dims or is_view(answer)):
+                    self.answers[node] = answer
+        self.margins = margins_of(self.answers)
+
+    def _answer(self, access: Access) -> Answer | None:
+        """The old contents that serve an access, where all numbers that find them again are free."""
+        op = access.op
+        indices = op.indices if isinstance(op, memref.LoadOp | memref.StoreOp) else ()
+        if not all(map(self._known_free, (*indices, *descriptor_values(access.memref)))):
+            return None
+        answer = self.overwrites.first(access)
+        if answer is None:
+            return None
+        known = all(s in answer.dims or self._number_again(s) for s in symbols_of(answer))
+        return answer if known else None
+
+    def _number_again(self, symbol: SSAValue) -> bool:
+        """A number is free; of an array that is asked for its extents, the function's top level knows."""
+        return self.at_top_level(symbol) or (
+            not isinstance(symbol.type, MemRefType) and self._known_free(symbol)
+        )
+
+    def _capacity(self, node: Saved) -> float:
         if isinstance(node, Contents):
             return INFINITE
+        if isinstance(node, Overwritten):
+            loops, push_before = rectangular(node.store, [])
+            size = bytes_of(node.store.value.type) * self.nominal.trips(
+                cast(Block, push_before.parent)
+            )
+            for loop, (first, last) in zip(loops, self.margins[node], strict=True):
+                size *= max(self.nominal.trips_of(loop) - first - last, 1.0)
+            return size + OLD_CONTENTS_PREMIUM
         if isinstance(node, Version):
             base_type = cast(MemRefType[Attribute], node.base.type)
             size = float(bytes_of(base_type.element_type))
-            for extent in base_type.get_shape():
-                size *= NOMINAL_TRIPS if extent < 0 else extent
+            for axis in range(base_type.get_num_dims()):
+                size *= self.nominal.extent(node.base, axis)
             block = self.version_reader[node].parent_block()
             assert block is not None
-            return VERSION_PREMIUM * size * self._trips(block) + 1.0
+            return VERSION_PREMIUM * size * self.nominal.trips(block) + 1.0
         if isinstance(node.type, MemRefType):
             return INFINITE
         block = value_block(node)
@@ -386,29 +467,25 @@ class _Planner:
         parent = block.parent_op()
         if isinstance(parent, array.MapOp):
             for extent in parent.extents:
-                known = array.constant_value(extent)
-                size *= NOMINAL_TRIPS if known is None else known
-        return max(size, 1e-3) * self._trips(block)
-
-    def _trips(self, block: Block) -> float:
-        trips = 1.0
-        for loop in enclosing_loops(block):
-            known = None if loop.count is None else array.constant_value(loop.count)
-            trips *= NOMINAL_TRIPS if known is None else known
-        return trips
+                size *= self.nominal.size(extent)
+        return max(size, 1e-3) * self.nominal.trips(block)
 
     def at_top_level(self, value: SSAValue) -> bool:
         return value_block(value) is self.function.body.block
 
     # Where a save goes.
 
-    def _save(self, node: Node) -> Save:
+    def _save(self, node: Saved, needed_by: Operation, answers: dict[Node, Answer]) -> Save:
         if isinstance(node, Version):
             at = self.version_reader[node]
             block = at.parent_block()
             assert block is not None
             base_type = cast(MemRefType[Attribute], node.base.type)
-            own, element = base_extents(node.base), base_type.element_type
+            own, element, source = base_extents(node.base), base_type.element_type, at
+        elif isinstance(node, Overwritten):
+            at, own, element = node.store, [], node.store.value.type
+            readers = (n for n, a in answers.items() if any(i.of == node for i in a.instances))
+            source = min(map(defining_op, readers), key=self.ssa.order.__getitem__)
         else:
             assert isinstance(node, SSAValue)
             block = value_block(node)
@@ -420,15 +497,18 @@ class _Planner:
             else:
                 assert isinstance(owner, Operation)
                 at, own = owner, []
-            element = node.type
+            element, source = node.type, at
         loops, push_before = rectangular(at, own)
-        return Save(
-            node, at, self._killer_behind(node), self._needing(node), element, loops, push_before
-        )
+        margins = self.margins[node] if isinstance(node, Overwritten) else ((0, 0),) * len(loops)
+        killer = self._killer_behind(node)
+        return Save(node, at, source, killer, needed_by, element, loops, push_before, margins)
 
-    def _killer_behind(self, node: Node) -> Operation | None:
+    def _killer_behind(self, node: Saved) -> Operation | None:
         """The store because of which `node` cannot be had again."""
-        pending, seen = [node], set[Node]()
+        if isinstance(node, Overwritten):
+            return node.store
+        pending: list[Node] = [node]
+        seen = set[Node]()
         while pending:
             n = pending.pop()
             if n in seen:
@@ -439,23 +519,24 @@ class _Planner:
             pending.extend(self.again.get(n) or ())
         return None
 
-    def _needing(self, node: Node) -> Operation:
-        """The op whose adjoint needs `node`, directly or through recomputation."""
-        if node in self.needed.by:
-            return self.needed.by[cast(Need, node)]
+    def _wanted(self, cut: set[Saved], answers: dict[Node, Answer]) -> dict[Saved, Operation]:
+        """Each node that is really asked for, with an op whose adjoint needs it."""
+        wanted: dict[Saved, Operation] = {}
         for need, op in self.needed.by.items():
-            pending, seen = [cast(Node, need)], set[Node]()
+            pending: list[Saved] = [need]
             while pending:
-                n = pending.pop()
-                if n is node or n == node:
-                    return op
-                if n in seen:
+                node = pending.pop()
+                if node in wanted:
                     continue
-                seen.add(n)
-                pending.extend(self.again.get(n) or ())
-                if (version := self.version_of.get(n)) is not None:
-                    pending.append(version)
-        raise AssertionError("a save that nothing needs")
+                wanted[node] = op
+                if isinstance(node, Overwritten) or node in self.stored_at:
+                    continue
+                if node in answers:
+                    pending.extend(i.of for i in answers[node].instances)
+                elif node not in cut:
+                    pending.extend(self.again.get(node) or ())
+                    pending.extend(v for v in (self.version_of.get(node),) if v is not None)
+        return wanted | {n: op for n, op in self.needed.by.items() if n in wanted}
 
 
 def maker_of(version: Version) -> tuple[array.MapOp, int] | None:
@@ -488,6 +569,14 @@ def is_all_of(view: SSAValue, allocated: SSAValue) -> bool:
         and all(array.constant_value(s) == 1 for s in owner.steps)
         and all(affine(a) == affine(b) for a, b in zip(owner.extents, extents, strict=True))
     )
+
+
+def defining_op(node: Node) -> Operation:
+    """The op that computes or reads a value; of a map's element, the map."""
+    assert isinstance(node, SSAValue)
+    owner = node.owner if isinstance(node.owner, Operation) else node.owner.parent_op()
+    assert owner is not None
+    return owner
 
 
 def killing_line(save: Save) -> tuple[str, int, int] | None:

@@ -23,6 +23,7 @@ from ..analysis.needed import Contents
 from ..diagnostics import CompileError, Span, line_of
 from .forward_sweep import ForwardSweep, hint_of, segment_slot
 from .map_values import MapValues
+from .old_contents import OldContents
 from .plan import Plan, Save, Version, maker_of
 from .segments import base_extents, is_recomputable, value_block
 
@@ -115,6 +116,9 @@ class PrimalValues:
         save = self.plan.save_of(value)
         if save is not None:
             return self._from_tape(save, block)
+        answer = self.plan.answers.get(value)
+        if answer is not None:
+            return OldContents(self, block).scalar(answer)
         store = self.plan.stored_at.get(value)
         if isinstance(store, memref.StoreOp):
             return self._load(store.memref, store.indices, block, store)
@@ -164,7 +168,13 @@ class PrimalValues:
     # Tapes.
 
     def _pop(self, save: Save, primal: Block) -> None:
-        counts = [self.early(cast(SSAValue, loop.count), primal) for loop in save.loops]
+        counts: list[SSAValue] = []
+        for loop, (first, last) in zip(save.loops, save.margins, strict=True):
+            count = self.early(cast(SSAValue, loop.count), primal)
+            if first + last:
+                left_out = self.index(first + last, primal)
+                count = self.at_prologue(primal, arith.SubiOp(count, left_out))
+            counts.append(count)
         zero = self.index(0, primal)
         counts = [self.at_prologue(primal, arith.MaxSIOp(c, zero)) for c in counts]
         pop = ad.PopOp(self.forward.tapes[save], [*counts, *self._own(save, primal)], save.element)
@@ -185,7 +195,7 @@ class PrimalValues:
             return [self.early(e, primal) for e in save.at.extents]
         return []
 
-    def _segment(self, save: Save) -> SSAValue:
+    def segment(self, save: Save) -> SSAValue:
         popped = self.popped.get(save)
         if popped is not None:
             return popped
@@ -199,7 +209,7 @@ class PrimalValues:
 
     def _from_tape(self, save: Save, block: Block) -> SSAValue:
         indices = [self.induction[loop] for loop in save.loops]
-        load = memref.LoadOp.get(self._segment(save), indices)
+        load = memref.LoadOp.get(self.segment(save), indices)
         load.location = save.at.location
         return self.at_prologue(block, load)
 
@@ -207,7 +217,7 @@ class PrimalValues:
         """The saved elements of a map, or the saved array, of the current iteration."""
         scratch = Block()
         view = segment_slot(
-            self._segment(save),
+            self.segment(save),
             [self.induction[lp] for lp in save.loops],
             self._own(save, block),
             scratch,

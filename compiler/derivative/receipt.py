@@ -23,9 +23,11 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects import array
+from ...dialects import ad, array
 from ..diagnostics import line_of
 from . import receipt_html
+from .forward_sweep import hint_of
+from .overwritten import Overwritten
 from .plan import Plan, Save, Version, killing_line
 from .segments import bytes_of
 from .sizes import Sizes
@@ -43,7 +45,7 @@ class SavedValue:
     """For the given arguments; None where only a run can tell."""
     formula: str
     killed_by: int | None
-    """The line of the store that overwrites it."""
+    """The line of the store that overwrites it; None where it is the caller who might."""
     needed_by: tuple[int, str]
     """The line and the operation whose adjoint reads it."""
     why: str
@@ -185,11 +187,14 @@ def saved_value(save: Save, sizes: Sizes) -> SavedValue:
     factors = sizes.factors(save)
     count = sizes.product(factors)
     size = bytes_of(save.element)
-    at = line_of(save.at) or ("", 0, 0)
+    at = line_of(save.source) or ("", 0, 0)
     needed = (line_number(save.needed_by), word_of(save.needed_by))
-    killer = killing_line(save)
+    handed_over = isinstance(save.killer, ad.HandoverOp)
+    killer = None if handed_over else killing_line(save)
     why = f"`{needed[1]}` of line {needed[0]} needs it"
-    if killer is not None:
+    if handed_over:
+        why = f"the caller may change it before `back`, {why}"
+    elif killer is not None:
         why = f"line {killer[1]} overwrites it, {why}"
     return SavedValue(
         name_of(save),
@@ -207,8 +212,8 @@ def saved_value(save: Save, sizes: Sizes) -> SavedValue:
 def name_of(save: Save) -> str:
     """The variable or array that is saved, as the program calls it; the expression where it has no name."""
     node = save.node
-    if isinstance(node, Version):
-        return node.base.name_hint or "array"
+    if isinstance(node, Version | Overwritten):
+        return hint_of(save)
     if isinstance(node, SSAValue):
         if node.name_hint is not None:
             return node.name_hint
@@ -220,7 +225,7 @@ def name_of(save: Save) -> str:
 def way_out(save: Save) -> str | None:
     """The cheapest edit that would leave the value in memory, where one is known."""
     killer, line = save.killer, killing_line(save)
-    if killer is None or line is None:
+    if killer is None or line is None or isinstance(killer, ad.HandoverOp):
         return None
     name = name_of(save)
     op = killer

@@ -6,15 +6,16 @@ What only a run can tell (the trips of a `while`, a branch) has no value and is 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import ad, array
+from ..analysis.affine import Affine, Extent, Subscripts, Symbol, Term
 from ..diagnostics import line_of
 from .plan import Save, Version
 from .segments import base_extents
@@ -43,10 +44,14 @@ LONGEST_SUM = 100_000
 
 @dataclass(frozen=True)
 class Factor:
-    """How often something is repeated; `induction` counts the repetitions of a loop."""
+    """How often something is repeated; `induction` counts the repetitions of a loop.
+
+    `less`: as many repetitions of the loop do not count.
+    """
 
     number: Number
     induction: SSAValue | None = None
+    less: int = 0
 
 
 INTEGER_OPS: dict[type[Operation], tuple[str, Callable[[int, int], int]]] = {
@@ -69,6 +74,7 @@ class Sizes:
 
     def __init__(self, function: func.FuncOp, arguments: Sequence[Any] | None) -> None:
         self.top = function.body.block
+        self.subscripts = Subscripts()
         self.arguments = arguments
         self.inductions: dict[SSAValue, int] = {}
         """Values of inductions while a sum is worked out."""
@@ -78,9 +84,12 @@ class Sizes:
         """The numbers whose product is how many elements are saved, outermost first."""
         factors: list[Factor] = []
         op: Operation = save.at
+        margins: dict[Operation, int] = {
+            loop: first + last for loop, (first, last) in zip(save.loops, save.margins, strict=True)
+        }
         while (parent := op.parent_op()) is not None and parent is not self.top.parent_op():
             op = parent
-            factors.insert(0, self._repetitions(op))
+            factors.insert(0, replace(self._repetitions(op), less=margins.get(op, 0)))
         if isinstance(save.node, Version):
             base = save.node.base
             known = base_extents(base)
@@ -111,6 +120,8 @@ class Sizes:
             return 1
         first, rest = factors[0], factors[1:]
         count = self.evaluate(first.number)
+        if count is not None and first.less:
+            count = max(count - first.less, 0)
         if count is None or not self._in_sum(first, rest):
             inner = self._product(rest) if count is not None else None
             return None if count is None or inner is None else max(count, 0) * inner
@@ -132,7 +143,7 @@ class Sizes:
         first, rest = factors[0], factors[1:]
         inner = self.show_product(rest)
         if not self._in_sum(first, rest):
-            return [self.show(first.number), *inner]
+            return [self.show(first.number, first.less), *inner]
         assert first.induction is not None
         name, count = self.show(first.induction), self.show(first.number)
         count = count[1:-1] if count.startswith("(") else count
@@ -187,8 +198,45 @@ class Sizes:
             return sizes.pop() if len(sizes) == 1 else None  # arrays that swap may differ in size
         return None
 
-    def show(self, number: Number) -> str:
-        """The number as an expression of the arguments."""
+    def show(self, number: Number, less: int = 0) -> str:
+        """The number, less a constant, as an expression of the arguments."""
+        if isinstance(number, SSAValue) and isinstance(number.type, IndexType):
+            form = self.subscripts.affine(number)
+            if form != Affine.of(number):
+                return self._show_sum(clipped(form) - less)
+        shown = self._show(number)
+        return f"({shown}-{less})" if less else shown
+
+    def _show_sum(self, form: Affine) -> str:
+        """A linear combination; in parentheses where it has several terms."""
+        terms = sorted(form.terms.items(), key=lambda term: term[1] < 0)
+        parts: list[str] = []
+        for symbol, factor in terms:
+            if factor < 0 and isinstance(symbol, Term) and symbol.kind == "floordiv":
+                top, bottom = symbol.args
+                rounded = f"ceil({self._show_sum(clipped(-top))}/{bottom})"
+                parts.append(
+                    f"{'+' if parts else ''}{'' if factor == -1 else f'{-factor}*'}{rounded}"
+                )
+                continue
+            sign = "-" if factor < 0 else "+" if parts else ""
+            times = "" if abs(factor) == 1 else f"{abs(factor)}*"
+            parts.append(f"{sign}{times}{self._show_symbol(symbol)}")
+        if form.constant or not parts:
+            parts.append(f"{form.constant:+d}" if parts else str(form.constant))
+        return parts[0] if len(parts) == 1 else f"({''.join(parts)})"
+
+    def _show_symbol(self, symbol: Symbol) -> str:
+        if isinstance(symbol, SSAValue):
+            return self._show(symbol)
+        if isinstance(symbol, Extent):
+            return self._show_dimension(symbol.memref, symbol.axis)
+        left, right = map(self._show_sum, symbol.args)
+        if symbol.kind in ("max", "min"):
+            return f"{symbol.kind}({left}, {right})"
+        return f"({left}//{right})" if symbol.kind == "floordiv" else f"{left}*{right}"
+
+    def _show(self, number: Number) -> str:
         if isinstance(number, Unknown):
             at = line_of(number.at)
             return f"trips@{at[1] if at else '?'}"
@@ -229,6 +277,16 @@ class Sizes:
         if isinstance(owner, array.AllocOp | array.ViewOp):
             return self.show(owner.extents[axis])
         return f"{base.name_hint or '?'}.shape[{axis}]"
+
+
+def clipped(form: Affine) -> Affine:
+    """`x` of `max(x, 0)`: a count that is not negative is written without saying so."""
+    for symbol, factor in form.terms.items():
+        if isinstance(symbol, Term) and symbol.kind == "max" and factor == 1:
+            for one, other in (symbol.args, reversed(symbol.args)):
+                if one == Affine():
+                    return form - Affine.of(symbol) + other
+    return form
 
 
 def depends(value: SSAValue, induction: SSAValue) -> bool:

@@ -231,8 +231,8 @@ def adaptive_steps(u, t, tf):
 # Sweeps that read what they overwrite.
 
 
-# Only n - 2 of these are killed: u[-1] is not. The save is at the read, so it has the reads' extent.
-@saving("f64[10]", "8*(u.shape[0]-1)", 72,
+# Of the n - 1 reads one is of u[-1], which nothing overwrites.
+@saving("f64[10]", "8*(u.shape[0]-2)", 64,
         'u: killed by "u[i] = u[i + 1] * u[i + 1]", needed by "u[i] = u[i + 1] * u[i + 1]"')  # fmt: skip
 def reading_ahead(u):
     for i in range(u.size - 1):
@@ -254,7 +254,7 @@ def reading_ahead_downwards(u):
     return u.sum()
 
 
-@saving("f64[10]", "8*(u.shape[0]-2)", 64,
+@saving("f64[10]", "8*(u.shape[0]-3)", 56,
         'u: killed by "u[i] = u[i - 1] * u[i + 1]", needed by "u[i] = u[i - 1] * u[i + 1]"')  # fmt: skip
 def reading_on_both_sides(u):
     for i in range(1, u.size - 1):
@@ -262,12 +262,83 @@ def reading_on_both_sides(u):
     return u.sum()
 
 
-@saving("f64[10] 4", "8*m*(u.shape[0]-1)", 288,
+@saving("f64[10] 4", "8*m*(u.shape[0]-2)", 256,
         'u: killed by "u[i] = u[i + 1] * u[i + 1]", needed by "u[i] = u[i + 1] * u[i + 1]"')  # fmt: skip
 def repeated_sweeps(u, m):
     for k in range(m):
         for i in range(u.size - 1):
             u[i] = u[i + 1] * u[i + 1]
+    return u.sum()
+
+
+# Each step reads two values and overwrites one.
+@saving("f64[10]", "8*(u.shape[0]-1)", 72,
+        'u: killed by "u[i] = u[i - 1] * u[i]", needed by "u[i] = u[i - 1] * u[i]"')  # fmt: skip
+def reading_behind_and_here_downwards(u):
+    for i in range(u.size - 1, 0, -1):
+        u[i] = u[i - 1] * u[i]
+    return u.sum()
+
+
+@saving("f64[10]", "8*(u.shape[0]-3)", 56,
+        'u: killed by "u[i] = u[i + 2] * u[i + 1]", needed by "u[i] = u[i + 2] * u[i + 1]"')  # fmt: skip
+def reading_two_ahead(u):
+    for i in range(u.size - 2):
+        u[i] = u[i + 2] * u[i + 1]
+    return u.sum()
+
+
+@saving("f64[10]", "8*u.shape[0]", 80,
+        'u: killed by "u[i] = u[n - 1 - i] * u[i]", needed by "u[i] = u[n - 1 - i] * u[i]"')  # fmt: skip
+def reading_mirrored(u):
+    n = u.size
+    for i in range(n):
+        u[i] = u[n - 1 - i] * u[i]
+    return u.sum()
+
+
+@saving("f64[10] 3", "8*m*(u.shape[0]-2)", 192,
+        'u: killed by "u[i] = 0.3 * u[i] * (u[i - 1] + u[i + 1])", '
+        'needed by "u[i] = 0.3 * u[i] * (u[i - 1] + u[i + 1])"')  # fmt: skip
+def nonlinear_gauss_seidel(u, m):
+    for k in range(m):
+        for i in range(1, u.size - 1):
+            u[i] = 0.3 * u[i] * (u[i - 1] + u[i + 1])
+    return u.sum()
+
+
+@saving("f64[10] 3", "8*m*ceil((u.shape[0]-2)/2) + 8*m*ceil((u.shape[0]-3)/2)", 192,
+        'u: killed by "u[i] = 0.3 * u[i] * u[i - 1] * u[i + 1]", '
+        'needed by "u[i] = 0.3 * u[i] * u[i - 1] * u[i + 1]"',
+        'u: killed by "u[i] = 0.2 * u[i] * u[i - 1] * u[i + 1]", '
+        'needed by "u[i] = 0.3 * u[i] * u[i - 1] * u[i + 1]"')  # fmt: skip
+def red_and_black(u, m):
+    for k in range(m):
+        for i in range(1, u.size - 1, 2):
+            u[i] = 0.3 * u[i] * u[i - 1] * u[i + 1]
+        for i in range(2, u.size - 1, 2):
+            u[i] = 0.2 * u[i] * u[i - 1] * u[i + 1]
+    return u.sum()
+
+
+@saving("f64[5,6]", "8*(u.shape[0]-1)*(u.shape[1]-1)", 160,
+        'u: killed by "u[i, j] = u[i + 1, j] * u[i, j + 1]", '
+        'needed by "u[i, j] = u[i + 1, j] * u[i, j + 1]"')  # fmt: skip
+def sweep_of_a_matrix(u):
+    for i in range(u.shape[0] - 1):
+        for j in range(u.shape[1] - 1):
+            u[i, j] = u[i + 1, j] * u[i, j + 1]
+    return u.sum()
+
+
+@saving("f64[5,6] 2", "8*m*(u.shape[0]-2)*(u.shape[1]-2)", 192,
+        'u: killed by "u[i, j] = 0.1 * u[i, j] * (u[i - 1, j] * u[i + 1, j] + u[i, j - 1] * u[i, j + 1])", '
+        'needed by "u[i, j] = 0.1 * u[i, j] * (u[i - 1, j] * u[i + 1, j] + u[i, j - 1] * u[i, j + 1])"')  # fmt: skip
+def repeated_sweeps_of_a_matrix(u, m):
+    for k in range(m):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = 0.1 * u[i, j] * (u[i - 1, j] * u[i + 1, j] + u[i, j - 1] * u[i, j + 1])
     return u.sum()
 
 
@@ -398,6 +469,17 @@ def invariant_in_the_inner_loop(x, w):
     return s
 
 
+# What the element is before the sweep that overwrites it, once; not once in each iteration of the loop over i.
+@saving("f64[10] f64[2] 3", "8*m", 24,
+        'c: killed by "c[0] = np.sin(c[0]) + 0.1", needed by "x[i] = x[i] * c[0] + x[i - 1]"', wrt=(0,))  # fmt: skip
+def element_used_in_the_inner_loop(x, c, m):
+    for k in range(m):
+        for i in range(1, x.size):
+            x[i] = x[i] * c[0] + x[i - 1]
+        c[0] = np.sin(c[0]) + 0.1
+    return x.sum()
+
+
 @saving_nothing("f64[6,6]:pos")
 def lu_in_place(a):
     n = a.shape[0]
@@ -444,6 +526,32 @@ def thomas_in_place(lower, diagonal, upper, b):
     b[-1] /= diagonal[-1]
     for i in range(n - 2, -1, -1):
         b[i] = (b[i] - upper[i] * b[i + 1]) / diagonal[i]
+
+
+@saving("f64[6,6]:pos", "8*sum((a.shape[0]-k-1) for k in range(a.shape[0]))", 120,
+        'a: killed by "a[i, k] = f", needed by "a[j, i] -= f * a[j, k]"')  # fmt: skip
+def ldl_scaling_a_column_inside_the_update(a):
+    n = a.shape[0]
+    for k in range(n):
+        for i in range(k + 1, n):
+            f = a[i, k] / a[k, k]
+            for j in range(i, n):
+                a[j, i] -= f * a[j, k]
+            a[i, k] = f
+
+
+@saving("f64[10] f64[10]:pos f64[10] f64[10]", "8*(b.shape[0]-1)", 72,
+        'd: killed by "d[i] -= c[i] * d[i + 1]", needed by "d[i] = (d[i] - a[i] * d[i - 1]) / w"')  # fmt: skip
+def normalising_thomas_in_place(a, b, c, d):
+    n = b.size
+    c[0] /= b[0]
+    d[0] /= b[0]
+    for i in range(1, n):
+        w = b[i] - a[i] * c[i - 1]
+        c[i] = c[i] / w
+        d[i] = (d[i] - a[i] * d[i - 1]) / w
+    for i in range(n - 2, -1, -1):
+        d[i] -= c[i] * d[i + 1]
 
 
 @saving_nothing("f64[10] f64[4]:unit")

@@ -1,0 +1,65 @@
+"""What sizes that are known only at run time count as in the cut.
+
+Every extent and every other unknown number counts as `NOMINAL`, a counter as the middle of its range: so
+n costs more than n - 1, a triangle half of a square, and a constant what it is.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.ir import Block, SSAValue
+
+from ...dialects import array
+from ..analysis.affine import Affine, Subscripts, Symbol, Term
+from .segments import enclosing_loops
+
+NOMINAL = 1000.0
+"""What an extent or a trip count that is only known at run time counts as."""
+
+
+class Nominal:
+    """Numbers of one function, evaluated with these values."""
+
+    def __init__(self, subscripts: Subscripts) -> None:
+        self.subscripts = subscripts
+        self._trips: dict[array.LoopOp, float] = {}
+
+    def affine(self, value: Affine) -> float:
+        terms = (factor * self._symbol(symbol) for symbol, factor in value.terms.items())
+        return sum(terms, float(value.constant))
+
+    def size(self, value: SSAValue) -> float:
+        """An extent, at least 1."""
+        return max(self.affine(self.subscripts.affine(value)), 1.0)
+
+    def extent(self, memref: SSAValue, axis: int) -> float:
+        return max(self.affine(self.subscripts.extent(memref, axis)), 1.0)
+
+    def trips_of(self, loop: array.LoopOp) -> float:
+        """The iterations of a loop, at least 1."""
+        if loop not in self._trips:
+            self._trips[loop] = NOMINAL if loop.count is None else self.size(loop.count)
+        return self._trips[loop]
+
+    def trips(self, block: Block) -> float:
+        """How often a block runs."""
+        return prod(map(self.trips_of, enclosing_loops(block)))
+
+    def _symbol(self, symbol: Symbol) -> float:
+        if isinstance(symbol, Term):
+            values = list(map(self.affine, symbol.args))
+            match symbol.kind:
+                case "max":
+                    return max(values)
+                case "min":
+                    return min(values)
+                case "floordiv":
+                    return values[0] // values[1]
+                case _:
+                    return prod(values)
+        if isinstance(symbol, SSAValue) and isinstance(symbol.owner, Block):
+            loop = symbol.owner.parent_op()
+            if isinstance(loop, array.LoopOp) and symbol is loop.induction:
+                return (self.trips_of(loop) - 1) / 2
+        return NOMINAL

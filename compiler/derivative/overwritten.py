@@ -1,0 +1,531 @@
+"""Which instance of which store is the first to overwrite what was read.
+
+The *old contents* of a store are what it overwrites. Saved in the store's own iteration domain they
+serve every read, of any iteration, whose location this store is the first to overwrite::
+
+    array.loop %i to %n do {          // for k in range(n, 0, -1): u[k] = u[k - 1] * u[k]
+      %k = arith.subi %n, %i
+      %a = memref.load %u[%k1]        // %k1 = %k - 1: overwritten one iteration later, if there is one
+      %b = memref.load %u[%k]         // overwritten in this iteration
+      %c = arith.mulf %a, %b : f64
+      memref.store %c, %u[%k]
+    }
+
+An instance is found by solving "the store's subscripts at q are the read's at p" for q. It is then
+proved, with the inequalities that `analysis.dependence` states for each write that may touch the
+location after p:
+
+- no write touches it between p and q, where q is an iteration of the store;
+- no write touches it at all after p, where q is none: the memory survives.
+
+Where a proof fails there is no answer, and the plan saves the read itself.
+
+Not handled: stores by whole-array operations, stores in branches inside the loops that index
+their segment, and subscripts that do not give the counters one after the other.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from ...dialects import array
+from ..analysis.affine import Affine, Extent, Symbol, Term
+from ..analysis.dependence import Dependence, Problem
+from ..analysis.footprint import Access, Dimension, Point, Region
+from ..analysis.kills import Kills
+from .segments import rectangular
+
+MOST_INSTANCES = 3
+"""A read that more stores than this may be the first to overwrite is not served."""
+
+MOST_WRITES = 12
+"""Nor one that more writes than this may overwrite later: the proofs would take too long."""
+
+Conditions = tuple[Affine, ...]
+"""Numbers, in terms of the counters around a read, that are all to be at least 0."""
+
+
+@dataclass(frozen=True)
+class Overwritten:
+    """The old contents of a store: what its instances overwrite."""
+
+    store: memref.StoreOp
+
+
+@dataclass(frozen=True)
+class Instance:
+    """An instance of a store: the counters of the loops that index its segment, and when it exists."""
+
+    of: Overwritten
+    at: tuple[Affine, ...]
+    where: Conditions
+    margins: tuple[tuple[int, int], ...]
+    """For each of these loops, how many first and last iterations never are this instance."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The first of `instances` whose condition holds overwrites what was read; without one it survives.
+
+    `dims` stand for the subscripts of a map's index space, where the read is an input of a map.
+    """
+
+    access: Access
+    instances: tuple[Instance, ...]
+    dims: tuple[SSAValue, ...]
+
+    @property
+    def may_survive(self) -> bool:
+        return bool(self.instances[-1].where)
+
+
+@dataclass(frozen=True)
+class Later:
+    """A write that may touch the location later, at a level, and what is known if it does.
+
+    Without a problem nothing is known.
+    """
+
+    write: Access
+    level: array.LoopOp | None
+    problem: Problem | None
+
+    def may_happen(self, where: Iterable[Affine]) -> bool:
+        """False when it never touches the location where these conditions hold."""
+        return self.problem is None or may_hold(self.problem, where)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A read (or a store, whose value is to be had again) with all that may overwrite its location."""
+
+    access: Access
+    touched: Region
+    dims: tuple[SSAValue, ...]
+    context: Problem
+    later: list[Later]
+
+
+def served(answer: Answer, saved: Collection[object]) -> bool:
+    """True when all old contents that the answer may speak of are saved."""
+    return all(one.of in saved for one in answer.instances)
+
+
+def margins_of(answers: Mapping[Any, Answer]) -> dict[Overwritten, tuple[tuple[int, int], ...]]:
+    """The iterations of each store whose old contents none of these answers speaks of."""
+    margins: dict[Overwritten, tuple[tuple[int, int], ...]] = {}
+    for one in (i for a in answers.values() for i in a.instances):
+        pairs = zip(margins.get(one.of, one.margins), one.margins, strict=True)
+        margins[one.of] = tuple((min(a, c), min(b, d)) for (a, b), (c, d) in pairs)
+    return margins
+
+
+def places_of(value: SSAValue) -> Iterator[Access]:
+    """Where in memory a value is, or was: what it was read from, and the stores of it in its block."""
+    home = value.owner if isinstance(value.owner, Block) else value.owner.parent
+    parent = home.parent_op() if home is not None else None
+    if isinstance(value.owner, memref.LoadOp):
+        yield Access(value.owner, value.owner.memref, "read")
+    elif isinstance(value, BlockArgument) and isinstance(parent, array.MapOp):
+        yield Access(parent, parent.ins[value.index], "read")
+    for use in value.uses:
+        op = use.operation
+        if isinstance(op, memref.StoreOp) and op.value is value and op.parent is home:
+            yield Access(op, op.memref, "write")
+
+
+def symbols_of(answer: Answer) -> Iterator[SSAValue]:
+    """The values that the numbers of an answer are computed from."""
+    pending = [n for one in answer.instances for n in (*one.at, *one.where)]
+    while pending:
+        for symbol in pending.pop().terms:
+            if isinstance(symbol, Term):
+                pending.extend(symbol.args)
+            elif isinstance(symbol, Extent):
+                yield symbol.memref
+            else:
+                yield symbol
+
+
+def is_view(answer: Answer) -> bool:
+    """True when the old contents that a map reads are a view of the segment, and no condition decides."""
+    if answer.may_survive or len(answer.instances) != 1:
+        return False
+    walked: list[Symbol] = []
+    for q in answer.instances[0].at:
+        here = [s for s in q.terms if s in answer.dims]
+        if len(here) > 1 or any(isinstance(s, Term) for s in q.terms):
+            return False
+        walked += here
+    return len(walked) == len(set(walked))
+
+
+class Overwrites:
+    """Finds and proves instances, for one function."""
+
+    def __init__(self, kills: Kills) -> None:
+        self.kills = kills
+        self.dependence = kills.dependence
+        self.subscripts = self.dependence.footprints.subscripts
+        self.affine = self.subscripts.affine
+        self._dims: dict[array.MapOp, tuple[SSAValue, ...]] = {}
+
+    def first(self, access: Access) -> Answer | None:
+        """The first overwriting of what a load, a store or a map's input touches; None where unproved."""
+        question = self._question(access)
+        if question is None or not 0 < len(question.later) <= MOST_WRITES:
+            return None
+        found: list[Instance] = []
+        while (culprit := self._unexplained(question, found)) is not None:
+            instance = self._instance(question, culprit, found)
+            if instance is None or len(found) == MOST_INSTANCES:
+                return None
+            found.append(instance)
+        if not found:
+            return None
+        if not any(may_hold(question.context, case) for case in none_of(found)):
+            found[-1] = replace(found[-1], where=())
+        elif not self.kills.outlives_the_primal(access):
+            return None
+        return Answer(access, tuple(found), question.dims)
+
+    # The question.
+
+    def _question(self, access: Access) -> Question | None:
+        dims = self._dims_of(access.op)
+        touched = self.dependence.region(access)
+        if dims:
+            points: list[Dimension] = [Point(Affine.of(d)) for d in dims]
+            touched = self.dependence.footprints.through_views(access.memref, points)
+        if not all(isinstance(d, Point) for d in touched.dimensions):
+            return None
+        context = Problem(self.dependence, None)
+        context.state_context(access.op, 0)
+        context.state_equal(touched, touched)
+        self._state_dims(context, access.op, dims)
+        writes = itertools.islice(self.kills.later_writes(access), MOST_WRITES + 1)
+        later = [
+            Later(w, level, self._stated(access, w, level, touched, dims)) for w, level in writes
+        ]
+        return Question(access, touched, dims, context, later)
+
+    def _dims_of(self, op: Operation) -> tuple[SSAValue, ...]:
+        """Symbols for the subscripts of a map's index space; for other ops there are none."""
+        if not isinstance(op, array.MapOp):
+            return ()
+        if op not in self._dims:
+            self._dims[op] = Block(arg_types=[IndexType() for _ in op.extents]).args
+        return self._dims[op]
+
+    def _state_dims(self, problem: Problem, op: Operation, dims: Sequence[SSAValue]) -> None:
+        if not isinstance(op, array.MapOp):
+            return
+        for dim, extent in zip(dims, op.extents, strict=True):
+            problem.at_least(Affine(), Affine.of(dim), 0)
+            problem.below(problem.row(Affine.of(dim), 0), 0, self.affine(extent), 0)
+
+    def _stated(
+        self,
+        access: Access,
+        write: Access,
+        level: array.LoopOp | None,
+        touched: Region,
+        dims: Sequence[SSAValue],
+    ) -> Problem | None:
+        problem = self.dependence.problem(access, write, level, touched)
+        if isinstance(problem, bool):
+            return None
+        self._state_dims(problem, access.op, dims)
+        return problem
+
+    # Finding.
+
+    def _unexplained(self, question: Question, found: Sequence[Instance]) -> Access | None:
+        """A write that may touch the location although nothing found so far says so."""
+        for later in question.later:
+            if any(later.may_happen(case) for case in none_of(found)):
+                return later.write
+        return None
+
+    def _instance(
+        self, question: Question, write: Access, found: Sequence[Instance]
+    ) -> Instance | None:
+        """An instance of this write that is the first to overwrite, where none of `found` is."""
+        segment = self._segment(question, write)
+        if segment is None:
+            return None
+        around = self.dependence.loops(question.access.op.parent)
+        common = [lp for lp in segment.loops if lp in around]
+        seen: set[tuple[Affine, ...]] = set()
+        for level in (None, *reversed(common)):
+            solution = solve(segment, common, level)
+            if solution is None or solution[0] in seen:
+                continue
+            at, conditions = solution
+            seen.add(at)
+            order = self._order(question, write, segment, at, common)
+            where = (
+                None
+                if order is None
+                else self._needed(question, segment, at, (*conditions, *order))
+            )
+            if where is None:
+                continue
+            margins = self._margins(question, segment, at)
+            instance = Instance(Overwritten(segment.store), at, where, margins)
+            if all(self._none_before(later, instance, segment, found) for later in question.later):
+                return instance
+        return None
+
+    def _segment(self, question: Question, write: Access) -> Segment | None:
+        """The loops over which the store's subscripts are linear and its segment is alive for the read."""
+        store = write.op
+        if not isinstance(store, memref.StoreOp):
+            return None
+        loops, push_before = rectangular(store, [])
+        stored, touched = self.dependence.region(write), question.touched
+        home = push_before.parent
+        if (
+            stored.base is not touched.base
+            or home is None
+            or not encloses(home, question.access.op)
+        ):
+            return None
+        outermost = loops[0] if loops else None
+        if self.dependence.varies(stored.base, outermost):
+            return None
+        inductions = [lp.induction for lp in loops]
+        equations: list[Equation] = []
+        for s, r in zip(stored.dimensions, touched.dimensions, strict=True):
+            assert isinstance(r, Point)
+            if not isinstance(s, Point):
+                return None
+            unknown = {k: s.at.terms.get(i, 0) for k, i in enumerate(inductions)}
+            rest = Affine(
+                {v: f for v, f in s.at.terms.items() if v not in inductions}, s.at.constant
+            )
+            if any(self.dependence.varies(v, outermost) for v in rest.terms):
+                return None
+            equations.append(({k: f for k, f in unknown.items() if f}, rest - r.at))
+        counts = [self.affine(lp.count) for lp in loops if lp.count is not None]
+        if any(self.dependence.varies(v, outermost) for c in counts for v in c.terms):
+            return None
+        return Segment(store, loops, counts, equations)
+
+    def _order(
+        self,
+        question: Question,
+        write: Access,
+        segment: Segment,
+        at: Sequence[Affine],
+        common: Sequence[array.LoopOp],
+    ) -> Conditions | None:
+        """When iteration `at` comes after the read; None where never, or where more than one number says."""
+        runs_after = self.kills.runs_after(write, question.access)
+        ahead = [
+            q - Affine.of(lp.induction)
+            for lp, q in zip(segment.loops, at, strict=True)
+            if lp in common
+        ]
+        for position, difference in enumerate(ahead):
+            if not difference.is_constant:
+                equal_inside = all(d == Affine() for d in ahead[position + 1 :])
+                return (difference if equal_inside and runs_after else difference - 1,)
+            if difference.constant:
+                return () if difference.constant > 0 else None
+        return () if runs_after else None
+
+    def _needed(
+        self, question: Question, segment: Segment, at: Sequence[Affine], more: Conditions
+    ) -> Conditions | None:
+        """When the instance exists, without what always holds; None where it never does."""
+        where = list(more)
+        for q, count in zip(at, segment.counts, strict=True):
+            where += [q, count - 1 - q]
+        where = [w for w in where if not (w.is_constant and w.constant >= 0)]
+        if not may_hold(question.context, where):
+            return None
+        for condition in tuple(where):
+            others = [w for w in where if w is not condition]
+            if not may_hold(question.context, (*others, negated(condition))):
+                where = others
+        return tuple(where)
+
+    def _margins(
+        self, question: Question, segment: Segment, at: Sequence[Affine]
+    ) -> tuple[tuple[int, int], ...]:
+        ranges = self._ranges(question)
+        margins: list[tuple[int, int]] = []
+        for q, count in zip(at, segment.counts, strict=True):
+            low, high = least(q, ranges), least(count - 1 - q, ranges)
+            margins.append((max(low, 0), max(high, 0)))
+        return tuple(margins)
+
+    def _ranges(self, question: Question) -> list[tuple[SSAValue, Affine | None]]:
+        """The counters that the read depends on, innermost first, with their counts."""
+        op = question.access.op
+        ranges: list[tuple[SSAValue, Affine | None]] = []
+        if isinstance(op, array.MapOp):
+            ranges += zip(question.dims, map(self.affine, op.extents), strict=True)
+        for loop in reversed(self.dependence.loops(op.parent)):
+            ranges.append((loop.induction, None if loop.count is None else self.affine(loop.count)))
+        return ranges
+
+    # Proving.
+
+    def _none_before(
+        self, later: Later, instance: Instance, segment: Segment, found: Sequence[Instance]
+    ) -> bool:
+        """True when `later` never touches the location before `instance` does, where that is the answer."""
+        if later.problem is None:
+            return False
+        other, store = later.write.op, segment.store
+        counters = dict(zip(segment.loops, instance.at, strict=True))
+        shared = common_prefix(self.dependence, other, store)
+        gaps: list[Row] = []
+        for loop in shared:
+            own = Affine.of(loop.induction)
+            gaps.append(difference(later.problem, counters.get(loop, own), own))
+        order = self.kills.ssa.order
+        for depth in range(len(shared) + 1):
+            if depth == len(shared) and (other is store or order[other] > order[store]):
+                continue
+            earlier = later.problem.copy()
+            for terms, constant in gaps[:depth]:
+                earlier.system.zero(terms, constant)
+            if depth < len(shared):
+                terms, constant = gaps[depth]
+                earlier.system.at_least_zero(terms, constant - 1)
+            if any(may_hold(earlier, (*instance.where, *case)) for case in none_of(found)):
+                return False
+        return True
+
+
+Row = tuple[dict[Hashable, int], int]
+
+Equation = tuple[dict[int, int], Affine]
+"""Factors of the unknown counters, by position, and the rest: their sum is 0."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A store, the loops that index its segment, their counts, and "it touches the read's location"."""
+
+    store: memref.StoreOp
+    loops: tuple[array.LoopOp, ...]
+    counts: list[Affine]
+    equations: list[Equation]
+
+
+def solve(
+    segment: Segment, common: Sequence[array.LoopOp], level: array.LoopOp | None
+) -> tuple[tuple[Affine, ...], Conditions] | None:
+    """The counters at which the store touches the read's location, and what must hold besides.
+
+    A counter that the location does not determine is that of the read in the loops outside `level`
+    that are common to both, one more in `level`, and 0 within.
+    """
+    known: dict[int, Affine] = {}
+    depth = len(common) if level is None else common.index(level)
+    for position, loop in enumerate(segment.loops):
+        if not determine(segment.equations, known):
+            return None
+        if position not in known:
+            inside = common.index(loop) if loop in common else len(common) + 1
+            own = Affine.of(loop.induction)
+            known[position] = own if inside < depth else own + 1 if inside == depth else Affine()
+    conditions: list[Affine] = []
+    for factors, rest in segment.equations:
+        total = sum((known[k] * f for k, f in factors.items()), rest)
+        if total.is_constant and total.constant != 0:
+            return None
+        if not total.is_constant:
+            conditions += [total, -total]
+    return tuple(known[k] for k in range(len(segment.loops))), tuple(conditions)
+
+
+def determine(equations: Sequence[Equation], known: dict[int, Affine]) -> bool:
+    """Add the counters that follow from those known; False where none is an integer."""
+    pending = True
+    while pending:
+        pending = False
+        for factors, rest in equations:
+            unknown = [k for k in factors if k not in known]
+            if len(unknown) != 1:
+                continue
+            total = sum((known[k] * f for k, f in factors.items() if k in known), rest)
+            value = quotient(-total, factors[unknown[0]])
+            if value is None:
+                return False
+            known[unknown[0]] = value
+            pending = True
+    return True
+
+
+def quotient(value: Affine, divisor: int) -> Affine | None:
+    """`value / divisor` where it is whole."""
+    numbers = (*value.terms.values(), value.constant)
+    if any(n % divisor for n in numbers):
+        return None
+    return Affine({s: f // divisor for s, f in value.terms.items()}, value.constant // divisor)
+
+
+def least(value: Affine, ranges: Iterable[tuple[SSAValue, Affine | None]]) -> int:
+    """A lower bound of `value` over the ranges of the counters, innermost first; 0 where unknown."""
+    for counter, count in ranges:
+        factor = value.terms.get(counter, 0)
+        if factor > 0:
+            value = value - Affine.of(counter) * factor
+        elif factor < 0:
+            if count is None:
+                return 0
+            value = value + (count - 1 - Affine.of(counter)) * factor
+    return value.constant if value.is_constant else 0
+
+
+def negated(condition: Affine) -> Affine:
+    """At least 0 where `condition` is not."""
+    return -condition - 1
+
+
+def none_of(found: Sequence[Instance]) -> Iterator[Conditions]:
+    """The cases in which none of these instances exists."""
+    return itertools.product(*([negated(w) for w in one.where] for one in found))
+
+
+def may_hold(problem: Problem, where: Iterable[Affine]) -> bool:
+    """False when the conditions, on the read's side of the problem, contradict it."""
+    stated = problem.copy()
+    for condition in where:
+        stated.at_least(Affine(), condition, 0)
+    return stated.may_hold()
+
+
+def difference(problem: Problem, instance: Affine, other: Affine) -> Row:
+    """A counter of an instance, in terms of the read's, less one of the other write."""
+    terms = problem.row(instance, 0)
+    for variable, factor in problem.row(other, 1).items():
+        terms[variable] = terms.get(variable, 0) - factor
+    return terms, instance.constant - other.constant
+
+
+def common_prefix(dependence: Dependence, a: Operation, b: Operation) -> tuple[array.LoopOp, ...]:
+    """The loops around both."""
+    pairs = zip(dependence.loops(a.parent), dependence.loops(b.parent), strict=False)
+    return tuple(x for x, _ in itertools.takewhile(lambda pair: pair[0] is pair[1], pairs))
+
+
+def encloses(block: Block, op: Operation) -> bool:
+    """True when `op` stands in `block` or within one of its ops."""
+    inner: Block | None = op.parent
+    while inner is not None and inner is not block:
+        parent = inner.parent_op()
+        inner = None if parent is None else parent.parent
+    return inner is block
