@@ -126,8 +126,9 @@ def require_extents(
         differs = emit(arith.CmpiOp(one, wanted, "ne"))
         wrong = differs if wrong is None else emit(arith.OrIOp(wrong, differs))
     assert wrong is not None
-    nothing = emit(arith.ConstantOp(IntegerAttr(-1, IndexType())))
-    some = emit(arith.CmpiOp(given[0], nothing, "ne"))
+    # Not `given[0] != -1`, which simplification decides: it takes extents for not negative.
+    zero, one = (emit(arith.ConstantOp(IntegerAttr(k, IndexType()))) for k in (0, 1))
+    some = emit(arith.CmpiOp(emit(arith.AddiOp(given[0], one)), zero, "ne"))
     shape = "({},)" if len(extents) == 1 else f"({', '.join('{}' for _ in extents)})"
     append(
         array.RaiseIfOp(

@@ -162,6 +162,13 @@ class PrimalValues:
                 return self.get(owner.extents[axis])
             if isinstance(owner, memref.CastOp):
                 return self.extent(owner.source, axis, block)
+            if isinstance(owner, scf.IfOp):
+                assert isinstance(source, OpResult)
+                k = source.index
+                (found,) = self._either(
+                    owner, lambda home, ends: [self.extent(ends[k], axis, home)]
+                )
+                return found
         rebuilt = self.memref(source, PRIMAL)
         return self.at_prologue(block, memref.DimOp(rebuilt, self.index(axis, block)))
 
@@ -384,7 +391,6 @@ class PrimalValues:
 
         Together with all that it changes places with: the one choice shows that they are apart.
         """
-        block = cast(Block, op.parent_block())
         roots = self.alias.roots(op.results[index])
         wanted = [
             k
@@ -393,6 +399,15 @@ class PrimalValues:
             and (r, kind) not in self.memrefs
             and self.alias.roots(r) == roots
         ]
+        chosen = self._either(op, lambda _, ends: [self.memref(ends[k], kind) for k in wanted])
+        for k, result in zip(wanted, chosen, strict=True):
+            self.memrefs[(op.results[k], kind)] = result
+        return chosen[wanted.index(index)]
+
+    def _either(
+        self, op: scf.IfOp, found: Callable[[Block, Sequence[SSAValue]], list[SSAValue]]
+    ) -> Sequence[SSAValue]:
+        """What `found` makes of what the branch taken yields, in the reverse of its block."""
         condition = self.get(op.cond)
         regions: list[Region] = []
         for region in op.regions:
@@ -401,9 +416,9 @@ class PrimalValues:
             self.begin_prologue(region.block, inner)
             terminator = region.block.last_op
             assert isinstance(terminator, scf.YieldOp)
-            chosen = [self.memref(terminator.operands[k], kind) for k in wanted]
+            values = found(region.block, list(terminator.operands))
             self.close(region.block)
-            inner.add_op(scf.YieldOp(*chosen))
+            inner.add_op(scf.YieldOp(*values))
             regions.append(Region(inner))
             self.values = kept_outside(inner, before[0], self.values)
             self.memrefs = kept_outside(inner, before[1], self.memrefs)
@@ -413,10 +428,8 @@ class PrimalValues:
             raise AssertionError("the branches of an if yield memrefs of different types")
         choice = scf.IfOp(condition, list(types.pop()), regions[0], regions[1])
         choice.location = op.location
-        self.at_prologue(block, choice)
-        for k, result in zip(wanted, choice.results, strict=True):
-            self.memrefs[(op.results[k], kind)] = result
-        return choice.results[wanted.index(index)]
+        self.at_prologue(cast(Block, op.parent_block()), choice)
+        return list(choice.results)
 
     def outlives_its_block(self, value: SSAValue) -> bool:
         """False for scratch memory of a loop's body: the reverse sweep has its shadow only."""

@@ -75,6 +75,7 @@ def build_function(
     keys = [signature.parse(text) for text in arguments]
     for _ in range(MAX_RESTARTS):
         facts.changed = False
+        facts.unready.clear()
         built = Build(function, keys, tuple(overlaps), boundscheck, facts, captured).run()
         if not facts.changed:
             return built
@@ -138,6 +139,8 @@ class Build:
         lowering.frame = frame
         lowering.calls.append(self.function.__code__)
         result = lowering.run_frame(frame, body)
+        if self.facts.unready and not self.facts.changed:
+            raise self.facts.unready[0]
         self.returned = arrays_of(result)
         leaves, spec = self.results(result, own)
         self.emitter.insert(func.ReturnOp(*leaves))

@@ -128,6 +128,10 @@ class LateName:
     key: Key
 
 
+class Unready(Exception):
+    """A name was read before anything was bound to it: what follows is never run."""
+
+
 @dataclass
 class Facts:
     """What one build teaches the next (Note [Widening by restart]), and what it read on the way."""
@@ -142,6 +146,10 @@ class Facts:
         default_factory=dict[ast.AST, tuple[Sequence[ast.stmt], Liveness, Names]]
     )
     constants: dict[str, str] = field(default_factory=dict[str, str])
+    early: set[Key] = field(default_factory=set[Key])
+    """The names that a loop binds and reads before it does: in the next iteration, perhaps."""
+    unready: list[CompileError] = field(default_factory=list[CompileError])
+    """Reads of names that nothing is bound to: refused where the next build does not know better."""
     changed: bool = False
 
     def widen(self, key: Key, template: Template) -> None:
@@ -257,14 +265,13 @@ class Context(ABC):
     def read_local(self, frame: Frame, name: str) -> Value:
         binding = frame.env.get(name)
         if binding is None:
-            raise self.refusal(
-                None,
+            self.not_ready(
                 f"`{name}` is read before it is assigned",
                 f"give `{name}` a value first, before the branch or loop that assigns it",
             )
-        if is_late(binding):
-            raise self.refusal(
-                None,
+        if isinstance(binding, Static) and isinstance(binding.object, LateName):
+            self.facts.early.add(binding.object.key)
+            self.not_ready(
                 f"`{name}` is read in the loop before the loop assigns it",
                 f"give `{name}` a value of the same type before the loop",
             )
@@ -277,6 +284,11 @@ class Context(ABC):
                 frame.env[name] = binding.value
             return binding.value
         return binding
+
+    def not_ready(self, message: str, way_out: str) -> NoReturn:
+        """Refuse, unless a loop turns out to bind the name, and the next build knows."""
+        self.facts.unready.append(self.refusal(None, message, way_out))
+        raise Unready
 
     def read_global(self, name: str) -> tuple[object, str, Any]:
         """Where a name that is no local is found (holder and key), and its value."""
@@ -432,12 +444,15 @@ class Context(ABC):
     def keep_around(self, binding: Binding | None, template: Template) -> None:
         """A name that the loop binds in some iterations keeps what an earlier one gave it."""
         if isinstance(binding, Static) and isinstance(binding.object, LateName):
-            key = binding.object.key
-            try:
-                known = join(template, self.facts.widened.get(key, template))
-            except Mismatch as mismatch:
-                self.refuse_mismatch(key[-1], str(mismatch), "loop")
-            self.facts.widen(key, loosened(known))
+            self.keep_from_start(binding.object.key, template)
+
+    def keep_from_start(self, key: Key, template: Template) -> None:
+        """The next build knows the name as a variable of the loop, unbound or of this form."""
+        try:
+            known = join(template, self.facts.widened.get(key, template))
+        except Mismatch as mismatch:
+            self.refuse_mismatch(key[-1], str(mismatch), "loop")
+        self.facts.widen(key, loosened(known))
 
     def refuse_mismatch(self, name: str, text: str, where: str = "branch") -> NoReturn:
         subject = {

@@ -89,6 +89,8 @@ class Form:
     entire: bool
     moving: frozenset[int] = frozenset()
     group: tuple[Leaf, ...] = ()
+    axes: tuple[int, ...] = ()
+    """Of a view: for each of its dimensions, that of the base."""
 
 
 @dataclass
@@ -220,6 +222,36 @@ class Describer:
         return a.with_numbers(
             [m if m is n else self.e.emit(arith.SelectOp(condition, m, n)) for m, n in pairs]
         )
+
+
+def nothing_of(e: Emitter, base: SSAValue, axes: tuple[int, ...]) -> Descriptor:
+    """The numbers of an array that is not bound yet: an empty view."""
+    zero = e.index(0)
+    assert isinstance(base.type, MemRefType)
+    zeros = (zero,) * base.type.get_num_dims()
+    return Descriptor(zero, View(axes, zeros, (zero,) * len(axes), (e.index(1),) * len(axes)))
+
+
+def axes_of(value: SSAValue, known: dict[SSAValue, tuple[int, ...]]) -> tuple[int, ...] | None:
+    """For each dimension of an array that of its base; None of a placeholder."""
+    value = strip_casts(value)
+    owner = value.owner
+    if value in known:
+        return known[value]
+    if is_placeholder(value):
+        return None
+    if isinstance(owner, array.ViewOp):
+        source = axes_of(owner.source, known)
+        return (
+            None if source is None else tuple(source[d] if d >= 0 else d for d in owner.source_dims)
+        )
+    if isinstance(owner, scf.IfOp):
+        found = (
+            axes_of(last_of(r.block).operands[result_index(value)], known) for r in owner.regions
+        )
+        return next((axes for axes in found if axes is not None), None)
+    assert isinstance(value.type, MemRefType)
+    return tuple(range(value.type.get_num_dims()))
 
 
 def same_form(a: Descriptor, b: Descriptor) -> None:

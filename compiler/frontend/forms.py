@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import MemRefType
@@ -33,7 +33,9 @@ from .descriptors import (
     Leaf,
     Undescribed,
     arrays_now,
+    axes_of,
     last_of,
+    nothing_of,
     result_index,
     unwound,
 )
@@ -93,7 +95,10 @@ class Forms(Rebindings):
     def described(self, leaf: SSAValue, name: str, form: Form, before: dict[str, Binding]) -> Place:
         """Put the numbers of an array, as it is before the loop, in cells."""
         bases = self.bases(form, before)
-        like = Describer(self.e, bases, entire=form.entire).describe(leaf)
+        if is_placeholder(strip_casts(leaf)) and not form.entire:
+            like = nothing_of(self.e, bases[0], form.axes)
+        else:
+            like = Describer(self.e, bases, entire=form.entire).describe(leaf)
         found = Described(form, bases, like)
         for k in sorted(form.moving):
             number = like.numbers[k]
@@ -153,7 +158,7 @@ class Forms(Rebindings):
             self.facts.describe(
                 end.variable.key,
                 leaf,
-                Form(form.bases, form.entire, form.moving | moved, form.group),
+                replace(form, moving=form.moving | moved),
             )
         for k, cell in d.cells.items():
             self.e.store(found.numbers[k], cell)
@@ -237,7 +242,8 @@ class Forms(Rebindings):
             entire = entire and not other.view and is_entire(other.place.ssa)
             for value in (other.place.ssa, *other.outer):
                 entire = entire and is_entire(value)
-                found[strip_views(value)] = None
+                if not is_placeholder(strip_casts(value)):
+                    found[strip_views(value)] = None
         if any(b not in names for b in found):
             self.refuse_rebinding(name, "an array that was made before the loop and has no name")
         ranks = {b.type.get_num_dims() for b in found if isinstance(b.type, MemRefType)}
@@ -253,7 +259,16 @@ class Forms(Rebindings):
         group = self.group_of(leaf, ends, reach, len(found), block) if entire else ()
         if old is not None and old.group != group:
             group = ()
-        return Form(bases, entire, moving, group)
+        axes = () if entire else self.axes(leaf, ends, block)
+        return Form(bases, entire, moving, group, axes)
+
+    def axes(self, leaf: Leaf, ends: dict[Leaf, End], block: Block) -> tuple[int, ...]:
+        known = dict[SSAValue, tuple[int, ...]]()
+        for end in ends.values():
+            d = end.place.described
+            if d is not None and d.like.view is not None:
+                known[head_of(end.place, block)] = d.like.view.dims
+        return axes_of(ends[leaf].value, known) or ()
 
     def group_of(
         self,

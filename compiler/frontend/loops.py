@@ -159,7 +159,8 @@ class Loops(Forms):
         for variable in (*variables, *late_variables):
             self.leave_loop(variable, loop)
         for variable, place, _ in copies if copied else ():
-            assert place.initial is not None
+            if place.initial is None:
+                continue
             start = copied[place.ssa][0]
             self.rebindings.append(
                 Rebinding(
@@ -207,7 +208,7 @@ class Loops(Forms):
                 if not isinstance(leaf.type, MemRefType):
                     places.append(Place("cell", self.stored(name, k, leaf)))
                 elif (key, k) in self.facts.buffered:
-                    places.append(self.buffer(leaf, name))
+                    places.append(self.place_in_buffer(leaf, name))
                 elif (form := self.facts.forms.get((key, k))) is not None:
                     places.append(self.described(leaf, name, form, before))
                 else:
@@ -319,30 +320,31 @@ class Loops(Forms):
         ends: dict[str, Binding],
         certain: bool,
     ) -> list[Variable]:
+        """Scalars that every iteration binds, and no earlier one is asked for; the next build knows
+        the others from the start."""
         found = list[Variable]()
         exits = self.frame.liveness.after[s] | reads(*s.orelse)
         for name, key in late.items():
             binding = ends.get(name)
             if binding is None or is_late(binding):
                 continue
-            if name not in exits:
+            if name not in exits and key not in self.facts.early:
                 continue
             try:
                 template = loosened(template_of(binding))
             except Mismatch as mismatch:
                 self.refuse_mismatch(name, str(mismatch), "loop")
+            arrays = any(isinstance(type_, MemRefType) for type_ in ir_types(template))
+            if arrays or key in self.facts.early:
+                known = template if isinstance(template, MaybeT) else MaybeT(template)
+                self.keep_from_start(key, known)
+                continue
             if not certain and not isinstance(template, MaybeT):
                 template = MaybeT(template)
             if isinstance(template, MaybeT):
                 self.keep_around(before.get(name), template)
             places = list[Place]()
             for k, type_ in enumerate(ir_types(template)):
-                if isinstance(type_, MemRefType):
-                    raise self.refusal(
-                        s,
-                        f"the array `{name}` is first bound inside the loop and read after it",
-                        f"bind `{name}` before the loop, with the shape it will have",
-                    )
                 cell = self.cells.get(self.cell_key(name, k, type_), (None, None))[0]
                 places.append(Place("cell", self.e.cell(type_, name) if cell is None else cell))
                 self.cells[self.cell_key(name, k, type_)] = places[-1].ssa, None

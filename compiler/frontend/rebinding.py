@@ -15,16 +15,19 @@ from dataclasses import dataclass
 from itertools import count
 from typing import NoReturn
 
-from xdsl.dialects import arith, memref, scf
+from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
-from .context import Key
+from ..analysis.alias import strip_casts
+from .context import Facts, Key
 from .descriptors import Described
+from .emitter import Emitter
 from .iterables import Iterables
 from .joins import ArrayT, FixedT, MaybeT, ScalarT, Template, TupleT
-from .roots import is_fresh_in, roots
+from .late import LateBuffers, Unshaped, refuse_other_shape
+from .roots import is_fresh_in, is_placeholder, roots
 
 
 @dataclass
@@ -55,6 +58,19 @@ class Place:
 class Rebindings(Iterables):
     """Keeps the arrays of a loop's variables from one iteration to the next."""
 
+    def __init__(self, emitter: Emitter, facts: Facts) -> None:
+        super().__init__(emitter, facts)
+        self.buffers = LateBuffers(emitter)
+
+    def place_in_buffer(self, leaf: SSAValue, name: str) -> Place:
+        """A buffer for an array: with what it holds before the loop, if it is bound there."""
+        assert isinstance(leaf.type, MemRefType)
+        if is_placeholder(strip_casts(leaf)):
+            return Place("buffer", self.buffers.make(leaf.type, name))
+        if self.buffers.is_free(strip_casts(leaf), name):
+            return Place("buffer", strip_casts(leaf))
+        return self.buffer(leaf, name)
+
     def buffer(self, initial: SSAValue, name: str) -> Place:
         """A buffer that holds a copy of `initial`."""
         assert isinstance(initial.type, MemRefType)
@@ -80,7 +96,7 @@ class Rebindings(Iterables):
         done = dict[SSAValue, tuple[Operation, list[Operation]]]()
         sources = {place.ssa: roots(self.e, leaf) for _, place, leaf in copies}
         self.check_copies(copies, sources, buffers)
-        waiting = [c for c in copies if c[2] is not c[1].ssa]
+        waiting = [c for c in copies if uncast(c[2]) is not c[1].ssa and not self.arrived(*c)]
         while waiting:
             ready = [
                 c
@@ -98,30 +114,40 @@ class Rebindings(Iterables):
                 done[place.ssa] = self.copy_one(variable, place, leaf)
             waiting = [c for c in waiting if c[1].ssa not in done]
         for _, place, _ in copies:
-            if place.ssa not in done:
+            if place.ssa not in done and place.initial is not None:
                 first = next(
                     u.operation for u in place.ssa.uses if isinstance(u.operation, array.MapOp)
                 )
                 done[place.ssa] = first, [first]
         return done
 
+    def arrived(self, variable: Variable, place: Place, leaf: SSAValue) -> bool:
+        """Give a buffer that was made for the loop its shape; True when the array is in it already."""
+        if place.initial is not None:
+            return False
+        try:
+            self.buffers.shape(place.ssa, leaf)
+        except Unshaped:
+            raise self.refusal(
+                None,
+                f"the array `{variable.name}` is first bound inside the loop and read after it, and its"
+                " shape depends on the iteration",
+                f"bind `{variable.name}` before the loop, with the shape it will have",
+            ) from None
+        return self.buffers.absorb(leaf, place.ssa, variable.name)
+
     def copy_one(
         self, variable: Variable, place: Place, leaf: SSAValue
     ) -> tuple[Operation, list[Operation]]:
-        first = next(
+        firsts = [
             u.operation
             for u in place.ssa.uses
             if isinstance(u.operation, array.MapOp) and u.operation.parent is not self.e.block
-        )
-        wrong: SSAValue | None = None
-        for new, old in zip(self.e.extents(leaf), self.e.extents(place.ssa), strict=True):
-            if new is not old:
-                differs = self.e.emit(arith.CmpiOp(new, old, "ne"))
-                wrong = differs if wrong is None else self.e.emit(arith.OrIOp(wrong, differs))
-        if wrong is not None:
-            text = f"mutad: the array '{variable.name}' changes its shape in a loop"
-            self.e.insert(array.RaiseIfOp(wrong, "NotImplementedError", text))
-        return first, [first, self.copy(leaf, place.ssa)]
+        ][: place.initial is not None]
+        extents = self.e.extents(leaf), self.e.extents(place.ssa)
+        refuse_other_shape(self.e, *extents, variable.name)
+        copy = self.copy(leaf, place.ssa)
+        return (firsts or [copy])[0], [*firsts, copy]
 
     def check_copies(
         self,

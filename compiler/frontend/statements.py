@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import MemRefType
 from ...dialects import array
 from . import library, scalars
 from .calls import Calls
-from .context import RESULT, hint
+from .context import RESULT, Unready, hint
 from .liveness import assigned
 from .scalars import is_python
 from .values import Array, NoneValue, Scalar, Static, Tuple, Value
@@ -43,11 +43,16 @@ class Statements(Calls):
     """Lowers `ast.stmt` nodes."""
 
     def block(self, statements: Sequence[ast.stmt]) -> None:
+        frame, depth = self.frame, len(self.calls)
         for statement in statements:
             if self.dead:
                 return
             with self.located(statement):
-                self.statement(statement)
+                try:
+                    self.statement(statement)
+                except Unready:
+                    self.frame, self.dead = frame, True
+                    del self.calls[depth:]
 
     def statement(self, s: ast.stmt) -> None:
         match s:

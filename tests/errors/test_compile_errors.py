@@ -193,11 +193,27 @@ def views_of_a_matrix_or_a_vector(a, x, n):
     return row.sum()
 
 
-@refused("f64[?]C", "py_int", at="for i in range(n):", says="bind `y` before the loop")
-def array_bound_in_a_loop(x, n):
+@refused("f64[?]C", "py_int", at="for i in range(n):", says="shape depends on the iteration")
+def array_bound_in_a_loop_that_grows(x, n):
     for i in range(n):
-        y = x * i
+        y = x[:i] * 2.0
     return y
+
+
+@refused("f64[?]C", "py_int", at="for i in range(n):", says="an array that has another name too")
+def two_names_for_one_array_of_a_loop(x, n):
+    for i in range(n):
+        t = x * i
+        if i > 1:
+            r = t
+    return r + t
+
+
+@refused("f64[?]C", "py_int", at="s", says="read in the loop before the loop assigns it")
+def never_bound_before_it_is_read(x, n):
+    for i in range(n):
+        s = s + x[i]  # noqa: F821 - bound later, or never
+    return s
 
 
 @refused("f64[?]C", at="x:", says="reduce the array first")

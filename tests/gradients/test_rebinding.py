@@ -162,4 +162,91 @@ def arguments_that_share_memory(x, y, m, n):
     return (x * y).sum()
 
 
+@on("f64[5] f64[5] N", N="1 2 5")
+def a_residual_read_after_the_loop(x, y, n):
+    for i in range(n):
+        r = x * x - y * i
+        x[:] = x - 0.1 * r
+    return (r * r).sum()
+
+
+@on("f64[5] f64[5] N", N="1 2 5")
+def a_residual_of_what_is_swapped(x, y, n):
+    for _ in range(n):
+        y[:] = np.sin(x)
+        r = x - y
+        x, y = y, x
+    return (r * r * x).sum()
+
+
+@on("f64[5] N", N="2 3 5")
+def bound_in_some_iterations(x, n):
+    for i in range(n):
+        if i % 2 == 1:
+            r = x * x * i
+        x[0] *= x[1]
+    return (r * r).sum()
+
+
+@on("f64[5] N", N="2 3 5")
+def bound_to_what_every_iteration_makes(x, n):
+    for i in range(n):
+        t = x * x * i
+        if i % 2 == 1:
+            r = t
+        x[0] += t[1] * x[0]
+    return (r * r).sum()
+
+
+@on("f64[5] N", N="1 2 5")
+def a_sum_that_the_first_iteration_begins(x, n):
+    for i in range(n):
+        if i == 0:
+            s = x * 2.0
+        else:
+            s = s + x * x * i
+    return (s * s).sum()
+
+
+@on("f64[5] N", N="1 2 5")
+def read_one_iteration_later(x, n):
+    e = 0.0 * x[0]
+    for i in range(n):
+        if i > 0:
+            e += last[1] * last[2]  # noqa: F821 - bound later, or never
+            last[2] = e  # noqa: F821 - bound later, or never
+        last = x * x
+        x[0] *= 0.5
+    return e * last[2]
+
+
+@on("f64[5] M N", M="1 2 3", N="1 3")
+def bound_and_read_between_the_loops(x, m, n):
+    total = 0.0 * x[0]
+    for i in range(m):
+        for j in range(n):
+            r = x * x * j + i
+        total += r[0] * r[1]
+        x[0] *= x[1]
+    return (r * r).sum() * total
+
+
+@on("f64[4,3] N", N="1 4")
+def a_row_read_after_the_loop(a, n):
+    for i in range(n):
+        row = a[i]
+        row[0] *= row[1]
+    return (row * row).sum()
+
+
+@on("f64[5] f64[5] N", N="1 2 5")
+def a_name_for_what_was_written_last(u, v, n):
+    for _ in range(n):
+        u[:] = np.sin(v)
+        last = u
+        u, v = v, u
+    last[0] = 3.0 * last[1]
+    return (last * u * v).sum()
+
+
 TestGradients = gradient_tests(programs)

@@ -217,6 +217,143 @@ def rows_of_what_is_swapped(a, b, n):
     return row * 1.0, a, b
 
 
+# Names that a loop binds first.
+
+
+@on("f64[5] f64[5] N", N="0 1 2 5")
+def a_residual_read_after_the_loop(x, y, n):
+    for i in range(n):
+        r = x - y * i
+        x[:] = x - 0.5 * r
+    return r, x
+
+
+@on("f64[5] f64[5] N", N="0 1 2 5")
+def a_residual_of_what_is_swapped(x, y, n):
+    for _ in range(n):
+        y[:] = 0.5 * x
+        r = x - y
+        x, y = y, x
+    return r, x, y
+
+
+@on("f64[5] N", N="0 1 2 5")
+def bound_in_some_iterations(x, n):
+    for i in range(n):
+        if i % 2 == 1:
+            r = x * i
+        x[0] += 1.0
+    return r
+
+
+@on("f64[5] N", N="0 1 2 5")
+def bound_to_what_every_iteration_makes(x, n):
+    for i in range(n):
+        t = x * i
+        if i % 2 == 1:
+            r = t
+        x[0] += t[1]
+        t[2] = 7.0
+    return r
+
+
+@on("f64[5] N", N="0 1 2 5")
+def a_sum_that_the_first_iteration_begins(x, n):
+    for i in range(n):
+        if i == 0:
+            s = x * 2.0
+        else:
+            s = s + x * i
+    return s
+
+
+@on("f64[5] N", N="0 1 2 5")
+def a_number_that_the_first_iteration_begins(x, n):
+    for i in range(n):
+        if i == 0:
+            s = x[0] * x[0]
+        else:
+            s = s + x[i]
+    return s
+
+
+@on("f64[5] N", N="0 1 2 5")
+def read_one_iteration_later(x, n):
+    e = 0.0 * x[0]
+    for i in range(n):
+        if i > 0:
+            e += last[1]  # noqa: F821 - bound later, or never
+            last[2] = e  # noqa: F821 - bound later, or never
+        last = x * i
+        x[0] *= 0.5
+    return e, last
+
+
+@on("f64[5] 2", "f64[5] 0")
+def read_too_early(x, n):
+    for i in range(n):
+        x[i] += 1.0
+        if i == 0:
+            x[0] = last[0]  # noqa: F821 - bound later, or never
+        last = x * 2.0
+    return x
+
+
+@on("f64[5] M N", M="0 1 2 3", N="0 1 2 3")
+def bound_first_in_an_inner_loop(x, m, n):
+    for i in range(m):
+        for j in range(n - i):
+            r = x * j + i
+        x[0] *= x[1]
+    return r
+
+
+@on("f64[5] M N", M="0 1 3", N="0 1 3")
+def bound_and_read_between_the_loops(x, m, n):
+    total = 0.0 * x[0]
+    for i in range(m):
+        for j in range(n):
+            r = x * j + i
+        total += r[1]
+        x[0] *= x[1]
+    return r, total
+
+
+@on("f64[4,3] N", N="0 1 4")
+def a_row_read_after_the_loop(a, n):
+    for i in range(n):
+        row = a[i]
+        row[0] *= row[1]
+    return row
+
+
+@on("f64[N,3]", N="0 1 4")
+def the_row_that_a_loop_ended_with(a):
+    for row in a:
+        row[0] *= 2.0
+    return row * 1.0
+
+
+@on("f64[5] f64[5] N", N="0 1 2 5")
+def a_name_for_what_was_written_last(u, v, n):
+    for _ in range(n):
+        u[:] = 0.5 * v
+        last = u
+        u, v = v, u
+    last[0] = 3.0
+    return u, v, last
+
+
+@on("f64[5] f64[5] N", N="1 2 5")
+def bound_first_in_a_while_loop(x, y, n):
+    k = 0
+    while k < n:
+        d = x * k
+        x[:] = y + d
+        k += 1
+    return d, x
+
+
 @pytest.mark.parametrize("case", programs.cases, ids=str)
 def test_like_python(case: Case) -> None:
     case.check()
