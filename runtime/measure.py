@@ -1,4 +1,4 @@
-"""What a gradient call really allocates: the same machine code, linked against an allocator that counts.
+"""What a gradient call allocates, and what `vjp` keeps: the same machine code with an allocator that counts.
 
 Nothing is added to the code that users run. The kernel's memory comes from two external symbols; here
 they lead to functions that note every block and hand it on to libc. Shadows of arguments are NumPy arrays,
@@ -15,6 +15,7 @@ from . import engine, keys, memory
 from .dispatch import Specialization
 from .function import CompiledFunction
 from .gradients import with_groups
+from .vjp import run_primal
 
 MALLOC, FREE = "mutad_libc_malloc", "mutad_libc_free"
 
@@ -56,6 +57,12 @@ class Meter:
             self._free(block)
             self._pool[slot] = None
 
+    def require_empty(self) -> None:
+        """AssertionError where a block was not given back."""
+        self.empty_pool()
+        if self.live:
+            raise AssertionError(f"{len(self.live)} blocks were not given back")
+
     def symbols(self, metadata: engine.Metadata) -> dict[str, int]:
         """The addresses to link instead of the allocator's own and of the pool of blocks."""
         found = {
@@ -95,39 +102,56 @@ def measure_gradient(
     """
     dispatcher = function._dispatcher  # pyright: ignore[reportPrivateUsage]
     values = dispatcher.values_of(*args, **kwargs)
+    values = memory.copies(values, keys.overlaps_of(values))
+    meter, found = metered(function, values, wrt, "gradient")
+    wanted = found.gradient["shadows"]
+    shadows = memory.zero_shadows(values, wanted, keys.overlaps_of(values))
+    if found.results.get("type") not in keys.FLOATS:
+        raise TypeError("only gradients of functions that return one float are measured")
+    try:
+        found.direct["pullback"](
+            *values, *(shadows[p] for p in wanted), *[1.0] * len(found.gradient["cotangents"])
+        )
+    finally:
+        meter.require_empty()
+    buffers = {id(b): b.nbytes for b in (s if s.base is None else s.base for s in shadows.values())}
+    return Measured(meter.peak, sum(buffers.values()))
+
+
+def measure_vjp(function: CompiledFunction, *args: Any, wrt: Any = 0, **kwargs: Any) -> int:
+    """The bytes of the blocks that `vjp` keeps for `back`, while nobody calls it."""
+    dispatcher = function._dispatcher  # pyright: ignore[reportPrivateUsage]
+    values = dispatcher.values_of(*args, **kwargs)
+    values = memory.copies(values, keys.overlaps_of(values))
+    meter, found = metered(function, values, wrt, "vjp")
+    try:
+        _, handle = run_primal(found, values)
+        meter.empty_pool()
+        kept = meter.now
+        del handle
+    finally:
+        meter.require_empty()
+    return kept
+
+
+def metered(
+    function: CompiledFunction, values: tuple[Any, ...], wrt: Any, mode: str
+) -> tuple[Meter, Specialization]:
+    """The code for these arguments, linked against a meter."""
+    dispatcher = function._dispatcher  # pyright: ignore[reportPrivateUsage]
     overlaps = keys.overlaps_of(values)
     positions, _ = dispatcher.resolve_wrt(wrt)
     active = with_groups(dispatcher, values, set(positions), overlaps)
-    key = (dispatcher.arguments_of(values), overlaps, active)
+    arguments, era = dispatcher.arguments_of(values), dispatcher.era
     object_code, metadata = dispatcher.compiler.compile(
-        dispatcher.function,
-        *key[:2],
-        "gradient",
-        active,
-        dispatcher.options,
-        dispatcher.era.captures,
+        dispatcher.function, arguments, overlaps, mode, active, dispatcher.options, era.captures
     )
     meter = Meter()
-    library = engine.load(
-        object_code, metadata, dispatcher.function.__name__, meter.symbols(metadata)
-    )
-    copies = memory.copies(values, overlaps)
-    wanted = metadata["gradient"]["shadows"]
-    shadows = memory.zero_shadows(copies, wanted, overlaps)
-    if metadata["results"].get("type") not in keys.FLOATS:
-        raise TypeError("only gradients of functions that return one float are measured")
-    link = dispatcher.link(
-        Specialization(library, metadata, active, {}), dispatcher.era, dispatcher.disagree
-    )
-    link.proved = True
-    call = library.function("pullback", link, "")
-    try:
-        call(
-            *copies, *(shadows[p] for p in wanted), *[1.0] * len(metadata["gradient"]["cotangents"])
-        )
-    finally:
-        meter.empty_pool()
-        if meter.live:
-            raise AssertionError(f"{len(meter.live)} blocks were not given back")
-    buffers = {id(b): b.nbytes for b in (s if s.base is None else s.base for s in shadows.values())}
-    return Measured(meter.peak, sum(buffers.values()))
+    name = dispatcher.function.__name__
+    library = engine.load(object_code, metadata, name, meter.symbols(metadata))
+    found = Specialization(library, metadata, active, {})
+    for kind in metadata["entries"]:
+        link = dispatcher.link(found, era, dispatcher.disagree)
+        link.proved = True
+        found.direct[kind] = library.function(kind, link, "")
+    return meter, found

@@ -50,8 +50,7 @@ def vjp(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any) -> tuple[Any,
     overlaps = keys.overlaps_of(values)
     active = with_groups(dispatcher, values, set(positions), overlaps)
     found = dispatcher.specialize(values, active, "vjp")
-    handle = Handle(found.metadata["record"], found.direct["drop"])
-    result = found.direct["forward"](*values, handle.address)
+    result, handle = run_primal(found, values)
     places = tuple(memory.placed(v) if isinstance(v, np.ndarray) else None for v in values)
     back = Back(
         found,
@@ -65,6 +64,12 @@ def vjp(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any) -> tuple[Any,
         shape_of(result),
     )
     return result, back
+
+
+def run_primal(found: Specialization, values: tuple[Any, ...]) -> tuple[Any, Handle]:
+    """The result of the function, and what its reverse sweep needs."""
+    handle = Handle(found.metadata["record"], found.direct["drop"])
+    return found.direct["forward"](*values, handle.address), handle
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..derivative.cotangents import AS_MANY_AS_IT_TAKES
 from .entry_guard import ArrayKey, ArrayValue, Key, load_array
 from .entry_plan import EntryPlan
 from .entry_result import Boxes, leaves_of
@@ -55,7 +56,7 @@ def cotangent_operands(w: Writer, plan: EntryPlan, kind: str, first: int) -> lis
 
 
 def array_or_zero(w: Writer, key: ArrayKey, obj: str) -> list[str]:
-    """An array; for None, the one zero of `%nothing` at every place, of extents -1: as many as it takes."""
+    """An array; for None, the one zero of `%nothing` at every place."""
     is_none = w.value(f"icmp eq ptr {obj}, {w.object('_Py_NoneStruct')}")
     given, absent, ready = w.fresh("given"), w.fresh("absent"), w.fresh("ready")
     w.do(f"br i1 {is_none}, label %{absent}, label %{given}")
@@ -71,7 +72,7 @@ def array_or_zero(w: Writer, key: ArrayKey, obj: str) -> list[str]:
 
     pointer = either("ptr", data, "%nothing")
     numbers = [
-        *(either("i64", n, "-1") for n in extents),
+        *(either("i64", n, str(AS_MANY_AS_IT_TAKES)) for n in extents),
         *(either("i64", s, "0") for s in strides),
     ]
     return [f"ptr {pointer}", *(f"i64 {n}" for n in numbers)]

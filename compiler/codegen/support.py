@@ -322,9 +322,11 @@ reuse:
   store ptr %rest, ptr %link
   br label %enter
 fresh:
-  %in.use.at = getelementptr i8, ptr %ctx, i64 {IN_USE}
-  %in.use = load i64, ptr %in.use.at
-  %bounded = call i64 @llvm.umin.i64(i64 %in.use, i64 16777216)
+  %old.at = ptrtoint ptr %old to i64
+  %old.end = load i64, ptr %end.at
+  %old.size = sub i64 %old.end, %old.at
+  %doubled = shl i64 %old.size, 1
+  %bounded = call i64 @llvm.umin.i64(i64 %doubled, i64 16777216)
   %floor = call i64 @llvm.umax.i64(i64 %bounded, i64 4096)
   %least = call i64 @llvm.umax.i64(i64 %size, i64 %floor)
   %total = add i64 %least, 64

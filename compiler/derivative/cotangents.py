@@ -9,7 +9,7 @@ before the primal has any effect, where the result's extents can be had on entry
     array.map(%n) ins(%y_bar) outs(%y_shadow) kinds ["add"] ...
 
 Where only the primal tells them (the number of entries that are kept, say) it raises between the sweeps:
-before any shadow is written. Extents of -1 stand for a cotangent that is 0 whatever the shape.
+before any shadow is written. `AS_MANY_AS_IT_TAKES` as extents stands for a cotangent that is 0.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ from ..analysis.affine import Subscripts
 from ..analysis.alias import AliasAnalysis, strip_casts
 
 Emit = Callable[[Operation], SSAValue]
+
+AS_MANY_AS_IT_TAKES = 2**63 - 1
+"""The extents of a cotangent that is 0 whatever its shape; no array has so many elements."""
 
 HARMLESS = (
     arith.ConstantOp,
@@ -126,9 +129,8 @@ def require_extents(
         differs = emit(arith.CmpiOp(one, wanted, "ne"))
         wrong = differs if wrong is None else emit(arith.OrIOp(wrong, differs))
     assert wrong is not None
-    # Not `given[0] != -1`, which simplification decides: it takes extents for not negative.
-    zero, one = (emit(arith.ConstantOp(IntegerAttr(k, IndexType()))) for k in (0, 1))
-    some = emit(arith.CmpiOp(emit(arith.AddiOp(given[0], one)), zero, "ne"))
+    nothing = emit(arith.ConstantOp(IntegerAttr(AS_MANY_AS_IT_TAKES, IndexType())))
+    some = emit(arith.CmpiOp(given[0], nothing, "ne"))
     shape = "({},)" if len(extents) == 1 else f"({', '.join('{}' for _ in extents)})"
     append(
         array.RaiseIfOp(
