@@ -3,6 +3,9 @@
 Every measurement is a process of its own; the disk cache is a fresh directory. First calls are timed
 after the imports (of the compiler where something is compiled, else of LLVM's bindings), which have a
 row of their own.
+
+Then the curve: the processor time of each stage for generated functions of growing size. Time that is linear
+in the size doubles from column to column; the last column says what the last doubling multiplied.
 """
 
 from __future__ import annotations
@@ -12,9 +15,17 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from time import process_time
+from types import FunctionType
 
-from .timing import console, seconds, table
+from rich.table import Table
+
+from mutad.compiler.pipeline import Compilation, Request, stages_for
+
+from .generated import loop_nest, scalar_lines, slice_lines
+from .timing import console, ratio, seconds, table
 
 ROOT = Path(__file__).parent.parent
 
@@ -59,6 +70,44 @@ FIRST_CALLS = {
 }
 
 
+LINES, SLICES, DEPTHS = (125, 250, 500, 1000, 2000), (25, 50, 100, 200), (3, 6, 12)
+CURVES: dict[str, tuple[Callable[[int], FunctionType], tuple[str, ...], tuple[int, ...]]] = {
+    "lines of scalar code": (scalar_lines, ("f64[?]C", "f64[?]C", "py_float", "py_int"), LINES),
+    "lines of slices": (slice_lines, ("f64[?]C", "f64[?]C", "py_float"), SLICES),
+    "loops deep": (loop_nest, ("f64[?]C", "py_float", "py_int"), DEPTHS),
+}
+SHOWN = 1e-4
+"""A stage that takes less did nothing."""
+
+
+def stage_seconds(
+    function: FunctionType, arguments: tuple[str, ...], mode: str
+) -> dict[str, float]:
+    """The processor time of each stage of one compilation, in seconds."""
+    request = Request(function, arguments, mode=mode, wrt=(0,) if mode == "gradient" else ())
+    c = Compilation(request)
+    spent: dict[str, float] = {}
+    for stage in stages_for(request):
+        start = process_time()
+        stage.run(c)
+        spent[stage.name] = process_time() - start
+    return {stage: t for stage, t in spent.items() if t > SHOWN}
+
+
+def curve(name: str, mode: str) -> Table:
+    """Stages by sizes, and the factor of the last doubling."""
+    make, arguments, sizes = CURVES[name]
+    stage_seconds(make(sizes[0]), arguments, mode)  # the first compilation loads what all need
+    found = [stage_seconds(make(size), arguments, mode) for size in sizes]
+    made = table(f"{mode}: {name}", "stage", *map(str, sizes), "last doubling")
+    for stage in found[-1]:
+        times = [f.get(stage, 0.0) for f in found]
+        made.add_row(stage, *map(seconds, times), ratio(times[-1] / max(times[-2], SHOWN)))
+    totals = [sum(f.values()) for f in found]
+    made.add_row("all", *map(seconds, totals), ratio(totals[-1] / totals[-2]))
+    return made
+
+
 def measure(program: str, cache: str) -> float:
     """The number that `program` prints, run in a process of its own."""
     done = subprocess.run(
@@ -92,6 +141,9 @@ def main() -> None:
                 seconds(statistics.median(measure(cached, cache) for _ in range(3))),
             )
     console.print(imports, "", found, "")
+    for name in CURVES:
+        for mode in ("primal", "gradient"):
+            console.print(curve(name, mode), "")
 
 
 if __name__ == "__main__":
