@@ -77,6 +77,11 @@ def check_gradient(
     Returns a report; raises GradientError, an AssertionError, that says what is wrong. The arguments
     stay as they are: all work is done on copies that share memory as they do.
     """
+    if not isinstance(function, CompiledFunction):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(
+            f"check_gradient takes a compiled function, not {type(function).__name__}: "
+            "decorate it with @compile(grad=True)"
+        )
     dispatcher = function._dispatcher  # pyright: ignore[reportPrivateUsage]
     if not function.has_gradient:
         raise TypeError(f"{function.__qualname__} was compiled without gradient")

@@ -16,6 +16,7 @@ from xdsl.ir import Operation, SSAValue
 
 from . import scalars
 from .emitter import Emitter
+from .library import elementwise
 from .values import INT64_MAX, INT64_MIN, Scalar
 
 DOMAIN = ("ValueError", "math domain error")
@@ -193,28 +194,10 @@ def fmod(e: Emitter, x: Scalar, y: Scalar) -> Scalar:
 
 
 def hypot(e: Emitter, x: Scalar, y: Scalar | None = None) -> Scalar:
-    """Scaled by the larger magnitude, so that squares neither overflow nor vanish."""
-    a = e.emit(math.AbsFOp(x.ssa))
+    """NumPy's, with an error where the result overflows; of one number its magnitude."""
     if y is None:
-        return Scalar("py_float", a)
-    b = e.emit(math.AbsFOp(y.ssa))
-    bigger = e.emit(arith.CmpfOp(a, b, "ogt"))
-    high = e.emit(arith.SelectOp(bigger, a, b))
-    low = e.emit(arith.SelectOp(bigger, b, a))
-    zero, one = e.constant(0.0, "py_float").ssa, e.constant(1.0, "py_float").ssa
-    plain = e.emit(
-        arith.OrIOp(
-            scalars.compare_ssa(e, "Eq", high, zero, "py_float"), scalars.is_infinite(e, high)
-        )
-    )
-    divisor = e.emit(arith.SelectOp(plain, one, high))
-    ratio = e.emit(arith.DivfOp(low, divisor))
-    root = e.emit(math.SqrtOp(e.emit(arith.AddfOp(one, e.emit(arith.MulfOp(ratio, ratio))))))
-    scaled = e.emit(arith.MulfOp(high, root))
-    infinite = e.emit(arith.OrIOp(scalars.is_infinite(e, a), scalars.is_infinite(e, b)))
-    infinity = e.constant(float("inf"), "py_float").ssa
-    result = e.emit(arith.SelectOp(plain, high, scaled))
-    result = e.emit(arith.SelectOp(infinite, infinity, result))
+        return Scalar("py_float", e.emit(math.AbsFOp(x.ssa)))
+    result = elementwise.hypot(e, [x.ssa, y.ssa])
     raise_overflow(e, result, x.ssa, y.ssa)
     return Scalar("py_float", result)
 

@@ -32,6 +32,36 @@ def test_a_branch_not_chosen_by_where_contributes_nothing() -> None:
     assert gradient(guarded_quotient, [0.0, 2.0]) == [[0.0, -0.25]]
 
 
+def guarded_roots_by_elements(x):
+    s = 0.0
+    for i in range(x.size):
+        s += np.where(x[i] > 0, np.sqrt(x[i]), 0.0)
+    return s
+
+
+def guarded_roots_of_rows(a):
+    for row in a:
+        row[:] = np.where(row > 0, np.sqrt(row), row * row)
+    return a.sum()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("step", [1, -1, 2])
+def test_guards_hold_in_every_dtype_and_layout(dtype, step) -> None:
+    around = np.zeros(9, dtype)
+    x = around[::step] if step != 2 else around[::2]
+    x[:3] = [0.0, -1.0, 4.0]
+    for function in (guarded_root, guarded_roots_by_elements):
+        got = compiled(function, grad=True).grad(x)
+        assert got.dtype == dtype
+        assert got[:3].tolist() == [0.0, 0.0, 0.25]
+        assert not got[3:].any()
+    a = np.array([[0.0, -1.0], [4.0, 0.0]], dtype)
+    for matrix in (a.copy(), np.asfortranarray(a), a.T.copy().T):
+        got = compiled(guarded_roots_of_rows, grad=True).grad(matrix)
+        assert got.tolist() == [[0.0, -2.0], [0.25, 0.0]]
+
+
 def clipped_reciprocal(x):
     return np.minimum(1, 1 / x).sum()
 
@@ -129,6 +159,49 @@ def test_polar_coordinates_at_the_origin() -> None:
     assert gradient(angles, [0.0, 1.0], [0.0, 0.0]) == [[0.0, 0.0], [0.0, -1.0]]
     assert gradient(angle, 0.0, 0.0) == [0.0, 0.0]
     assert gradient(angles, [0.0], [2.0]) == [[0.5], [0.0]]
+
+
+def lengths(x, y):
+    return np.hypot(x, y).sum()
+
+
+def length(x, y):
+    return math.hypot(x, y)
+
+
+def norm(x):
+    return np.linalg.norm(x)
+
+
+def norms_of_rows(a):
+    s = 0.0
+    for row in a:
+        s += np.linalg.norm(row)
+    return s
+
+
+def logarithms(x):
+    return np.log1p(x).sum()
+
+
+def logarithms_without_the_first(x):
+    return np.log1p(x)[1:].sum()
+
+
+def test_hypot_and_norm_at_zero() -> None:
+    got = gradient(lengths, [0.0, 3.0, 0.0], [0.0, 4.0, 2.0])
+    assert np.allclose(got, [[0.5, 0.6, 0.0], [0.5, 0.8, 1.0]], rtol=1e-14)
+    assert np.allclose(gradient(length, 3.0, 4.0), [0.6, 0.8], rtol=1e-14)
+    assert gradient(length, 0.0, 0.0) == [0.5, 0.5]
+    assert gradient(norm, [0.0, 0.0]) == [[0.0, 0.0]]
+    assert np.allclose(gradient(norm, [3.0, 4.0]), [[0.6, 0.8]], rtol=1e-14)
+    got = gradient(norms_of_rows, [[0.0, 0.0], [3.0, 4.0]])
+    assert np.allclose(got, [[[0.0, 0.0], [0.6, 0.8]]], rtol=1e-14)
+
+
+def test_log1p_at_its_edge() -> None:
+    assert gradient(logarithms, [0.0, 1.0, -1.0]) == [[1.0, 0.5, math.inf]]
+    assert gradient(logarithms_without_the_first, [-1.0, 1.0]) == [[0.0, 0.5]]
 
 
 def raised(x, y):

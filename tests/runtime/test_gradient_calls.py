@@ -297,5 +297,7 @@ def test_check_gradient_sees_a_wrong_effect(x: Any):
 def test_check_gradient_needs_something_to_check():
     with pytest.raises(TypeError, match="no argument is a float"):
         check_gradient(mutad.compile(lambda n: n, grad=True), 3)
+    with pytest.raises(TypeError, match=r"not function.*@compile\(grad=True\)"):
+        check_gradient(square_sum, np.ones(3))
     with pytest.raises(TypeError, match="without gradient"):
         check_gradient(mutad.compile(square_sum), np.ones(2))

@@ -381,7 +381,7 @@ def functions_of_math(v):
     )
 
 
-@on("0.5 1.5", "2 3", "f64(0.5) 2", "f32(0.5) i32(2)", "2.5 -1", ulp=4)
+@on("0.5 1.5", "2 3", "f64(0.5) 2", "f32(0.5) i32(2)", "2.5 -1", "0.0 0.0", "inf nan", ulp=4)
 def functions_of_math_of_two(v, w):
     return math.atan2(v, w), math.pow(v, w), math.fabs(w), math.hypot(v, w), math.pi, math.e
 
