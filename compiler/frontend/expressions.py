@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from types import ModuleType
 
@@ -541,6 +541,8 @@ class Expressions(Context):
         if isinstance(function, Static) and function.object is print:
             return self.print_call(node)
         nodes = [*node.args, *(k.value for k in node.keywords)]
+        if node.args and isinstance(function, Static) and is_library_function(function.object):
+            nodes[0] = tuple_for_list(nodes[0])
         method = function.object if isinstance(function, Static) else None
         if isinstance(method, BoundMethod) and any(map(self.may_write, nodes)):
             function = Static(replace(method, receiver=self.settled(method.receiver)))
@@ -555,6 +557,18 @@ class Expressions(Context):
 
 OPPOSITE = {"Lt": "GtE", "LtE": "Gt", "Gt": "LtE", "GtE": "Lt", "NotEq": "Eq", "Eq": "NotEq"}
 MIRRORED = {"Lt": "Gt", "LtE": "GtE", "Gt": "Lt", "GtE": "LtE", "Eq": "Eq"}
+
+
+def is_library_function(called: object) -> bool:
+    return callable(called) and isinstance(called, Hashable) and called in library.FUNCTIONS
+
+
+def tuple_for_list(node: ast.expr) -> ast.expr:
+    """A list display as a tuple: what NumPy makes an array of, or takes for a shape, may be either."""
+    if not isinstance(node, ast.List):
+        return node
+    items = [tuple_for_list(item) for item in node.elts]
+    return ast.copy_location(ast.Tuple(items, ast.Load()), node)
 
 
 def marked(view: Value, of: Value) -> Value:

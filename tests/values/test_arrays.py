@@ -381,6 +381,14 @@ def functions_of_math(v):
     )
 
 
+@on("f64[3] 0.5", "f32[3] 2")
+def arrays_of_lists(x, v):
+    a = np.array([[1.0, v], [0.0, x[0]]])
+    z = np.zeros([2, 2])
+    z[:] = a @ a
+    return np.concatenate([z[0], x]), np.stack([x, x]), np.array([1, 2, 3]), np.array([x[0], v])
+
+
 @on("0.5 1.5", "2 3", "f64(0.5) 2", "f32(0.5) i32(2)", "2.5 -1", "0.0 0.0", "inf nan", ulp=4)
 def functions_of_math_of_two(v, w):
     return math.atan2(v, w), math.pow(v, w), math.fabs(w), math.hypot(v, w), math.pi, math.e

@@ -31,7 +31,6 @@ from .assignment import assign_view, copy
 from .cases import Case
 from .dtypes import (
     FLOATS,
-    NUMPY_FORM,
     SUPPORTED,
     cast,
     common_dtype,
@@ -369,9 +368,10 @@ def of_tuple(e: Emitter, value: Tuple, dtype: Value | None) -> Array:
 
 
 def stack(e: Emitter, values: Sequence[Value], axis: int, dtype: Value | None = None) -> Array:
-    """`np.stack`: the items along a new axis."""
+    """`np.stack`: the items along a new axis. Numbers are arrays of rank 0: a Python float is a float64."""
     items = [operand(e, v, "an item") for v in values]
-    element = dtype_argument(e, dtype, NUMPY_FORM.get(d := common_dtype(e, items), d))
+    arrays = [Scalar(dtype_of(i), i.ssa) if isinstance(i, Scalar) else i for i in items]
+    element = dtype_argument(e, dtype, common_dtype(e, arrays))
     own = [() if isinstance(v, Scalar) else extents_of(e, v) for v in items]
     for other in own[1:]:
         require_same_shape(e, own[0], other, "all input arrays must have the same shape")
