@@ -58,6 +58,8 @@ class Options:
     boundscheck: bool = True
     opt: int = 3
     cache: bool = True
+    stretch: bool = False
+    """Nothing is assumed of the arguments' extents (`frontend.library.shapes`); no user's choice."""
 
 
 @dataclass(frozen=True)
@@ -179,8 +181,9 @@ def llvm(c: Compilation) -> None:
         c.gradient = gradient_signature(last_function(c.module), r.arguments)
     called_by = signature_of(r.function)
     made = entries(
-        r.arguments, r.overlaps, r.mode, r.wrt, built.results, built.written, called_by, c.gradient
-    )
+        r.arguments, r.overlaps, r.mode, r.wrt, built.results, built.written, called_by, c.gradient,
+        built.assumed,
+    )  # fmt: skip
     c.entries, c.symbols = made.entries, {**c.kernel.symbols, **made.symbols}
     declarations = dict.fromkeys((*c.kernel.declarations, *made.declarations))
     c.llvm = "\n".join((*declarations, c.kernel.text, made.text))
@@ -424,6 +427,7 @@ def metadata_of(c: Compilation) -> dict[str, Any]:
         "sites": c.kernel.sites,
         "results": c.built.results,
         "written": list(c.built.written),
+        "assumed": c.built.assumed,
         "sources": [list(s) for s in c.built.sources],
         "constants": [list(k) for k in c.built.constants],
         "symbols": c.symbols,

@@ -157,8 +157,9 @@ class Specialization:
         return self.metadata["gradient"]
 
 
-Key = tuple[tuple[str, ...], keys.Overlaps, tuple[int, ...], str]
-"""Arguments, overlaps, `wrt` (empty for the primal), mode: "primal", "gradient" or "vjp"."""
+Key = tuple[tuple[str, ...], keys.Overlaps, tuple[int, ...], str, bool]
+"""Arguments, overlaps, `wrt` (empty for the primal), mode: "primal", "gradient" or "vjp"; last,
+whether nothing is assumed of the arguments' extents."""
 
 
 @dataclass
@@ -298,12 +299,14 @@ class Dispatcher:
         """
         era = self.era
         mode = mode or ("gradient" if wrt else "primal")
-        key = (self.arguments_of(values), keys.overlaps_of(values), wrt, mode)
-        found = era.table.get(key)
+        arguments, overlaps = self.arguments_of(values), keys.overlaps_of(values)
+        found = era.table.get((arguments, overlaps, wrt, mode, False))
         if found is None:
             if wrt and os.environ.get("MUTAD_VERIFY") == "1":
                 self.verify(values[: len(self.parameters)], wrt)
-            found = self.add(key, era)
+            found = self.add((arguments, overlaps, wrt, mode, False), era)
+        if not keys.assumptions_hold(found.metadata["assumed"], values):
+            found = self.add((arguments, overlaps, wrt, mode, True), era)
         watched: list[int] = [
             *found.metadata["written"],
             *(found.gradient["shadows"] if wrt else ()),
@@ -353,8 +356,9 @@ class Dispatcher:
             return found
 
     def load(self, key: Key, era: Era) -> Specialization:
-        arguments, overlaps, wrt, mode = key
-        place = disk_cache.place_of(self.function, arguments, overlaps, mode, wrt, self.options)
+        arguments, overlaps, wrt, mode, stretch = key
+        options = {**self.options, "stretch": stretch}
+        place = disk_cache.place_of(self.function, arguments, overlaps, mode, wrt, options)
         cached = disk_cache.read(place)
         if cached is None:
             if self.checks_gradient and not wrt:
@@ -364,7 +368,7 @@ class Dispatcher:
                         self.function, arguments, overlaps, active, self.options, era.captures
                     )
             cached = self.compiler.compile(
-                self.function, arguments, overlaps, mode, wrt, self.options, era.captures
+                self.function, arguments, overlaps, mode, wrt, options, era.captures
             )
             disk_cache.write(place, *cached)
         object_code, metadata = cached

@@ -181,10 +181,9 @@ class CompiledFunction:
         if latest:
             if not d.table:
                 raise ValueError("nothing is compiled yet: pass arguments")
-            key = list(d.table)[-1]
+            arguments, overlaps, compiled_for, latest_mode, _ = list(d.table)[-1]
             if wrt is None:
-                return key
-            arguments, overlaps, _, _ = key
+                return arguments, overlaps, compiled_for, latest_mode
         else:
             values = d.values_of(*args, **kwargs)
             arguments, overlaps = d.arguments_of(values), keys.overlaps_of(values)

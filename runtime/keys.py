@@ -7,8 +7,9 @@ Whatever cannot be compiled is refused here, with the parameter's name and a way
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import combinations
+from operator import floordiv, mul
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,44 @@ def overlaps_of(values: Sequence[Any]) -> Overlaps:
         if kind is not None:
             found.append((i, j, kind))
     return tuple(found)
+
+
+Number = tuple[int, int] | tuple[str, tuple["Form", ...]]
+Form = tuple[int, tuple[tuple[int, Number], ...]]
+"""constant + sum of factor * number; a number is (argument, axis), an extent or (axis -1) an int, or
+an operation on forms."""
+
+
+def assumptions_hold(assumed: Sequence[Form], values: Sequence[Any]) -> bool:
+    """Whether the extents and ints among the arguments are what compiled code assumes: each form is 0."""
+    if not assumed:
+        return True
+    leaves = list(numbers_and_arrays(tuple(values)))
+    return not any(_value_of(form, leaves) for form in assumed)
+
+
+def _value_of(form: Form, leaves: Sequence[Any]) -> int:
+    constant, numbers = form
+    return constant + sum(factor * _number(n, leaves) for factor, n in numbers)
+
+
+def _number(number: Number, leaves: Sequence[Any]) -> int:
+    first, second = number
+    if isinstance(first, str):
+        a, b = (_value_of(form, leaves) for form in second)  # pyright: ignore
+        return {"max": max, "min": min, "floordiv": floordiv, "mul": mul}[first](a, b)
+    leaf = leaves[first]
+    return leaf if second == -1 else leaf.shape[second]
+
+
+def numbers_and_arrays(value: Any) -> Iterator[Any]:
+    """What an argument hands to compiled code: tuples flattened, None dropped."""
+    if isinstance(value, tuple):
+        items: tuple[Any, ...] = value
+        for item in items:
+            yield from numbers_and_arrays(item)
+    elif value is not None:
+        yield value
 
 
 def sharing(a: Array, b: Array) -> str | None:

@@ -34,7 +34,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .entry_captures import constants_hold, inputs, read_place, require_constants
-from .entry_guard import ArrayKey, ArrayValue, check_sharing, parse_key, unpack
+from .entry_guard import (
+    ArrayKey,
+    ArrayValue,
+    Form,
+    check_assumed,
+    check_sharing,
+    parse_key,
+    unpack,
+)
 from .entry_handles import back, drop, handed_address
 from .entry_plan import EntryPlan, GradientSignature, Signature, gradient_signature, signature_of
 from .entry_result import Boxes, ResultSpec, slot_count
@@ -73,6 +81,7 @@ def entries(
     written: Sequence[int],
     signature: Signature,
     gradient: GradientSignature | None = None,
+    assumed: Sequence[Form] = (),
 ) -> Entries:
     """The entries for a kernel of this key, mode and result.
 
@@ -89,6 +98,7 @@ def entries(
         frozenset(written),
         signature,
         gradient or GradientSignature((), (), ()),
+        tuple(assumed),
     )
     symbols: dict[str, str] = {}
     kinds = list(KINDS[mode])
@@ -172,6 +182,7 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
     in_memory = [(i, a) for i, u in enumerate(unpacked) for a in u if isinstance(a, ArrayValue)]
     arrays = {i: a for i, a in in_memory if isinstance(plan.keys[i], ArrayKey)}
     check_sharing(w, in_memory, plan.overlaps, plan.watched())
+    check_assumed(w, [leaf for leaves in unpacked for leaf in leaves], plan.assumed)
 
     operands = [text for leaf in unpacked for one in leaf for text in one.operands()]
     shadows: dict[int, str] = {}

@@ -253,6 +253,44 @@ def check_sharing(
             w.require(w.value(f"or i1 {wanted}, %is_proved"))
 
 
+Number = tuple[int, int] | tuple[str, tuple["Form", ...]]
+Form = tuple[int, tuple[tuple[int, Number], ...]]
+"""A number made of arguments (`frontend.emitter`)."""
+
+
+def check_assumed(w: Writer, leaves: Sequence[Leaf], assumed: Sequence[Form]) -> None:
+    """Check what the kernel assumes of the extents and ints among its arguments: each form is 0."""
+    passed = [leaf for leaf in leaves if leaf.operands()]
+    for form in assumed:
+        w.require(w.value(f"icmp eq i64 {value_of(w, passed, form)}, 0"))
+
+
+def value_of(w: Writer, leaves: Sequence[Leaf], form: Form) -> str:
+    constant, numbers = form
+    total = str(constant)
+    for factor, number in numbers:
+        scaled = w.value(f"mul i64 {number_value(w, leaves, number)}, {factor}")
+        total = w.value(f"add i64 {total}, {scaled}")
+    return total
+
+
+def number_value(w: Writer, leaves: Sequence[Leaf], number: Number) -> str:
+    match number:
+        case (int(position), int(axis)):
+            leaf = leaves[position]
+            return leaf.extents[axis] if isinstance(leaf, ArrayValue) else leaf.value
+        case (str(kind), operands):
+            a, b = (value_of(w, leaves, operand) for operand in operands)
+            if kind == "mul":
+                return w.value(f"mul i64 {a}, {b}")
+            if kind == "floordiv":
+                quotient, rest = w.value(f"sdiv i64 {a}, {b}"), w.value(f"srem i64 {a}, {b}")
+                inexact = w.value(f"icmp slt i64 {rest}, 0")
+                return w.value(f"sub i64 {quotient}, {w.value(f'zext i1 {inexact} to i64')}")
+            test = w.value(f"icmp {'sgt' if kind == 'max' else 'slt'} i64 {a}, {b}")
+            return w.value(f"select i1 {test}, i64 {a}, i64 {b}")
+
+
 def memory_bounds(w: Writer, a: ArrayValue) -> tuple[str, str]:
     """First byte and the byte behind the last; (null, null) for an array without elements."""
     size = ITEM_SIZE[a.key.dtype]

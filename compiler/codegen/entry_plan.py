@@ -9,7 +9,7 @@ from typing import Any
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DenseArrayBase
 
-from .entry_guard import ArrayKey, Key, ScalarKey, TupleKey, parse_key
+from .entry_guard import ArrayKey, Form, Key, ScalarKey, TupleKey, parse_key
 from .entry_result import ResultSpec
 from .entry_writer import FLOATS
 
@@ -87,6 +87,8 @@ class EntryPlan:
     written: frozenset[int]
     signature: Signature
     gradient: GradientSignature
+    assumed: tuple[Form, ...]
+    """What the kernel assumes of the extents and ints among its arguments."""
 
     @property
     def inputs(self) -> int:

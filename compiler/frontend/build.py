@@ -27,7 +27,7 @@ from ...dialects import array
 from ..diagnostics import CompileError
 from . import signature
 from .context import Captured, Facts, Rebinding, Scope
-from .emitter import Emitter
+from .emitter import Emitter, Form
 from .library import overlap
 from .loops import Loops
 from .roots import accesses, is_inside, is_placeholder, roots, writes
@@ -42,6 +42,8 @@ class BuildOptions(Protocol):
 
     @property
     def boundscheck(self) -> bool: ...
+    @property
+    def stretch(self) -> bool: ...
 
 
 @dataclass
@@ -57,6 +59,8 @@ class Built:
     written: list[int]
     sources: list[tuple[str, str, str]]
     constants: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    assumed: list[Form] = field(default_factory=list[Form])
+    """What callers of the code must have found to be 0."""
 
 
 def build_function(
@@ -72,11 +76,12 @@ def build_function(
     """
     facts = Facts()
     boundscheck = True if options is None else options.boundscheck
+    assumes = True if options is None else not options.stretch
     keys = [signature.parse(text) for text in arguments]
     for _ in range(MAX_RESTARTS):
         facts.changed = False
         facts.unready.clear()
-        built = Build(function, keys, tuple(overlaps), boundscheck, facts, captured).run()
+        built = Build(function, keys, tuple(overlaps), boundscheck, assumes, facts, captured).run()
         if not facts.changed:
             return built
     raise CompileError(None, f"the types of {function.__qualname__} do not settle")
@@ -91,6 +96,7 @@ class Build:
         keys: Sequence[signature.Key],
         overlaps: tuple[tuple[int, int, str], ...],
         boundscheck: bool,
+        assumes: bool,
         facts: Facts,
         captured: Captured | None,
     ) -> None:
@@ -103,6 +109,7 @@ class Build:
         self.entry = Block(arg_types=[t for part in types for t in part])
         self.positions = [k for k, part in enumerate(types) for _ in part]
         self.emitter = Emitter(self.entry, self.entry, None, boundscheck)
+        self.emitter.assumed = set() if assumes else None
         self.lowering = Loops(self.emitter, facts)
         self.returned: list[Array] = []
 
@@ -153,6 +160,7 @@ class Build:
             self.written(ir_function),
             [s.fingerprint for s in unique(s for s, *_ in self.facts.trees.values())],
             sorted(self.facts.constants.items()),
+            sorted(self.emitter.assumed or (), key=repr),
         )
 
     # Arguments

@@ -19,6 +19,13 @@ from .values import IR_TYPE, Scalar
 OpT = TypeVar("OpT", bound=Operation)
 
 
+Number = tuple[int, int] | tuple[str, tuple["Form", ...]]
+"""What the entry computes from the arguments: (argument, axis), an extent of an array or (axis -1) an
+int; or ("max" | "min" | "floordiv" | "mul", operands)."""
+Form = tuple[int, tuple[tuple[int, Number], ...]]
+"""constant + sum of factor * number."""
+
+
 @dataclass(frozen=True)
 class Carried:
     """What one loop carries: the memrefs as its body sees them, and as the loop starts with them.
@@ -38,7 +45,9 @@ class Emitter:
     start, so that each exists once however often its loop runs. Without `boundscheck` subscripts are trusted:
     whoever makes an `array.index` passes `unchecked=not emitter.boundscheck`. `carried` knows the
     carried memrefs of the loops that are being built, by block argument; `settled` the pairs of
-    extents that a check in that block has found equal.
+    extents that a check in that block has compared. `assumed` collects what the function assumes to be 0;
+    it is None where nothing may be assumed (`library.shapes`), and `agreed` are the pairs of extents
+    that are equal for it.
     """
 
     entry: Block
@@ -49,6 +58,8 @@ class Emitter:
     settled: dict[Block, set[frozenset[object]]] = field(
         default_factory=dict[Block, set[frozenset[object]]]
     )
+    assumed: set[Form] | None = None
+    agreed: set[frozenset[object]] = field(default_factory=set[frozenset[object]])
     constants: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
     dims: dict[tuple[SSAValue, int], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, int], SSAValue]

@@ -1,4 +1,4 @@
-"""Remove what nobody can observe: unused values, and stores to local memory that is never read.
+"""Remove what nobody can observe: unused values, maps of no points, local memory that is never read.
 
 Runs after the passes that make things unused; a store that is gone kills no value.
 
@@ -77,6 +77,8 @@ def remove_in(function: func.FuncOp) -> None:
 def dead_with(op: Operation) -> list[Operation]:
     """What may go now because of `op`, in an order that erases users first."""
     if is_unused(op) and is_removable(op):
+        return [op]
+    if isinstance(op, array.MapOp) and any(array.constant_value(n) == 0 for n in op.extents):
         return [op]
     if isinstance(op, array.AllocOp | memref.AllocaOp):
         writers = writers_of_unread(op.memref)

@@ -56,7 +56,7 @@ class Handmade(Compiler):
         text = "\n".join([*made.declarations, kernel, made.text])
         metadata = {
             "sites": self.sites, "results": self.results, "written": list(self.written),
-            "sources": [], "constants": [], "symbols": made.symbols, "entries": made.entries,
+            "sources": [], "constants": [], "assumed": [], "symbols": made.symbols, "entries": made.entries,
             "gradient": self.active.as_metadata(), "record": self.record,
         }  # fmt: skip
         return object_code(text), metadata

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from ....dialects import array
@@ -116,11 +117,22 @@ def write_out(e: Emitter, name: str, result: Scalar | Expression, out: Array) ->
     if len(own) > len(target):
         fail_if(e, [e.constant(True, "b1").ssa], OUTPUT, own, target)
         return
-    stretched = any(
-        constant_value(t) == 1 and constant_value(n) != 1
-        for n, t in zip(own[::-1], target[::-1], strict=False)
-    )
+    pairs = list(zip(own[::-1], target[::-1], strict=False))
+    stretched = any(constant_value(t) == 1 and constant_value(n) != 1 for n, t in pairs)
+    if not stretched:
+        fail_if(e, [w for n, t in pairs for w in outgrows(e, n, t)], OUTPUT, own, target)
     write(e, out, result, OUTPUT if stretched else OPERANDS)
+
+
+def outgrows(e: Emitter, extent: SSAValue, target: SSAValue) -> list[SSAValue]:
+    """The condition under which `target` is 1 at run time and `extent` is not, where that may be."""
+    if shapes.never_one(e, target) or constant_value(target) is not None:
+        return []
+    if shapes.equal(extent, target) or shapes.agree(e, extent, target):
+        return []
+    one = shapes.compare(e, "eq", target, e.index(1))
+    more = shapes.compare(e, "ne", extent, e.index(1))
+    return [e.emit(arith.AndIOp(one, more))]
 
 
 def require_same_kind(e: Emitter, name: str, from_: str, to: str) -> None:

@@ -73,7 +73,7 @@ def as_expression(
     if isinstance(value, Expression):
         own = value.extents
         if len(own) == len(extents) and not any(
-            shapes.stands_still(n, t) for n, t in zip(own, extents, strict=True)
+            shapes.step_along(e, n, t) != 1 for n, t in zip(own, extents, strict=True)
         ):
             return converted(value, dtype, tuple(extents))
         value = materialize(e, value)

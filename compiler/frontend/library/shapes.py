@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith
-from xdsl.ir import SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
 from ....dialects import array
 from ....dialects.array import constant_value
 from ...analysis.affine import Affine, Extent, Term, affine
 from ...analysis.alias import strip_casts
-from ..emitter import Emitter
+from ..emitter import Emitter, Form, Number
 from ..values import EXTENT_MAX, INT64_MAX, Array, Scalar, Tuple
 
 # --- Integers ---------------------------------------------------------------------------------
@@ -265,46 +265,106 @@ class Mismatches:
     """Conditions under which extents do not go together, collected over the axes of one operation."""
 
     wrong: list[SSAValue] = field(default_factory=list[SSAValue])
-    unequal: list[SSAValue] = field(default_factory=list[SSAValue])
+    broken: list[SSAValue] = field(default_factory=list[SSAValue])
+    """Assumptions that do not hold, though the entry has checked them: `unify_extents` reads them."""
 
     def require(
         self, e: Emitter, extent: SSAValue, target: SSAValue, *, fixed: bool = True
     ) -> None:
-        """`extent` must be `target`'s equal, or 1 by its type.
-
-        NumPy would broadcast it to the target too where it is 1 by accident, and the target to it
-        unless that is `fixed`: no ValueError then, but NotImplementedError.
-        """
+        """`extent` must be `target`'s equal, or 1; or `target` is 1, unless that is `fixed`."""
         if constant_value(extent) == 1 or equal(extent, target):
             return
-        pair = frozenset((affine(extent), affine(target)))
+        pair = pair_of(extent, target)
         if any(pair in e.settled.get(block, ()) for block in (e.block, e.entry)):
             return
         e.settled.setdefault(e.block, set()).add(pair)
         differs = compare(e, "ne", extent, target)
-        if at_most_one(extent):
-            self.wrong.append(e.emit(arith.AndIOp(differs, compare(e, "ne", extent, e.index(1)))))
-            return
-        if never_one(e, extent):
+        if never_one(e, extent) and (fixed or never_one(e, target)):
             self.wrong.append(differs)
-            return
-        wrong = e.emit(arith.AndIOp(differs, compare(e, "ne", extent, e.index(1))))
-        if not fixed and not never_one(e, target):
-            wrong = e.emit(arith.AndIOp(wrong, compare(e, "ne", target, e.index(1))))
-        self.wrong.append(wrong)
-        self.unequal.append(differs)
+        elif not at_most_one(extent) and agree(e, extent, target):
+            self.broken.append(differs)
+        else:
+            wrong = e.emit(arith.AndIOp(differs, compare(e, "ne", extent, e.index(1))))
+            if not fixed and not never_one(e, target):
+                wrong = e.emit(arith.AndIOp(wrong, compare(e, "ne", target, e.index(1))))
+            self.wrong.append(wrong)
 
     def raise_all(self, e: Emitter, message: str, shown: Sequence[SSAValue]) -> None:
         if self.wrong:
             e.insert(array.RaiseIfOp(either(e, self.wrong), "ValueError", message, shown))
-        if self.unequal:
-            e.insert(array.RaiseIfOp(either(e, self.unequal), "NotImplementedError", UNEQUAL))
+        if self.broken:
+            e.insert(array.RaiseIfOp(either(e, self.broken), "SystemError", BROKEN))
 
 
-UNEQUAL = (
-    "mutad does not broadcast a slice that happens to have one element at run time;"
-    " write that element with an integer index"
-)
+BROKEN = "mutad: extents differ that the entry has found equal"
+
+
+def pair_of(left: SSAValue, right: SSAValue) -> frozenset[object]:
+    return frozenset((affine(left), affine(right)))
+
+
+def agree(e: Emitter, left: SSAValue, right: SSAValue) -> bool:
+    """True where the two are equal under what the function assumes of its arguments, or now does."""
+    pair = pair_of(left, right)
+    if pair in e.agreed:
+        return True
+    if e.assumed is None:
+        return False
+    conditions = conditions_for(e, affine(left), affine(right))
+    if conditions is None:
+        return False
+    e.assumed |= conditions
+    e.agreed.add(pair)
+    return True
+
+
+def conditions_for(e: Emitter, left: Affine, right: Affine) -> set[Form] | None:
+    """Forms that are 0 where the two are equal, whatever they depend on but the arguments."""
+    difference = left - right
+    if difference.is_constant:
+        return None if difference.constant else set()
+    form = form_of(e, difference)
+    if form is not None:
+        return {form}
+    # min(k, n) and min(k, m), in a loop over k, are equal where n and m are.
+    if len(difference.terms) != 2 or difference.constant:
+        return None
+    (one, f), (other, g) = difference.terms.items()
+    if (
+        not isinstance(one, Term)
+        or not isinstance(other, Term)
+        or one.kind != other.kind
+        or f != -g
+    ):
+        return None
+    mine = [a for a in one.args if a not in other.args]
+    theirs = [a for a in other.args if a not in one.args]
+    if len(mine) != 1 or len(theirs) != 1 or len(one.args) != len(other.args):
+        return None
+    return conditions_for(e, mine[0], theirs[0])
+
+
+def form_of(e: Emitter, value: Affine) -> Form | None:
+    """`value` as a form of the arguments' extents and ints; None where it depends on more."""
+    numbers = list[tuple[int, Number]]()
+    for symbol, factor in value.terms.items():
+        number = number_of(e, symbol)
+        if number is None:
+            return None
+        numbers.append((factor, number))
+    return value.constant, tuple(sorted(numbers, key=repr))
+
+
+def number_of(e: Emitter, symbol: SSAValue | Extent | Term) -> Number | None:
+    """The symbol as a number that the entry can compute; None where it is none."""
+    if isinstance(symbol, Term):
+        forms = [form_of(e, argument) for argument in symbol.args]
+        known = tuple(form for form in forms if form is not None)
+        return (symbol.kind, known) if len(known) == len(forms) else None
+    source, axis = (symbol.memref, symbol.axis) if isinstance(symbol, Extent) else (symbol, -1)
+    if isinstance(source, BlockArgument) and source.owner is e.entry:
+        return source.index, axis
+    return None
 
 
 def raise_mismatch(
@@ -331,18 +391,28 @@ def _broadcast_axis(e: Emitter, extents: list[SSAValue], found: Mismatches) -> S
     if not distinct:
         return e.index(1)
     result = next((n for n in distinct if never_one(e, n)), distinct[0])
-    for n in distinct if wide else distinct[1:]:
+    for n in distinct:
         found.require(e, n, result, fixed=False)
+        if n is not result and not never_one(e, result) and step_along(e, n, result) != 1:
+            # What is 1 by accident is stretched to the others.
+            result = e.emit(arith.SelectOp(compare(e, "eq", result, e.index(1)), n, result))
     for n in narrow if wide else ():
         found.require(e, n, result)
     return result
 
 
-def stands_still(extent: SSAValue, target: SSAValue) -> bool:
-    """True where an array is broadcast along an axis (given that mismatches have raised)."""
+def step_along(e: Emitter, extent: SSAValue, target: SSAValue) -> int | None:
+    """The step of an array along an axis of a statement that has `target` points there: 1; 0 where it is
+    broadcast; None where only the run can tell (given that mismatches have raised)."""
     if constant_value(extent) == 1:
-        return constant_value(target) != 1
-    return at_most_one(extent) and not equal(extent, target)
+        return 0 if constant_value(target) != 1 else 1
+    if equal(extent, target):
+        return 1
+    if at_most_one(extent):
+        return 0
+    if never_one(e, extent) or pair_of(extent, target) in e.agreed:
+        return 1
+    return None
 
 
 def broadcast_to(e: Emitter, a: Array, extents: Sequence[SSAValue]) -> Array:
@@ -352,12 +422,17 @@ def broadcast_to(e: Emitter, a: Array, extents: Sequence[SSAValue]) -> Array:
     axes: list[int] = [-1] * missing
     steps: list[SSAValue] = [e.index(0)] * missing
     for axis, (n, target) in enumerate(zip(own, extents[missing:], strict=True)):
-        still = stands_still(n, target)
-        axes.append(-1 if still else axis)
-        steps.append(e.index(0 if still else 1))
+        step = step_along(e, n, target)
+        axes.append(-1 if step == 0 else axis)
+        steps.append(stretched(e, n) if step is None else e.index(step))
     if not missing and all(constant_value(s) == 1 for s in steps):
         return a
     return view(e, a, [e.index(0)] * len(own), axes, extents, steps)
+
+
+def stretched(e: Emitter, extent: SSAValue) -> SSAValue:
+    """The step of an array along an axis that is broadcast where its extent is 1 by accident."""
+    return e.emit(arith.SelectOp(compare(e, "eq", extent, e.index(1)), e.index(0), e.index(1)))
 
 
 def view(
@@ -398,9 +473,12 @@ def view_key(memref: SSAValue) -> object:
 
 
 # Note [Extents that are 1 by accident]
+#
 # `v[1:-1] = u[:-2] + u[2:]` on two arguments is the everyday statement of a stencil, and says
-# nothing about their extents n and m that would make n - 2 and m - 2 provably equal. NumPy would
-# broadcast when n - 2 is 1 at run time and m - 2 is not. To be ready for that, every view of u
-# would need a step known only at run time: its footprint would be unknown to the analyses, in-place
-# updates would look like overlaps, and loops would not vectorize. So two extents must be equal
-# unless one of them is 1 by its type; the accidental 1 raises NotImplementedError and says so.
+# nothing about their extents n and m that would make n - 2 and m - 2 provably equal. NumPy
+# broadcasts when n - 2 is 1 at run time and m - 2 is not. To be ready for that, every view of u would
+# need a step known only at run time: its footprint would be unknown to the analyses, and in-place
+# updates would look like overlaps. So the function *assumes* that they are equal: a condition on its
+# arguments, which its entry checks. Where the condition fails, the function is compiled once more,
+# with nothing assumed: there such a view has the step `n == 1 ? 0 : 1`. Extents that no condition on
+# the arguments makes equal (`x[i : i + k] * w`) have that step in any case.
