@@ -87,12 +87,13 @@ def leaf_facts(
         if not stands_still(place, loop):
             continue
         inside = [a for a, p in found if p == place]
-        others = [a for a, p in found if p != place and conflicts.near(inside[0], a)]
-        if not any(a.op.parent is loop.body.block for a in inside):
+        always = [a for a in inside if a.op.parent is loop.body.block]
+        if not always:
             continue  # Under a condition: the place may not exist.
+        others = [a for a, p in found if p != place and conflicts.near(always[0], a)]
         if others and all(a.op in additions for a in (*inside, *others)):
             accumulators.append(Accumulator(place, from_zero=True))
-        elif not any(conflicts.ever(inside[0], b) for b in others):
+        elif not any(conflicts.ever(always[0], b) for b in others):
             accumulators.append(Accumulator(place, from_zero=False))
     places = {a.place for a in accumulators}
     rest = [a for a, p in found if p not in places]

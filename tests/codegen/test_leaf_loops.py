@@ -136,3 +136,28 @@ func.func @f(%x : memref<?xf64>) {
     assert kernel(x).status == 0
     np.testing.assert_array_equal(x, np.cumsum(np.arange(50.0)))
     assert "llvm.loop.parallel_accesses" not in kernel.text
+
+
+@pytest.mark.parametrize("i", [0, 3])
+def test_a_place_that_is_also_read_under_a_condition_meets_others_without_it(compile_kernel, i):
+    source = (
+        HEAD
+        + """
+    %c2 = arith.constant 2 : index
+    %i2 = arith.muli %i, %c2 : index
+    %large = arith.cmpi sge, %i, %c1 : index
+    scf.if %large {
+      %old = memref.load %s[%i] : memref<?xf64>
+      memref.store %old, %g[%j] : memref<?xf64>
+    } else {
+    }
+    memref.store %x, %s[%i] : memref<?xf64>
+    %y = memref.load %s[%i2] : memref<?xf64>
+    memref.store %y, %g[%j] : memref<?xf64>
+"""
+        + TAIL
+    )
+    s, g = np.arange(10.0), np.arange(20.0, 30.0)
+    expected = g.copy() if i == 0 else np.full(10, s[2 * i])
+    assert compile_kernel(source)(s, g, i).status == 0
+    np.testing.assert_array_equal(g, expected)
