@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import ModuleType
 
@@ -560,7 +560,7 @@ MIRRORED = {"Lt": "Gt", "LtE": "GtE", "Gt": "Lt", "GtE": "LtE", "Eq": "Eq"}
 
 
 def is_library_function(called: object) -> bool:
-    return callable(called) and isinstance(called, Hashable) and called in library.FUNCTIONS
+    return any(called is function for function in library.FUNCTIONS)
 
 
 def tuple_for_list(node: ast.expr) -> ast.expr:
