@@ -74,6 +74,7 @@ none:
   ret ptr null
 }}
 declare i64 @llvm.umax.i64(i64, i64)
+declare i64 @llvm.umin.i64(i64, i64)
 """
 
 # A chunk: its predecessor, its end, then data from the next multiple of 64 on.
@@ -98,7 +99,17 @@ reuse:
   br label %enter
 fresh:
   %empty = icmp eq ptr %old, null
-  %floor = select i1 %empty, i64 16384, i64 1048576
+  br i1 %empty, label %first, label %another
+another:
+  %old.end.at = getelementptr i8, ptr %old, i64 8
+  %old.end = load i64, ptr %old.end.at
+  %old.start = ptrtoint ptr %old to i64
+  %old.bytes = sub i64 %old.end, %old.start
+  %twice = shl i64 %old.bytes, 1
+  %capped = call i64 @llvm.umin.i64(i64 %twice, i64 1048576)
+  br label %first
+first:
+  %floor = phi i64 [ 16384, %fresh ], [ %capped, %another ]
   %least = call i64 @llvm.umax.i64(i64 %size, i64 %floor)
   %bytes = add i64 %least, 128
   %block = call ptr @mutad_take(ptr %ctx, i64 %bytes)
