@@ -93,7 +93,7 @@ def smooth(u: np.ndarray, k: float, steps: int) -> float:
 
 
 def compiled(upto: str, mode: str = "gradient") -> ModuleOp:
-    wrt = (0, 1) if mode == "gradient" else ()
+    wrt = () if mode == "primal" else (0, 1)
     c = Compilation(Request(smooth, ("f64[?]C", "py_float", "py_int"), mode=mode, wrt=wrt))
     for stage in pipeline.stages_for(c.request):
         stage.run(c)
@@ -106,15 +106,17 @@ def without_location(module: ModuleOp) -> list[Operation]:
     return [op for op in module.body.walk() if isinstance(op.location, UnknownLoc)]
 
 
+@pytest.mark.parametrize("mode", ["gradient", "vjp"])
 @pytest.mark.parametrize("stage", ["frontend", "simplify", "adjoint", "optimize"])
-def test_every_op_knows_its_source(stage: str) -> None:
-    lost = without_location(compiled(stage))
+def test_every_op_knows_its_source(stage: str, mode: str) -> None:
+    lost = without_location(compiled(stage, mode))
     assert not lost, "\n".join(str(op) for op in lost[:10])
 
 
+@pytest.mark.parametrize("mode", ["gradient", "vjp"])
 @pytest.mark.parametrize("stage", ["frontend", "simplify", "adjoint", "optimize"])
-def test_every_stage_leaves_valid_ir(stage: str) -> None:
-    compiled(stage).verify()
+def test_every_stage_leaves_valid_ir(stage: str, mode: str) -> None:
+    compiled(stage, mode).verify()
 
 
 PRIMAL_DIALECTS = {"func", "scf", "arith", "math", "memref", "array"}

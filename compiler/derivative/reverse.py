@@ -97,20 +97,27 @@ def plan_gradient(
     last_of = [arguments[i] for i in finals or ()]
     activity = Activity(function, alias, active, final_arguments=last_of)
     if finals is not None:
-        hand_over(function)
+        hand_over(function, alias)
     return make_plan(function, alias, activity, saves)
 
 
-def hand_over(function: func.FuncOp) -> None:
-    """Put an `ad.handover` of all that the caller can see at the end of the function, once."""
-    last = function.body.block.last_op
+def hand_over(function: func.FuncOp, alias: AliasAnalysis) -> None:
+    """Put an `ad.handover` of all that the caller can see at the end of the function, once.
+
+    Of a view that is returned, the whole array: its memory is the caller's.
+    """
+    top, last = function.body.block, function.body.block.last_op
     assert isinstance(last, func.ReturnOp)
     if is_to_be_split(function):
         return
-    seen = (*function.body.block.args, *last.arguments)
-    op = ad.HandoverOp([v for v in dict.fromkeys(seen) if isinstance(v.type, MemRefType)])
+    seen: dict[SSAValue, None] = dict.fromkeys(top.args)
+    for result in last.arguments:
+        if isinstance(result.type, MemRefType):
+            roots = [r for r in alias.roots(result) if value_block(r) is top]
+            seen |= dict.fromkeys([alias.base(result), *roots])
+    op = ad.HandoverOp([v for v in seen if isinstance(v.type, MemRefType)])
     op.location = last.location
-    function.body.block.insert_op_before(op, last)
+    top.insert_op_before(op, last)
 
 
 def is_to_be_split(function: func.FuncOp) -> bool:
