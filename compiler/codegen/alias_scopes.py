@@ -16,6 +16,9 @@ parameters): within one iteration `u` and `v` are different memory although each
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import copy
+
 from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import SSAValue
@@ -53,6 +56,14 @@ class AliasScopes:
     def apart(self, a: SSAValue, b: SSAValue) -> bool:
         """True when the two never share memory at one moment."""
         return not self._alias.may_alias(a, b) or self._alias.apart_in_turn(a, b)
+
+    def among(self, memrefs: Sequence[SSAValue]) -> AliasScopes:
+        """The scopes for code that touches no other memory than this."""
+        limited = copy(self)
+        touched = {r for m in memrefs for r in self._alias.roots(strip_views(m))}
+        limited._scopes = {r: s for r, s in self._scopes.items() if r in touched}
+        limited._tags = {}
+        return limited
 
     def tags(self, memref: SSAValue) -> str:
         """The metadata of a load or store through `memref`, ready to append."""

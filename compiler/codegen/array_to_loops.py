@@ -20,6 +20,8 @@ What is decided here, because LLVM cannot decide it:
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -79,7 +81,7 @@ class Nest:
 def lower_map(state: KernelState, op: array.MapOp) -> None:
     """Write the loops of a map."""
     extents = [state.scalar(e) for e in op.extents]
-    if any(integer(e) == 0 for e in extents):
+    if any((n := integer(e)) is not None and n <= 0 for e in extents):
         return
     descriptors = [state.memrefs[m] for m in (*op.ins, *op.outs)]
     order = loop_order(extents, descriptors, len(op.ins))
@@ -106,7 +108,32 @@ def lower_map(state: KernelState, op: array.MapOp) -> None:
         (value_type(o.element), identity(o.kind, o.element)) for o in nest.outputs if o.still
     ]
     pointers = [o.pointer for o in nest.operands]
-    emit_level(nest, 0, pointers, [i for _, i in identities])
+    with where_not_empty(nest):
+        emit_level(nest, 0, pointers, [i for _, i in identities])
+
+
+@contextmanager
+def where_not_empty(nest: Nest) -> Generator[None]:
+    """One test before the nest that all its loops run, so that none inside needs its own.
+
+    LLVM would clone an outer loop to move the tests of the inner ones out of it.
+    """
+    text = nest.state.text
+    known = [integer(e) for e in nest.extents]
+    tests = [
+        text.value(f"icmp sgt i64 {e}, 0")
+        for e, n in zip(nest.extents, known, strict=True)
+        if n is None
+    ]
+    if not tests:
+        yield
+        return
+    nest_, done = text.label("nest"), text.label("done")
+    text.branch_if(text.both(tests), nest_, done)
+    text.start(nest_)
+    yield
+    text.branch(done)
+    text.start(done)
 
 
 def loop_order(extents: list[str], operands: list[Descriptor], inputs: int) -> list[int]:
@@ -267,7 +294,7 @@ def emit_level(nest: Nest, level: int, pointers: list[str], accumulators: list[s
         for i, o in enumerate(registers(nest))
         if i not in inside
     ]
-    loop = state.text.begin_loop(nest.extents[level], carried, "i")
+    loop = state.text.begin_loop(nest.extents[level], carried, "i", certain=True)
     rows = step_rows(nest, pointers, level, loop.counter)
     values = iter(loop.values)
     before = [
@@ -339,7 +366,8 @@ def emit_innermost(nest: Nest, pointers: list[str], accumulators: list[str]) -> 
         else:
             more = text.add(count, str(STRIP - 1))
             strips = text.value(f"lshr i64 {more}, {STRIP.bit_length() - 1}")
-            loop = text.begin_loop(strips, list(zip(types, accumulators, strict=True)), "strip")
+            carried = list(zip(types, accumulators, strict=True))
+            loop = text.begin_loop(strips, carried, "strip", certain=True)
             start = text.mul(loop.counter, str(STRIP))
             left = text.sub(count, start)
             smin = state.intrinsic("llvm.smin.i64", "i64", "i64, i64")
@@ -382,7 +410,7 @@ def strip(
     for o, pointer in zip(nest.outputs, pointers[len(nest.inputs) :], strict=True):
         if not o.buffered:
             continue
-        loop = text.begin_loop(count, (), "j")
+        loop = text.begin_loop(count, (), "j", certain=True)
         group = f", !llvm.access.group {nest.group}"
         if o.value in buffers:
             at = state.offset(buffers[o.value], o.element, loop.counter)
@@ -413,7 +441,8 @@ def points_loop(
     state, text = nest.state, nest.state.text
     last = len(nest.extents) - 1
     types = [value_type(o.element) for o in registers(nest)]
-    loop = text.begin_loop(count, list(zip(types, accumulators, strict=True)), "j")
+    carried = list(zip(types, accumulators, strict=True))
+    loop = text.begin_loop(count, carried, "j", certain=True)
     rows = step_rows(nest, pointers, last, loop.counter)
     group = f", !llvm.access.group {nest.group}"
     after = emit_point(nest, rows, list(loop.values), buffers, group, loop.counter)

@@ -184,13 +184,15 @@ class FunctionText:
         carried: Sequence[tuple[str, str]] = (),
         hint: str = "i",
         enter: Callable[[], None] | None = None,
+        *,
+        certain: bool = False,
     ) -> OpenLoop:
         """Open a loop that counts 0, 1, ... below `count`, carrying scalars given as (type, initial).
 
-        `enter` writes what runs before the first iteration, if there is one.
+        `enter` writes what runs before the first iteration, if there is one; `certain`: there is.
         """
         known = integer(count)
-        guarded = known is None or known <= 0
+        guarded = not certain and (known is None or known <= 0)
         before, body, exit_ = self.block, self.label("body"), self.label("exit")
         first = body if enter is None else self.label("enter")
         if guarded:
@@ -260,6 +262,6 @@ class FunctionText:
             for t, start, next_ in zip(loop.types, loop.initial, following, strict=True)
         )
 
-    def text(self) -> str:
-        """The whole body, entry block first."""
-        return "\n".join(["entry:", *self.entry, *self.lines, *self.cold])
+    def text(self, end: str = "") -> str:
+        """The whole body, entry block first; `end` follows the last line of the hot part."""
+        return "\n".join(["entry:", *self.entry, *self.lines, end, *self.cold])

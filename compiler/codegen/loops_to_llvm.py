@@ -49,6 +49,7 @@ from .llvm_module import host_features
 from .llvm_text import FunctionText, Metadata, integer
 from .matmul_to_blas import lower_matmul
 from .memory_to_llvm import MEMORY_OPS, RUNTIME_MEMORY, place_in_memory, support_call, takes_scratch
+from .outlined_maps import OutlinedMap, has_many_maps
 from .scalars_to_llvm import SCALAR_OPS
 
 WHILE_POLL_MASK, LEAF_POLL_MASK = (1 << 14) - 1, 15
@@ -106,6 +107,7 @@ class KernelWriter:
         self.text = state.text
         self.subscripts = Subscripts()
         self.may_version = True
+        self.outlines = has_many_maps(function)
         self.dependence = Dependence(function, alias)
         self.result_slots: tuple[int, ...] = ()
         state.escaping = escaping_allocations(function, alias)
@@ -176,6 +178,17 @@ class KernelWriter:
         if handler is None:
             raise AssertionError(f"no LLVM for {op.name}")
         handler(self, op)
+
+    def map(self, op: array.MapOp) -> None:
+        """The loops of a map, here or in a function of their own."""
+        if not self.outlines:
+            lower_map(self.state, op)
+            return
+        outlined = OutlinedMap(self.state, op)
+        self.state, self.text = outlined.inside, outlined.inside.text
+        lower_map(self.state, op)
+        self.state, self.text = outlined.outer, outlined.outer.text
+        outlined.call()
 
     # Control flow.
 
@@ -578,12 +591,12 @@ LOWERINGS: dict[type[Operation], Callable[[KernelState, Any], None]] = {
     **MEMORY_OPS,
     **HANDLE_OPS,
     **CHECK_OPS,
-    array.MapOp: lower_map,
     array.MatmulOp: lower_matmul,
 }
 """Ops without control flow around other ops."""
 
 CONTROL: dict[type[Operation], Callable[[KernelWriter, Any], None]] = {
+    array.MapOp: KernelWriter.map,
     array.LoopOp: KernelWriter.loop,
     scf.IfOp: KernelWriter.branch,
     scf.YieldOp: nothing,

@@ -1,0 +1,108 @@
+"""Kernels of many maps: the loops of each map are an LLVM function of its own.
+
+Why: LLVM's time for a function grows faster than the function (the vectorizer, for one, looks at the
+whole of it again after every loop), so one function for hundreds of maps would take minutes. The
+function of a map sees its own memory only, so the lists of what may not meet stay short as well::
+
+    define internal void @map_7(ptr %ctx, i64 %n, ptr %a, ptr %b, double %x) noinline { ... }
+    ...
+    call void @map_7(ptr %ctx, i64 %n.3, ptr %p.20, ptr %p.21, double %v.22)
+
+A call costs a few nanoseconds, so small kernels, whose compilation gains nothing, keep their loops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import SSAValue
+
+from ...dialects import array
+from .kernel_state import Descriptor, KernelState, value_type
+from .llvm_text import FunctionText
+
+MANY = 12
+"""Maps in a kernel from which on each is a function."""
+
+
+class OutlinedMap:
+    """The function of one map while its loops are written, with `inside` as the state."""
+
+    def __init__(self, outer: KernelState, op: array.MapOp) -> None:
+        self.outer = outer
+        self.name = f"map_{len(outer.functions)}"
+        self.parameters: dict[str, str] = {}
+        """Operand of the call (with its type) -> parameter."""
+        self.inside = replace(
+            outer,
+            text=FunctionText(outer.metadata),
+            scalars={},
+            memrefs={},
+            buffers=[],
+            registers={},
+        )
+        captured = captured_by(op)
+        memory = [v for v in captured if isinstance(v.type, MemRefType)]
+        self.inside.emit, self.inside.scopes = outer.emit, outer.scopes.among(memory)
+        for value in captured:
+            if isinstance(value.type, MemRefType):
+                self.inside.memrefs[value] = self.descriptor(outer.memrefs[value])
+            else:
+                own = self.parameter(value_type(value.type), outer.scalars[value])
+                self.inside.scalars[value] = own
+
+    def descriptor(self, given: Descriptor) -> Descriptor:
+        return Descriptor(
+            self.parameter("ptr", given.pointer),
+            tuple(self.parameter("i64", n) for n in given.extents),
+            tuple(self.parameter("i64", s) for s in given.strides),
+            given.element,
+        )
+
+    def parameter(self, type_: str, operand: str) -> str:
+        """What the function calls the operand; what is no SSA name means the same everywhere."""
+        if not operand.startswith("%"):
+            return operand
+        typed = f"{type_} {operand}"
+        if typed not in self.parameters:
+            self.parameters[typed] = self.inside.text.name("p")
+        return self.parameters[typed]
+
+    def call(self) -> None:
+        """Add the function to the module and call it where the map stands."""
+        text = self.outer.text
+        body = self.inside.text.text()
+        leaves = "ret i32" in body
+        result = "i32" if leaves else "void"
+        shown = [f"{typed.split()[0]} {own}" for typed, own in self.parameters.items()]
+        head = f"define internal {result} @{self.name}({', '.join(['ptr noalias %ctx', *shown])})"
+        end = "  ret i32 0" if leaves else "  ret void"
+        self.outer.functions[self.name] = "\n".join(
+            [f"{head} noinline nounwind {{", self.inside.text.text(end), "}"]
+        )
+        call = f"call {result} @{self.name}({', '.join(['ptr %ctx', *self.parameters])})"
+        if not leaves:
+            text.do(call)
+            return
+        status, label = text.value(call, "status"), text.label("leave")
+        with text.in_cold(label):
+            text.do(f"ret i32 {status}")
+        text.branch_if_unlikely(text.value(f"icmp ne i32 {status}, 0"), label)
+
+
+def captured_by(op: array.MapOp) -> list[SSAValue]:
+    """The values from outside that the map uses."""
+    own: set[SSAValue] = set(op.body.block.args)
+    used = dict.fromkeys(op.operands)
+    for inner in op.body.walk():
+        own.update(inner.results)
+        own.update(a for r in inner.regions for b in r.blocks for a in b.args)
+        used.update(dict.fromkeys(inner.operands))
+    return [v for v in used if v not in own]
+
+
+def has_many_maps(function: func.FuncOp) -> bool:
+    """True when the function is large enough for its maps to be functions."""
+    return sum(isinstance(op, array.MapOp) for op in function.walk()) >= MANY

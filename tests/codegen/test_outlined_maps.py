@@ -1,0 +1,82 @@
+"""In a kernel of many maps the loops of each are a function, and nothing else changes."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from mutad.compiler.codegen.outlined_maps import MANY
+
+HEAD = """
+func.func @f(%a : memref<?xf64>, %b : memref<?xf64>, %t : f64) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %a, %c0 : memref<?xf64>
+"""
+MAP = """
+  array.map(%n) ins(%a : memref<?xf64>) outs(%b : memref<?xf64>) kinds ["add"] {
+  ^bb0(%x : f64):
+    %y = arith.mulf %x, %t : f64
+    array.yield %y : f64
+  }
+  array.map(%n) ins(%b : memref<?xf64>) outs(%a : memref<?xf64>) kinds ["store"] {
+  ^bb0(%x : f64):
+    %y = math.absf %x : f64
+    array.yield %y : f64
+  }
+"""
+
+
+def program(maps: int) -> str:
+    return HEAD + MAP * (maps // 2) + "  func.return\n}\n"
+
+
+@pytest.mark.parametrize("maps", [2, MANY, 3 * MANY])
+@pytest.mark.parametrize("n", [0, 1, 37, 1000])
+def test_many_maps_compute_what_they_compute_one_by_one(compile_kernel, maps: int, n: int) -> None:
+    a, b = np.linspace(-1, 1, n), np.linspace(0, 3, n)
+    expected_a, expected_b = a.copy(), b.copy()
+    for _ in range(maps // 2):
+        expected_b += expected_a * 0.5
+        expected_a[:] = np.abs(expected_b)
+    assert compile_kernel(program(maps))(a, b, 0.5).status == 0
+    np.testing.assert_array_equal(a, expected_a)
+    np.testing.assert_array_equal(b, expected_b)
+
+
+def test_each_of_many_maps_is_a_function(compile_kernel) -> None:
+    text = compile_kernel(program(MANY)).kernel.text
+    assert text.count("define internal void @map_") == MANY
+
+
+def test_a_few_maps_stay_in_the_kernel(compile_kernel) -> None:
+    assert "@map_" not in compile_kernel(program(2)).kernel.text
+
+
+def chain(maps: int) -> str:
+    """Each map reads one argument and writes the next."""
+    arguments = ", ".join(f"%a{k} : memref<?xf64>" for k in range(maps + 1))
+    body = "".join(
+        f"""
+  array.map(%n) ins(%a{k} : memref<?xf64>) outs(%a{k + 1} : memref<?xf64>) kinds ["store"] {{
+  ^bb0(%x : f64):
+    array.yield %x : f64
+  }}"""
+        for k in range(maps)
+    )
+    return f"""
+func.func @f({arguments}) {{
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %a0, %c0 : memref<?xf64>{body}
+  func.return
+}}
+"""
+
+
+def test_what_may_not_meet_is_listed_for_the_own_arrays_of_a_map(compile_kernel) -> None:
+    text = compile_kernel(chain(2 * MANY)).kernel.text
+    nodes = {line.split(" = ")[0]: line for line in text.splitlines() if line.startswith("!")}
+    listed = set(re.findall(r"!noalias (![0-9]+)", text))
+    assert len(listed) > MANY
+    assert all("," not in nodes[n] for n in listed)
