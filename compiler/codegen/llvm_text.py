@@ -264,4 +264,5 @@ class FunctionText:
 
     def text(self, end: str = "") -> str:
         """The whole body, entry block first; `end` follows the last line of the hot part."""
-        return "\n".join(["entry:", *self.entry, *self.lines, end, *self.cold])
+        last = [end] if end else []
+        return "\n".join(["entry:", *self.entry, *self.lines, *last, *self.cold])
