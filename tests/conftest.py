@@ -22,7 +22,9 @@ RunFilecheck = Callable[[str, str], None]
 
 
 @pytest.fixture(autouse=True)
-def cache_of_its_own(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def cache_of_its_own(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No test reads what another run compiled."""
     base = tmp_path_factory.getbasetemp() / "mutad-cache"
     base.mkdir(mode=0o700, exist_ok=True)

@@ -100,9 +100,7 @@ class _Exits:
             self.leave(s, region),
         ]
 
-    def branch(
-        self, s: ast.If, rest: Sequence[ast.stmt], region: _Region | None
-    ) -> list[ast.stmt]:
+    def branch(self, s: ast.If, rest: Sequence[ast.stmt], region: _Region | None) -> list[ast.stmt]:
         """An `if` that may leave: what follows goes where nothing has left."""
         arms = s.body, s.orelse
         through = [not ends(arm) for arm in arms]
@@ -121,9 +119,7 @@ class _Exits:
             when(name(stays, rest[0]), self.block(rest, region), rest[0]),
         ]
 
-    def loop(
-        self, s: Loop, rest: Sequence[ast.stmt], region: _Region | None
-    ) -> list[ast.stmt]:
+    def loop(self, s: Loop, rest: Sequence[ast.stmt], region: _Region | None) -> list[ast.stmt]:
         """A loop and what follows it, its `else` clause first."""
         own = _Region()
         body = self.block(s.body, own)
