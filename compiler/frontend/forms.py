@@ -80,31 +80,58 @@ class Forms(Rebindings):
         return found
 
     def bases(self, form: Form, before: dict[str, Binding]) -> tuple[SSAValue, ...]:
+        """The bases of a form; without those of names that are not bound here in this build."""
         found = list[SSAValue]()
         for name, k in form.bases:
-            base = (
-                strip_views(list(arrays_in(before[name]))[k].memref)
-                if name
-                else self.e.entry.args[k]
-            )
-            found.append(base)
-        return tuple(dict.fromkeys(found))
+            if not name:
+                found.append(self.e.entry.args[k])
+            elif name in before:
+                found += [strip_views(a.memref) for a in list(arrays_in(before[name]))[k : k + 1]]
+        return tuple(dict.fromkeys(b for b in found if not is_placeholder(b)))
 
     # An array in numbers.
 
-    def described(self, leaf: SSAValue, name: str, form: Form, before: dict[str, Binding]) -> Place:
+    def described(
+        self, leaf: SSAValue, variable: str, key: Leaf, before: dict[str, Binding]
+    ) -> Place:
         """Put the numbers of an array, as it is before the loop, in cells."""
+        form = self.facts.forms[key]
         bases = self.bases(form, before)
-        if is_placeholder(strip_casts(leaf)) and not form.entire:
-            like = nothing_of(self.e, bases[0], form.axes)
-        else:
-            like = Describer(self.e, bases, entire=form.entire).describe(leaf)
+        if not bases or len(bases) < len(form.group):
+            self.facts.describe(*key, replace(form, group=()))
+            return Place("carried", leaf)
+        try:
+            if is_placeholder(strip_casts(leaf)) and not form.entire:
+                like = nothing_of(self.e, bases[0], form.axes)
+            else:
+                like = Describer(self.e, bases, entire=form.entire).describe(leaf)
+        except Undescribed:
+            self.add_base(leaf, variable, key, before)
+            return Place("carried", leaf)
         found = Described(form, bases, like)
         for k in sorted(form.moving):
             number = like.numbers[k]
-            found.cells[k] = self.e.cell(number.type, f"{name}_{'which' if k == 0 else 'view'}")
+            found.cells[k] = self.e.cell(number.type, f"{variable}_{'which' if k == 0 else 'view'}")
             self.e.store(number, found.cells[k])
         return Place("described", leaf, described=found)
+
+    def add_base(
+        self, leaf: SSAValue, variable: str, key: Leaf, before: dict[str, Binding]
+    ) -> None:
+        """What the variable is before the loop was not known to the build that chose the bases."""
+        form, base = self.facts.forms[key], strip_views(leaf)
+        name = self.base_names(before).get(base)
+        if name is None or (name in form.bases and not form.entire):
+            self.refuse_rebinding(variable, "an array that was made before the loop")
+        bases = tuple(sorted({*form.bases, name}))
+        moving = form.moving | ({0} if len(bases) > 1 else set())
+        entire = form.entire and is_entire(leaf)
+        self.require_one_rank(variable, [base, *self.bases(form, before)])
+        self.facts.describe(*key, Form(bases, entire, moving, (), form.axes))
+
+    def require_one_rank(self, variable: str, bases: Iterable[SSAValue]) -> None:
+        if len({b.type.get_num_dims() for b in bases if isinstance(b.type, MemRefType)}) > 1:
+            self.refuse_rebinding(variable, "views of arrays of different rank")
 
     def remake(self, variables: Iterable[Variable]) -> None:
         """Make the arrays kept in numbers, here and now."""
@@ -246,9 +273,7 @@ class Forms(Rebindings):
                     found[strip_views(value)] = None
         if any(b not in names for b in found):
             self.refuse_rebinding(name, "an array that was made before the loop and has no name")
-        ranks = {b.type.get_num_dims() for b in found if isinstance(b.type, MemRefType)}
-        if len(ranks) > 1:
-            self.refuse_rebinding(name, "views of arrays of different rank")
+        self.require_one_rank(name, found)
         old = self.facts.forms.get(leaf)
         bases = tuple(sorted({*(old.bases if old else ()), *(names[b] for b in found)}))
         moving = (old.moving if old else frozenset[int]()) | ({0} if len(bases) > 1 else set())

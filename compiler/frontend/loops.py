@@ -209,8 +209,8 @@ class Loops(Forms):
                     places.append(Place("cell", self.stored(name, k, leaf)))
                 elif (key, k) in self.facts.buffered:
                     places.append(self.place_in_buffer(leaf, name))
-                elif (form := self.facts.forms.get((key, k))) is not None:
-                    places.append(self.described(leaf, name, form, before))
+                elif (key, k) in self.facts.forms:
+                    places.append(self.described(leaf, name, (key, k), before))
                 else:
                     places.append(Place("carried", leaf))
             for k, place in enumerate(places):

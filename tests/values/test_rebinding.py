@@ -354,6 +354,20 @@ def bound_first_in_a_while_loop(x, y, n):
     return d, x
 
 
+@on("f64[4] f64[4] f64[4] M N", M="0 1 2 3", N="0 1 2")
+def a_view_of_whichever_array_it_was_last(a, b, c, m, n):
+    for i in range(m):
+        for _ in range(i):
+            v = b[i % 3 :]
+            b[:] = 0.5 * c
+            v = c[1:3]
+        a, c, b = c, b, a
+        for _ in range(n + 1):
+            v = a[i % 3 :]
+            v[0] += 1.0
+    return a, b, c, v[0]
+
+
 @pytest.mark.parametrize("case", programs.cases, ids=str)
 def test_like_python(case: Case) -> None:
     case.check()
