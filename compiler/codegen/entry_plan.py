@@ -9,6 +9,7 @@ from typing import Any
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DenseArrayBase
 
+from ..diagnostics import CompileError
 from .entry_guard import ArrayKey, Form, Key, ScalarKey, TupleKey, parse_key
 from .entry_result import ResultSpec
 from .entry_writer import FLOATS
@@ -59,8 +60,17 @@ def gradient_signature(gradient: func.FuncOp, arguments: Sequence[str]) -> Gradi
         assert isinstance(listed, DenseArrayBase)
         return tuple(int(v) for v in listed.get_values())
 
+    shadows = tuple(position_of[i] for i in indices("shadows"))
+    for position in shadows:
+        if isinstance(parse_key(arguments[position]), TupleKey):
+            raise CompileError(
+                None,
+                f"values that the gradient follows are stored to an array inside of a tuple "
+                f"(argument {position}), which has no shadow",
+                "pass the array as an argument of its own",
+            )
     return GradientSignature(
-        tuple(position_of[i] for i in indices("shadows")),
+        shadows,
         indices("cotangents"),
         tuple(position_of[i] for i in indices("scalars")),
     )

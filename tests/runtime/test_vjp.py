@@ -342,6 +342,16 @@ def test_lone_and_sharing_arguments_get_their_own_shadows() -> None:
     assert want.shape == z_bar.shape
 
 
+def test_arrays_inside_of_tuples_that_active_values_go_to_are_refused() -> None:
+    def filled(pair, k):
+        pair[0][:] = k * k
+        return pair[0].sum()
+
+    for method in ("vjp", "grad"):
+        with pytest.raises(mutad.CompileError, match="inside of a tuple"):
+            getattr(made(filled), method)((np.ones(3), 1), 2.0, wrt="k")
+
+
 # Shapes of cotangents in pullback.
 
 
