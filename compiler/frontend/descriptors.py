@@ -329,7 +329,8 @@ def permuted(e: Emitter, whiches: Sequence[SSAValue], bases: Sequence[SSAValue])
 def compared(e: Emitter, which: SSAValue, count: int) -> list[SSAValue]:
     """Whether it is the first base, the second, ... (Made before the choice, not in its branches:
     the reverse sweep makes the choice again, and must find them.)"""
-    return [e.emit(arith.CmpiOp(which, e.index(k), "eq")) for k in range(count - (count == 2))]
+    numbers = range(count - (count == 2))
+    return [e.emit(arith.CmpiOp(which, e.index(k), "eq"), which.name_hint) for k in numbers]
 
 
 def either(

@@ -272,6 +272,37 @@ def test_a_swap_of_different_layouts_is_carried_under_one_type() -> None:
     assert len(ops(built, memref.CastOp)) == 1
 
 
+def test_a_swap_in_a_nest_copies_nothing_and_is_chosen_by_one_branch() -> None:
+    def nest(u, v, m, n):
+        for _ in range(m):
+            for _ in range(n):
+                v[0] = 2 * u[0]
+                u, v = v, u
+        return u[0]
+
+    built = build(nest, "f64[?]C", "f64[?]C", "py_int", "py_int")
+    assert not ops(built, array.MapOp)
+    outer, inner = ops(built, array.LoopOp)
+    assert not outer.carried
+    assert len(inner.carried) == 2
+    (choice,) = {c.owner for c in inner.carried}
+    assert isinstance(choice, scf.IfOp)
+    assert len(choice.results) == 2
+
+
+def test_an_array_that_a_loop_binds_first_is_made_once_before_it() -> None:
+    def residual(x, y, n):
+        for i in range(n):
+            r = x - y * i
+        return r
+
+    built = build(residual, "f64[?]C", "f64[?]C", "py_int")
+    (made,) = [a for a in ops(built, array.AllocOp) if a.memref.name_hint == "r"]
+    (loop,) = ops(built, array.LoopOp)
+    assert made.parent is loop.parent
+    assert [m.outs[0] for m in ops(built, array.MapOp)] == [made.memref]
+
+
 def test_a_rebound_array_lives_in_a_buffer() -> None:
     def euler(u, n):
         for _ in range(n):
