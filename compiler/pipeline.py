@@ -9,10 +9,12 @@ function, to `MUTAD_DUMP_DIR` (else `./mutad-dump`); `MUTAD_TIME=1` prints secon
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -324,13 +326,26 @@ def compile_request(request: Request) -> Artifact:
         raise ValueError(
             f"MUTAD_DUMP: no stage named {', '.join(sorted(unknown))}; {stage_names()}"
         )
-    for stage in stages_for(request):
-        with_time(c, stage.name, lambda s=stage: s.run(c))
-        if stage.name in dump:
-            write_dump(c, stage)
+    with without_collection():
+        for stage in stages_for(request):
+            with_time(c, stage.name, lambda s=stage: s.run(c))
+            if stage.name in dump:
+                write_dump(c, stage)
     if os.environ.get("MUTAD_TIME") == "1":
         print_times(c)
     return Artifact(c.object_code, metadata_of(c))
+
+
+@contextmanager
+def without_collection() -> Generator[None]:
+    """Python's collector rests: the IR is one web that lives to the end, which it would walk in vain."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def run_stages(request: Request, upto: str) -> str:
