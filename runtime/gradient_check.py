@@ -243,19 +243,48 @@ class _Check:
         own = self.function._dispatcher  # pyright: ignore[reportPrivateUsage]
         if own.options["saves"] == "all":
             return
-        reference = Dispatcher(own.function, {**own.options, "saves": "all"}, own.compiler, False)
-        reference.installed = nothing_installed
-        expected = self.joint(reference, active, weights, final)
+        expected = self.planned("all", active, weights, final)
         for position, theirs, ours in zip(active, expected, gradients, strict=True):
             try:
                 same(theirs, ours, f"the gradient for {self.names[position]!r}")
             except GradientError as error:
-                saved = self.explained(active).saves
-                lines = ", ".join(f"{s.name} of line {s.line}" for s in saved) or "nothing"
+                culprit = self.first_mistake(active, expected, weights, final)
                 raise GradientError(
                     f'{error}: saves="all" gives another gradient, so the plan of what to save is '
-                    f'wrong. It saves {lines}. Use saves="all", and report this.'
+                    f'wrong{culprit}. Use saves="all", and report this.'
                 ) from None
+
+    def planned(self, saves: str, active: tuple[int, ...], weights: Any, final: Any) -> Any:
+        """The gradients under another plan."""
+        own = self.function._dispatcher  # pyright: ignore[reportPrivateUsage]
+        other = Dispatcher(own.function, {**own.options, "saves": saves}, own.compiler, False)
+        other.installed = nothing_installed
+        return self.joint(other, active, weights, final)
+
+    def first_mistake(
+        self, active: tuple[int, ...], expected: Any, weights: Any, final: dict[str, Any]
+    ) -> str:
+        """In words, the first needed value on which the plan decides wrongly; found by bisection.
+
+        The plan that decides on none of the needed values is right, that which decides on all is not.
+        """
+        needs = self.explained(active).needs
+        right, wrong = 0, len(needs)
+        while wrong - right > 1:
+            middle = (right + wrong) // 2
+            gradients = self.planned(f"minimal:{middle}", active, weights, final)
+            try:
+                for theirs, ours in zip(expected, gradients, strict=True):
+                    same(theirs, ours, "the gradient")
+                right = middle
+            except GradientError:
+                wrong = middle
+        need = needs[wrong - 1]
+        line, operation = need.needed_by
+        return (
+            f": the adjoint of `{operation}` in line {line} does not get back {need.name} "
+            f"of line {need.line}"
+        )
 
     def direction(self, active: Sequence[int], rng: Generator) -> tuple[Any, ...]:
         """A random direction for the active arguments; the same memory moves the same way."""

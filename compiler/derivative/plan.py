@@ -21,6 +21,9 @@ cheapest choice is taken: `selection`.
     minimal   save the cut
     all       save every needed value that is not free: the reference that needs no analysis
     forbid    refuse a program that needs any save
+
+For those who look for an error in a plan, `minimal:3` decides on the first three needed values as
+`minimal` does, and saves the others.
 """
 
 from __future__ import annotations
@@ -147,7 +150,8 @@ class _Planner:
         self.function = function
         self.alias = alias
         self.needed = needed
-        self.mode = saves
+        self.mode, _, trusted = saves.partition(":")
+        self.trusted = int(trusted) if trusted else None
         self.ssa = MemorySSA(function, alias)
         self.kills = Kills(function, alias, self.ssa)
         self.again: dict[Node, tuple[Node, ...] | None] = {}
@@ -166,6 +170,8 @@ class _Planner:
         for node in order:
             self.free[node] = self._is_free(node)
         cut = self._everything() if self.mode == "all" else self._cut(order)
+        if self.trusted is not None:
+            cut |= self._distrusted(self.trusted)
         answers = {n: a for n, a in self.answers.items() if n not in cut and served(a, cut)}
         wanted = self._wanted(cut, answers)
         versions = {n: v for n, v in self.version_of.items() if n not in cut}
@@ -360,6 +366,17 @@ class _Planner:
             elif not self._trivially_free(need):
                 cut.add(need)
         return cut
+
+    def _distrusted(self, trusted: int) -> set[Saved]:
+        """Those of the needed values behind the first `trusted` that are not trivially free."""
+        found: set[Saved] = set()
+        for need in list(self.needed.by)[trusted:]:
+            if isinstance(need, Contents):
+                found |= {self.version_of[need]} if need in self.version_of else set()
+            elif not self._trivially_free(need):
+                found.add(need)
+                self.stored_at.pop(need, None)
+        return found
 
     def _trivially_free(self, value: SSAValue) -> bool:
         """Constants, inductions, values of the top level, and scalar code on those."""

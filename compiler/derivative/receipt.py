@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import ad, array
+from ..analysis.needed import Contents
 from ..diagnostics import line_of
 from . import receipt_html
 from .forward_sweep import hint_of
@@ -60,6 +61,15 @@ class SavedValue:
 
 
 @dataclass(frozen=True)
+class NeededValue:
+    """A value that the adjoint reads: its name, its line, the line and the operation that need it."""
+
+    name: str
+    line: int
+    needed_by: tuple[int, str]
+
+
+@dataclass(frozen=True)
 class Allocated:
     """Bytes that a gradient call allocates beside its tapes; None where only a run can tell."""
 
@@ -75,6 +85,8 @@ class Receipt:
     file: str
     line: int
     saves: tuple[SavedValue, ...]
+    needs: tuple[NeededValue, ...]
+    """Every value that the adjoint reads, saved or not."""
     allocated: Callable[[], Allocated] = field(repr=False, compare=False)
 
     @property
@@ -180,7 +192,14 @@ def receipt_of(
     sizes = Sizes(plan.function, arguments)
     at = line_of(plan.function) or ("", 0, 0)
     saves = tuple(saved_value(s, sizes) for s in plan.saves)
-    return Receipt(plan.function.sym_name.data, at[0], at[1], saves, allocated)
+    needs = tuple(needed_value(need, op) for need, op in plan.needed.by.items())
+    return Receipt(plan.function.sym_name.data, at[0], at[1], saves, needs, allocated)
+
+
+def needed_value(need: SSAValue | Contents, op: Operation) -> NeededValue:
+    value, source = (need.memref, need.op) if isinstance(need, Contents) else (need, need.owner)
+    at = line_of(source if isinstance(source, Operation) else op) or ("", 0, 0)
+    return NeededValue(name_of_value(value), at[1], (line_number(op), word_of(op)))
 
 
 def saved_value(save: Save, sizes: Sizes) -> SavedValue:
@@ -214,11 +233,14 @@ def name_of(save: Save) -> str:
     node = save.node
     if isinstance(node, Version | Overwritten):
         return hint_of(save)
-    if isinstance(node, SSAValue):
-        if node.name_hint is not None:
-            return node.name_hint
-        if isinstance(node.owner, Operation) and (text := text_of(node.owner)):
-            return text
+    return name_of_value(node) if isinstance(node, SSAValue) else "value"
+
+
+def name_of_value(value: SSAValue) -> str:
+    if value.name_hint is not None:
+        return value.name_hint
+    if isinstance(value.owner, Operation) and (text := text_of(value.owner)):
+        return text
     return "value"
 
 

@@ -1,10 +1,13 @@
 """`assert_saved_bytes`, and what MUTAD_VERIFY=1 and `check_gradient` notice of a plan that is wrong."""
 
+import inspect
+
 import numpy as np
 import pytest
 
 from mutad import GradientError, assert_saved_bytes, check_gradient, compile
 from mutad.compiler.analysis.kills import Kills
+from mutad.compiler.diagnostics import line_of
 from mutad.runtime.measure import measure_gradient
 
 
@@ -58,6 +61,44 @@ def test_a_wrong_plan_is_told_from_a_wrong_rule() -> None:
         GradientError, match=r"gradient for 'x'.*saves=.all. gives another gradient"
     ):
         check_gradient(made(squares), np.array([0.5, 2.0, 3.0]), 2.0)
+
+
+def three_kills(x, y):
+    a = x * y
+    s = (a * a).sum()
+    y *= 2.0
+    for i in range(x.size):
+        s += x[i] ** 2
+        x[i] = 3.0 * np.sin(x[i])
+    return s + (x * x).sum() + y.sum()
+
+
+@pytest.mark.parametrize(
+    ("kill", "found"),
+    [
+        ("y *=", r"`\*` in line {a} does not get back y"),
+        ("x[i] =", r"`\*` in line {a} does not get back x"),
+    ],
+)
+def test_a_wrong_plan_is_traced_to_the_statement_whose_adjoint_it_breaks(
+    monkeypatch: pytest.MonkeyPatch, kill: str, found: str
+) -> None:
+    """Blind to one of the kills, the plan loses what one statement needs."""
+    lines = inspect.getsourcelines(three_kills)
+    line_of_text = {text.strip(): lines[1] + k for k, text in enumerate(lines[0])}
+    blind = next(number for text, number in line_of_text.items() if text.startswith(kill))
+    found = found.format(a=line_of_text["a = x * y"])
+    seeing = Kills.killer
+
+    def killer(kills, access):
+        store = seeing(kills, access)
+        at = None if store is None else line_of(store)
+        return None if at is not None and at[1] == blind else store
+
+    monkeypatch.setattr(Kills, "killer", killer)
+    rng = np.random.default_rng(0)
+    with pytest.raises(GradientError, match=found):
+        check_gradient(made(three_kills), rng.random(5), rng.random(5))
 
 
 @pytest.mark.usefixtures("blind_to_kills", "verifying")
