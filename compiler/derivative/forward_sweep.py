@@ -34,9 +34,10 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from ...dialects import ad, array
 from ..analysis.alias import strip_views
 from .overwritten import Overwritten
-from .plan import Plan, Save, Version
+from .plan import Plan, Save
 from .rules.table import index_constant
 from .segments import base_extents, is_recomputable, value_block
+from .versions import Version
 
 
 class ForwardSweep:

@@ -51,6 +51,9 @@ MOST_WRITES = 12
 Conditions = tuple[Affine, ...]
 """Numbers, in terms of the counters around a read, that are all to be at least 0."""
 
+Margins = tuple[tuple[int, int], ...]
+"""For each loop, how many of its first and last iterations are left out."""
+
 
 @dataclass(frozen=True)
 class Overwritten:
@@ -66,7 +69,7 @@ class Instance:
     of: Overwritten
     at: tuple[Affine, ...]
     where: Conditions
-    margins: tuple[tuple[int, int], ...]
+    margins: Margins
     """For each of these loops, how many first and last iterations never are this instance."""
 
 
@@ -118,9 +121,9 @@ def served(answer: Answer, saved: Collection[object]) -> bool:
     return all(one.of in saved for one in answer.instances)
 
 
-def margins_of(answers: Mapping[Any, Answer]) -> dict[Overwritten, tuple[tuple[int, int], ...]]:
+def margins_of(answers: Mapping[Any, Answer]) -> dict[Overwritten, Margins]:
     """The iterations of each store whose old contents none of these answers speaks of."""
-    margins: dict[Overwritten, tuple[tuple[int, int], ...]] = {}
+    margins: dict[Overwritten, Margins] = {}
     for one in (i for a in answers.values() for i in a.instances):
         pairs = zip(margins.get(one.of, one.margins), one.margins, strict=True)
         margins[one.of] = tuple((min(a, c), min(b, d)) for (a, b), (c, d) in pairs)
@@ -358,9 +361,7 @@ class Overwrites:
                 where = others
         return tuple(where)
 
-    def _margins(
-        self, question: Question, segment: Segment, at: Sequence[Affine]
-    ) -> tuple[tuple[int, int], ...]:
+    def _margins(self, question: Question, segment: Segment, at: Sequence[Affine]) -> Margins:
         ranges = self._ranges(question)
         margins: list[tuple[int, int]] = []
         for q, count in zip(at, segment.counts, strict=True):

@@ -32,9 +32,10 @@ from ..analysis.needed import Contents, Need, Needed
 from ..diagnostics import line_of
 from .forward_sweep import hint_of
 from .overwritten import Overwritten
-from .plan import Plan, Save, Version, killing_line
+from .plan import Plan, Save, killing_line
 from .reverse import gradient_of, only_function, plan_gradient
 from .split import halves_of
+from .versions import Version
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import prod
 from typing import cast
 
 from xdsl.dialects import func, memref
@@ -40,18 +41,18 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import array
 from ..analysis.activity import Activity
-from ..analysis.affine import Subscripts
 from ..analysis.alias import AliasAnalysis
 from ..analysis.footprint import Access
 from ..analysis.kills import Kills
 from ..analysis.memory_ssa import MemorySSA
-from ..analysis.memory_ssa import Version as MemoryVersion
 from ..analysis.needed import Contents, Need, Needed, descriptor_values
 from ..diagnostics import line_of
 from .capacities import Nominal
+from .invariance import Invariance
 from .min_cut import INFINITE, min_vertex_cut
 from .overwritten import (
     Answer,
+    Margins,
     Overwrites,
     Overwritten,
     is_view,
@@ -69,20 +70,13 @@ from .segments import (
     value_block,
 )
 from .selection import cheapest, worthwhile
+from .versions import Version, maker_of
 
-VERSION_PREMIUM = 1.001
-"""A copy of a whole array is a sweep of its own, so a value of the same size is preferred."""
+VERSION_PREMIUM = 1.0
+"""Bytes: a copy of a whole array is a sweep of its own, so a value of the same size is preferred."""
 
 OLD_CONTENTS_PREMIUM = 0.5
 """Bytes: the old contents of a store are saved where they are fewer than the values that they serve."""
-
-
-@dataclass(frozen=True)
-class Version:
-    """The contents of a whole array while no store changes them, read by `reader`."""
-
-    base: SSAValue
-    token: object
 
 
 Node = SSAValue | Contents | Version
@@ -107,7 +101,7 @@ class Save:
     element: Attribute
     loops: tuple[array.LoopOp, ...]
     push_before: Operation
-    margins: tuple[tuple[int, int], ...]
+    margins: Margins
     """For each of `loops`, how many of its first and last iterations are not saved."""
 
 
@@ -162,8 +156,9 @@ class _Planner:
         self.killer: dict[Node, Operation | None] = {}
         self.overwrites = Overwrites(self.kills)
         self.answers: dict[Node, Answer] = {}
-        self.margins: dict[Overwritten, tuple[tuple[int, int], ...]] = {}
+        self.margins: dict[Overwritten, Margins] = {}
         self.nominal = Nominal(self.overwrites.subscripts)
+        self.invariance = Invariance(self.kills)
 
     def plan(self) -> Plan:
         order = self._upstream(self.needed.by)
@@ -176,9 +171,9 @@ class _Planner:
         wanted = self._wanted(cut, answers)
         versions = {n: v for n, v in self.version_of.items() if n not in cut}
         answers = {n: a for n, a in answers.items() if n in wanted}
-        self.margins = margins_of(answers)
+        margins = margins_of(answers)
         position = {op: i for i, op in enumerate(self.function.walk())}
-        records = [self._save(node, wanted[node], answers) for node in cut if node in wanted]
+        records = [self._save(n, wanted[n], answers, margins) for n in cut if n in wanted]
         records.sort(key=lambda s: position[s.at])
         plan = Plan(self.function, self.needed, records, dict(self.stored_at), versions, answers)
         if self.mode == "all":
@@ -476,7 +471,7 @@ class _Planner:
                 size *= self.nominal.extent(node.base, axis)
             block = self.version_reader[node].parent_block()
             assert block is not None
-            return VERSION_PREMIUM * size * self.nominal.trips(block) + 1.0
+            return size * self.nominal.trips(block) + VERSION_PREMIUM
         if isinstance(node.type, MemRefType):
             return INFINITE
         block = value_block(node)
@@ -485,14 +480,32 @@ class _Planner:
         if isinstance(parent, array.MapOp):
             for extent in parent.extents:
                 size *= self.nominal.size(extent)
-        return max(size, 1e-3) * self.nominal.trips(block)
+            return max(size, 1e-3) * self.nominal.trips(block)
+        assert isinstance(node.owner, Operation)
+        loops, push_before = rectangular(node.owner, [], self._unchanging(node))
+        size *= self.nominal.trips(cast(Block, push_before.parent))
+        return max(size, 1e-3) * prod(map(self.nominal.trips_of, loops))
+
+    def _unchanging(self, node: Saved) -> frozenset[array.LoopOp]:
+        """The loops around a scalar that one place serves."""
+        if self.mode == "all" or not isinstance(node, SSAValue):
+            return frozenset()
+        if isinstance(node, BlockArgument) or isinstance(node.owner.parent_op(), array.MapOp):
+            return frozenset()
+        return self.invariance.loops(node)
 
     def at_top_level(self, value: SSAValue) -> bool:
         return value_block(value) is self.function.body.block
 
     # Where a save goes.
 
-    def _save(self, node: Saved, needed_by: Operation, answers: dict[Node, Answer]) -> Save:
+    def _save(
+        self,
+        node: Saved,
+        needed_by: Operation,
+        answers: dict[Node, Answer],
+        margins: dict[Overwritten, Margins],
+    ) -> Save:
         if isinstance(node, Version):
             at = self.version_reader[node]
             block = at.parent_block()
@@ -515,10 +528,10 @@ class _Planner:
                 assert isinstance(owner, Operation)
                 at, own = owner, []
             element, source = node.type, at
-        loops, push_before = rectangular(at, own)
-        margins = self.margins[node] if isinstance(node, Overwritten) else ((0, 0),) * len(loops)
+        loops, push_before = rectangular(at, own, self._unchanging(node))
+        unsaved = margins[node] if isinstance(node, Overwritten) else ((0, 0),) * len(loops)
         killer = self._killer_behind(node)
-        return Save(node, at, source, killer, needed_by, element, loops, push_before, margins)
+        return Save(node, at, source, killer, needed_by, element, loops, push_before, unsaved)
 
     def _killer_behind(self, node: Saved) -> Operation | None:
         """The store because of which `node` cannot be had again."""
@@ -554,38 +567,6 @@ class _Planner:
                     pending.extend(self.again.get(node) or ())
                     pending.extend(v for v in (self.version_of.get(node),) if v is not None)
         return wanted | {n: op for n, op in self.needed.by.items() if n in wanted}
-
-
-def maker_of(version: Version) -> tuple[array.MapOp, int] | None:
-    """The map, and which of its outputs, that made the whole contents of an array; None otherwise."""
-    token = cast(MemoryVersion, version.token)
-    if len(token.roots) != 1:
-        return None
-    ((root, state),) = token.roots
-    op = state.op
-    if not isinstance(root.owner, array.AllocOp) or not isinstance(op, array.MapOp):
-        return None
-    for position, (out, kind) in enumerate(zip(op.outs, op.out_kinds, strict=True)):
-        if version.base is root and kind == "store" and is_all_of(out, root):
-            return op, position
-    return None
-
-
-def is_all_of(view: SSAValue, allocated: SSAValue) -> bool:
-    """True when `view` is `allocated`, element for element: it may be a slice from 0 to its extent."""
-    owner = view.owner
-    if view is allocated:
-        return True
-    if not isinstance(owner, array.ViewOp) or owner.source is not allocated:
-        return False
-    assert isinstance(allocated.owner, array.AllocOp)
-    extents, affine = allocated.owner.extents, Subscripts().affine
-    return (
-        list(owner.source_dims) == list(range(len(extents)))
-        and all(array.constant_value(o) == 0 for o in owner.offsets)
-        and all(array.constant_value(s) == 1 for s in owner.steps)
-        and all(affine(a) == affine(b) for a, b in zip(owner.extents, extents, strict=True))
-    )
 
 
 def defining_op(node: Node) -> Operation:

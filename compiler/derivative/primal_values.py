@@ -24,8 +24,9 @@ from ..diagnostics import CompileError, Span, line_of
 from .forward_sweep import ForwardSweep, hint_of, segment_slot
 from .map_values import MapValues
 from .old_contents import OldContents
-from .plan import Plan, Save, Version, maker_of
+from .plan import Plan, Save
 from .segments import base_extents, is_recomputable, value_block
+from .versions import Version, maker_of
 
 PRIMAL, SHADOW = "primal", "shadow"
 

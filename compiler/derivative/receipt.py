@@ -29,10 +29,11 @@ from ..diagnostics import line_of
 from . import receipt_html
 from .forward_sweep import hint_of
 from .overwritten import Overwritten
-from .plan import Plan, Save, Version, killing_line
+from .plan import Plan, Save, killing_line
 from .segments import bytes_of
 from .sizes import Sizes
 from .source_words import line_number, text_of, word_of
+from .versions import Version
 
 
 @dataclass(frozen=True)

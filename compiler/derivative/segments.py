@@ -6,7 +6,7 @@ their counts are known: `rectangular`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import cast
 
 from xdsl.dialects import func, memref, scf
@@ -18,11 +18,12 @@ from ...dialects import array
 
 
 def rectangular(
-    at: Operation, own: list[SSAValue] | None
+    at: Operation, own: list[SSAValue] | None, skipped: Collection[array.LoopOp] = ()
 ) -> tuple[tuple[array.LoopOp, ...], Operation]:
     """The enclosing loops that can index one segment, and the op before which it is pushed.
 
     Outwards from `at` as long as each loop has a count and all counts and extents are known before it.
+    Of the loops `skipped`, in which the value does not change, no count is asked for.
     """
     loops: list[array.LoopOp] = []
     push_before = at
@@ -32,12 +33,15 @@ def rectangular(
         if not isinstance(op, array.LoopOp):
             break
         count = op.count
-        if own is None or count is None or op.condition_block is not None:
+        if op not in skipped:
+            if own is None or count is None or op.condition_block is not None:
+                break
+            numbers.append(count)
+            loops.insert(0, op)
+        if not all(known_before(n, op) for n in numbers):
+            if op not in skipped:
+                del loops[0]
             break
-        if not all(known_before(n, op) for n in (*numbers, count)):
-            break
-        loops.insert(0, op)
-        numbers.append(count)
         push_before = op
         op = op.parent_op()
     return tuple(loops), push_before

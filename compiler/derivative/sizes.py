@@ -17,8 +17,9 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from ...dialects import ad, array
 from ..analysis.affine import Affine, Extent, Subscripts, Symbol, Term
 from ..diagnostics import line_of
-from .plan import Save, Version
+from .plan import Save
 from .segments import base_extents
+from .versions import Version
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,13 @@ class Sizes:
         margins: dict[Operation, int] = {
             loop: first + last for loop, (first, last) in zip(save.loops, save.margins, strict=True)
         }
+        inside = save.push_before is not op
         while (parent := op.parent_op()) is not None and parent is not self.top.parent_op():
             op = parent
+            one_place = inside and op not in margins
+            inside = inside and op is not save.push_before
+            if one_place:
+                continue
             factors.insert(0, replace(self._repetitions(op), less=margins.get(op, 0)))
         if isinstance(save.node, Version):
             base = save.node.base

@@ -99,6 +99,40 @@ func.func @f(%x : memref<?xf64>, %y : memref<?xf64>, %w : memref<?xf64>, %n : in
 }}"""
 
 
+@st.composite
+def sweeps(draw: st.DrawFn) -> str:
+    """A loop that reads elements several times before and after they are overwritten, in arrays of its own."""
+    lines: list[str] = []
+    places = ("%x[%i]", "%x[%j]", "%y[%i]", "%y[%j]")
+    for part in range(draw(st.integers(1, 2))):
+        known: list[str] = []
+        for number in range(draw(st.integers(2, 3))):
+            known.append(f"%l{part}{number}")
+            place = draw(st.sampled_from(places))
+            lines.append(f"{known[-1]} = memref.load {place} : memref<?xf64>")
+        for number in range(draw(st.integers(1, 2))):
+            a, b = draw(st.sampled_from(known)), draw(st.sampled_from(known))
+            op = draw(st.sampled_from(["arith.mulf", "arith.mulf", "arith.divf"]))
+            lines.append(f"%o{part}{number} = {op} {a}, {b} : f64")
+            known.append(f"%o{part}{number}")
+        place = draw(st.sampled_from(places))
+        lines.append(f"memref.store {known[-1]}, {place} : memref<?xf64>")
+    text = "\n    ".join(lines)
+    return f"""
+func.func @f(%x : memref<?xf64>, %y : memref<?xf64>, %n : index, %m : index) {{
+  %one = arith.constant 1 : index
+  %t0 = array.loop %t to %m do {{
+  %t1 = array.loop %i to %n do {{
+    %j = arith.addi %i, %one : index
+    {text}
+    array.yield
+  }}
+  array.yield
+  }}
+  func.return
+}}"""
+
+
 def parse(text: str) -> func.FuncOp:
     """The one function of a module."""
     context = Context()
@@ -125,6 +159,9 @@ class EveryPlan:
         def had(node: Any) -> bool:
             if node in saves or node in self.planner.stored_at:
                 return True
+            answer = self.planner.answers.get(node)
+            if answer is not None and all(one.of in saves for one in answer.instances):
+                return True
             if node not in known:
                 known[node] = False
                 again, version = self.planner.again[node], self.planner.version_of.get(node)
@@ -140,8 +177,10 @@ class EveryPlan:
 
     def candidates(self) -> list[Any]:
         """What is not had without a save; contents of memory are saved as versions of arrays."""
+        nodes = self.planner.free.items()
         return [
-            n for n, free in self.planner.free.items() if not free and not isinstance(n, Contents)
+            *(n for n, free in nodes if not free and not isinstance(n, Contents)),
+            *self.planner.margins,
         ]
 
     def least(self, candidates: list[Any]) -> float:
@@ -164,7 +203,8 @@ def check(text: str) -> int:
     saved = [s.node for s in plan.saves]
     assert every.suffices(saved)
     candidates = every.candidates()
-    if len(candidates) <= MOST_CANDIDATES:
+    olds = len(planner.margins)
+    if len(candidates) - olds <= MOST_CANDIDATES and olds <= 3:
         least = every.least(candidates)
         assert abs(every.cost(saved) - least) <= 1e-9 * max(1.0, least)
     assert not any(every.suffices(set(saved) - {one}) for one in saved), "a save that is not needed"
@@ -174,6 +214,12 @@ def check(text: str) -> int:
 @settings(max_examples=60, derandomize=True, deadline=None, database=None)
 @given(programs())
 def test_no_other_set_of_saves_is_cheaper(text: str) -> None:
+    check(text)
+
+
+@settings(max_examples=60, derandomize=True, deadline=None, database=None)
+@given(sweeps())
+def test_nor_where_reads_share_the_old_contents_of_stores(text: str) -> None:
     check(text)
 
 

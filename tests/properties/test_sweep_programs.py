@@ -1,0 +1,29 @@
+"""Generated loop nests that overwrite what they read: gradients are derivatives, saving more changes nothing.
+
+`MUTAD_SWEEPS=2000` looks at as many programs, `MUTAD_SWEEPS=5000:6000` at those of these seeds.
+"""
+
+import os
+
+import pytest
+from gradient_oracle import GradientCase, NotSmoothHereError
+from sweep_programs import sweep_program
+
+IN_CI = "0:24"
+
+
+def seeds() -> range:
+    first, _, last = os.environ.get("MUTAD_SWEEPS", IN_CI).rpartition(":")
+    return range(int(first or 0), int(last))
+
+
+@pytest.mark.parametrize("seed", seeds())
+def test_gradients_of_sweeps(seed: int) -> None:
+    program = sweep_program(seed)
+    options = (("cache", False), ("opt", 1))
+    case = GradientCase(program.function(), program.arguments, relative=1e-6, options=options)
+    case.check_saves_all()
+    try:
+        case.check_pullback()
+    except NotSmoothHereError:
+        pass  # What the differences cannot tell, saving everything has told.
