@@ -290,6 +290,21 @@ def test_a_swap_in_a_nest_copies_nothing_and_is_chosen_by_one_branch() -> None:
     assert len(choice.results) == 2
 
 
+def test_a_stencil_on_swapped_arrays_needs_no_temporary() -> None:
+    """Arrays that are as long when they enter the loop are as long whenever they have changed places."""
+
+    def nest(u, v, m, n):
+        for _ in range(m):
+            for _ in range(n):
+                v[1:-1] = u[1:-1] + 0.2 * (u[:-2] + u[2:])
+                u, v = v, u
+        return u[0]
+
+    built = build(nest, "f64[?]C", "f64[?]C", "py_int", "py_int")
+    assert not ops(built, array.AllocOp)
+    assert len(ops(built, array.MapOp)) == 1
+
+
 def test_an_array_that_a_loop_binds_first_is_made_once_before_it() -> None:
     def residual(x, y, n):
         for i in range(n):

@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import arith
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.dialects import arith, scf
+from xdsl.ir import BlockArgument, OpResult, SSAValue
 
 from ....dialects import array
 from ....dialects.array import constant_value
 from ...analysis.affine import Affine, Extent, Term, affine
+from ...analysis.affine import extent as extent_of
 from ...analysis.alias import strip_casts
 from ..emitter import Emitter, Form, Number
 from ..values import EXTENT_MAX, INT64_MAX, Array, Scalar, Tuple
@@ -326,6 +327,15 @@ def conditions_for(e: Emitter, left: Affine, right: Affine) -> set[Form] | None:
     form = form_of(e, difference)
     if form is not None:
         return {form}
+    for symbol, factor in difference.terms.items():
+        if isinstance(symbol, Extent) and (among := choices(e, symbol.memref)):
+            # One of several arrays: as long as the first, where all of them are.
+            first, *others = (extent_of(one, symbol.axis) for one in among)
+            alike = [conditions_for(e, first, other) for other in others]
+            rest = difference - Affine.of(symbol) * factor + first * factor
+            alike.append(conditions_for(e, rest, Affine()))
+            found = [forms for forms in alike if forms is not None]
+            return set[Form]().union(*found) if len(found) == len(alike) else None
     # min(k, n) and min(k, m), in a loop over k, are equal where n and m are.
     if len(difference.terms) != 2 or difference.constant:
         return None
@@ -342,6 +352,19 @@ def conditions_for(e: Emitter, left: Affine, right: Affine) -> set[Form] | None:
     if len(mine) != 1 or len(theirs) != 1 or len(one.args) != len(other.args):
         return None
     return conditions_for(e, mine[0], theirs[0])
+
+
+def choices(e: Emitter, memref: SSAValue) -> tuple[SSAValue, ...]:
+    """The arrays one of which a loop carries, or a branch has chosen; empty for any other array."""
+    owner = memref.owner
+    if memref in e.carried:
+        return tuple(a for a in e.carried[memref].initial if a.type == memref.type)
+    if isinstance(memref, OpResult) and isinstance(owner, scf.IfOp):
+        ends = (region.block.last_op for region in owner.regions)
+        return tuple(end.operands[memref.index] for end in ends if end is not None)
+    if isinstance(owner, array.LoopOp):
+        return tuple(a for a in owner.carried if a.type == memref.type)
+    return ()
 
 
 def form_of(e: Emitter, value: Affine) -> Form | None:
