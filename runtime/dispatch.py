@@ -280,8 +280,8 @@ class Dispatcher:
         for position in positions:
             gradients.refuse_overlapping_itself(values[position], self.names[position])
         found = self.specialize(values, positions)
-        if kind not in found.direct:
-            raise TypeError(gradients.no_scalar(self, found))
+        if kind not in found.direct:  # for arrays that have shadows, too, share memory
+            return gradients.of_sharing_arguments(self, kind, values, positions, single)
         names = tuple(self.names[p] for p in positions)
         return found.direct[kind](*values, wrt=names[0] if single else names)
 

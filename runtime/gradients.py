@@ -122,6 +122,7 @@ def run(
     others = [p for p in wanted if p not in shadows]
     if others:
         overlaps = keys.overlaps_of(values)
+        with_groups(dispatcher, values, set(wanted), overlaps)
         shadows = {**shadows, **memory.zero_shadows(values, others, overlaps)}
     floats = [i for i, leaf in enumerate(leaves_of(found.results)) if is_float(leaf)]
     bars_in = [

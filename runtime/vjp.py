@@ -50,6 +50,7 @@ def vjp(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any) -> tuple[Any,
     overlaps = keys.overlaps_of(values)
     active = with_groups(dispatcher, values, set(positions), overlaps)
     found = dispatcher.specialize(values, active, "vjp")
+    with_groups(dispatcher, values, {*active, *found.gradient["shadows"]}, overlaps)
     result, handle = run_primal(found, values)
     places = tuple(memory.placed(v) if isinstance(v, np.ndarray) else None for v in values)
     back = Back(

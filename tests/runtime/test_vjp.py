@@ -342,6 +342,30 @@ def test_lone_and_sharing_arguments_get_their_own_shadows() -> None:
     assert want.shape == z_bar.shape
 
 
+def test_arguments_with_shadows_may_share_memory_though_wrt_names_neither() -> None:
+    def stored(x, y, k):
+        y[:] = k * k
+        return x[0]
+
+    f, x = made(stored), np.ones(4)
+    assert f.grad(x, x[:-1], 2.0, wrt="k") == 4.0
+    out, back = f.vjp(x, x[:-1], 3.0, wrt="k")
+    assert (out, back(1.0), back(0.0, x=np.ones(4))) == (9.0, 6.0, 18.0)
+    assert x.tolist() == [9.0, 9.0, 9.0, 1.0]
+
+
+def test_shadows_that_would_share_memory_in_two_dtypes_are_refused() -> None:
+    def stored(x, y, k):
+        y[:] = k * k
+        return x[0]
+
+    x = np.ones(3)
+    for method in ("vjp", "grad"):
+        with pytest.raises(TypeError, match="differ in dtype"):
+            getattr(made(stored), method)(x, x.view(np.float32), np.float32(2.0), wrt="k")
+    assert x.tolist() == [1.0] * 3
+
+
 def test_arrays_inside_of_tuples_that_active_values_go_to_are_refused() -> None:
     def filled(pair, k):
         pair[0][:] = k * k
