@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from . import gradients, keys, memory
+from . import annotations, gradients, keys, memory
 from .dispatch import Compiler, Dispatcher
 from .vjp import Back
 from .vjp import vjp as run_vjp
@@ -155,17 +155,13 @@ class CompiledFunction:
         `back` is called.
 
         Without arguments the formulas alone, for the kinds of arguments of the latest call: byte
-        counts are None unless they are 0. Before any call only a function whose parameters all have
-        defaults can be explained so.
+        counts are None unless they are 0. Before any call the parameters' annotations tell their kinds,
+        an array's as `u: "f64[:, :]"`, and defaults those of parameters without annotation; ValueError
+        where they do not.
         """
         self._require_gradient()
         d = self._dispatcher
         symbolic = not args and not kwargs and len(d.defaults) < len(d.parameters)
-        if symbolic and not d.table:
-            raise ValueError(
-                f"{self.__qualname__} was never called, so the kinds of its arguments are not known: "
-                f"call it once, or pass arguments: explain({', '.join(d.parameters)})"
-            )
         values = None if symbolic else d.values_of(*args, **kwargs)
         arguments, overlaps, positions, mode = self._key(args, kwargs, wrt, plan, latest=symbolic)
         return d.compiler.explain(
@@ -179,9 +175,7 @@ class CompiledFunction:
             raise ValueError(f"plan={plan!r}: use 'joint' (grad, pullback) or 'split' (vjp)")
         values = None
         if latest:
-            if not d.table:
-                raise ValueError("nothing is compiled yet: pass arguments")
-            arguments, overlaps, compiled_for, latest_mode, _ = list(d.table)[-1]
+            arguments, overlaps, compiled_for, latest_mode = self._latest()
             if wrt is None:
                 return arguments, overlaps, compiled_for, latest_mode
         else:
@@ -198,6 +192,23 @@ class CompiledFunction:
         elif shared:
             positions = tuple(sorted(set(positions).union(*shared)))
         return arguments, overlaps, positions, MODES[plan]
+
+    def _latest(self) -> tuple[tuple[str, ...], keys.Overlaps, tuple[int, ...], str]:
+        """The kinds of arguments of the latest call; before any, what annotations and defaults tell."""
+        d = self._dispatcher
+        if d.table:
+            return list(d.table)[-1][:4]
+        try:
+            own = annotations.annotated_keys(d.function, d.parameters, d.defaults)
+        except ValueError as error:
+            raise ValueError(
+                f"{self.__qualname__} was never called, so the kinds of its arguments are not known "
+                f"({error}): call it once, or pass arguments ({', '.join(d.parameters)})"
+            ) from None
+        inputs = d.era.captures.values()
+        names = d.era.captures.names
+        captured = [keys.argument_key(v, n) for v, n in zip(inputs, names, strict=True)]
+        return (*own, *captured), (), (), "primal"
 
     def _require_gradient(self) -> None:
         if not self.has_gradient:

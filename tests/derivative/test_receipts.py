@@ -96,9 +96,29 @@ def test_what_only_a_run_can_tell_is_named_by_its_line() -> None:
     assert "= ?; shadows: 24 bytes" in str(plan)
 
 
+def steepen_annotated(u: "f64[:]", nu: float, factor: "np.float32", steps: int, power=2):  # pyright: ignore  # noqa: F821
+    for _ in range(steps):
+        u[1:-1] += nu * factor * u[:-2] ** power
+    return u.sum()
+
+
+def test_before_any_call_annotations_tell_the_kinds_of_arguments() -> None:
+    made = compile(steepen_annotated, grad=True, cache=False)
+    plan = made.explain()
+    assert plan.formula == "8*steps*(u.shape[0]-2)"
+    assert [s.name for s in plan.saves] == ["u"]
+    assert "%factor : f32" in made.inspect("frontend")
+
+    def wrong(u: np.ndarray):
+        return u.sum()
+
+    with pytest.raises(ValueError, match=r"ndarray.* of parameter 'u' does not tell its kind"):
+        compile(wrong, grad=True).explain()
+
+
 def test_without_arguments_the_formula_alone() -> None:
     made = compile(steepen, grad=True, cache=False)
-    with pytest.raises(ValueError, match=r"never called.*explain\(u, steps\)"):
+    with pytest.raises(ValueError, match=r"never called.*'u' has no annotation.*\(u, steps\)"):
         made.explain()
     made(np.ones(5), 1)
     plan = made.explain()
