@@ -135,6 +135,9 @@ class Dependence:
             return any(self.varies(s, level) for arg in symbol.args for s in arg.terms)
         value = symbol.memref if isinstance(symbol, Extent) else symbol
         owner = value.owner
+        if isinstance(owner, array.IndexOp):
+            numbers = map(self.footprints.subscripts.affine, owner.operands)
+            return any(self.varies(s, level) for number in numbers for s in number.terms)
         return level in self.loops(owner if isinstance(owner, Block) else owner.parent)
 
 
@@ -214,9 +217,12 @@ class Problem:
             if isinstance(owner, array.LoopOp):
                 self.system.at_least_zero({(symbol, side): 1}, 0)
             elif isinstance(owner, array.IndexOp):
+                # The index, or the index and the extent; from 0 to the extent.
                 self.system.at_least_zero({(symbol, side): 1}, 0)
-                count = self.subscripts.affine(owner.extent)
+                index, count = map(self.subscripts.affine, owner.operands)
                 self.below({(symbol, side): 1}, 0, count, side)
+                self.at_least(index, Affine.of(symbol), side)
+                self.at_least(Affine.of(symbol), index + count, side)
 
     def state_term(self, term: Term, side: int) -> None:
         """Bounds of a nonlinear term; both cases of "max" and "min" are looked at only when needed."""

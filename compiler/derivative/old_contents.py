@@ -24,6 +24,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ...dialects import array
 from ..analysis.affine import Affine, Extent, Symbol
 from .overwritten import Answer, Conditions, Instance
+from .segments import value_block
 
 if TYPE_CHECKING:
     from .plan import Save
@@ -147,11 +148,19 @@ class OldContents:
 
     def _symbol(self, symbol: Symbol) -> SSAValue:
         if isinstance(symbol, SSAValue):
-            return self.primal.get(symbol)
+            return self._value(symbol)
         if isinstance(symbol, Extent):
             return self.primal.extent(symbol.memref, symbol.axis, self.block)
         a, b = map(self.number, symbol.args)
         return self._emit(TERMS[symbol.kind](a, b))
+
+    def _value(self, value: SSAValue) -> SSAValue:
+        """A value of a block around this one, or pure code on such values wherever it stands."""
+        home = value_block(value)
+        if home is self.primal.top or home in self.primal.prologue_end:
+            return self.primal.get(value)
+        assert isinstance(value.owner, Operation)
+        return self.primal.compute(value.owner, self.block, self._value)
 
 
 TERMS = {

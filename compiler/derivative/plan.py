@@ -55,6 +55,7 @@ from .overwritten import (
     Margins,
     Overwrites,
     Overwritten,
+    encloses,
     is_view,
     margins_of,
     places_of,
@@ -444,13 +445,22 @@ class _Planner:
         answer = self.overwrites.first(access)
         if answer is None:
             return None
-        known = all(s in answer.dims or self._number_again(s) for s in symbols_of(answer))
+        known = all(s in answer.dims or self._number_again(s, op) for s in symbols_of(answer))
         return answer if known else None
 
-    def _number_again(self, symbol: SSAValue) -> bool:
-        """A number is free; of an array that is asked for its extents, the function's top level knows."""
-        return self.at_top_level(symbol) or (
-            not isinstance(symbol.type, MemRefType) and self._known_free(symbol)
+    def _number_again(self, number: SSAValue, reader: Operation) -> bool:
+        """A number (or an array, for its extents) of an answer can be had where the reader is reversed."""
+        if self.at_top_level(number):
+            return True
+        if isinstance(number.type, MemRefType):
+            return False
+        if encloses(value_block(number), reader):
+            return self._known_free(number)
+        op = number.owner
+        return (
+            isinstance(op, Operation)
+            and is_recomputable(op)
+            and all(self._number_again(o, reader) for o in op.operands)
         )
 
     def _capacity(self, node: Saved) -> float:

@@ -106,11 +106,9 @@ class PrimalValues:
             return self.get(value)
         op = value.owner
         assert isinstance(op, Operation)
-        return self._compute(op, primal, lambda o: self.early(o, primal))
+        return self.compute(op, primal, lambda o: self.early(o, primal))
 
-    def _compute(
-        self, op: Operation, block: Block, get: Callable[[SSAValue], SSAValue]
-    ) -> SSAValue:
+    def compute(self, op: Operation, block: Block, get: Callable[[SSAValue], SSAValue]) -> SSAValue:
         return self.at_prologue(block, computed_again(op, get))
 
     def _again(self, value: SSAValue, block: Block) -> SSAValue:
@@ -141,7 +139,7 @@ class PrimalValues:
                 zero = self.index(0, block)
                 return self.at_prologue(block, arith.MaxSIOp(self.get(op.count), zero))
             case _:
-                return self._compute(op, block, self.get)
+                return self.compute(op, block, self.get)
 
     def _load(
         self, source: SSAValue, indices: Sequence[SSAValue], block: Block, like: Operation

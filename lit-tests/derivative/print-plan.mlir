@@ -63,9 +63,10 @@ func.func @a_result_is_saved_when_its_store_is_overwritten(%x : memref<?xf64>, %
   func.return
 }
 
-// u[i] = u[i+1] ** 2, upwards: killed one iteration later.
+// u[i] = u[i+1] ** 2, upwards: killed one iteration later, all but the last.
 // CHECK-LABEL: @saved_when_a_sweep_reads_ahead
-// CHECK:         %a = memref.load %u[%j] {plan = ["save %a: killed by memref.store, needed by arith.mulf"]}
+// CHECK:         %a = memref.load %u[%j] :
+// CHECK:         memref.store %b, %u[%i] {plan = ["save the old contents of %u: killed by memref.store, needed by arith.mulf"]}
 func.func @saved_when_a_sweep_reads_ahead(%u : memref<?xf64>, %n : index) {
   %c1 = arith.constant 1 : index
   %trips = array.loop %i to %n do {

@@ -220,3 +220,54 @@ func.func @raising_branches_are_not_reversed(%x : memref<?xf64>, %c : i1, %i : i
   } {raises}
   func.return
 }
+
+// u[k] = u[k-1] * u[k], downwards: each element is read twice, overwritten once, and the first one never.
+// CHECK-LABEL: @saved_once_where_it_is_overwritten_gradient(
+// CHECK:         %u_saved = ad.push %{{.*}}(%n)
+// CHECK:           %c = arith.mulf
+// CHECK-NEXT:      %u_1 = memref.load %u[%k]
+// CHECK-NEXT:      memref.store %u_1, %u_saved[%i]
+// CHECK-NEXT:      memref.store %c, %u[%k]
+// CHECK:           %b_1 = memref.load %u_saved[%i_1]
+// CHECK:           %a_1 = scf.if %{{.*}} -> (f64) {
+// CHECK-NEXT:        {{.*}}memref.load %u_saved[
+// CHECK-NEXT:        scf.yield
+// CHECK-NEXT:      } else {
+// CHECK-NEXT:        {{.*}}memref.load %u[%j_1]
+// CHECK-NEXT:        scf.yield
+func.func @saved_once_where_it_is_overwritten(%u : memref<?xf64>, %n : index) {
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %i to %n do {
+    %k = arith.subi %n, %i : index
+    %j = arith.subi %k, %c1 : index
+    %a = memref.load %u[%j] : memref<?xf64>
+    %b = memref.load %u[%k] : memref<?xf64>
+    %c = arith.mulf %a, %b : f64
+    memref.store %c, %u[%k] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// The same from an array that a branch may overwrite in between: the reads are saved.
+// CHECK-LABEL: @saved_at_the_reads_where_a_branch_may_come_first_gradient(
+// CHECK-DAG:     %a_saved = ad.push
+// CHECK-DAG:     %b_saved = ad.push
+// CHECK-NOT:     %u_saved
+func.func @saved_at_the_reads_where_a_branch_may_come_first(%u : memref<?xf64>, %n : index, %p : index, %q : i1) {
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %i to %n do {
+    %k = arith.subi %n, %i : index
+    %j = arith.subi %k, %c1 : index
+    %a = memref.load %u[%j] : memref<?xf64>
+    %b = memref.load %u[%k] : memref<?xf64>
+    %c = arith.mulf %a, %b : f64
+    scf.if %q {
+      memref.store %c, %u[%p] : memref<?xf64>
+    } else {
+    }
+    memref.store %c, %u[%k] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}

@@ -321,6 +321,35 @@ def red_and_black(u, m):
     return u.sum()
 
 
+# The ends are overwritten by statements of their own, so three stores share the reads of one.
+@saving("f64[10] 3", "8*m*(u.shape[0]-2) + 16*m", 240,
+        'u: killed by "u[i] = 0.5 * u[i - 1] * u[i + 1]", needed by "u[i] = 0.5 * u[i - 1] * u[i + 1]"',
+        'u: killed by "u[0] = u[1] * u[1]", needed by "u[i] = 0.5 * u[i - 1] * u[i + 1]"',
+        'u: killed by "u[n - 1] = u[n - 2] * 0.5", needed by "u[i] = 0.5 * u[i - 1] * u[i + 1]"')  # fmt: skip
+def sweeps_with_ends(u, m):
+    n = u.size
+    for k in range(m):
+        for i in range(1, n - 1):
+            u[i] = 0.5 * u[i - 1] * u[i + 1]
+        u[0] = u[1] * u[1]
+        u[n - 1] = u[n - 2] * 0.5
+    return u.sum()
+
+
+# One value for each step of k, though the loop over i reads it every time, and no proof helps: a branch overwrites it.
+@saving("f64[10] f64[2] 3 3", "8*m*x.shape[0] + 8*m", 264,
+        's: killed by "s += x[i] * np.sin(s) * c[k % 2]", needed by "s += x[i] * np.sin(s) * c[k % 2]"',
+        'c: killed by "c[j % 2] += 0.1", needed by "s += x[i] * np.sin(s) * c[k % 2]"', wrt=(0,))  # fmt: skip
+def element_overwritten_by_a_branch(x, c, m, j):
+    s = 0.5
+    for k in range(m):
+        for i in range(x.size):
+            s += x[i] * np.sin(s) * c[k % 2]
+        if k > 1:
+            c[j % 2] += 0.1
+    return s
+
+
 @saving("f64[5,6]", "8*(u.shape[0]-1)*(u.shape[1]-1)", 160,
         'u: killed by "u[i, j] = u[i + 1, j] * u[i, j + 1]", '
         'needed by "u[i, j] = u[i + 1, j] * u[i, j + 1]"')  # fmt: skip
