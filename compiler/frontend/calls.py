@@ -18,7 +18,7 @@ from .expressions import Expressions
 from .joins import Maybe
 from .liveness import Liveness, Names, assigned
 from .scalars import is_python
-from .values import Array, NoneValue, Scalar, Static, Tuple, Value
+from .values import NUMPY_DTYPE, Array, NoneValue, Scalar, Static, Tuple, Value
 
 ITERATORS = (range, enumerate, zip, reversed)
 MAX_DEPTH = 64
@@ -158,6 +158,17 @@ class Calls(Expressions):
                 pass
         return math_functions.rounded(self.e, op, x)
 
+    def builtin_isinstance(self, args: list[Value], node: ast.Call) -> Value:
+        """Decided while compiling: types are known."""
+        if len(args) != 2:
+            raise self.refusal(node, "isinstance takes two arguments")
+        value, classes = (self.settled(a) for a in args)
+        named = classes.items if isinstance(classes, Tuple) else (classes,)
+        known = [c.object for c in named if isinstance(c, Static) and isinstance(c.object, type)]
+        if len(known) < len(named):
+            raise self.refusal(node, "the classes of isinstance must be known while compiling")
+        return self.e.constant(issubclass(class_of(value), tuple(known)), "py_bool")
+
     def builtin_bool(self, args: list[Value], node: ast.Call) -> Value:
         if not args:
             return self.e.constant(False, "py_bool")
@@ -230,7 +241,7 @@ class Calls(Expressions):
         definition, parent = callee.node, callee.frame
         self.enter(definition, getattr(definition, "name", "<lambda>"), node)
         if definition not in self.facts.nested:
-            body = normalize.function_body(definition)
+            body = normalize.function_body(definition, parent.source)
             names = parameters(definition.args) | assigned(*body)
             self.facts.nested[definition] = body, Liveness.of(body), names
         body, liveness, names = self.facts.nested[definition]
@@ -281,7 +292,7 @@ class Calls(Expressions):
         code = function.__code__
         if code not in self.facts.trees:
             own = source.read(function)
-            body = normalize.function_body(own.node)
+            body = normalize.function_body(own.node, own)
             names = parameters(own.node.args) | assigned(*body)
             self.facts.trees[code] = own, body, Liveness.of(body), names
         return self.facts.trees[code]
@@ -362,6 +373,24 @@ class Calls(Expressions):
             value = self.settled(given.get(parameter, fallback.get(parameter, NoneValue())))
             hint(value, parameter, self.named)
             frame.env[parameter] = value
+
+
+def class_of(value: Value) -> type:
+    """The class that the value has in CPython."""
+    match value:
+        case Scalar(type_):
+            python = {"py_bool": bool, "py_int": int, "py_float": float}
+            return python.get(type_) or NUMPY_DTYPE[type_].type
+        case Array():
+            return np.ndarray
+        case Tuple():
+            return tuple
+        case NoneValue():
+            return type(None)
+        case Static(found):
+            return type(found)
+        case _:
+            raise AssertionError("a value that is not settled")
 
 
 def parameters(a: ast.arguments) -> Names:

@@ -8,7 +8,8 @@ What follows an `if` that returns belongs to the branches that do not::
     return s                        s = f(n)
                                     return s
 
-Returns inside loops have been brought there before (`exits`).
+Returns inside loops have been brought there before (`exits`), and before that `match` and `with` are
+gone (`matching`).
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from . import exits
-from .source import FunctionNode
+from . import exits, matching
+from .source import FunctionNode, Source
 
 
-def function_body(node: FunctionNode) -> list[ast.stmt]:
+def function_body(node: FunctionNode, source: Source) -> list[ast.stmt]:
     """The statements of a function, docstring dropped, each path ending in `return` or `raise`."""
     if isinstance(node, ast.Lambda):
         return [ast.copy_location(ast.Return(node.body), node.body)]
     statements = list(node.body)
     if is_docstring(statements[0]):
         statements = statements[1:]
-    return tail(exits.structured(statements), node)
+    return tail(exits.structured(matching.plain(statements, source)), node)
 
 
 def is_docstring(statement: ast.stmt) -> bool:

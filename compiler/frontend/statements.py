@@ -6,6 +6,7 @@ import ast
 import builtins
 from collections.abc import Sequence
 
+import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import MemRefType
 
@@ -14,13 +15,12 @@ from . import library, scalars
 from .calls import Calls
 from .context import RESULT, Unready, hint
 from .liveness import assigned
+from .matching import Entering
 from .scalars import is_python
 from .values import Array, NoneValue, Scalar, Static, Tuple, Value
 
 REFUSED: dict[type[ast.stmt], tuple[str, str | None]] = {
     ast.Try: ("`try` is not compiled", "test the condition before the operation that raises"),
-    ast.With: ("`with` is not compiled", "use it outside the compiled function"),
-    ast.Delete: ("`del` is not compiled", "leave the variable alone: memory is freed by itself"),
     ast.Global: ("`global` is not compiled", "return the value"),
     ast.Nonlocal: ("`nonlocal` is not compiled", "return the value from the inner function"),
     ast.Import: ("`import` inside a function is not compiled", "import at the top of the module"),
@@ -32,7 +32,6 @@ REFUSED: dict[type[ast.stmt], tuple[str, str | None]] = {
         "classes are not compiled",
         "define the class outside, pass its fields as arguments",
     ),
-    ast.Match: ("`match` is not compiled", "use if and elif"),
     ast.AsyncFunctionDef: ("coroutines are not compiled", None),
     ast.AsyncFor: ("coroutines are not compiled", None),
     ast.AsyncWith: ("coroutines are not compiled", None),
@@ -71,8 +70,12 @@ class Statements(Calls):
                     self.bind(s.target, self.value(s.value))
             case ast.AugAssign():
                 self.augmented(s)
+            case Entering():
+                self.enter_context(s)
             case ast.Expr():
                 self.expression(s.value)
+            case ast.Delete():
+                self.delete(s)
             case ast.If():
                 self.if_statement(s)
             case ast.For():
@@ -95,6 +98,36 @@ class Statements(Calls):
                     type(s), (f"{type(s).__name__} statements are not compiled", None)
                 )
                 raise self.refusal(s, message, way_out)
+
+    def enter_context(self, s: Entering) -> None:
+        """`with np.errstate(...)`: as mutad gives no warnings, nothing to do."""
+        call = s.value
+        manager = self.expression(call.func) if isinstance(call, ast.Call) else None
+        if not isinstance(manager, Static) or manager.object is not np.errstate:
+            raise self.refusal(
+                s, "`with` is compiled for np.errstate only", "use it outside the function"
+            )
+        assert isinstance(call, ast.Call)
+        for keyword in call.keywords:
+            match keyword.value:
+                case ast.Constant("ignore" | "warn"):
+                    pass
+                case _:
+                    raise self.refusal(
+                        keyword.value,
+                        'np.errstate is compiled with "ignore" and "warn", which change no value',
+                        "test for the condition, or use it outside the function",
+                    )
+
+    def delete(self, s: ast.Delete) -> None:
+        """`del name`, of a name that nothing reads any more."""
+        for target in s.targets:
+            if not isinstance(target, ast.Name):
+                raise self.refusal(target, "`del` is compiled for names only")
+            if target.id in self.frame.liveness.after[s]:
+                raise self.refusal(target, f"`{target.id}` may be read after this `del`")
+            self.read(target.id)
+            self.frame.env.pop(target.id, None)
 
     # Assignment
 

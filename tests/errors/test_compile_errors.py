@@ -55,9 +55,9 @@ def generates(x):
     return sum(v for v in x)
 
 
-@refused("py_int", at="with np.errstate():", says="outside the compiled function")
+@refused("py_int", at='"raise"', says="test for the condition")
 def enters_a_context(n):
-    with np.errstate():
+    with np.errstate(divide="raise"):
         return n
 
 
@@ -74,9 +74,23 @@ def writes_a_global(n):
     COUNT = n
 
 
-@refused("py_int", at="del n", says="leave the variable alone")
-def deletes(n):
+@refused("py_int", at="n", says="may be read after")
+def deletes_what_is_read(n):
     del n
+    return n
+
+
+@refused("py_int", at="open(str(n))", says="outside")
+def enters_another_context(n):
+    with open(str(n)):
+        return n
+
+
+@refused("(py_int,py_int)", at='{"x": 1}', says="use if and elif")
+def matches_a_mapping(pair):
+    match pair:
+        case {"x": 1}:
+            return 1
 
 
 @refused("py_int", at='{"a": n}', says="separate variables")

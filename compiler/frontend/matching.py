@@ -1,0 +1,209 @@
+"""`match` as `if` and `elif`, and the bodies of `with` statements without it.
+
+What is matched is evaluated once; a pattern is a test of it and some names bound to its parts::
+
+    match point:                  subject$1 = point
+        case (0, y):              if isinstance(subject$1, tuple) and len(subject$1) == 2
+            return y                      and subject$1[0] == 0:
+        case (x, _) if x > 0:         y = subject$1[1]
+            return x                  return y
+        case _:                   elif isinstance(subject$1, tuple) and len(subject$1) == 2
+            return 0.0                    and subject$1[0] > 0:
+                                      ...
+
+Types are known while compiling, and so are such tests: only comparisons of numbers are left.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, TypeVar
+
+from ..diagnostics import CompileError
+from .source import Source
+
+ExpressionT = TypeVar("ExpressionT", bound=ast.expr)
+
+SELF_MATCHING = ("bool", "float", "int", "str", "tuple")
+"""Classes whose pattern `int(x)` binds what is matched itself."""
+
+
+class Entering(ast.Expr):
+    """The context manager of a `with` statement, whose body follows."""
+
+
+def plain(statements: Sequence[ast.stmt], source: Source) -> list[ast.stmt]:
+    """The statements of a function without `match` and `with`."""
+    return _Plain(source).block(statements)
+
+
+@dataclass
+class _Pattern:
+    """When a pattern matches, and what it binds."""
+
+    tests: list[ast.expr] = field(default_factory=list[ast.expr])
+    bound: dict[str, ast.expr] = field(default_factory=dict[str, ast.expr])
+
+
+class _Plain:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.subjects = 0
+
+    def block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+        done = list[ast.stmt]()
+        for s in statements:
+            match s:
+                case ast.If():
+                    made: ast.stmt = ast.If(s.test, self.block(s.body), self.block(s.orelse))
+                    done.append(ast.copy_location(made, s))
+                case ast.For():
+                    made = ast.For(s.target, s.iter, self.block(s.body), self.block(s.orelse))
+                    done.append(ast.copy_location(made, s))
+                case ast.While():
+                    made = ast.While(s.test, self.block(s.body), self.block(s.orelse))
+                    done.append(ast.copy_location(made, s))
+                case ast.With():
+                    done += self.entered(s)
+                    done += self.block(s.body)
+                case ast.Match():
+                    done += self.matched(s)
+                case _:
+                    done.append(s)
+        return done
+
+    def entered(self, s: ast.With) -> list[ast.stmt]:
+        found = list[ast.stmt]()
+        for item in s.items:
+            if item.optional_vars is not None:
+                raise CompileError(
+                    self.source.span(item.optional_vars),
+                    "`with ... as` is not compiled",
+                    "use it outside the compiled function",
+                )
+            found.append(ast.copy_location(Entering(item.context_expr), item.context_expr))
+        return found
+
+    # match
+
+    def matched(self, s: ast.Match) -> list[ast.stmt]:
+        self.subjects += 1
+        name = f"subject${self.subjects}"
+        target = ast.copy_location(ast.Name(name, ast.Store()), s.subject)
+        subject = ast.copy_location(ast.Name(name, ast.Load()), s.subject)
+        chain = list[ast.stmt]()
+        for case in reversed(s.cases):
+            pattern = self.pattern(case.pattern, subject)
+            tests = [*pattern.tests]
+            if case.guard is not None:
+                tests.append(Bound(pattern.bound).visit(case.guard))
+            body = [assigned(n, value, case.pattern) for n, value in pattern.bound.items()]
+            body += self.block(case.body)
+            if not tests:
+                chain = body
+                continue
+            test = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
+            test = ast.fix_missing_locations(ast.copy_location(test, case.pattern))
+            chain = list[ast.stmt]([ast.copy_location(ast.If(test, body, chain), case.body[0])])
+        evaluated = ast.copy_location(ast.Assign([target], s.subject), s.subject)
+        return [evaluated, *chain]
+
+    def pattern(self, p: ast.pattern, subject: ast.expr) -> _Pattern:
+        found = _Pattern()
+        match p:
+            case ast.MatchValue(value):
+                found.tests.append(placed(ast.Compare(subject, [ast.Eq()], [value]), p))
+            case ast.MatchSingleton(value):
+                wanted = constant(value, p)
+                compared: ast.cmpop = ast.Is()
+                if value is not None:  # a `bool` of Python's, not one of NumPy's
+                    found.tests.append(call(isinstance, [subject, constant(bool, p)], p))
+                    compared = ast.Eq()
+                found.tests.append(placed(ast.Compare(subject, [compared], [wanted]), p))
+            case ast.MatchAs(None, name):
+                if name is not None:
+                    found.bound[name] = subject
+            case ast.MatchAs(pattern, str(name)) if pattern is not None:
+                found = self.pattern(pattern, subject)
+                found.bound[name] = subject
+            case ast.MatchOr(patterns):
+                parts = [self.pattern(part, subject) for part in patterns]
+                if any(part.bound for part in parts):
+                    self.refuse(p, "names bound in one of several patterns are not compiled")
+                if all(part.tests for part in parts):
+                    either = [conjunction(part.tests, p) for part in parts]
+                    found.tests.append(placed(ast.BoolOp(ast.Or(), either), p))
+            case ast.MatchSequence(patterns):
+                self.sequence(p, patterns, subject, found)
+            case ast.MatchClass(cls, patterns, [], []):
+                found.tests.append(call(isinstance, [subject, cls], p))
+                if patterns:
+                    known = isinstance(cls, ast.Name) and cls.id in SELF_MATCHING
+                    if not known or len(patterns) > 1:
+                        self.refuse(p, "patterns of attributes are not compiled")
+                    self.part(patterns[0], subject, found)
+            case _:
+                self.refuse(p, "this pattern is not compiled")
+        return found
+
+    def sequence(
+        self, p: ast.pattern, patterns: Sequence[ast.pattern], subject: ast.expr, found: _Pattern
+    ) -> None:
+        kind = constant(tuple, p)
+        found.tests.append(call(isinstance, [subject, kind], p))
+        stars = [k for k, part in enumerate(patterns) if isinstance(part, ast.MatchStar)]
+        fixed = len(patterns) - len(stars)
+        compared: ast.cmpop = ast.GtE() if stars else ast.Eq()
+        length = constant(fixed, p)
+        found.tests.append(placed(ast.Compare(call(len, [subject], p), [compared], [length]), p))
+        for k, part in enumerate(patterns):
+            if isinstance(part, ast.MatchStar):
+                if part.name is not None:
+                    self.refuse(part, "a starred name in a pattern is not compiled")
+                continue
+            place = k if not stars or k < stars[0] else k - len(patterns)
+            index = constant(place, part)
+            self.part(part, placed(ast.Subscript(subject, index, ast.Load()), part), found)
+
+    def part(self, p: ast.pattern, subject: ast.expr, found: _Pattern) -> None:
+        inner = self.pattern(p, subject)
+        found.tests += inner.tests
+        found.bound |= inner.bound
+
+    def refuse(self, p: ast.pattern, message: str) -> NoReturn:
+        raise CompileError(self.source.span(p), message, "use if and elif")
+
+
+class Bound(ast.NodeTransformer):
+    """Reads what a pattern binds from where it is: a guard runs before anything is bound."""
+
+    def __init__(self, bound: dict[str, ast.expr]) -> None:
+        self.bound = bound
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.bound.get(node.id, node)
+
+
+def conjunction(tests: list[ast.expr], like: ast.pattern) -> ast.expr:
+    return tests[0] if len(tests) == 1 else placed(ast.BoolOp(ast.And(), tests), like)
+
+
+def call(function: object, arguments: list[ast.expr], like: ast.AST) -> ast.expr:
+    """A call of a builtin, whatever its name means in the program."""
+    return placed(ast.Call(constant(function, like), arguments, []), like)
+
+
+def constant(value: Any, like: ast.AST) -> ast.expr:
+    return placed(ast.Constant(value), like)
+
+
+def assigned(name: str, value: ast.expr, like: ast.AST) -> ast.stmt:
+    target = placed(ast.Name(name, ast.Store()), like)
+    made = ast.Assign([target], value)
+    return ast.copy_location(made, like)
+
+
+def placed(node: ExpressionT, like: ast.AST) -> ExpressionT:
+    return ast.copy_location(node, like)
