@@ -77,7 +77,7 @@ def writes_a_global(n):
 @refused("py_int", at="n", says="may be read after")
 def deletes_what_is_read(n):
     del n
-    return n
+    return n  # noqa: F821
 
 
 @refused("py_int", at="open(str(n))", says="outside")
