@@ -183,7 +183,7 @@ class Overwrites:
     def first(self, access: Access) -> Answer | None:
         """The first overwriting of what a load, a store or a map's input touches; None where unproved."""
         question = self._question(access)
-        if question is None or not 0 < len(question.later) <= MOST_WRITES:
+        if question is None:
             return None
         found: list[Instance] = []
         while (culprit := self._unexplained(question, found)) is not None:
@@ -209,11 +209,13 @@ class Overwrites:
             touched = self.dependence.footprints.through_views(access.memref, points)
         if not all(isinstance(d, Point) for d in touched.dimensions):
             return None
+        writes = list(itertools.islice(self.kills.later_writes(access), MOST_WRITES + 1))
+        if not 0 < len(writes) <= MOST_WRITES:
+            return None
         context = Problem(self.dependence, None)
         context.state_context(access.op, 0)
         context.state_equal(touched, touched)
         self._state_dims(context, access.op, dims)
-        writes = itertools.islice(self.kills.later_writes(access), MOST_WRITES + 1)
         later = [
             Later(w, level, self._stated(access, w, level, touched, dims)) for w, level in writes
         ]

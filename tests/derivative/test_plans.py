@@ -336,6 +336,17 @@ def sweeps_with_ends(u, m):
     return u.sum()
 
 
+# Every map reads what is left of u; each element is overwritten once.
+@saving("f64[6]", "8*u.shape[0]", 48,
+        'u: killed by "u[i] = 0.5 * u[i]", needed by "s += (u[i:] * u[i:]).sum()"')  # fmt: skip
+def suffixes(u):
+    s = 0.0
+    for i in range(u.size):
+        s += (u[i:] * u[i:]).sum()
+        u[i] = 0.5 * u[i]
+    return s
+
+
 # One value for each step of k, though the loop over i reads it every time, and no proof helps: a branch overwrites it.
 @saving("f64[10] f64[2] 3 3", "8*m*x.shape[0] + 8*m", 264,
         's: killed by "s += x[i] * np.sin(s) * c[k % 2]", needed by "s += x[i] * np.sin(s) * c[k % 2]"',

@@ -324,6 +324,45 @@ def sweeps_there_and_back(u, sweeps):
             u[i] += u[i - 1] ** 2
 
 
+@on("f64[7]:unit 3", "f64[3]:unit 2", "f64[2]:unit 2", "f64[7]R:unit 1", "f64[7]:unit 0")
+def sweeps_with_ends_of_their_own(u, sweeps):
+    n = u.size
+    for _ in range(sweeps):
+        for i in range(1, n - 1):
+            u[i] = 0.5 * u[i - 1] * u[i + 1]
+        u[0] = u[1] * u[1]
+        u[n - 1] = u[n - 2] * 0.5
+
+
+@on("f64[8]:unit 3", "f64[4]:unit 2", "f64[3]:unit 2", "f32[8]:unit 2")
+def red_and_black_sweeps(u, sweeps):
+    for _ in range(sweeps):
+        for i in range(1, u.size - 1, 2):
+            u[i] = 0.8 * u[i] * u[i - 1] * u[i + 1] + 0.1
+        for i in range(2, u.size - 1, 2):
+            u[i] = 0.7 * u[i] * u[i - 1] * u[i + 1] + 0.1
+
+
+@on("f64[n]:unit", n="6 1 0")
+@on("f64[6]S:unit", saved=lambda u: u.itemsize * u.size)
+def suffixes(u):
+    s = 0.0
+    for i in range(u.size):
+        s += (u[i:] * u[i:]).sum()
+        u[i] = 0.5 * u[i]
+    return s
+
+
+@on("f64[6]:unit f64[2]:unit 3", "f64[1]:unit f64[2]:unit 3", "f64[0] f64[2]:unit 3")
+def elements_used_by_the_inner_loop(x, c, steps):
+    for k in range(steps):
+        for i in range(1, x.size):
+            x[i] = x[i] * c[0] + x[i - 1] * c[k % 2]
+        c[0] = np.sin(c[0]) * c[1]
+        if k > 0:
+            c[1] *= c[0]
+
+
 @on("f64[8]:unit", "f64[8]R:unit")
 def in_steps_of_two(u):
     for i in range(0, u.size - 2, 2):
