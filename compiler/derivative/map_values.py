@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import array
+from .inversions import undone
 from .old_contents import OldContents
 from .segments import is_recomputable, value_block
 
@@ -59,6 +60,11 @@ class MapValues:
             return self.read(primal.slot(save, self.block))
         if plan.stored_at.get(value) is self.op:
             return self.read(primal.memref(self.op.outs[self.op.yielded.index(value)], "primal"))
+        undo = plan.inverted.get(value)
+        if undo is not None:
+            op = undone(undo, value, self.get(undo.results[0]), self.get)
+            self.append(op)
+            return op.results[0]
         answer = plan.answers.get(value)
         if answer is not None:
             return self.read(OldContents(primal, self.block).view(answer, self.op))

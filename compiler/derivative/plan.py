@@ -49,6 +49,7 @@ from ..analysis.needed import Contents, Need, Needed, descriptor_values
 from ..diagnostics import line_of
 from .capacities import Nominal
 from .invariance import Invariance
+from .inversions import kept_operands
 from .min_cut import INFINITE, min_vertex_cut
 from .overwritten import (
     Answer,
@@ -115,6 +116,8 @@ class Plan:
     saves: list[Save]
     stored_at: dict[SSAValue, Operation]
     """Values had again from where the program stored them (a `memref.store` or a map's output)."""
+    inverted: dict[SSAValue, Operation]
+    """Values had again by undoing an operation whose result is `stored_at` some place."""
     versions: dict[Node, Version]
     """Killed reads, and the contents of the whole array that serve them where they are not saved."""
     answers: dict[Node, Answer]
@@ -152,6 +155,7 @@ class _Planner:
         self.again: dict[Node, tuple[Node, ...] | None] = {}
         self.free: dict[Node, bool] = {}
         self.stored_at: dict[SSAValue, Operation] = {}
+        self.inverted: dict[SSAValue, Operation] = {}
         self.version_of: dict[Node, Version] = {}
         self.version_reader: dict[Version, Operation] = {}
         self.killer: dict[Node, Operation | None] = {}
@@ -176,9 +180,18 @@ class _Planner:
         position = {op: i for i, op in enumerate(self.function.walk())}
         records = [self._save(n, wanted[n], answers, margins) for n in cut if n in wanted]
         records.sort(key=lambda s: position[s.at])
-        plan = Plan(self.function, self.needed, records, dict(self.stored_at), versions, answers)
+        plan = Plan(
+            self.function,
+            self.needed,
+            records,
+            dict(self.stored_at),
+            self.inverted,
+            versions,
+            answers,
+        )
         if self.mode == "all":
             plan.stored_at.clear()
+            plan.inverted.clear()
         if self.mode == "forbid" and records:
             from .forbid import forbidden  # its text has words and formulas, which read plans
 
@@ -295,6 +308,21 @@ class _Planner:
             store = self._surviving_store(node)
             if store is not None:
                 self.stored_at[node] = store
+                return True
+            return self._comes_back(node)
+        return False
+
+    def _comes_back(self, value: SSAValue) -> bool:
+        """True where an operation on `value` can be undone, whose result survives."""
+        for use in value.uses:
+            kept = kept_operands(use)
+            if kept is None or not all(self._known_free(v) for v in kept):
+                continue
+            result = use.operation.results[0]
+            store = self._surviving_store(result)
+            if store is not None:
+                self.stored_at[result] = store
+                self.inverted[value] = use.operation
                 return True
         return False
 

@@ -22,6 +22,7 @@ from ..analysis.alias import AliasAnalysis
 from ..analysis.needed import Contents
 from ..diagnostics import CompileError, Span, line_of
 from .forward_sweep import ForwardSweep, hint_of, segment_slot
+from .inversions import undone
 from .map_values import MapValues
 from .old_contents import OldContents
 from .plan import Plan, Save
@@ -121,6 +122,9 @@ class PrimalValues:
         store = self.plan.stored_at.get(value)
         if isinstance(store, memref.StoreOp):
             return self._load(store.memref, store.indices, block, store)
+        undo = self.plan.inverted.get(value)
+        if undo is not None:
+            return self.at_prologue(block, undone(undo, value, self.get(undo.results[0]), self.get))
         op = value.owner
         assert isinstance(op, Operation), value
         match op:

@@ -157,7 +157,7 @@ class EveryPlan:
         saves, known = set(saved), dict[Any, bool]()
 
         def had(node: Any) -> bool:
-            if node in saves or node in self.planner.stored_at:
+            if node in saves or node in self.planner.stored_at or node in self.planner.inverted:
                 return True
             answer = self.planner.answers.get(node)
             if answer is not None and all(one.of in saves for one in answer.instances):
