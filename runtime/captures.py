@@ -14,7 +14,9 @@ functions it reads read in turn.
 from __future__ import annotations
 
 import dis
+import os
 import sys
+import sysconfig
 import types
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -115,6 +117,11 @@ class Captures:
             for place, value in zip(self.inputs, before, strict=True):
                 place.write(value)
 
+    @staticmethod
+    def fixed(owner: types.ModuleType | type | str) -> bool:
+        """Whether nobody watches a module, a class, or what a source file defines: a library's own."""
+        return is_standard(owner) if isinstance(owner, str) else is_fixed(owner)
+
     def agrees(self, other: Captures) -> bool:
         """The same code serves both: the same places, constants that are equal if not identical."""
         mine, theirs = (c.inputs + c.constants for c in (self, other))
@@ -188,9 +195,23 @@ def compiled_along(value: Any) -> types.FunctionType | None:
     wrapped = getattr(value, "__wrapped__", None)
     if isinstance(wrapped, types.FunctionType) and not isinstance(value, type):
         value = wrapped
-    if isinstance(value, types.FunctionType) and not is_versioned(value.__module__):
+    if isinstance(value, types.FunctionType) and not is_of_library(value):
         return value
     return None
+
+
+STANDARD_LIBRARY = sysconfig.get_path("stdlib") + os.sep
+INSTALLED = os.sep + "site-packages" + os.sep
+
+
+def is_standard(file: str) -> bool:
+    """True for a source file of Python's own library: nobody changes what it defines."""
+    return file.startswith((STANDARD_LIBRARY, "<frozen ")) and INSTALLED not in file
+
+
+def is_of_library(function: types.FunctionType) -> bool:
+    """A function of NumPy, SciPy or Python."""
+    return is_versioned(function.__module__) or is_standard(function.__code__.co_filename)
 
 
 def is_versioned(module: str | None) -> bool:
@@ -202,6 +223,14 @@ def is_versioned(module: str | None) -> bool:
         "builtins",
         "operator",
     )
+
+
+def is_fixed(holder: types.ModuleType | type) -> bool:
+    """A module or class of NumPy, SciPy or Python."""
+    if isinstance(holder, type):
+        return is_versioned(holder.__module__)
+    file = getattr(holder, "__file__", None)
+    return is_versioned(holder.__name__) or (file is not None and is_standard(file))
 
 
 def reads_of(code: types.CodeType, function: types.FunctionType) -> Iterator[tuple[Place, Any]]:
@@ -227,9 +256,7 @@ def reads_of(code: types.CodeType, function: types.FunctionType) -> Iterator[tup
                 current, path = place.read(), name
                 yield place, current
             case "LOAD_ATTR" | "LOAD_METHOD" if isinstance(current, types.ModuleType | type):
-                if is_versioned(
-                    current.__module__ if isinstance(current, type) else current.__name__
-                ):
+                if is_fixed(current):
                     current = getattr(current, name, None)
                     continue
                 holder = current if isinstance(current, type) else current.__dict__

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .captures import MISSING, is_input, is_versioned, reads_of
+from .captures import MISSING, is_input, is_of_library, is_versioned, reads_of
 
 MOST_FUNCTIONS = 300
 
@@ -86,7 +86,7 @@ class _Walk:
         elif kind is slice:
             self.value((value.start, value.stop, value.step))
         elif isinstance(value, types.FunctionType):
-            if not is_versioned(value.__module__):
+            if not is_of_library(value):
                 self.function(value)
             else:
                 self.add("library function", value.__module__, value.__qualname__)

@@ -171,6 +171,7 @@ class Build:
             return
         places = [(id(p.holder), p.name) for p in self.captured.inputs]
         self.lowering.inputs = dict(zip(places, inputs, strict=True))
+        self.lowering.fixed = self.captured.fixed
         self.lowering.watched = frozenset((id(p.holder), p.name) for p in self.captured.constants)
 
     def parameter_values(self, parameters: Sequence[str]) -> list[Value]:

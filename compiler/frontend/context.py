@@ -73,6 +73,9 @@ class Captured(Protocol):
     def names(self) -> Sequence[str]: ...
     @property
     def constants(self) -> Sequence[Place]: ...
+    def fixed(self, owner: types.ModuleType | type | str) -> bool:
+        """Whether nobody watches a module, a class, or what a source file defines."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -201,6 +204,8 @@ class Context(ABC):
         """The inputs from outside, by holder and name."""
         self.watched: frozenset[tuple[int, str]] | None = None
         """The constants from outside that callers compare; None: nothing outside ever changes."""
+        self.fixed: Callable[[types.ModuleType | type | str], bool] = lambda _: False
+        """Whether a module, a class, or what a source file defines is a library's own."""
 
     @abstractmethod
     def expression(self, node: ast.expr) -> Value:
@@ -307,7 +312,8 @@ class Context(ABC):
         place = id(holder), key
         if place in self.inputs:
             return self.inputs[place]
-        if self.watched is not None and place not in self.watched:
+        library = self.fixed(self.frame.source.file)
+        if self.watched is not None and place not in self.watched and not library:
             raise self.refusal(
                 None,
                 f"`{name}` is read from outside in a way that is not followed",

@@ -449,7 +449,8 @@ class Expressions(Context):
             raise self.refusal(node, f"{owner.__name__!r} has no attribute {node.attr!r}")
         found = getattr(owner, node.attr)
         root = owner.__name__.partition(".")[0]
-        if isinstance(owner, ModuleType) and root in ("math", "numpy", "scipy"):
+        known = isinstance(owner, ModuleType) and root in ("math", "numpy", "scipy")
+        if known or self.fixed(owner):
             return self.constant(found, node.attr)
         holder = owner if isinstance(owner, type) else vars(owner)
         return self.captured(holder, node.attr, found, ast.unparse(node))

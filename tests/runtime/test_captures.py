@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import colorsys
 import gc
+import logging
 import sys
 import threading
 import types
@@ -287,6 +289,19 @@ def test_the_places_of_names_are_found_through_what_is_called():
     found = captures_of(weighted)
     assert set(found.names) == {"WEIGHTS", "FACTOR", "Scheme.STEP", "settings.SHIFT", "Finer.STEP"}
     assert {"COUNT", "helper", "COEFFICIENTS", "range"} <= {p.path for p in found.constants}
+
+
+def test_the_standard_library_is_compiled_along_and_not_watched():
+    def luma(r, g, b):
+        if COUNT < 0:
+            logging.info("never")
+        return colorsys.rgb_to_yiq(r, g, b)[0] + colorsys.ONE_THIRD
+
+    found = captures_of(luma)  # pyright: ignore[reportArgumentType]
+    assert {p.path for p in found.constants} == {"COUNT", "logging", "colorsys"}
+    f = mutad.compile(luma, grad=True, cache=False)
+    assert f(0.5, 0.25, 1.0) == luma(0.5, 0.25, 1.0)
+    assert f.grad(0.5, 0.25, 1.0, wrt=("r", "g", "b")) == (0.30, 0.59, 0.11)
 
 
 def test_two_globals_of_one_name_are_told_apart():
