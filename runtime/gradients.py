@@ -187,8 +187,10 @@ def cotangents_of(spec: Spec, out_bar: Any, shape: Any) -> tuple[list[Any], list
                 for item, part, extent in zip(spec["items"], items, shapes, strict=True):  # pyright: ignore
                     visit(item, part, extent)
             case "argument":
-                if bar is not None:
+                if bar is not None and spec["position"] is not None:
                     of_arguments.append((spec["position"], bar))
+                elif bar is not None and shape is not None:
+                    shaped(bar, shape, "the result")
             case "none":
                 if bar is not None:
                     raise TypeError("the function returns None, which has no cotangent")

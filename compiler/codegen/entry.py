@@ -35,7 +35,6 @@ from dataclasses import dataclass
 
 from .entry_captures import constants_hold, inputs, read_place, require_constants
 from .entry_guard import (
-    ArrayKey,
     ArrayValue,
     Form,
     check_assumed,
@@ -180,11 +179,12 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
         for i, (key, obj) in enumerate(zip(plan.keys, objects_in, strict=True))
     ]
     in_memory = [(i, a) for i, u in enumerate(unpacked) for a in u if isinstance(a, ArrayValue)]
-    arrays = {i: a for i, a in in_memory if isinstance(plan.keys[i], ArrayKey)}
+    leaves = [leaf for part in unpacked for leaf in part if leaf.operands()]
+    arrays = {k: a for k, a in enumerate(leaves) if isinstance(a, ArrayValue)}
     check_sharing(w, in_memory, plan.overlaps, plan.watched())
-    check_assumed(w, [leaf for leaves in unpacked for leaf in leaves], plan.assumed)
+    check_assumed(w, leaves, plan.assumed)
 
-    operands = [text for leaf in unpacked for one in leaf for text in one.operands()]
+    operands = [text for leaf in leaves for text in leaf.operands()]
     shadows: dict[int, str] = {}
     if kind in DERIVING:
         shadows = shadow_objects(w, plan, kind, boxes, objects_in)
@@ -194,7 +194,7 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
     run_kernel(w, operands, inline=kind == "primal")
 
     boxes.claim(plan.results, arrays)
-    value = "" if kind == "grad" else boxes.result(plan.results, 0, objects_in, arrays)
+    value = "" if kind == "grad" else boxes.result(plan.results, 0, arrays)
     slot = slot_count(plan.results)
     gradients: dict[int, str] = dict(shadows)
     for position in plan.gradient.scalars if kind in DERIVING else ():

@@ -259,10 +259,12 @@ Form = tuple[int, tuple[tuple[int, Number], ...]]
 
 
 def check_assumed(w: Writer, leaves: Sequence[Leaf], assumed: Sequence[Form]) -> None:
-    """Check what the kernel assumes of the extents and ints among its arguments: each form is 0."""
-    passed = [leaf for leaf in leaves if leaf.operands()]
+    """Check what the kernel assumes of the extents and ints among its arguments: each form is 0.
+
+    `leaves` are those that the kernel takes.
+    """
     for form in assumed:
-        w.require(w.value(f"icmp eq i64 {value_of(w, passed, form)}, 0"))
+        w.require(w.value(f"icmp eq i64 {value_of(w, leaves, form)}, 0"))
 
 
 def value_of(w: Writer, leaves: Sequence[Leaf], form: Form) -> str:

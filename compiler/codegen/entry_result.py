@@ -34,6 +34,12 @@ def leaves_of(spec: ResultSpec) -> Iterator[ResultSpec]:
         yield spec
 
 
+def stored_leaves(spec: ResultSpec) -> Iterator[ResultSpec]:
+    """All that the kernel stores: `leaves_of`, then the owners of memory that are not returned."""
+    yield from leaves_of(spec)
+    yield from spec.get("owners", ())
+
+
 def arrays_and_scalars(spec: ResultSpec) -> Iterator[ResultSpec]:
     """All results but None, in order: `leaves_of`, and arguments that are returned themselves."""
     if spec["kind"] == "tuple":
@@ -60,7 +66,7 @@ def slots_of(spec: ResultSpec) -> int:
 
 
 def slot_count(spec: ResultSpec) -> int:
-    return sum(slots_of(leaf) for leaf in leaves_of(spec))
+    return sum(slots_of(leaf) for leaf in stored_leaves(spec))
 
 
 def has_cotangent(leaf: ResultSpec) -> bool:
@@ -108,7 +114,7 @@ class Boxes:
         """
         w = self.w
         slot, claimed = 0, list[str]()
-        for leaf in leaves_of(spec):
+        for leaf in stored_leaves(spec):
             if is_fresh(leaf):
                 data = block = w.field("%results", 8 * slot, hint="block")
                 for earlier in (*claimed, *(arguments[p].data for p in leaf.get("among", ()))):
@@ -276,13 +282,12 @@ class Boxes:
         self,
         spec: ResultSpec,
         first_slot: int,
-        objects: list[str],
         arguments: dict[int, ArrayValue],
     ) -> str:
         """The object that the function returns, its leaves stored from `first_slot` on."""
         slot = first_slot
         places = list[tuple[ResultSpec, str]]()
-        for one in arrays_and_scalars(spec):
+        for one in (*arrays_and_scalars(spec), *spec.get("owners", ())):
             address = ""
             if one["kind"] != "argument":
                 address = self.w.value(f"getelementptr i64, ptr %results, i64 {slot}", "at")
@@ -296,7 +301,7 @@ class Boxes:
             if index not in boxed:
                 one, address = arrays[index]
                 if one["kind"] == "argument":
-                    boxed[index] = objects[one["position"]]
+                    boxed[index] = arguments[one["leaf"]].object
                     self.w.call("Py_IncRef", boxed[index])
                     self.keep(boxed[index])
                 else:

@@ -16,7 +16,7 @@ argument. Whole-array ops have rules of their own: `array_rules`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Any, cast
 
 from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import (
@@ -159,10 +159,12 @@ class ReverseSweep:
         self.active_scalars = [
             a for a in args if not isinstance(a.type, MemRefType) and self.activity.active(a)
         ]
-        self.active_results = [r for r in terminator.arguments if self._result_is_active(r)]
+        self.active_results = [
+            k for k, r in enumerate(self._returned(terminator)) if self._result_is_active(r)
+        ]
         types = [a.type for a in args]
         types += [shadow_type(a.type) for a in self.active_memrefs]
-        types += [cotangent_type(r.type) for r in self.active_results]
+        types += [cotangent_type(terminator.arguments[k].type) for k in self.active_results]
         self.entry = Block(arg_types=types)
         self.block = self.entry
         primal_args = self.entry.args[: len(args)]
@@ -180,6 +182,12 @@ class ReverseSweep:
         self._reverse(terminator, to_check)
         return self._finish(terminator)
 
+    def _returned(self, terminator: func.ReturnOp) -> Sequence[SSAValue]:
+        """The results without the owners of memory, which the function's caller does not see."""
+        owners = self.function.attributes.get("owners")
+        count = cast("IntegerAttr[Any]", owners).value.data if owners is not None else 0
+        return terminator.arguments[: len(terminator.arguments) - count]
+
     def _result_is_active(self, result: SSAValue) -> bool:
         if isinstance(result.type, MemRefType):
             return self.activity.active_memref(result)
@@ -195,7 +203,7 @@ class ReverseSweep:
         unchecked: set[SSAValue] = set()
         self.location = terminator.location
         on_entry = EntryExtents(self.alias, values, self.emit)
-        for result, bar in self._cotangents():
+        for result, bar in self._cotangents(terminator):
             bar.name_hint = f"{result.name_hint or 'result'}_bar"
             if not isinstance(result.type, MemRefType) or is_to_be_split(self.function):
                 continue
@@ -206,19 +214,21 @@ class ReverseSweep:
                 require_extents(bar, extents, self.emit, self.append)
         return unchecked
 
-    def _cotangents(self) -> list[tuple[SSAValue, SSAValue]]:
+    def _cotangents(self, terminator: func.ReturnOp) -> list[tuple[SSAValue, SSAValue]]:
         """The active results, each with its cotangent."""
         bars = self.entry.args[len(self.entry.args) - len(self.active_results) :]
-        return list(zip(self.active_results, bars, strict=True))
+        return [
+            (terminator.arguments[k], bar) for k, bar in zip(self.active_results, bars, strict=True)
+        ]
 
     def _reverse(self, terminator: func.ReturnOp, to_check: set[SSAValue]) -> None:
         self.location = terminator.location
-        for result, bar in self._cotangents():
+        for result, bar in self._cotangents(terminator):
             if bar in to_check:
                 extents = extents_of(self.forward.values[result], self.emit)
                 require_extents(bar, extents, self.emit, self.append)
         self.primal.open(self.top, self.entry)
-        for result, bar in self._cotangents():
+        for result, bar in self._cotangents(terminator):
             if isinstance(result.type, MemRefType):
                 array_rules.accumulate(self, self.primal.memref(result, SHADOW), bar)
             else:
@@ -241,16 +251,15 @@ class ReverseSweep:
         gradient.location = self.function.location
         gradient.attributes.update(self.function.attributes)
         self._mirror_overlaps(gradient)
-        self._describe(gradient, list(terminator.arguments))
+        self._describe(gradient)
         return gradient
 
-    def _describe(self, gradient: func.FuncOp, results: Sequence[SSAValue]) -> None:
+    def _describe(self, gradient: func.FuncOp) -> None:
         """Say which arguments have shadows, which results cotangents, which scalars gradients."""
         args = list(self.top.args)
-        active = {id(r) for r in self.active_results}
         listed = {
             "shadows": [args.index(a) for a in self.active_memrefs],
-            "cotangents": [k for k, r in enumerate(results) if id(r) in active],
+            "cotangents": self.active_results,
             "scalars": [args.index(a) for a in self.active_scalars],
         }
         for name, indices in listed.items():

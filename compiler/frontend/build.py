@@ -13,14 +13,14 @@ function is lowered again with what was learnt (Note [Widening by restart])::
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, Protocol
 
 from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, ModuleOp, i64
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import Pure
 
 from ...dialects import array
@@ -112,6 +112,7 @@ class Build:
         self.emitter.assumed = set() if assumes else None
         self.lowering = Loops(self.emitter, facts)
         self.returned: list[Array] = []
+        self.owners: list[Array] = []
 
     def run(self) -> Built:
         lowering = self.lowering
@@ -150,6 +151,11 @@ class Build:
             raise self.facts.unready[0]
         self.returned = arrays_of(result)
         leaves, spec = self.results(result, own)
+        if self.owners:
+            owners = [self.array_result(owner, own) for owner in self.owners]
+            spec["owners"] = [spec for _, spec in owners]
+            leaves += [leaf for part, _ in owners for leaf in part]
+            ir_function.attributes["owners"] = IntegerAttr(len(owners), i64)
         self.emitter.insert(func.ReturnOp(*leaves))
         self.erase_dead_loads()
         self.check_rebindings()
@@ -236,30 +242,31 @@ class Build:
     def array_result(self, value: Array, own: Source) -> tuple[list[SSAValue], dict[str, Any]]:
         """The array that is returned: an argument itself, a view of one, or fresh memory.
 
-        Where only the run can tell, the result names the arguments `among` which it may be.
+        Where only the run can tell, the result names the arguments `among` which it may be. Arguments
+        are named by their place among the function's IR arguments. See Note [Owners].
         """
         sources = [value.memref] if value.whole else choices(value.memref)
-        itself = {self.position_of(s) for s in sources} - {None}
+        itself = {self.place_of(s) for s in sources} - {None}
         if value.whole:
             itself = set[int | None]()
-        others = [s for s in sources if value.whole or self.position_of(s) is None]
-        bases = {self.position_of(r) for s in others for r in roots(self.emitter, s)}
-        named = sorted(p for p in itself | bases if p is not None)
-        if len(bases) > 1 or any(isinstance(self.keys[p], signature.TupleKey) for p in named):
-            raise CompileError(
-                own.span(own.node),
-                "the function returns a view of an array that is known only at run time",
-                "return a copy: `return x.copy()`",
-            )
+        others = [s for s in sources if value.whole or self.place_of(s) is None]
+        bases = {self.place_of(r) for s in others for r in roots(self.emitter, s)}
         if not others and len(itself) == 1:
-            return [], {"kind": "argument", "position": named[0]}
-        base = next(iter(bases), None)
+            return [], self.argument_result(next(p for p in itself if p is not None))
+        base = next(iter(bases)) if len(bases) == 1 else None
         owner = None
-        if base is None and not all(map(starts_its_block, others)):
-            owner = self.owner_of(value, own)
-            if owner is None:
-                value = self.copied(value)
-                itself = set[int | None]()
+        is_view = value.whole or not all(isinstance(s.owner, array.AllocOp) for s in others)
+        if base is None and is_view:
+            owner = self.owner_of(value)
+        if owner is None and base is None and not all(map(starts_its_block, others)):
+            if len(bases) > 1 or self.is_shared(value):
+                raise CompileError(
+                    own.span(own.node),
+                    "the function returns a view of an array that is known only at run time",
+                    "return a copy: `return x.copy()`",
+                )
+            value = self.copied(value)
+            itself = set[int | None]()
         spec: dict[str, Any] = {
             "kind": "array",
             "dtype": value.dtype,
@@ -268,35 +275,53 @@ class Build:
         }
         if owner is not None:
             spec["owner"] = owner
-        is_view = value.whole or any(isinstance(s.owner, array.ViewOp) for s in sources)
         if base is None and is_view:
             spec["view"] = True
         if itself:
             spec["among"] = sorted(p for p in itself if p is not None)
         return [value.memref], spec
 
-    def owner_of(self, value: Array, own: Source) -> int | None:
-        """Which array among the results owns the memory that `value` is a view of; None: nobody else
-        returns any of it, so that a copy will do."""
+    def argument_result(self, place: int) -> dict[str, Any]:
+        """An argument that is returned itself; `position` is its parameter, unless a tuple holds it."""
+        position = self.positions[place]
+        in_tuple = isinstance(self.keys[position], signature.TupleKey)
+        return {"kind": "argument", "leaf": place, "position": None if in_tuple else position}
+
+    def owner_of(self, value: Array) -> int | None:
+        """Which array, of those that are returned and then of `owners`, owns the memory of a view;
+        None where no value is that array."""
+        candidate = next(self.owner_candidates(value), None)
+        if candidate is None:
+            return None
+        for k, other in enumerate((*self.returned, *self.owners)):
+            if other.memref is candidate and not other.whole:
+                return k
+        self.owners.append(Array(candidate, value.dtype))
+        return len(self.returned) + len(self.owners) - 1
+
+    def is_shared(self, value: Array) -> bool:
+        """True when another result is of the same memory: a copy would show."""
         mine = roots(self.emitter, value.memref)
-        sharing = [
-            (k, other)
-            for k, other in enumerate(self.returned)
-            if other is not value
+        return any(
+            other is not value
             and mine & roots(self.emitter, other.memref)
             and not overlap.disjoint(self.emitter, value.memref, other.memref)
-        ]
-        if not sharing:
-            return None
-        for k, other in sharing:
-            sources = choices(other.memref)
-            if len(mine) == len(sources) == 1 and starts_its_block(sources[0]):
-                return k
-        raise CompileError(
-            own.span(own.node),
-            "the function returns views that share memory, but not the array that they are views of",
-            "return that array as well, or copies: `return x[1:].copy()`",
+            for other in self.returned
         )
+
+    def owner_candidates(self, value: Array) -> Iterator[SSAValue]:
+        """The arrays that a view may have for its base: what it is a view of, or the one allocation."""
+        viewed = value.memref
+        while isinstance(viewed.owner, array.ViewOp | memref.CastOp):
+            viewed = viewed.owner.source
+        alternatives = choices(viewed)
+        if all(is_root(s) for s in alternatives):
+            yield viewed
+        mine = roots(self.emitter, value.memref)
+        if len(mine) == 1:
+            yield from (
+                r for r in mine if isinstance(r.owner, Operation) and r.owner.parent is self.entry
+            )
 
     def copied(self, value: Array) -> Array:
         """A compact copy: what is returned must start where its memory does, for NumPy to free it."""
@@ -305,18 +330,16 @@ class Build:
         self.lowering.copy(value.memref, fresh.memref)
         return Array(fresh.memref, value.dtype)
 
-    def position_of(self, root: SSAValue) -> int | None:
-        """The parameter that a root is, or None."""
-        if root.owner is not self.entry:
-            return None
-        return self.positions[list(self.entry.args).index(root)]  # pyright: ignore
+    def place_of(self, root: SSAValue) -> int | None:
+        """The place among the IR arguments of a root that is one, or None."""
+        return root.index if isinstance(root, BlockArgument) and root.owner is self.entry else None
 
     def written(self, function: func.FuncOp) -> list[int]:
         found = set[int]()
         for op in function.walk():
             for target in writes(op):
-                positions = (self.position_of(r) for r in roots(self.emitter, target))
-                found |= {p for p in positions if p is not None}
+                places = (self.place_of(r) for r in roots(self.emitter, target))
+                found |= {self.positions[p] for p in places if p is not None}
         for i, j, kind in self.overlaps:
             if kind == "same" and (i in found or j in found):
                 found |= {i, j}
@@ -429,6 +452,11 @@ def choices(value: SSAValue) -> list[SSAValue]:
     return found
 
 
+def is_root(value: SSAValue) -> bool:
+    """True for an argument or an allocation."""
+    return isinstance(value, BlockArgument) or isinstance(value.owner, array.AllocOp)
+
+
 def starts_its_block(value: SSAValue) -> bool:
     """True when element (0, ..., 0) of the array is the first of its allocation."""
     owner = value.owner
@@ -452,3 +480,10 @@ def unique(sources: Iterable[Source]) -> list[Source]:
 # function is lowered again. Templates only ever widen and have few steps to go (int, float; range
 # known, sign known, nothing known; compact, strided; carried, in numbers, buffered), so this ends, after one
 # or two restarts in practice. A build whose facts changed is thrown away whole.
+
+# Note [Owners]
+#
+# A view of fresh memory that is returned has a base in Python, the array that owns the memory. The caller
+# may never have asked for that array (`y = x * 2; return y[1:], y[2:]`): then it is handed out as a
+# result that the entry makes an object of, the base of the views, and does not return. These `owners`
+# follow the other results; they have no cotangents.

@@ -439,7 +439,7 @@ def test_results_and_written_parameters() -> None:
     assert built.results == {
         "kind": "tuple",
         "items": [
-            {"kind": "argument", "position": 0},
+            {"kind": "argument", "leaf": 0, "position": 0},
             {"kind": "array", "dtype": "f64", "rank": 1, "base": 0},
             {"kind": "scalar", "type": "py_int"},
             {
@@ -479,12 +479,15 @@ def test_a_view_of_all_of_an_argument_is_a_view() -> None:
     assert second["kind"] == "argument"
 
 
-def test_a_returned_part_of_a_local_array_is_copied_to_its_own_memory() -> None:
+def test_a_returned_part_of_a_local_array_comes_with_the_owner_of_its_memory() -> None:
     def part(n):
         return np.ones(n)[1:]
 
     built = build(part, "py_int")
-    assert len(ops(built, array.AllocOp)) == 2
+    assert len(ops(built, array.AllocOp)) == 1
+    (owner,) = built.results["owners"]
+    assert (built.results["owner"], owner["base"]) == (1, None)
+    assert "owners = 1 : i64" in text(built)
 
 
 def test_overlapping_arguments_are_an_attribute_and_identical_ones_are_one() -> None:

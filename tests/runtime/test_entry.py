@@ -138,7 +138,7 @@ NOTHING = "define internal i32 @kernel(ptr %ctx, ptr %x, i64 %n, i64 %s, ptr %r)
 
 
 def test_an_argument_that_is_returned_is_the_same_object():
-    both = {"kind": "argument", "position": 0}
+    both = {"kind": "argument", "leaf": 0, "position": 0}
     f = Handmade({"kind": "tuple", "items": [both, both]}, NOTHING).of(lambda x: (x, x))
     x = np.ones(3)
     before = sys.getrefcount(x)

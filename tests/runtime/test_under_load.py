@@ -137,6 +137,11 @@ def fresh(x, n):
     return y, x[1:], y.sum()
 
 
+def parts(x, n):
+    y = np.full(n, x[0])
+    return y[1:], y[2:], y[::-1]
+
+
 def fails_late(x, n):
     y = np.ones(n)
     for i in range(n + 1):
@@ -152,11 +157,14 @@ def resident() -> int:
 def test_no_memory_is_lost() -> None:
     """Results, scratch, tapes, raised exceptions: nothing is left when the call is over."""
     make, late, grad = compiled(fresh), compiled(fails_late), compiled(sweep, grad=True)
+    views = compiled(parts, grad=True)
     x = np.ones(8)
 
     def calls() -> None:
         for _ in range(50):
             make(x, 100_000)
+            views(x, 100_000)
+            views.vjp(x, 100_000)[1]((np.ones(99_999), np.ones(99_998), None))
             with pytest.raises(IndexError):
                 late(x, 100_000)
             grad.value_and_grad(np.ones(1000), 20)
