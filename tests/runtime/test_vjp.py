@@ -447,16 +447,17 @@ def test_a_second_process_finds_the_code_on_disk(tmp_path, monkeypatch) -> None:
     assert back(1.0).tolist() == [0.0, 2.0, 4.0]
 
 
-def scaled_by_nothing(x, y, n):
-    y[n:0] *= x[n:0]
-    z = 0.5 * y[n : n - 1] * x[n : n - 1]
-    return (x * y).sum() + z.sum()
+def scaled_by_nothing(x, y):
+    n = x.size
+    y[n:0] = 0.5 * x[n:0] * y[n:0]
+    s = (x[n:1] * x[0:1]).sum()
+    return (x * y).sum() + s
 
 
 def test_slices_that_are_always_empty_keep_nothing() -> None:
     """Code for them seems to read the caller's arrays, which may be gone by then."""
     x, y = np.arange(1.0, 6), np.linspace(1, 2, 5)
-    value, back = made(scaled_by_nothing).vjp(x.copy(), y.copy(), 3, wrt=("x", "y"))
+    value, back = made(scaled_by_nothing).vjp(x.copy(), y.copy(), wrt=("x", "y"))
     assert value == x @ y
     dx, dy = back(1.0)
     assert (dx == y).all()
