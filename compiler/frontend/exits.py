@@ -32,7 +32,6 @@ class LeavableFor(ast.For):
     """A `for` loop that ends before an iteration that finds `until` true."""
 
     until: ast.Name
-    _fields = (*ast.For._fields, "until")
 
 
 Loop = ast.For | ast.While

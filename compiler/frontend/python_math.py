@@ -9,11 +9,13 @@ from __future__ import annotations
 import math as python_math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Operation, SSAValue
 
+from ...dialects import array
 from . import scalars
 from .emitter import Emitter
 from .library import elementwise
@@ -118,7 +120,7 @@ def call(e: Emitter, function: object, args: list[Scalar]) -> Scalar:
         numerator, denominator = (call(e, python_math.log, [a]) for a in (x, rest[0]))
         return scalars.floating(e, "Div", numerator, denominator)
     if function in UNARY:
-        return unary(e, UNARY[function], x)
+        return unary(e, function, x, is_int=args[0].type == "py_int")
     return SPECIAL[name](e, x, *rest)
 
 
@@ -138,9 +140,27 @@ def fold(e: Emitter, function: object, args: list[Scalar]) -> Scalar | None:
     return e.constant(value, "py_float") if isinstance(value, float) else None
 
 
-def unary(e: Emitter, row: Row, x: Scalar) -> Scalar:
+@cache
+def domain_error(function: Callable[[float], float], *, is_int: bool) -> str:
+    """What this Python says of an argument outside the domain, `{}` for the argument."""
+    outsiders = (-1, 2, -2, 0) if is_int else (python_math.inf, -1.5, 2.0, 0.5)
+    for argument in outsiders:
+        try:
+            function(argument)
+        except ValueError as error:
+            return str(error).replace(str(float(argument)), "{}")
+        except OverflowError:
+            pass
+    return DOMAIN[1]
+
+
+def unary(e: Emitter, function: object, x: Scalar, *, is_int: bool) -> Scalar:
+    row = UNARY[function]
     if row.domain is not None and not (row.domain is NEGATIVE and never_negative(x.ssa)):
-        scalars.raise_if(e, row.domain(e, x.ssa), DOMAIN)
+        assert callable(function)
+        message = domain_error(function, is_int=is_int)
+        shown = [x.ssa] * message.count("{}")
+        e.insert(array.RaiseIfOp(row.domain(e, x.ssa), "ValueError", message, shown))
     result = e.emit(row.compute(x.ssa))
     if row.overflows:
         raise_overflow(e, result, x.ssa)

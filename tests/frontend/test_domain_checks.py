@@ -23,7 +23,7 @@ def product(x, y):
 @pytest.mark.parametrize(("function", "checks"), [(distance, 0), (difference, 1), (product, 1)])
 def test_a_root_of_what_is_never_negative_is_not_checked(function, checks):
     text = compile(function, cache=False).inspect("simplify", np.float64(1.0), np.float64(2.0))
-    assert text.count('"math domain error"') == checks
+    assert text.count('"ValueError"') == checks
 
 
 @pytest.mark.parametrize("values", [(1.0, 3.0), (math.nan, 1.0), (-0.0, 0.0), (1e200, -1e200)])
@@ -35,5 +35,5 @@ def test_the_unchecked_root_is_cpythons(values):
 
 
 def test_the_checked_root_raises():
-    with pytest.raises(ValueError, match="math domain error"):
+    with pytest.raises(ValueError, match=r"domain error|expected a nonnegative input, got -3\.0"):
         compile(difference, cache=False)(np.float64(1.0), np.float64(2.0))
