@@ -11,7 +11,8 @@ from __future__ import annotations
 import html
 import io
 import linecache
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
-from xdsl.dialects import func
+from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -246,20 +247,58 @@ def name_of_value(value: SSAValue) -> str:
 
 
 def way_out(save: Save) -> str | None:
-    """The cheapest edit that would leave the value in memory, where one is known."""
+    """The cheapest edit that would leave the value in memory, where one is known.
+
+    It is about what the killer overwrites, which has a name in the program even where the saved value has
+    none.
+    """
     killer, line = save.killer, killing_line(save)
     if killer is None or line is None or isinstance(killer, ad.HandoverOp):
         return None
-    name = name_of(save)
-    op = killer
-    while (parent := op.parent_op()) is not None and not isinstance(parent, func.FuncOp):
-        if isinstance(parent, array.LoopOp) and parent.is_ancestor(save.at):
-            return (
-                f"line {line[1]}: give `{name}` one more axis and keep the steps "
-                f"({name}[t + 1] = f({name}[t]))"
-            )
-        op = parent
+    target = overwritten_by(killer)
+    name = None if target is None else target.name_hint
+    if target is None or name is None or name not in names_in(line[0], line[1]):
+        return None
+    in_loop = any(loop.is_ancestor(save.at) for loop in loops_around(killer))
+    if isinstance(target.owner, memref.AllocaOp):
+        if not in_loop:
+            return f"line {line[1]}: assign to a name other than `{name}`"
+        return f"line {line[1]}: keep each `{name}` in an array, one element a step"
+    if in_loop:
+        return (
+            f"line {line[1]}: give `{name}` one more axis and keep the steps "
+            f"({name}[t + 1] = f({name}[t]))"
+        )
     return f"line {line[1]}: write to an array other than `{name}`"
+
+
+def overwritten_by(killer: Operation) -> SSAValue | None:
+    """The array or variable that an op stores to; None where it is none, or several."""
+    match killer:
+        case memref.StoreOp():
+            target: SSAValue = killer.memref
+        case array.MapOp() if len(killer.outs) == 1:
+            target = killer.outs[0]
+        case array.MatmulOp():
+            target = killer.c
+        case _:
+            return None
+    while isinstance(owner := target.owner, array.ViewOp | memref.CastOp):
+        target = owner.source
+    return target
+
+
+def names_in(file: str, line: int) -> set[str]:
+    """The words of a line of source: what is called otherwise there, the program does not know."""
+    return set(re.findall(r"\w+", linecache.getline(file, line)))
+
+
+def loops_around(op: Operation) -> Iterator[array.LoopOp]:
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, func.FuncOp):
+        if isinstance(parent, array.LoopOp):
+            yield parent
+        parent = parent.parent_op()
 
 
 # What the finished gradient function allocates.
