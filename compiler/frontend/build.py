@@ -14,11 +14,11 @@ function is lowered again with what was learnt (Note [Widening by restart])::
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FunctionType
 from typing import Any, Protocol
 
-from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, ModuleOp, i64
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import Pure
@@ -30,7 +30,7 @@ from .context import Captured, Facts, Rebinding, Scope
 from .emitter import Emitter, Form
 from .library import overlap
 from .loops import Loops
-from .roots import accesses, is_inside, is_placeholder, roots, writes
+from .roots import accesses, choices, is_inside, is_root, roots, writes
 from .source import Source
 from .values import Array, NoneValue, Scalar, Tuple, Value
 
@@ -149,6 +149,7 @@ class Build:
         result = lowering.run_frame(frame, body)
         if self.facts.unready and not self.facts.changed:
             raise self.facts.unready[0]
+        result = self.with_identity(result)
         self.returned = arrays_of(result)
         leaves, spec = self.results(result, own)
         if self.owners:
@@ -216,6 +217,25 @@ class Build:
         ]
 
     # The result
+
+    def with_identity(self, result: Value) -> Value:
+        """The result, where loops that did not run leave the arrays that were there before them."""
+        arrays = arrays_of(result)
+
+        def visit(value: Value) -> Value:
+            match value:
+                case Tuple(items):
+                    return Tuple(tuple(visit(item) for item in items))
+                case Array():
+                    others = {
+                        r for a in arrays if a is not value for r in roots(self.emitter, a.memref)
+                    }
+                    found = self.lowering.unless_rebound(value.memref, others)
+                    return value if found is value.memref else replace(value, memref=found)
+                case _:
+                    return value
+
+        return visit(result)
 
     def results(self, value: Value, own: Source) -> tuple[list[SSAValue], dict[str, Any]]:
         """The IR results, flattened, and the description of the Python result."""
@@ -425,36 +445,6 @@ def arrays_of(value: Value) -> list[Array]:
     if isinstance(value, Tuple):
         return [a for item in value.items for a in arrays_of(item)]
     return [value] if isinstance(value, Array) else []
-
-
-def choices(value: SSAValue) -> list[SSAValue]:
-    """The arrays that `value` may be, one of them at a time: through casts, branches and loops."""
-    found, pending, seen = list[SSAValue](), [value], set[SSAValue]()
-    while pending:
-        value = pending.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        owner = value.owner
-        match owner:
-            case memref.CastOp():
-                pending.append(owner.source)
-            case scf.IfOp():
-                number = list(owner.results).index(value)  # pyright: ignore
-                lasts = (region.block.last_op for region in owner.regions)
-                pending += [last.operands[number] for last in lasts if last is not None]
-            case array.LoopOp():
-                pending += owner.carried
-            case _ if not is_placeholder(value):
-                found.append(value)
-            case _:
-                pass
-    return found
-
-
-def is_root(value: SSAValue) -> bool:
-    """True for an argument or an allocation."""
-    return isinstance(value, BlockArgument) or isinstance(value.owner, array.AllocOp)
 
 
 def starts_its_block(value: SSAValue) -> bool:

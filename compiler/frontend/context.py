@@ -6,7 +6,7 @@ import ast
 import builtins
 import types
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol
@@ -32,7 +32,7 @@ from .joins import (
     rebuilt,
     template_of,
 )
-from .liveness import Liveness, Names
+from .liveness import Liveness, Names, assigned
 from .source import FunctionNode, Source
 from .values import (
     DTYPE_NAME,
@@ -135,6 +135,10 @@ class Unready(Exception):
     """A name was read before anything was bound to it: what follows is never run."""
 
 
+LocalName = tuple[tuple[int, ...], str]
+"""A variable of one inlined call: the path of its frame, and its name."""
+
+
 @dataclass
 class Facts:
     """What one build teaches the next (Note [Widening by restart]), and what it read on the way."""
@@ -153,7 +157,16 @@ class Facts:
     """The names that a loop binds and reads before it does: in the next iteration, perhaps."""
     unready: list[CompileError] = field(default_factory=list[CompileError])
     """Reads of names that nothing is bound to: refused where the next build does not know better."""
+    wanted: set[LocalName] = field(default_factory=set[LocalName])
+    """The names that those read."""
+    left_out: set[LocalName] = field(default_factory=set[LocalName])
+    """The names that code which constants leave out would bind: CPython would compile their reads."""
     changed: bool = False
+
+    def leave_out(self, names: Iterable[LocalName]) -> None:
+        found = set(names) - self.left_out
+        self.left_out |= found
+        self.changed |= not found.isdisjoint(self.wanted)
 
     def widen(self, key: Key, template: Template) -> None:
         self.widened[key] = template
@@ -174,7 +187,8 @@ class Facts:
 class Rebinding:
     """An array variable of a loop that lives in a buffer: valid only while nobody can tell.
 
-    `copies` are the ops that move the variable's new array into the buffer.
+    `copies` are the ops that move the variable's new array into the buffer. `trips` is how often, where
+    every iteration makes a new array: where it is 0 the variable is still the initial array.
     """
 
     name: str
@@ -183,6 +197,7 @@ class Rebinding:
     start: Operation
     copies: tuple[Operation, ...]
     span: Span | None
+    trips: SSAValue | None = None
 
 
 class Context(ABC):
@@ -195,6 +210,8 @@ class Context(ABC):
         self.calls: list[ast.AST | types.CodeType] = []
         self.serial = 0
         self.dead = False
+        self.statement_block: Block | None = None
+        """Where the current statement is lowered to, but for what its expressions evaluate conditionally."""
         self.observed: dict[ast.AST, Value] = {}
         self.rebindings: list[Rebinding] = []
         self.loads: list[Operation] = []
@@ -271,12 +288,16 @@ class Context(ABC):
         binding = frame.env.get(name)
         if binding is None:
             self.not_ready(
+                frame,
+                name,
                 f"`{name}` is read before it is assigned",
                 f"give `{name}` a value first, before the branch or loop that assigns it",
             )
         if isinstance(binding, Static) and isinstance(binding.object, LateName):
             self.facts.early.add(binding.object.key)
             self.not_ready(
+                frame,
+                name,
                 f"`{name}` is read in the loop before the loop assigns it",
                 f"give `{name}` a value of the same type before the loop",
             )
@@ -290,10 +311,27 @@ class Context(ABC):
             return binding.value
         return binding
 
-    def not_ready(self, message: str, way_out: str) -> NoReturn:
-        """Refuse, unless a loop turns out to bind the name, and the next build knows."""
+    def not_ready(self, frame: Frame, name: str, message: str, way_out: str) -> NoReturn:
+        """Refuse, unless a loop turns out to bind the name, and the next build knows.
+
+        Where only code that constants leave out binds it, this raises when it is run, as CPython does.
+        """
+        local = frame.path, name
+        if (
+            local in self.facts.left_out
+            and frame is self.frame
+            and self.e.block is self.statement_block
+        ):
+            always = self.e.constant(True, "py_bool").ssa
+            scalars.raise_if(self.e, always, ("UnboundLocalError", UNBOUND_LOCAL.format(name)))
+            raise Unready
+        self.facts.wanted.add(local)
         self.facts.unready.append(self.refusal(None, message, way_out))
         raise Unready
+
+    def leave_out(self, *nodes: ast.AST) -> None:
+        """Constants decide that this code never runs."""
+        self.facts.leave_out((self.frame.path, name) for name in assigned(*nodes))
 
     def read_global(self, name: str) -> tuple[object, str, Any]:
         """Where a name that is no local is found (holder and key), and its value."""

@@ -67,6 +67,8 @@ class Loops(Forms):
 
             condition = None if until is None else negated(until.id, until)
             self.loop(s, iterable.count, condition, body)
+        else:
+            self.leave_out(s.target, *s.body)
         self.block(s.orelse)
 
     def unrolled(self, s: ast.For, items: Sequence[Value], until: ast.Name | None) -> None:
@@ -158,9 +160,10 @@ class Loops(Forms):
         self.remake((*variables, *late_variables))
         for variable in (*variables, *late_variables):
             self.leave_loop(variable, loop)
-        for variable, place, _ in copies if copied else ():
+        for variable, place, leaf in copies if copied else ():
             if place.initial is None:
                 continue
+            always = self.is_new_array(leaf, place.ssa, blocks[0])
             start = copied[place.ssa][0]
             self.rebindings.append(
                 Rebinding(
@@ -170,6 +173,7 @@ class Loops(Forms):
                     start,
                     tuple(copied[place.ssa][1]),
                     span,
+                    loop.trips if always else None,
                 )
             )
 

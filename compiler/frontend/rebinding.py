@@ -15,19 +15,19 @@ from dataclasses import dataclass
 from itertools import count
 from typing import NoReturn
 
-from xdsl.dialects import memref, scf
+from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import array
 from ..analysis.alias import strip_casts
 from .context import Facts, Key
-from .descriptors import Described
+from .descriptors import Described, either
 from .emitter import Emitter
 from .iterables import Iterables
-from .joins import ArrayT, FixedT, MaybeT, ScalarT, Template, TupleT
+from .joins import ArrayT, FixedT, MaybeT, ScalarT, Template, TupleT, cast, common_type
 from .late import LateBuffers, Unshaped, refuse_other_shape
-from .roots import is_fresh_in, is_placeholder, roots
+from .roots import choices, is_fresh_in, is_placeholder, is_root, roots
 
 
 @dataclass
@@ -192,6 +192,49 @@ class Rebindings(Iterables):
                 for last in lasts
             )
         return buffer not in roots(self.e, leaf)
+
+    def is_new_array(self, leaf: SSAValue, buffer: SSAValue, block: Block) -> bool:
+        """True when `leaf`, at the end of an iteration, was made in it, whatever happened."""
+        kept = {buffer, *(r.buffer for r in self.rebindings)}
+        return all(is_fresh_in(r, block) and r not in kept for r in roots(self.e, leaf))
+
+    def unless_rebound(self, value: SSAValue, others: Collection[SSAValue]) -> SSAValue:
+        """The array that the name of a buffer stands for: the one before the loop, where that did not run.
+
+        For the end of the function, which may return it: only where somebody can tell them apart, since
+        the array before the loop is an argument or one of `others`, which are returned as well. Not of a
+        view: who has its base then depends on the run.
+        """
+        owner = value.owner
+        if isinstance(owner, array.ViewOp | memref.CastOp):
+            source = self.unless_rebound(owner.source, others)
+            if source is owner.source:
+                return value
+            if isinstance(owner, memref.CastOp):
+                return source
+            numbers = owner.offsets, owner.source_dims, owner.extents, owner.steps
+            return self.e.emit(array.ViewOp(source, *numbers), value.name_hint)
+        for r in self.rebindings:
+            if r.buffer is not value or r.trips is None or not self.is_at_hand(r.trips):
+                continue
+            initial = self.unless_rebound(r.initial, others)
+            found = choices(initial)
+            named = any(isinstance(root, BlockArgument) or root in others for root in found)
+            if named and all(map(is_root, found)):
+                return self.either_array(r.trips, initial, value)
+        return value
+
+    def is_at_hand(self, value: SSAValue) -> bool:
+        return isinstance(value.owner, Operation) and value.owner.parent is self.e.block
+
+    def either_array(self, trips: SSAValue, initial: SSAValue, rebound: SSAValue) -> SSAValue:
+        """The array before a loop where it made no trips, else the one that its last trip left."""
+        assert isinstance(initial.type, MemRefType)
+        assert isinstance(rebound.type, MemRefType)
+        type_ = common_type(initial.type, rebound.type)
+        never = self.e.emit(arith.CmpiOp(trips, self.e.index(0), "eq"))
+        pair = [cast(self.e, a, type_) for a in (initial, rebound)]
+        return either(self.e, never, lambda: pair[:1], lambda: pair[1:])[0]
 
     def refuse_rebinding(self, name: str, what: str) -> NoReturn:
         raise self.refusal(

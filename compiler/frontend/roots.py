@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects import memref
+from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import array
 from .emitter import Emitter
@@ -63,3 +63,33 @@ def accesses(op: Operation) -> Iterator[SSAValue]:
     for operand in op.operands:
         if isinstance(operand.type, MemRefType) and not isinstance(operand.owner, memref.AllocaOp):
             yield operand
+
+
+def choices(value: SSAValue) -> list[SSAValue]:
+    """The arrays that `value` may be, one of them at a time: through casts, branches and loops."""
+    found, pending, seen = list[SSAValue](), [value], set[SSAValue]()
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        owner = value.owner
+        match owner:
+            case memref.CastOp():
+                pending.append(owner.source)
+            case scf.IfOp():
+                number = list(owner.results).index(value)  # pyright: ignore
+                lasts = (region.block.last_op for region in owner.regions)
+                pending += [last.operands[number] for last in lasts if last is not None]
+            case array.LoopOp():
+                pending += owner.carried
+            case _ if not is_placeholder(value):
+                found.append(value)
+            case _:
+                pass
+    return found
+
+
+def is_root(value: SSAValue) -> bool:
+    """True for an argument or an allocation."""
+    return isinstance(value, BlockArgument) or isinstance(value.owner, array.AllocOp)

@@ -1,8 +1,12 @@
 """Arrays that loops and branches rebind: swaps in nests and on branches, views that move."""
 
+from typing import Any
+
 import numpy as np
 import pytest
-from python_oracle import Case, Programs
+from python_oracle import Case, Programs, compiled
+
+import mutad
 
 programs = Programs()
 on = programs.on
@@ -371,3 +375,79 @@ def a_view_of_whichever_array_it_was_last(a, b, c, m, n):
 @pytest.mark.parametrize("case", programs.cases, ids=str)
 def test_like_python(case: Case) -> None:
     case.check()
+
+
+# Whose array it is when the loop does not run.
+
+
+def rebound(x, n):
+    t = x
+    for _ in range(n):
+        t = t * 2.0
+    return t
+
+
+def rebound_with_views(x, n):
+    t = x
+    for _ in range(n):
+        t = t * 2.0
+    return t[1:], t, x, t[::-1]
+
+
+def rebound_twice(x, n):
+    t, k = x, 1
+    for _ in range(n):
+        t = t * 2.0
+    while k < n:
+        t = np.sqrt(t)
+        k += 1
+    return t
+
+
+def rebound_until(x, n):
+    t = x
+    for _ in range(n):
+        t = t * 2.0
+        if t[0] > 5.0:
+            break
+    return t
+
+
+def rebound_from_a_returned_one(x, n):
+    y = x * 3.0
+    t = y
+    for _ in range(n):
+        t = t * 2.0
+    return t, y, t[1:]
+
+
+ZERO_TRIPS = [
+    rebound,
+    rebound_with_views,
+    rebound_twice,
+    rebound_until,
+    rebound_from_a_returned_one,
+]
+
+
+@pytest.mark.parametrize("function", ZERO_TRIPS)
+@pytest.mark.parametrize("n", [0, 1, 2, 4])
+@pytest.mark.parametrize("step", [1, -2])
+def test_an_array_that_no_iteration_rebound_is_what_it_was(
+    function: Any, n: int, step: int
+) -> None:
+    def run(f: Any) -> tuple[list[Any], list[Any]]:
+        x = np.arange(1.0, 9.0)[::step]
+        found = f(x, n)
+        found = [*(found if isinstance(found, tuple) else (found,)), x]
+        pairs = [(a, b) for a in found for b in found]
+        sharing = [(a is b, a.base is b, np.shares_memory(a, b)) for a, b in pairs]
+        return [a.tolist() for a in found], sharing
+
+    assert run(compiled(function)) == run(function)
+
+
+@pytest.mark.parametrize("function", ZERO_TRIPS)
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_gradients_of_arrays_that_some_iterations_rebind(function: Any, n: int) -> None:
+    mutad.check_gradient(compiled(function, grad=True), np.arange(1.0, 6.0), n)
