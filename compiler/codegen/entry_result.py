@@ -204,11 +204,20 @@ class Boxes:
         return obj
 
     def is_argument(self, address: str, argument: ArrayValue) -> str:
-        """Whether the array described at `address` is this argument: the same view of the same memory."""
+        """Whether the array described at `address` is this argument: the same view of the same memory.
+
+        Any stride will do along an axis of one element, and in an array of none.
+        """
         w = self.w
         same = [w.value(f"icmp eq ptr {w.field(address, 0)}, {argument.data}")]
-        for i, n in enumerate((*argument.extents, *argument.strides)):
-            same.append(w.value(f"icmp eq i64 {w.field(address, 8 + 8 * i, 'i64')}, {n}"))
+        empty = [w.value(f"icmp eq i64 {n}, 0") for n in argument.extents]
+        rank = len(argument.extents)
+        for i, n in enumerate(argument.extents):
+            stride = w.field(address, 8 + 8 * (rank + i), "i64")
+            alike = w.value(f"icmp eq i64 {stride}, {argument.strides[i]}")
+            for reason in (w.value(f"icmp eq i64 {n}, 1"), *empty):
+                alike = w.value(f"or i1 {alike}, {reason}")
+            same += [w.value(f"icmp eq i64 {w.field(address, 8 + 8 * i, 'i64')}, {n}"), alike]
         return w.all_of(same)
 
     def made_array(
