@@ -43,16 +43,21 @@ def read_place(symbols: dict[str, str]) -> str:
 
 
 def constants_hold(symbols: dict[str, str]) -> str:
-    """`@mutad_constants_hold(self)`: each captured constant is the object that it was."""
+    """`@mutad_constants_hold(self)`: each captured constant is the object that it was.
+
+    Looking up a class's attribute may run any code, so another thread may meanwhile give the link
+    another tuple: this one is held.
+    """
     w = Writer(symbols)
     constants = w.slot("constants", "constants")
+    w.call("Py_IncRef", constants)
     count = w.call("PyTuple_Size", constants, hint="count")
     nothing = w.call("PyTuple_GetItem", constants, "0", hint="missing")
     w.do("br label %header")
     w.label("header")
     w.do("%i = phi i64 [ 1, %entry ], [ %i.next, %same ]")
-    done = w.value(f"icmp sge i64 %i, {count}")
-    w.do(f"br i1 {done}, label %yes, label %body")
+    over = w.value(f"icmp sge i64 %i, {count}")
+    w.do(f"br i1 {over}, label %yes, label %body")
     w.label("body")
     holder = w.call("PyTuple_GetItem", constants, "%i")
     name = w.call("PyTuple_GetItem", constants, w.value("add i64 %i, 1"))
@@ -67,9 +72,13 @@ def constants_hold(symbols: dict[str, str]) -> str:
     w.label("same")
     w.do("br label %header")
     w.label("yes")
-    w.do("ret i1 true")
+    w.do("br label %done")
     w.label("no")
-    w.do("ret i1 false")
+    w.do("br label %done")
+    w.label("done")
+    w.do("%hold = phi i1 [ true, %yes ], [ false, %no ]")
+    w.call("Py_DecRef", constants)
+    w.do("ret i1 %hold")
     return _function("i1 @mutad_constants_hold(ptr %self)", w)
 
 
