@@ -43,15 +43,20 @@ class Statements(Calls):
 
     def block(self, statements: Sequence[ast.stmt]) -> None:
         frame, depth = self.frame, len(self.calls)
-        for statement in statements:
+        outer, self.statement_block = self.statement_block, self.e.block
+        for k, statement in enumerate(statements):
             if self.dead:
-                return
+                if not self.facts.unready:
+                    self.leave_out(*statements[k:])
+                break
             with self.located(statement):
                 try:
                     self.statement(statement)
                 except Unready:
                     self.frame, self.dead = frame, True
+                    self.statement_block = self.e.block
                     del self.calls[depth:]
+        self.statement_block = outer
 
     def statement(self, s: ast.stmt) -> None:
         match s:
@@ -264,6 +269,9 @@ class Statements(Calls):
                 self.raise_when(condition, s.body[0])
             self.refine(s.test, False)
             return
+
+        if condition.constant is not None:
+            self.leave_out(*(s.orelse if condition.constant else s.body))
 
         def arm(statements: Sequence[ast.stmt], outcome: bool) -> None:
             self.refine(s.test, outcome)

@@ -254,6 +254,62 @@ def bisection(x, v):
     return low
 
 
+# Code that constants leave out: it binds names all the same.
+
+VERSION = 1
+
+
+@on("f64[n]", n="0 1 4")
+def a_return_that_is_left_out(x):
+    for i in range(x.size):
+        if VERSION == 0:
+            return x[0] * 2.0
+        x[i] = 0.0
+    return 1.0 * x.size
+
+
+@on("f64[n]", n="1 2 3 4")
+def a_loop_that_has_no_iterations_where_the_extent_is_one(x):
+    for _ in range(3):
+        for i in range(1, x.size - 1):
+            if x[i] > 0.0:
+                return x[0]
+            x[i] = 2.0
+    return x[-1]
+
+
+@on("f64[n]", n="0 1 4")
+def an_array_that_no_iteration_comes_to_bind(x):
+    for i in range(x.size):
+        if i > 0:
+            x[:] = 0.5 * y  # noqa: F821
+        if VERSION == 1:
+            return x.size
+        y = 2.0 * x
+    return -1
+
+
+@on("f64[n]", n="0 1 4")
+def a_scalar_that_no_iteration_comes_to_bind(x):
+    total = 0.0
+    for i in range(x.size):
+        if i > 0:
+            total += last  # noqa: F821
+        if VERSION == 1:
+            continue
+        last = x[i]
+    return total
+
+
+@on("n", n="0 1")
+def a_name_that_a_constant_branch_would_bind(n):
+    if VERSION == 0:
+        scale = 2
+    if n > 0:
+        n += scale
+    return n
+
+
 @pytest.mark.parametrize("case", programs.cases, ids=str)
 def test_like_python(case: Case) -> None:
     case.check()
