@@ -434,6 +434,8 @@ class Expressions(Context):
                 raise self.refusal(node, f"attribute `.{node.attr}` is not compiled here")
             return marked(library.attribute(self.e, value, node.attr), value)
         owner = value.object
+        if isinstance(owner, np.ufunc) and node.attr == "at":
+            return Static(owner.at)
         if not isinstance(owner, ModuleType | type):
             way_out = (
                 "call it outside compiled code"
@@ -490,12 +492,14 @@ class Expressions(Context):
         if isinstance(node, ast.Tuple):
             return tuple(self.index_part(part) for part in node.elts)
         part = self.index_part(node)
-        return part.items if isinstance(part, Tuple) else (part,)
+        if isinstance(part, Tuple) and not isinstance(node, ast.List):
+            return part.items
+        return (part,)
 
     def index_part(self, node: ast.expr) -> Value:
         with self.located(node):
             if not isinstance(node, ast.Slice):
-                return self.value(node)
+                return self.value(tuple_for_list(node))
             bounds = [
                 None if b is None else self.slice_bound(b)
                 for b in (node.lower, node.upper, node.step)

@@ -226,6 +226,9 @@ class Statements(Calls):
         if not isinstance(base, Array):
             raise self.refusal(target, "assignment to an item of something that is no array")
         index = self.index(target.slice)
+        if library.is_fancy(index):
+            self.augmented_selection(target, base, index, op, node)
+            return
         if not self.may_write(node):
             with self.located(target):
                 place = library.locate(self.e, base, index)
@@ -242,6 +245,30 @@ class Statements(Calls):
             return
         self.numeric(value, "the operand")
         library.store(self.e, base, index, self.binary_values(op, before, value))
+
+    def augmented_selection(
+        self,
+        target: ast.Subscript,
+        base: Array,
+        index: tuple[Value, ...],
+        op: str,
+        node: ast.expr,
+    ) -> None:
+        """`x[idx] op= value`: read all, compute, write all."""
+        if not self.may_write(node):
+            value = self.expression(node)
+            self.storable(value)
+            with self.located(target):
+                if library.augmented_masked(self.e, op, base, index, value):
+                    return
+                before = library.subscript(self.e, base, index)
+        else:
+            with self.located(target):
+                before = library.subscript(self.e, base, index)
+            value = self.expression(node)
+            self.storable(value)
+        with self.located(target):
+            library.augmented_selection(self.e, op, base, index, before, value)
 
     def in_place(self, op: str, target: Array, value: Value) -> None:
         self.storable(value)

@@ -27,12 +27,15 @@ from ..values import (
     Tuple,
     Value,
 )
-from . import creation, elementwise, indexing, linalg, reductions, shapes
+from . import creation, elementwise, gather, indexing, linalg, reductions, shapes
 from .assignment import assign_view, fill
 from .cases import MAKERS, Case
 from .dtypes import dtype_of, element_type_cast
 from .fusion import Operand, allocate, describe, extents_of, materialize, operand
-from .indexing import augmented, locate, store, subscript
+from .gather import augmented as augmented_selection
+from .gather import augmented_masked, store, subscript
+from .indexing import augmented, locate
+from .selection import is_fancy
 
 Arguments = dict[str, Value]
 Function = Callable[[Emitter, list[Value], Arguments], Value]
@@ -80,6 +83,8 @@ def family(make: Callable[..., Value], name: str) -> Function:
 
 
 def where(e: Emitter, *values: Value) -> Value:
+    if len(values) == 1:
+        return gather.nonzero_of(e, values[0])
     return elementwise.where(e, values)
 
 
@@ -145,6 +150,9 @@ FUNCTIONS: dict[Any, Function] = {
     np.broadcast_to: named("broadcast_to", ("array", "shape"), 2, creation.broadcast_to),
     np.round: named("round", ("a", "decimals"), 1, rounded),
     np.where: positional("where", 1, 3, where),
+    np.nonzero: positional("nonzero", 1, 1, gather.nonzero_of),
+    np.flatnonzero: positional("flatnonzero", 1, 1, gather.flatnonzero),
+    np.take: named("take", ("a", "indices", "axis"), 2, gather.take),
     np.clip: named("clip", ("a", "a_min", "a_max"), 1, clip),
     np.matmul: named("matmul", ("x1", "x2", "out"), 2, linalg.matmul),
     np.dot: named("dot", ("a", "b", "out"), 2, linalg.dot),
@@ -163,6 +171,8 @@ def is_known(function: object) -> bool:
     """True for the functions, ufuncs, scalar types and methods that `call` takes."""
     if isinstance(function, BoundMethod) or is_scalar_type(function):
         return True
+    if gather.is_at(function):
+        return True
     return elementwise.is_elementwise(function) or _lookup(function) is not None
 
 
@@ -179,6 +189,8 @@ def call(e: Emitter, function: object, args: list[Value], kwargs: Arguments) -> 
         return METHODS[function.name](e, [function.receiver, *args], kwargs)
     if isinstance(function, np.ufunc) and elementwise.is_elementwise(function):
         return elementwise.call(e, function, args, kwargs)
+    if gather.is_at(function):
+        return gather.call_at(e, function, args, kwargs)
     if is_scalar_type(function):
         return creation.scalar_type(e, function, args, kwargs)
     found = _lookup(function)
@@ -237,6 +249,8 @@ METHODS: dict[str, Function] = {
     "dot": named("dot", ("a", "b", "out"), 2, linalg.dot),
     "fill": named("fill", ("a", "value"), 2, filled),
     "item": positional("item", 1, 1, item),
+    "nonzero": positional("nonzero", 1, 1, gather.nonzero_of),
+    "take": named("take", ("a", "indices", "axis"), 2, gather.take),
     "transpose": transposed,
 }
 """Methods of arrays and NumPy scalars: functions whose first argument is the receiver."""
@@ -310,6 +324,7 @@ def compare(e: Emitter, operator: str, left: Value, right: Value) -> Value:
 CASES: tuple[Case, ...] = (
     *elementwise.CASES,
     *indexing.CASES,
+    *gather.CASES,
     *reductions.CASES,
     *linalg.CASES,
     *creation.CASES,
@@ -323,10 +338,13 @@ __all__ = [
     "assign_view",
     "attribute",
     "augmented",
+    "augmented_masked",
+    "augmented_selection",
     "binary",
     "call",
     "compare",
     "element_type_cast",
+    "is_fancy",
     "is_known",
     "locate",
     "materialize",

@@ -37,7 +37,8 @@ def assign_view(e: Emitter, destination: Array, value: Value) -> None:
     if not isinstance(source, Scalar):
         extra = len(extents_of(e, source)) - destination.rank
         if extra > 0:
-            source = without_leading_units(e, source, destination, extra)
+            target = shapes.extents_of(e, destination.memref)
+            source = without_leading_units(e, source, target, extra, ASSIGN)
     write(e, destination, source, ASSIGN)
 
 
@@ -55,13 +56,15 @@ def write(e: Emitter, destination: Array, source: Operand, message: str) -> None
     map_into(e, x, destination.memref)
 
 
-def without_leading_units(e: Emitter, source: Operand, destination: Array, extra: int) -> Operand:
+def without_leading_units(
+    e: Emitter, source: Operand, target: Sequence[SSAValue], extra: int, message: str
+) -> Operand:
     """`source` with its first `extra` dimensions dropped, which NumPy allows where they are 1."""
     assert not isinstance(source, Scalar)
     a = fresh(e, source) if isinstance(source, Expression) else source
     own = shapes.extents_of(e, a.memref)
     wrong = [shapes.compare(e, "ne", n, e.index(1)) for n in own[:extra] if constant_value(n) != 1]
-    fail_if(e, wrong, ASSIGN, own, shapes.extents_of(e, destination.memref))
+    fail_if(e, wrong, message, own, target)
     kept = range(extra, len(own))
     zeros, ones = [e.index(0)] * len(own), [e.index(1)] * len(kept)
     return shapes.view(e, a, zeros, kept, own[extra:], ones)
@@ -113,15 +116,21 @@ def write_out(e: Emitter, name: str, result: Scalar | Expression, out: Array) ->
     if isinstance(result, Scalar):
         write(e, out, result, OUTPUT)
         return
-    own, target = result.extents, shapes.extents_of(e, out.memref)
-    if len(own) > len(target):
+    if result.rank > out.rank:
+        own, target = result.extents, shapes.extents_of(e, out.memref)
         fail_if(e, [e.constant(True, "b1").ssa], OUTPUT, own, target)
         return
+    write(e, out, result, output_message(e, result, out))
+
+
+def output_message(e: Emitter, result: Expression, out: Array) -> str:
+    """NumPy's words where `result` does not broadcast to `out`; ValueError where it is larger."""
+    own, target = result.extents, shapes.extents_of(e, out.memref)
     pairs = list(zip(own[::-1], target[::-1], strict=False))
     stretched = any(constant_value(t) == 1 and constant_value(n) != 1 for n, t in pairs)
     if not stretched:
         fail_if(e, [w for n, t in pairs for w in outgrows(e, n, t)], OUTPUT, own, target)
-    write(e, out, result, OUTPUT if stretched else OPERANDS)
+    return OUTPUT if stretched else OPERANDS
 
 
 def outgrows(e: Emitter, extent: SSAValue, target: SSAValue) -> list[SSAValue]:

@@ -569,7 +569,7 @@ def lowest_is_negative(e: Emitter, exponents: Array | Expression) -> SSAValue:
 def where(e: Emitter, values: Sequence[Value]) -> Scalar | Expression:
     """`np.where(condition, x, y)`."""
     if len(values) != 3:
-        e.fail("np.where with one argument is not supported", way_out="give all three arguments")
+        e.fail("np.where takes one argument or three", way_out="give all three arguments")
     condition, x, y = (operand(e, v) for v in values)
     dtype = common_dtype(e, [x, y])
     test = condition.type if isinstance(condition, Scalar) else condition.dtype

@@ -245,8 +245,9 @@ def broadcast_extents(
     shapes: Sequence[Sequence[SSAValue]],
     message: str = BINARY_MISMATCH,
     out: Sequence[SSAValue] | None = None,
+    exception: str = "ValueError",
 ) -> tuple[SSAValue, ...]:
-    """The extents to which the shapes broadcast; ValueError where they do not.
+    """The extents to which the shapes broadcast; `exception` where they do not.
 
     `message` gets NumPy's words; "{shapes}" becomes all shapes, each with a blank behind it, and
     last that of `out`, the array that the result goes to.
@@ -257,7 +258,7 @@ def broadcast_extents(
     for axis in range(-rank, 0):
         result.append(_broadcast_axis(e, [s[axis] for s in shapes if len(s) >= -axis], found))
     named = shapes if out is None else [*shapes, out]
-    found.raise_all(e, with_shapes(message, named), [n for s in named for n in s])
+    found.raise_all(e, with_shapes(message, named), [n for s in named for n in s], exception)
     return tuple(result)
 
 
@@ -290,9 +291,11 @@ class Mismatches:
                 wrong = e.emit(arith.AndIOp(wrong, compare(e, "ne", target, e.index(1))))
             self.wrong.append(wrong)
 
-    def raise_all(self, e: Emitter, message: str, shown: Sequence[SSAValue]) -> None:
+    def raise_all(
+        self, e: Emitter, message: str, shown: Sequence[SSAValue], exception: str = "ValueError"
+    ) -> None:
         if self.wrong:
-            e.insert(array.RaiseIfOp(either(e, self.wrong), "ValueError", message, shown))
+            e.insert(array.RaiseIfOp(either(e, self.wrong), exception, message, shown))
         if self.broken:
             e.insert(array.RaiseIfOp(either(e, self.broken), "SystemError", BROKEN))
 

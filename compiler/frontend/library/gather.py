@@ -1,0 +1,377 @@
+"""Index arrays and masks as subscripts: `x[idx]`, `a[:, idx] = v`, `x[mask] += v`, `np.add.at`.
+
+What the subscripts select is one loop nest over the index arrays (`library.selection`), whose body
+makes a subscript ready as any other and moves one element, or one row as an `array.map`::
+
+    %r = array.alloc(%m)                               # x[idx]
+    array.loop %i to %m do {
+      %k = memref.load %idx[%i]
+      %j = array.index %k, %n axis 0 sign "any"
+      %e = memref.load %x[%j]
+      memref.store %e, %r[%i]
+    }
+
+So a gradient needs nothing of its own: the adjoint of the loop scatters into the shadow of x. A
+read is a fresh array. A write checks all subscripts before it stores anything and then stores in
+order, so that the last of equal ones wins; `x[idx] += v` is `x[idx] = x[idx] + v`, one read of all
+and one write of all, where `np.add.at` reads and writes element by element.
+
+A mask is the index arrays that `np.nonzero` makes of it, but for `x[mask] = number`, which selects
+in one vectorized map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import arith, memref
+from xdsl.ir import SSAValue
+
+from ....dialects import array
+from ..emitter import Emitter
+from ..values import Array, Expression, NoneValue, Scalar, SliceValue, Tuple, Value
+from . import elementwise, indexing, reductions, shapes
+from .assignment import (
+    assign_view,
+    output_message,
+    require_broadcast,
+    require_same_kind,
+    without_leading_units,
+    write,
+)
+from .cases import Case
+from .creation import copy
+from .dtypes import INTEGERS, dtype_of, element_type_cast, resolve
+from .fusion import (
+    Operand,
+    allocate,
+    as_expression,
+    extents_of,
+    fresh,
+    fuse,
+    load,
+    map_into,
+    materialize,
+    operand,
+)
+from .overlap import disjoint
+from .selection import (
+    Point,
+    Selection,
+    check,
+    is_fancy,
+    move_row,
+    nonzero,
+    require_mask,
+    row,
+    row_of,
+    select,
+    visit_rows,
+)
+
+VALUES = (
+    "shape mismatch: value array of shape {source} could not be broadcast to indexing result"
+    " of shape {destination}"
+)
+MASKED = (
+    "NumPy boolean array indexing assignment cannot assign {} input values to the {} output"
+    " values where the mask is true"
+)
+AT = "array is not broadcastable to correct shape"
+
+
+# --- Reading ----------------------------------------------------------------------------------
+
+
+def subscript(e: Emitter, a: Array | Expression, indices: Sequence[Value]) -> Value:
+    """`a[indices]`: a NumPy scalar, a view, or the fresh array that index arrays and masks select."""
+    if not is_fancy(indices):
+        return indexing.subscript(e, a, indices)
+    return gather(e, select(e, materialize(e, a), indices))
+
+
+def gather(e: Emitter, s: Selection) -> Array:
+    """A fresh array of the selected elements."""
+    result = allocate(e, s.extents(e), s.array.dtype, "gathered")
+    in_one_pass = len(s.index_arrays) == 1 and s.first == 0
+    if not in_one_pass:
+        check(e, s)
+    ends = [e.index(0)] * len(s.rows)
+
+    def move(point: Point, offsets: Point) -> None:
+        if not s.rows:
+            element = load(e, s.array, offsets).ssa
+            e.insert(memref.StoreOp.get(element, result.memref, point))
+            return
+        source = row(e, s.array, offsets, s.rows)
+        extents = shapes.extents_of(e, source.memref)
+        x = Expression(source.dtype, extents, (source,), lambda _e, xs: xs[0])
+        into = row(e, result, [*point, *ends], range(len(point), result.rank))
+        map_into(e, x, into.memref)
+
+    visit_rows(e, s, in_one_pass, move)
+    return result
+
+
+def take(e: Emitter, value: Value, indices: Value, axis: Value | None) -> Value:
+    """`np.take(a, indices, axis)`: `a[:, indices]`, or of `a.ravel()` where no axis is given."""
+    a = operand(e, value)
+    if isinstance(a, Scalar):
+        e.fail("np.take of a number is not compiled")
+    if axis is None and a.rank != 1:
+        e.fail("np.take without axis= is compiled for arrays of rank 1", way_out="give axis=")
+    along = 0 if axis is None else reductions.one_axis(e, axis, a.rank)
+    if isinstance(indices, Array | Expression) and indices.dtype not in INTEGERS:
+        e.fail("np.take needs indices of integers", way_out="use a[mask], or np.flatnonzero(mask)")
+    everything = [SliceValue(None, None, None)] * along
+    taken = subscript(e, materialize(e, a), [*everything, indices])
+    return taken if is_fancy([indices]) or not isinstance(taken, Array) else copy(e, taken)
+
+
+# --- Writing ----------------------------------------------------------------------------------
+
+
+def store(e: Emitter, a: Array, indices: Sequence[Value], value: Value) -> None:
+    """`a[indices] = value`."""
+    if not is_fancy(indices):
+        indexing.store(e, a, indices, value)
+        return
+    source = operand(e, value, "the assigned value")
+    mask = whole_mask(a, indices)
+    if mask is not None and isinstance(source, Scalar):
+        store_masked(e, a, mask, element_type_cast(e, source, a.dtype))
+        return
+    s = select(e, a, indices)
+    if mask is not None and not isinstance(source, Scalar):
+        source = values_of_mask(e, source, s)
+    scatter(e, s, source)
+
+
+def augmented(
+    e: Emitter, operator: str, a: Array, indices: Sequence[Value], before: Value, value: Value
+) -> None:
+    """`a[indices] op= value`, where `before` is `a[indices]`: computed in its dtype, then stored."""
+    if operator == "MatMult":
+        e.fail("`@=` of selected elements is not compiled", way_out="assign the product")
+    assert isinstance(before, Array)
+    scatter(e, select(e, a, indices), combined(e, operator, before, value))
+
+
+def augmented_masked(
+    e: Emitter, operator: str, a: Array, indices: Sequence[Value], value: Value
+) -> bool:
+    """`a[mask] op= number` as one map; False where it is something else."""
+    mask = whole_mask(a, indices)
+    if mask is None or operator == "MatMult" or not isinstance(value, Scalar):
+        return False
+    store_masked(e, a, mask, combined(e, operator, a, value))
+    return True
+
+
+def combined(e: Emitter, operator: str, before: Array, value: Value) -> Operand:
+    """`before op value` as `before op= value` would store it, NumPy's errors raised."""
+    ufunc = elementwise.OPERATORS[operator]
+    result = elementwise.apply(e, ufunc, [before, value], out=before, operator=True)
+    require_same_kind(e, ufunc.__name__, dtype_of(result), before.dtype)
+    extents = shapes.extents_of(e, before.memref)
+    if not isinstance(result, Scalar):
+        if result.rank > before.rank:
+            e.fail("the result has more dimensions than what is selected")
+        require_broadcast(e, result.extents, extents, output_message(e, result, before))
+    return as_expression(e, result, extents, before.dtype)
+
+
+def whole_mask(a: Array, indices: Sequence[Value]) -> Array | Expression | None:
+    """The mask, where it is the only subscript and has the array's rank."""
+    if len(indices) != 1:
+        return None
+    (mask,) = indices
+    if isinstance(mask, Array | Expression) and mask.dtype == "b1" and mask.rank == a.rank:
+        return mask
+    return None
+
+
+def store_masked(e: Emitter, a: Array, mask: Array | Expression, value: Operand) -> None:
+    """One map over all of `a`, which keeps what the mask does not name."""
+    extents = shapes.extents_of(e, a.memref)
+    for axis, (n, target) in enumerate(zip(extents_of(e, mask), extents, strict=True)):
+        require_mask(e, n, target, axis)
+    test = Expression("b1", tuple(extents), (materialize(e, mask),), lambda _e, xs: xs[0])
+    parts = [test, *(as_expression(e, v, extents, a.dtype) for v in (value, a))]
+    chosen = fuse(parts, a.dtype, tuple(extents), lambda e, xs: e.emit(arith.SelectOp(*xs)))
+    write(e, a, chosen, VALUES)
+
+
+def values_of_mask(e: Emitter, source: Array | Expression, s: Selection) -> Array | Expression:
+    """The values for `a[mask] = source`: one, or one for each selected element."""
+    if source.rank > 1:
+        e.fail(
+            "NumPy boolean array indexing assignment requires a 0 or 1-dimensional input,"
+            f" input has {source.rank} dimensions"
+        )
+    (given,), (count,) = extents_of(e, source), s.shape
+    if not shapes.equal(given, count):
+        wrong = e.emit(
+            arith.AndIOp(
+                shapes.compare(e, "ne", given, count),
+                shapes.compare(e, "ne", given, e.index(1)),
+            )
+        )
+        e.insert(array.RaiseIfOp(wrong, "ValueError", MASKED, [given, count]))
+    return source
+
+
+def scatter(e: Emitter, s: Selection, source: Operand) -> None:
+    """Store into the selected elements, in order; all that is read there is read before."""
+    extents = s.extents(e)
+    x = values(e, s, source, extents, s.array.dtype, VALUES)
+    s = unaliased(e, s)
+    check(e, s)
+
+    def move(point: Point, offsets: Point) -> None:
+        move_row(e, row_of(e, x, point), row(e, s.array, offsets, s.rows))
+
+    visit_rows(e, s, False, move)
+
+
+def values(
+    e: Emitter, s: Selection, source: Operand, extents: Sequence[SSAValue], dtype: str, message: str
+) -> Expression:
+    """`source` over the selection's extents, in memory of its own where it may share the array's."""
+    extra = 0 if isinstance(source, Scalar) else source.rank - len(extents)
+    if extra > 0:
+        source = without_leading_units(e, source, extents, extra, message)
+    if not isinstance(source, Scalar):
+        require_broadcast(e, extents_of(e, source), extents, message)
+    x = as_expression(e, source, extents, dtype)
+    if all(disjoint(e, s.array.memref, a.memref) for a in x.inputs):
+        return x
+    return as_expression(e, fresh(e, x), extents, dtype)
+
+
+def unaliased(e: Emitter, s: Selection) -> Selection:
+    """The selection with index arrays that share no memory with what is written.
+
+    An index array of rank 2 or more must lie in C order: NumPy goes through it as it lies in memory.
+    """
+    for index in s.index_arrays:
+        if index.array.rank > 1 and not lies_in_c_order(index.array):
+            e.fail(
+                "storing through index arrays of rank 2 that are not in C order is not compiled",
+                way_out="make one with np.ascontiguousarray, outside where it is an argument",
+            )
+    own = tuple(
+        index
+        if index is None or disjoint(e, s.array.memref, index.array.memref)
+        else replace(index, array=copy(e, index.array))
+        for index in s.indices
+    )
+    return replace(s, indices=own)
+
+
+def lies_in_c_order(index: Array) -> bool:
+    """True where the type says that memory is walked in C order, or stands still."""
+    strides = [s for s in array.strides_of(index.type) if s != 0]
+    if array.is_contiguous(index.type):
+        return True
+    known = [s for s in strides if s is not None and s > 0]
+    return len(known) == len(strides) and known == sorted(known, reverse=True)
+
+
+# --- np.add.at and the like -------------------------------------------------------------------
+
+UNBUFFERED: tuple[np.ufunc, ...] = (
+    np.add,
+    np.subtract,
+    np.multiply,
+    np.minimum,
+    np.maximum,
+)
+
+
+def is_at(function: object) -> bool:
+    """True for `ufunc.at`."""
+    owner = getattr(function, "__self__", None)
+    return isinstance(owner, np.ufunc) and getattr(function, "__name__", None) == "at"
+
+
+def call_at(e: Emitter, function: Any, args: Sequence[Value], kwargs: dict[str, Value]) -> Value:
+    """`ufunc.at(a, indices, b)`: element by element, in order, each seeing what was stored before."""
+    ufunc: np.ufunc = function.__self__
+    if ufunc not in UNBUFFERED:
+        names = ", ".join(f"np.{u.__name__}.at" for u in UNBUFFERED)
+        e.fail(f"np.{ufunc.__name__}.at is not compiled", way_out=f"{names} are")
+    if kwargs or len(args) != 3:
+        e.fail(f"np.{ufunc.__name__}.at takes three arguments, without names")
+    a, at, value = args
+    if not isinstance(a, Array):
+        e.fail("first operand must be array")
+    indices = at.items if isinstance(at, Tuple) else (at,)
+    source = operand(e, value)
+    loop = resolve(e, ufunc, [a, source], a.dtype)
+    require_same_kind(e, ufunc.__name__, loop[2], a.dtype)
+    if is_fancy(indices):
+        accumulate(e, ufunc, loop, select(e, a, indices), source)
+        return NoneValue()
+    place = indexing.locate(e, a, indices)
+    view = place if isinstance(place, Array) else row(e, place.array, list(place.indices), [])
+    result = elementwise.apply(e, ufunc, [view, source], out=view)
+    assign_view(e, view, result)
+    return NoneValue()
+
+
+def accumulate(
+    e: Emitter, ufunc: np.ufunc, loop: Sequence[str], s: Selection, source: Operand
+) -> None:
+    extents = s.extents(e)
+    x = values(e, s, source, extents, loop[1], AT)
+    s = unaliased(e, s)
+    check(e, s)
+    lower = elementwise.TABLE[ufunc].lowering(loop[0])
+    if lower is None:
+        e.fail(f"np.{ufunc.__name__}.at of bools is not compiled")
+
+    def move(point: Point, offsets: Point) -> None:
+        into = row(e, s.array, offsets, s.rows)
+        part = row_of(e, x, point)
+        before = as_expression(
+            e,
+            Expression(into.dtype, part.extents, (into,), lambda _e, xs: xs[0]),
+            part.extents,
+            loop[0],
+        )
+        after = fuse([before, part], loop[2], part.extents, lower)
+        move_row(e, as_expression(e, after, part.extents, into.dtype), into)
+
+    visit_rows(e, s, False, move)
+
+
+def nonzero_of(e: Emitter, value: Value) -> Tuple:
+    """`np.nonzero(x)`, `np.where(x)`."""
+    x = operand(e, value)
+    if isinstance(x, Scalar):
+        e.fail("np.nonzero of a number is not compiled", way_out="compare it with 0")
+    return Tuple(nonzero(e, materialize(e, x)))
+
+
+def flatnonzero(e: Emitter, value: Value) -> Value:
+    """`np.flatnonzero(x)` of a vector."""
+    found = nonzero_of(e, value)
+    if len(found.items) != 1:
+        e.fail("np.flatnonzero is compiled for arrays of rank 1", way_out="use np.nonzero")
+    return found.items[0]
+
+
+CASES: tuple[Case, ...] = (
+    Case("x[[0, -1]]", {"x": "vector"}),
+    Case("x[np.arange(n)[::-1]] * y", {"x": "vector", "y": "vector", "n": "count"}),
+    Case("x[x > 0]", {"x": "real"}),
+    Case("a[:, np.array((0, -1, 0))]", {"a": "matrix"}),
+    Case("a[np.arange(n), np.arange(n)]", {"a": "matrix", "n": "count"}),
+    Case("np.take(a, np.arange(n), axis=1)", {"a": "matrix", "n": "count"}),
+    Case("np.nonzero(x)[0]", {"x": "natural"}),
+    Case("np.flatnonzero(x > 0)", {"x": "vector"}),
+)
