@@ -57,7 +57,13 @@ def test_an_int_that_becomes_a_float_in_a_loop_is_a_float_cell() -> None:
 
     built = build(total, "f64[?]C")
     assert "memref.alloca() : memref<f64>" in text(built)
-    assert built.results == {"kind": "scalar", "type": "f64"}
+    assert built.results == {
+        "kind": "scalar",
+        "type": "f64",
+        "python": "py_int",
+        "flag": 0,
+        "flags": 1,
+    }
 
 
 def test_a_counter_bounded_by_the_condition_needs_no_overflow_check() -> None:
@@ -487,7 +493,7 @@ def test_a_returned_part_of_a_local_array_comes_with_the_owner_of_its_memory() -
     assert len(ops(built, array.AllocOp)) == 1
     (owner,) = built.results["owners"]
     assert (built.results["owner"], owner["base"]) == (1, None)
-    assert "owners = 1 : i64" in text(built)
+    assert "hidden = 1 : i64" in text(built)
 
 
 def test_overlapping_arguments_are_an_attribute_and_identical_ones_are_one() -> None:
