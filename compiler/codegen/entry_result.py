@@ -21,6 +21,13 @@ from .entry_writer import (
     Writer,
 )
 
+MAKE = {
+    "py_bool": "PyBool_FromLong",
+    "py_int": "PyLong_FromLongLong",
+    "py_float": "PyFloat_FromDouble",
+}
+"""What makes a Python scalar of an i64 or a double."""
+
 ResultSpec = dict[str, Any]
 """The metadata's description of what the function returns."""
 
@@ -35,9 +42,15 @@ def leaves_of(spec: ResultSpec) -> Iterator[ResultSpec]:
 
 
 def stored_leaves(spec: ResultSpec) -> Iterator[ResultSpec]:
-    """All that the kernel stores: `leaves_of`, then the owners of memory that are not returned."""
+    """All that the kernel stores: `leaves_of`, then what is hidden."""
     yield from leaves_of(spec)
+    yield from hidden(spec)
+
+
+def hidden(spec: ResultSpec) -> Iterator[ResultSpec]:
+    """The owners of memory that are not returned, then the flags that tell Python's scalars from NumPy's."""
     yield from spec.get("owners", ())
+    yield from ({"kind": "flag"} for _ in range(spec.get("flags", 0)))
 
 
 def arrays_and_scalars(spec: ResultSpec) -> Iterator[ResultSpec]:
@@ -146,13 +159,51 @@ class Boxes:
             return self.keep(chosen)
         llvm = LLVM_TYPE[type_]
         value = w.value(f"load {llvm}, ptr {address}", "result")
-        if type_ == "py_int":
-            return self.keep(w.call("PyLong_FromLongLong", value))
-        if type_ == "py_float":
-            return self.keep(w.call("PyFloat_FromDouble", value))
+        if type_ in MAKE:
+            return self.keep(w.call(MAKE[type_], value))
         obj = self.keep(w.call("PyType_GenericAlloc", w.object(SCALAR_TYPE[type_]), "0"))
         w.store(llvm, value, obj, SCALAR_VALUE)
         return obj
+
+    def either(self, type_: str, python: str, address: str, flag: str) -> str:
+        """The scalar stored at `address`: a Python scalar where `flag` says so, else NumPy's."""
+        w, index = self.w, len(self.made)
+        weak, strong, done = w.fresh("weak"), w.fresh("strong"), w.fresh("either")
+        holds = w.value(f"icmp ne i8 {w.value(f'load i8, ptr {flag}')}, 0")
+        w.do(f"br i1 {holds}, label %{weak}, label %{strong}")
+        incoming = list[str]()
+        for label in (weak, strong):
+            w.label(label)
+            if label == weak:
+                obj = self.keep(w.call(MAKE[python], self.as_python(type_, python, address)))
+            else:
+                obj = self.scalar(type_, address)
+            end = w.fresh("boxed")
+            w.do(f"br label %{end}")
+            w.label(end)
+            w.do(f"br label %{done}")
+            incoming.append(f"[ {obj}, %{end} ]")
+            del self.made[index:]
+        w.label(done)
+        self.made.append(w.value(f"phi ptr {', '.join(incoming)}", "scalar"))
+        return self.made[index]
+
+    def as_python(self, type_: str, python: str, address: str) -> str:
+        """The operand that a Python scalar is made of, of a NumPy scalar stored at `address`."""
+        w, llvm = self.w, "i8" if type_ == "b1" else LLVM_TYPE[type_]
+        value = w.value(f"load {llvm}, ptr {address}")
+        if python == "py_bool":
+            test = "fcmp une" if type_ in ("f32", "f64") else "icmp ne"
+            zero = "0.0" if type_ in ("f32", "f64") else "0"
+            return w.value(f"zext i1 {w.value(f'{test} {llvm} {value}, {zero}')} to i64")
+        conversions = {
+            ("f32", "py_float"): "fpext float {} to double",
+            ("f32", "py_int"): "fptosi float {} to i64",
+            ("f64", "py_int"): "fptosi double {} to i64",
+            ("i32", "py_int"): "sext i32 {} to i64",
+        }
+        conversion = conversions.get((type_, python))
+        return w.value(conversion.format(value)) if conversion else value
 
     def zero(self, type_: str) -> str:
         """A float scalar 0 of this type."""
@@ -296,13 +347,14 @@ class Boxes:
         """The object that the function returns, its leaves stored from `first_slot` on."""
         slot = first_slot
         places = list[tuple[ResultSpec, str]]()
-        for one in (*arrays_and_scalars(spec), *spec.get("owners", ())):
+        for one in (*arrays_and_scalars(spec), *hidden(spec)):
             address = ""
             if one["kind"] != "argument":
                 address = self.w.value(f"getelementptr i64, ptr %results, i64 {slot}", "at")
                 slot += slots_of(one)
             places.append((one, address))
-        arrays = [(one, address) for one, address in places if one["kind"] != "scalar"]
+        arrays = [(one, address) for one, address in places if one["kind"] in ("array", "argument")]
+        flags = [address for one, address in places if one["kind"] == "flag"]
         boxed = dict[int, str]()
 
         def array(index: int) -> str:
@@ -328,6 +380,9 @@ class Boxes:
                     return self.keep(none)
                 case "tuple":
                     return self.tuple([box(item) for item in spec["items"]])
+                case "scalar" if "flag" in spec:
+                    flag = flags[spec["flag"]]
+                    return self.either(spec["type"], spec["python"], next(scalars), flag)
                 case "scalar":
                     return self.scalar(spec["type"], next(scalars))
                 case _:

@@ -183,9 +183,9 @@ class ReverseSweep:
         return self._finish(terminator)
 
     def _returned(self, terminator: func.ReturnOp) -> Sequence[SSAValue]:
-        """The results without the owners of memory, which the function's caller does not see."""
-        owners = self.function.attributes.get("owners")
-        count = cast("IntegerAttr[Any]", owners).value.data if owners is not None else 0
+        """The results without the hidden ones, which the function's caller does not see."""
+        hidden = self.function.attributes.get("hidden")
+        count = cast("IntegerAttr[Any]", hidden).value.data if hidden is not None else 0
         return terminator.arguments[: len(terminator.arguments) - count]
 
     def _result_is_active(self, result: SSAValue) -> bool:

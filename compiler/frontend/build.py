@@ -113,6 +113,7 @@ class Build:
         self.lowering = Loops(self.emitter, facts)
         self.returned: list[Array] = []
         self.owners: list[Array] = []
+        self.flags: list[SSAValue] = []
 
     def run(self) -> Built:
         lowering = self.lowering
@@ -152,11 +153,9 @@ class Build:
         result = self.with_identity(result)
         self.returned = arrays_of(result)
         leaves, spec = self.results(result, own)
-        if self.owners:
-            owners = [self.array_result(owner, own) for owner in self.owners]
-            spec["owners"] = [spec for _, spec in owners]
-            leaves += [leaf for part, _ in owners for leaf in part]
-            ir_function.attributes["owners"] = IntegerAttr(len(owners), i64)
+        if hidden := self.hidden_results(spec, own):
+            leaves += hidden
+            ir_function.attributes["hidden"] = IntegerAttr(len(hidden), i64)
         self.emitter.insert(func.ReturnOp(*leaves))
         self.erase_dead_loads()
         self.check_rebindings()
@@ -243,7 +242,11 @@ class Build:
             case NoneValue():
                 return [], {"kind": "none"}
             case Scalar():
-                return [value.ssa], {"kind": "scalar", "type": value.type}
+                spec: dict[str, Any] = {"kind": "scalar", "type": value.type}
+                if value.python is not None:
+                    spec |= {"python": value.python.type, "flag": len(self.flags)}
+                    self.flags.append(value.python.when)
+                return [value.ssa], spec
             case Tuple(items):
                 parts = [self.results(item, own) for item in items]
                 return [v for leaves, _ in parts for v in leaves], {
@@ -258,6 +261,15 @@ class Build:
                     "the function returns something that is no number, array, tuple or None",
                     "return numbers and arrays",
                 )
+
+    def hidden_results(self, spec: dict[str, Any], own: Source) -> list[SSAValue]:
+        """What the entry needs to make the results, and does not return: Note [Owners], `weak`."""
+        owners = [self.array_result(owner, own) for owner in self.owners]
+        if owners:
+            spec["owners"] = [one for _, one in owners]
+        if self.flags:
+            spec["flags"] = len(self.flags)
+        return [*(leaf for part, _ in owners for leaf in part), *self.flags]
 
     def array_result(self, value: Array, own: Source) -> tuple[list[SSAValue], dict[str, Any]]:
         """The array that is returned: an argument itself, a view of one, or fresh memory.

@@ -13,10 +13,11 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..diagnostics import CompileError, Span
-from . import exits, scalars
+from . import exits, scalars, weak
 from .descriptors import Form
 from .emitter import Emitter
 from .joins import (
@@ -44,6 +45,7 @@ from .values import (
     Static,
     Tuple,
     Value,
+    Weak,
 )
 
 RESULT = "<return>"
@@ -448,21 +450,36 @@ class Context(ABC):
                 joined.append((name, template))
             else:
                 merged.pop(name, None)
+        sides = {
+            name: (
+                None if deads[0] else ends[0].get(name),
+                None if deads[1] else ends[1].get(name),
+            )
+            for name, _ in joined
+        }
+        flagged = {n: p for n, t in joined if (p := weak.carried_out(self.e, *sides[n], t))}
         for k, block in enumerate(blocks):
             with self.e.at(block):
                 values = list[SSAValue]()
                 for name, template in joined:
-                    value = None if deads[k] or is_late(ends[k].get(name)) else ends[k].get(name)
-                    values += coerced(self.e, value, template)
+                    side = sides[name][k]
+                    values += coerced(self.e, None if is_late(side) else side, template)
+                values += [weak.flag(self.e, sides[n][k], t) for n, t in joined if n in flagged]
                 if joined or k == 0 or block.first_op is not None:
                     self.e.insert(scf.YieldOp(*values))
         regions = [Region(b) if b.first_op is not None else Region() for b in blocks]
         types_ = [leaf for _, template in joined for leaf in ir_types(template)]
+        types_ += [i1] * len(flagged)
         op = self.e.insert(scf.IfOp(test.ssa, types_, regions[0], regions[1]))
         results = iter(op.results)
         for name, template in joined:
             merged[name] = rebuilt(template, results)
             hint(merged[name], name)
+        for name, _ in joined:
+            if name in flagged:
+                merged[name] = weak.marked(merged[name], Weak(flagged[name], next(results)))
+            else:
+                merged[name] = weak.joined(self.e, test.ssa, *sides[name], merged[name])
         self.frame.env = merged
 
     def joined_template(

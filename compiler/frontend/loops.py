@@ -22,10 +22,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
+from . import weak
 from .context import Key, LateName, Rebinding, hint, is_late
 from .emitter import Carried
 from .exits import LeavableFor, negated
@@ -155,11 +157,14 @@ class Loops(Forms):
             self.initialize_late(variable)
         loop = array.LoopOp(None if count is None else count.ssa, initial, *blocks)
         self.e.insert(loop, "trips")
+        initially = {v.name: self.frame.env.get(v.name) for v in variables}
         for name in changed:
             self.frame.env.pop(name, None)
         self.remake((*variables, *late_variables))
         for variable in (*variables, *late_variables):
             self.leave_loop(variable, loop)
+        if not certain:
+            self.remember_python(initially, loop, None if condition is not None else count)
         for variable, place, leaf in copies if copied else ():
             if place.initial is None:
                 continue
@@ -313,6 +318,18 @@ class Loops(Forms):
         binding = self.found(variable, loop.results_carried)
         hint(binding, variable.name)
         self.frame.env[variable.name] = binding
+
+    def remember_python(
+        self, initially: dict[str, Binding | None], loop: array.LoopOp, count: Scalar | None
+    ) -> None:
+        """Python scalars that a loop makes NumPy's are Python's still where it does not run."""
+        env = self.frame.env
+        kept = [n for n, b in initially.items() if n in env and weak.may_stay(b, env[n])]
+        if kept:
+            trips = loop.trips if count is None else count.ssa
+            never = self.e.emit(arith.CmpiOp(trips, self.e.index(0), "sle"))
+            for name in kept:
+                env[name] = weak.after_loop(self.e, never, initially[name], env[name])
 
     # Names that the loop binds first
 

@@ -42,6 +42,14 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True)
+class Weak:
+    """That a NumPy scalar stands for a Python scalar of this type where `when` holds (see `weak`)."""
+
+    type: str
+    when: SSAValue
+
+
+@dataclass(frozen=True)
 class Scalar:
     """A scalar: its type name, its SSA value, what is known of it.
 
@@ -54,6 +62,7 @@ class Scalar:
     constant: bool | int | float | None = None
     low: int = INT64_MIN
     high: int = INT64_MAX
+    python: Weak | None = None
 
 
 @dataclass(frozen=True)

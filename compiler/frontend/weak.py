@@ -1,0 +1,129 @@
+"""Scalars that are Python's on one path and NumPy's on another, where the paths meet.
+
+Such a variable is a NumPy scalar in the code, and a boolean tells for which of the two it stands::
+
+    s = 0.0                    %s = memref.load %s_cell[]          f64
+    for v in x:                %never = arith.cmpi sle, %n, %c0
+        s += v                 func.return %s, %never              Python's 0.0 where %never, else np.float64
+    return s
+
+Only the result's type depends on it: arithmetic on the joined value is NumPy's, and gives NumPy scalars.
+It is given up (the value is NumPy's) where an iteration hands it to the next, and where the NumPy type does
+not hold the Python value exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from .emitter import Emitter
+from .joins import Binding, Maybe, MaybeT, ScalarT, Template
+from .scalars import converted_constant, logical_not
+from .values import DTYPES, IR_TYPE, PYTHON_SCALARS, Scalar, Weak
+
+EXACT = {"i32": 2**31, "f32": 2**24, "f64": 2**53}
+"""Ints below this bound are exact in the type."""
+
+
+def may_stay(before: Binding | None, after: Binding) -> bool:
+    """True for a Python scalar, or one that may be, that was joined with NumPy scalars."""
+    before = before.value if isinstance(before, Maybe) else before
+    after = after.value if isinstance(after, Maybe) else after
+    if not isinstance(before, Scalar) or not isinstance(after, Scalar):
+        return False
+    return after.type in DTYPES and (before.type in PYTHON_SCALARS or before.python is not None)
+
+
+def after_loop(e: Emitter, never: SSAValue, before: Binding | None, after: Binding) -> Binding:
+    """A variable after a loop, which was `before` where the loop `never` ran."""
+    return joined(e, never, before, None, after)
+
+
+def joined(
+    e: Emitter, test: SSAValue, here: Binding | None, other: Binding | None, merged: Binding
+) -> Binding:
+    """What `here` (where `test` holds) and `other` were joined to, with what tells whose scalar it is."""
+    type_ = type_of(merged)
+    if type_ is None:
+        return merged
+    sides = [weak_side(e, side, type_) for side in (here, other)]
+    found = [side for side in sides if side is not None]
+    if not found or len({python for python, _ in found}) > 1:
+        return merged
+    conditions = [test, logical_not(e, test)] if sides[1] is not None else [test]
+    when: SSAValue | None = None
+    for side, condition in zip(sides, conditions, strict=False):
+        if side is None:
+            continue
+        if side[1] is not None:
+            condition = e.emit(arith.AndIOp(condition, side[1]))
+        when = condition if when is None else e.emit(arith.OrIOp(when, condition))
+    assert when is not None
+    return marked(merged, Weak(found[0][0], when))
+
+
+def carried_out(
+    e: Emitter, here: Binding | None, other: Binding | None, template: Template
+) -> str | None:
+    """The Python type of a variable that was joined on one of two branches already, so that they must
+    hand out what tells whose scalar it is; None where the condition of the branch is enough."""
+    t = template.inner if isinstance(template, MaybeT) else template
+    if not isinstance(t, ScalarT) or t.type not in DTYPES:
+        return None
+    sides = [weak_side(e, side, t.type) for side in (here, other)]
+    types = {side[0] for side in sides if side is not None}
+    if len(types) != 1 or all(side is None or side[1] is None for side in sides):
+        return None
+    return types.pop()
+
+
+def flag(e: Emitter, side: Binding | None, template: Template) -> SSAValue:
+    """Whether `side` is Python's, at the end of its branch."""
+    t = template.inner if isinstance(template, MaybeT) else template
+    assert isinstance(t, ScalarT)
+    found = weak_side(e, side, t.type)
+    if found is not None and found[1] is not None:
+        return found[1]
+    return e.constant(found is not None, "py_bool").ssa
+
+
+def marked(value: Binding, weak: Weak) -> Binding:
+    if isinstance(value, Maybe):
+        inner = marked(value.value, weak)
+        assert not isinstance(inner, Maybe)
+        return Maybe(inner, value.defined)
+    assert isinstance(value, Scalar)
+    return replace(value, python=weak)
+
+
+def type_of(value: Binding) -> str | None:
+    """The type of a NumPy scalar; None of anything else."""
+    value = value.value if isinstance(value, Maybe) else value
+    return value.type if isinstance(value, Scalar) and value.type in DTYPES else None
+
+
+def weak_side(e: Emitter, side: Binding | None, type_: str) -> tuple[str, SSAValue | None] | None:
+    """The Python type of a side, and when it is of that type (None: always); None where it never is."""
+    if isinstance(side, Maybe):
+        side = side.value
+    if not isinstance(side, Scalar):
+        return None
+    if side.type in PYTHON_SCALARS:
+        return (side.type, None) if is_kept(side, type_) else None
+    if side.python is None or side.type != type_:
+        return None
+    return side.python.type, side.python.when
+
+
+def is_kept(side: Scalar, type_: str) -> bool:
+    """True when the type holds the very value of the Python scalar."""
+    if IR_TYPE[side.type] == IR_TYPE[type_] or side.type == "py_bool":
+        return True
+    if side.constant is not None:
+        return converted_constant(side.constant, type_) == side.constant
+    if side.type == "py_int":
+        return type_ == "i64" or -EXACT[type_] <= side.low <= side.high <= EXACT[type_]
+    return False
