@@ -11,7 +11,7 @@ import mutad
 from mutad import Active, Const, Duplicated
 
 QUICK = settings(
-    max_examples=40,
+    max_examples=12,
     derandomize=True,
     deadline=None,
     database=None,

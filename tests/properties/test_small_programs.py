@@ -15,7 +15,7 @@ import mutad
 
 settings.register_profile(
     "ci",
-    max_examples=40,
+    max_examples=10,
     derandomize=True,
     deadline=None,
     database=None,

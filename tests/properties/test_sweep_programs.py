@@ -9,7 +9,7 @@ import pytest
 from gradient_oracle import GradientCase, NotSmoothHereError
 from sweep_programs import sweep_program
 
-IN_CI = "0:24"
+IN_CI = "0:10"
 
 
 def seeds() -> range:

@@ -405,7 +405,13 @@ def indented(lines: list[str]) -> list[str]:
 @st.composite
 def small_programs(draw: Draw) -> SmallProgram:
     """A small mutating program with its arguments."""
-    writer = Writer(draw, draw(st.integers(1, 8)), draw(st.sampled_from([False, False, True])))
+    arithmetic = draw(st.sampled_from([False, False, True]))
+    return written(Writer(draw, draw(st.integers(1, 8)), arithmetic))
+
+
+def written(writer: Writer) -> SmallProgram:
+    """The program that a writer's draws make."""
+    draw = writer.draw
     smooth = writer.combined("p", "q")
     helper = Scope(("u", "v"), (), ("k",), (("i", 0, 0),), gathers=False, depth=3)
     update = [
