@@ -27,7 +27,7 @@ from ..values import (
     Tuple,
     Value,
 )
-from . import creation, elementwise, gather, indexing, linalg, reductions, shapes
+from . import creation, elementwise, gather, indexing, linalg, reductions, reshape, shapes
 from .assignment import assign_view, fill
 from .cases import MAKERS, Case
 from .dtypes import dtype_of, element_type_cast
@@ -152,6 +152,8 @@ FUNCTIONS: dict[Any, Function] = {
     np.where: positional("where", 1, 3, where),
     np.nonzero: positional("nonzero", 1, 1, gather.nonzero_of),
     np.flatnonzero: positional("flatnonzero", 1, 1, gather.flatnonzero),
+    np.ravel: positional("ravel", 1, 1, reshape.ravel),
+    np.reshape: lambda e, args, kwargs: reshaped(e, args, kwargs),
     np.take: named("take", ("a", "indices", "axis"), 2, gather.take),
     np.clip: named("clip", ("a", "a_min", "a_max"), 1, clip),
     np.matmul: named("matmul", ("x1", "x2", "out"), 2, linalg.matmul),
@@ -232,6 +234,13 @@ def item(e: Emitter, value: Value) -> Value:
     return element_type_cast(e, scalar, {"b": "py_bool", "i": "py_int", "f": "py_float"}[kind])
 
 
+def reshaped(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:
+    """`value.reshape(*shape)`."""
+    if kwargs or len(args) < 2:
+        e.fail("reshape takes a shape and no keywords")
+    return reshape.reshape(e, args[0], args[1:])
+
+
 def transposed(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:
     """`value.transpose(*axes)`."""
     if kwargs:
@@ -249,6 +258,9 @@ METHODS: dict[str, Function] = {
     "dot": named("dot", ("a", "b", "out"), 2, linalg.dot),
     "fill": named("fill", ("a", "value"), 2, filled),
     "item": positional("item", 1, 1, item),
+    "ravel": positional("ravel", 1, 1, reshape.ravel),
+    "flatten": positional("flatten", 1, 1, reshape.flatten),
+    "reshape": reshaped,
     "nonzero": positional("nonzero", 1, 1, gather.nonzero_of),
     "take": named("take", ("a", "indices", "axis"), 2, gather.take),
     "transpose": transposed,
@@ -325,6 +337,7 @@ CASES: tuple[Case, ...] = (
     *elementwise.CASES,
     *indexing.CASES,
     *gather.CASES,
+    *reshape.CASES,
     *reductions.CASES,
     *linalg.CASES,
     *creation.CASES,

@@ -147,6 +147,8 @@ def through(w: Walk, view: array.ViewOp) -> Walk:
     offset = w.offset + affine(view.offsets[w.axis]) * w.step
     if w.axis not in view.source_dims:
         return Walk(offset, Affine(constant=1), 1, -1)
+    if view.source_dims.count(w.axis) > 1:
+        return Walk(offset, Affine(), None, -1)
     axis = view.source_dims.index(w.axis)
     by = array.constant_value(view.steps[axis])
     return Walk(offset, affine(view.extents[axis]), None if by is None else w.step * by, axis)
