@@ -12,7 +12,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, Operation
 from xdsl.traits import Pure
 
-from . import library, scalars
+from . import library, scalars, weak
 from .context import Context, LocalFunction
 from .scalars import is_python
 from .values import (
@@ -186,7 +186,11 @@ class Expressions(Context):
             return self.tuple_operator(op, lhs, rhs)
         for side in (lhs, rhs):
             self.numeric(side, f"an operand of `{scalars.SYMBOL[op]}`")
-        return library.binary(self.e, op, lhs, rhs)
+        both = weak.operands(lhs, rhs)
+        if both is None:
+            return library.binary(self.e, op, lhs, rhs)
+        weak.check_division(self.e, op, *both)
+        return weak.result(self.e, op, *both, library.binary(self.e, op, lhs, rhs))
 
     def numeric(self, value: Value, what: str) -> None:
         if isinstance(value, NoneValue):

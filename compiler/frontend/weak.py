@@ -7,9 +7,9 @@ Such a variable is a NumPy scalar in the code, and a boolean tells for which of 
         s += v                 func.return %s, %never              Python's 0.0 where %never, else np.float64
     return s
 
-Only the result's type depends on it: arithmetic on the joined value is NumPy's, and gives NumPy scalars.
-It is given up (the value is NumPy's) where an iteration hands it to the next, and where the NumPy type does
-not hold the Python value exactly.
+The result's type depends on it, and whether a division by zero raises. Sums, products and quotients of such
+scalars, and Python's, are such scalars again where they are floats; anything else is NumPy's. So is the value
+where an iteration hands it to the next, and where the NumPy type does not hold the Python value exactly.
 """
 
 from __future__ import annotations
@@ -21,8 +21,19 @@ from xdsl.ir import SSAValue
 
 from .emitter import Emitter
 from .joins import Binding, Maybe, MaybeT, ScalarT, Template
-from .scalars import converted_constant, logical_not
-from .values import DTYPES, IR_TYPE, PYTHON_SCALARS, Scalar, Weak
+from .scalars import (
+    FLOAT_DIVISION,
+    FLOAT_FLOOR_DIVISION,
+    FLOAT_MODULO,
+    INT_DIVISION,
+    INT_MODULO,
+    INT_TRUE_DIVISION,
+    compare_ssa,
+    converted_constant,
+    logical_not,
+    raise_if,
+)
+from .values import DTYPES, IR_TYPE, PYTHON_SCALARS, Scalar, Value, Weak
 
 EXACT = {"i32": 2**31, "f32": 2**24, "f64": 2**53}
 """Ints below this bound are exact in the type."""
@@ -88,6 +99,54 @@ def flag(e: Emitter, side: Binding | None, template: Template) -> SSAValue:
     if found is not None and found[1] is not None:
         return found[1]
     return e.constant(found is not None, "py_bool").ssa
+
+
+# Arithmetic.
+
+
+def operands(lhs: Value, rhs: Value) -> tuple[Scalar, Scalar] | None:
+    """The operands where both may be Python's; None otherwise: NumPy's rules hold then."""
+    if not isinstance(lhs, Scalar) or not isinstance(rhs, Scalar):
+        return None
+    if any(x.python is None and x.type not in PYTHON_SCALARS for x in (lhs, rhs)):
+        return None
+    return lhs, rhs
+
+
+def check_division(e: Emitter, op: str, lhs: Scalar, rhs: Scalar) -> None:
+    """Raise ZeroDivisionError where both operands are Python's and the divisor is 0."""
+    of_ints = {"Div": INT_TRUE_DIVISION, "FloorDiv": INT_DIVISION, "Mod": INT_MODULO}
+    of_floats = {"Div": FLOAT_DIVISION, "FloorDiv": FLOAT_FLOOR_DIVISION, "Mod": FLOAT_MODULO}
+    if op not in of_ints or rhs.constant or (rhs.type == "py_int" and rhs.low > 0):
+        return
+    zero = compare_ssa(e, "Eq", rhs.ssa, e.constant(0, rhs.type).ssa, rhs.type)
+    texts = of_floats if "py_float" in (python_type(lhs), python_type(rhs)) else of_ints
+    raise_if(e, e.emit(arith.AndIOp(both_python(e, lhs, rhs), zero)), texts[op])
+
+
+def result(e: Emitter, op: str, lhs: Scalar, rhs: Scalar, value: Value) -> Value:
+    """The value, computed as NumPy does, of `lhs op rhs`; a Python float where both are Python's."""
+    is_float = op == "Div" or "py_float" in (python_type(lhs), python_type(rhs))
+    if not isinstance(value, Scalar) or value.type != "f64" or not is_float or op not in EXACT_OPS:
+        return value
+    return replace(value, python=Weak("py_float", both_python(e, lhs, rhs)))
+
+
+EXACT_OPS = ("Add", "Sub", "Mult", "Div")
+"""The operators that compute the same for Python's floats and NumPy's."""
+
+
+def python_type(x: Scalar) -> str:
+    return x.type if x.python is None else x.python.type
+
+
+def both_python(e: Emitter, lhs: Scalar, rhs: Scalar) -> SSAValue:
+    """Whether both operands are Python's, at least one of which need not be."""
+    first, *others = [x.python.when for x in (lhs, rhs) if x.python is not None]
+    return e.emit(arith.AndIOp(first, others[0])) if others else first
+
+
+# What is known of one side.
 
 
 def marked(value: Binding, weak: Weak) -> Binding:

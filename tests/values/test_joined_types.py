@@ -127,6 +127,63 @@ def test_scalars_of_either_type_are_given_away_once() -> None:
         assert sys.getrefcount(f(x, True)) == sys.getrefcount(float(str(x.size)))
 
 
+def mean(x, n):
+    s = 0.0
+    for v in x:
+        s += v
+    return s / n
+
+
+def mean_of_ints(x, n):
+    s = 0
+    for v in x:
+        s += v
+    return s / n, s
+
+
+def inverse(x, n):
+    s = 0.0
+    for v in x:
+        s += v * n
+    return 1.0 / (2.0 * s - s)
+
+
+def rest(x, n):
+    s = 1.0
+    if n < 0:
+        s = x.sum()
+    return float(s % n)
+
+
+def quotient(x, n):
+    s = 7
+    if n < 0:
+        s = x.size * x[0]
+    return float(s // n)
+
+
+def by_an_array(x, n):
+    s = 0.0
+    for v in x:
+        s += v
+    return s / x, x[:n].sum() / s
+
+
+@pytest.mark.parametrize("function", [mean, mean_of_ints, inverse, rest, quotient, by_an_array])
+@pytest.mark.parametrize("size", [0, 1, 3])
+@pytest.mark.parametrize("n", [0, 2, -1])
+def test_python_scalars_raise_where_numpys_do_not(function: Any, size: int, n: int) -> None:
+    def run(f: Any) -> Any:
+        x = np.arange(size) * 1.0
+        try:
+            with np.errstate(all="ignore"):
+                return [(type(v), str(v)) for v in flat(f(x, n))]
+        except (ZeroDivisionError, IndexError) as error:
+            return type(error), str(error)
+
+    assert run(compiled(function)) == run(function)
+
+
 def kept_exactly(x, tenth):
     s = tenth
     for v in x:
