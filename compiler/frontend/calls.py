@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from xdsl.dialects import arith, math
 
-from . import library, normalize, scalars, source
+from . import library, matching, normalize, scalars, source
 from . import python_math as math_functions
 from .context import RESULT, Frame, LocalFunction, Scope, hint
 from .expressions import Expressions
@@ -35,6 +35,9 @@ class Calls(Expressions):
         callee = function.object
         if isinstance(callee, LocalFunction):
             return self.inline_local(callee, args, kwargs, node)
+        if callee is matching.is_sequence:
+            known = class_of(self.settled(args[0]))
+            return self.e.constant(bool(known.__flags__ & matching.SEQUENCE), "py_bool")
         if isinstance(callee, FunctionType) and not of_library(callee):
             return self.inline(callee, args, kwargs, node)
         wrapped = getattr(callee, "__wrapped__", None)

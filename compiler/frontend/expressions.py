@@ -330,6 +330,7 @@ class Expressions(Context):
             word,
             first,
             lambda: self.refined(nodes[0], word == "and", lambda: self.test_all(op, nodes[1:])),
+            as_test=True,
         )
         assert isinstance(result, Scalar)
         return result
@@ -346,10 +347,13 @@ class Expressions(Context):
             lambda: self.refined(nodes[0], word == "and", lambda: self.bool_op(op, nodes[1:])),
         )
 
-    def both(self, word: str, first: Value, second: Callable[[], Value]) -> Value:
+    def both(
+        self, word: str, first: Value, second: Callable[[], Value], *, as_test: bool = False
+    ) -> Value:
         """`first and second()` or `first or second()`; the second is evaluated only where it decides.
 
-        Where both are bools and the second is cheap code that cannot raise, both are evaluated.
+        Where both are bools and the second is cheap code that cannot raise, both are evaluated. A test
+        whose second part is known to fail (an `or`: to hold) is known, too.
         """
         test = scalars.truth(self.e, first)
         if test.constant is not None:
@@ -374,7 +378,11 @@ class Expressions(Context):
                     return self.conjunction(word, first, value)
             case _:
                 pass
-        return self.chosen(test, (spliced, keep) if word == "and" else (keep, spliced))
+        chosen = self.chosen(test, (spliced, keep) if word == "and" else (keep, spliced))
+        known = value.constant if as_test and isinstance(value, Scalar) else None
+        if known is not None and bool(known) == (word == "or"):
+            return self.e.constant(word == "or", "py_bool")
+        return chosen
 
     def conjunction(self, word: str, a: Scalar, b: Scalar) -> Scalar:
         for known, other in ((a, b), (b, a)):

@@ -3,11 +3,11 @@
 What is matched is evaluated once; a pattern is a test of it and some names bound to its parts::
 
     match point:                  subject$1 = point
-        case (0, y):              if isinstance(subject$1, tuple) and len(subject$1) == 2
+        case (0, y):              if is_sequence(subject$1) and len(subject$1) == 2
             return y                      and subject$1[0] == 0:
         case (x, _) if x > 0:         y = subject$1[1]
             return x                  return y
-        case _:                   elif isinstance(subject$1, tuple) and len(subject$1) == 2
+        case _:                   elif is_sequence(subject$1) and len(subject$1) == 2
             return 0.0                    and subject$1[0] > 0:
                                       ...
 
@@ -25,6 +25,9 @@ from ..diagnostics import CompileError
 from .source import Source
 
 ExpressionT = TypeVar("ExpressionT", bound=ast.expr)
+
+SEQUENCE = 1 << 5
+"""The flag of classes that sequence patterns match (`Py_TPFLAGS_SEQUENCE`)."""
 
 SELF_MATCHING = ("bool", "float", "int", "str", "tuple")
 """Classes whose pattern `int(x)` binds what is matched itself."""
@@ -151,8 +154,7 @@ class _Plain:
     def sequence(
         self, p: ast.pattern, patterns: Sequence[ast.pattern], subject: ast.expr, found: _Pattern
     ) -> None:
-        kind = constant(tuple, p)
-        found.tests.append(call(isinstance, [subject, kind], p))
+        found.tests.append(call(is_sequence, [subject], p))
         stars = [k for k, part in enumerate(patterns) if isinstance(part, ast.MatchStar)]
         fixed = len(patterns) - len(stars)
         compared: ast.cmpop = ast.GtE() if stars else ast.Eq()
@@ -184,6 +186,11 @@ class Bound(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return self.bound.get(node.id, node)
+
+
+def is_sequence(value: object) -> bool:
+    """What CPython asks of the subject of a sequence pattern. (NumPy's arrays are one since 2.5.)"""
+    return bool(type(value).__flags__ & SEQUENCE)
 
 
 def conjunction(tests: list[ast.expr], like: ast.pattern) -> ast.expr:
