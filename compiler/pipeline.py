@@ -244,6 +244,7 @@ class Stage:
 SIMPLIFY: tuple[ModulePass, ...] = (
     EliminateCommon(),  # the others compare subscripts and index spaces by identity
     FoldConstants(),  # slices and shapes shrink to what is not known
+    DropCarried(),  # an array that keeps its place has one name
     PromoteScalars(),  # stores kill cells, never values
     EliminateCommon(),  # what folding and promotion made equal
     ForwardStores(),  # an element read back is a value

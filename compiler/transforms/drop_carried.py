@@ -1,4 +1,4 @@
-"""Let loops carry only the arrays that somebody uses.
+"""Let loops carry only the arrays that somebody uses, and that change places.
 
 A reverse sweep carries primal arrays through its loops as the primal did, in case the adjoint reads
 them. What it does not read keeps memory alive that nobody needs, and is hard to see through.
@@ -23,7 +23,8 @@ After::
       func.return
     }
 
-Kept: whatever is used in the loop or after it, and the arrays that take its place.
+An array that every iteration hands on unchanged is used by its own name, and carried no more. Kept: whatever
+else is used in the loop or after it, and the arrays that take its place.
 """
 
 from __future__ import annotations
@@ -49,10 +50,21 @@ class DropCarried(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
             loops = [inner for inner in function.walk() if isinstance(inner, array.LoopOp)]
+            for loop in reversed(loops):
+                name_unchanged(loop)
             for loop in reversed(loops):  # users first: inner and later loops
                 unused = unused_slots(loop)
                 if unused:
                     without(loop, unused)
+
+
+def name_unchanged(loop: array.LoopOp) -> None:
+    """Use the array itself where every iteration hands it on as it is."""
+    blocks = [b for b in (loop.condition_block, loop.body.block) if b is not None]
+    for k, initial in enumerate(loop.carried):
+        if loop.yielded[k] is loop.body.block.args[1 + k]:
+            for value in (*(b.args[1 + k] for b in blocks), loop.results_carried[k]):
+                value.replace_all_uses_with(initial)
 
 
 def unused_slots(loop: array.LoopOp) -> set[int]:

@@ -47,16 +47,28 @@ func.func @dropped_from_nested_loops(%n : index, %x : memref<?xf64>) {
 }
 
 // CHECK-LABEL: @kept_because_the_condition_reads_it
-// CHECK:         carry(%p = %x : memref<?xf64>)
-func.func @kept_because_the_condition_reads_it(%n : index, %x : memref<?xf64>, %zero : f64) {
+// CHECK:         carry(%p = %x : memref<?xf64>, %q = %y : memref<?xf64>)
+func.func @kept_because_the_condition_reads_it(%n : index, %x : memref<?xf64>, %y : memref<?xf64>, %zero : f64) {
   %c0 = arith.constant 0 : index
-  %trips, %a = array.loop %k carry(%p = %x : memref<?xf64>) while {
-  ^bb0(%k1 : index, %p1 : memref<?xf64>):
+  %trips, %a, %b = array.loop %k carry(%p = %x : memref<?xf64>, %q = %y : memref<?xf64>) while {
+  ^bb0(%k1 : index, %p1 : memref<?xf64>, %q1 : memref<?xf64>):
     %v = memref.load %p1[%c0] : memref<?xf64>
     %more = arith.cmpf olt, %v, %zero : f64
     array.condition %more
   } do {
-    array.yield %p : memref<?xf64>
+    array.yield %q, %p : memref<?xf64>, memref<?xf64>
   }
   func.return
+}
+
+// CHECK-LABEL: @used_by_its_own_name_where_it_keeps_its_place
+// CHECK:         %trips = array.loop %k to %n do {
+// CHECK-NEXT:      memref.load %x[%k]
+// CHECK:         func.return %x
+func.func @used_by_its_own_name_where_it_keeps_its_place(%n : index, %x : memref<?xf64>) -> memref<?xf64> {
+  %trips, %a = array.loop %k to %n carry(%p = %x : memref<?xf64>) do {
+    %v = memref.load %p[%k] : memref<?xf64>
+    array.yield %p : memref<?xf64>
+  }
+  func.return %a : memref<?xf64>
 }

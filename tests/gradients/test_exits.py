@@ -78,4 +78,16 @@ def what_an_earlier_iteration_kept(x):
     return s
 
 
+ALWAYS = True
+
+
+@on("f64[4] f64[4]#1")
+def arrays_that_keep_their_places_in_the_loop_after_all(x, y):
+    for _ in range(2):
+        if ALWAYS:
+            return (x * y).sum()
+        x, y = y, x
+    return (x * y).sum()
+
+
 TestGradients = gradient_tests(programs)
