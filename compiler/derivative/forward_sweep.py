@@ -78,7 +78,7 @@ class ForwardSweep:
                 self._push(save, target)
             for save in self._copied_before.get(op, ()):
                 if isinstance(save.node, Overwritten):
-                    self._keep_old(save, save.node.store, target)
+                    self._keep_old(save, save.node, target)
                 else:
                     self._copy_version(save, target)
             if isinstance(op, func.ReturnOp):
@@ -179,24 +179,27 @@ class ForwardSweep:
         store.location = save.at.location
         target.add_op(store)
 
-    def _keep_old(self, save: Save, store: memref.StoreOp, target: Block) -> None:
+    def _keep_old(self, save: Save, old: Overwritten, target: Block) -> None:
         """Save what the store will overwrite, in the iterations that are asked for."""
-        kept = Block()
         inductions = [self.values[loop.induction] for loop in save.loops]
         firsts = [first for first, _ in save.margins]
         places = [less(i, first, target) for i, first in zip(inductions, firsts, strict=True)]
-        source = self.values[store.memref]
-        old = memref.LoadOp.get(source, [self.values[i] for i in store.indices])
-        old.res.name_hint = hint_of(save)
-        keep = memref.StoreOp.get(old.res, self.segments[save], places)
         inside = self._inside_margins(save, target)
-        block = target if inside is None else kept
-        for op in (old, keep):
-            op.location = save.at.location
-            block.add_op(op)
+        block = target if inside is None else Block()
+        source, segment = self.values[old.target], self.segments[save]
+        if isinstance(old.store, array.MapOp):
+            own = [self.values[e] for e in old.extents]
+            copy_into(source, segment_slot(segment, places, own, block), own, block, save.at)
+        else:
+            load = memref.LoadOp.get(source, [self.values[i] for i in old.store.indices])
+            load.res.name_hint = hint_of(save)
+            keep = memref.StoreOp.get(load.res, segment, places)
+            for op in (load, keep):
+                op.location = save.at.location
+                block.add_op(op)
         if inside is not None:
-            kept.add_op(scf.YieldOp())
-            branch = scf.IfOp(inside, [], [kept], [Block([scf.YieldOp()])])
+            block.add_op(scf.YieldOp())
+            branch = scf.IfOp(inside, [], [block], [Block([scf.YieldOp()])])
             branch.location = save.at.location
             target.add_op(branch)
 
@@ -315,6 +318,6 @@ def hint_of(save: Save) -> str:
     if isinstance(save.node, Version):
         return save.node.base.name_hint or "array"
     if isinstance(save.node, Overwritten):
-        return strip_views(save.node.store.memref).name_hint or "array"
+        return strip_views(save.node.target).name_hint or "array"
     assert isinstance(save.node, SSAValue)
     return save.node.name_hint or "value"

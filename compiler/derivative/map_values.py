@@ -67,7 +67,7 @@ class MapValues:
             return op.results[0]
         answer = plan.answers.get(value)
         if answer is not None:
-            return self.read(OldContents(primal, self.block).view(answer, self.op))
+            return self.read(OldContents(primal, self.block).view(answer, self.extents))
         if isinstance(value, BlockArgument):
             return self.read(primal.contents(value, self.op.ins[value.index]))
         inner = value.owner

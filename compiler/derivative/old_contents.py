@@ -16,10 +16,11 @@ and the first load alone where the store always comes (see `overwritten`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects import array
 from ..analysis.affine import Affine, Extent, Symbol
@@ -67,25 +68,41 @@ class OldContents:
             self.primal.at_prologue(self.block, op)
         return value
 
-    def view(self, answer: Answer, op: array.MapOp) -> SSAValue:
-        """What a map read of one of its inputs, as a view of the segment."""
-        (one,) = answer.instances
+    def view(self, answer: Answer, extents: Sequence[SSAValue]) -> SSAValue:
+        """What an op read as a whole, or a map wrote: a view of a segment, or the memory that survives."""
+        found = [self._view(answer, one, extents) for one in answer.instances]
+        conditions = [self._holds(one.where) for one in answer.instances]
+        if answer.may_survive:
+            found.append(self.primal.memref(answer.access.memref, "primal"))
+        type_ = common_type([cast(MemRefType[Attribute], v.type) for v in found])
+        view = self._cast(found.pop(), type_)
+        for other, holds in reversed(list(zip(found, conditions, strict=False))):
+            assert holds is not None
+            taken = [Block([scf.YieldOp(v)]) for v in (self._cast(other, type_), view)]
+            branch = scf.IfOp(holds, [type_], [taken[0]], [taken[1]])
+            branch.location = answer.access.op.location
+            view = self._emit(branch)
+        return view
+
+    def _view(self, answer: Answer, one: Instance, extents: Sequence[SSAValue]) -> SSAValue:
+        """The part of a segment that an instance of a store is, as a point of the read goes through all."""
         save = self._save(one)
         dims = [-1] * len(answer.dims)
         steps = [0] * len(answer.dims)
         offsets: list[SSAValue] = []
-        for axis, (q, (first, _)) in enumerate(zip(one.at, save.margins, strict=True)):
+        for axis, (q, first) in enumerate(zip(one.at, firsts_of(one, save), strict=True)):
             for position, dim in enumerate(answer.dims):
                 if dim in q.terms:
                     dims[position], steps[position] = axis, q.terms[dim]
             start = Affine({s: f for s, f in q.terms.items() if s not in answer.dims}, q.constant)
             offsets.append(self.number(start - first))
-        segment = self.primal.segment(save)
-        extents = [self.primal.get(e) for e in op.extents]
         strides = [self.primal.index(s, self.block) for s in steps]
-        view = array.ViewOp(segment, offsets, dims, extents, strides)
-        view.location = op.location
-        return self.primal.at_prologue(self.block, view)
+        view = array.ViewOp(self.primal.segment(save), offsets, dims, list(extents), strides)
+        view.location = answer.access.op.location
+        return self._emit(view)
+
+    def _cast(self, view: SSAValue, type_: MemRefType[Attribute]) -> SSAValue:
+        return view if view.type == type_ else self._emit(memref.CastOp.get(view, type_))
 
     def _save(self, one: Instance) -> Save:
         save = self.primal.plan.save_of(one.of)
@@ -95,9 +112,8 @@ class OldContents:
     def _element(self, one: Instance) -> tuple[SSAValue, list[SSAValue]]:
         """The segment and the place in it of an instance."""
         save = self._save(one)
-        places = [
-            self.number(q - first) for q, (first, _) in zip(one.at, save.margins, strict=True)
-        ]
+        firsts = firsts_of(one, save)
+        places = [self.number(q - first) for q, first in zip(one.at, firsts, strict=True)]
         return self.primal.segment(save), places
 
     def _load(
@@ -161,6 +177,26 @@ class OldContents:
             return self.primal.get(value)
         assert isinstance(value.owner, Operation)
         return self.primal.compute(value.owner, self.block, self._value)
+
+
+def firsts_of(one: Instance, save: Save) -> list[int]:
+    """For each dimension of a segment, the first counter that is saved."""
+    firsts = [first for first, _ in save.margins]
+    return firsts + [0] * (len(one.at) - len(firsts))
+
+
+def common_type(types: Sequence[MemRefType[Attribute]]) -> MemRefType[Attribute]:
+    """The type that all of these can be cast to: what differs is known at run time."""
+    first = types[0]
+    if all(t == first for t in types):
+        return first
+    shapes = zip(*(t.get_shape() for t in types), strict=True)
+    strides = zip(*map(array.strides_of, types), strict=True)
+    return array.strided(
+        first.element_type,
+        [s[0] if len(set(s)) == 1 else DYNAMIC_INDEX for s in shapes],
+        [s[0] if len(set(s)) == 1 else None for s in strides],
+    )
 
 
 TERMS = {

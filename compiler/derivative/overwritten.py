@@ -20,7 +20,11 @@ location after p:
 
 Where a proof fails there is no answer, and the plan saves the read itself.
 
-Not handled: stores by whole-array operations, stores in branches inside the loops that index
+A map is a store with an index space of its own, whose subscripts are counters like those of the loops around
+it; all its points are one moment, before which the old contents are copied. What a map, or an operation on
+whole arrays, reads is asked for at a symbolic point.
+
+Not handled: stores by other whole-array operations, stores in branches inside the loops that index
 their segment, and subscripts that do not give the counters one after the other.
 """
 
@@ -32,14 +36,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.dialects.builtin import IndexType, MemRefType
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import array
 from ..analysis.affine import Affine, Extent, Symbol, Term
 from ..analysis.dependence import Dependence, Problem
 from ..analysis.footprint import Access, Dimension, Point, Region
 from ..analysis.kills import Kills
+from ..analysis.needed import Contents
 from .segments import rectangular
 
 MOST_INSTANCES = 3
@@ -57,14 +62,28 @@ Margins = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Overwritten:
-    """The old contents of a store: what its instances overwrite."""
+    """The old contents of a store: what its instances overwrite. Of a map, what it overwrites of `target`."""
 
-    store: memref.StoreOp
+    store: memref.StoreOp | array.MapOp
+    target: SSAValue
+
+    @property
+    def extents(self) -> list[SSAValue]:
+        """The extents of the store's own index space: the inner dimensions of its segment."""
+        return list(self.store.extents) if isinstance(self.store, array.MapOp) else []
+
+    @property
+    def element(self) -> Attribute:
+        assert isinstance(self.target.type, MemRefType)
+        return self.target.type.element_type
 
 
 @dataclass(frozen=True)
 class Instance:
-    """An instance of a store: the counters of the loops that index its segment, and when it exists."""
+    """An instance of a store: the counters that index its segment, and when it exists.
+
+    The counters are those of loops, outermost first, and then those of the store's own index space.
+    """
 
     of: Overwritten
     at: tuple[Affine, ...]
@@ -77,7 +96,7 @@ class Instance:
 class Answer:
     """The first of `instances` whose condition holds overwrites what was read; without one it survives.
 
-    `dims` stand for the subscripts of a map's index space, where the read is an input of a map.
+    `dims` stand for the subscripts of what is read as a whole: by a map, those of its index space.
     """
 
     access: Access
@@ -112,6 +131,8 @@ class Question:
     access: Access
     touched: Region
     dims: tuple[SSAValue, ...]
+    counts: tuple[Affine, ...]
+    """Of each of `dims`."""
     context: Problem
     later: list[Later]
 
@@ -130,8 +151,11 @@ def margins_of(answers: Mapping[Any, Answer]) -> dict[Overwritten, Margins]:
     return margins
 
 
-def places_of(value: SSAValue) -> Iterator[Access]:
+def places_of(value: SSAValue | Contents) -> Iterator[Access]:
     """Where in memory a value is, or was: what it was read from, and the stores of it in its block."""
+    if isinstance(value, Contents):
+        yield Access(value.op, value.memref, "write" if value.after else "read", whole=True)
+        return
     home = value.owner if isinstance(value.owner, Block) else value.owner.parent
     parent = home.parent_op() if home is not None else None
     if isinstance(value.owner, memref.LoadOp):
@@ -140,13 +164,24 @@ def places_of(value: SSAValue) -> Iterator[Access]:
         yield Access(parent, parent.ins[value.index], "read")
     for use in value.uses:
         op = use.operation
-        if isinstance(op, memref.StoreOp) and op.value is value and op.parent is home:
+        if op.parent is not home:
+            continue
+        if isinstance(op, memref.StoreOp) and op.value is value:
             yield Access(op, op.memref, "write")
+        elif isinstance(parent, array.MapOp) and isinstance(op, array.YieldOp):
+            target, kind = parent.outs[use.index], parent.out_kinds[use.index]
+            yield from [Access(parent, target, "write")] if kind == "store" else []
 
 
 def symbols_of(answer: Answer) -> Iterator[SSAValue]:
     """The values that the numbers of an answer are computed from."""
-    pending = [n for one in answer.instances for n in (*one.at, *one.where)]
+    for one in answer.instances:
+        yield from symbols_in(*one.at, *one.where)
+
+
+def symbols_in(*numbers: Affine) -> Iterator[SSAValue]:
+    """The values that these numbers are computed from."""
+    pending = list(numbers)
     while pending:
         for symbol in pending.pop().terms:
             if isinstance(symbol, Term):
@@ -158,16 +193,20 @@ def symbols_of(answer: Answer) -> Iterator[SSAValue]:
 
 
 def is_view(answer: Answer) -> bool:
-    """True when the old contents that a map reads are a view of the segment, and no condition decides."""
-    if answer.may_survive or len(answer.instances) != 1:
-        return False
+    """True when what is read as a whole is one view of a segment, or of the memory: no point decides."""
+    return all(walks_once(one, answer.dims) for one in answer.instances)
+
+
+def walks_once(one: Instance, dims: Collection[SSAValue]) -> bool:
+    """Each of `dims` is at most one counter of the instance, times a constant, and no condition."""
     walked: list[Symbol] = []
-    for q in answer.instances[0].at:
-        here = [s for s in q.terms if s in answer.dims]
+    for q in one.at:
+        here = [s for s in q.terms if s in dims]
         if len(here) > 1 or any(isinstance(s, Term) for s in q.terms):
             return False
         walked += here
-    return len(walked) == len(set(walked))
+    decided = any(symbol in dims for number in one.where for symbol in symbols_in(number))
+    return not decided and len(walked) == len(set(walked))
 
 
 class Overwrites:
@@ -178,10 +217,10 @@ class Overwrites:
         self.dependence = kills.dependence
         self.subscripts = self.dependence.footprints.subscripts
         self.affine = self.subscripts.affine
-        self._dims: dict[array.MapOp, tuple[SSAValue, ...]] = {}
+        self._dims: dict[tuple[Operation, SSAValue | None], tuple[SSAValue, ...]] = {}
 
     def first(self, access: Access) -> Answer | None:
-        """The first overwriting of what a load, a store or a map's input touches; None where unproved."""
+        """The first overwriting of what an access touches; None where unproved."""
         question = self._question(access)
         if question is None:
             return None
@@ -202,11 +241,10 @@ class Overwrites:
     # The question.
 
     def _question(self, access: Access) -> Question | None:
-        dims = self._dims_of(access.op)
+        dims, counts = self._index_space(access)
         touched = self.dependence.region(access)
         if dims:
-            points: list[Dimension] = [Point(Affine.of(d)) for d in dims]
-            touched = self.dependence.footprints.through_views(access.memref, points)
+            touched = self._touched(access.memref, dims)
         if not all(isinstance(d, Point) for d in touched.dimensions):
             return None
         writes = list(itertools.islice(self.kills.later_writes(access), MOST_WRITES + 1))
@@ -215,40 +253,37 @@ class Overwrites:
         context = Problem(self.dependence, None)
         context.state_context(access.op, 0)
         context.state_equal(touched, touched)
-        self._state_dims(context, access.op, dims)
-        later = [
-            Later(w, level, self._stated(access, w, level, touched, dims)) for w, level in writes
-        ]
-        return Question(access, touched, dims, context, later)
+        state_dims(context, dims, counts)
+        later: list[Later] = []
+        for write, level in writes:
+            problem = self.dependence.problem(access, write, level, touched)
+            if not isinstance(problem, bool):
+                state_dims(problem, dims, counts)
+            later.append(Later(write, level, None if isinstance(problem, bool) else problem))
+        return Question(access, touched, dims, counts, context, later)
 
-    def _dims_of(self, op: Operation) -> tuple[SSAValue, ...]:
-        """Symbols for the subscripts of a map's index space; for other ops there are none."""
-        if not isinstance(op, array.MapOp):
-            return ()
-        if op not in self._dims:
-            self._dims[op] = Block(arg_types=[IndexType() for _ in op.extents]).args
-        return self._dims[op]
+    def _index_space(self, access: Access) -> tuple[tuple[SSAValue, ...], tuple[Affine, ...]]:
+        """Symbols for the subscripts of what is accessed as a whole, with their extents."""
+        op = access.op
+        if access.whole:
+            assert isinstance(access.memref.type, MemRefType)
+            rank = access.memref.type.get_num_dims()
+            counts = [self.subscripts.extent(access.memref, axis) for axis in range(rank)]
+        elif isinstance(op, array.MapOp):
+            counts = list(map(self.affine, op.extents))
+        else:
+            return (), ()
+        return self._symbols((op, access.memref), len(counts)), tuple(counts)
 
-    def _state_dims(self, problem: Problem, op: Operation, dims: Sequence[SSAValue]) -> None:
-        if not isinstance(op, array.MapOp):
-            return
-        for dim, extent in zip(dims, op.extents, strict=True):
-            problem.at_least(Affine(), Affine.of(dim), 0)
-            problem.below(problem.row(Affine.of(dim), 0), 0, self.affine(extent), 0)
+    def _symbols(self, key: tuple[Operation, SSAValue | None], count: int) -> tuple[SSAValue, ...]:
+        if key not in self._dims:
+            self._dims[key] = Block(arg_types=[IndexType()] * count).args
+        return self._dims[key]
 
-    def _stated(
-        self,
-        access: Access,
-        write: Access,
-        level: array.LoopOp | None,
-        touched: Region,
-        dims: Sequence[SSAValue],
-    ) -> Problem | None:
-        problem = self.dependence.problem(access, write, level, touched)
-        if isinstance(problem, bool):
-            return None
-        self._state_dims(problem, access.op, dims)
-        return problem
+    def _touched(self, accessed: SSAValue, dims: Sequence[SSAValue]) -> Region:
+        """What the point `dims` of a memref is, of the memory behind it."""
+        points: list[Dimension] = [Point(Affine.of(d)) for d in dims]
+        return self.dependence.footprints.through_views(accessed, points)
 
     # Finding.
 
@@ -284,7 +319,7 @@ class Overwrites:
             if where is None:
                 continue
             margins = self._margins(question, segment, at)
-            instance = Instance(Overwritten(segment.store), at, where, margins)
+            instance = Instance(segment.of, at, where, margins)
             if all(self._none_before(later, instance, segment, found) for later in question.later):
                 return instance
         return None
@@ -292,10 +327,13 @@ class Overwrites:
     def _segment(self, question: Question, write: Access) -> Segment | None:
         """The loops over which the store's subscripts are linear and its segment is alive for the read."""
         store = write.op
-        if not isinstance(store, memref.StoreOp):
+        if not isinstance(store, memref.StoreOp | array.MapOp):
             return None
-        loops, push_before = rectangular(store, [])
-        stored, touched = self.dependence.region(write), question.touched
+        of = Overwritten(store, write.memref)
+        loops, push_before = rectangular(store, of.extents)
+        dims = self._symbols((store, None), len(of.extents))
+        stored = self._touched(write.memref, dims) if dims else self.dependence.region(write)
+        touched = question.touched
         home = push_before.parent
         if (
             stored.base is not touched.base
@@ -306,7 +344,7 @@ class Overwrites:
         outermost = loops[0] if loops else None
         if self.dependence.varies(stored.base, outermost):
             return None
-        inductions = [lp.induction for lp in loops]
+        inductions = [*(lp.induction for lp in loops), *dims]
         equations: list[Equation] = []
         for s, r in zip(stored.dimensions, touched.dimensions, strict=True):
             assert isinstance(r, Point)
@@ -320,9 +358,10 @@ class Overwrites:
                 return None
             equations.append(({k: f for k, f in unknown.items() if f}, rest - r.at))
         counts = [self.affine(lp.count) for lp in loops if lp.count is not None]
+        counts += map(self.affine, of.extents)
         if any(self.dependence.varies(v, outermost) for c in counts for v in c.terms):
             return None
-        return Segment(store, loops, counts, equations)
+        return Segment(of, loops, counts, equations)
 
     def _order(
         self,
@@ -334,11 +373,8 @@ class Overwrites:
     ) -> Conditions | None:
         """When iteration `at` comes after the read; None where never, or where more than one number says."""
         runs_after = self.kills.runs_after(write, question.access)
-        ahead = [
-            q - Affine.of(lp.induction)
-            for lp, q in zip(segment.loops, at, strict=True)
-            if lp in common
-        ]
+        counters = zip(segment.loops, at, strict=False)
+        ahead = [q - Affine.of(lp.induction) for lp, q in counters if lp in common]
         for position, difference in enumerate(ahead):
             if not difference.is_constant:
                 equal_inside = all(d == Affine() for d in ahead[position + 1 :])
@@ -366,18 +402,16 @@ class Overwrites:
     def _margins(self, question: Question, segment: Segment, at: Sequence[Affine]) -> Margins:
         ranges = self._ranges(question)
         margins: list[tuple[int, int]] = []
-        for q, count in zip(at, segment.counts, strict=True):
+        for q, count, _ in zip(at, segment.counts, segment.loops, strict=False):
             low, high = least(q, ranges), least(count - 1 - q, ranges)
             margins.append((max(low, 0), max(high, 0)))
         return tuple(margins)
 
     def _ranges(self, question: Question) -> list[tuple[SSAValue, Affine | None]]:
         """The counters that the read depends on, innermost first, with their counts."""
-        op = question.access.op
         ranges: list[tuple[SSAValue, Affine | None]] = []
-        if isinstance(op, array.MapOp):
-            ranges += zip(question.dims, map(self.affine, op.extents), strict=True)
-        for loop in reversed(self.dependence.loops(op.parent)):
+        ranges += zip(question.dims, question.counts, strict=True)
+        for loop in reversed(self.dependence.loops(question.access.op.parent)):
             ranges.append((loop.induction, None if loop.count is None else self.affine(loop.count)))
         return ranges
 
@@ -389,8 +423,8 @@ class Overwrites:
         """True when `later` never touches the location before `instance` does, where that is the answer."""
         if later.problem is None:
             return False
-        other, store = later.write.op, segment.store
-        counters = dict(zip(segment.loops, instance.at, strict=True))
+        other, store = later.write.op, segment.of.store
+        counters = dict(zip(segment.loops, instance.at, strict=False))
         shared = common_prefix(self.dependence, other, store)
         gaps: list[Row] = []
         for loop in shared:
@@ -419,9 +453,12 @@ Equation = tuple[dict[int, int], Affine]
 
 @dataclass(frozen=True)
 class Segment:
-    """A store, the loops that index its segment, their counts, and "it touches the read's location"."""
+    """A store, what indexes its segment, and "it touches the read's location".
 
-    store: memref.StoreOp
+    Its counters are those of `loops` and then those of its own index space; `counts` are their ends.
+    """
+
+    of: Overwritten
     loops: tuple[array.LoopOp, ...]
     counts: list[Affine]
     equations: list[Equation]
@@ -444,6 +481,10 @@ def solve(
             inside = common.index(loop) if loop in common else len(common) + 1
             own = Affine.of(loop.induction)
             known[position] = own if inside < depth else own + 1 if inside == depth else Affine()
+    if not determine(segment.equations, known) or len(known) < len(segment.counts):
+        return (
+            None  # a point of the store's own index space: all are one moment, so none is the first
+        )
     conditions: list[Affine] = []
     for factors, rest in segment.equations:
         total = sum((known[k] * f for k, f in factors.items()), rest)
@@ -451,7 +492,7 @@ def solve(
             return None
         if not total.is_constant:
             conditions += [total, -total]
-    return tuple(known[k] for k in range(len(segment.loops))), tuple(conditions)
+    return tuple(known[k] for k in range(len(segment.counts))), tuple(conditions)
 
 
 def determine(equations: Sequence[Equation], known: dict[int, Affine]) -> bool:
@@ -491,6 +532,13 @@ def least(value: Affine, ranges: Iterable[tuple[SSAValue, Affine | None]]) -> in
                 return 0
             value = value + (count - 1 - Affine.of(counter)) * factor
     return value.constant if value.is_constant else 0
+
+
+def state_dims(problem: Problem, dims: Sequence[SSAValue], counts: Sequence[Affine]) -> None:
+    """State that each of `dims` is a subscript."""
+    for dim, count in zip(dims, counts, strict=True):
+        problem.at_least(Affine(), Affine.of(dim), 0)
+        problem.below(problem.row(Affine.of(dim), 0), 0, count, 0)
 
 
 def negated(condition: Affine) -> Affine:

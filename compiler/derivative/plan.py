@@ -458,7 +458,7 @@ class _Planner:
     def _find_answers(self, order: list[Node]) -> None:
         """Which killed values the old contents of stores would serve."""
         for node in order:
-            if not self.free[node] and isinstance(node, SSAValue):
+            if not self.free[node] and isinstance(node, SSAValue | Contents):
                 answer = next(filter(None, map(self._answer, places_of(node))), None)
                 if answer is not None and (not answer.dims or is_view(answer)):
                     self.answers[node] = answer
@@ -495,10 +495,9 @@ class _Planner:
         if isinstance(node, Contents):
             return INFINITE
         if isinstance(node, Overwritten):
-            loops, push_before = rectangular(node.store, [])
-            size = bytes_of(node.store.value.type) * self.nominal.trips(
-                cast(Block, push_before.parent)
-            )
+            loops, push_before = rectangular(node.store, node.extents)
+            size = bytes_of(node.element) * self.nominal.trips(cast(Block, push_before.parent))
+            size *= prod(map(self.nominal.size, node.extents))
             for loop, (first, last) in zip(loops, self.margins[node], strict=True):
                 size *= max(self.nominal.trips_of(loop) - first - last, 1.0)
             return size + OLD_CONTENTS_PREMIUM
@@ -551,7 +550,7 @@ class _Planner:
             base_type = cast(MemRefType[Attribute], node.base.type)
             own, element, source = base_extents(node.base), base_type.element_type, at
         elif isinstance(node, Overwritten):
-            at, own, element = node.store, [], node.store.value.type
+            at, own, element = node.store, node.extents, node.element
             readers = (n for n, a in answers.items() if any(i.of == node for i in a.instances))
             source = min(map(defining_op, readers), key=self.ssa.order.__getitem__)
         else:
@@ -609,6 +608,8 @@ class _Planner:
 
 def defining_op(node: Node) -> Operation:
     """The op that computes or reads a value; of a map's element, the map."""
+    if isinstance(node, Contents):
+        return node.op
     assert isinstance(node, SSAValue)
     owner = node.owner if isinstance(node.owner, Operation) else node.owner.parent_op()
     assert owner is not None

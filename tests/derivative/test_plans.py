@@ -399,15 +399,38 @@ def triangular_sweeps(u, c):
     return u.sum()
 
 
-# The maximum is needed for the ties of its entries and by the product: the same eight bytes.
-@saving("f64[10] 5", "8*n*x.shape[0] + 8*n", 440,
-        'x: killed by "x *= m", needed by "m = x.max()"',
-        'maximum: killed by "m = x.max()", needed by "m = x.max()"')  # fmt: skip
+# The maximum is needed for the ties of its entries and by the product: the same eight bytes; the last survives.
+@saving("f64[10] 5", "8*n*x.shape[0] + 8*(n-1)", 432,
+        'maximum: killed by "m = x.max()", needed by "m = x.max()"',
+        'x: killed by "x *= m", needed by "m = x.max()"')  # fmt: skip
 def scaled_by_the_largest(x, n):
     for _ in range(n):
         m = x.max()
         x *= m
     return x.sum()
+
+
+# What the product needs at the start of a step is what `tanh` needs at the end of the step before.
+@saving("f64[6,6] f64[5,6]", "8*inputs.shape[0]*w.shape[1]", 240,
+        'h: killed by "h[:] = np.tanh(w @ h + inputs[t])", needed by "h[:] = np.tanh(w @ h + inputs[t])"')  # fmt: skip
+def recurrent(w, inputs):
+    h = np.zeros(w.shape[0])
+    loss = 0.0
+    for t in range(inputs.shape[0]):
+        h[:] = np.tanh(w @ h + inputs[t])
+        loss += (h * h).sum()
+    return loss
+
+
+# The inner elements alone are read and overwritten: the border is not saved.
+@saving("f64[10] 5", "8*n*(x.shape[0]-2)", 320,
+        'x: killed by "x[1:-1] = x[1:-1] ** 2 - 0.5", needed by "s += (x[1:-1] ** 3).sum()"')  # fmt: skip
+def inner_elements(x, n):
+    s = 0.0
+    for _ in range(n):
+        s += (x[1:-1] ** 3).sum()
+        x[1:-1] = x[1:-1] ** 2 - 0.5
+    return s
 
 
 # Overlap.

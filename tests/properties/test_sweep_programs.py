@@ -9,7 +9,7 @@ import pytest
 from gradient_oracle import GradientCase, NotSmoothHereError
 from sweep_programs import sweep_program
 
-IN_CI = "0:10"
+IN_CI = "0:20"
 
 
 def seeds() -> range:

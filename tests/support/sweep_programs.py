@@ -1,5 +1,6 @@
 """Random loop nests that overwrite what they read: affine subscripts, triangles, repeated sweeps.
 
+Programs of odd seeds also store whole slices, rows and columns, and multiply matrices, in the loops.
 Each is `program(u, v, c, n, m)` over a vector, a matrix and a vector that is never stored to, and returns
 a scalar. What a read sees may be overwritten in the same iteration, in a later one of any loop around
 it, by another store, or never: the cases that a plan must tell apart. Values stay bounded and every
@@ -79,6 +80,8 @@ class Writer:
     """The counters in scope, with their least and greatest values."""
 
     depth: int = 0
+    slices: bool = False
+    """Whether statements may store slices."""
 
     def line(self, text: str) -> None:
         self.lines.append("    " * (1 + self.depth) + text)
@@ -137,7 +140,55 @@ class Writer:
         else:
             self.assignment()
 
+    def start(self) -> str:
+        """Where a slice of n elements starts."""
+        names = list(self.ranges)
+        if names and self.rng.random() < 0.5:
+            name = self.rng.choice(names)
+            low = self.ranges[name][0]
+            if low >= 1 and self.rng.random() < 0.3:
+                return f"{name} - 1"
+            return f"{name} + {self.rng.choice((0, 0, 1, 2))}"
+        return str(self.rng.choice((0, 0, 1, 2)))
+
+    def slice(self, like: str | None = None) -> str:
+        """A slice of n elements; at times of the same row or column as `like`, beside it."""
+        kind = self.rng.random()
+        if like is not None and kind < 0.4:
+            return like
+        start = self.start()
+        span = f"{start}:{start} + n"
+        if like is not None and kind < 0.7 and like.startswith("v"):
+            row, column = like[2:-1].split(", ")
+            return f"v[{row}, {span}]" if ":" in column else f"v[{span}, {column}]"
+        if kind < (0.8 if like is not None and like.startswith("u") else 0.6):
+            return f"u[{span}]"
+        at = self.start()
+        return f"v[{at}, {span}]" if self.rng.random() < 0.6 else f"v[{span}, {at}]"
+
+    def slice_assignment(self) -> None:
+        target = self.slice()
+        if self.rng.random() < 0.2:
+            start = self.start()
+            matrix = f"v[{start}:{start} + n, 1:n + 1]"
+            self.line(f"{target} = np.tanh(0.3 * ({matrix} @ {self.slice(target)}))")
+            return
+        if self.rng.random() < 0.15:
+            self.line(f"s += 0.1 * ({self.slice()} * {self.slice()}).sum()")
+            return
+
+        def one() -> str:
+            if self.rng.random() < 0.75:
+                return self.slice(target)
+            return self.rng.choice((self.place(), "s", "c[:n]", "c[2:n + 2]"))
+
+        value = self.rng.choice(FORMS).format(a=self.slice(target), b=one(), c=one())
+        self.line(f"{target} = {value}")
+
     def assignment(self) -> None:
+        if self.slices and self.rng.random() < 0.6:
+            self.slice_assignment()
+            return
         target = self.place()
         self.line(f"{target} = {self.value(target)}")
 
@@ -169,7 +220,7 @@ def sweep_program(seed: int) -> SweepProgram:
     """The program of a seed."""
     rng = random.Random(seed)
     n = rng.choice((3, 4, 5))
-    writer = Writer(rng, n)
+    writer = Writer(rng, n, slices=seed % 2 == 1)
     writer.line("s = 0.5")
     for _ in range(rng.choice((1, 1, 2))):
         if rng.random() < 0.4:
