@@ -14,6 +14,7 @@ functions it reads read in turn.
 from __future__ import annotations
 
 import dis
+import functools
 import os
 import sys
 import sysconfig
@@ -180,12 +181,22 @@ def _reads(value: Any, seen: set[int]) -> Iterator[tuple[Place, Any]]:
         for item in items:
             yield from _reads(item, seen)
         return
+    if isinstance(value, functools.partial):
+        part: functools.partial[Any] = value
+        yield from _reads((part.func, *part.args, *part.keywords.values()), seen)
+        return
+    receiver: Any = None
+    if isinstance(value, types.MethodType):
+        receiver, value = value.__self__, value.__func__
     function = compiled_along(value)
     if function is None or id(function) in seen:
         return
     seen.add(id(function))
     yield from _reads(function.__defaults__ or (), seen)
-    for place, found in reads_of(function.__code__, function):
+    aliases: Aliases = {}
+    if isinstance(receiver, type):
+        aliases[function.__code__.co_varnames[0]] = [(receiver, receiver.__name__)]
+    for place, found in reads_of(function.__code__, function, aliases):
         yield place, found
         yield from _reads(found, seen)
 
@@ -233,41 +244,74 @@ def is_fixed(holder: types.ModuleType | type) -> bool:
     return is_versioned(holder.__name__) or (file is not None and is_standard(file))
 
 
-def reads_of(code: types.CodeType, function: types.FunctionType) -> Iterator[tuple[Place, Any]]:
+Owner = tuple[Any, str]
+"""A module or class whose attributes may be read next, and its path."""
+
+Aliases = dict[str, list[Owner]]
+"""By local name, the modules and classes that it may be bound to."""
+
+
+def reads_of(
+    code: types.CodeType, function: types.FunctionType, aliases: Aliases | None = None
+) -> Iterator[tuple[Place, Any]]:
     """The globals, closure variables, module and class attributes that the code itself reads.
 
-    Code nested in it (lambdas, inner functions) counts. Values that are not there are MISSING.
+    Code nested in it (lambdas, inner functions) counts, and so do attributes of local names of modules
+    and classes (`m = settings`). Values that are not there are MISSING.
     """
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     builtins: dict[str, Any] = function.__builtins__  # pyright: ignore[reportAttributeAccessIssue]
-    current: Any = None
-    path = ""
+    aliases = {} if aliases is None else aliases
+    current: list[Owner] = []
     for instruction in dis.get_instructions(code):
         name: Any = instruction.argval
-        match instruction.opname:
+        operation = instruction.opname
+        match operation:
             case "LOAD_GLOBAL" | "LOAD_NAME":
                 place = Place(function.__globals__, name, name)
-                current, path = place.read(), name
-                yield place, current
-                if current is MISSING:
-                    current = builtins.get(name)
+                value = place.read()
+                yield place, value
+                current = [(builtins.get(name) if value is MISSING else value, name)]
             case "LOAD_DEREF" | "LOAD_CLASSDEREF" | "LOAD_FROM_DICT_OR_DEREF" if name in cells:
                 place = Place(cells[name], name, name)
-                current, path = place.read(), name
-                yield place, current
-            case "LOAD_ATTR" | "LOAD_METHOD" if isinstance(current, types.ModuleType | type):
-                if is_fixed(current):
-                    current = getattr(current, name, None)
-                    continue
-                holder = current if isinstance(current, type) else current.__dict__
-                path = f"{path}.{name}"
-                place = Place(holder, name, path)
-                current = place.read()
-                yield place, current
+                current = [(place.read(), name)]
+                yield place, current[0][0]
+            case "LOAD_ATTR" | "LOAD_METHOD":
+                owners, current = current, []
+                for owner, path in owners:
+                    if not isinstance(owner, types.ModuleType | type):
+                        continue
+                    if is_fixed(owner):
+                        current.append((getattr(owner, name, None), f"{path}.{name}"))
+                        continue
+                    holder = owner if isinstance(owner, type) else owner.__dict__
+                    place = Place(holder, name, f"{path}.{name}")
+                    current.append((place.read(), place.path))
+                    yield place, current[-1][0]
             case "CACHE" | "PRECALL" | "PUSH_NULL" | "EXTENDED_ARG" | "NOP":
                 pass
+            case _ if "FAST" in operation or "DEREF" in operation:
+                current = through_locals(operation, name, current, aliases)
             case _:
-                current = None
+                current = []
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from reads_of(constant, function)
+            own = constant.co_varnames[: constant.co_argcount + constant.co_kwonlyargcount]
+            inherited = {k: v for k, v in aliases.items() if k not in own}
+            yield from reads_of(constant, function, inherited)
+
+
+def through_locals(
+    operation: str, argument: Any, current: list[Owner], aliases: Aliases
+) -> list[Owner]:
+    """What is on top of the stack after a local variable was loaded or stored (or two at once)."""
+    names = argument if isinstance(argument, tuple) else (argument,)
+    steps = [part for part in operation.split("_") if part in ("LOAD", "STORE")]
+    for step, name in zip(steps, names, strict=False):
+        if step == "LOAD":
+            current = aliases.get(name, [])
+        else:
+            kept = [o for o in current if isinstance(o[0], types.ModuleType | type)]
+            aliases[name] = [*aliases.get(name, []), *kept]
+            current = []
+    return current

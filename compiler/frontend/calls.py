@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 from collections.abc import Sequence
-from types import BuiltinFunctionType, CodeType, FunctionType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith, math
 
-from . import library, matching, normalize, scalars, source
+from . import arguments, library, matching, normalize, scalars, source
 from . import python_math as math_functions
 from .context import RESULT, Frame, LocalFunction, Scope, hint
 from .expressions import Expressions
@@ -30,11 +31,15 @@ class Calls(Expressions):
     def call(
         self, function: Value, args: list[Value], kwargs: dict[str, Value], node: ast.Call
     ) -> Value:
+        if isinstance(function, Static) and function.object is functools.partial and args:
+            return Static(arguments.Partial(args[0], tuple(map(self.settled, args[1:])), kwargs))
         if not isinstance(function, Static):
             raise self.refusal(node, "this is called but is no function")
         callee = function.object
         if isinstance(callee, LocalFunction):
             return self.inline_local(callee, args, kwargs, node)
+        if isinstance(callee, functools.partial | arguments.Partial | MethodType):
+            return self.call_bound(callee, args, kwargs, node)
         if callee is matching.is_sequence:
             known = class_of(self.settled(args[0]))
             return self.e.constant(bool(known.__flags__ & matching.SEQUENCE), "py_bool")
@@ -63,7 +68,28 @@ class Calls(Expressions):
                 f"math.{callee.__name__} is not compiled",
                 "see the list of math functions in the docs",
             )
+        operator = arguments.operator_of(callee)
+        if operator is not None and len(args) == 2 and not kwargs:
+            return self.binary_values(operator, args[0], args[1])
         return library.call(self.e, callee, args, kwargs)
+
+    def call_bound(
+        self,
+        callee: functools.partial[Any] | arguments.Partial | MethodType,
+        args: list[Value],
+        kwargs: dict[str, Value],
+        node: ast.Call,
+    ) -> Value:
+        """A function with some of its arguments: `functools.partial`, a method of a class."""
+        if isinstance(callee, arguments.Partial):
+            kwargs = {**callee.kwargs, **kwargs}
+            return self.call(callee.function, [*callee.args, *args], kwargs, node)
+        if isinstance(callee, MethodType):
+            receiver = self.constant(callee.__self__, "the receiver of a method")
+            return self.call(Static(callee.__func__), [receiver, *args], kwargs, node)
+        first = [self.constant(v, "an argument of a partial") for v in callee.args]
+        named = {k: self.constant(v, k) for k, v in callee.keywords.items()}
+        return self.call(Static(callee.func), [*first, *args], {**named, **kwargs}, node)
 
     # Builtins
 
@@ -346,34 +372,16 @@ class Calls(Expressions):
         node: ast.AST,
     ) -> None:
         """Match arguments with parameters, as CPython does."""
-        if a.vararg or a.kwarg:
+        if a.kwarg:
             raise self.refusal(
-                node,
-                f"{name}() takes `*args` or `**kwargs`, which is not compiled",
-                "name the parameters",
+                node, f"{name}() takes `**kwargs`, which is not compiled", "name the parameters"
             )
-        positional = [p.arg for p in (*a.posonlyargs, *a.args)]
-        if len(args) > len(positional):
-            raise self.refusal(
-                node,
-                f"{name}() takes {len(positional)} positional arguments but {len(args)} were given",
-            )
-        given = dict(zip(positional, args, strict=False))
-        allowed = {p.arg for p in (*a.args, *a.kwonlyargs)}
-        for key, value in kwargs.items():
-            if key not in allowed:
-                raise self.refusal(node, f"{name}() got an unexpected keyword argument '{key}'")
-            if key in given:
-                raise self.refusal(node, f"{name}() got multiple values for argument '{key}'")
-            given[key] = value
-        fallback = dict(zip(positional[len(positional) - len(defaults) :], defaults, strict=True))
-        for parameter, default in zip(a.kwonlyargs, keyword_defaults, strict=True):
-            if default is not None:
-                fallback[parameter.arg] = default
-        for parameter in (*positional, *(p.arg for p in a.kwonlyargs)):
-            if parameter not in given and parameter not in fallback:
-                raise self.refusal(node, f"{name}() missing a required argument: '{parameter}'")
-            value = self.settled(given.get(parameter, fallback.get(parameter, NoneValue())))
+        try:
+            values = arguments.bound(a, name, args, kwargs, defaults, keyword_defaults)
+        except arguments.Unbindable as error:
+            raise self.refusal(node, str(error)) from None
+        for parameter, given in values.items():
+            value = self.settled(given)
             hint(value, parameter, self.named)
             frame.env[parameter] = value
 

@@ -528,9 +528,12 @@ class Context(ABC):
         )
 
     def chosen(
-        self, condition: Value, arms: tuple[Callable[[], Value], Callable[[], Value]]
+        self,
+        condition: Value,
+        arms: tuple[Callable[[], Value], Callable[[], Value]],
+        names: Names = frozenset(),
     ) -> Value:
-        """The value of the arm that runs."""
+        """The value of the arm that runs; `names` are those that the arms may bind."""
 
         def keep(arm: Callable[[], Value]) -> Callable[[], None]:
             def run() -> None:
@@ -538,7 +541,7 @@ class Context(ABC):
 
             return run
 
-        self.conditional(condition, (keep(arms[0]), keep(arms[1])), frozenset({VALUE}))
+        self.conditional(condition, (keep(arms[0]), keep(arms[1])), names | {VALUE})
         value = self.frame.env.pop(VALUE)
         assert not isinstance(value, Maybe)
         return value

@@ -120,6 +120,8 @@ class _Exits:
 
     def loop(self, s: Loop, rest: Sequence[ast.stmt], region: _Region | None) -> list[ast.stmt]:
         """A loop and what follows it, its `else` clause first."""
+        if isinstance(s, ast.While) and binds(s.test) and not s.orelse:
+            s = asked_inside(s)
         own = _Region()
         body = self.block(s.body, own)
         if own.left is None:
@@ -132,6 +134,19 @@ class _Exits:
             after = [when(negated(own.left, s), s.orelse, s.orelse[0]), *after]
         start = assign(own.left, ast.Constant(False), s)
         return [start, leavable(s, body, own.left), *self.block(after, region)]
+
+
+def binds(test: ast.expr) -> bool:
+    """True where evaluating a condition binds names: `while (r := f(x)) > 0`."""
+    return any(isinstance(n, ast.NamedExpr) for n in ast.walk(test))
+
+
+def asked_inside(s: ast.While) -> ast.While:
+    """The loop whose body begins with its condition, and a `break`."""
+    test = ast.copy_location(ast.UnaryOp(ast.Not(), s.test), s.test)
+    stop = when(test, [ast.copy_location(ast.Break(), s.test)], s)
+    always = ast.copy_location(ast.Constant(True), s.test)
+    return ast.copy_location(ast.While(always, [stop, *s.body], []), s)
 
 
 def without_else(s: Loop, body: list[ast.stmt]) -> ast.stmt:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from types import ModuleType
+from types import MethodType, ModuleType
 
 import numpy as np
 from xdsl.dialects import arith
@@ -13,7 +13,9 @@ from xdsl.ir import Block, Operation
 from xdsl.traits import Pure
 
 from . import library, scalars, weak
+from .arguments import written_out
 from .context import Context, LocalFunction
+from .liveness import Names, assigned
 from .scalars import is_python
 from .values import (
     Array,
@@ -39,7 +41,6 @@ REFUSED: dict[type[ast.expr], tuple[str, str | None]] = {
         "strings are not computed in compiled code",
         "f-strings may stand in print and raise",
     ),
-    ast.NamedExpr: ("`:=` is not compiled", "assign in a statement of its own"),
     ast.Await: ("coroutines are not compiled", None),
     ast.Yield: ("generators are not compiled", "return an array"),
     ast.YieldFrom: ("generators are not compiled", "return an array"),
@@ -77,6 +78,7 @@ class Expressions(Context):
                             lambda: self.refined(node.test, True, lambda: self.value(node.body)),
                             lambda: self.refined(node.test, False, lambda: self.value(node.orelse)),
                         ),
+                        assigned(node.body, node.orelse),
                     )
                 case ast.Call():
                     return self.call_node(node)
@@ -88,6 +90,10 @@ class Expressions(Context):
                     return Tuple(tuple(self.values_of(node.elts)))
                 case ast.Lambda():
                     return self.local_function(node)
+                case ast.NamedExpr():
+                    value = self.value(node.value)
+                    self.bind(node.target, value)
+                    return value
                 case _:
                     message, way_out = REFUSED.get(
                         type(node), (f"{type(node).__name__} expressions are not compiled", None)
@@ -243,7 +249,12 @@ class Expressions(Context):
             return here
         if not isinstance(here, Scalar):
             scalars.truth(self.e, here)
-        return self.both("and", here, lambda: self.compare_from(node, right, k + 1))
+        return self.both(
+            "and",
+            here,
+            lambda: self.compare_from(node, right, k + 1),
+            assigned(*node.comparators[k + 1 :]),
+        )
 
     def compare_values(self, op: ast.cmpop, lhs: Value, rhs: Value) -> Value:
         name = type(op).__name__
@@ -330,6 +341,7 @@ class Expressions(Context):
             word,
             first,
             lambda: self.refined(nodes[0], word == "and", lambda: self.test_all(op, nodes[1:])),
+            assigned(*nodes[1:]),
             as_test=True,
         )
         assert isinstance(result, Scalar)
@@ -345,12 +357,21 @@ class Expressions(Context):
             word,
             first,
             lambda: self.refined(nodes[0], word == "and", lambda: self.bool_op(op, nodes[1:])),
+            assigned(*nodes[1:]),
         )
 
     def both(
-        self, word: str, first: Value, second: Callable[[], Value], *, as_test: bool = False
+        self,
+        word: str,
+        first: Value,
+        second: Callable[[], Value],
+        names: Names = frozenset(),
+        *,
+        as_test: bool = False,
     ) -> Value:
         """`first and second()` or `first or second()`; the second is evaluated only where it decides.
+
+        `names` are those that the second may bind.
 
         Where both are bools and the second is cheap code that cannot raise, both are evaluated. A test
         whose second part is known to fail (an `or`: to hold) is known, too.
@@ -359,6 +380,8 @@ class Expressions(Context):
         if test.constant is not None:
             return self.settled(second()) if test.constant == (word == "and") else first
         keep: Callable[[], Value] = lambda: first  # noqa: E731
+        if names:
+            return self.chosen(test, (second, keep) if word == "and" else (keep, second), names)
         block, before = Block(), dict(self.frame.env)
         with self.e.at(block):
             value = self.settled(second())
@@ -466,6 +489,11 @@ class Expressions(Context):
         known = isinstance(owner, ModuleType) and root in ("math", "numpy", "scipy")
         if known or self.fixed(owner):
             return self.constant(found, node.attr)
+        if isinstance(found, MethodType):
+            raise self.refusal(
+                node, f"`{ast.unparse(node)}` is a method of a class, a new object at each reading",
+                "make it a @staticmethod, or a function",
+            )  # fmt: skip
         holder = owner if isinstance(owner, type) else vars(owner)
         return self.captured(holder, node.attr, found, ast.unparse(node))
 
@@ -531,10 +559,8 @@ class Expressions(Context):
 
     def local_function(self, node: ast.FunctionDef | ast.Lambda) -> Value:
         a = node.args
-        if a.vararg or a.kwarg:
-            raise self.refusal(
-                node, "`*args` and `**kwargs` are not compiled", "name the parameters"
-            )
+        if a.kwarg:
+            raise self.refusal(node, "`**kwargs` is not compiled", "name the parameters")
         if isinstance(node, ast.FunctionDef) and node.decorator_list:
             raise self.refusal(
                 node, "decorators of nested functions are not compiled", "define it outside"
@@ -545,31 +571,44 @@ class Expressions(Context):
 
     def call_node(self, node: ast.Call) -> Value:
         function = self.expression(node.func)
-        for argument in node.args:
-            if isinstance(argument, ast.Starred):
-                raise self.refusal(
-                    argument, "`*` in a call is not compiled", "write the arguments out"
-                )
-        for keyword in node.keywords:
-            if keyword.arg is None:
-                raise self.refusal(
-                    node, "`**` in a call is not compiled", "write the arguments out"
-                )
+        keywords = self.keywords(node)
         if isinstance(function, Static) and function.object is print:
             return self.print_call(node)
-        nodes = [*node.args, *(k.value for k in node.keywords)]
+        nodes = [*node.args, *(k.value for k in keywords)]
         if node.args and isinstance(function, Static) and is_library_function(function.object):
             nodes[0] = tuple_for_list(nodes[0])
         method = function.object if isinstance(function, Static) else None
         if isinstance(method, BoundMethod) and any(map(self.may_write, nodes)):
             function = Static(replace(method, receiver=self.settled(method.receiver)))
-        values = self.operands(nodes)
-        kwargs = {
-            k.arg: v
-            for k, v in zip(node.keywords, values[len(node.args) :], strict=True)
-            if k.arg is not None
-        }
-        return self.call(function, values[: len(node.args)], kwargs, node)
+        plain = [n.value if isinstance(n, ast.Starred) else n for n in nodes]
+        values = self.operands(plain)
+        args = list[Value]()
+        for argument, value in zip(node.args, values, strict=False):
+            args += self.starred(argument, value)
+        named = zip(keywords, values[len(node.args) :], strict=True)
+        return self.call(function, args, {k.arg: v for k, v in named if k.arg is not None}, node)
+
+    def starred(self, argument: ast.expr, value: Value) -> Sequence[Value]:
+        """The arguments that one of a call's stands for: of `*t` the tuple's items."""
+        if not isinstance(argument, ast.Starred):
+            return (value,)
+        if not isinstance(value, Tuple):
+            raise self.refusal(
+                argument, "`*` in a call is compiled for tuples only", "write the arguments out"
+            )
+        return value.items
+
+    def keywords(self, node: ast.Call) -> list[ast.keyword]:
+        """The keyword arguments of a call, `**{...}` written out."""
+        found = list[ast.keyword]()
+        for keyword in node.keywords:
+            parts = [keyword] if keyword.arg is not None else written_out(keyword)
+            if parts is None:
+                raise self.refusal(
+                    node, "`**` in a call is not compiled", "write the arguments out"
+                )
+            found += parts
+        return found
 
 
 OPPOSITE = {"Lt": "GtE", "LtE": "Gt", "Gt": "LtE", "GtE": "Lt", "NotEq": "Eq", "Eq": "NotEq"}

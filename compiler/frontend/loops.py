@@ -30,7 +30,7 @@ from ...dialects import array
 from . import weak
 from .context import Key, LateName, Rebinding, hint, is_late
 from .emitter import Carried
-from .exits import LeavableFor, negated
+from .exits import LeavableFor, binds, negated
 from .forms import End, Forms
 from .joins import (
     Binding,
@@ -94,6 +94,11 @@ class Loops(Forms):
             self.refine(s.test, True)
             self.block(s.body)
 
+        if binds(s.test):
+            raise self.refusal(
+                s.test, "`:=` in the condition of a `while` with `else` is not compiled",
+                "assign before the loop and at the end of its body",
+            )  # fmt: skip
         self.loop(s, None, s.test, body)
         self.refine(s.test, False)
         self.block(s.orelse)

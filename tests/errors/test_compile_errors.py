@@ -33,6 +33,10 @@ def refused(
 class Thing:
     factor = 2.0
 
+    @classmethod
+    def scaled(cls, x):
+        return cls.factor * x
+
 
 THING = Thing()
 
@@ -271,13 +275,13 @@ def helper(n):
     return n
 
 
-@refused("py_int", at="collects(n, n)", says="name the parameters")
+@refused("py_int", at="collects(k=n)", says="name the parameters")
 def calls_with_stars(n):
-    return collects(n, n)
+    return collects(k=n)
 
 
-def collects(*numbers):
-    return numbers[0]
+def collects(**items):
+    return items["k"]
 
 
 @refused("py_int", at="n]", says="known only at run time")
@@ -301,9 +305,18 @@ def multiplies_matrices_of_numbers(n):
     return n @ 2
 
 
-@refused("py_int", at="m := n)", says="statement of its own")
-def names_inside(n):
-    return (m := n) + 1
+@refused("py_int", at="(m := n - 1) > 3", says="assign before the loop")
+def names_inside_the_condition_of_a_loop_with_an_else(n):
+    while (m := n - 1) > 3:
+        n = m
+    else:
+        n = -1
+    return n
+
+
+@refused("py_float", at="Thing.scaled", says="make it a @staticmethod")
+def calls_a_class_method(x):
+    return Thing.scaled(x)
 
 
 @refused("py_float", at='f"{x:.3f}"', says="f-strings")
