@@ -40,6 +40,7 @@ from .transforms.hoist_invariants import HoistInvariants
 from .transforms.promote_scalars import PromoteScalars
 from .transforms.raise_loops import RaiseLoops
 from .transforms.remove_dead import RemoveDead
+from .transforms.reuse_allocs import ReuseAllocs
 from .transforms.unify_extents import UnifyExtents
 
 # Frontend and code generator are imported where their stage runs: `mutad-opt` needs neither.
@@ -272,6 +273,8 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     HoistAllocs(),  # nothing allocates inside of loops
     EliminateCommon(),
     RemoveDead(),
+    DropCarried(),  # the reverse sweep swaps the arrays that it reads
+    ReuseAllocs(),  # shadows take the memory of what the forward sweep has done with
 )
 
 STAGES: tuple[Stage, ...] = (
@@ -309,6 +312,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     DropCarried,
     DropOverwritten,
     RemoveDead,
+    ReuseAllocs,
     UnifyExtents,
     *PRINTED_ANALYSES,
     PrintNeeded,

@@ -6,7 +6,7 @@ from .entry_result import Boxes
 from .entry_writer import HEADER, LINK_SLOTS, TYPE, Writer
 
 CTX_BYTES, CTX_POLL, CTX_PRINT, CTX_THREAD, CTX_SITE, CTX_PAYLOAD, CTX_LINK, CTX_POOL = (
-    256,
+    264,
     56,
     64,
     72,

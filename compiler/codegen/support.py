@@ -1,13 +1,13 @@
 """What kernels call in their own module: scratch memory, tapes, results, the poll. LLVM text.
 
-All state is in the context that the entry hands in (256 bytes, see the offsets below), so kernels
+All state is in the context that the entry hands in (264 bytes, see the offsets below), so kernels
 are re-entrant. Memory comes from `malloc` in chunks; `mutad_end`, which every kernel that allocates
 runs on every way out, gives all of it back but the memory of returned arrays. Where the context has
 a pool, a few large blocks wait in it for the next call, whose pages are then there already.
 
 - *Scratch* is a stack: `mutad_alloc` bumps a cursor; a loop iteration that allocates takes a
-  `mutad_mark` and goes back to it. One emptied chunk is kept, so that an iteration that needs a new
-  chunk does not go to `malloc` each time.
+  `mutad_mark` and goes back to it. An emptied chunk is kept for the next iteration; where one iteration
+  emptied several, one that holds all of them is made next. Only small requests get a chunk with room to spare.
 - A *tape* is a stack of segments in chunks of its own (`{chunk, cursor, end, spare}`); segments are
   multiples of 8 bytes.
 - *Results* are single `malloc` blocks with a record `{next, block}` each: what was not returned
@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from . import support_handles
 
 CURSOR, END, CHUNKS, TAPE_CHUNKS, IN_USE, PEAK, RESULTS, POLL = range(0, 64, 8)
-LAST_POLL, SPARE, POOL = 224, 240, 248
+LAST_POLL, SPARE, POOL, EMPTIED = 224, 240, 248, 256
 """Byte offsets in the context. `IN_USE` and `PEAK` count the bytes that tapes hold."""
 
 POOL_SLOTS, POOLED_FROM, POOLED_TO = 4, 1 << 18, 1 << 29
@@ -98,19 +98,15 @@ reuse:
   store ptr null, ptr %spare.at
   br label %enter
 fresh:
-  %empty = icmp eq ptr %old, null
-  br i1 %empty, label %first, label %another
-another:
-  %old.end.at = getelementptr i8, ptr %old, i64 8
-  %old.end = load i64, ptr %old.end.at
-  %old.start = ptrtoint ptr %old to i64
-  %old.bytes = sub i64 %old.end, %old.start
-  %twice = shl i64 %old.bytes, 1
-  %capped = call i64 @llvm.umin.i64(i64 %twice, i64 1048576)
-  br label %first
-first:
-  %floor = phi i64 [ 16384, %fresh ], [ %capped, %another ]
-  %least = call i64 @llvm.umax.i64(i64 %size, i64 %floor)
+  call void @mutad_give(ptr %ctx, ptr %spare)
+  store ptr null, ptr %spare.at
+  %emptied.at = getelementptr i8, ptr %ctx, i64 {EMPTIED}
+  %emptied = load i64, ptr %emptied.at
+  store i64 0, ptr %emptied.at
+  %another = icmp ne ptr %old, null
+  %floor = select i1 %another, i64 16384, i64 4096
+  %wanted = call i64 @llvm.umax.i64(i64 %emptied, i64 %floor)
+  %least = call i64 @llvm.umax.i64(i64 %size, i64 %wanted)
   %bytes = add i64 %least, 128
   %block = call ptr @mutad_take(ptr %ctx, i64 %bytes)
   %failed = icmp eq ptr %block, null
@@ -159,6 +155,7 @@ entry:
   %spare.at = getelementptr i8, ptr %ctx, i64 {SPARE}
   br label %look
 look:
+  %sum = phi i64 [ 0, %entry ], [ %more, %pop ]
   %chunk = load ptr, ptr %chunks.at
   %none = icmp eq ptr %chunk, null
   br i1 %none, label %empty, label %inside
@@ -175,14 +172,37 @@ pop:
   %spare = load ptr, ptr %spare.at
   call void @mutad_give(ptr %ctx, ptr %spare)
   store ptr %chunk, ptr %spare.at
+  %begin = ptrtoint ptr %chunk to i64
+  %finish = ptrtoint ptr %last to i64
+  %bytes = sub i64 %finish, %begin
+  %more = add i64 %sum, %bytes
   br label %look
 back:
   store ptr %mark, ptr %ctx
   store ptr %last, ptr %end.at
-  ret void
+  br label %unite
 empty:
   store ptr null, ptr %ctx
   store ptr null, ptr %end.at
+  br label %unite
+unite:
+  %kept = load ptr, ptr %spare.at
+  %nothing = icmp eq i64 %sum, 0
+  br i1 %nothing, label %done, label %compare
+compare:
+  %kept.last.at = getelementptr i8, ptr %kept, i64 8
+  %kept.last = load i64, ptr %kept.last.at
+  %kept.begin = ptrtoint ptr %kept to i64
+  %kept.bytes = sub i64 %kept.last, %kept.begin
+  %several = icmp ugt i64 %sum, %kept.bytes
+  br i1 %several, label %give, label %done
+give:
+  call void @mutad_give(ptr %ctx, ptr %kept)
+  store ptr null, ptr %spare.at
+  %emptied.at = getelementptr i8, ptr %ctx, i64 {EMPTIED}
+  store i64 %sum, ptr %emptied.at
+  br label %done
+done:
   ret void
 }}
 """

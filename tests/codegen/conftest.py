@@ -115,7 +115,7 @@ class Kernel:
 
     def __call__(self, *arguments: Any) -> Outcome:
         function_type = self.function.function_type
-        context = (ctypes.c_int64 * 32)()
+        context = (ctypes.c_int64 * 33)()
         if self.print_callback is not None:
             context[8] = ctypes.cast(self.print_callback, ctypes.c_void_p).value
         passed: list[Any] = [ctypes.addressof(context)]

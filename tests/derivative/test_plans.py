@@ -400,7 +400,7 @@ def triangular_sweeps(u, c):
 
 
 # The maximum is needed for the ties of its entries and by the product: the same eight bytes; the last survives.
-@saving("f64[10] 5", "8*n*x.shape[0] + 8*(n-1)", 432,
+@saving("f64[10] 5", "8*(n-1) + 8*n*x.shape[0]", 432,
         'maximum: killed by "m = x.max()", needed by "m = x.max()"',
         'x: killed by "x *= m", needed by "m = x.max()"')  # fmt: skip
 def scaled_by_the_largest(x, n):
