@@ -42,7 +42,7 @@ from .descriptors import (
 from .joins import Binding, Maybe
 from .rebinding import Place, Rebindings, Variable
 from .roots import is_inside, is_placeholder
-from .values import Array, Tuple
+from .values import Array, Struct, Tuple
 
 TOGETHER = 4
 """At most so many arrays are chosen by one `scf.if`: it has a branch for each of their orders."""
@@ -370,7 +370,7 @@ def arrays_in(binding: Binding) -> Iterable[Array]:
     match binding:
         case Array():
             yield binding
-        case Tuple(items):
+        case Tuple(items) | Struct(items):
             for item in items:
                 yield from arrays_in(item)
         case Maybe(value, _):

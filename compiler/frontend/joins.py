@@ -12,7 +12,7 @@ variable has after a branch or around a loop::
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, UnitAttr, i1
@@ -21,7 +21,19 @@ from xdsl.ir import Attribute, SSAValue
 from ...dialects import array
 from .emitter import Emitter
 from .scalars import convert, is_bool, join_types
-from .values import INT64_MAX, INT64_MIN, IR_TYPE, Array, NoneValue, Scalar, Static, Tuple, Value
+from .values import (
+    INT64_MAX,
+    INT64_MIN,
+    IR_TYPE,
+    Array,
+    NoneValue,
+    Record,
+    Scalar,
+    Static,
+    Struct,
+    Tuple,
+    Value,
+)
 
 
 @dataclass(frozen=True)
@@ -50,14 +62,18 @@ class ArrayT:
 
 @dataclass(frozen=True)
 class TupleT:
+    """A tuple; with `names`, an object of these fields."""
+
     items: tuple[Template, ...]
+    cls: type | None = None
+    names: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
 class FixedT:
     """None, or an object known while compiling: the same on every path."""
 
-    value: NoneValue | Static
+    value: NoneValue | Static | Record
 
 
 @dataclass(frozen=True)
@@ -82,11 +98,13 @@ def template_of(value: Binding) -> Template:
             return ScalarT(value.type, value.low, value.high)
         case Array():
             return ArrayT(value.type, value.dtype)
-        case Tuple(items):
-            return TupleT(tuple(template_of(item) for item in items))
+        case Tuple(items, cls):
+            return TupleT(tuple(template_of(item) for item in items), cls)
+        case Struct(items, names, cls):
+            return TupleT(tuple(template_of(item) for item in items), cls, names)
         case Maybe(inner, _):
             return MaybeT(template_of(inner))
-        case NoneValue() | Static():
+        case NoneValue() | Static() | Record():
             return FixedT(value)
         case _:
             raise Mismatch("an expression that is not a value")
@@ -114,10 +132,15 @@ def join(a: Template, b: Template) -> Template:
                     f"an array of rank {ranks[0]} on one path and of rank {ranks[1]} on another"
                 )
             return ArrayT(common_type(a.type, b.type), a.dtype)
-        case TupleT(), TupleT() if len(a.items) == len(b.items):
-            return TupleT(tuple(join(x, y) for x, y in zip(a.items, b.items, strict=True)))
+        case TupleT(), TupleT() if len(a.items) == len(b.items) and is_one_class(a, b):
+            items = tuple(join(x, y) for x, y in zip(a.items, b.items, strict=True))
+            return replace(a, items=items)
         case _:
             raise Mismatch(f"{describe(a)} on one path and {describe(b)} on another")
+
+
+def is_one_class(a: TupleT, b: TupleT) -> bool:
+    return a.cls is b.cls and a.names == b.names
 
 
 def common_type(a: MemRefType[Attribute], b: MemRefType[Attribute]) -> MemRefType[Attribute]:
@@ -137,7 +160,7 @@ def loosened(t: Template) -> Template:
         case ScalarT(type_, low, _):
             return ScalarT(type_, 0) if type_ == "py_int" and low >= 0 else ScalarT(type_)
         case TupleT(items):
-            return TupleT(tuple(loosened(item) for item in items))
+            return replace(t, items=tuple(loosened(item) for item in items))
         case MaybeT(inner):
             return MaybeT(loosened(inner))
         case _:
@@ -152,10 +175,14 @@ def describe(t: Template) -> str:
             )
         case ArrayT(type_, dtype):
             return f"an array of {dtype}, rank {type_.get_num_dims()}"
+        case TupleT(_, type() as cls):
+            return f"a {cls.__name__}"
         case TupleT(items):
             return f"a tuple of {len(items)}"
         case FixedT(NoneValue()):
             return "None"
+        case FixedT(Record() as record):
+            return f"a {record.cls.__name__}"
         case FixedT():
             return "an object"
         case MaybeT(inner):
@@ -205,7 +232,7 @@ def coerced(e: Emitter, value: Binding | None, t: Template) -> list[SSAValue]:
 
 
 def tuple_items(value: Binding) -> tuple[Value, ...]:
-    assert isinstance(value, Tuple)
+    assert isinstance(value, Tuple | Struct)
     return value.items
 
 
@@ -218,7 +245,10 @@ def rebuilt(t: Template, leaves: Iterator[SSAValue]) -> Binding:
             return Array(next(leaves), dtype)
         case TupleT(items):
             parts = [rebuilt(item, leaves) for item in items]
-            return Tuple(tuple(p for p in parts if not isinstance(p, Maybe)))
+            values = tuple(p for p in parts if not isinstance(p, Maybe))
+            if t.names is None or t.cls is None:
+                return Tuple(values, t.cls)
+            return Struct(values, t.names, t.cls)
         case FixedT(value):
             return value
         case MaybeT(inner):

@@ -7,7 +7,7 @@ and NumPy's (`b1`, `i32`, `i64`, `f32`, `f64`: strong, and they do not).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -108,9 +108,31 @@ class Expression:
 
 @dataclass(frozen=True)
 class Tuple:
-    """A Python tuple."""
+    """A Python tuple, or a named tuple: an instance of `cls`."""
 
     items: tuple[Value, ...]
+    cls: type | None = None
+
+
+@dataclass(frozen=True)
+class Struct:
+    """An object that nothing is assigned to any more: of a frozen dataclass, or what may be one of
+    several objects. `origin` numbers the object among the arguments' where it is one of them."""
+
+    items: tuple[Value, ...]
+    names: tuple[str, ...]
+    cls: type
+    origin: int | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """An object with an identity: the values of its fields are names of the frame (see `fields`)."""
+
+    serial: int
+    cls: type
+    name: str
+    origin: int | None = None
 
 
 @dataclass(frozen=True)
@@ -142,7 +164,7 @@ class BoundMethod:
     name: str
 
 
-Value = Scalar | Array | Expression | Tuple | NoneValue | Static | SliceValue
+Value = Scalar | Array | Expression | Tuple | Struct | Record | NoneValue | Static | SliceValue
 
 EXTENT_MAX = 2**48
 """No dimension of an array in memory is longer: what `len`, `.shape` and `.size` are bounded by."""

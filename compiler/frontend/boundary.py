@@ -1,0 +1,249 @@
+"""Objects at the boundary: arguments come in flat, results go out flat.
+
+A function that is called with objects, or returns some, is compiled as one of their parts. Its
+*structure* says how the parts make the arguments; a *recipe*, made here, how to make results of the
+numbers and arrays that the kernel returns, and what the caller's objects are to have assigned::
+
+    def step(s, dt):                        step(s.pos, s.vel, s.t, dt, journal)
+        s.pos += dt * s.vel                   returns (None, t)
+        s.t += dt
+                                            recipe: the result is None; s.t is the second
+
+What assignments to the caller's objects came to before an exception is in the journal (`fields`).
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ..diagnostics import CompileError
+from .context import same_binding
+from .fields import Journal, is_frozen, is_plain
+from .joins import Maybe
+from .records import Opaque, Records, described, refuse_class
+from .values import Array, Record, Static, Struct, Tuple, Value
+
+Shape = Any
+"""("leaf",), ("static", object), ("opaque", class), ("tuple", class or None, shapes),
+("object", number, class, field names, shapes), ("again", number)."""
+Recipe = list[Any]
+"""["flat"], ["static", reference], ["tuple", class reference or None, recipes], ["argument", number],
+["object", number, class reference, field names, recipes], ["again", number]."""
+
+
+class Structure(Protocol):
+    """How flat arguments make the parameters of a function."""
+
+    @property
+    def function(self) -> Any: ...
+    @property
+    def shapes(self) -> Sequence[Shape]: ...
+    @property
+    def names(self) -> Sequence[str]:
+        """Of the flat arguments; the journal is the last."""
+        ...
+
+    @property
+    def room(self) -> int:
+        """How many fields the journal has room for."""
+        ...
+
+
+class NeedsStructure(CompileError):
+    """The function returns objects: it is to be compiled with a structure."""
+
+    needs_structure = True
+
+
+@dataclass
+class Unflattened:
+    """Makes the parameters of flat arguments."""
+
+    lowering: Records
+    values: Iterator[Value]
+
+    def parameter(self, name: str, shape: Shape) -> Value:
+        match shape:
+            case ("leaf",):
+                return next(self.values)
+            case ("static", known):
+                return self.lowering.constant(known, name)
+            case ("opaque", cls):
+                return Static(Opaque(cls))
+            case ("tuple", cls, shapes):
+                items = (self.parameter(f"{name}_{k}", s) for k, s in enumerate(shapes))
+                return Tuple(tuple(items), cls)
+            case ("object", number, cls, names, shapes):
+                return self.object(name, number, cls, names, shapes)
+            case ("again", number):
+                return self.lowering.objects.arguments[number]
+            case _:
+                raise AssertionError(shape)
+
+    def object(self, name: str, number: int, cls: Any, names: Any, shapes: Any) -> Value:
+        lowering = self.lowering
+        if cls is not dict and (reason := refuse_class(cls)) is not None:
+            raise CompileError(
+                lowering.e.span,
+                f"argument `{name}`: objects of class {cls.__name__} are not compiled: {reason}",
+                "pass the values that are needed",
+            )
+        if is_frozen(cls):
+            items = (self.parameter(f"{name}.{n}", s) for n, s in zip(names, shapes, strict=True))
+            made = Struct(tuple(items), tuple(names), cls, number)
+            lowering.objects.arguments[number] = made
+            return made
+        record = lowering.objects.make(cls, name, lowering.e.block, number)
+        lowering.objects.arguments[number] = record
+        env = lowering.frame.env
+        for key, shape in zip(names, shapes, strict=True):
+            lowering.objects.give(record, key, env, self.parameter(f"{name}.{key}", shape))
+        lowering.objects.initial[number] = {
+            key: env[lowering.objects.name(record, key)] for key in names
+        }
+        return record
+
+
+def parameters(
+    lowering: Records, structure: Structure, names: Sequence[str], values: Sequence[Value]
+) -> list[Value]:
+    """The parameters of the function, of its flat arguments; the last of those is the journal."""
+    journal = values[-1]
+    if isinstance(journal, Array):
+        lowering.objects.journal = Journal(journal.memref, structure.room)
+    make = Unflattened(lowering, iter(values))
+    return [make.parameter(n, s) for n, s in zip(names, structure.shapes, strict=True)]
+
+
+@dataclass
+class Flattening:
+    """Takes results apart; `flat` are their numbers and arrays."""
+
+    lowering: Records
+    flat: list[Value] = field(default_factory=list[Value])
+    made: dict[int, int] = field(default_factory=dict[int, int])
+    """The new objects that are there already, by serial number."""
+    count: int = 0
+
+    def recipe(self, value: Value) -> Recipe:
+        match value:
+            case _ if is_plain(value):
+                self.flat.append(value)
+                return ["flat"]
+            case Tuple(items, cls):
+                return ["tuple", cls and reference(cls), [self.recipe(item) for item in items]]
+            case Static(str() | enum.Enum() | type() as known):
+                return ["static", reference(known)]
+            case Record() | Struct() if value.origin is not None:
+                self.require_itself(value)
+                return ["argument", value.origin]
+            case Record(serial) if serial in self.made:
+                return ["again", self.made[serial]]
+            case Record() | Struct():
+                self.require_new(value)
+                return self.object(value)
+            case _:
+                raise CompileError(
+                    self.lowering.e.span,
+                    f"the function returns {described(value)}",
+                    "return numbers, arrays, strings, tuples, dicts or objects with fields",
+                )
+
+    def object(self, value: Record | Struct) -> Recipe:
+        number, self.count = self.count, self.count + 1
+        if isinstance(value, Record):
+            self.made[value.serial] = number
+        names = self.lowering.keys_of(value)
+        items = [self.lowering.field(value, name) for name in names]
+        shown = [n if isinstance(n, str) else ["static", reference(n)] for n in names]
+        recipes = [self.recipe(item) for item in items if item is not None]
+        return ["object", number, reference(value.cls), shown, recipes]
+
+    def require_itself(self, value: Record | Struct) -> None:
+        """An argument is returned itself: a copy of its fields, which paths joined, will not do."""
+        if isinstance(value, Struct) and not is_frozen(value.cls):
+            self.refuse_joined(value)
+
+    def require_new(self, value: Record | Struct) -> None:
+        snapshots = self.lowering.objects.snapshots
+        known = (self.lowering.objects.arguments[n] for n in self.lowering.objects.arguments)
+        given = {v.serial for v in known if isinstance(v, Record) and v.cls is value.cls}
+        if isinstance(value, Struct) and not is_frozen(value.cls) and given & snapshots:
+            self.refuse_joined(value)
+
+    def refuse_joined(self, value: Struct) -> None:
+        raise CompileError(
+            self.lowering.e.span,
+            f"whether the {value.cls.__name__} that is returned is an argument depends on the path",
+            "return a new object: copy.copy(s)",
+        )
+
+
+def results(
+    lowering: Records, result: Value, has_structure: bool
+) -> tuple[Value, dict[str, Any] | None]:
+    """What the kernel returns, and the recipes of it; None where it returns the result itself."""
+    make = Flattening(lowering)
+    if not has_structure:
+        if not is_plain(result) and recipe_needed(result):
+            raise NeedsStructure(lowering.e.span, "the function returns objects")
+        return result, None
+    recipe = make.recipe(result)
+    changes = [[number, *change] for number, *change in changed(lowering, make)]
+    if not changes and is_plain(result):
+        return result, None
+    journal = lowering.objects.journal
+    slots = [] if journal is None else [[n, key_reference(k)] for n, k in journal.slots]
+    records = {"result": recipe, "changes": changes, "slots": slots}
+    return Tuple(tuple(make.flat)), records
+
+
+def recipe_needed(value: Value) -> bool:
+    """True for results that a recipe makes; what it cannot make is refused elsewhere."""
+    match value:
+        case Tuple(items, cls):
+            return cls is not None or any(map(recipe_needed, items))
+        case Record() | Struct() | Static(str() | enum.Enum()):
+            return True
+        case _:
+            return False
+
+
+def changed(lowering: Records, make: Flattening) -> Iterator[tuple[int, Any, Recipe]]:
+    """The fields of the caller's objects that are bound to something else than before."""
+    objects, env = lowering.objects, lowering.frame.env
+    for number, record in sorted(objects.arguments.items()):
+        if not isinstance(record, Record):
+            continue
+        for key in objects.keys[record.serial]:
+            binding = env.get(objects.name(record, key))
+            if isinstance(binding, Maybe) or binding is None:
+                raise CompileError(
+                    lowering.e.span,
+                    f"whether `{record.name}` has `{key}` at the end depends on the path",
+                    "assign it on every path",
+                )
+            if not same_binding(binding, objects.initial[number].get(key)):
+                yield number, key_reference(key), make.recipe(binding)
+
+
+def key_reference(key: Any) -> Any:
+    return key if isinstance(key, str) else ["static", reference(key)]
+
+
+def reference(known: Any) -> Any:
+    """How the runtime finds an object again: by its name, or, where it has none, the object itself."""
+    if known is None or (isinstance(known, str | int | float) and not isinstance(known, enum.Enum)):
+        return {"value": known}
+    cls = known if isinstance(known, type) else type(known)
+    found: Any = sys.modules.get(cls.__module__)
+    for part in cls.__qualname__.split("."):
+        found = getattr(found, part, None)
+    if found is not cls:
+        return {"object": known}
+    named: dict[str, Any] = {"module": cls.__module__, "name": cls.__qualname__}
+    return named if cls is known else {**named, "member": known.name}

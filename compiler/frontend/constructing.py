@@ -1,0 +1,468 @@
+"""Calls that make objects, and calls of objects and of what Python gives them.
+
+State(x, t=0.0)                the class's `__init__` inlined; that of a dataclass is written here
+replace(s, t=1.0)              `dataclasses.replace`, `copy.copy`, `p._replace(x=1.0)`
+{"rate": 0.1}, d.get("rate")   dicts whose keys are constants: their items are fields
+layer(x), s.energy()           `__call__`, methods
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import dataclasses
+import enum
+import inspect
+from typing import Any
+
+from . import scalars
+from .fields import is_frozen
+from .records import (
+    Method,
+    ObjectMethod,
+    Records,
+    described,
+    found_in,
+    initializes_nothing,
+    is_generated_function,
+    is_named_tuple,
+    method_of,
+    plain_function,
+    refuse_class,
+)
+from .values import Array, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
+
+DICT_METHODS = ("get", "items", "keys", "values", "update", "copy", "setdefault")
+STRING_METHODS = frozenset(
+    {
+        "lower", "upper", "strip", "lstrip", "rstrip", "startswith", "endswith", "replace", "title",
+        "capitalize", "removeprefix", "removesuffix", "isdigit", "isalpha", "find", "count", "join",
+    }
+)  # fmt: skip
+NAMED = (getattr, setattr, hasattr)
+Kwargs = dict[str, Value]
+
+
+class Constructing(Records):
+    """Calls of classes and of objects."""
+
+    def object_call(
+        self, function: Value, args: list[Value], kwargs: Kwargs, node: ast.Call
+    ) -> Value | None:
+        """The value of a call of an object, a class or a method; None where it is of another kind."""
+        called = method_of(function, "__call__")
+        if called is not None:
+            return self.call(Static(called), [function, *args], kwargs, node)
+        if not isinstance(function, Static):
+            return None
+        callee = function.object
+        match callee:
+            case Method(receiver, method):
+                return self.call(Static(method), [receiver, *args], kwargs, node)
+            case ObjectMethod(receiver, name):
+                return self.python_method(receiver, name, self.memories(args), kwargs, node)
+            case type() if callee is super and not args:
+                return self.super_object(node)
+            case type() if callee is dict:
+                return self.dict_call(args, kwargs, node)
+            case type() if self.is_ours(callee):
+                return self.construct(callee, self.memories(args), kwargs, node)
+            case _:
+                return self.function_on_object(callee, args, kwargs, node)
+
+    def is_ours(self, cls: type) -> bool:
+        """True for classes of the program, but for its exceptions."""
+        return not issubclass(cls, BaseException) and not self.fixed(cls) and (
+            cls.__module__ not in ("builtins", "numpy")
+        )  # fmt: skip
+
+    def memories(self, values: list[Value]) -> list[Value]:
+        return [self.memory_of(v) for v in values]
+
+    def function_on_object(
+        self, callee: Any, args: list[Value], kwargs: Kwargs, node: ast.Call
+    ) -> Value | None:
+        """Functions of the standard library that take objects apart."""
+        if callee is initializes_nothing:
+            return NoneValue()
+        if callee is dataclasses.replace and args:
+            return self.replaced(args[0], kwargs, node)
+        if callee is copy.copy and args and isinstance(args[0], Record | Struct | Tuple):
+            return self.replaced(args[0], {}, node, anew=False)
+        if callee is object.__setattr__ and len(args) == 3:
+            return self.set_raw(args, node)
+        if any(callee is f for f in NAMED) and len(args) > 1 and isinstance(args[1], Static):
+            return self.by_name(callee, args, node)
+        if callee is isinstance and len(args) == 2 and is_enumeration(args[0]):
+            classes = args[1].items if isinstance(args[1], Tuple) else (args[1],)
+            known = tuple(c.object for c in classes if isinstance(c, Static))
+            return self.e.constant(isinstance(enumeration(args[0]), known), "py_bool")
+        return None
+
+    # Making objects.
+
+    def construct(self, cls: type, args: list[Value], kwargs: Kwargs, node: ast.Call) -> Value:
+        """`cls(...)`."""
+        if issubclass(cls, enum.Enum):
+            return self.enum_by_value(cls, args, node)
+        if (reason := refuse_class(cls)) is not None:
+            raise self.refusal(
+                node, f"objects of class {cls.__name__} are not compiled: {reason}",
+                "use a dataclass, or a class with `__init__`",
+            )  # fmt: skip
+        self.note_constant(f"class {cls.__qualname__}", layout_of(cls))
+        if is_named_tuple(cls):
+            return self.named_tuple(cls, args, kwargs, node)
+        made = self.objects.make(cls, cls.__name__, self.e.block)
+        found = found_in(cls, "__init__")
+        assert found is not None
+        init = plain_function(found[1])
+        if init is not None and is_generated_function(init) and dataclasses.is_dataclass(found[0]):
+            self.initialize(made, found[0], args, kwargs, node)
+        elif init is not None:
+            self.call(Static(init), [made, *args], kwargs, node)
+        elif found[0] is not object or args or kwargs:
+            raise self.refusal(node, f"this call of {cls.__name__} is not compiled")
+        return self.snapshot(made, self.frame.env, mark=False) if is_frozen(cls) else made
+
+    def initialize(
+        self, made: Record, cls: Any, args: list[Value], kwargs: Kwargs, node: ast.Call
+    ) -> None:
+        """The `__init__` that `dataclass` writes."""
+        try:
+            bound = inspect.signature(cls.__init__).bind(made, *args, **kwargs).arguments
+        except TypeError as error:
+            raise self.refusal(node, f"{cls.__name__}(): {error}") from None
+        only_initial = list[Value]()
+        for f in cls.__dataclass_fields__.values():
+            if f._field_type.name == "_FIELD_CLASSVAR":
+                continue
+            value = bound.get(f.name) if f.init else None
+            if value is None and f.default is not dataclasses.MISSING:
+                value = self.constant(f.default, f.name)
+            elif value is None and f.default_factory is not dataclasses.MISSING:
+                value = self.memory_of(self.call(Static(f.default_factory), [], {}, node))
+            if f._field_type.name == "_FIELD_INITVAR":
+                assert value is not None
+                only_initial.append(value)
+            elif value is not None:
+                self.give(made, f.name, value)
+        found = found_in(made.cls, "__post_init__")
+        if found is not None:
+            self.call(Static(plain_function(found[1])), [made, *only_initial], {}, node)
+
+    def named_tuple(self, cls: Any, args: list[Value], kwargs: Kwargs, node: ast.Call) -> Value:
+        try:
+            bound = inspect.signature(cls.__new__).bind(cls, *args, **kwargs).arguments
+        except TypeError as error:
+            raise self.refusal(node, f"{cls.__name__}(): {error}") from None
+        defaults = cls._field_defaults
+        return Tuple(
+            tuple(
+                bound[name] if name in bound else self.constant(defaults[name], name)
+                for name in cls._fields
+            ),
+            cls,
+        )
+
+    def enum_by_value(self, cls: type[enum.Enum], args: list[Value], node: ast.Call) -> Value:
+        wanted = args[0] if args else None
+        known = wanted.constant if isinstance(wanted, Scalar) else getattr(wanted, "object", None)
+        if known is None:
+            raise self.refusal(
+                node, f"which {cls.__name__} this is, is known only at run time", "compare numbers"
+            )
+        try:
+            return self.constant(cls(known), cls.__name__)
+        except ValueError as error:
+            raise self.refusal(node, str(error)) from None
+
+    def replaced(
+        self, value: Value, changes: Kwargs, node: ast.Call, *, anew: bool = True
+    ) -> Value:
+        """`dataclasses.replace`: a new object, made by `__init__` (`anew`), or a plain copy."""
+        if isinstance(value, Tuple) and not anew:
+            return value
+        if not isinstance(value, Record | Struct) or (
+            anew and not dataclasses.is_dataclass(value.cls)
+        ):
+            raise self.refusal(node, f"`replace` of {described(value)}", "give it a dataclass")
+        if anew:
+            fields: dict[str, Any] = value.cls.__dataclass_fields__  # pyright: ignore
+            given = dict[str, Value]()
+            for name, f in fields.items():
+                if f._field_type.name != "_FIELD" or not f.init:
+                    if name in changes:
+                        raise self.refusal(node, f"field {name!r} is declared with init=False")
+                    continue
+                now = changes.get(name) or self.field(value, name)
+                assert now is not None
+                given[name] = now
+            unknown = [name for name in changes if name not in fields]
+            if unknown:
+                raise self.refusal(node, f"{value.cls.__name__} has no field {unknown[0]!r}")
+            return self.construct(value.cls, [], given, node)
+        if isinstance(value, Struct) and is_frozen(value.cls):
+            return dataclasses.replace(value, origin=None)
+        made = self.objects.make(value.cls, value.cls.__name__, self.e.block)
+        for key in self.keys_of(value):
+            item = self.field(value, key)
+            assert item is not None
+            self.give(made, key, item)
+        return made
+
+    # Attributes by name.
+
+    def set_raw(self, args: list[Value], node: ast.Call) -> Value:
+        """`object.__setattr__(self, "name", value)`, as frozen dataclasses do while they are made."""
+        base, name, value = args
+        if not isinstance(base, Record) or not isinstance(name, Static):
+            raise self.refusal(node, "object.__setattr__ is compiled for objects being made")
+        self.give(base, name.object, self.memory_of(value))
+        return NoneValue()
+
+    def by_name(self, callee: Any, args: list[Value], node: ast.Call) -> Value:
+        """`getattr`, `setattr` and `hasattr` with a constant name."""
+        base, name = args[0], args[1]
+        assert isinstance(name, Static)
+        if callee is setattr:
+            self.set_member(base, name.object, self.memory_of(args[2]), node)
+            return NoneValue()
+        has = self.has_member(base, name.object)
+        if callee is hasattr:
+            return self.e.constant(has, "py_bool")
+        if not has and len(args) == 3:
+            return args[2]
+        found = self.member(base, name.object, node)
+        if found is None:
+            raise self.refusal(node, f"getattr of {described(base)}")
+        return found
+
+    def has_member(self, base: Value, name: str) -> bool:
+        if isinstance(base, Record | Struct):
+            return name in self.keys_of(base) or found_in(base.cls, name) is not None
+        if isinstance(base, Tuple) and base.cls is not None:
+            return hasattr(base.cls, name)
+        raise self.refusal(None, f"attributes of {described(base)} are looked up by name")
+
+    # Dicts.
+
+    def dict_display(self, node: ast.Dict) -> Value:
+        """`{"a": 1, ...}`."""
+        keys = list[Any]()
+        for key in node.keys:
+            if key is None:
+                raise self.refusal(node, "`**` in a dict is not compiled", "write the items out")
+            keys.append(self.constant_key(self.expression(key), key))
+        values = [self.memory_of(self.expression(v)) for v in node.values]
+        return self.dict_of(dict(zip(keys, values, strict=True)))
+
+    def dict_of(self, items: dict[Any, Value]) -> Record:
+        made = self.objects.make(dict, "dict", self.e.block)
+        for key, value in items.items():
+            self.give(made, key, value)
+        return made
+
+    def dict_call(self, args: list[Value], kwargs: Kwargs, node: ast.Call) -> Value:
+        """`dict(...)` of a dict and keywords."""
+        items = dict[Any, Value]()
+        if args:
+            items = self.items_of(args[0], node)
+        return self.dict_of({**items, **{k: self.memory_of(v) for k, v in kwargs.items()}})
+
+    def items_of(self, value: Value, node: ast.AST) -> dict[Any, Value]:
+        if not isinstance(value, Record | Struct) or value.cls is not dict:
+            raise self.refusal(node, f"a dict is made of {described(value)}", "make it of a dict")
+        found = {key: self.field(value, key) for key in self.keys_of(value)}
+        return {key: item for key, item in found.items() if item is not None}
+
+    def constant_key(self, value: Value, node: ast.AST | None) -> Any:
+        """The key of a dict; a refusal where the compiler does not know it."""
+        match value:
+            case Scalar(constant=known) if known is not None:
+                return known
+            case Static(str() | enum.Enum() as known):
+                return known
+            case NoneValue():
+                return None
+            case Tuple(items):
+                return tuple(self.constant_key(item, node) for item in items)
+            case _:
+                raise self.refusal(
+                    node, "a dict's key is known only at run time",
+                    "keys are constants: strings, ints, enum members; index an array instead",
+                )  # fmt: skip
+
+    def dict_item(self, value: Record | Struct, key: Value, node: ast.AST) -> Value:
+        """`d[key]`."""
+        known = self.constant_key(key, node)
+        found = self.field(value, known)
+        if found is None:
+            scalars.raise_if(
+                self.e, self.e.constant(True, "py_bool").ssa, ("KeyError", repr(known))
+            )
+            raise self.refusal(node, f"the dict has no key {known!r}")
+        return found
+
+    def object_item(self, value: Record | Struct, node: ast.Subscript) -> Value:
+        """`value[key]`."""
+        if value.cls is dict:
+            return self.dict_item(value, self.expression(node.slice), node)
+        method = method_of(value, "__getitem__")
+        if method is None:
+            raise self.refusal(node, f"{described(value)} has no items")
+        return self.invoked(method, [value, self.memory_of(self.expression(node.slice))], node)
+
+    def set_object_item(self, base: Record | Struct, target: ast.Subscript, value: Value) -> None:
+        """`base[key] = value`."""
+        key, value = self.expression(target.slice), self.memory_of(value)
+        if base.cls is dict:
+            self.set_dict_item(base, key, value, target)
+            return
+        method = method_of(base, "__setitem__")
+        if method is None:
+            raise self.refusal(target, f"{described(base)} has no items")
+        self.invoked(method, [base, self.memory_of(key), value], target)
+
+    def augmented_item(
+        self, base: Record | Struct, target: ast.Subscript, op: str, node: ast.expr
+    ) -> None:
+        """`d[key] op= value`."""
+        if base.cls is not dict:
+            raise self.refusal(target, f"an item of {described(base)} is changed in place")
+        key = self.expression(target.slice)
+        before = self.dict_item(base, key, target)
+        value = self.expression(node)
+        if isinstance(before, Array):
+            self.in_place(op, before, value)
+            return
+        after = self.memory_of(self.binary_values(op, before, value))
+        self.set_dict_item(base, key, after, target)
+
+    def length_of(self, value: Record | Struct, node: ast.AST) -> Value:
+        """`len(value)`."""
+        if value.cls is dict:
+            return self.e.constant(len(self.keys_of(value)), "py_int")
+        method = method_of(value, "__len__")
+        if method is None:
+            raise self.refusal(node, f"object of type {value.cls.__name__!r} has no len()")
+        return self.invoked(method, [value], node)
+
+    def items_of_iterable(self, value: Record | Struct, node: ast.AST) -> tuple[Value, ...]:
+        """What a loop over a dict runs over: its keys."""
+        if value.cls is not dict:
+            raise self.refusal(node, f"a loop over {described(value)}", "loop over its fields")
+        return tuple(self.constant(key, "a key") for key in self.keys_of(value))
+
+    def set_dict_item(self, base: Value, key: Value, value: Value, node: ast.AST) -> None:
+        """`d[key] = value`."""
+        if isinstance(base, Struct):
+            self.refuse_joined(base)
+        assert isinstance(base, Record)
+        known = self.constant_key(key, node)
+        if known not in self.keys_of(base) and self.e.block is not self.objects.homes[base.serial]:
+            raise self.refusal(
+                node, f"the key {known!r} is added to a dict in a branch or loop",
+                "give the dict all its keys where it is made",
+            )  # fmt: skip
+        self.give(base, known, value)
+
+    def python_method(
+        self, receiver: Value, name: str, args: list[Value], kwargs: Kwargs, node: ast.Call
+    ) -> Value:
+        """A method of dicts, named tuples or strings."""
+        match receiver:
+            case Record() | Struct() if receiver.cls is dict:
+                return self.dict_method(receiver, name, args, kwargs, node)
+            case Tuple(items, type() as cls):
+                fields: tuple[str, ...] = cls._fields  # pyright: ignore
+                if name == "_replace":
+                    given = dict(zip(fields, items, strict=True))
+                    return self.named_tuple(cls, [], {**given, **kwargs}, node)
+                if name == "_asdict":
+                    return self.dict_of(dict(zip(fields, items, strict=True)))
+            case Static(str() as text) if name in STRING_METHODS:
+                known = [constant_of(a) for a in args]
+                if all(k is not NOTHING for k in known) and not kwargs:
+                    return self.constant(getattr(text, name)(*known), name)
+            case _:
+                pass
+        raise self.refusal(node, f"`.{name}` of {described(receiver)} is not compiled")
+
+    def dict_method(
+        self, d: Record | Struct, name: str, args: list[Value], kwargs: Kwargs, node: ast.Call
+    ) -> Value:
+        items = self.items_of(d, node)
+        match name:
+            case "get":
+                known = self.constant_key(args[0], node)
+                return items.get(known, args[1] if len(args) > 1 else NoneValue())
+            case "keys":
+                return Tuple(tuple(self.constant(key, "a key") for key in items))
+            case "values":
+                return Tuple(tuple(items.values()))
+            case "items":
+                pairs = ((self.constant(k, "a key"), v) for k, v in items.items())
+                return Tuple(tuple(Tuple(pair) for pair in pairs))
+            case "copy":
+                return self.dict_of(items)
+            case "update":
+                given = self.items_of(args[0], node) if args else {}
+                for key, value in {**given, **kwargs}.items():
+                    self.set_dict_item(d, self.constant(key, "a key"), self.memory_of(value), node)
+                return NoneValue()
+            case _:
+                raise self.refusal(node, f"`.{name}` of a dict is not compiled")
+
+    # `in`
+
+    def contains(self, wanted: Value, container: Value) -> Scalar | None:
+        """`wanted in container`; None where it is neither tuple, dict nor string."""
+        match wanted, container:
+            case _, Record() | Struct() if container.cls is dict:
+                known = self.constant_key(wanted, None)
+                return self.e.constant(known in self.keys_of(container), "py_bool")
+            case Static(str() as part), Static(str() as text):
+                return self.e.constant(part in text, "py_bool")
+            case _, Tuple(items):
+                found = self.e.constant(False, "py_bool")
+                for item in items:
+                    same = self.compare_values(ast.Eq(), wanted, item)
+                    found = self.conjunction("or", found, scalars.truth(self.e, same))
+                return found
+            case _:
+                return None
+
+
+NOTHING = object()
+
+
+def constant_of(value: Value) -> Any:
+    """The Python object that a value is, where it is known."""
+    match value:
+        case Static(found):
+            return found
+        case Scalar(constant=known) if known is not None:
+            return known
+        case Tuple(items):
+            found = tuple(constant_of(item) for item in items)
+            return NOTHING if any(f is NOTHING for f in found) else found
+        case _:
+            return NOTHING
+
+
+def is_enumeration(value: Value) -> bool:
+    return isinstance(enumeration(value), enum.Enum)
+
+
+def enumeration(value: Value) -> Any:
+    return getattr(value, "constant", None) or getattr(value, "object", None)
+
+
+def layout_of(cls: type) -> str:
+    """What the code depends on of a class beside its functions."""
+    fields = getattr(cls, "__dataclass_fields__", None)
+    if fields is None:
+        return repr(getattr(cls, "_fields", ""))
+    parts = [(f.name, f.init, f._field_type.name, repr(f.default)) for f in fields.values()]
+    return repr((parts, str(cls.__dataclass_params__)))  # pyright: ignore

@@ -1,0 +1,160 @@
+"""The fields of objects, as names of the frame that runs.
+
+An object in the frontend is an identity known while compiling. The value of its field is bound to a
+name of the innermost frame, `particle.mass$3` for the field `mass` of the third object, so that
+branches, loops and restarts treat it as they treat any variable::
+
+    s.t += dt                          s.t$0 = s.t$0 + dt
+    p.pos = p.pos + dt * p.vel         p.pos$1 = p.pos$1 + dt * p.vel$1
+
+A call takes the names along and brings them back (`Calls.run_frame`). Which of them a loop assigns, in
+inlined calls too, one build teaches the next (`Facts.fields`).
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, is_dataclass
+from typing import Any
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import f64, i64
+from xdsl.ir import Block, SSAValue
+
+from .emitter import Emitter
+from .joins import Binding, Maybe
+from .values import Array, NoneValue, Record, Scalar, Struct, Tuple, Value
+
+TYPE_CODES = ("", "py_bool", "py_int", "py_float", "b1", "i32", "i64", "f32", "f64")
+"""What the journal calls the types of scalars; 0 where nothing was assigned."""
+OTHER = len(TYPE_CODES)
+"""What it calls a value that is no scalar."""
+
+
+@dataclass
+class Journal:
+    """An array of int64 in which compiled code notes the scalars that it assigns to the fields of
+    arguments: for each field a type code and the bits. Read where the call raises."""
+
+    memref: SSAValue
+    capacity: int
+    slots: dict[tuple[int, Any], int] = field(default_factory=dict[tuple[int, Any], int])
+
+    def note(self, e: Emitter, place: tuple[int, Any], value: Value) -> bool:
+        """Write down an assignment; False where there is no room."""
+        slot = self.slots.setdefault(place, len(self.slots))
+        if slot >= self.capacity:
+            return False
+        code = TYPE_CODES.index(value.type) if isinstance(value, Scalar) else OTHER
+        e.insert(memref.StoreOp.get(e.constant(code, "i64").ssa, self.memref, [e.index(2 * slot)]))
+        if isinstance(value, Scalar):
+            e.insert(memref.StoreOp.get(bits(e, value), self.memref, [e.index(2 * slot + 1)]))
+        return True
+
+
+def bits(e: Emitter, value: Scalar) -> SSAValue:
+    """The bits of a scalar as an i64: an integer, so that no derivative flows into it."""
+    match value.type:
+        case "py_float" | "f64":
+            return e.emit(arith.BitcastOp(value.ssa, i64))
+        case "f32":
+            return e.emit(arith.BitcastOp(e.emit(arith.ExtFOp(value.ssa, f64)), i64))
+        case "py_int":
+            return e.emit(arith.IndexCastOp(value.ssa, i64))
+        case "i64":
+            return value.ssa
+        case "i32":
+            return e.emit(arith.ExtSIOp(value.ssa, i64))
+        case _:
+            return e.emit(arith.ExtUIOp(value.ssa, i64))
+
+
+@dataclass
+class Objects:
+    """The objects of one build."""
+
+    keys: dict[int, list[Any]] = field(default_factory=dict[int, list[Any]])
+    """The fields that each object was given, in order."""
+    names: dict[tuple[int, Any], str] = field(default_factory=dict[tuple[int, Any], str])
+    homes: dict[int, Block] = field(default_factory=dict[int, Block])
+    """The block in which each was made."""
+    arguments: dict[int, Record | Struct] = field(default_factory=dict[int, Record | Struct])
+    """Those of the caller, by number."""
+    initial: dict[int, dict[Any, Binding]] = field(default_factory=dict[int, dict[Any, Binding]])
+    """Their fields, by number, as they come."""
+    snapshots: set[int] = field(default_factory=set[int])
+    """Those whose fields a value of several paths has copied: nothing is assigned to them any more."""
+    journal: Journal | None = None
+
+    def make(self, cls: type, name: str, block: Block, origin: int | None = None) -> Record:
+        record = Record(len(self.keys), cls, name, origin)
+        self.keys[record.serial] = []
+        self.homes[record.serial] = block
+        return record
+
+    def name(self, record: Record, key: Any) -> str:
+        """The name under which a frame keeps this field."""
+        place = record.serial, (type(key), key)
+        if place not in self.names:
+            shown = re.sub(r"\W", "_", key.name if isinstance(key, enum.Enum) else str(key))
+            name = f"{record.name}.{shown}"
+            taken = sum(serial == record.serial for serial, _ in self.names)
+            self.names[place] = f"{name}${taken}.{record.serial}"
+        return self.names[place]
+
+    def give(self, record: Record, key: Any, env: dict[str, Binding], value: Value) -> None:
+        """Bind a field."""
+        if key not in self.keys[record.serial]:
+            self.keys[record.serial].append(key)
+        env[self.name(record, key)] = value
+
+
+def is_field(name: str) -> bool:
+    return "." in name
+
+
+def serial_of(name: str) -> int:
+    """Of which object a name is a field."""
+    return int(name.rpartition(".")[2])
+
+
+def shown(name: str) -> str:
+    """A name as the program writes it."""
+    return name.partition("$")[0] if is_field(name) else name
+
+
+def as_hint(name: str) -> str:
+    """The name of an argument as the hint of an SSA value: `d['rate']` as `d_rate`."""
+    return re.sub(r"\W+", "_", name).strip("_") if re.search(r"[^\w.]", name) else name
+
+
+def fields_in(env: Mapping[str, Binding]) -> dict[str, Binding]:
+    """The fields of objects among the names."""
+    return {name: binding for name, binding in env.items() if "." in name}
+
+
+def is_frozen(cls: type) -> bool:
+    """A frozen dataclass: nothing is assigned to its instances."""
+    return is_dataclass(cls) and bool(cls.__dataclass_params__.frozen)  # pyright: ignore
+
+
+def is_object(value: Binding | None) -> bool:
+    """True for what has attributes or items by name."""
+    return isinstance(value, Record | Struct) or (
+        isinstance(value, Tuple) and value.cls is not None
+    )
+
+
+def record_in(binding: Binding | None) -> Record | None:
+    """The object that a name is bound to, or may be."""
+    value = binding.value if isinstance(binding, Maybe) else binding
+    return value if isinstance(value, Record) else None
+
+
+def is_plain(value: Value) -> bool:
+    """True for what a kernel returns by itself: numbers, arrays, None, tuples of them."""
+    if isinstance(value, Tuple):
+        return value.cls is None and all(map(is_plain, value.items))
+    return isinstance(value, Scalar | Array | NoneValue)

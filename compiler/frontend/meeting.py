@@ -1,0 +1,170 @@
+"""Objects where control flow meets: after branches, around loops.
+
+An object that every path leaves under a name stays that object. Where paths leave different ones, each of
+them becomes a value, a copy of its fields::
+
+    if better:                       best: the object of the one branch or of the other: a `Struct`,
+        best = Fit(a, error)         its fields joined one by one
+    else:
+        best = Fit(b, other)         best.error = 0.0 is refused afterwards, and so are assignments
+    return best.error                to the two, which `best` would have to see
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from xdsl.ir import Block
+
+from .context import Context, same_binding
+from .fields import fields_in, record_in, serial_of, shown
+from .joins import (
+    Binding,
+    FixedT,
+    Maybe,
+    MaybeT,
+    Mismatch,
+    Template,
+    TupleT,
+    join,
+    loosened,
+    template_of,
+)
+from .roots import is_inside
+from .values import Record, Struct, Value
+
+if TYPE_CHECKING:
+    from .rebinding import Variable
+
+
+class Meeting(Context):
+    """Joins objects, and knows which fields a loop assigns."""
+
+    # Copies.
+
+    def snapshot(self, value: Record, env: Mapping[str, Binding], *, mark: bool = True) -> Struct:
+        """The object as a value: its fields as they are, and those of the objects in them."""
+        names, items = list[str](), list[Value]()
+        for key in self.objects.keys[value.serial]:
+            binding = env.get(self.objects.name(value, key))
+            binding = binding.value if isinstance(binding, Maybe) else binding
+            if binding is None:
+                continue
+            names.append(key)
+            inner = isinstance(binding, Record) and mark
+            items.append(self.snapshot(binding, env) if inner else binding)  # pyright: ignore
+        if mark:
+            self.objects.snapshots.add(value.serial)
+        return Struct(tuple(items), tuple(names), value.cls, value.origin)
+
+    def as_value(
+        self, binding: Binding, env: Mapping[str, Binding], *, mark: bool = True
+    ) -> Binding:
+        """The binding, an object in it as a value."""
+        match binding:
+            case Record():
+                return self.snapshot(binding, env, mark=mark)
+            case Maybe(Record() as record, defined):
+                return Maybe(self.snapshot(record, env, mark=mark), defined)
+            case _:
+                return binding
+
+    # Branches.
+
+    def meet(self, name: str, ends: list[dict[str, Binding]], deads: list[bool]) -> None:
+        """Make values of the objects that a name is bound to after two branches, where they differ."""
+        alive = [end for end, dead in zip(ends, deads, strict=True) if not dead and name in end]
+        values = [without_maybe(end[name]) for end in alive]
+        if not all(isinstance(v, Record | Struct) for v in values):
+            return
+        if all(v is values[0] for v in values):
+            return
+        for end in alive:
+            end[name] = self.as_value(end[name], end)
+
+    # Loops.
+
+    def fields_assigned(self, s: ast.stmt) -> frozenset[str]:
+        """The fields that a loop is known to assign."""
+        known = self.facts.fields.get((self.frame.path, id(s)), set[str]())
+        return frozenset(known & self.frame.env.keys())
+
+    def learn_fields(
+        self,
+        s: ast.stmt,
+        before: Mapping[str, Binding],
+        ends: Mapping[str, Binding],
+        known: frozenset[str],
+        older: int,
+    ) -> None:
+        """Tell the next build which fields of `older` objects an iteration assigns."""
+        for name, binding in fields_in(ends).items():
+            if name in before:
+                if name not in known and not same_binding(binding, before[name]):
+                    self.facts.fields.setdefault((self.frame.path, id(s)), set()).add(name)
+                    self.facts.changed = True
+            elif serial_of(name) < older:
+                raise self.refusal(
+                    s,
+                    f"`{shown(name)}` is assigned for the first time in a loop",
+                    f"give `{shown(name)}` a value of the same type before the loop",
+                )
+
+    def require_unchanged(self, start: Mapping[str, Binding], condition: ast.expr) -> None:
+        """The test of a loop assigns to no object."""
+        for name, binding in fields_in(self.frame.env).items():
+            if not same_binding(binding, start.get(name)):
+                raise self.refusal(
+                    condition,
+                    f"the test of this loop assigns `{shown(name)}`",
+                    "write `while True:` with an `if` and a `break`",
+                )
+
+    def one_object(self, variable: Variable, end: Binding) -> Binding:
+        """What an iteration leaves under a name, a value where the name is not the same object always."""
+        value = without_maybe(end)
+        template = variable.template
+        known = template.inner if isinstance(template, MaybeT) else template
+        if not isinstance(value, Record | Struct):
+            return end
+        if isinstance(known, TupleT):
+            return self.as_value(end, self.frame.env)
+        first = known.value if isinstance(known, FixedT) else None
+        if not isinstance(first, Record) or first is value:
+            return end
+        env = self.frame.env
+        try:
+            ends = (template_of(self.as_value(v, env, mark=False)) for v in (first, end))
+            wider = join(*ends)
+        except Mismatch as mismatch:
+            self.refuse_mismatch(variable.name, str(mismatch), "loop")
+        if isinstance(template, MaybeT) and not isinstance(wider, MaybeT):
+            wider = MaybeT(wider)
+        self.facts.widen(variable.key, loosened(wider))
+        return Maybe(first, end.defined) if isinstance(end, Maybe) else first
+
+    def outliving(self, binding: Binding, ends: Mapping[str, Binding]) -> Binding:
+        """A binding that is read after the iteration: an object that this makes, as a value."""
+        record = record_in(binding)
+        if record is None or not is_block_in(self.objects.homes[record.serial], self.e.block):
+            return binding
+        return self.as_value(binding, ends)
+
+
+def without_maybe(binding: Binding) -> Value:
+    return binding.value if isinstance(binding, Maybe) else binding
+
+
+def is_value_template(template: Template | None) -> bool:
+    """True for the form of an object that is a value."""
+    inner = template.inner if isinstance(template, MaybeT) else template
+    return isinstance(inner, TupleT) and inner.names is not None
+
+
+def is_block_in(block: Block, outer: Block) -> bool:
+    if block is outer:
+        return True
+    above = block.parent_op()
+    return above is not None and is_inside(above, outer)

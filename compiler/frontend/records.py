@@ -1,0 +1,522 @@
+"""Objects with fields: dataclasses, plain classes, named tuples, enum members; see `fields`.
+
+    @dataclass                            s = State(x, 0.0)      s.x$0.0, s.t$1.0 are bound
+    class State:                          s.t += dt              s.t$1.0 is bound anew
+        x: np.ndarray                     s.x += 1               the array is changed in place
+        t: float                          s.energy()             the method is inlined
+
+Instances of frozen dataclasses and named tuples are values: they join where control flow meets, field by
+field. Other objects have an identity, which must be the same on every path; where two of them meet,
+what is left is a copy of their fields that nothing can be assigned to (`Struct`).
+"""
+
+from __future__ import annotations
+
+import abc
+import ast
+import enum
+import functools
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, dataclass, is_dataclass
+from types import FunctionType, MemberDescriptorType
+from typing import Any
+
+from . import library, scalars
+from .context import same_binding
+from .fields import is_frozen, is_object
+from .joins import Maybe
+from .meeting import Meeting
+from .values import Array, Expression, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
+
+MISSING = object()
+FROZEN = "dataclasses:FrozenInstanceError"
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """A function of a class and the object that it is a method of."""
+
+    receiver: Value
+    function: FunctionType
+
+
+@dataclass(frozen=True, eq=False)
+class Super:
+    """`super()` in a method."""
+
+    receiver: Value
+    after: type
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """An object that is handed through, and not looked into."""
+
+    cls: type
+
+    def __repr__(self) -> str:
+        return f"an object of class {self.cls.__name__}"
+
+
+class Records(Meeting):
+    """Reads and assigns attributes, makes objects."""
+
+    @abstractmethod
+    def compare_values(self, op: ast.cmpop, lhs: Value, rhs: Value) -> Value:
+        """The value of a comparison."""
+
+    @abstractmethod
+    def binary_values(self, op: str, lhs: Value, rhs: Value) -> Value:
+        """The value of a binary operator."""
+
+    @abstractmethod
+    def conjunction(self, word: str, a: Scalar, b: Scalar) -> Scalar:
+        """`a and b` or `a or b` of two bools."""
+
+    @abstractmethod
+    def in_place(self, op: str, target: Array, value: Value) -> None:
+        """Change an array in place."""
+
+    # Fields.
+
+    def keys_of(self, value: Record | Struct) -> tuple[Any, ...]:
+        """The names of the fields that the object has."""
+        if isinstance(value, Struct):
+            return value.names
+        env = self.frame.env
+        found = list[Any]()
+        for key in self.objects.keys[value.serial]:
+            binding = env.get(self.objects.name(value, key))
+            if isinstance(binding, Maybe):
+                raise self.refusal(
+                    None,
+                    f"whether {described(value)} has `{key}` depends on the path",
+                    "assign it on every path",
+                )
+            if binding is not None:
+                found.append(key)
+        return tuple(found)
+
+    def field(self, value: Record | Struct, key: Any) -> Value | None:
+        """The value of a field; None where the object has none of this name."""
+        if isinstance(value, Struct):
+            return value.items[value.names.index(key)] if key in value.names else None
+        binding = self.frame.env.get(self.objects.name(value, key))
+        if isinstance(binding, Maybe):
+            unbound = scalars.logical_not(self.e, binding.defined)
+            missing = f"{value.cls.__name__!r} object has no attribute {key!r}"
+            kind = ("KeyError", repr(key)) if value.cls is dict else ("AttributeError", missing)
+            scalars.raise_if(self.e, unbound, kind)
+            self.frame.env[self.objects.name(value, key)] = binding.value
+            return binding.value
+        if binding is None and key in self.objects.keys[value.serial]:
+            raise self.refusal(
+                None,
+                f"`{key}` of {described(value)} was assigned on a path that ended",
+                "make the object, or assign this, before the branch or loop",
+            )
+        return binding
+
+    def give(self, record: Record, key: Any, value: Value) -> None:
+        """Assign to a field."""
+        if record.serial in self.objects.snapshots:
+            raise self.refusal(
+                None,
+                f"`{record.name}` was joined with another {record.cls.__name__} where paths meet,"
+                " and is assigned to afterwards",
+                "make one object before the branch or loop, and assign to its fields",
+            )
+        if isinstance(value, Static) and isinstance(value.object, Opaque | Method):
+            raise self.refusal(None, "only numbers, arrays, strings and objects are assigned here")
+        self.objects.give(record, key, self.frame.env, value)
+        journal = self.objects.journal
+        if (
+            journal is not None
+            and record.origin is not None
+            and not journal.note(self.e, (record.origin, key), value)
+        ):
+            raise self.refusal(None, "too many new attributes are given to arguments")
+
+    # Attributes.
+
+    def member(self, value: Value, name: str, node: ast.AST) -> Value | None:
+        """`value.name` of an object; None where value is nothing of ours."""
+        match value:
+            case Record() | Struct():
+                return self.object_member(value, name, node)
+            case Tuple(items, type() as cls):
+                fields: tuple[str, ...] = cls._fields  # pyright: ignore
+                if name in fields:
+                    return items[fields.index(name)]
+                if name in ("_replace", "_asdict"):
+                    return Static(ObjectMethod(value, name))
+                return self.class_member(value, cls, name, node)
+            case Scalar() if isinstance(value.constant, enum.Enum):  # pyright: ignore
+                return self.enum_member(value.constant, name, node)
+            case Static(enum.Enum() as member):
+                return self.enum_member(member, name, node)
+            case Static(str()):
+                return Static(ObjectMethod(value, name))
+            case Static(Super() as found):
+                return self.inherited(found, name, node)
+            case Static(Opaque(cls)):
+                raise self.refusal(
+                    node,
+                    f"objects of class {cls.__name__} are not compiled: `.{name}`",
+                    "compute with it outside, or pass the values that are needed",
+                )
+            case Static(type() as cls) if not self.fixed(cls):
+                found = found_in(cls, name)
+                if found is not None and isinstance(found[1], classmethod):
+                    function = found[1].__func__  # pyright: ignore
+                    return Static(Method(value, plain_function(function)))
+                return None
+            case _:
+                return None
+
+    def object_member(self, value: Record | Struct, name: str, node: ast.AST) -> Value:
+        cls = value.cls
+        if name == "__class__":
+            return Static(cls)
+        found = found_in(cls, name)
+        if found is None or not isinstance(found[1], property | functools.cached_property):
+            known = self.field(value, name)
+            if known is not None:
+                return known
+        return self.class_member(value, cls, name, node)
+
+    def class_member(self, value: Value, cls: type, name: str, node: ast.AST) -> Value:
+        """What the class of an object has under a name."""
+        found = found_in(cls, name)
+        if found is None:
+            raise self.refusal(node, f"{cls.__name__!r} object has no attribute {name!r}")
+        owner, raw = found
+        function = plain_function(raw)
+        if function is not None:
+            return Static(Method(value, function))
+        match raw:
+            case property(fget=getter) if getter is not None:
+                return self.invoked(getter, [value], node)
+            case staticmethod():
+                return Static(raw.__func__)  # pyright: ignore[reportUnknownMemberType]
+            case classmethod():
+                return Static(Method(Static(cls), plain_function(raw.__func__)))  # pyright: ignore
+            case functools.cached_property():
+                raise self.refusal(
+                    node, "functools.cached_property is not compiled", "use a property"
+                )
+            case MemberDescriptorType():
+                raise self.refusal(node, f"{cls.__name__!r} object has no attribute {name!r}")
+            case _ if self.fixed(owner) or is_named_tuple(cls):
+                return Static(ObjectMethod(value, name))
+            case _:
+                return self.captured(owner, name, raw, f"{owner.__name__}.{name}")
+
+    def enum_member(self, member: enum.Enum, name: str, node: ast.AST) -> Value:
+        if name in ("name", "value", "_name_", "_value_"):
+            return self.constant(getattr(member, name), name)
+        found = vars(member).get(name, MISSING)
+        if found is not MISSING:
+            return self.constant(found, name)
+        return self.class_member(Static(member), type(member), name, node)
+
+    def inherited(self, of: Super, name: str, node: ast.AST) -> Value:
+        """`super().name`."""
+        cls = class_of_receiver(of.receiver)
+        above = cls.__mro__[cls.__mro__.index(of.after) + 1 :]
+        for owner in above:
+            if name in vars(owner):
+                function = plain_function(vars(owner)[name])
+                if function is not None:
+                    return Static(Method(of.receiver, function))
+                if owner is object and name == "__init__":
+                    return Static(Method(of.receiver, initializes_nothing))
+                break
+        raise self.refusal(node, f"super().{name} is not compiled")
+
+    def super_object(self, node: ast.AST) -> Value:
+        """`super()` without arguments."""
+        frame = self.frame
+        cell = frame.scope.cells.get("__class__")
+        arguments = frame.source.node.args
+        names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+        if cell is None or not names or frame.parent is not None:
+            raise self.refusal(node, "super() is compiled in methods only")
+        return Static(Super(self.read_local(frame, names[0]), cell.cell_contents))
+
+    def invoked(self, function: Callable[..., Any], args: list[Value], node: ast.AST) -> Value:
+        """Call a function for an operation that is not written as a call."""
+        place = self.e.span, function
+        if place not in self.facts.implied:
+            implied = ast.Call(ast.Constant(None), [], [])
+            self.facts.implied[place] = ast.fix_missing_locations(ast.copy_location(implied, node))
+        return self.call(Static(function), args, {}, self.facts.implied[place])
+
+    # Assignment to attributes.
+
+    def set_member(self, base: Value, name: str, value: Value, node: ast.AST) -> None:
+        """`base.name = value`."""
+        with self.located(node):
+            match base:
+                case Tuple(_, type()):
+                    self.always("AttributeError", "can't set attribute")
+                case Record() | Struct() if base.cls is not dict:
+                    self.set_field(base, name, value, node)
+                case _:
+                    raise self.refusal(
+                        node,
+                        "assignment to an attribute of something that is no object of a class",
+                        "write elements: x[...] = ...",
+                    )
+
+    def set_field(self, base: Record | Struct, name: str, value: Value, node: ast.AST) -> None:
+        cls = base.cls
+        found = found_in(cls, name)
+        if is_frozen(cls):
+            self.catching.classes[FROZEN] = FrozenInstanceError
+            self.always(FROZEN, f"cannot assign to field {name!r}")
+        elif found is not None and isinstance(found[1], property):
+            if found[1].fset is None:
+                text = f"property {name!r} of {cls.__name__!r} object has no setter"
+                self.always("AttributeError", text)
+            else:
+                self.invoked(found[1].fset, [base, value], node)
+        elif isinstance(base, Struct):
+            self.refuse_joined(base)
+        else:
+            self.require_place(cls, name, node)
+            self.give(base, name, value)
+
+    def refuse_joined(self, value: Struct) -> None:
+        raise self.refusal(
+            None,
+            f"this {value.cls.__name__} is one object or another, which depends on the path, and is"
+            " assigned to",
+            "make one object before the branch or loop, and assign to its fields",
+        )
+
+    def require_place(self, cls: type, name: str, node: ast.AST) -> None:
+        """Refuse a name that instances have no place for."""
+        found = found_in(cls, name)
+        if cls.__dictoffset__ == 0 and not (found and isinstance(found[1], MemberDescriptorType)):
+            raise self.refusal(node, f"{cls.__name__!r} object has no attribute {name!r}")
+
+    def always(self, exception: str, text: str) -> None:
+        """Raise, on every path that comes here."""
+        scalars.raise_if(self.e, self.e.constant(True, "py_bool").ssa, (exception, text))
+        self.dead = True
+
+    def augmented_member(self, target: ast.Attribute, op: str, node: ast.expr) -> None:
+        """`base.name op= value`."""
+        base = self.memory_of(self.expression(target.value))
+        with self.located(target):
+            before = self.member(base, target.attr, target)
+        if before is None:
+            raise self.refusal(
+                target, "assignment to an attribute is not compiled", "write elements: x[...] = ..."
+            )
+        value = self.expression(node)
+        if isinstance(before, Array):
+            self.in_place(op, before, value)
+            if not isinstance(base, Record) or is_frozen(base.cls):
+                self.set_member(base, target.attr, before, target)
+            return
+        after = self.memory_of(self.binary_values(op, before, value))
+        self.set_member(base, target.attr, after, target)
+
+    def memory_of(self, value: Value) -> Value:
+        return library.materialize(self.e, value) if isinstance(value, Expression) else value
+
+    # Operators.
+
+    def object_operator(self, op: str, lhs: Value, rhs: Value) -> Value | None:
+        """`lhs op rhs` by a method of their classes; None where they have none."""
+        name = OPERATOR_METHODS[op]
+        for receiver, method, other in ((lhs, f"__{name}__", rhs), (rhs, f"__r{name}__", lhs)):
+            found = method_of(receiver, method)
+            if found is not None:
+                node = self.frame.source.node
+                return self.invoked(found, [receiver, self.memory_of(other)], node)
+        if isinstance(lhs, Record | Struct) or isinstance(rhs, Record | Struct):
+            raise self.refusal(
+                None,
+                f"`{scalars.SYMBOL[op]}` of {described(lhs)} and {described(rhs)}",
+                "compute with their fields",
+            )
+        return None
+
+    def object_comparison(self, op: ast.cmpop, lhs: Value, rhs: Value) -> Value | None:
+        """A comparison of objects; None where that of their kind will do."""
+        name = type(op).__name__
+        if name in ("In", "NotIn"):
+            return None
+        if name in ("Is", "IsNot"):
+            return self.same_object(name == "Is", lhs, rhs)
+        method = COMPARISON_METHODS.get(name)
+        found = None if method is None else method_of(lhs, method)
+        if found is not None and found.__code__.co_filename != "<string>":
+            return self.invoked(found, [lhs, rhs], self.frame.source.node)
+        if not isinstance(lhs, Record | Struct) and not isinstance(rhs, Record | Struct):
+            return None
+        if isinstance(lhs, Record | Struct) and isinstance(rhs, Record | Struct):
+            if name in ("Eq", "NotEq"):
+                return self.equal_objects(name == "Eq", lhs, rhs)
+        elif name in ("Eq", "NotEq") and any(isinstance(v, NoneValue | Static) for v in (lhs, rhs)):
+            return self.e.constant(name == "NotEq", "py_bool")
+        raise self.refusal(None, f"{described(lhs)} is compared with {described(rhs)}")
+
+    def same_object(self, same: bool, lhs: Value, rhs: Value) -> Value | None:
+        if isinstance(lhs, Record) and isinstance(rhs, Record):
+            return self.e.constant((lhs is rhs) is same, "py_bool")
+        if any(isinstance(v, NoneValue | Scalar | Array) for v in (lhs, rhs)):
+            return self.e.constant(not same, "py_bool")
+        raise self.refusal(None, "`is` compares objects that are values here", "use `==`")
+
+    def equal_objects(self, equal: bool, lhs: Record | Struct, rhs: Record | Struct) -> Value:
+        """`==` of two dataclass instances, or of two dicts."""
+        if lhs.cls is rhs.cls and (lhs.cls is dict or compares_fields(lhs.cls)):
+            mine, theirs = self.keys_of(lhs), self.keys_of(rhs)
+            if set(mine) != set(theirs):
+                return self.e.constant(not equal, "py_bool")
+            keys = mine if lhs.cls is dict else compared_fields(lhs.cls)
+            same = self.e.constant(True, "py_bool")
+            for key in keys:
+                a, b = self.field(lhs, key), self.field(rhs, key)
+                if a is not None and b is not None and not same_binding(a, b):
+                    one = scalars.truth(self.e, self.compare_values(ast.Eq(), a, b))
+                    same = self.conjunction("and", same, one)
+            return same if equal else scalars.unary(self.e, "Not", same)
+        if isinstance(lhs, Record) and isinstance(rhs, Record):
+            return self.e.constant((lhs is rhs) is equal, "py_bool")
+        raise self.refusal(
+            None, f"objects of class {lhs.cls.__name__} are compared", "compare their fields"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectMethod:
+    """A method that Python itself gives to an object: of dicts, strings, named tuples."""
+
+    receiver: Value
+    name: str
+
+
+def initializes_nothing(self: Any) -> None:
+    """What `object.__init__` does."""
+
+
+OPERATOR_METHODS = {
+    "Add": "add", "Sub": "sub", "Mult": "mul", "Div": "truediv", "FloorDiv": "floordiv", "Mod": "mod",
+    "Pow": "pow", "MatMult": "matmul", "BitAnd": "and", "BitOr": "or", "BitXor": "xor",
+    "LShift": "lshift", "RShift": "rshift",
+}  # fmt: skip
+COMPARISON_METHODS = {
+    "Eq": "__eq__", "NotEq": "__ne__", "Lt": "__lt__", "LtE": "__le__", "Gt": "__gt__", "GtE": "__ge__",
+}  # fmt: skip
+UNARY_METHODS = {"USub": "__neg__", "UAdd": "__pos__", "Invert": "__invert__"}
+
+
+def found_in(cls: type, name: str) -> tuple[type, Any] | None:
+    """The class, of a class and its bases, that has a name, and what it has there."""
+    for owner in cls.__mro__:
+        if name in vars(owner):
+            return owner, vars(owner)[name]
+    return None
+
+
+def plain_function(value: Any) -> Any:
+    """The Python function that a method is, compiled or not; None where it is none."""
+    wrapped = getattr(value, "__wrapped__", None)
+    if isinstance(wrapped, FunctionType) and not isinstance(
+        value, staticmethod | classmethod | property
+    ):
+        return wrapped
+    return value if isinstance(value, FunctionType) else None
+
+
+def method_of(value: Value, name: str) -> Any:
+    """The Python function that an object's class has under a name."""
+    if not is_object(value):
+        return None
+    found = found_in(class_of_receiver(value), name)
+    return None if found is None else plain_function(found[1])
+
+
+def class_of_receiver(value: Value) -> type:
+    match value:
+        case Record() | Struct():
+            return value.cls
+        case Tuple(_, type() as cls):
+            return cls
+        case Static(type() as cls):
+            return cls
+        case Static(found):
+            return type(found)
+        case _:
+            raise AssertionError("no object")
+
+
+def described(value: Value) -> str:
+    """An object in words."""
+    match value:
+        case Record():
+            return f"`{value.name}`, a {value.cls.__name__}"
+        case Struct(cls=cls) | Tuple(cls=type() as cls):
+            return f"a {cls.__name__}"
+        case Scalar():
+            return "a number"
+        case Array():
+            return "an array"
+        case NoneValue():
+            return "None"
+        case Static(found):
+            return repr(found)
+        case _:
+            return "something else"
+
+
+def is_named_tuple(cls: type) -> bool:
+    return issubclass(cls, tuple) and hasattr(cls, "_fields")
+
+
+def compares_fields(cls: type) -> bool:
+    """True where `==` is that of dataclasses."""
+    return is_dataclass(cls) and bool(cls.__dataclass_params__.eq)  # pyright: ignore
+
+
+def compared_fields(cls: type) -> list[str]:
+    return [
+        f.name
+        for f in cls.__dataclass_fields__.values()
+        if f.compare and f._field_type.name == "_FIELD"
+    ]  # pyright: ignore
+
+
+def refuse_class(cls: type) -> str | None:
+    """Why instances of a class are not compiled; None where they are."""
+    for owner in cls.__mro__:
+        names = vars(owner)
+        if owner in (object, tuple) or is_generated(owner):
+            continue
+        for name in ("__setattr__", "__getattribute__", "__getattr__", "__delattr__"):
+            if name in names and not is_generated_function(names[name]):
+                return f"its class defines {name}"
+        if "__new__" in names and not is_named_tuple(cls):
+            return "its class defines __new__"
+        if not issubclass(cls, tuple) and owner.__module__ == "builtins":
+            return f"it is a {owner.__name__}"
+    if type(cls) not in (type, abc.ABCMeta, enum.EnumMeta) and not issubclass(
+        type(cls), abc.ABCMeta
+    ):
+        return "its class has a metaclass"
+    return None
+
+
+def is_generated(owner: type) -> bool:
+    return owner.__module__ in ("typing", "abc", "enum")
+
+
+def is_generated_function(function: Any) -> bool:
+    """True for what `dataclass` and `namedtuple` write."""
+    return isinstance(function, FunctionType) and function.__code__.co_filename.startswith("<")

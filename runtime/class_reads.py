@@ -1,0 +1,77 @@
+"""What the code of a class reads and is: its functions, its constants, its fields.
+
+Compiled code inlines methods and reads class attributes, so both are watched (`captures`) and are part of
+what is cached on disk (`fingerprint`).
+"""
+
+from __future__ import annotations
+
+import enum
+import types
+from collections.abc import Iterator
+from typing import Any
+
+SIMPLE = (bool, int, float, str, tuple)
+UNREAD = frozenset(
+    {"__repr__", "__str__", "__format__", "__hash__", "__reduce__", "__reduce_ex__", "__replace__"}
+)
+"""Methods that no compiled code calls."""
+
+
+def functions_of(raw: Any) -> tuple[types.FunctionType, ...]:
+    """The Python functions that an attribute of a class stands for."""
+    match raw:
+        case types.FunctionType():
+            return () if raw.__code__.co_filename.startswith("<") else (raw,)
+        case staticmethod() | classmethod():
+            return functions_of(raw.__func__)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        case property():
+            return (*functions_of(raw.fget), *functions_of(raw.fset))
+        case _:
+            wrapped = getattr(raw, "__wrapped__", None)
+            return (wrapped,) if isinstance(wrapped, types.FunctionType) else ()
+
+
+def attributes_of(cls: type, is_fixed: Any) -> Iterator[tuple[type, str, Any]]:
+    """The attributes that the program gives to a class and its bases: the class that has it, name, value."""
+    for owner in cls.__mro__:
+        if owner is object or is_fixed(owner):
+            continue
+        for name, raw in vars(owner).items():
+            if name not in UNREAD:
+                yield owner, name, raw
+
+
+def constants_of(cls: type, is_fixed: Any) -> Iterator[tuple[type, str, Any]]:
+    """The class attributes that are constants; defaults of fields are none."""
+    if issubclass(cls, enum.Enum):
+        return
+    fields = {
+        name
+        for name, field in getattr(cls, "__dataclass_fields__", {}).items()
+        if "CLASSVAR" not in repr(field._field_type)
+    }
+    for owner, name, raw in attributes_of(cls, is_fixed):
+        if isinstance(raw, SIMPLE) and not name.startswith("__") and name not in fields:
+            yield owner, name, raw
+
+
+def factories_of(cls: type) -> Iterator[Any]:
+    """What makes the defaults of fields."""
+    for field in getattr(cls, "__dataclass_fields__", {}).values():
+        if isinstance(field.default_factory, types.FunctionType):
+            yield field.default_factory
+
+
+def layout_of(cls: type) -> str:
+    """Fields, their order and defaults, as text."""
+    fields = getattr(cls, "__dataclass_fields__", None)
+    if fields is not None:
+        parts = [
+            (f.name, f.init, f.kw_only, repr(f.default), repr(f._field_type))
+            for f in fields.values()
+        ]
+        return repr((parts, str(getattr(cls, "__dataclass_params__", ""))))
+    if issubclass(cls, enum.Enum):
+        return repr([(member.name, repr(member.value)) for member in cls])
+    return repr((getattr(cls, "_fields", ""), getattr(cls, "_field_defaults", "")))

@@ -1,0 +1,398 @@
+"""Compiled functions of objects: `structures` says what their parts are, `boundary` what comes back.
+
+A call flattens its arguments, runs the function of the parts, puts the result together and assigns what the
+function assigned to its arguments' fields; where it raises, what it had assigned until then. The
+gradient with respect to an object is an object of the same class: its float fields hold cotangents, the
+others what they held.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import keys
+from .structures import (
+    Assembly,
+    Flattening,
+    Node,
+    Structure,
+    flatten,
+    get_field,
+    new_object,
+    set_field,
+)
+
+if TYPE_CHECKING:
+    from .dispatch import Dispatcher
+    from .function import CompiledFunction
+
+Recipe = list[Any]
+Records = dict[str, Any]
+
+CODES: tuple[Callable[[int], Any], ...] = (
+    lambda bits: None,
+    bool,
+    int,
+    lambda bits: struct.unpack("d", struct.pack("q", bits))[0],
+    np.bool_,
+    np.int32,
+    np.int64,
+    lambda bits: np.float32(struct.unpack("d", struct.pack("q", bits))[0]),
+    lambda bits: np.float64(struct.unpack("d", struct.pack("q", bits))[0]),
+)
+"""By type code in the journal: what the bits stand for."""
+
+
+@dataclass(eq=False)
+class Flat:
+    """The function of the parts, for one structure of the arguments."""
+
+    structure: Structure
+    compiled: CompiledFunction
+    dispatcher: Dispatcher
+
+    def journal(self) -> Any:
+        return np.zeros(2 * self.structure.room, np.int64) if self.structure.room else None
+
+    def values_of(self, made: Flattening) -> tuple[Any, ...]:
+        return (*made.leaves, self.journal())
+
+    def records_for(self, values: tuple[Any, ...]) -> Records | None:
+        """How results are put together, for parts of these kinds."""
+        recipes = self.dispatcher.recipes
+        if len(recipes) == 1:
+            return recipes[0]
+        return self.dispatcher.specialize(self.dispatcher.values_of(*values)).metadata["records"]
+
+    def call(self, made: Flattening) -> Any:
+        """The primal."""
+        values = self.values_of(made)
+        with Journaled(self, values, made):
+            result = self.dispatcher.heads["primal"](*values)
+        return finished(self.records_for(values), result, made)
+
+
+@dataclass
+class Journaled:
+    """Where a call raises, its arguments' fields are as it had assigned them until then."""
+
+    flat: Flat
+    values: tuple[Any, ...]
+    made: Flattening
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, raised: BaseException | None, trace: Any) -> None:
+        journal = self.values[-1]
+        if raised is None or journal is None or not journal.any():
+            return
+        records = self.flat.records_for(self.values)
+        slots: list[tuple[int, Any]] = records["slots"] if records else []
+        noted: list[tuple[int, int]] = journal.reshape(-1, 2).tolist()
+        for (number, key), (code, bits) in zip(slots, noted, strict=False):
+            name, target = key_of(key), self.made.objects[number]
+            if 0 < code < len(CODES):
+                set_field(target, name, CODES[code](bits))
+            elif code:
+                raised.add_note(
+                    f"mutad: `{name}` of {type(target).__name__} was bound to a new array or object"
+                    " before this was raised: it is still bound to what it was before the call"
+                )
+
+
+def flat_of(dispatcher: Dispatcher, bound: tuple[Any, ...]) -> tuple[Flat, Flattening]:
+    """The function of the parts for these arguments, and the parts."""
+    shapes, made = flatten(bound)
+    flat = dispatcher.flats.get(shapes)
+    if flat is None:
+        structure = Structure(dispatcher.function, shapes, dispatcher.parameters)
+        flat = dispatcher.flats[shapes] = make(dispatcher, structure)
+    return flat, made
+
+
+def make(dispatcher: Dispatcher, structure: Structure) -> Flat:
+    from .function import compiled
+
+    function = function_of_parts(structure)
+    with_gradient = dispatcher.checks_gradient
+    made = compiled(function, dispatcher.options, dispatcher.compiler, with_gradient)
+    flat = Flat(structure, made, made._dispatcher)  # pyright: ignore[reportPrivateUsage]
+    function.__globals__["flat"] = flat
+    return flat
+
+
+def function_of_parts(structure: Structure) -> FunctionType:
+    """A Python function of the parts, which calls the function itself with objects made of them."""
+    own = structure.function
+    count = len(structure.names)
+    names = [f"p{i}" for i in range(count)]
+    source = f"def f({', '.join(names)}): return run(flat, ({''.join(n + ', ' for n in names)}))"
+    namespace: dict[str, Any] = {"run": run_python}
+    exec(source, namespace)
+    code: Any = namespace["f"].__code__
+    renamed = code.replace(
+        co_varnames=structure.names, co_name=own.__name__, co_qualname=own.__qualname__
+    )
+    made = FunctionType(renamed, namespace, own.__name__)
+    made.__qualname__, made.__module__, made.__doc__ = own.__qualname__, own.__module__, own.__doc__
+    made.structure = structure  # pyright: ignore[reportFunctionMemberAccess]
+    return made
+
+
+def run_python(flat: Flat, parts: tuple[Any, ...]) -> Any:
+    """What CPython makes of the parts, in the form of the compiled function's result."""
+    structure = flat.structure
+    others = [None for n in structure.by_name.values() if n.kind == "opaque"]
+    assembly = Assembly(structure, list(parts[:-1]), others)
+    arguments = [assembly.make(node) for node in structure.nodes]
+    result = call_by_position(structure.function, arguments)  # pyright: ignore[reportArgumentType]
+    records = flat.dispatcher.specialize(flat.dispatcher.values_of(*parts)).metadata["records"]
+    if records is None:
+        return result
+    found = list(parts_by(records["result"], result))
+    for number, key, recipe in records["changes"]:
+        found += parts_by(recipe, get_field(assembly.made[number], key_of(key)))
+    return tuple(found)
+
+
+def call_by_position(function: FunctionType, arguments: Sequence[Any]) -> Any:
+    code = function.__code__
+    first = code.co_argcount
+    named = code.co_varnames[first : first + code.co_kwonlyargcount]
+    return function(*arguments[:first], **dict(zip(named, arguments[first:], strict=True)))
+
+
+# Results.
+
+
+def finished(records: Records | None, result: Any, made: Flattening) -> Any:
+    """The result of a call, after its assignments to the arguments' fields."""
+    if records is None:
+        return result
+    built = Built(iter(result), made.objects)
+    value = built.make(records["result"])
+    for number, key, recipe in records["changes"]:
+        assign(made.objects[number], key_of(key), built.make(recipe))
+    return value
+
+
+def assign(target: Any, key: Any, value: Any) -> None:
+    if type(target) is dict:
+        target[key] = value
+    else:
+        setattr(target, key, value)
+
+
+@dataclass
+class Built:
+    """Makes results of what the kernel returns."""
+
+    parts: Iterator[Any]
+    arguments: list[Any]
+    made: dict[int, Any] = field(default_factory=dict[int, Any])
+
+    def make(self, recipe: Recipe) -> Any:
+        match recipe:
+            case ["flat"]:
+                return next(self.parts)
+            case ["static", reference]:
+                return found(reference)
+            case ["argument", number]:
+                return self.arguments[number]
+            case ["again", number]:
+                return self.made[number]
+            case ["tuple", cls, items]:
+                values = [self.make(item) for item in items]
+                return tuple(values) if cls is None else tuple.__new__(found(cls), values)
+            case _:
+                _, number, cls, names, items = recipe
+                self.made[number] = copy = new_object(found(cls))
+                for name, item in zip(names, items, strict=True):
+                    set_field(copy, key_of(name), self.make(item))
+                return copy
+
+
+def parts_by(recipe: Recipe, value: Any) -> Iterator[Any]:
+    """What the kernel returns, of a result."""
+    match recipe:
+        case ["flat"]:
+            yield value
+        case ["tuple", _, items]:
+            for item, part in zip(items, value, strict=True):
+                yield from parts_by(item, part)
+        case ["object", _, _, names, items]:
+            for name, item in zip(names, items, strict=True):
+                yield from parts_by(item, get_field(value, key_of(name)))
+        case _:
+            pass
+
+
+def key_of(key: Any) -> Any:
+    """The name of a field, or the key of a dict."""
+    return key if isinstance(key, str) else found(key[1])
+
+
+def found(reference: dict[str, Any]) -> Any:
+    """The object that `boundary.reference` refers to."""
+    if "value" in reference:
+        return reference["value"]
+    if "object" in reference:
+        return reference["object"]
+    cls: Any = sys.modules[reference["module"]]
+    for part in reference["name"].split("."):
+        cls = getattr(cls, part)
+    return cls[reference["member"]] if "member" in reference else cls
+
+
+# wrt.
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What `wrt` names: parts of the arguments, or inputs from outside."""
+
+    items: tuple[Node | int, ...]
+    """A part, or the position of an input among the flat function's values."""
+    single: bool
+    positions: tuple[int, ...]
+    """Of the floats in them, in order."""
+
+    def gradients(self, by_position: dict[int, Any], flat: Flat, made: Flattening) -> Any:
+        """The gradients, in the form of what `wrt` names."""
+        parts = [by_position.get(k, leaf) for k, leaf in enumerate(made.leaves)]
+        assembly = Assembly(flat.structure, parts, made.others)
+        found = [by_position[n] if isinstance(n, int) else assembly.make(n) for n in self.items]
+        return found[0] if self.single else tuple(found)
+
+
+def selected(flat: Flat, made: Flattening, wrt: Any) -> Selection:
+    """What `wrt` names: parameters by name or position, parts by path."""
+    single = not isinstance(wrt, tuple | list)
+    names: Sequence[Any] = (wrt,) if single else wrt
+    if not names:
+        raise ValueError("wrt is empty: name at least one parameter")
+    items = tuple([part_named(flat, name) for name in names])
+    if len({n if isinstance(n, int) else id(n) for n in items}) < len(items) and len(
+        set(map(repr, names))
+    ) < len(items):
+        raise ValueError(f"wrt names a parameter twice: {wrt!r}")
+    positions = dict[int, None]()
+    for name, item in zip(names, items, strict=True):
+        if isinstance(item, int):
+            positions[item] = None
+            continue
+        floats = [k for k in all_leaves(flat.structure, item) if is_float(made.leaves[k])]
+        if not floats:
+            what = "that holds no floats" if item.items else "that is no float"
+            raise TypeError(f"wrt names {name!r}, {what}: gradients are with respect to floats")
+        positions.update(dict.fromkeys(floats))
+    return Selection(items, single, tuple(positions))
+
+
+def all_leaves(structure: Structure, node: Node) -> Iterator[int]:
+    """The leaves in a part, and in the objects that it holds again."""
+    pending, seen = [node], set[int]()
+    while pending:
+        one = structure.original(pending.pop(0))
+        if one.kind == "leaf":
+            yield one.index
+        elif id(one) not in seen:
+            seen.add(id(one))
+            pending = [*one.items, *pending]
+
+
+def is_float(leaf: Any) -> bool:
+    if isinstance(leaf, np.ndarray):
+        return leaf.dtype in (np.float64, np.float32)
+    return type(leaf) in (float, np.float64, np.float32)
+
+
+def part_named(flat: Flat, name: Any) -> Node | int:
+    structure, dispatcher = flat.structure, flat.dispatcher
+    count = len(structure.parameters)
+    if isinstance(name, str):
+        node = structure.find(name)
+        if node is not None:
+            return node
+        if name in dispatcher.names:
+            return dispatcher.names.index(name)
+        known = ", ".join((*structure.parameters, *dispatcher.era.captures.names))
+        raise TypeError(f"wrt: no parameter or part of one is called {name!r}; there are {known}")
+    if isinstance(name, int) and not isinstance(name, bool):
+        if -count <= name < count:
+            return structure.original(structure.nodes[name % count])
+        raise TypeError(f"wrt: there is no parameter {name}; there are {count}")
+    raise TypeError(f"wrt takes names and positions of parameters, not {name!r}")
+
+
+def flat_names(flat: Flat, selection: Selection) -> tuple[str, ...]:
+    names = flat.dispatcher.names
+    return tuple([names[p] for p in selection.positions])
+
+
+# Calls.
+
+
+def primal(dispatcher: Dispatcher, bound: tuple[Any, ...]) -> Any:
+    """A call with objects."""
+    flat, made = flat_of(dispatcher, bound)
+    return flat.call(made)
+
+
+def gradient(dispatcher: Dispatcher, kind: str, wrt: Any, bound: tuple[Any, ...]) -> Any:
+    """`grad` and `value_and_grad` with objects."""
+    from . import gradients, memory
+
+    flat, made = flat_of(dispatcher, bound)
+    selection = selected(flat, made, wrt)
+    own = flat.dispatcher
+    values = own.values_of(*flat.values_of(made))
+    overlaps = keys.overlaps_of(values)
+    active = gradients.with_groups(own, values, set(selection.positions), overlaps)
+    found = own.specialize(values, active)
+    records: Records | None = found.metadata["records"]
+    if records is None:
+        names = flat_names(flat, selection)
+        value, gradient = own.gradient("value_and_grad", names, values)
+        by_position = dict(zip(selection.positions, gradient, strict=True))
+    else:
+        leaves = list(gradients.leaves_of(found.results))
+        if records["result"] != ["flat"] or not is_scalar_result(found.results):
+            raise TypeError(gradients.no_scalar(own, found))
+        shadows = memory.zero_shadows(values, active, overlaps)
+        floats = sum(map(gradients.is_float, leaves))
+        bars: list[Any] = [1.0, *zero_cotangents(leaves)]
+        assert len(bars) == floats
+        with Journaled(flat, values[: len(flat.structure.names)], made):
+            result, scalars = gradients.run(own, values, active, shadows, bars)
+        value = gradients_first(records, result, made)
+        by_position = {p: shadows[p] if p in shadows else scalars[p] for p in active}
+    shown = selection.gradients(by_position, flat, made)
+    return shown if kind == "grad" else (value, shown)
+
+
+def gradients_first(records: Records, result: Any, made: Flattening) -> Any:
+    return finished(records, result, made)
+
+
+def is_scalar_result(spec: dict[str, Any]) -> bool:
+    """The first of several results is a float."""
+    first = spec["items"][0] if spec["kind"] == "tuple" else spec
+    return first.get("type") in keys.FLOATS
+
+
+def zero_cotangents(leaves: list[dict[str, Any]]) -> list[Any]:
+    """Of all float results but the first."""
+    from . import gradients
+
+    return [
+        0.0 if leaf["kind"] == "scalar" else None for leaf in leaves[1:] if gradients.is_float(leaf)
+    ]

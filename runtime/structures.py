@@ -1,0 +1,333 @@
+"""Objects as arguments: taken apart before a compiled call, put together after it.
+
+Compiled code takes numbers and arrays. Arguments that hold them in objects (dataclasses, plain classes,
+named tuples, dicts) are *flattened*: what is compiled is a function of the parts, one for each
+*structure*, that is, for each way in which classes, fields, strings and enum members make the arguments::
+
+    step(State(pos, vel, 0.0), 0.1)       step of (s.pos, s.vel, s.t, dt)
+
+Whatever is known of arguments then holds of fields: which arrays share memory, what the gradient is with
+respect to, which shadows there are. A mutable object that is met twice is one object.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import FunctionType, MemberDescriptorType
+from typing import Any
+
+import numpy as np
+
+from .captures import is_versioned
+
+Shape = tuple[Any, ...]
+"""("leaf",), ("static", object), ("opaque", class), ("tuple", class or None, shapes),
+("object", number, class, field names, shapes), ("again", number)."""
+
+LEAF: Shape = ("leaf",)
+LEAVES = frozenset(
+    {np.ndarray, int, float, bool, type(None), np.float64, np.float32, np.int64, np.int32, np.bool_}
+)
+"""What an argument key describes: it is handed on as it is."""
+SPARE = 8
+"""How many attributes may be new: the journal has room for them."""
+
+
+def has_structure(values: tuple[Any, ...]) -> bool:
+    """Whether some argument is, or holds, an object."""
+    for value in values:
+        kind = type(value)
+        if kind is tuple:
+            if has_structure(value):
+                return True
+        elif kind not in LEAVES and is_object(value):
+            return True
+    return False
+
+
+def is_object(value: Any) -> bool:
+    """True for what is taken apart, or is part of the key itself."""
+    kind = type(value)
+    if kind in (str, dict) or isinstance(value, enum.Enum):
+        return True
+    return kind in _LAYOUTS or layout_of(kind) is not None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How instances of a class are taken apart."""
+
+    names: Callable[[Any], tuple[str, ...]]
+    read: Callable[[Any], list[Any]]
+    is_tuple: bool = False
+
+
+_LAYOUTS: dict[type, Layout] = {}
+
+
+def layout_of(kind: type) -> Layout | None:
+    """The layout of a class; None where its instances are no plain objects."""
+    if kind not in _LAYOUTS:
+        made = _layout(kind)
+        if made is None:
+            return None
+        _LAYOUTS[kind] = made
+    return _LAYOUTS[kind]
+
+
+def _layout(kind: type) -> Layout | None:
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return Layout(_attribute_names, list, True)
+    if is_versioned(kind.__module__) or issubclass(kind, _NOT_PLAIN):
+        return None
+    slots = tuple(
+        name
+        for owner in reversed(kind.__mro__)
+        for name, value in vars(owner).items()
+        if isinstance(value, MemberDescriptorType) and owner is not object
+    )
+    if not slots and kind.__dictoffset__:
+        return Layout(_attribute_names, _attributes)
+    if not slots:
+        return None
+
+    def names_of(value: Any) -> tuple[str, ...]:
+        own = tuple(n for n in slots if hasattr(value, n))
+        return own + tuple(getattr(value, "__dict__", ()))
+
+    return Layout(names_of, lambda v: [getattr(v, n) for n in names_of(v)])
+
+
+def _attribute_names(value: Any) -> tuple[str, ...]:
+    return tuple(value.__dict__)
+
+
+def _attributes(value: Any) -> list[Any]:
+    return list(value.__dict__.values())
+
+
+_NOT_PLAIN = (
+    tuple, list, dict, set, frozenset, str, bytes, int, float, complex, type, BaseException, np.ndarray,
+    np.generic, FunctionType,
+)  # fmt: skip
+
+
+@dataclass
+class Flattening:
+    """The parts of arguments, and their structure."""
+
+    leaves: list[Any] = field(default_factory=list[Any])
+    seen: dict[int, int] = field(default_factory=dict[int, int])
+    objects: list[Any] = field(default_factory=list[Any])
+    """The objects with fields, by number."""
+    others: list[Any] = field(default_factory=list[Any])
+    """What is handed through."""
+
+    def shape(self, value: Any) -> Shape:
+        kind = type(value)
+        if kind in LEAVES:
+            self.leaves.append(value)
+            return LEAF
+        if kind is tuple:
+            return ("tuple", None, tuple([self.shape(item) for item in value]))
+        if kind is str or isinstance(value, enum.Enum):
+            return ("static", value)
+        number = self.seen.get(id(value))
+        if number is not None:
+            return ("again", number)
+        if kind is dict:
+            return self.dict(value)
+        layout = _LAYOUTS.get(kind) or layout_of(kind)
+        if layout is None:
+            self.others.append(value)
+            return ("opaque", kind)
+        if layout.is_tuple:
+            return ("tuple", kind, tuple([self.shape(item) for item in value]))
+        self.seen[id(value)] = number = len(self.objects)
+        self.objects.append(value)
+        names = layout.names(value)
+        return ("object", number, kind, names, tuple([self.shape(v) for v in layout.read(value)]))
+
+    def dict(self, value: dict[Any, Any]) -> Shape:
+        if any(type(k) not in (str, int, bool) and not isinstance(k, enum.Enum) for k in value):
+            self.others.append(value)
+            return ("opaque", dict)
+        self.seen[id(value)] = number = len(self.objects)
+        self.objects.append(value)
+        return (
+            "object",
+            number,
+            dict,
+            tuple(value),
+            tuple([self.shape(v) for v in value.values()]),
+        )
+
+
+def flatten(values: tuple[Any, ...]) -> tuple[tuple[Shape, ...], Flattening]:
+    """The structure of arguments, and their parts."""
+    made = Flattening()
+    return tuple([made.shape(v) for v in values]), made
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A part of the arguments: a number or array, or what holds some."""
+
+    kind: str
+    name: str
+    """`s`, `s.pos`, `s.child.mass`, `d['rate']`, `pair[0]`."""
+    index: int = -1
+    """Of a leaf among the leaves, of what is opaque among the others, of an object among the objects."""
+    cls: Any = None
+    keys: tuple[Any, ...] = ()
+    items: tuple[Node, ...] = ()
+    value: Any = None
+
+    def leaves(self) -> Iterator[Node]:
+        """The numbers and arrays in it."""
+        if self.kind == "leaf":
+            yield self
+        for item in self.items:
+            yield from item.leaves()
+
+
+@dataclass(eq=False)
+class Structure:
+    """How the parts make the arguments of a function; what the compiler asks for (`boundary`)."""
+
+    function: FunctionType
+    shapes: tuple[Shape, ...]
+    parameters: tuple[str, ...]
+    nodes: tuple[Node, ...] = field(init=False)
+    """One for each parameter."""
+    names: tuple[str, ...] = field(init=False)
+    """Of the parts, as `wrt` and messages call them; the journal is the last."""
+    room: int = field(init=False)
+    """How many fields the journal has room for; 0 where nothing can be assigned."""
+    by_name: dict[str, Node] = field(default_factory=dict[str, Node])
+    objects: dict[int, Node] = field(default_factory=dict[int, Node])
+    constants: list[Any] = field(default_factory=list[Any])
+    """The classes and constants in it, in order."""
+
+    def __post_init__(self) -> None:
+        counters = {"leaf": 0, "opaque": 0}
+        pairs = zip(self.parameters, self.shapes, strict=True)
+        self.nodes = tuple([self.node(p, shape, counters) for p, shape in pairs])
+        leaves = [leaf for node in self.nodes for leaf in node.leaves()]
+        self.names = tuple(sys.intern(n) for n in (*(leaf.name for leaf in leaves), JOURNAL))
+        mutable = [n for n in self.objects.values() if not is_frozen(n.cls)]
+        self.room = sum(len(n.keys) for n in mutable) + SPARE if mutable else 0
+
+    def node(self, name: str, shape: Shape, counters: dict[str, int]) -> Node:
+        match shape:
+            case ("leaf",):
+                made = Node("leaf", name, counters["leaf"])
+                counters["leaf"] += 1
+            case ("opaque", cls):
+                made = Node("opaque", name, counters["opaque"], cls)
+                counters["opaque"] += 1
+                self.constants.append(cls)
+            case ("static", value):
+                made = Node("static", name, value=value)
+                self.constants.append(value)
+            case ("tuple", cls, shapes):
+                keys = tuple(range(len(shapes))) if cls is None else cls._fields
+                self.constants.append(cls)
+                made = Node(
+                    "tuple", name, -1, cls, keys, self.items(name, cls, keys, shapes, counters)
+                )
+            case ("object", number, cls, keys, shapes):
+                self.constants += [cls, keys]
+                items = self.items(name, cls, keys, shapes, counters)
+                made = self.objects[number] = Node("object", name, number, cls, keys, items)
+            case _:
+                made = Node("again", name, shape[1])
+                self.constants.append(shape[1])
+        self.by_name[name] = made
+        return made
+
+    def items(self, name: str, cls: Any, keys: Any, shapes: Any, counters: Any) -> tuple[Node, ...]:
+        pairs = zip(keys, shapes, strict=True)
+        return tuple([self.node(path_to(name, cls, k), s, counters) for k, s in pairs])
+
+    def original(self, node: Node) -> Node:
+        """The object itself, where it is met again."""
+        return self.objects[node.index] if node.kind == "again" else node
+
+    def find(self, path: str) -> Node | None:
+        """The part that a path names; `d.rate` is `d['rate']`, too."""
+        node = self.by_name.get(path)
+        if node is not None:
+            return self.original(node)
+        above, dot, last = path.rpartition(".")
+        outer = self.find(above) if dot else None
+        if outer is None or last not in outer.keys:
+            return None
+        return self.original(outer.items[outer.keys.index(last)])
+
+
+JOURNAL = "<journal>"
+
+
+def path_to(name: str, cls: Any, key: Any) -> str:
+    return f"{name}[{key!r}]" if cls is dict or cls is None else f"{name}.{key}"
+
+
+def is_frozen(cls: Any) -> bool:
+    return dataclasses.is_dataclass(cls) and bool(cls.__dataclass_params__.frozen)  # pyright: ignore
+
+
+# Putting together.
+
+
+@dataclass
+class Assembly:
+    """Makes arguments of parts: the same classes, the same sharing of objects, the same strings."""
+
+    structure: Structure
+    leaves: list[Any]
+    others: list[Any]
+    made: dict[int, Any] = field(default_factory=dict[int, Any])
+
+    def make(self, node: Node) -> Any:
+        match node.kind:
+            case "leaf":
+                return self.leaves[node.index]
+            case "opaque":
+                return self.others[node.index]
+            case "static":
+                return node.value
+            case "tuple":
+                items = [self.make(item) for item in node.items]
+                return tuple(items) if node.cls is None else tuple.__new__(node.cls, items)
+            case "again" if node.index not in self.made:
+                return self.make(self.structure.objects[node.index])
+            case "again":
+                return self.made[node.index]
+            case _ if node.index in self.made:
+                return self.made[node.index]
+            case _:
+                copy = self.made[node.index] = new_object(node.cls)
+                for key, item in zip(node.keys, node.items, strict=True):
+                    set_field(copy, key, self.make(item))
+                return copy
+
+
+def new_object(cls: Any) -> Any:
+    return {} if cls is dict else object.__new__(cls)
+
+
+def get_field(of: Any, key: Any) -> Any:
+    return of[key] if type(of) is dict else getattr(of, key)  # pyright: ignore
+
+
+def set_field(of: Any, key: Any, value: Any) -> None:
+    """Assign, also to what is frozen."""
+    if type(of) is dict:
+        of[key] = value
+    else:
+        object.__setattr__(of, key, value)
