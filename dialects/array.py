@@ -13,7 +13,7 @@ A mutable scalar variable is a rank-0 `memref.alloca`, a *cell*. A memref's poin
 element (0, ..., 0) whatever its strides, so layouts carry no offset; strides count elements.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 from xdsl.dialects import arith, builtin
@@ -155,6 +155,12 @@ class ViewOp(IRDLOperation):
             result_types=[view_type(source.type, dims, extents, steps)],
         )
 
+    def of(self, source: SSAValue, number: Callable[[SSAValue], SSAValue]) -> "ViewOp":
+        """The same view of another memref, each of its numbers replaced."""
+        groups = ([number(v) for v in vs] for vs in (self.offsets, self.extents, self.steps))
+        offsets, extents, steps = groups
+        return ViewOp(source, offsets, self.source_dims, extents, steps)
+
     @property
     def source_dims(self) -> tuple[int, ...]:
         """For each result dimension the source dimension it walks, or -1."""
@@ -187,6 +193,103 @@ def view_type(
         stride, by = source_strides[d], constant_value(step)
         strides.append(None if stride is None or by is None else stride * by)
     return strided(source.element_type, shape, strides)
+
+
+@irdl_op_definition
+class CollapseOp(IRDLOperation):
+    """A view in which some dimensions that follow each other in memory are one: `a.reshape(-1)`.
+
+    `%v = array.collapse %a dims [0, 2] extents(%nm, %k) : memref<?x?x?xf64> -> memref<?x?xf64>`
+
+    Dimensions 0 and 1 (the first; one past the last) become one, whose extent is their product; the
+    others stay. The one obligation on who builds it: where a step of the one after the last element of
+    the other would be, the next row is. With `units` that holds once the dimensions which happen to have
+    one element are left out, which may stand anywhere. The view shares the source's memory.
+    """
+
+    name = "array.collapse"
+    source = operand_def(MemRefType)
+    extents = var_operand_def(IndexType)
+    dims = prop_def(DenseArrayBase.constr(i64))
+    units = opt_prop_def(UnitAttr)
+    result = result_def(MemRefType)
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$source `dims` $dims `extents` `(` $extents `)` (`units` $units^)? attr-dict"
+        " `:` type($source) `->` type($result)"
+    )
+
+    def __init__(
+        self,
+        source: SSAValue,
+        first: int,
+        end: int,
+        extents: Sequence[SSAValue],
+        *,
+        units: bool = False,
+    ) -> None:
+        super().__init__(
+            operands=[source, extents],
+            properties={
+                "dims": DenseArrayBase.from_list(i64, [first, end]),
+                **({"units": UnitAttr()} if units else {}),
+            },
+            result_types=[collapsed_type(source.type, first, end, extents, units=units)],
+        )
+
+    def of(self, source: SSAValue, number: Callable[[SSAValue], SSAValue]) -> "CollapseOp":
+        """The same view of another memref, laid out alike, each of its numbers replaced."""
+        extents = [number(n) for n in self.extents]
+        return CollapseOp(source, *self.merged, extents, units=self.units is not None)
+
+    @property
+    def merged(self) -> tuple[int, int]:
+        """The first dimension that is merged, and the one past the last."""
+        first, end = self.dims.get_values()
+        return int(first), int(end)
+
+    def verify_(self) -> None:
+        assert isinstance(self.source.type, MemRefType)
+        (first, end), rank = self.merged, self.source.type.get_num_dims()
+        if not 0 <= first < end <= rank or len(self.extents) != rank - (end - first) + 1:
+            raise VerifyException("array.collapse merges dimensions that its source does not have")
+
+
+def collapsed_type(
+    source: Attribute, first: int, end: int, extents: Sequence[SSAValue], *, units: bool
+) -> MemRefType[Attribute]:
+    """The type of a collapsed array; contiguous where the source is."""
+    assert isinstance(source, MemRefType)
+    numbers = [constant_value(n) for n in extents]
+    shape = [DYNAMIC_INDEX if n is None else n for n in numbers]
+    if is_contiguous(source):
+        return MemRefType(source.element_type, shape)
+    strides = strides_of(source)
+    inner = None if units else strides[end - 1]
+    return strided(source.element_type, shape, [*strides[:first], inner, *strides[end:]])
+
+
+@irdl_op_definition
+class StrideOp(IRDLOperation):
+    """The stride of a dimension of an array, in elements: `%s = array.stride %a axis 0  : T`."""
+
+    name = "array.stride"
+    source = operand_def(MemRefType)
+    axis = prop_def(IntegerAttr)
+    result = result_def(IndexType)
+    traits = traits_def(Pure())
+    assembly_format = "$source `axis` $axis attr-dict `:` type($source)"
+
+    def __init__(self, source: SSAValue, axis: int) -> None:
+        super().__init__(
+            operands=[source],
+            properties={"axis": IntegerAttr(axis, i64)},
+            result_types=[IndexType()],
+        )
+
+
+AnyView = ViewOp | CollapseOp
+"""The ops whose result is another name for elements of their source."""
 
 
 @irdl_op_definition
@@ -610,6 +713,8 @@ Array = Dialect(
     [
         AllocOp,
         ViewOp,
+        CollapseOp,
+        StrideOp,
         YieldOp,
         MapOp,
         ConditionOp,

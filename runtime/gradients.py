@@ -284,7 +284,7 @@ def _as_expected(
 ) -> dict[int, Array]:
     """The shadows, or copies of those whose layout is not what compiled code expects.
 
-    That is: compact for a lone array; the array's own strides for one that shares memory.
+    That is: compact for a lone array, in its order; the array's own strides for one that shares memory.
     """
     result: dict[int, Array] = {}
     for group in memory.groups_of(overlaps):
@@ -298,7 +298,8 @@ def _as_expected(
             result.update((p, shadows[p]) for p in members)
     for position, shadow in shadows.items():
         if position not in result:
-            result[position] = shadow if shadow.flags.c_contiguous else shadow.copy(order="C")
+            order = memory.order_of(primals[position])
+            result[position] = np.asarray(shadow, order=order)
     return result
 
 

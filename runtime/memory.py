@@ -1,15 +1,15 @@
 """Arguments that share memory: their groups, copies and shadows that share as they do.
 
 Gradients are with respect to memory: two arrays share memory if and only if their shadows do. A lone
-argument's shadow is compact; the members of a sharing group get views of one buffer, placed as the
-members are placed in theirs.
+argument's shadow is compact, in the order of the argument; the members of a sharing group get views
+of one buffer, placed as the members are placed in theirs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -80,8 +80,19 @@ def zero_shadows(
             shadows.update(zip(members, made, strict=True))
     for position in wanted:
         if position not in shadows:
-            shadows[position] = np.zeros(values[position].shape, values[position].dtype)
+            like = values[position]
+            shadows[position] = np.zeros(like.shape, like.dtype, order_of(like))
     return shadows
+
+
+def order_of(a: Array | Placed) -> Literal["C", "F"]:
+    """The order of the shadow of a lone array: Fortran's where the array has that, else C."""
+    stride = a.itemsize
+    for extent, step in zip(a.shape, a.strides, strict=True):
+        if extent != 1 and step != stride:
+            return "C"
+        stride *= extent
+    return "F"
 
 
 def copies(values: Sequence[Any], overlaps: Overlaps) -> tuple[Any, ...]:

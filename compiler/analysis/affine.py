@@ -150,7 +150,7 @@ class Subscripts:
         if known != DYNAMIC_INDEX:
             return Affine(constant=known)
         owner = memref.owner
-        if isinstance(owner, array.ViewOp | array.AllocOp):
+        if isinstance(owner, array.AnyView | array.AllocOp):
             return self.affine(owner.extents[axis], depth)
         return Affine.of(Extent(memref, axis))
 
@@ -231,7 +231,21 @@ def product(a: Affine, b: Affine) -> Affine:
         return b * a.constant
     if b.is_constant:
         return a * b.constant
-    return Affine.of(Term("mul", ordered(a, b)))
+    (c, left), (d, right) = factors(a), factors(b)
+    total, *rest = sorted([*left, *right], key=hash)
+    for factor in rest:
+        total = Affine.of(Term("mul", (total, factor)))
+    return total * (c * d)
+
+
+def factors(a: Affine) -> tuple[int, list[Affine]]:
+    """A constant and what it is multiplied with: products are equal in whatever order they were made."""
+    if a.constant or len(a.terms) != 1:
+        return 1, [a]
+    ((symbol, constant),) = a.terms.items()
+    if not isinstance(symbol, Term) or symbol.kind != "mul":
+        return constant, [Affine.of(symbol)]
+    return constant, [f for part in symbol.args for f in factors(part)[1]]
 
 
 def ordered(a: Affine, b: Affine) -> tuple[Affine, Affine]:

@@ -37,7 +37,7 @@ def strip_views(value: SSAValue) -> SSAValue:
     """The memref that `value` is a view of, through any chain of views and casts."""
     while True:
         owner = value.owner
-        if isinstance(owner, array.ViewOp | memref.CastOp):
+        if isinstance(owner, array.AnyView | memref.CastOp):
             value = owner.source
         else:
             return value
@@ -82,13 +82,12 @@ class AliasAnalysis:
         a, b = strip_casts(a), strip_casts(b)
         while a is not b:
             va, vb = a.owner, b.owner
-            if not isinstance(va, array.ViewOp) or not isinstance(vb, array.ViewOp):
+            if not isinstance(va, array.AnyView) or not isinstance(vb, array.AnyView):
                 return False
-            if va.source_dims != vb.source_dims:
+            if type(va) is not type(vb) or va.dims != vb.dims:
                 return False
-            numbers_a = (*va.offsets, *va.extents, *va.steps)
-            numbers_b = (*vb.offsets, *vb.extents, *vb.steps)
-            if any(affine(x) != affine(y) for x, y in zip(numbers_a, numbers_b, strict=True)):
+            numbers = zip(va.operands[1:], vb.operands[1:], strict=True)
+            if any(affine(x) != affine(y) for x, y in numbers):
                 return False
             a, b = strip_casts(va.source), strip_casts(vb.source)
         return True
@@ -160,7 +159,7 @@ class AliasAnalysis:
             if value in seen:
                 continue
             seen.add(value)
-            if isinstance(value.owner, array.ViewOp):
+            if isinstance(value.owner, array.AnyView):
                 return False
             sources = self._sources(value)
             pending.extend(sources)

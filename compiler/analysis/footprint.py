@@ -42,6 +42,8 @@ class Access:
 TOUCHES_NOTHING = (
     array.AllocOp,
     array.ViewOp,
+    array.CollapseOp,
+    array.StrideOp,
     array.LoopOp,
     memref.AllocOp,
     memref.AllocaOp,
@@ -129,6 +131,9 @@ class Range:
 
 Dimension = Point | Range
 
+ANYWHERE = Range(Affine(), None, None)
+"""Any subscript."""
+
 
 @dataclass(frozen=True)
 class Region:
@@ -200,6 +205,9 @@ class Footprints:
                 )
                 indices = self._through(view, indices)
                 memref = view.source
+            elif isinstance(memref.owner, array.CollapseOp):
+                indices = self._through_collapse(memref.owner, indices)
+                memref = memref.owner.source
             elif self.alias is not None and (entered := self.alias.held(memref)) is not memref:
                 memref = entered
             else:
@@ -207,26 +215,76 @@ class Footprints:
         exact = exact and all(isinstance(i, Point) or i.step is not None for i in indices)
         return Region(memref, tuple(indices), exact)
 
+    def _through_collapse(
+        self, view: array.CollapseOp, indices: list[Dimension]
+    ) -> list[Dimension]:
+        """All of the merged dimensions where the access touches all of them, else any part."""
+        first, end = view.merged
+        index, everything = indices[first], self._all(view.result, first)
+        merged: list[Dimension] = (
+            [self._all(view.source, d) for d in range(first, end)]
+            if index == everything
+            else [ANYWHERE] * (end - first)
+        )
+        return [*indices[:first], *merged, *indices[first + 1 :]]
+
     def _through(self, view: array.ViewOp, indices: list[Dimension]) -> list[Dimension]:
         source: list[Dimension] = [Point(self.subscripts.affine(o)) for o in view.offsets]
+        nested = self._nested(view, indices)
+        for d, walked in nested.items():
+            source[d] = walked
         for index, d, step in zip(indices, view.source_dims, view.steps, strict=True):
-            if d < 0:
+            if d < 0 or d in nested:
                 continue
             offset = source[d]
             if isinstance(offset, Range):
-                source[d] = Range(Affine(), None, None)
+                source[d] = ANYWHERE
                 continue
             stride = self.subscripts.affine(step)
             if isinstance(index, Point):
                 source[d] = Point(offset.at + product(index.at, stride))
             elif index.step is None or not stride.is_constant:
-                source[d] = Range(Affine(), None, None)
+                source[d] = ANYWHERE
             elif stride.constant == 0:
                 source[d] = offset
             else:
                 start = offset.at + index.start * stride.constant
                 source[d] = Range(start, index.count, index.step * stride.constant)
         return source
+
+    def _nested(self, view: array.ViewOp, indices: list[Dimension]) -> dict[int, Dimension]:
+        """Source dimensions that several of the view's walk: a vector seen as a matrix."""
+        found: dict[int, Dimension] = {}
+        dims = view.source_dims
+        for d in {d for d in dims if d >= 0 and dims.count(d) > 1}:
+            start = self.subscripts.affine(view.offsets[d])
+            ranges: list[tuple[Affine, Affine | None]] = []
+            for index, step in ((indices[r], view.steps[r]) for r, w in enumerate(dims) if w == d):
+                stride = self.subscripts.affine(step)
+                if isinstance(index, Point):
+                    start += product(index.at, stride)
+                elif index.step is not None:
+                    start += product(index.start, stride)
+                    ranges.append((stride * index.step, index.count))
+                else:
+                    ranges.append((stride, None))
+            walked = nest(start, ranges)
+            found[d] = ANYWHERE if walked is None else walked
+        return found
+
+
+def nest(start: Affine, ranges: list[tuple[Affine, Affine | None]]) -> Dimension | None:
+    """The subscripts that these steps and counts reach, where each step is past all of the next."""
+    if not ranges:
+        return Point(start)
+    *outer, (step, count) = ranges
+    if not step.is_constant or not step.constant:
+        return None
+    for further, n in reversed(outer):
+        if n is None or count is None or further != count * step.constant:
+            return None
+        count = product(n, count)
+    return Range(start, count, step.constant)
 
 
 def footprint(access: Access) -> Region | None:

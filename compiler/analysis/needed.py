@@ -172,6 +172,9 @@ def descriptor_values(memref_value: SSAValue) -> Iterator[SSAValue]:
             case array.ViewOp():
                 yield from (*owner.offsets, *owner.extents, *owner.steps)
                 pending.append(owner.source)
+            case array.CollapseOp():
+                yield from owner.extents
+                pending.append(owner.source)
             case memref.CastOp():
                 pending.append(owner.source)
             case array.AllocOp():

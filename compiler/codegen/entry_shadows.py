@@ -23,7 +23,8 @@ def shadow_objects(
         dtype = w.field(objects[position], ARRAY_DTYPE)
         extents = w.field(objects[position], ARRAY_EXTENTS)
         w.call("Py_IncRef", dtype)
-        zeros = w.call("PyArray_Zeros", str(key.rank), extents, dtype, "0", hint="shadow")
+        fortran = "1" if key.layout == "F" else "0"
+        zeros = w.call("PyArray_Zeros", str(key.rank), extents, dtype, fortran, hint="shadow")
         result[position] = boxes.keep(zeros)
     return result
 

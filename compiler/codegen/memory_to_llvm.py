@@ -66,6 +66,10 @@ def lower_dim(state: KernelState, op: memref.DimOp) -> None:
     state.scalars[op.result] = state.memrefs[op.source].extents[axis]
 
 
+def lower_stride(state: KernelState, op: array.StrideOp) -> None:
+    state.scalars[op.result] = state.memrefs[op.source].strides[op.axis.value.data]
+
+
 def lower_cast(state: KernelState, op: memref.CastOp) -> None:
     state.memrefs[op.dest] = state.memrefs[op.source]
 
@@ -84,6 +88,23 @@ def lower_view(state: KernelState, op: array.ViewOp) -> None:
     extents = tuple(state.scalars[e] for e in op.extents)
     assert isinstance(op.result.type, MemRefType)
     state.memrefs[op.result] = state.descriptor(op.result.type, pointer, extents, strides)
+
+
+def lower_collapse(state: KernelState, op: array.CollapseOp) -> None:
+    text = state.text
+    source = state.memrefs[op.source]
+    first, end = op.merged
+    stride = source.strides[end - 1]
+    inner = source.extents[end - 1]
+    if op.units is not None:  # that of the last dimension which has not one element
+        for d in reversed(range(first, end - 1)):
+            alone = text.value(f"icmp eq i64 {inner}, 1")
+            stride = text.value(f"select i1 {alone}, i64 {source.strides[d]}, i64 {stride}")
+            inner = text.mul(inner, source.extents[d])
+    strides = (*source.strides[:first], stride, *source.strides[end:])
+    extents = tuple(state.scalars[e] for e in op.extents)
+    assert isinstance(op.result.type, MemRefType)
+    state.memrefs[op.result] = state.descriptor(op.result.type, source.pointer, extents, strides)
 
 
 def bytes_of(state: KernelState, type_: MemRefType[Attribute], extents: list[str]) -> str:
@@ -160,8 +181,10 @@ MEMORY_OPS: dict[type[Operation], Callable[[KernelState, Any], None]] = {
     memref.StoreOp: lower_store,
     memref.AllocaOp: lower_cell,
     memref.DimOp: lower_dim,
+    array.StrideOp: lower_stride,
     memref.CastOp: lower_cast,
     array.ViewOp: lower_view,
+    array.CollapseOp: lower_collapse,
     array.AllocOp: lower_alloc,
     ad.TapeOp: lower_tape,
     ad.PushOp: lower_push,

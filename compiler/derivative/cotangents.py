@@ -67,7 +67,7 @@ class EntryExtents:
         if known >= 0:
             return self.emit(arith.ConstantOp(IntegerAttr(known, IndexType())))
         owner = source.owner
-        if isinstance(owner, array.AllocOp | array.ViewOp):
+        if isinstance(owner, array.AllocOp | array.AnyView):
             return self.value(owner.extents[axis])
         if isinstance(owner, array.LoopOp):
             alike = self.carried_alike(owner, source, axis)

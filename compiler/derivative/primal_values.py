@@ -161,7 +161,7 @@ class PrimalValues:
         """The extent of a primal memref, from the op that made it where that is possible."""
         owner = source.owner
         if value_block(source) is not self.top:
-            if isinstance(owner, array.ViewOp | array.AllocOp):
+            if isinstance(owner, array.AnyView | array.AllocOp):
                 return self.get(owner.extents[axis])
             if isinstance(owner, memref.CastOp):
                 return self.extent(owner.source, axis, block)
@@ -281,20 +281,33 @@ class PrimalValues:
         owner = source.owner
         if isinstance(owner, memref.CastOp):
             return self.rebuild_on(owner.source, version)
-        assert isinstance(owner, array.ViewOp)
+        assert isinstance(owner, array.AnyView)
         home, made = self.home_of(version), value_block(source)
         inner = home if is_inside(home, made) else made
-        return self._view(owner, self.rebuild_on(owner.source, version), inner)
+        rebuilt = self.rebuild_on(owner.source, version)
+        base_type = cast(MemRefType[Attribute], version.base.type)
+        if isinstance(owner, array.CollapseOp) and not array.is_contiguous(base_type):
+            rebuilt = self._in_c_order(
+                owner, rebuilt, inner
+            )  # as the array lies, the copy does not
+        return self._view(owner, rebuilt, inner)
 
-    def _view(self, op: array.ViewOp, source: SSAValue, block: Block) -> SSAValue:
+    def _in_c_order(self, op: array.CollapseOp, source: SSAValue, block: Block) -> SSAValue:
+        """A copy of `source`, which `op` collapses, without gaps."""
+        rank = cast(MemRefType[Attribute], source.type).get_num_dims()
+        extents = [self.extent(op.source, axis, block) for axis in range(rank)]
+        element = cast(MemRefType[Attribute], source.type).element_type
+        copy = array.AllocOp(extents, element)
+        body = Block(arg_types=[element])
+        body.add_op(array.YieldOp([body.args[0]]))
+        for made in (copy, array.MapOp(extents, [source], [copy.memref], ["store"], body)):
+            made.location = op.location
+            self.at_prologue(block, made)
+        return copy.memref
+
+    def _view(self, op: array.AnyView, source: SSAValue, block: Block) -> SSAValue:
         """The view that `op` takes, of another memref, in the reverse of `block`."""
-        view = array.ViewOp(
-            source,
-            [self.get(v) for v in op.offsets],
-            op.source_dims,
-            [self.get(v) for v in op.extents],
-            [self.get(v) for v in op.steps],
-        )
+        view = op.of(source, self.get)
         view.location = op.location
         return self.at_prologue(block, view)
 
@@ -328,7 +341,7 @@ class PrimalValues:
     def _memref(self, value: SSAValue, kind: str) -> SSAValue:
         owner, block = value.owner, value_block(value)
         match owner:
-            case array.ViewOp():
+            case array.ViewOp() | array.CollapseOp():
                 return self._view(owner, self.memref(owner.source, kind), block)
             case memref.CastOp():
                 source = self.memref(owner.source, kind)

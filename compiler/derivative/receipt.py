@@ -283,7 +283,7 @@ def overwritten_by(killer: Operation) -> SSAValue | None:
             target = killer.c
         case _:
             return None
-    while isinstance(owner := target.owner, array.ViewOp | memref.CastOp):
+    while isinstance(owner := target.owner, array.AnyView | memref.CastOp):
         target = owner.source
     return target
 

@@ -475,9 +475,9 @@ class ReverseSweep:
 
 
 def shadow_type(primal: Attribute) -> Attribute:
-    """Compact where the primal is C-contiguous, else of any strides."""
+    """Compact where the primal is contiguous, in C or Fortran order; else of any strides."""
     assert isinstance(primal, MemRefType)
-    if array.is_contiguous(primal):
+    if array.is_contiguous(primal) or (primal.get_num_dims() > 1 and array.strides_of(primal)[0] == 1):
         return primal
     shape = primal.get_shape()
     return array.strided(primal.element_type, shape, [None] * len(shape))

@@ -113,7 +113,7 @@ def is_recomputable(op: Operation) -> bool:
         return True
     if isinstance(op, memref.LoadOp | memref.DimOp | memref.AllocaOp) or op.regions:
         return False
-    if isinstance(op, memref.CastOp | array.ViewOp) or op.has_trait(Pure):
+    if isinstance(op, memref.CastOp | array.AnyView) or op.has_trait(Pure):
         return True
     return op.name.startswith(("arith.", "math.")) and not isinstance(op, scf.IfOp)
 

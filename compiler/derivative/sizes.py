@@ -190,7 +190,7 @@ class Sizes:
 
     def _dimension(self, base: SSAValue, axis: int) -> int | None:
         owner = base.owner
-        if isinstance(owner, array.AllocOp | array.ViewOp | ad.SegmentOp):
+        if isinstance(owner, array.AllocOp | array.AnyView | ad.SegmentOp):
             return self.evaluate(owner.extents[axis])
         if isinstance(owner, memref.CastOp):
             return self._dimension(owner.source, axis)
@@ -280,7 +280,7 @@ class Sizes:
 
     def _show_dimension(self, base: SSAValue, axis: int) -> str:
         owner = base.owner
-        if isinstance(owner, array.AllocOp | array.ViewOp):
+        if isinstance(owner, array.AllocOp | array.AnyView):
             return self.show(owner.extents[axis])
         return f"{base.name_hint or '?'}.shape[{axis}]"
 

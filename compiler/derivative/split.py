@@ -224,7 +224,7 @@ class Split:
                 return self.bring_cell(op)
             case ad.TapeOp():
                 return self.add(ad.ReaderOp(self.keep(value)), op)
-            case array.ViewOp() | memref.CastOp():
+            case array.ViewOp() | array.CollapseOp() | memref.CastOp():
                 return self.add(op.clone({o: self.bring(o) for o in op.operands}), op)
             case memref.DimOp() if (extent := known_extent(op)) is not None:
                 return self.bring(extent)
@@ -350,7 +350,7 @@ def known_extent(op: memref.DimOp) -> SSAValue | None:
     while isinstance(source.owner, memref.CastOp):
         source = source.owner.source
     match source.owner:
-        case array.AllocOp() | array.ViewOp() | ad.PushOp() as made:
+        case array.AllocOp() | array.ViewOp() | array.CollapseOp() | ad.PushOp() as made:
             return made.extents[axis]
         case _:
             return None

@@ -344,7 +344,7 @@ class Build:
     def owner_candidates(self, value: Array) -> Iterator[SSAValue]:
         """The arrays that a view may have for its base: what it is a view of, or the one allocation."""
         viewed = value.memref
-        while isinstance(viewed.owner, array.ViewOp | memref.CastOp):
+        while isinstance(viewed.owner, array.AnyView | memref.CastOp):
             viewed = viewed.owner.source
         alternatives = choices(viewed)
         if all(is_root(s) for s in alternatives):
@@ -462,6 +462,8 @@ def arrays_of(value: Value) -> list[Array]:
 def starts_its_block(value: SSAValue) -> bool:
     """True when element (0, ..., 0) of the array is the first of its allocation."""
     owner = value.owner
+    if isinstance(owner, array.CollapseOp):
+        return all(map(starts_its_block, choices(owner.source)))
     if isinstance(owner, array.ViewOp):
         return all(array.constant_value(o) == 0 for o in owner.offsets) and all(
             map(starts_its_block, choices(owner.source))

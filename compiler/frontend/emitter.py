@@ -12,7 +12,7 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType, i1
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ...dialects.array import AllocOp, ViewOp
+from ...dialects.array import AllocOp, AnyView, StrideOp
 from ..diagnostics import CompileError, Span
 from .values import IR_TYPE, Scalar
 
@@ -133,7 +133,7 @@ class Emitter:
 
         Else one `memref.dim` for each, right behind the definition: so each exists once.
         """
-        if isinstance(array.owner, AllocOp | ViewOp):
+        if isinstance(array.owner, AllocOp | AnyView):
             return tuple(array.owner.extents)
         assert isinstance(array.type, MemRefType)
         return tuple(
@@ -155,6 +155,16 @@ class Emitter:
         else:
             self._insert_behind(array.owner, op)
         return op.result
+
+    def stride(self, argument: SSAValue, d: int) -> SSAValue:
+        """A stride of an argument, in elements; read where the function begins, once."""
+        key = (argument, ~d)
+        if key not in self.dims:
+            op = StrideOp(argument, d)
+            op.result.name_hint = f"{argument.name_hint or 'array'}_stride_{d}"
+            self._insert_first(self.entry, op)
+            self.dims[key] = op.result
+        return self.dims[key]
 
     def _insert_first(self, block: Block, op: Operation) -> None:
         if self.span is not None:

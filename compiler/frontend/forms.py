@@ -241,7 +241,7 @@ class Forms(Rebindings):
                 end.fresh = True
             elif not is_made_in(value, block):
                 end.outer.append(value)
-            elif isinstance(owner, array.ViewOp):
+            elif isinstance(owner, array.AnyView):
                 end.view = True
                 pending.append(owner.source)
             elif isinstance(owner, scf.IfOp):

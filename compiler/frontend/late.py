@@ -156,7 +156,7 @@ class Before:
                 value = last_of(owner.regions[0].block).operands[result_index(value)]
             elif isinstance(owner, memref.CastOp):
                 value = owner.source
-            elif isinstance(owner, array.ViewOp | array.AllocOp):
+            elif isinstance(owner, array.AnyView | array.AllocOp):
                 return value
             else:
                 raise Unshaped

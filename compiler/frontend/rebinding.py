@@ -206,14 +206,13 @@ class Rebindings(Iterables):
         view: who has its base then depends on the run.
         """
         owner = value.owner
-        if isinstance(owner, array.ViewOp | memref.CastOp):
+        if isinstance(owner, array.AnyView | memref.CastOp):
             source = self.unless_rebound(owner.source, others)
             if source is owner.source:
                 return value
             if isinstance(owner, memref.CastOp):
                 return source
-            numbers = owner.offsets, owner.source_dims, owner.extents, owner.steps
-            return self.e.emit(array.ViewOp(source, *numbers), value.name_hint)
+            return self.e.emit(owner.of(source, lambda number: number), value.name_hint)
         for r in self.rebindings:
             if r.buffer is not value or r.trips is None or not self.is_at_hand(r.trips):
                 continue

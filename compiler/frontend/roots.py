@@ -58,7 +58,8 @@ def writes(op: Operation) -> tuple[SSAValue, ...]:
 
 def accesses(op: Operation) -> Iterator[SSAValue]:
     """The arrays whose elements the op reads or writes."""
-    if isinstance(op, memref.DimOp | array.ViewOp | memref.CastOp | array.LoopOp | array.YieldOp):
+    nothing = memref.DimOp | array.StrideOp | array.AnyView | memref.CastOp
+    if isinstance(op, nothing | array.LoopOp | array.YieldOp):
         return
     for operand in op.operands:
         if isinstance(operand.type, MemRefType) and not isinstance(operand.owner, memref.AllocaOp):

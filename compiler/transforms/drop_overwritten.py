@@ -92,7 +92,7 @@ def users_in(block: Block, allocated: SSAValue) -> set[Operation] | None:
     while names:
         for use in names.pop().uses:
             op = use.operation
-            if isinstance(op, array.ViewOp):
+            if isinstance(op, array.AnyView):
                 if op.result not in seen:
                     seen.add(op.result)
                     names.append(op.result)
@@ -105,7 +105,15 @@ def users_in(block: Block, allocated: SSAValue) -> set[Operation] | None:
     return users
 
 
-ACCESSES = (array.MapOp, array.MatmulOp, array.PrintOp, memref.LoadOp, memref.StoreOp, memref.DimOp)
+ACCESSES = (
+    array.MapOp,
+    array.MatmulOp,
+    array.PrintOp,
+    array.StrideOp,
+    memref.LoadOp,
+    memref.StoreOp,
+    memref.DimOp,
+)
 """The ops that use an array without giving it another name or letting it leave."""
 
 
@@ -152,7 +160,7 @@ def roots_of(memrefs: Sequence[SSAValue]) -> list[SSAValue]:
     """The arrays that these memrefs are views of."""
     roots: list[SSAValue] = []
     for value in memrefs:
-        while isinstance(value.owner, array.ViewOp):
+        while isinstance(value.owner, array.AnyView):
             value = value.owner.source
         roots.append(value)
     return roots

@@ -369,7 +369,7 @@ def extent(op: memref.DimOp) -> SSAValue | int | None:
     if static != DYNAMIC_INDEX:
         return static
     owner = source.owner
-    return owner.extents[dim] if isinstance(owner, array.ViewOp | array.AllocOp) else None
+    return owner.extents[dim] if isinstance(owner, array.AnyView | array.AllocOp) else None
 
 
 def fold_index(op: array.IndexOp) -> None:

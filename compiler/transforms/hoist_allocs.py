@@ -133,7 +133,7 @@ def may_outlive_iteration(allocated: SSAValue, loop: array.LoopOp) -> bool:
 def names_for(op: Operation, operand: int) -> list[SSAValue]:
     """The values that may denote the memory of this operand of `op`."""
     match op:
-        case array.ViewOp():
+        case array.ViewOp() | array.CollapseOp():
             return [op.result]
         case array.LoopOp():
             blocks = (b for region in op.regions for b in region.blocks)

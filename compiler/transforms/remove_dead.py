@@ -117,7 +117,7 @@ def writers_of_unread(allocated: SSAValue) -> list[Operation] | None:
         for use in value.uses:
             op = use.operation
             match op:
-                case array.ViewOp():
+                case array.ViewOp() | array.CollapseOp():
                     work.append(op.result)
                 case memref.StoreOp() if op.value is not value:
                     pass

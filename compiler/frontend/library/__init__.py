@@ -152,7 +152,7 @@ FUNCTIONS: dict[Any, Function] = {
     np.where: positional("where", 1, 3, where),
     np.nonzero: positional("nonzero", 1, 1, gather.nonzero_of),
     np.flatnonzero: positional("flatnonzero", 1, 1, gather.flatnonzero),
-    np.ravel: positional("ravel", 1, 1, reshape.ravel),
+    np.ravel: named("ravel", ("a", "order"), 1, reshape.ravel),
     np.reshape: lambda e, args, kwargs: reshaped(e, args, kwargs),
     np.take: named("take", ("a", "indices", "axis"), 2, gather.take),
     np.clip: named("clip", ("a", "a_min", "a_max"), 1, clip),
@@ -236,9 +236,10 @@ def item(e: Emitter, value: Value) -> Value:
 
 def reshaped(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:
     """`value.reshape(*shape)`."""
+    order = kwargs.pop("order", None)
     if kwargs or len(args) < 2:
-        e.fail("reshape takes a shape and no keywords")
-    return reshape.reshape(e, args[0], args[1:])
+        e.fail("reshape takes a shape, and no keyword but order=")
+    return reshape.reshape(e, args[0], args[1:], order)
 
 
 def transposed(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:
@@ -258,8 +259,8 @@ METHODS: dict[str, Function] = {
     "dot": named("dot", ("a", "b", "out"), 2, linalg.dot),
     "fill": named("fill", ("a", "value"), 2, filled),
     "item": positional("item", 1, 1, item),
-    "ravel": positional("ravel", 1, 1, reshape.ravel),
-    "flatten": positional("flatten", 1, 1, reshape.flatten),
+    "ravel": named("ravel", ("a", "order"), 1, reshape.ravel),
+    "flatten": named("flatten", ("a", "order"), 1, reshape.flatten),
     "reshape": reshaped,
     "nonzero": positional("nonzero", 1, 1, gather.nonzero_of),
     "take": named("take", ("a", "indices", "axis"), 2, gather.take),

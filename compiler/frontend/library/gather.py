@@ -58,6 +58,7 @@ from .fusion import (
     operand,
 )
 from .overlap import disjoint
+from .reshape import in_a_row
 from .selection import (
     Point,
     Selection,
@@ -122,7 +123,7 @@ def take(e: Emitter, value: Value, indices: Value, axis: Value | None) -> Value:
     if isinstance(a, Scalar):
         e.fail("np.take of a number is not compiled")
     if axis is None and a.rank != 1:
-        e.fail("np.take without axis= is compiled for arrays of rank 1", way_out="give axis=")
+        a = in_a_row(e, materialize(e, a))
     along = 0 if axis is None else reductions.one_axis(e, axis, a.rank)
     if isinstance(indices, Array | Expression) and indices.dtype not in INTEGERS:
         e.fail("np.take needs indices of integers", way_out="use a[mask], or np.flatnonzero(mask)")
@@ -372,6 +373,7 @@ CASES: tuple[Case, ...] = (
     Case("a[:, np.array((0, -1, 0))]", {"a": "matrix"}),
     Case("a[np.arange(n), np.arange(n)]", {"a": "matrix", "n": "count"}),
     Case("np.take(a, np.arange(n), axis=1)", {"a": "matrix", "n": "count"}),
+    Case("np.take(a.T, np.arange(n))", {"a": "matrix", "n": "count"}),
     Case("np.nonzero(x)[0]", {"x": "natural"}),
     Case("np.flatnonzero(x > 0)", {"x": "vector"}),
 )

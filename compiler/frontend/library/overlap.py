@@ -7,7 +7,7 @@ known from `Emitter.carried`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from xdsl.dialects import func, memref, scf
@@ -136,6 +136,8 @@ def walks(value: SSAValue) -> list[Walk]:
     owner = value.owner
     if isinstance(owner, array.ViewOp):
         return [through(w, owner) for w in walks(owner.source)]
+    if isinstance(owner, array.CollapseOp):
+        return [collapsed(w, owner) for w in walks(owner.source)]
     assert isinstance(value.type, MemRefType)
     return [Walk(Affine(), extent(value, d), 1, d) for d in range(value.type.get_num_dims())]
 
@@ -152,6 +154,14 @@ def through(w: Walk, view: array.ViewOp) -> Walk:
     axis = view.source_dims.index(w.axis)
     by = array.constant_value(view.steps[axis])
     return Walk(offset, affine(view.extents[axis]), None if by is None else w.step * by, axis)
+
+
+def collapsed(w: Walk, view: array.CollapseOp) -> Walk:
+    """What merging dimensions makes of a walk: where one of them is, nobody knows any more."""
+    first, end = view.merged
+    if first <= w.axis < end:
+        return Walk(w.offset, Affine(), None, -1)
+    return replace(w, axis=w.axis - (end - first - 1)) if w.axis >= end else w
 
 
 def apart(a: Walk, b: Walk) -> bool:

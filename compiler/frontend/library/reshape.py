@@ -1,156 +1,369 @@
-"""`reshape`, `ravel`, `flatten`: a vector seen in any shape is a view, whatever its stride.
+"""`reshape`, `ravel`, `flatten`: views where NumPy's are views, copies where NumPy copies.
 
-Two dimensions of a view may walk one dimension of its source, in steps that nest::
+The dimensions of the two shapes are brought into groups of equal size. In each group the array's become
+one dimension, where they follow each other in memory, and that is walked in steps that nest::
 
-    %m = array.view %x[%c0] dims [0, 0] extents(%n, %m) steps(%m, %c1) : ... -> ...      # x.reshape(n, m)
+    %v = array.collapse %a dims [0, 2] extents(%nm) : ... -> ...                      # a.reshape(-1)
+    %m = array.view %v[%c0] dims [0, 0] extents(%p, %q) steps(%q, %c1) : ... -> ...   # .reshape(p, q)
 
-So writes through it are seen by all analyses, which take it for any part of x. A copy is a fresh
-vector, filled through such a view. What is refused is the view of an array of two or more
-dimensions: a walk across the ends of rows is no `array.view`.
+Where they certainly do not follow each other the result is a copy. Where only the run can tell, it is
+chosen there by an `scf.if`: a view or a copy, of which the analyses see both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
-from xdsl.ir import SSAValue
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.ir import Block, SSAValue
 
 from ....dialects import array
 from ....dialects.array import constant_value
+from ...analysis.affine import Affine, affine, product
 from ..emitter import Emitter
-from ..values import EXTENT_MAX, Array, Expression, Scalar, Tuple, Value
-from . import shapes
+from ..values import Array, Expression, NoneValue, Scalar, Static, Value
+from . import layout, shapes
 from .assignment import assign_view
 from .cases import Case
-from .fusion import allocate, extents_of, is_fortran, operand
-from .indexing import as_index
+from .fusion import allocate, extents_of, materialize, operand
+from .new_shape import wanted_extents
 
-WAY_OUT = "write .flatten() where a copy will do, or keep the vector and reshape that"
+WAY_OUT = "write .flatten() where a copy will do, or reshape before it is sliced or transposed"
 
 
-def reshape(e: Emitter, value: Value, shape: Sequence[Value]) -> Value:
-    """`value.reshape(*shape)`: a view of a vector, a copy of a value that has no name yet."""
+def reshape(e: Emitter, value: Value, shape: Sequence[Value], order: Value | None = None) -> Value:
+    """`value.reshape(*shape)`: a view or a copy, as NumPy decides; a copy of a value without a name."""
     x = operand(e, value)
     if isinstance(x, Scalar):
         e.fail("reshape of a number is not compiled", way_out="use np.full")
-    size = shapes.product(e, extents_of(e, x))
-    wanted = wanted_extents(e, shape, size)
-    if isinstance(x, Expression):
-        return split(e, flattened(e, x), wanted)
-    return split(e, vector(e, x), wanted)
+    wanted = wanted_extents(e, shape, extents_of(e, x))
+    if is_fortran_order(e, order):
+        return backwards(e, seen_as(e, backwards(e, x), wanted[::-1]))
+    return seen_as(e, x, wanted)
 
 
-def ravel(e: Emitter, value: Value) -> Value:
+def ravel(e: Emitter, value: Value, order: Value | None = None) -> Value:
     """`value.ravel()`: a view where the elements follow each other in memory, else a copy."""
     x = operand(e, value)
-    if isinstance(x, Scalar | Expression):
+    if isinstance(x, Scalar):
         return flatten(e, x)
-    if certainly_copies(e, x):
+    x = backwards(e, x) if is_fortran_order(e, order) else x
+    if isinstance(x, Expression):
         return flattened(e, x)
-    seen = vector(e, x)
-    if array.strides_of(seen.type)[0] != 1:
-        e.fail("whether ravel copies this, only the run could tell", way_out=WAY_OUT)
-    return replace(seen, whole=True)
+    if layout.is_scattered_argument(e, x.memref):
+        return flattened(e, x)
+    group = Group(range(x.rank), range(1))
+    size = [shapes.product(e, shapes.extents_of(e, x.memref))]
+    answer = layout.nested(e, layout.walks(e, x.memref, group.own), Affine(constant=1))
+    if answer is None:
+        e.fail("whether this is a view or a copy, only the strides tell", way_out=WAY_OUT)
+    if answer is False:
+        return flattened(e, x)
+    if answer is True:
+        return viewed(e, x, size, [group], units=False)
+    refuse_shadow(e, x, group, answer)
+    flat = allocate(e, size, x.dtype, "flat")
+
+    def copy() -> Array:
+        fill_from(e, flat, x)
+        return flat
+
+    return chosen(e, answer, lambda: viewed(e, x, size, [group], units=True), copy)
 
 
-def certainly_copies(e: Emitter, x: Array) -> bool:
-    """True where the type says that the elements have gaps, or lie in another order."""
-    extents = shapes.extents_of(e, x.memref)
-    if is_fortran(x):
-        return all(shapes.never_one(e, n) for n in extents)
-    return array.strides_of(x.type)[-1] not in (None, 1) and shapes.never_one(e, extents[-1])
-
-
-def flatten(e: Emitter, value: Value) -> Array:
+def flatten(e: Emitter, value: Value, order: Value | None = None) -> Array:
     """`value.flatten()`: always a copy."""
     x = operand(e, value)
     if isinstance(x, Scalar):
         e.fail("flatten of a number is not compiled", way_out="use np.full(1, number)")
-    return flattened(e, x)
+    return flattened(e, backwards(e, x) if is_fortran_order(e, order) else x)
+
+
+def is_fortran_order(e: Emitter, order: Value | None) -> bool:
+    """Whether `order=` asks for "F"; the default is "C"."""
+    if order is None or isinstance(order, NoneValue):
+        return False
+    if not isinstance(order, Static) or order.object not in ("C", "F"):
+        e.fail('order= is "C" or "F" here', way_out="say which of the two is meant")
+    return order.object == "F"
+
+
+def backwards(e: Emitter, x: Array | Expression) -> Array:
+    """The array transposed: what is in Fortran order is then in C order."""
+    return shapes.transposed(e, materialize(e, x))
+
+
+def in_a_row(e: Emitter, x: Array) -> Array:
+    """The elements in C order, for reading only: a view where that is certain, else a copy."""
+    group = Group(range(x.rank), range(1))
+    if layout.nested(e, layout.walks(e, x.memref, group.own)) is not True:
+        return flattened(e, x)
+    return viewed(e, x, [shapes.product(e, shapes.extents_of(e, x.memref))], [group], units=False)
 
 
 def flattened(e: Emitter, x: Array | Expression) -> Array:
     """A fresh vector of the elements in C order."""
     extents = extents_of(e, x)
     result = allocate(e, [shapes.product(e, extents)], x.dtype, "flat")
-    assign_view(e, split(e, result, extents), x)
+    fill_from(e, result, x)
     return result
 
 
-def vector(e: Emitter, x: Array) -> Array:
-    """`x` as a vector: its axes of one element dropped."""
-    own = shapes.extents_of(e, x.memref)
-    axes = [d for d, n in enumerate(own) if constant_value(n) != 1] or [0]
-    if len(axes) > 1:
-        e.fail("a view of this array in another shape is not compiled", way_out=WAY_OUT)
-    if x.rank == 1:
-        return x
-    zeros = [e.index(0)] * x.rank
-    return shapes.view(e, x, zeros, axes, [own[axes[0]]], [e.index(1)])
+def fill_from(e: Emitter, flat: Array, x: Array | Expression) -> None:
+    """Write the elements of `x`, in C order, to a vector."""
+    assign_view(e, split(e, flat, 0, extents_of(e, x)), x)
 
 
-def split(e: Emitter, x: Array, extents: Sequence[SSAValue]) -> Array:
-    """The vector `x` seen with these extents, whose product is its own."""
-    if len(extents) == 1:
+# --- The same elements in another shape ---------------------------------------------------------
+
+
+def seen_as(e: Emitter, x: Array | Expression, wanted: Sequence[SSAValue]) -> Array:
+    """`x` with these extents, which have as many elements."""
+    if isinstance(x, Expression):
+        return split(e, flattened(e, x), 0, wanted)
+    return regrouped(e, x, wanted, groups(shapes.extents_of(e, x.memref), wanted))
+
+
+@dataclass(frozen=True)
+class Group:
+    """Neighbouring dimensions of the array, and those of the new shape that have as many elements."""
+
+    own: range
+    wanted: range
+
+
+def groups(own: Sequence[SSAValue], wanted: Sequence[SSAValue]) -> list[Group]:
+    """The finest groups that are provably of equal size, from either end; the rest is one more."""
+    front = cuts(own, wanted)
+    start_own, start_wanted = front[-1]
+    back = cuts(own[start_own:][::-1], wanted[start_wanted:][::-1])
+    ends = [(len(own) - i, len(wanted) - j) for i, j in reversed(back)]
+    bounds = list(dict.fromkeys([*front, *ends]))
+    return [Group(range(i, k), range(j, m)) for (i, j), (k, m) in pairwise(bounds)]
+
+
+def cuts(own: Sequence[SSAValue], wanted: Sequence[SSAValue]) -> list[tuple[int, int]]:
+    """The places up to which both shapes have provably as many elements."""
+    sizes = {size: k for k, size in reversed(list(enumerate(running(own))))}
+    found, at = [(0, 0)], 0
+    for j, size in enumerate(running(wanted)):
+        if j and sizes.get(size, -1) > at:
+            at = sizes[size]
+            found.append((at, j))
+    return found
+
+
+def running(extents: Sequence[SSAValue]) -> list[Affine]:
+    """The product of the first extents, for each number of them."""
+    sizes = [Affine(constant=1)]
+    for n in extents:
+        sizes.append(product(sizes[-1], affine(n)))
+    return sizes
+
+
+def regrouped(
+    e: Emitter,
+    x: Array,
+    wanted: Sequence[SSAValue],
+    parts: Sequence[Group],
+    spare: Array | None = None,
+) -> Array:
+    """`x` in the new shape: a view where the dimensions of each group follow each other, else a copy.
+
+    `spare`: memory for a copy that only the run asks for.
+    """
+    if all(len(g.own) == len(g.wanted) == 1 for g in parts):
         return replace(x, whole=True)
-    axes: list[int] = []
+    answers = [layout.nested(e, layout.walks(e, x.memref, g.own)) for g in parts]
+    if None in answers:
+        e.fail("whether this is a view or a copy, only the strides tell", way_out=WAY_OUT)
+    if all(answer is True for answer in answers):
+        return viewed(e, x, wanted, parts, units=False)
+    cuts = [
+        c
+        for g, a in zip(parts, answers, strict=True)
+        if a is not True
+        for c in finer(e, x, wanted, g)
+    ]
+    conditions = [a for a in answers if isinstance(a, SSAValue)]
+    if spare is None and (cuts or False not in answers):
+        spare = allocate(e, [shapes.product(e, wanted)], x.dtype, "flat")
+
+    def copy() -> Array:
+        if spare is None:
+            return copied(e, x, wanted)
+        fill_from(e, spare, x)
+        return split(e, spare, 0, wanted)
+
+    def whole_groups() -> Array:
+        if False in answers:
+            return copy()
+        for g, answer in zip(parts, answers, strict=True):
+            refuse_shadow(e, x, g, answer)
+        holds = conditions[0]
+        for other in conditions[1:]:
+            holds = e.emit(arith.AndIOp(holds, other))
+        return chosen(e, holds, lambda: viewed(e, x, wanted, parts, units=True), copy)
+
+    def from_cut(k: int) -> Array:
+        if k == len(cuts):
+            return whole_groups()
+        cut = cuts[k]
+        two = [h for g in parts for h in (cut.halves if g is cut.group else (g,))]
+        return chosen(
+            e, cut.holds, lambda: regrouped(e, x, wanted, two, spare), lambda: from_cut(k + 1)
+        )
+
+    return from_cut(0)
+
+
+def viewed(
+    e: Emitter, x: Array, wanted: Sequence[SSAValue], parts: Sequence[Group], *, units: bool
+) -> Array:
+    """The view, the groups from the last to the first."""
+    for g in reversed(parts):
+        x = collapsed(e, x, g.own, units=units) if g.own else x
+        axes = range(g.own.start, g.own.start + (1 if g.own else 0))
+        x = spread(e, x, axes, [wanted[k] for k in g.wanted])
+    return x
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A place where a group is two, should the run find that the shapes have as many elements up to it."""
+
+    group: Group
+    halves: tuple[Group, Group]
+    holds: SSAValue
+
+
+def finer(e: Emitter, x: Array, wanted: Sequence[SSAValue], g: Group) -> list[Cut]:
+    """The places where a group may turn out to be two."""
+    own = shapes.extents_of(e, x.memref)
+    found = list[Cut]()
+    for i in range(g.own.start + 1, g.own.stop):
+        for j in range(g.wanted.start + 1, g.wanted.stop):
+            first = shapes.product(e, own[g.own.start : i])
+            second = shapes.product(e, wanted[g.wanted.start : j])
+            if (affine(first) - affine(second)).is_constant:
+                continue  # they are not equal, or that would be the end of a group
+            halves = (
+                Group(range(g.own.start, i), range(g.wanted.start, j)),
+                Group(range(i, g.own.stop), range(j, g.wanted.stop)),
+            )
+            found.append(Cut(g, halves, shapes.compare(e, "eq", first, second)))
+    if len(found) > CUTS:
+        e.fail("in too many ways this could be a view", way_out=WAY_OUT)
+    return found
+
+
+CUTS = 4
+"""How many places for cuts are compiled in; each is a reshape of its own."""
+
+
+def chosen(
+    e: Emitter, condition: SSAValue, here: Callable[[], Array], otherwise: Callable[[], Array]
+) -> Array:
+    """One of two arrays of the same shape, at run time."""
+    blocks, arrays = [Block(), Block()], list[Array]()
+    for block, made in zip(blocks, (here, otherwise), strict=True):
+        with e.at(block):
+            arrays.append(made())
+    types = [a.type for a in arrays]
+    shape = [
+        m if m == n else DYNAMIC_INDEX for m, n in zip(*(t.get_shape() for t in types), strict=True)
+    ]
+    type_ = array.strided(types[0].element_type, shape, [None] * len(shape))
+    for block, a in zip(blocks, arrays, strict=True):
+        with e.at(block):
+            e.insert(scf.YieldOp(e.emit(memref.CastOp.get(a.memref, type_), "reshaped")))
+    branch = scf.IfOp(condition, [type_], [blocks[0]], [blocks[1]])
+    return Array(e.emit(branch, "reshaped"), arrays[0].dtype)
+
+
+def copied(e: Emitter, x: Array, target: Sequence[SSAValue]) -> Array:
+    """A fresh array of this shape with the elements of `x` in C order."""
+    result = allocate(e, target, x.dtype, "reshaped")
+    extents = shapes.extents_of(e, x.memref)
+    flat = collapsed(e, result, range(len(target)))
+    assign_view(e, split(e, flat, 0, extents), x)
+    return result
+
+
+def collapsed(e: Emitter, x: Array, axes: range, *, units: bool = False) -> Array:
+    """`x` with neighbouring dimensions as one, of which it is known that they follow each other."""
+    if not array.is_contiguous(x.type):
+        x, axes = without_units(e, x, axes)
+    extents = shapes.extents_of(e, x.memref)
+    if len(axes) == 1:
+        return x
+    merged = shapes.product(e, [extents[d] for d in axes])
+    kept = [*extents[: axes.start], merged, *extents[axes.stop :]]
+    op = array.CollapseOp(x.memref, axes.start, axes.stop, kept, units=units)
+    return Array(e.emit(op, x.memref.name_hint), x.dtype)
+
+
+def without_units(e: Emitter, x: Array, axes: range) -> tuple[Array, range]:
+    """`x` without those of the dimensions that certainly have one element, whose strides say nothing."""
+    extents = shapes.extents_of(e, x.memref)
+    gone = [d for d in axes if constant_value(extents[d]) == 1][: len(axes) - 1]
+    if not gone:
+        return x, axes
+    kept = [d for d in range(x.rank) if d not in gone]
+    zeros, ones = [e.index(0)] * x.rank, [e.index(1)] * len(kept)
+    seen = shapes.view(e, x, zeros, kept, [extents[d] for d in kept], ones)
+    return seen, range(axes.start, axes.stop - len(gone))
+
+
+def split(e: Emitter, x: Array, axis: int, extents: Sequence[SSAValue]) -> Array:
+    """`x` with one of its dimensions seen as several."""
+    return spread(e, x, range(axis, axis + 1), extents)
+
+
+def spread(e: Emitter, x: Array, axes: range, extents: Sequence[SSAValue]) -> Array:
+    """`x` with dimensions, all but one of which have one element, seen with these extents."""
+    if len(axes) == len(extents) == 1:
+        return replace(x, whole=True)
+    own = shapes.extents_of(e, x.memref)
+    walked = next((d for d in axes if constant_value(own[d]) != 1), -1)
+    dims: list[int] = []
     steps: list[SSAValue] = []
     step = e.index(1)
     for n in reversed(extents):
-        unit = constant_value(n) == 1
-        axes.append(-1 if unit else 0)
-        steps.append(e.index(0) if unit else step)
+        stands = walked < 0 or constant_value(n) == 1
+        dims.append(-1 if stands else walked)
+        steps.append(e.index(0) if stands else step)
         step = shapes.times(e, step, n)
-    return shapes.view(e, x, [e.index(0)], axes[::-1], extents, steps[::-1])
+    before, after = range(axes.start), range(axes.stop, x.rank)
+    one = e.index(1)
+    return shapes.view(
+        e,
+        x,
+        [e.index(0)] * x.rank,
+        [*before, *dims[::-1], *after],
+        [*own[: axes.start], *extents, *own[axes.stop :]],
+        [one for _ in before] + steps[::-1] + [one for _ in after],
+    )
 
 
-def wanted_extents(e: Emitter, shape: Sequence[Value], size: SSAValue) -> list[SSAValue]:
-    """The extents asked for, -1 filled in; ValueError where they do not make `size` elements."""
-    if len(shape) == 1 and isinstance(shape[0], Tuple):
-        shape = shape[0].items
-    lengths = [as_index(e, n) for n in shape]
-    unknown = [k for k, n in enumerate(lengths) if n.constant is not None and n.constant < 0]
-    if len(unknown) > 1:
-        e.fail("can only specify one unknown dimension")
-    if not lengths:
-        e.fail("reshape to a number is not compiled", way_out="use an index")
-    given = [n for k, n in enumerate(lengths) if k not in unknown]
-    for n in given:
-        if n.low < 0:
-            negative = shapes.compare(e, "slt", n.ssa, e.index(0))
-            message = "mutad: the shape holds {}, and -1 must be written as a constant"
-            e.insert(array.RaiseIfOp(negative, "ValueError", message, [n.ssa]))
-    product = e.index(1)
-    for n in given:
-        product = counted(e, product, n)
-    named = range(1 if 0 in unknown else 0, len(lengths))  # NumPy's words leave a -1 in front out
-    words = ",".join("newaxis" if k in unknown else "{}" for k in named)
-    comma = "," if len(lengths) == 1 else ""
-    message = f"cannot reshape array of size {{}} into shape ({words}{comma})"
-    shown = [size, *(n.ssa for n in given)]
-    if not unknown:
-        if not shapes.equal(product, size):
-            differs = shapes.compare(e, "ne", product, size)
-            e.insert(array.RaiseIfOp(differs, "ValueError", message, shown))
-        return [n.ssa for n in lengths]
-    if constant_value(product) == 1:
-        rest = size
-    else:
-        rest = e.emit(array.FloorDivOp(size, product))
-        differs = shapes.compare(e, "ne", shapes.times(e, rest, product), size)
-        none = shapes.compare(e, "eq", product, e.index(0))
-        wrong = shapes.either(e, [differs, none])
-        e.insert(array.RaiseIfOp(wrong, "ValueError", message, shown))
-    return [rest if k in unknown else n.ssa for k, n in enumerate(lengths)]
+def refuse_shadow(e: Emitter, x: Array, g: Group, nested: SSAValue | bool | None) -> None:
+    """NotImplementedError where a group's dimensions follow each other, and those of the shadow do not."""
+    dims = layout.walks(e, x.memref, g.own, of_shadow=True)
+    if not isinstance(nested, SSAValue) or len(dims) < 2:
+        return
+    mirrored = layout.nested(e, dims)
+    if mirrored is True:
+        return
+    wrong = nested
+    if isinstance(mirrored, SSAValue):
+        wrong = e.emit(arith.AndIOp(nested, e.emit(arith.XOrIOp(mirrored, layout.truth(e, True)))))
+    e.insert(array.RaiseIfOp(wrong, "NotImplementedError", APART))
 
 
-def counted(e: Emitter, product: SSAValue, n: Scalar) -> SSAValue:
-    """product * n, OverflowError where that is no int64."""
-    small = constant_value(product) is not None and n.high <= EXTENT_MAX
-    if constant_value(product) == 1 or small:
-        return shapes.times(e, product, n.ssa)
-    return e.emit(array.CheckedMulOp(product, n.ssa))
+APART = "mutad: a reshape that is a view of an array with gaps: pass a copy of the array"
 
 
 CASES: tuple[Case, ...] = (
@@ -159,4 +372,5 @@ CASES: tuple[Case, ...] = (
     Case("np.arange(6 * n).reshape(2, n, -1)", {"n": "count"}),
     Case("(a * 2).reshape(-1)", {"a": "matrix"}),
     Case("a.flatten() + np.ravel(a + 1)", {"a": "matrix"}),
+    Case('a.T.reshape(-1) + a.reshape(-1, order="F")', {"a": "matrix"}),
 )

@@ -489,6 +489,8 @@ def view_key(memref: SSAValue) -> object:
     """Equal for memrefs that are certainly the same view of the same memory."""
     memref = strip_casts(memref)
     owner = memref.owner
+    if isinstance(owner, array.CollapseOp):
+        return view_key(owner.source), owner.merged
     if not isinstance(owner, array.ViewOp):
         return memref
     return (

@@ -60,3 +60,38 @@ func.func @subscripts(%a : memref<?xf64>, %i : index) {
   %z = memref.load %a[%unknown] : memref<?xf64>
   func.return
 }
+
+// A vector of all the rows: all of it is all of the matrix, a part of it any part, and the last axis is what it was.
+// CHECK-LABEL: @collapsed
+// CHECK:         footprint = "write %a[0 : dim(%a, 0), 0 : dim(%a, 1), 0 : 4]"
+// CHECK:         %x = memref.load %v[%i, %j] {footprint = "read %a[?, ?, %j]"}
+func.func @collapsed(%a : memref<?x?x4xf64>, %i : index, %j : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %n = memref.dim %a, %c0 : memref<?x?x4xf64>
+  %m = memref.dim %a, %c1 : memref<?x?x4xf64>
+  %nm = arith.muli %n, %m : index
+  %v = array.collapse %a dims [0, 2] extents(%nm, %c4) : memref<?x?x4xf64> -> memref<?x4xf64>
+  %zero = arith.constant 0.0 : f64
+  array.map(%nm, %c4) outs(%v : memref<?x4xf64>) kinds ["store"] {
+    array.yield %zero : f64
+  }
+  %x = memref.load %v[%i, %j] : memref<?x4xf64>
+  func.return
+}
+
+// A vector seen as a matrix: steps that nest.
+// CHECK-LABEL: @vector_as_matrix
+// CHECK:         footprint = "write %a[0 : 4 * %n]"
+func.func @vector_as_matrix(%a : memref<?xf64>, %n : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %v = array.view %a[%c0] dims [0, 0] extents(%n, %c4) steps(%c4, %c1) : memref<?xf64> -> memref<?x4xf64, strided<[4, 1]>>
+  %zero = arith.constant 0.0 : f64
+  array.map(%n, %c4) outs(%v : memref<?x4xf64, strided<[4, 1]>>) kinds ["store"] {
+    array.yield %zero : f64
+  }
+  func.return
+}
