@@ -313,6 +313,141 @@ def waves_pure(f, x):
     return (xp.exp(-0.5 * x * x) * xp.sin(3.0 * x) + xp.cos(x) * xp.log(1.0 + x * x)).sum()
 
 
+def ldl(a):
+    """LDL^T in place, in two passes for each column, the logarithm of the determinant."""
+    n = a.shape[0]
+    total = 0.0
+    for k in range(n):
+        total += math.log(a[k, k])
+        for j in range(k + 1, n):
+            for i in range(j, n):
+                a[i, j] -= a[i, k] * a[j, k] / a[k, k]
+        for i in range(k + 1, n):
+            a[i, k] /= a[k, k]
+    return total
+
+
+def ldl_pure(f, a):
+    xp, n = f.xp, a.shape[0]
+    index = xp.arange(n)
+
+    def step(k, state):
+        a, total = state
+        column = xp.where(index > k, a[:, k], 0.0)
+        return a - column[:, None] * column[None, :] / a[k, k], total + xp.log(a[k, k])
+
+    return f.loop(n, step, (a, a[0, 0] * 0.0))[1]
+
+
+def householder(a):
+    """QR in place by reflections, the logarithm of the absolute determinant."""
+    n = a.shape[0]
+    total = 0.0
+    for k in range(n - 1):
+        norm = 0.0
+        for i in range(k, n):
+            norm += a[i, k] * a[i, k]
+        norm = math.sqrt(norm)
+        total += math.log(norm)
+        a[k, k] += norm
+        scale = norm * a[k, k]
+        for j in range(k + 1, n):
+            dot = 0.0
+            for i in range(k, n):
+                dot += a[i, k] * a[i, j]
+            dot /= scale
+            for i in range(k, n):
+                a[i, j] -= dot * a[i, k]
+    return total + math.log(abs(a[n - 1, n - 1]))
+
+
+def householder_pure(f, a):
+    xp, n = f.xp, a.shape[0]
+    index = xp.arange(n)
+
+    def step(k, state):
+        a, total = state
+        v = xp.where(index >= k, a[:, k], 0.0)
+        norm = xp.sqrt((v * v).sum())
+        v = v + norm * (index == k)
+        scale = norm * v[k]
+        return a - v[:, None] * ((v @ a) / scale)[None, :], total + xp.log(norm)
+
+    a, total = f.loop(n - 1, step, (a, a[0, 0] * 0.0))
+    return total + xp.log(xp.abs(a[n - 1, n - 1]))
+
+
+def recursive_filter(x, c):
+    """A recursive filter of second order, in place."""
+    for i in range(2, x.size):
+        x[i] += c[0] * x[i - 1] + c[1] * x[i - 2]
+    return (x * x).sum()
+
+
+def recursive_filter_pure(f, x, c):
+    def element(i, x):
+        return f.put(x, i + 2, x[i + 2] + c[0] * x[i + 1] + c[1] * x[i])
+
+    x = f.loop(x.shape[0] - 2, element, x)
+    return (x * x).sum()
+
+
+def alignment(cost):
+    """Dynamic time warping with a soft minimum, its table in the place of the costs."""
+    n, m = cost.shape
+    for i in range(1, n):
+        for j in range(1, m):
+            a, b, c = cost[i - 1, j], cost[i, j - 1], cost[i - 1, j - 1]
+            cost[i, j] -= math.log(math.exp(-a) + math.exp(-b) + math.exp(-c))
+    return cost[n - 1, m - 1]
+
+
+def alignment_pure(f, cost):
+    xp, (n, m) = f.xp, cost.shape
+
+    def row(i, r):
+        def element(j, r):
+            near = xp.exp(-r[i, j + 1]) + xp.exp(-r[i + 1, j]) + xp.exp(-r[i, j])
+            return f.put(r, (i + 1, j + 1), r[i + 1, j + 1] - xp.log(near))
+
+        return f.loop(m - 1, element, r)
+
+    return f.loop(n - 1, row, cost)[n - 1, m - 1]
+
+
+def shortest_paths(w):
+    """All shortest paths of a graph, in place."""
+    n = w.shape[0]
+    for k in range(n):
+        for i in range(n):
+            for j in range(n):
+                w[i, j] = min(w[i, j], w[i, k] + w[k, j])
+    return w.sum()
+
+
+def shortest_paths_pure(f, w):
+    def step(k, w):
+        return f.xp.minimum(w, w[:, k][:, None] + w[k][None, :])
+
+    return f.loop(w.shape[0], step, w).sum()
+
+
+def red_black(u, sweeps):
+    """Nonlinear relaxation in two colours: each half reads the other."""
+    for _ in range(sweeps):
+        u[1:-1:2] = 0.5 * (u[:-2:2] + u[2::2]) - 0.01 * u[1:-1:2] ** 3
+        u[2:-1:2] = 0.5 * (u[1:-2:2] + u[3::2]) - 0.01 * u[2:-1:2] ** 3
+    return u.sum()
+
+
+def red_black_pure(f, u, sweeps):
+    def sweep(_, u):
+        u = f.put(u, np.s_[1:-1:2], 0.5 * (u[:-2:2] + u[2::2]) - 0.01 * u[1:-1:2] ** 3)
+        return f.put(u, np.s_[2:-1:2], 0.5 * (u[1:-2:2] + u[3::2]) - 0.01 * u[2:-1:2] ** 3)
+
+    return f.loop(sweeps, sweep, u).sum()
+
+
 @dataclass(frozen=True)
 class Program:
     function: Callable[..., Any]
@@ -369,4 +504,15 @@ PROGRAMS = (
     Program(time_expanded, time_expanded_pure, lambda r: (r.uniform(size=5_000), 50)),
     Program(thomas, thomas_pure, lambda r: (r.normal(size=300), 4.0 + r.random(300)), and_more=1),
     Program(waves, waves_pure, lambda r: (r.normal(size=100_000),)),
+    Program(ldl, ldl_pure, lambda r: (_positive(r, 96),)),
+    Program(householder, householder_pure, lambda r: (r.normal(size=(96, 96)) + 96.0 * np.eye(96),)),
+    Program(
+        recursive_filter,
+        recursive_filter_pure,
+        lambda r: (r.normal(size=1_000), np.array([0.5, -0.3])),
+        and_more=1,
+    ),
+    Program(alignment, alignment_pure, lambda r: (r.uniform(0.5, 1.5, (48, 48)),)),
+    Program(shortest_paths, shortest_paths_pure, lambda r: (r.uniform(1.0, 9.0, (64, 64)),)),
+    Program(red_black, red_black_pure, lambda r: (r.uniform(-1, 1, 20_001), 50)),
 )
