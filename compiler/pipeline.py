@@ -27,6 +27,7 @@ from xdsl.passes import ModulePass
 
 from .analysis.print_analyses import PASSES as PRINTED_ANALYSES
 from .derivative.passes import PrintNeeded, PrintPlan, Reverse
+from .transforms.close_counters import CloseCounters
 from .transforms.drop_carried import DropCarried
 from .transforms.drop_overwritten import DropOverwritten
 from .transforms.eliminate_common import EliminateCommon
@@ -250,6 +251,7 @@ SIMPLIFY: tuple[ModulePass, ...] = (
     EliminateCommon(),  # what folding and promotion made equal
     ForwardStores(),  # an element read back is a value
     UnifyExtents(),  # past a check of shapes there is one index space
+    CloseCounters(),  # the length of a list that grows is affine in the iteration
     EliminateCommon(),
     FuseElementwise(),  # a temporary that does not exist has no shadow
     HoistInvariants(),  # an invariant is there once, for both sweeps
@@ -312,6 +314,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     DropCarried,
     DropOverwritten,
     RemoveDead,
+    CloseCounters,
     ReuseAllocs,
     UnifyExtents,
     *PRINTED_ANALYSES,

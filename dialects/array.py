@@ -59,6 +59,13 @@ MapKind = str
 
 MAP_KINDS: tuple[MapKind, ...] = ("store", "add", "mul", "min", "max")
 
+UNBOUNDED = 2**33
+"""As many items a growable array has room for: more than memory holds."""
+
+GROWABLE = "growable"
+"""The attribute of an `array.alloc` whose memory is reserved, and becomes real where it is touched. Its
+shadow is 0 by itself: no element is read before it is stored to."""
+
 RAISES = "raises"
 """The attribute of an `scf.if` whose first branch always ends with an exception, and whose other is empty."""
 
@@ -534,7 +541,8 @@ class IndexOp(IRDLOperation):
     `%j = array.index %i, %n axis 0 sign "nonneg"`
 
     `sign` says what is known of `%i`: "nonneg" (`%j` is `%i`), "negative" (`%j` is `%i + %n`) or
-    "any". With `unchecked` the range is known, or the user took the risk.
+    "any". With `unchecked` the range is known, or the user took the risk. `message` is what the
+    IndexError says where it is not NumPy's words.
     """
 
     name = "array.index"
@@ -543,13 +551,22 @@ class IndexOp(IRDLOperation):
     axis = prop_def(IntegerAttr)
     sign = prop_def(StringAttr)
     unchecked = opt_prop_def(UnitAttr)
+    message = opt_prop_def(StringAttr)
     result = result_def(IndexType)
     assembly_format = (
-        "$index `,` $extent `axis` $axis `sign` $sign (`unchecked` $unchecked^)? attr-dict"
+        "$index `,` $extent `axis` $axis `sign` $sign (`unchecked` $unchecked^)?"
+        " (`message` $message^)? attr-dict"
     )
 
     def __init__(
-        self, index: SSAValue, extent: SSAValue, axis: int, sign: str, *, unchecked: bool = False
+        self,
+        index: SSAValue,
+        extent: SSAValue,
+        axis: int,
+        sign: str,
+        *,
+        unchecked: bool = False,
+        message: str | None = None,
     ) -> None:
         super().__init__(
             operands=[index, extent],
@@ -557,6 +574,7 @@ class IndexOp(IRDLOperation):
                 "axis": IntegerAttr(axis, i64),
                 "sign": StringAttr(sign),
                 **({"unchecked": UnitAttr()} if unchecked else {}),
+                **({} if message is None else {"message": StringAttr(message)}),
             },
             result_types=[IndexType()],
         )

@@ -131,7 +131,12 @@ _pool = (ctypes.c_void_p * 4)()
 
 _LIBC = ("mutad_libc_", "mutad_entry_")
 
-_NUMPY_API = {"PyArray_New": 93, "PyArray_Zeros": 183, "PyArray_SetBaseObject": 282}
+_NUMPY_API = {
+    "PyArray_New": 93,
+    "PyArray_ToList": 86,
+    "PyArray_Zeros": 183,
+    "PyArray_SetBaseObject": 282,
+}
 """Places in NumPy's C-API table; part of its ABI."""
 
 

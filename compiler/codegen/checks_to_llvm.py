@@ -65,11 +65,15 @@ def lower_index(state: KernelState, op: array.IndexOp) -> None:
                 result = text.add(index, extent)
         if op.unchecked is None:
             outside = text.value(f"icmp uge i64 {result}, {extent}")
-            axis = op.axis.value.data
-            message = f"index {{}} is out of bounds for axis {axis} with size {{}}"
-            site = site_of(state, op, "IndexError", message, ["index", "index"])
-            payload = [(index, op.index.type), (extent, op.extent.type)]
-            state.raise_when(outside, site, payload)
+            if op.message is not None:
+                site = site_of(state, op, "IndexError", op.message.data, [])
+                state.raise_when(outside, site, [])
+            else:
+                axis = op.axis.value.data
+                message = f"index {{}} is out of bounds for axis {axis} with size {{}}"
+                site = site_of(state, op, "IndexError", message, ["index", "index"])
+                payload = [(index, op.index.type), (extent, op.extent.type)]
+                state.raise_when(outside, site, payload)
     state.scalars[op.result] = result
 
 

@@ -331,6 +331,11 @@ class Boxes:
         w.do(f"br label %{done}")
         w.label(done)
 
+    def list(self, item: str, array: str) -> str:
+        """A list of the items in an array, which are Python's where `item` is one of Python's types."""
+        function = "PyArray_ToList" if item in MAKE else "PySequence_List"
+        return self.keep(self.w.call(function, array))
+
     def tuple(self, items: list[str]) -> str:
         """A tuple that takes over the items' references."""
         result = self.keep(self.w.call("PyTuple_New", str(len(items))))
@@ -385,6 +390,8 @@ class Boxes:
                     return self.either(spec["type"], spec["python"], next(scalars), flag)
                 case "scalar":
                     return self.scalar(spec["type"], next(scalars))
+                case _ if "list" in spec:
+                    return self.list(spec["list"], array(next(numbers)))
                 case _:
                     return array(next(numbers))
 

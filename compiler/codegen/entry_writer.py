@@ -75,6 +75,7 @@ _FUNCTIONS = {
     "PyLong_FromLongLong": "ptr (i64)",
     "PyObject_GetAttr": "ptr (ptr, ptr)",
     "PyObject_Vectorcall": "ptr (ptr, ptr, i64, ptr)",
+    "PySequence_List": "ptr (ptr)",
     "PyTuple_GetItem": "ptr (ptr, i64)",
     "PyTuple_New": "ptr (i64)",
     "PyTuple_SetItem": "i32 (ptr, i64, ptr)",
@@ -83,12 +84,14 @@ _FUNCTIONS = {
     "Py_DecRef": "void (ptr)",
     "Py_IncRef": "void (ptr)",
     "PyArray_New": "ptr (ptr, i32, ptr, i32, ptr, ptr, i32, i32, ptr)",
+    "PyArray_ToList": "ptr (ptr)",
     "PyArray_Zeros": "ptr (i32, ptr, ptr, i32)",
     "PyArray_SetBaseObject": "i32 (ptr, ptr)",
     "mutad_entry_free": "void (ptr)",
 }
 _ORIGIN = {
     "PyArray_New": "numpy",
+    "PyArray_ToList": "numpy",
     "PyArray_Zeros": "numpy",
     "PyArray_SetBaseObject": "numpy",
     "mutad_entry_free": "libc",

@@ -118,6 +118,8 @@ class KernelState:
     """Stack slots (registers, for LLVM) of the accumulators of the loop being written."""
     group: str = ""
     """The metadata of accesses in a parallel loop."""
+    reserved: int = 0
+    """How many ranges of address space the kernel has for arrays that grow."""
     scalar_only: bool = False
     """Within a cold copy of a loop nest: no vectorization, no unrolling."""
 

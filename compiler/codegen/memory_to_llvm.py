@@ -146,7 +146,21 @@ def fresh(
     state.memrefs[result] = state.descriptor(type_, pointer, tuple(shape))
 
 
+def lower_growable(state: KernelState, op: array.AllocOp) -> None:
+    """Reserved address space: always the same at this place of the code, in one call."""
+    type_ = op.memref.type
+    assert isinstance(type_, MemRefType)
+    state.reserved += 1
+    pointer = support_call(state, "mutad_reserve", "ptr %ctx", f"i64 {state.reserved}")
+    state.return_when(state.text.value(f"icmp eq ptr {pointer}, null"), OUT_OF_MEMORY)
+    shape = tuple(state.scalars[e] for e in op.extents)
+    state.memrefs[op.memref] = state.descriptor(type_, pointer, shape)
+
+
 def lower_alloc(state: KernelState, op: array.AllocOp) -> None:
+    if array.GROWABLE in op.attributes:
+        lower_growable(state, op)
+        return
     function = "mutad_alloc_result" if op in state.escaping else "mutad_alloc"
     fresh(state, op.memref, list(op.extents), function)
 
@@ -173,7 +187,11 @@ def lower_pop(state: KernelState, op: ad.PopOp) -> None:
 
 def takes_scratch(state: KernelState, op: Operation) -> bool:
     """True for an allocation of memory that ends with the iteration or the call."""
-    return isinstance(op, array.AllocOp) and op not in state.escaping
+    return (
+        isinstance(op, array.AllocOp)
+        and op not in state.escaping
+        and array.GROWABLE not in op.attributes
+    )
 
 
 MEMORY_OPS: dict[type[Operation], Callable[[KernelState, Any], None]] = {

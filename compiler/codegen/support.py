@@ -10,6 +10,8 @@ a pool, a few large blocks wait in it for the next call, whose pages are then th
   emptied several, one that holds all of them is made next. Only small requests get a chunk with room to spare.
 - A *tape* is a stack of segments in chunks of its own (`{chunk, cursor, end, spare}`); segments are
   multiples of 8 bytes.
+- *Reserved* ranges are address space for arrays that grow, one for each place of the code, which get
+  pages where they are touched. Their records are among those of the results (`support_reserved`).
 - *Results* are single `malloc` blocks with a record `{next, block}` each: what was not returned
   (an exception, the other branch) is freed.
 
@@ -21,7 +23,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable
 
-from . import support_handles
+from . import support_handles, support_reserved
 
 CURSOR, END, CHUNKS, TAPE_CHUNKS, IN_USE, PEAK, RESULTS, POLL = range(0, 64, 8)
 LAST_POLL, SPARE, POOL, EMPTIED = 224, 240, 248, 256
@@ -443,7 +445,7 @@ look:
 on:
   %block.at = getelementptr i8, ptr %record, i64 8
   %block = load ptr, ptr %block.at
-  call void @mutad_libc_free(ptr %block)
+  call void @mutad_drop_result(ptr %block)
   %next = load ptr, ptr %record
   call void @mutad_libc_free(ptr %record)
   br label %look
@@ -609,7 +611,9 @@ FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "mutad_alloc_result": (_ALLOC_RESULT, ()),
     "mutad_tape_push": (_TAPE, ("mutad_tape_grow",)),
     "mutad_tape_grow": (_TAPE_GROW, ("mutad_take",)),
-    "mutad_end": (_END, ("mutad_take",)),
+    "mutad_end": (_END, ("mutad_take", "mutad_drop_result")),
+    "mutad_drop_result": (support_reserved.DROP_RESULT, ()),
+    "mutad_reserve": (support_reserved.reserve(RESULTS), ()),
     "mutad_tape_read": (support_handles.TAPE_READ, ()),
     "mutad_drop": (support_handles.DROP, ("mutad_end",)),
     "mutad_take": (_POOL, ()),
@@ -619,7 +623,7 @@ FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 """Each support function (with its companions), and what it calls."""
 
-ALLOCATING = ("mutad_alloc", "mutad_alloc_result", "mutad_tape_push")
+ALLOCATING = ("mutad_alloc", "mutad_reserve", "mutad_alloc_result", "mutad_tape_push")
 """A kernel that calls one of these has to run `mutad_end`."""
 
 

@@ -385,7 +385,10 @@ class PrimalValues:
         alloc = array.AllocOp(extents, type_.element_type)
         alloc.location = op.location
         self.at_prologue(block, alloc)
-        self.at_prologue(block, zero_fill(alloc.memref, extents, op))
+        if array.GROWABLE in op.attributes:
+            alloc.attributes[array.GROWABLE] = UnitAttr()
+        else:
+            self.at_prologue(block, zero_fill(alloc.memref, extents, op))
         return alloc.memref
 
     def _after_loop(self, loop: array.LoopOp, kind: str) -> Sequence[SSAValue]:

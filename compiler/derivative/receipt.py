@@ -337,6 +337,8 @@ def size_of(op: array.AllocOp, sizes: Sizes) -> int | None:
     assert isinstance(op.memref.type, MemRefType)
     size: int | None = bytes_of(op.memref.type.element_type)
     for extent in op.extents:
+    if array.GROWABLE in op.attributes:
+        return None
         known = sizes.evaluate(extent)
         size = None if size is None or known is None else size * max(known, 0)
     return size

@@ -104,7 +104,8 @@ def plan_gradient(
 def hand_over(function: func.FuncOp, alias: AliasAnalysis) -> None:
     """Put an `ad.handover` of all that the caller can see at the end of the function, once.
 
-    Of a view that is returned, the whole array: its memory is the caller's.
+    Of a view that is returned, the whole array: its memory is the caller's. Growable arrays end with the
+    first half: nobody knows how much of them a tape would have to keep.
     """
     top, last = function.body.block, function.body.block.last_op
     assert isinstance(last, func.ReturnOp)
@@ -117,6 +118,9 @@ def hand_over(function: func.FuncOp, alias: AliasAnalysis) -> None:
             seen |= dict.fromkeys([alias.base(result), *roots])
     op = ad.HandoverOp([v for v in seen if isinstance(v.type, MemRefType)])
     op.location = last.location
+    for made in top.ops:
+        if isinstance(made, array.AllocOp) and array.GROWABLE in made.attributes:
+            seen[made.memref] = None
     top.insert_op_before(op, last)
 
 

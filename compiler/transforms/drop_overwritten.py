@@ -74,7 +74,7 @@ class DropOverwritten(ModulePass):
 def drop_in(block: Block) -> None:
     position = {op: k for k, op in enumerate(block.ops)}
     for op in tuple(block.ops):
-        if isinstance(op, array.AllocOp):
+        if isinstance(op, array.AllocOp) and array.GROWABLE not in op.attributes:
             touching = users_in(block, op.memref)
             if touching is not None:
                 store_first_sum(op, sorted(touching, key=position.__getitem__))
