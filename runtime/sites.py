@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import builtins
 import ctypes
+import importlib
 import re
 from collections.abc import Callable
-from typing import Any
+from functools import reduce
+from typing import Any, cast
 
 import numpy as np
 
@@ -71,13 +73,21 @@ def _array_at(address: int, element: type[np.generic], rank: int) -> Any:
 def exception(site: Site, address: int) -> BaseException:
     """The exception of a site that raised, with a note that shows its line."""
     message = site["message"].format(*operands(site["operands"], address))
-    kind: type[BaseException] = getattr(builtins, site["exception"])
+    kind = exception_class(site["exception"])
     raised = kind(message) if message else kind()
     if site.get("file"):
         raised.add_note(
             f"{site['file']}:{site['line']}:{site['column']}: {site.get('source', '').strip()}"
         )
     return raised
+
+
+def exception_class(name: str) -> type[BaseException]:
+    """The class of this name: a builtin's, or `module:name` or `module.name` of another."""
+    module, _, inside = name.rpartition(":" if ":" in name else ".")
+    if not module:
+        return getattr(builtins, inside)
+    return reduce(getattr, inside.split("."), cast(Any, importlib.import_module(module)))
 
 
 def show(site: Site, address: int) -> None:

@@ -14,7 +14,8 @@ from xdsl.dialects import arith, math
 
 from . import arguments, library, matching, normalize, scalars, source
 from . import python_math as math_functions
-from .context import RESULT, Frame, LocalFunction, Scope, hint
+from .catching import Caught
+from .context import RESULT, Frame, LocalFunction, Scope, Unready, hint
 from .expressions import Expressions
 from .joins import Maybe
 from .liveness import Liveness, Names, assigned
@@ -192,6 +193,12 @@ class Calls(Expressions):
         if len(args) != 2:
             raise self.refusal(node, "isinstance takes two arguments")
         value, classes = (self.settled(a) for a in args)
+        if isinstance(value, Static) and isinstance(value.object, Caught):
+            raise self.refusal(
+                node,
+                "isinstance of an exception is not compiled",
+                "write an `except` for each class",
+            )
         named = classes.items if isinstance(classes, Tuple) else (classes,)
         known = [c.object for c in named if isinstance(c, Static) and isinstance(c.object, type)]
         if len(known) < len(named):
@@ -357,6 +364,8 @@ class Calls(Expressions):
         result = frame.env.get(RESULT, NoneValue())
         self.frame, self.e.span = outer, span
         self.calls.pop()
+        if self.dead and self.e.block is self.statement_block:
+            raise Unready  # the call never returns: nothing of the statement follows
         assert not isinstance(result, Maybe)
         return result
 

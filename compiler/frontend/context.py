@@ -18,6 +18,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..diagnostics import CompileError, Span
 from . import exits, scalars, weak
+from .catching import Arm, Catching, Caught, is_made_in
 from .descriptors import Form
 from .emitter import Emitter
 from .joins import (
@@ -223,6 +224,9 @@ class Context(ABC):
         """The inputs from outside, by holder and name."""
         self.watched: frozenset[tuple[int, str]] | None = None
         """The constants from outside that callers compare; None: nothing outside ever changes."""
+        self.catching = Catching(self)
+        self.handling: list[tuple[Frame, Caught]] = []
+        """The exceptions whose handlers are being lowered, and whose calls those are."""
         self.fixed: Callable[[types.ModuleType | type | str], bool] = lambda _: False
         """Whether a module, a class, or what a source file defines is a library's own."""
 
@@ -422,21 +426,44 @@ class Context(ABC):
             arms[0 if test.constant else 1]()
             return
         span, before = self.e.span, dict(self.frame.env)
-        blocks, ends, deads = list[Block](), list[dict[str, Binding]](), list[bool]()
+        ways = list[Arm]()
         for arm in arms:
             block = Block()
             self.frame.env, self.dead = dict(before), False
-            with self.e.at(block):
+            with self.e.at(block), self.catching.scope(names) as scope:
                 arm()
-            blocks.append(block)
-            ends.append(self.frame.env)
-            deads.append(self.dead)
-        self.dead = all(deads)
+            ways.append(Arm(block, self.frame.env, self.dead, scope.pending))
+        self.dead = all(way.dead for way in ways)
         self.e.span = span
+        self.frame.env = self.merged(test.ssa, (ways[0], ways[1]), names, before)
+        self.catching.announce(ways[0].pending | ways[1].pending)
+
+    def merged(
+        self,
+        test: SSAValue,
+        arms: tuple[Arm, Arm],
+        names: Iterable[str],
+        before: dict[str, Binding],
+        *,
+        sparing: bool = False,
+    ) -> dict[str, Binding]:
+        """The branch of two arms, and the names after it.
+
+        With `sparing`, a name that nobody reads after one arm is what it is after the other, where
+        that is known before the branch.
+        """
+        blocks = [arm.block for arm in arms]
         merged = dict(before)
         joined = list[tuple[str, Template]]()
+        gone = dict[str, list[bool]]()
         for name in sorted(names):
-            here = [end.get(name) for end in ends]
+            gone[name] = deads = [arm.is_gone(name, self.frame) for arm in arms]
+            here = [arm.env.get(name) for arm in arms]
+            if sparing and deads[0] != deads[1]:
+                (only,) = (b for b, dead in zip(here, deads, strict=True) if not dead)
+                if only is not None and not any(is_made_in(only, block) for block in blocks):
+                    merged[name] = only
+                    continue
             if same_binding(here[0], here[1]):
                 if (kept := before.get(name)) is not None and same_binding(kept, here[0]):
                     continue  # with what was known of it before
@@ -452,8 +479,8 @@ class Context(ABC):
                 merged.pop(name, None)
         sides = {
             name: (
-                None if deads[0] else ends[0].get(name),
-                None if deads[1] else ends[1].get(name),
+                None if gone[name][0] else arms[0].env.get(name),
+                None if gone[name][1] else arms[1].env.get(name),
             )
             for name, _ in joined
         }
@@ -470,7 +497,7 @@ class Context(ABC):
         regions = [Region(b) if b.first_op is not None else Region() for b in blocks]
         types_ = [leaf for _, template in joined for leaf in ir_types(template)]
         types_ += [i1] * len(flagged)
-        op = self.e.insert(scf.IfOp(test.ssa, types_, regions[0], regions[1]))
+        op = self.e.insert(scf.IfOp(test, types_, regions[0], regions[1]))
         results = iter(op.results)
         for name, template in joined:
             merged[name] = rebuilt(template, results)
@@ -479,8 +506,8 @@ class Context(ABC):
             if name in flagged:
                 merged[name] = weak.marked(merged[name], Weak(flagged[name], next(results)))
             else:
-                merged[name] = weak.joined(self.e, test.ssa, *sides[name], merged[name])
-        self.frame.env = merged
+                merged[name] = weak.joined(self.e, test, *sides[name], merged[name])
+        return merged
 
     def joined_template(
         self, name: str, here: list[Binding | None], deads: list[bool]

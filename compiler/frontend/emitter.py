@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
@@ -12,7 +12,7 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType, i1
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ...dialects.array import AllocOp, AnyView, StrideOp
+from ...dialects.array import AllocOp, AnyView, StrideOp, is_operation_that_may_raise
 from ..diagnostics import CompileError, Span
 from .values import IR_TYPE, Scalar
 
@@ -64,12 +64,21 @@ class Emitter:
     dims: dict[tuple[SSAValue, int], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, int], SSAValue]
     )
+    catch: Callable[[Operation], Operation | None] | None = None
+    """Lowers an op that may raise what a handler catches, and says by which op; or None."""
 
     def insert(self, op: OpT, hint: str | None = None) -> OpT:
         """Append `op` here, give it the current location, and its first result a name hint."""
+        if self.catch is not None and is_operation_that_may_raise(op):
+            made = self.catch(op)
+            if made is not None:
+                return self.named(made, hint)  # pyright: ignore[reportReturnType]
         if self.span is not None:
             op.location = self.span.location()
         self.block.add_op(op)
+        return self.named(op, hint)
+
+    def named(self, op: OpT, hint: str | None) -> OpT:
         if hint is not None and op.results:
             op.results[0].name_hint = hint
         return op

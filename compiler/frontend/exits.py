@@ -23,9 +23,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-RETURNED, RESULT = "returned$", "result$"
+from .nodes import assign, name, negated, when
+from .trying import RESULT, RETURNED, Region, Tries, children, ends, inner
 
 
 class LeavableFor(ast.For):
@@ -37,14 +37,6 @@ class LeavableFor(ast.For):
 Loop = ast.For | ast.While
 
 
-@dataclass
-class _Region:
-    """The loop that statements are in, None for the function itself."""
-
-    left: str | None = None
-    """The flag of the loop, where something leaves it."""
-
-
 def structured(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
     """The statements of a function, in which nothing leaves a loop but through its flag."""
     exits = _Exits()
@@ -54,7 +46,7 @@ def structured(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
     return result
 
 
-class _Exits:
+class _Exits(Tries):
     def __init__(self) -> None:
         self.flags = 0
         self.returns = False
@@ -63,7 +55,7 @@ class _Exits:
         self.flags += 1
         return f"{stem}${self.flags}"
 
-    def block(self, statements: Sequence[ast.stmt], region: _Region | None) -> list[ast.stmt]:
+    def block(self, statements: Sequence[ast.stmt], region: Region | None) -> list[ast.stmt]:
         done = list[ast.stmt]()
         for k, s in enumerate(statements):
             rest = statements[k + 1 :]
@@ -72,6 +64,8 @@ class _Exits:
                     return [*done, *self.loop(s, rest, region)]
                 case ast.If() if leaves(s, in_loop=region is not None):
                     return [*done, *self.branch(s, rest, region)]
+                case ast.Try():
+                    return [*done, *self.attempt(s, rest, region)]
                 case ast.If():
                     arms = (self.block(arm, region) for arm in (s.body, s.orelse))
                     done.append(ast.copy_location(ast.If(s.test, *arms), s))
@@ -85,21 +79,23 @@ class _Exits:
                     done.append(s)
         return done
 
-    def leave(self, s: ast.stmt, region: _Region) -> ast.stmt:
+    def leave(self, s: ast.stmt, region: Region) -> ast.stmt:
         if region.left is None:
             region.left = self.flag("left")
         return assign(region.left, ast.Constant(True), s)
 
-    def return_from(self, s: ast.Return, region: _Region) -> list[ast.stmt]:
+    def return_from(self, s: ast.Return, region: Region) -> list[ast.stmt]:
         self.returns = True
         value = ast.Constant(None) if s.value is None else s.value
-        return [
-            assign(RESULT, value, s),
-            assign(RETURNED, ast.Constant(True), s),
-            self.leave(s, region),
-        ]
+        result = [assign(RESULT, value, s), assign(RETURNED, ast.Constant(True), s)]
+        return [*result, self.leave(s, region)] if region.is_loop else result
 
-    def branch(self, s: ast.If, rest: Sequence[ast.stmt], region: _Region | None) -> list[ast.stmt]:
+    def escapes(self, statements: Sequence[ast.stmt], region: Region | None) -> bool:
+        if region is None:
+            return any(isinstance(n, ast.Return) for n in inner(statements))
+        return any(leaves(s, in_loop=True) for s in statements)
+
+    def branch(self, s: ast.If, rest: Sequence[ast.stmt], region: Region | None) -> list[ast.stmt]:
         """An `if` that may leave: what follows goes where nothing has left."""
         arms = s.body, s.orelse
         through = [not ends(arm) for arm in arms]
@@ -118,11 +114,11 @@ class _Exits:
             when(name(stays, rest[0]), self.block(rest, region), rest[0]),
         ]
 
-    def loop(self, s: Loop, rest: Sequence[ast.stmt], region: _Region | None) -> list[ast.stmt]:
+    def loop(self, s: Loop, rest: Sequence[ast.stmt], region: Region | None) -> list[ast.stmt]:
         """A loop and what follows it, its `else` clause first."""
         if isinstance(s, ast.While) and binds(s.test) and not s.orelse:
             s = asked_inside(s)
-        own = _Region()
+        own = Region()
         body = self.block(s.body, own)
         if own.left is None:
             return [without_else(s, body), *self.block([*s.orelse, *rest], region)]
@@ -180,52 +176,6 @@ def leaves(statement: ast.stmt, *, in_loop: bool) -> bool:
     if isinstance(statement, ast.For | ast.While):
         escaping = any(isinstance(n, ast.Return) for n in inner(statement.body))
         return escaping or any(leaves(c, in_loop=in_loop) for c in statement.orelse)
-    if isinstance(statement, ast.If):
-        return any(leaves(c, in_loop=in_loop) for c in (*statement.body, *statement.orelse))
+    if isinstance(statement, ast.If | ast.Try):
+        return any(leaves(c, in_loop=in_loop) for c in children(statement))
     return False
-
-
-def ends(statements: Sequence[ast.stmt]) -> bool:
-    """True when every path through the statements leaves: nothing that follows them runs."""
-    for s in statements:
-        match s:
-            case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
-                return True
-            case ast.If(_, body, orelse) if ends(body) and ends(orelse):
-                return True
-            case _:
-                pass
-    return False
-
-
-def inner(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """All statements within, those of nested functions apart."""
-    found = list[ast.stmt]()
-    for s in statements:
-        found.append(s)
-        if not isinstance(s, ast.FunctionDef):
-            children = [c for c in ast.iter_child_nodes(s) if isinstance(c, ast.stmt)]
-            found += inner(children)
-    return found
-
-
-# Nodes, placed in the source where `like` is.
-
-
-def name(text: str, like: ast.AST) -> ast.Name:
-    return ast.copy_location(ast.Name(text, ast.Load()), like)
-
-
-def negated(flag: str, like: ast.AST) -> ast.expr:
-    return ast.copy_location(ast.UnaryOp(ast.Not(), name(flag, like)), like)
-
-
-def assign(target: str, value: ast.expr, like: ast.stmt) -> ast.stmt:
-    if not hasattr(value, "lineno"):
-        ast.copy_location(value, like)
-    stored = ast.copy_location(ast.Name(target, ast.Store()), like)
-    return ast.copy_location(ast.Assign([stored], value), like)
-
-
-def when(test: ast.expr, body: list[ast.stmt], like: ast.stmt) -> ast.stmt:
-    return ast.copy_location(ast.If(test, body or [ast.copy_location(ast.Pass(), like)], []), like)

@@ -14,7 +14,8 @@ from xdsl.traits import Pure
 
 from . import library, scalars, weak
 from .arguments import written_out
-from .context import Context, LocalFunction
+from .context import VALUE, Context, LocalFunction
+from .joins import Maybe
 from .liveness import Names, assigned
 from .scalars import is_python
 from .values import (
@@ -383,8 +384,10 @@ class Expressions(Context):
         if names:
             return self.chosen(test, (second, keep) if word == "and" else (keep, second), names)
         block, before = Block(), dict(self.frame.env)
-        with self.e.at(block):
-            value = self.settled(second())
+        with self.e.at(block), self.catching.scope(frozenset({VALUE})) as scope:
+            self.frame.env[VALUE] = self.settled(second())
+        value = self.frame.env.pop(VALUE)
+        assert not isinstance(value, Maybe)
         self.frame.env = before
         ops = list(block.ops)
 
@@ -392,6 +395,7 @@ class Expressions(Context):
             for op in ops:
                 op.detach()
                 self.e.block.add_op(op)
+            self.catching.announce(scope.pending)
             return value
 
         match first, value:

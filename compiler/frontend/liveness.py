@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .exits import LeavableFor
+from .trying import Guarded
 
 Names = frozenset[str]
 NOTHING: Names = frozenset()
@@ -28,6 +29,10 @@ class Liveness:
 
     after: dict[ast.stmt, Names] = field(default_factory=dict[ast.stmt, Names])
     head: dict[ast.stmt, Names] = field(default_factory=dict[ast.stmt, Names])
+    raised: dict[ast.stmt, Names] = field(default_factory=dict[ast.stmt, Names])
+    """What is live where an exception leaves the body of a `try`."""
+    done: dict[ast.stmt, Names] = field(default_factory=dict[ast.stmt, Names])
+    """What is live where nothing does, after the body."""
     _entering: dict[ast.stmt, Names] = field(default_factory=dict[ast.stmt, Names])
 
     @classmethod
@@ -71,12 +76,30 @@ class Liveness:
                 self.head[s] = head = live | self.entering(s, always)
                 self.block(s.body, head, always)
                 return head
+            case ast.Try():
+                self.done[s] = done = self.block(s.orelse, live | always, always)
+                handlers = (self.handler(h, live | always, always) for h in s.handlers)
+                self.raised[s] = raised = always.union(*handlers)
+                return self.block(s.body, done | raised, always | raised)
+            case Guarded():
+                if s.completes is not None:
+                    live |= {s.completes}
+                self.done[s] = done = self.block(s.finalbody, live | always, always)
+                self.raised[s] = raised = done
+                if s.completes is None:
+                    self.raised[s] = raised = self.block(s.finalbody, always, always)
+                    self.block(s.finalbody, live | always, always)
+                return self.block(s.body, done | raised, always | raised)
             case ast.Return():
                 return always | (reads(s.value) if s.value else NOTHING)
             case ast.AugAssign():
                 return live | reads(s)
             case _:
                 return (live - assigned(s)) | reads(s)
+
+    def handler(self, h: ast.ExceptHandler, live: Names, always: Names) -> Names:
+        live = self.block(h.body, live, always) - ({h.name} if h.name else NOTHING)
+        return live | (reads(h.type) if h.type else NOTHING)
 
     def entering(self, loop: ast.For | ast.While, always: Names) -> Names:
         """The names that an iteration may read before it assigns them.
@@ -128,6 +151,8 @@ def assigned(*nodes: ast.AST) -> Names:
             return
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
+        if isinstance(node, ast.ExceptHandler) and node.name is not None:
+            names.add(node.name)
         for child in ast.iter_child_nodes(node):
             visit(child)
 

@@ -27,10 +27,10 @@ from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
-from . import weak
-from .context import Key, LateName, Rebinding, hint, is_late
+from . import catching, weak
+from .context import VALUE, Key, LateName, Rebinding, hint, is_late
 from .emitter import Carried
-from .exits import LeavableFor, binds, negated
+from .exits import LeavableFor, binds
 from .forms import End, Forms
 from .joins import (
     Binding,
@@ -44,6 +44,7 @@ from .joins import (
     template_of,
 )
 from .liveness import assigned, reads
+from .nodes import negated
 from .rebinding import Place, Variable, only_layout_of_kept, retyped, uncast
 from .values import (
     Scalar,
@@ -129,15 +130,21 @@ class Loops(Forms):
                 argument.name_hint = place.ssa.name_hint
                 self.e.carried[argument] = Carried(arguments, tuple(initial))
             self.name_induction(block.args[0], s)
-        span = self.e.span
+        span, pending = self.e.span, catching.NOTHING
         if condition is not None:
             with self.e.at(blocks[1]):
                 self.enter_iteration(before, variables, late, blocks[1])
-                test = self.test(condition)
+                with self.catching.scope(frozenset({VALUE})) as asking:
+                    self.frame.env[VALUE] = self.test(condition)
+                test = self.frame.env.pop(VALUE)
+                assert isinstance(test, Scalar)
                 self.e.insert(array.ConditionOp(test.ssa))
+                pending |= asking.pending
         with self.e.at(blocks[0]):
             self.enter_iteration(before, variables, late, blocks[0])
-            body(blocks[0].args[0])
+            with self.catching.scope(frozenset(living)) as inside:
+                body(blocks[0].args[0])
+            self.dead = self.dead and not inside.pending
             self.e.span = span
             ends = self.frame.env
             yielded = list[SSAValue](blocks[0].args[1:])
@@ -160,6 +167,7 @@ class Loops(Forms):
         self.frame.env = before
         for variable in late_variables:
             self.initialize_late(variable)
+        self.catching.end_with(blocks, inside.pending)
         loop = array.LoopOp(None if count is None else count.ssa, initial, *blocks)
         self.e.insert(loop, "trips")
         initially = {v.name: self.frame.env.get(v.name) for v in variables}
@@ -186,6 +194,7 @@ class Loops(Forms):
                     loop.trips if always else None,
                 )
             )
+        self.catching.announce(pending | inside.pending)
 
     def name_induction(self, induction: SSAValue, s: ast.For | ast.While) -> None:
         match s:

@@ -68,6 +68,8 @@ class _Plain:
                 case ast.While():
                     made = ast.While(s.test, self.block(s.body), self.block(s.orelse))
                     done.append(ast.copy_location(made, s))
+                case ast.Try():
+                    done.append(self.attempted(s))
                 case ast.With():
                     done += self.entered(s)
                     done += self.block(s.body)
@@ -76,6 +78,14 @@ class _Plain:
                 case _:
                     done.append(s)
         return done
+
+    def attempted(self, s: ast.Try) -> ast.stmt:
+        handlers = [
+            ast.copy_location(ast.ExceptHandler(h.type, h.name, self.block(h.body)), h)
+            for h in s.handlers
+        ]
+        body, orelse, final = (self.block(part) for part in (s.body, s.orelse, s.finalbody))
+        return ast.copy_location(ast.Try(body, handlers, orelse, final), s)
 
     def entered(self, s: ast.With) -> list[ast.stmt]:
         found = list[ast.stmt]()

@@ -17,7 +17,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from . import exits, matching
+from . import exits, matching, trying
 from .source import FunctionNode, Source
 
 
@@ -44,6 +44,13 @@ def tail(statements: Sequence[ast.stmt], function: ast.stmt) -> list[ast.stmt]:
     for k, statement in enumerate(statements):
         if isinstance(statement, ast.Return | ast.Raise):
             return list(statements[: k + 1])
+        if isinstance(statement, ast.Try) and has_return(statement):
+            rest, through = statements[k + 1 :], trying.goes_through(statement)
+            made = [
+                tail([*arm, *rest] if t else arm, function)
+                for arm, t in zip(trying.arms_of(statement), through, strict=True)
+            ]
+            return [*statements[:k], trying.remade(statement, statement.body, made)]
         if isinstance(statement, ast.If) and has_return(statement):
             rest = statements[k + 1 :]
             arms = [
@@ -69,8 +76,7 @@ def returns(statement: ast.stmt) -> list[ast.Return]:
         return [statement]
     if isinstance(statement, ast.FunctionDef):
         return []
-    children = [c for c in ast.iter_child_nodes(statement) if isinstance(c, ast.stmt)]
-    return [found for child in children for found in returns(child)]
+    return [found for child in trying.children(statement) for found in returns(child)]
 
 
 def has_return(statement: ast.stmt) -> bool:
@@ -79,15 +85,4 @@ def has_return(statement: ast.stmt) -> bool:
 
 def falls_through(statements: Sequence[ast.stmt]) -> bool:
     """False when every path through `statements` returns or raises."""
-    return not any(map(ends, statements))
-
-
-def ends(statement: ast.stmt) -> bool:
-    """True when nothing runs after the statement."""
-    match statement:
-        case ast.Return() | ast.Raise():
-            return True
-        case ast.If(_, body, orelse):
-            return not falls_through(body) and bool(orelse) and not falls_through(orelse)
-        case _:
-            return False
+    return not trying.ends(statements)

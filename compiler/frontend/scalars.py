@@ -23,6 +23,7 @@ from xdsl.ir import Block, SSAValue
 
 from ...dialects import array
 from ..diagnostics import CompileError
+from . import checks
 from .emitter import Emitter
 from .values import (
     DTYPE_NAME,
@@ -462,6 +463,20 @@ def integer_power(e: Emitter, lhs: Scalar, rhs: Scalar) -> Scalar:
 def power_loop(e: Emitter, lhs: Scalar, rhs: Scalar) -> Scalar:
     """Square and multiply, for an exponent known at run time."""
     index = IR_TYPE["py_int"]
+    beyond = None if e.catch is None else e.cell(IR_TYPE["py_bool"], "beyond")
+    if beyond is not None:
+        e.store(e.constant(False, "py_bool").ssa, beyond)
+
+    def times(a: SSAValue, b: SSAValue) -> SSAValue:
+        """Where a handler may catch the overflow, it is raised behind the loop."""
+        op = array.CheckedMulOp(a, b)
+        if beyond is None:
+            return e.emit(op)
+        e.store(e.emit(arith.OrIOp(e.load(beyond), checks.overflows(e, op))), beyond)
+        unchecked = checks.wrapped(op)
+        op.erase()
+        return e.emit(unchecked)
+
     result, square, left = (e.cell(index, hint) for hint in ("power", "square", "exponent"))
     for value, cell in ((e.index(1), result), (lhs.ssa, square), (rhs.ssa, left)):
         e.store(value, cell)
@@ -474,14 +489,16 @@ def power_loop(e: Emitter, lhs: Scalar, rhs: Scalar) -> Scalar:
         one = e.index(1)
         odd = compare_ssa(e, "Eq", e.emit(arith.AndIOp(now, one)), one, "py_int")
         factor = e.emit(arith.SelectOp(odd, e.load(square), one))
-        e.store(e.emit(array.CheckedMulOp(e.load(result), factor)), result)
+        e.store(times(e.load(result), factor), result)
         after = e.emit(arith.ShRSIOp(now, one))
         e.store(after, left)
         again = compare_ssa(e, "Gt", after, e.index(0), "py_int")
         base = e.emit(arith.SelectOp(again, e.load(square), one))
-        e.store(e.emit(array.CheckedMulOp(base, base)), square)
+        e.store(times(base, base), square)
         e.insert(array.YieldOp())
     e.insert(array.LoopOp(None, [], body, condition))
+    if beyond is not None:
+        raise_if(e, e.load(beyond), TOO_LARGE)
     return Scalar("py_int", e.load(result), None, 0 if lhs.low >= 0 else INT64_MIN)
 
 

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import ast
-import builtins
 from collections.abc import Sequence
 
 import numpy as np
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import MemRefType
 
 from ...dialects import array
-from . import library, scalars
-from .calls import Calls
+from . import library
+from .catching import Caught
 from .context import RESULT, Unready, hint
 from .liveness import assigned
 from .matching import Entering
+from .raising import Raising
 from .scalars import is_python
+from .trying import Guarded
 from .values import Array, NoneValue, Scalar, Static, Tuple, Value
 
 REFUSED: dict[type[ast.stmt], tuple[str, str | None]] = {
-    ast.Try: ("`try` is not compiled", "test the condition before the operation that raises"),
+    ast.TryStar: ("`except*` is not compiled", "use `except`"),
     ast.Global: ("`global` is not compiled", "return the value"),
     ast.Nonlocal: ("`nonlocal` is not compiled", "return the value from the inner function"),
     ast.Import: ("`import` inside a function is not compiled", "import at the top of the module"),
@@ -38,12 +38,13 @@ REFUSED: dict[type[ast.stmt], tuple[str, str | None]] = {
 }
 
 
-class Statements(Calls):
+class Statements(Raising):
     """Lowers `ast.stmt` nodes."""
 
     def block(self, statements: Sequence[ast.stmt]) -> None:
         frame, depth = self.frame, len(self.calls)
-        outer, self.statement_block = self.statement_block, self.e.block
+        outer, start = self.statement_block, self.e.block
+        self.statement_block = start
         for k, statement in enumerate(statements):
             if self.dead:
                 if not self.facts.unready:
@@ -56,7 +57,7 @@ class Statements(Calls):
                     self.frame, self.dead = frame, True
                     self.statement_block = self.e.block
                     del self.calls[depth:]
-        self.statement_block = outer
+        self.statement_block = self.e.block if outer is start else outer
 
     def statement(self, s: ast.stmt) -> None:
         match s:
@@ -98,6 +99,10 @@ class Statements(Calls):
                 self.assert_statement(s)
             case ast.Raise():
                 self.raise_statement(s)
+            case ast.Try():
+                self.try_statement(s)
+            case Guarded():
+                self.guarded(s)
             case _:
                 message, way_out = REFUSED.get(
                     type(s), (f"{type(s).__name__} statements are not compiled", None)
@@ -291,6 +296,7 @@ class Statements(Calls):
             and not s.orelse
             and len(s.body) == 1
             and only_raises(s.body[0])
+            and self.caught_exception(s.body[0]) is None
         ):
             with self.located(s.body[0]):
                 self.raise_when(condition, s.body[0])
@@ -313,52 +319,7 @@ class Statements(Calls):
             for name in names - live:
                 self.frame.env.pop(name, None)
 
-    # Exceptions and print
-
-    def assert_statement(self, s: ast.Assert) -> None:
-        condition = self.test(s.test)
-        failed = scalars.unary(self.e, "Not", condition)
-        text, shown = ("", list[Scalar]()) if s.msg is None else self.text(s.msg)
-        self.e.insert(array.RaiseIfOp(failed.ssa, "AssertionError", text, [v.ssa for v in shown]))
-        self.refine(s.test, True)
-
-    def raise_statement(self, s: ast.Raise) -> None:
-        self.raise_when(self.e.constant(True, "py_bool"), s)
-        self.dead = True
-
-    def raise_when(self, condition: Scalar, s: ast.stmt) -> None:
-        """`raise Exception("message")` where `condition` holds."""
-        assert isinstance(s, ast.Raise)
-        if s.cause is not None:
-            raise self.refusal(s, "`raise ... from` is not compiled", "raise without `from`")
-        call = s.exc
-        arguments = list[ast.expr]()
-        if isinstance(call, ast.Call) and not call.keywords:
-            call, arguments = call.func, call.args
-        kind = None if call is None else self.expression(call)
-        exception = kind.object if isinstance(kind, Static) else None
-        if (
-            not isinstance(exception, type)
-            or not issubclass(exception, Exception)
-            or len(arguments) > 1
-        ):
-            raise self.refusal(
-                s,
-                "this `raise` is not compiled",
-                'raise a builtin exception: raise ValueError("message")',
-            )
-        if getattr(builtins, exception.__name__, None) is not exception:
-            raise self.refusal(
-                s, f"{exception.__name__} is no builtin exception", 'raise ValueError("message")'
-            )
-        text, shown = self.text(arguments[0]) if arguments else ("", list[Scalar]())
-        if any(isinstance(v.ssa.type, MemRefType) for v in shown):
-            raise self.refusal(
-                s, "an array in the message of an exception is not compiled", "show its numbers"
-            )
-        self.e.insert(
-            array.RaiseIfOp(condition.ssa, exception.__name__, text, [v.ssa for v in shown])
-        )
+    # Messages and print
 
     def text(self, node: ast.expr) -> tuple[str, list[Scalar]]:
         """A message: a constant string or an f-string of scalars, as a format and its operands."""
@@ -372,6 +333,8 @@ class Statements(Calls):
                         node, "format specifications are not compiled", "print the number as it is"
                     )
                 return self.shown(self.value(node.value), quoted=False)
+            case ast.Call(ast.Name("str"), [ast.Name(name)], []) if self.is_caught_exception(name):
+                return self.shown(self.read(name), quoted=False)
             case _:
                 return self.shown(self.value(node), quoted=False)
 
@@ -398,6 +361,8 @@ class Statements(Calls):
                 parts = [self.shown(item, quoted=True) for item in items]
                 inner = ", ".join(p for p, _ in parts) + ("," if len(parts) == 1 else "")
                 return f"({inner})", [v for _, shown in parts for v in shown]
+            case Static(Caught() as caught) if not quoted:
+                return self.said(caught)
             case Array() if not quoted:
                 return "{}", [Scalar(value.dtype, value.memref)]
             case _:

@@ -41,12 +41,85 @@ class Thing:
 THING = Thing()
 
 
-@refused("py_float", at="try:", says="test the condition before")
-def tries(x):
+@refused("py_float", at="try:", says="use `except`")
+def catches_groups(x):
     try:
         return math.sqrt(x)
-    except ValueError:
+    except* ValueError:
+        x = 0.0
+    return x
+
+
+@refused("py_float", at="raise", says="in an `except` clause only")
+def raises_nothing_again(x):
+    if x > 0:
+        x += 1.0
+        raise
+    return x
+
+
+@refused("py_float", at="raise Stateful", says="classes that only inherit")
+def raises_with_a_state(x):
+    try:
+        raise Stateful(3)
+    except Stateful:
+        return x
+
+
+class Stateful(Exception):
+    def __init__(self, code):
+        self.code = code
+
+
+@refused("py_float", at="raise Hidden", says="top of a module")
+def raises_what_has_no_name(x):
+    raise Hidden
+
+
+Hidden = type("Unknown", (Exception,), {})
+
+
+@refused("py_float", "py_float", at="print", says="an `except` for each")
+def shows_one_of_several(x, y):
+    try:
+        return math.sqrt(x) / y
+    except (ValueError, ZeroDivisionError) as e:
+        print(e)
         return 0.0
+
+
+@refused("py_float", at="isinstance(e, ArithmeticError)", says="an `except` for each")
+def asks_an_exception(x):
+    try:
+        return math.sqrt(x)
+    except ValueError as e:
+        return 1.0 if isinstance(e, ArithmeticError) else 2.0
+
+
+@refused("py_float", at="e.args", says=".args")
+def looks_into_an_exception(x):
+    try:
+        return math.sqrt(x)
+    except ValueError as e:
+        return len(e.args)
+
+
+@refused("py_float", at="x:", says="name classes of exceptions")
+def catches_a_number(x):
+    try:
+        return math.sqrt(x)
+    except x:
+        return 0.0
+
+
+@refused("py_float", at="1.0 / x", says="on one path")
+def is_an_array_on_one_path(x):
+    y = None
+    try:
+        y = np.full(3, 1.0 / x)
+    except ZeroDivisionError:
+        pass
+    return y
 
 
 @refused("py_int", at="[i for i in range(n)]", says="for` loop")
@@ -337,15 +410,6 @@ def complex_number(x):
 @refused("f64[?]C", at="'')", says="`end=`")
 def prints_without_an_end(x):
     print(x, end='')  # fmt: skip
-
-
-@refused("py_int", at="raise Problem", says="builtin exception")
-def raises_its_own(n):
-    raise Problem("no")
-
-
-class Problem(Exception):
-    pass
 
 
 @refused("f64[?]C", "py_int", at="def gives_one_or_the_other", says="return a copy")

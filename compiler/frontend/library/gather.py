@@ -97,7 +97,7 @@ def subscript(e: Emitter, a: Array | Expression, indices: Sequence[Value]) -> Va
 def gather(e: Emitter, s: Selection) -> Array:
     """A fresh array of the selected elements."""
     result = allocate(e, s.extents(e), s.array.dtype, "gathered")
-    in_one_pass = len(s.index_arrays) == 1 and s.first == 0
+    in_one_pass = len(s.index_arrays) == 1 and s.first == 0 and e.catch is None
     if not in_one_pass:
         check(e, s)
     ends = [e.index(0)] * len(s.rows)

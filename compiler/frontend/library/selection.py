@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Region, SSAValue
 
 from ....dialects import array
+from .. import checks
 from ..emitter import Emitter
 from ..values import IR_TYPE, Array, Expression, NoneValue, SliceValue, Tuple, Value
 from . import indexing, reductions, shapes
@@ -223,11 +224,33 @@ def check(e: Emitter, s: Selection) -> None:
     for d, index in enumerate(s.indices):
         if index is None or index.trusted or not e.boundscheck:
             continue
+        if e.catch is not None:
+            check_all(e, s, index, d)
+            continue
         over(
             e,
             s.shape,
             lambda point, i=index, d=d: drop(subscript_at(e, s, i, d, point, checked=True)),
         )
+
+
+def check_all(e: Emitter, s: Selection, index: Index, d: int) -> None:
+    """The same where a handler may catch the error: the loops run to their end, and then it is raised."""
+    extent = shapes.extents_of(e, s.array.memref)[d]
+    wrong, first = e.cell(IR_TYPE["py_bool"], "wrong"), e.cell(IR_TYPE["py_int"], "first")
+    e.store(e.constant(False, "py_bool").ssa, wrong)
+    e.store(e.index(0), first)
+
+    def visit(point: Point) -> None:
+        given = element_type_cast(e, load(e, index.array, point), "py_int").ssa
+        before = e.load(wrong)
+        e.store(e.emit(arith.SelectOp(before, e.load(first), given)), first)
+        here = checks.outside(e, given, extent, "any")
+        e.store(e.emit(arith.OrIOp(before, here)), wrong)
+
+    over(e, s.shape, visit)
+    message = checks.out_of_bounds(index.axis)
+    e.insert(array.RaiseIfOp(e.load(wrong), "IndexError", message, [e.load(first), extent]))
 
 
 def drop(_: SSAValue) -> None:

@@ -1,0 +1,294 @@
+"""`raise`, `assert` and `try`."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+from abc import abstractmethod
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import reduce
+from typing import cast
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, MemRefType
+from xdsl.ir import SSAValue
+
+from ...dialects import array
+from . import scalars
+from .calls import Calls
+from .catching import STRIDE, Attempt, Caught, Scope
+from .context import RESULT
+from .joins import Maybe
+from .liveness import assigned, reads
+from .trying import Guarded, inner
+from .values import IR_TYPE, NoneValue, Scalar, Static, Tuple
+
+OWN_STATE = ("__init__", "__new__", "__str__", "__getattribute__", "__setattr__")
+"""What an exception's class may not define: how an exception is made, and what it says."""
+
+
+class Raising(Calls):
+    """Lowers statements that raise and that catch."""
+
+    @abstractmethod
+    def text(self, node: ast.expr) -> tuple[str, list[Scalar]]:
+        """A message, as a format and its operands."""
+
+    def assert_statement(self, s: ast.Assert) -> None:
+        condition = self.test(s.test)
+        failed = scalars.unary(self.e, "Not", condition)
+        text, shown = ("", list[Scalar]()) if s.msg is None else self.text(s.msg)
+        self.e.insert(array.RaiseIfOp(failed.ssa, "AssertionError", text, [v.ssa for v in shown]))
+        self.refine(s.test, True)
+
+    # raise
+
+    def raise_statement(self, s: ast.Raise) -> None:
+        caught = self.caught_exception(s)
+        if caught is not None:
+            self.catching.raise_again(caught.attempt, caught.attempt.of_handler(caught.handler))
+            return
+        self.raise_when(self.e.constant(True, "py_bool"), s)
+        self.dead = True
+
+    def caught_exception(self, s: ast.stmt) -> Caught | None:
+        """What `raise`, or `raise e` of what a handler caught, raises again."""
+        match s:
+            case ast.Raise(None):
+                for frame, caught in reversed(self.handling):
+                    if frame is self.frame:
+                        return caught
+                raise self.refusal(
+                    s, "`raise` without an exception is compiled in an `except` clause only"
+                )
+            case ast.Raise(ast.Name(name)) if self.is_caught_exception(name):
+                bound = self.frame.env[name]
+                assert isinstance(bound, Static)
+                return bound.object
+            case _:
+                return None
+
+    def is_caught_exception(self, name: str) -> bool:
+        """True for a name that `except ... as name` binds."""
+        bound = self.frame.env.get(name)
+        return isinstance(bound, Static) and isinstance(bound.object, Caught)
+
+    def said(self, caught: Caught) -> tuple[str, list[Scalar]]:
+        """The message of an exception that was caught, as a format and its operands."""
+        raises = caught.attempt.of_handler(caught.handler)
+        first = raises[0]
+        if any(r.message != first.message or r.shown != first.shown for r in raises):
+            raise self.refusal(
+                None,
+                "this may be one of several exceptions, with messages of their own",
+                "write an `except` for each, or a `try` for each place that raises",
+            )
+        return first.message, [Scalar(scalar_type(c), self.e.load(c)) for c in first.shown]
+
+    def raise_when(self, condition: Scalar, s: ast.stmt) -> None:
+        """`raise Exception("message")` where `condition` holds."""
+        assert isinstance(s, ast.Raise)
+        call = s.exc
+        arguments = list[ast.expr]()
+        if isinstance(call, ast.Call) and not call.keywords:
+            call, arguments = call.func, call.args
+        kind = None if call is None else self.expression(call)
+        exception = kind.object if isinstance(kind, Static) else None
+        if (
+            not isinstance(exception, type)
+            or not issubclass(exception, Exception)
+            or len(arguments) > 1
+        ):
+            raise self.refusal(
+                s,
+                "this `raise` is not compiled",
+                'raise an exception: raise ValueError("message")',
+            )
+        name = self.name_of(exception, s)
+        if s.cause is not None:
+            self.check_cause(s.cause)
+        text, shown = self.text(arguments[0]) if arguments else ("", list[Scalar]())
+        if any(isinstance(v.ssa.type, MemRefType) for v in shown):
+            raise self.refusal(
+                s, "an array in the message of an exception is not compiled", "show its numbers"
+            )
+        self.e.insert(array.RaiseIfOp(condition.ssa, name, text, [v.ssa for v in shown]))
+
+    def name_of(self, exception: type[Exception], s: ast.stmt) -> str:
+        """The name that compiled code has for the class: a builtin's, or its module and its name there."""
+        if getattr(builtins, exception.__name__, None) is exception:
+            return exception.__name__
+        module, name = exception.__module__, exception.__qualname__
+        found: object = None
+        with suppress(AttributeError, KeyError):
+            found = reduce(getattr, name.split("."), cast(object, sys.modules[module]))
+        if found is not exception:
+            raise self.refusal(
+                s,
+                f"{exception.__name__} is not found in its module by its name",
+                "define the class at the top of a module",
+            )
+        own = [c for c in exception.__mro__ if c.__module__ != "builtins"]
+        if any(n in vars(c) for c in own for n in OWN_STATE):
+            raise self.refusal(
+                s,
+                f"{exception.__name__} has an `__init__` or `__str__` of its own",
+                "raise exceptions of classes that only inherit: class MyError(ValueError): pass",
+            )
+        self.catching.classes[f"{module}:{name}"] = exception
+        return f"{module}:{name}"
+
+    def check_cause(self, cause: ast.expr) -> None:
+        """What stands behind `from`: None or an exception, which compiled code does not keep."""
+        made = cause.func if isinstance(cause, ast.Call) else cause
+        value = self.expression(made)
+        known = value.object if isinstance(value, Static) else None
+        is_class = isinstance(known, type) and issubclass(known, BaseException)
+        if not (isinstance(value, NoneValue) or isinstance(known, Caught) or is_class):
+            raise self.refusal(cause, "the cause of this `raise` is no exception")
+
+    # try
+
+    def try_statement(self, s: ast.Try) -> None:
+        """`try ... except ... else`."""
+        kinds = [self.classes_of(h) for h in s.handlers]
+        bodies = [list(h.body) for h in s.handlers]
+        keeps = any(is_kept(h, body) for h, body in zip(s.handlers, bodies, strict=True))
+        attempt = self.new_attempt(s, kinds, keeps=keeps)
+        names = assigned(*s.body) & self.frame.liveness.done[s]
+        with self.catching.attempt(attempt, names) as scope:
+            self.block(s.body)
+            bound = [n for n, b in self.frame.env.items() if not isinstance(b, Maybe)]
+        if not attempt.raises:
+            self.forget(attempt)
+            self.leave_out(*s.handlers)
+            if not self.dead:
+                self.block(s.orelse)
+            return
+        fails = self.is_caught(scope, attempt)
+
+        def otherwise() -> None:
+            for name in bound:
+                binding = self.frame.env.get(name)
+                if isinstance(binding, Maybe):
+                    self.frame.env[name] = binding.value
+            self.block(s.orelse)
+
+        used = sorted({r.handler for r in attempt.raises})
+        self.leave_out(*(h for k, h in enumerate(s.handlers) if k not in used))
+        live = self.frame.liveness.after[s]
+        changed = assigned(s)
+        after = frozenset(changed & live) | {RESULT}
+
+        def handle(left: Sequence[int]) -> None:
+            if len(left) == 1:
+                self.handler(s.handlers[left[0]], Caught(attempt, left[0]))
+                return
+            which = self.e.load(attempt.cell)
+            bound = self.e.index((left[0] + 2) * STRIDE)
+            first = Scalar("py_bool", self.e.emit(arith.CmpiOp(which, bound, "slt")))
+            self.conditional(first, (lambda: handle(left[:1]), lambda: handle(left[1:])), after)
+
+        if fails is None:
+            handle(used)
+        else:
+            self.conditional(Scalar("py_bool", fails), (lambda: handle(used), otherwise), after)
+        for name in changed - live:
+            self.frame.env.pop(name, None)
+
+    def handler(self, h: ast.ExceptHandler, caught: Caught) -> None:
+        self.handling.append((self.frame, caught))
+        if h.name is not None:
+            self.frame.env[h.name] = Static(caught)
+        self.block(h.body)
+        if h.name is not None:
+            self.frame.env.pop(h.name, None)
+        self.handling.pop()
+
+    def guarded(self, s: Guarded) -> None:
+        """`try ... finally`: an exception of the body is raised again behind the `finally`."""
+        attempt = self.new_attempt(s, [(BaseException,)], keeps=True)
+        names = assigned(*s.body) & self.frame.liveness.done[s]
+        with self.catching.attempt(attempt, names) as scope:
+            self.block(s.body)
+        if not attempt.raises:
+            self.forget(attempt)
+            if not self.dead:
+                self.block(s.finalbody)
+            return
+        fails = self.is_caught(scope, attempt)
+        self.block(s.finalbody)
+        if self.dead:
+            return
+        if fails is None and s.completes is None:
+            self.catching.raise_again(attempt, attempt.raises)
+            return
+        condition = Scalar("py_bool", self.raised(attempt))
+        if s.completes is not None:
+            condition = self.conjunction("and", condition, self.test(completed(s)))
+        self.conditional(
+            condition,
+            (lambda: self.catching.raise_again(attempt, attempt.raises), lambda: None),
+            frozenset(),
+        )
+
+    def new_attempt(
+        self,
+        s: ast.stmt,
+        kinds: Sequence[tuple[type[BaseException], ...]],
+        *,
+        keeps: bool,
+    ) -> Attempt:
+        cell = self.e.cell(IndexType(), "raised")
+        self.e.store(self.e.index(0), cell)
+        return Attempt(self.frame, kinds, self.frame.liveness.raised[s], keeps, cell)
+
+    def forget(self, attempt: Attempt) -> None:
+        """Nothing is raised in the body."""
+        owner = attempt.cell.owner
+        for op in (*(u.operation for u in tuple(attempt.cell.uses)), owner):
+            op.detach()  # pyright: ignore
+            op.erase()  # pyright: ignore
+
+    def is_caught(self, scope: Scope, attempt: Attempt) -> SSAValue | None:
+        """Whether the body raised; None where it certainly did, if nobody around caught it."""
+        never_ends, self.dead = self.dead, False
+        self.catching.announce(scope.pending - {attempt})
+        return None if never_ends else self.raised(attempt)
+
+    def raised(self, attempt: Attempt) -> SSAValue:
+        return self.e.emit(arith.CmpiOp(self.e.load(attempt.cell), self.e.index(0), "ne"))
+
+    def classes_of(self, h: ast.ExceptHandler) -> tuple[type[BaseException], ...]:
+        if h.type is None:
+            return (BaseException,)
+        value = self.value(h.type)
+        parts = value.items if isinstance(value, Tuple) else (value,)
+        found = [p.object for p in parts if isinstance(p, Static)]
+        known = [c for c in found if isinstance(c, type) and issubclass(c, BaseException)]
+        if len(known) < len(parts):
+            raise self.refusal(
+                h.type,
+                "the exceptions of an `except` must be known while compiling",
+                "name classes of exceptions",
+            )
+        return tuple(known)
+
+
+def is_kept(h: ast.ExceptHandler, body: Sequence[ast.stmt]) -> bool:
+    """True where a handler raises again what it caught, or looks at it."""
+    again = any(isinstance(n, ast.Raise) and n.exc is None for n in inner(body))
+    return again or (h.name is not None and h.name in reads(*body))
+
+
+def scalar_type(cell: SSAValue) -> str:
+    """Our name of the type of what a cell holds."""
+    assert isinstance(cell.type, MemRefType)
+    return next(name for name, type_ in IR_TYPE.items() if type_ == cell.type.element_type)
+
+
+def completed(s: Guarded) -> ast.expr:
+    assert s.completes is not None
+    return ast.copy_location(ast.Name(s.completes, ast.Load()), s)
