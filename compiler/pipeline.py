@@ -150,7 +150,10 @@ def frontend(c: Compilation) -> None:
     from .frontend.build import build_function
 
     r = c.request
-    c.built = build_function(r.function, r.arguments, r.overlaps, r.options, r.captured)
+    gradient = r.mode != "primal"
+    c.built = build_function(
+        r.function, r.arguments, r.overlaps, r.options, r.captured, with_rules=gradient
+    )
     c.module = c.built.module
 
 

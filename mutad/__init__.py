@@ -23,8 +23,10 @@ from typing import TYPE_CHECKING, Any, overload
 
 from .runtime.assertions import assert_saved_bytes
 from .runtime.disk_cache import clear_cache
+from .runtime.foreign import opaque
 from .runtime.function import CompiledFunction, Derivative, check_options, compiled
 from .runtime.gradients import Active, Const, Duplicated
+from .runtime.rules import rule, stop_gradient
 
 if TYPE_CHECKING:
     from .compiler.diagnostics import CompileError
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Active", "CompileError", "CompiledFunction", "Const", "Duplicated", "GradientError",
-    "GradientReport", "assert_saved_bytes", "check_gradient", "clear_cache", "compile", "grad",
-    "value_and_grad", "vjp",
+    "GradientReport", "assert_saved_bytes", "check_gradient", "check_rule", "clear_cache", "compile",
+    "grad", "opaque", "rule", "stop_gradient", "value_and_grad", "vjp",
 ]  # fmt: skip
 
 
@@ -177,6 +179,33 @@ def value_and_grad(function: Callable[..., Any], wrt: Any = 0) -> Callable[..., 
 def vjp(function: Callable[..., Any], wrt: Any = 0) -> Callable[..., Any]:
     """A function of `function`'s arguments that returns (its result, `back`); see `CompiledFunction.vjp`."""
     return Derivative("vjp", _with_gradient(function), wrt)
+
+
+def check_rule(
+    function: Callable[..., Any], *args: Any, tolerance: float | None = None, seed: int = 0
+) -> GradientReport:
+    """Check the rule of a function at these arguments; raises GradientError, an AssertionError.
+
+    Checked, in this order:
+
+    - equal arguments give equal results: the function has no state that shows;
+    - arrays that the rule does not declare to be overwritten stay as they are;
+    - what is in arrays that it does not declare to be read makes no difference;
+    - all that `check_gradient` checks, of a function that only calls this one: the cotangents of results and
+      of the arrays' final values, which are in the shadows when the rule runs, so that a rule that overwrites
+      a shadow where it should add is found; for all float arguments, and for each alone;
+    - the same of two calls in a row.
+
+    The compiler itself checks that the rule reads nothing which it does not declare to need, and that
+    it stores to shadows only.
+
+    Cannot see: what the function reads or writes beside its arguments (files, globals, memory that a C
+    function keeps); declarations that only other arguments would break; stores that leave the same value; and
+    all that `check_gradient` cannot see.
+    """
+    from .runtime import rule_check
+
+    return rule_check.check_rule(compile, function, *args, tolerance=tolerance, seed=seed)
 
 
 def __getattr__(name: str) -> Any:

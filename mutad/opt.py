@@ -7,6 +7,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 from mutad.compiler.pipeline import PASSES
 from mutad.dialects.ad import Ad
 from mutad.dialects.array import Array
+from mutad.dialects.foreign import Foreign
 
 
 class MutadOpt(xDSLOptMain):
@@ -14,7 +15,7 @@ class MutadOpt(xDSLOptMain):
 
     def register_all_dialects(self) -> None:
         super().register_all_dialects()
-        for dialect in (Array, Ad):
+        for dialect in (Array, Ad, Foreign):
             self.ctx.register_dialect(dialect.name, lambda d=dialect: d)
 
     def register_all_passes(self) -> None:

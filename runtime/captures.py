@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from . import keys
+from . import foreign, keys, rules
 
 
 class Missing:
@@ -118,6 +118,20 @@ class Captures:
             for place, value in zip(self.inputs, before, strict=True):
                 place.write(value)
 
+    def foreign(self, value: Any) -> foreign.ForeignFunction | str | None:
+        """How to call what is not looked into, or why it cannot be called; None for anything else."""
+        if not foreign.is_foreign(value):
+            return None
+        try:
+            return foreign.described(value, self.expected)
+        except foreign.Unsupported as error:
+            return str(error)
+
+    @staticmethod
+    def rule(value: Any) -> rules.Rule | None:
+        """The rule of a function, compiled or not."""
+        return rules.rule_of(value)
+
     @staticmethod
     def fixed(owner: types.ModuleType | type | str) -> bool:
         """Whether nobody watches a module, a class, or what a source file defines: a library's own."""
@@ -147,7 +161,8 @@ def is_alike(a: Any, b: Any) -> bool:
 def captures_of(function: types.FunctionType) -> Captures:
     """What `function` reads from outside now."""
     found: dict[tuple[int, str], tuple[Place, Any]] = {}
-    for place, value in _reads(function, set()):
+    seen: set[int] = set()
+    for place, value in (*_rule_of(function, function.__name__, seen), *_reads(function, seen)):
         found.setdefault(place.key, (place, value))
     inputs = [place for place, value in found.values() if is_input(value)]
     constants = [(place, value) for place, value in found.values() if not is_input(value)]
@@ -197,8 +212,24 @@ def _reads(value: Any, seen: set[int]) -> Iterator[tuple[Place, Any]]:
     if isinstance(receiver, type):
         aliases[function.__code__.co_varnames[0]] = [(receiver, receiver.__name__)]
     for place, found in reads_of(function.__code__, function, aliases):
-        yield place, found
+        if place.name:
+            yield place, found
+        yield from _rule_of(found, place.path, seen)
         yield from _reads(found, seen)
+
+
+def _rule_of(value: Any, path: str, seen: set[int]) -> Iterator[tuple[Place, Any]]:
+    """A function's rule, a constant at its place in the registry; and what the rule reads in turn.
+
+    A foreign function has such a place even without a rule: it may be given one later.
+    """
+    for one in value if isinstance(value, tuple) else (value,):  # pyright: ignore
+        found = rules.rule_of(one)
+        if found is not None or foreign.is_foreign(one):
+            place = Place(rules.REGISTRY, sys.intern(rules.key(rules.plain(one))), f"{path}.rule")
+            yield place, MISSING if found is None else found
+        if found is not None:
+            yield from _reads(found.adjoint, seen)
 
 
 def compiled_along(value: Any) -> types.FunctionType | None:
@@ -257,7 +288,8 @@ def reads_of(
     """The globals, closure variables, module and class attributes that the code itself reads.
 
     Code nested in it (lambdas, inner functions) counts, and so do attributes of local names of modules
-    and classes (`m = settings`). Values that are not there are MISSING.
+    and classes (`m = settings`). Values that are not there are MISSING. A foreign function of SciPy comes
+    with a place without name: nobody assigns there, but it may be given a rule.
     """
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     builtins: dict[str, Any] = function.__builtins__  # pyright: ignore[reportAttributeAccessIssue]
@@ -283,6 +315,8 @@ def reads_of(
                         continue
                     if is_fixed(owner):
                         current.append((getattr(owner, name, None), f"{path}.{name}"))
+                        if foreign.is_foreign(current[-1][0]):
+                            yield Place(MISSING, "", current[-1][1]), current[-1][0]
                         continue
                     holder = owner if isinstance(owner, type) else owner.__dict__
                     place = Place(holder, name, f"{path}.{name}")

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, Protocol
 
-from . import captures, disk_cache, engine, keys, sites
+from . import captures, disk_cache, engine, foreign, keys, sites
 from .captures import Captures
 
 GRADIENT_KINDS = ("grad", "value_and_grad")
@@ -214,6 +214,11 @@ class Dispatcher:
         self.parameters = tuple(sys.intern(n) for n in code.co_varnames[:count])
         self.bind = binder(self.function)
         self.defaults = trailing_defaults(self.function)
+        self.installed = lambda _kind, _head: None
+        self.begin()
+
+    def begin(self) -> None:
+        """Nothing is compiled yet."""
         self.eras = []
         self.lengths = {}
         self.heads = {
@@ -221,6 +226,14 @@ class Dispatcher:
             "grad": self.grad,
             "value_and_grad": self.value_and_grad,
         }
+
+    def forget(self) -> None:
+        """Compile anew at the next call: a rule has been given that the code may not know of."""
+        with engine.compiling:
+            if self.eras:
+                self.begin()
+                for kind, head in self.heads.items():
+                    self.installed(kind, head)
 
     # What the function reads from outside.
 
@@ -362,7 +375,8 @@ class Dispatcher:
         cached = disk_cache.read(place)
         if cached is None:
             if self.checks_gradient and not wrt:
-                active = tuple(i for i, a in enumerate(arguments) if keys.is_active_key(a))
+                own = arguments[: len(arguments) - len(era.captures.inputs)]
+                active = tuple(i for i, a in enumerate(own) if keys.is_active_key(a))
                 if active:
                     self.compiler.check_differentiable(
                         self.function, arguments, overlaps, active, self.options, era.captures
@@ -372,7 +386,8 @@ class Dispatcher:
             )
             disk_cache.write(place, *cached)
         object_code, metadata = cached
-        library = engine.load(object_code, metadata, self.function.__name__)
+        instead = foreign.addresses(metadata["symbols"], era.captures.expected)
+        library = engine.load(object_code, metadata, self.function.__name__, instead)
         found = Specialization(library, metadata, wrt, {})
         for kind in metadata["entries"]:
             link = self.link(found, era, self.disagree)
@@ -388,7 +403,10 @@ class Dispatcher:
             return sites.exception(site_list[site], payload)
 
         def show(site: int, payload: int) -> None:
-            sites.show(site_list[site], payload)
+            if "call" in site_list[site]:
+                foreign.call_back(site_list[site], payload, era.captures.expected)
+            else:
+                sites.show(site_list[site], payload)
 
         names = (*self.parameters, *era.captures.names)
         link = Link()

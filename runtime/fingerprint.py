@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from . import foreign, rules
 from .captures import MISSING, is_input, is_of_library, is_versioned, reads_of
 
 MOST_FUNCTIONS = 300
@@ -46,6 +47,7 @@ class _Walk:
             raise Uncacheable("no source") from error
         self.add("function", function.__module__, function.__qualname__, source)
         self.code(function.__code__)
+        self.rule(function)
         for place, value in reads_of(function.__code__, function):
             self.add("reads", place.path)
             if is_input(value):
@@ -57,6 +59,21 @@ class _Walk:
             for name, value in sorted((function.__kwdefaults__ or {}).items()):
                 self.add("default", name)
                 self.value(value)
+
+    def rule(self, function: Any) -> None:
+        """The rule of a function, if it has one."""
+        found = rules.rule_of(function)
+        if found is not None:
+            self.add("rule", found.reads, found.overwrites, found.needs)
+            self.function(found.adjoint)
+
+    def foreign(self, value: Any) -> None:
+        """How a function that is not looked into is called, and its rule."""
+        try:
+            self.add("foreign", foreign.described(value, (value,)))
+        except foreign.Unsupported as error:
+            raise Uncacheable(str(error)) from None
+        self.rule(value)
 
     def code(self, code: types.CodeType) -> None:
         """The code itself (comments may move it: messages name lines)."""
@@ -85,6 +102,8 @@ class _Walk:
                 self.value(item)
         elif kind is slice:
             self.value((value.start, value.stop, value.step))
+        elif foreign.is_foreign(value):
+            self.foreign(value)
         elif isinstance(value, types.FunctionType):
             if not is_of_library(value):
                 self.function(value)

@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from . import annotations, gradients, keys, memory
+from . import annotations, gradients, keys, memory, rules
 from .dispatch import Compiler, Dispatcher
 from .vjp import Back
 from .vjp import vjp as run_vjp
@@ -87,6 +87,7 @@ class CompiledFunction:
         dispatcher.installed = functools.partial(_install, weakref.ref(self), with_gradient)
         self._dispatcher = dispatcher
         self.has_gradient = with_gradient
+        rules.compiled.add(self)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -132,6 +133,14 @@ class CompiledFunction:
         self._require_gradient()
         bound = self._dispatcher.bind(*args, **kwargs)
         return gradients.pullback(self._dispatcher, bound, cotangent)
+
+    def rule(self, adjoint: Callable[..., Any] | None = None, /, **declared: Any) -> Any:
+        """`mutad.rule` of this function: a decorator, with or without declarations."""
+        return rules.rule(self, adjoint, **declared)
+
+    def forget(self) -> None:
+        """Compile anew at the next call."""
+        self._dispatcher.forget()
 
     def inspect(
         self, stage: str, *args: Any, wrt: Any = None, plan: str = "joint", **kwargs: Any

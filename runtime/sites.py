@@ -58,6 +58,40 @@ def _array_type(type_: str) -> tuple[type[np.generic], int]:
     return _ELEMENTS[match[1]], int(match[2])
 
 
+_EXACT: dict[str, Callable[[Any], Any]] = {"f64": np.float64, "b1": np.bool_}
+"""Where a value's type is not what is shown of it."""
+
+
+def scalar_at(type_: str, address: int) -> Any:
+    """The number at `address`, of exactly the type that Python has there."""
+    c_type, convert = _SCALARS[type_]
+    return _EXACT.get(type_, convert)(c_type.from_address(address).value)
+
+
+def write_scalar(type_: str, address: int, value: Any) -> None:
+    """Leave a number at `address`."""
+    _SCALARS[type_][0].from_address(address).value = value
+
+
+class _Memory:
+    """Memory of compiled code that looks like an array."""
+
+    __slots__ = ("__array_interface__",)
+
+
+def view_at(type_: str, address: int, *, writeable: bool) -> tuple[Any, int]:
+    """The array that is described at `address`, over its own memory; and the size of the description."""
+    element, rank = _array_type(type_)
+    data, *rest = (ctypes.c_int64 * (1 + 2 * rank)).from_address(address)
+    dtype = np.dtype(element)
+    memory = _Memory()
+    memory.__array_interface__ = {
+        "version": 3, "data": (data, not writeable), "shape": tuple(rest[:rank]), "typestr": dtype.str,
+        "strides": tuple(s * dtype.itemsize for s in rest[rank:]),
+    }  # fmt: skip
+    return np.asarray(memory), 8 + 16 * rank
+
+
 def _array_at(address: int, element: type[np.generic], rank: int) -> Any:
     data, *rest = (ctypes.c_int64 * (1 + 2 * rank)).from_address(address)
     dtype = np.dtype(element)

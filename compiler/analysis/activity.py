@@ -19,7 +19,7 @@ from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import AnyFloat, MemRefType
 from xdsl.ir import Operation, SSAValue
 
-from ...dialects import ad, array
+from ...dialects import ad, array, foreign
 from .alias import AliasAnalysis, if_blocks
 from .footprint import accesses
 
@@ -152,6 +152,13 @@ class Activity:
             case arith.SelectOp():
                 self._flow(op.lhs, op.result)
                 self._flow(op.rhs, op.result)
+            case foreign.CallOp() | foreign.RuleCallOp():
+                numbers = [a for a in op.operands if is_float_scalar(a)]
+                for source in (*op.arguments_that("read"), *numbers):
+                    for target in (*op.arguments_that("write"), *op.results):
+                        self._flow(source, target)
+            case foreign.StopGradientOp():
+                pass
             case ad.HandoverOp():
                 pass  # What the caller stores is no work of this function.
             case _ if op.regions:

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from ...dialects import ad, array
+from ...dialects import ad, array, foreign
 from .affine import Affine, Extent, Subscripts, Symbol, Term, name, product
 from .alias import AliasAnalysis, strip_casts
 
@@ -76,6 +76,11 @@ def accesses(op: Operation) -> list[Access]:
             return [Access(op, m, "read") for m in memrefs(op)]
         case ad.HandoverOp():
             return [Access(op, m, "write", must=False) for m in memrefs(op)]
+        case foreign.CallOp() | foreign.RuleCallOp():
+            return [
+                *(Access(op, m, "read", must=False) for m in unique(op.arguments_that("read"))),
+                *(Access(op, m, "write", must=False) for m in unique(op.arguments_that("write"))),
+            ]
         case _ if isinstance(op, TOUCHES_NOTHING) or op.has_trait(IsTerminator):
             return []
         case _:

@@ -20,10 +20,12 @@ from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects import func, memref, scf
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
-from ...dialects import array
+from ...dialects import array, foreign
 from ..derivative.rules import SCALAR_RULES
+from ..diagnostics import CompileError, Span, line_of
 from .activity import Activity
 
 RAISES = array.RAISES
@@ -90,6 +92,9 @@ class Needed:
                 return any(self.activity.active_memref(o) for o in op.outs)
             case array.MatmulOp():
                 return self.activity.active_memref(op.c)
+            case foreign.CallOp() | foreign.RuleCallOp():
+                written = op.arguments_that("write")
+                return any(map(self.activity.active, (*written, *op.results)))
             case array.AllocOp() | memref.AllocaOp():
                 return self.activity.active_memref(op.results[0])
             case scf.IfOp():
@@ -106,6 +111,10 @@ class Needed:
                 yield from self._map_needs(op)
             case array.MatmulOp():
                 yield from self._matmul_needs(op)
+            case foreign.CallOp():
+                raise without_rule(op)
+            case foreign.RuleCallOp():
+                yield from self._call_needs(op)
             case array.AllocOp():
                 yield from op.extents
             case array.LoopOp():
@@ -150,6 +159,51 @@ class Needed:
             yield Contents(op, 1)
         if self.activity.active_memref(op.b):
             yield Contents(op, 0)
+
+    def _call_needs(self, op: foreign.RuleCallOp) -> Iterator[Need]:
+        for argument, name in list(zip(op.operands, op.names, strict=True))[
+            op.outside.value.data :
+        ]:
+            if self.activity.active(argument):
+                raise refusal(
+                    op,
+                    f"the gradient needs the derivative with respect to `{name.data}`, which the function "
+                    "reads from outside, and of which its rule says nothing",
+                    f"make `{name.data}` a parameter of the function",
+                )
+        for kind, number in op.taken:
+            if kind == "result":
+                yield op.results[number]
+            elif kind in ("value", "after"):
+                operand = op.operands[number]
+                yield (
+                    Contents(op, number, after=kind == "after")
+                    if isinstance(operand.type, MemRefType)
+                    else operand
+                )
+        for operand in op.operands:
+            if isinstance(operand.type, MemRefType):
+                yield from descriptor_values(operand)
+
+
+def refusal(op: Operation, message: str, way_out: str) -> CompileError:
+    """A compile error at the source of `op`."""
+    at = line_of(op)
+    span = None if at is None else Span(at[0], at[1], at[2] - 1, at[1], at[2])
+    return CompileError(span, message, way_out)
+
+
+def without_rule(op: foreign.CallOp) -> CompileError:
+    """What a foreign function computes has no derivative that anybody knows."""
+    name = op.callee.data.removeprefix("mutad_special_")
+    if op.convention.data == "c" and name.startswith("mutad_foreign_"):
+        name = name.split("_", 3)[3]
+    name = name.removeprefix("__pyx_fuse_1")
+    return refusal(
+        op,
+        f"the gradient needs the derivative of `{name}`, into which the compiler cannot see",
+        f"write its rule (`@mutad.rule({name}, ...)`), or call it on `mutad.stop_gradient(x)`",
+    )
 
 
 def trips_source(loop: array.LoopOp) -> SSAValue:

@@ -23,7 +23,7 @@ from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects import array
+from ...dialects import array, foreign
 from ...dialects.ad import TapeType
 from ..analysis.affine import Subscripts
 from ..analysis.alias import AliasAnalysis, if_blocks
@@ -33,6 +33,7 @@ from . import support
 from .alias_scopes import AliasScopes
 from .array_to_loops import combine, identity, lower_map
 from .checks_to_llvm import CHECK_OPS
+from .foreign_to_llvm import lower_call
 from .handles import HANDLE_OPS, Record, tape_words
 from .hoist_checks import EntryConditions, NestProofs, all_of, has_whole_array_work
 from .kernel_module import KernelText, module_text
@@ -592,6 +593,7 @@ LOWERINGS: dict[type[Operation], Callable[[KernelState, Any], None]] = {
     **HANDLE_OPS,
     **CHECK_OPS,
     array.MatmulOp: lower_matmul,
+    foreign.CallOp: lower_call,
 }
 """Ops without control flow around other ops."""
 

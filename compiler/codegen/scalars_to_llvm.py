@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Operation
 from xdsl.utils.hints import isa
 
-from ...dialects import array
+from ...dialects import array, foreign
 from . import vector_math
 from .kernel_state import KernelState, value_type
 from .llvm_text import integer
@@ -477,6 +477,7 @@ SCALAR_OPS: dict[type[Operation], Rule] = {
     arith.ExtSIOp: convert("sext"),
     arith.ExtUIOp: convert("zext"),
     array.CastOp: cast,
+    foreign.StopGradientOp: lambda _state, _op, args: args[0],
     array.FloorDivOp: floor_div,
     array.FloorModOp: floor_mod,
     math.AbsFOp: intrinsic("fabs"),

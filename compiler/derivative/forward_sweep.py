@@ -31,10 +31,11 @@ from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from ...dialects import ad, array
+from ...dialects import ad, array, foreign
 from ..analysis.alias import strip_views
 from .overwritten import Overwritten
 from .plan import Plan, Save
+from .routines import inlined, primal_of
 from .rules.table import index_constant
 from .segments import base_extents, is_recomputable, value_block
 from .versions import Version
@@ -91,6 +92,11 @@ class ForwardSweep:
                 self._store(save, target)
 
     def _clone_op(self, op: Operation, target: Block) -> None:
+        if isinstance(op, foreign.RuleCallOp):
+            arguments = [self.values[o] for o in op.operands]
+            results = inlined(primal_of(op), arguments, target.add_op, self.entry)
+            self.values.update(zip(op.results, results, strict=True))
+            return
         clone = op.clone_without_regions(self.values)
         target.add_op(clone)
         copy_hints(op, clone, self.values)

@@ -34,6 +34,7 @@ from .forward_sweep import hint_of
 from .overwritten import Overwritten
 from .plan import Plan, Save, killing_line
 from .reverse import gradient_of, only_function, plan_gradient
+from .routines import is_routine
 from .split import halves_of
 from .versions import Version
 
@@ -107,7 +108,7 @@ class Reverse(ModulePass):
 
 
 def functions(module: ModuleOp) -> list[func.FuncOp]:
-    return [op for op in module.ops if isinstance(op, func.FuncOp)]
+    return [op for op in module.ops if isinstance(op, func.FuncOp) and not is_routine(op)]
 
 
 def chosen(function: func.FuncOp, active: tuple[int, ...] | None) -> Sequence[int]:

@@ -24,7 +24,7 @@ from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects import ad, array
+from ...dialects import ad, array, foreign
 from ..analysis.needed import Contents
 from ..diagnostics import line_of
 from . import receipt_html
@@ -281,6 +281,8 @@ def overwritten_by(killer: Operation) -> SSAValue | None:
             target = killer.outs[0]
         case array.MatmulOp():
             target = killer.c
+        case foreign.RuleCallOp() if len(killer.arguments_that("write")) == 1:
+            (target,) = killer.arguments_that("write")
         case _:
             return None
     while isinstance(owner := target.owner, array.AnyView | memref.CastOp):
@@ -335,10 +337,10 @@ def most_at_once(block: Block, sizes: Sizes, *, shadows: bool) -> int | None:
 
 def size_of(op: array.AllocOp, sizes: Sizes) -> int | None:
     assert isinstance(op.memref.type, MemRefType)
-    size: int | None = bytes_of(op.memref.type.element_type)
-    for extent in op.extents:
     if array.GROWABLE in op.attributes:
         return None
+    size: int | None = bytes_of(op.memref.type.element_type)
+    for extent in op.extents:
         known = sizes.evaluate(extent)
         size = None if size is None or known is None else size * max(known, 0)
     return size

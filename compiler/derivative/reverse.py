@@ -32,7 +32,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from ...dialects import ad, array
+from ...dialects import ad, array, foreign
 from ..analysis.activity import Activity
 from ..analysis.alias import AliasAnalysis
 from . import array_rules
@@ -40,6 +40,8 @@ from .cotangents import EntryExtents, extents_of, require_extents
 from .forward_sweep import ForwardSweep
 from .plan import Plan, make_plan
 from .primal_values import PRIMAL, SHADOW, PrimalValues, refusal
+from .routines import is_routine
+from .rule_calls import CallAdjoint
 from .rules import SCALAR_RULES
 from .rules.table import Scalars
 from .segments import value_block
@@ -130,7 +132,7 @@ def is_to_be_split(function: func.FuncOp) -> bool:
 
 
 def only_function(module: ModuleOp) -> func.FuncOp:
-    functions = [op for op in module.ops if isinstance(op, func.FuncOp)]
+    functions = [op for op in module.ops if isinstance(op, func.FuncOp) and not is_routine(op)]
     assert len(functions) == 1
     return functions[0]
 
@@ -367,6 +369,8 @@ class ReverseSweep:
                 array_rules.reverse_map(self, op)
             case array.MatmulOp():
                 array_rules.reverse_matmul(self, op)
+            case foreign.RuleCallOp():
+                CallAdjoint(self, op).emit()
             case array.AllocOp() | memref.AllocaOp():
                 pass  # Its shadow goes with it.
             case _:

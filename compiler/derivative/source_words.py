@@ -14,7 +14,7 @@ from typing import TypeGuard
 from xdsl.dialects import memref, scf
 from xdsl.ir import Operation
 
-from ...dialects import array
+from ...dialects import array, foreign
 from ..diagnostics import Span, line_of
 from .rules import SCALAR_RULES
 
@@ -58,6 +58,8 @@ def word_of(op: Operation) -> str:
     if isinstance(op, array.MapOp):
         inner = first_with_needs(op)
         return "assignment" if inner is None else word_of(inner)
+    if isinstance(op, foreign.RuleCallOp):
+        return op.primal.string_value().rpartition("_primal")[0]
     node = node_of(op)
     if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Pow):
         return "**"

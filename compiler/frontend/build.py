@@ -25,7 +25,7 @@ from xdsl.traits import Pure
 
 from ...dialects import array
 from ..diagnostics import CompileError
-from . import signature
+from . import signature, special_calls
 from .context import Captured, Facts, Rebinding, Scope
 from .emitter import Emitter, Form
 from .library import overlap
@@ -69,10 +69,13 @@ def build_function(
     overlaps: Iterable[tuple[int, int, str]] = (),
     options: BuildOptions | None = None,
     captured: Captured | None = None,
+    *,
+    with_rules: bool = False,
 ) -> Built:
     """Lower `function` for arguments of the given keys; CompileError where it is outside the language.
 
-    `arguments` has one key for each parameter, then one for each input that is `captured`.
+    `arguments` has one key for each parameter, then one for each input that is `captured`. `with_rules`: the
+    derivative will be taken, so calls of functions with a rule are kept (`rule_calls`).
     """
     facts = Facts()
     boundscheck = True if options is None else options.boundscheck
@@ -81,7 +84,9 @@ def build_function(
     for _ in range(MAX_RESTARTS):
         facts.changed = False
         facts.unready.clear()
-        built = Build(function, keys, tuple(overlaps), boundscheck, assumes, facts, captured).run()
+        build = Build(function, keys, tuple(overlaps), boundscheck, assumes, facts, captured)
+        build.lowering.with_rules = with_rules
+        built = build.run()
         if not facts.changed:
             return built
     raise CompileError(None, f"the types of {function.__qualname__} do not settle")
@@ -146,8 +151,9 @@ class Build:
         frame.env.update(zip(parameters[:own_count], values, strict=False))
         self.provide(values[own_count:])
         lowering.frame = frame
+        own_rule = special_calls.own_rule(lowering, self.function, values[:own_count], own.node)
         lowering.calls.append(self.function.__code__)
-        result = lowering.run_frame(frame, body)
+        result = lowering.run_frame(frame, body) if own_rule is None else own_rule
         if self.facts.unready and not self.facts.changed:
             raise self.facts.unready[0]
         result = self.with_identity(result)
@@ -161,7 +167,7 @@ class Build:
         self.check_rebindings()
         ir_function.update_function_type()
         return Built(
-            ModuleOp([ir_function]),
+            ModuleOp([ir_function, *lowering.routines]),
             spec,
             self.written(ir_function),
             [s.fingerprint for s in unique(s for s, *_ in self.facts.trees.values())],
@@ -177,7 +183,7 @@ class Build:
             return
         places = [(id(p.holder), p.name) for p in self.captured.inputs]
         self.lowering.inputs = dict(zip(places, inputs, strict=True))
-        self.lowering.fixed = self.captured.fixed
+        self.lowering.fixed, self.lowering.outside = self.captured.fixed, self.captured
         self.lowering.watched = frozenset((id(p.holder), p.name) for p in self.captured.constants)
 
     def parameter_values(self, parameters: Sequence[str]) -> list[Value]:

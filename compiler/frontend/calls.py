@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from xdsl.dialects import arith, math
 
-from . import arguments, library, matching, normalize, scalars, source
+from . import arguments, library, matching, normalize, scalars, source, special_calls
 from . import python_math as math_functions
 from .catching import Caught
 from .context import RESULT, Frame, LocalFunction, Scope, Unready, hint
@@ -37,6 +37,9 @@ class Calls(Expressions):
         if not isinstance(function, Static):
             raise self.refusal(node, "this is called but is no function")
         callee = function.object
+        special = special_calls.call(self, callee, args, kwargs, node)
+        if special is not None:
+            return special
         if isinstance(callee, LocalFunction):
             return self.inline_local(callee, args, kwargs, node)
         if isinstance(callee, functools.partial | arguments.Partial | MethodType):
@@ -303,20 +306,26 @@ class Calls(Expressions):
         self.enter(code, function.__name__, node)
         own_source, body, liveness, names = self.function_parts(function)
         frame = self.new_frame(own_source, Scope.of(function), names, liveness, node)
-        outer, self.frame = self.frame, frame
-        try:
-            defaults = tuple(self.default_value(d) for d in function.__defaults__ or ())
-            keyword_only = [a.arg for a in own_source.node.args.kwonlyargs]
-            table = function.__kwdefaults__ or {}
-            keyword = tuple(
-                self.default_value(table[k]) if k in table else None for k in keyword_only
-            )
-        finally:
-            self.frame = outer
+        defaults, keyword = self.defaults_of(function, own_source, frame)
         self.bind_arguments(
             frame, own_source.node.args, function.__name__, args, kwargs, defaults, keyword, node
         )
         return self.run_frame(frame, body)
+
+    def defaults_of(
+        self, function: FunctionType, own: source.Source, frame: Frame
+    ) -> tuple[tuple[Value, ...], tuple[Value | None, ...]]:
+        """A function's defaults: of parameters that may be positional, and of all others."""
+        outer, self.frame = self.frame, frame
+        try:
+            table = function.__kwdefaults__ or {}
+            names = [a.arg for a in own.node.args.kwonlyargs]
+            return (
+                tuple(self.default_value(d) for d in function.__defaults__ or ()),
+                tuple(self.default_value(table[k]) if k in table else None for k in names),
+            )
+        finally:
+            self.frame = outer
 
     def default_value(self, value: Any) -> Value:
         return self.constant(value, f"default {value!r}")

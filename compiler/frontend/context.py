@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 
@@ -78,6 +78,12 @@ class Captured(Protocol):
     def constants(self) -> Sequence[Place]: ...
     def fixed(self, owner: types.ModuleType | type | str) -> bool:
         """Whether nobody watches a module, a class, or what a source file defines."""
+        ...
+    def foreign(self, value: Any) -> Any:
+        """How to call what is not looked into (`foreign_calls`), or a text why not; None for anything else."""
+        ...
+    def rule(self, value: Any) -> Any:
+        """The rule of a function (`rule_calls`), or None."""
         ...
 
 
@@ -227,6 +233,12 @@ class Context(ABC):
         self.catching = Catching(self)
         self.handling: list[tuple[Frame, Caught]] = []
         """The exceptions whose handlers are being lowered, and whose calls those are."""
+        self.outside: Captured | None = None
+        """What there is outside: foreign functions, rules."""
+        self.with_rules = False
+        """Calls of functions with a rule are kept as such: the derivative will be taken."""
+        self.routines: list[func.FuncOp] = []
+        """The private functions of calls with rules."""
         self.fixed: Callable[[types.ModuleType | type | str], bool] = lambda _: False
         """Whether a module, a class, or what a source file defines is a library's own."""
 

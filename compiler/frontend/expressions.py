@@ -12,7 +12,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, Operation
 from xdsl.traits import Pure
 
-from . import library, scalars, weak
+from . import library, scalars, special_calls, weak
 from .arguments import written_out
 from .context import VALUE, Context, LocalFunction
 from .joins import Maybe
@@ -468,6 +468,9 @@ class Expressions(Context):
 
     def attribute(self, node: ast.Attribute) -> Value:
         value = self.expression(node.value)
+        found = special_calls.attribute(self, value, node)
+        if found is not None:
+            return found
         if not isinstance(value, Static):
             if isinstance(value, Tuple | NoneValue | SliceValue):
                 raise self.refusal(node, f"attribute `.{node.attr}` is not compiled here")

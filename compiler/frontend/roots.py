@@ -11,7 +11,7 @@ from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from ...dialects import array
+from ...dialects import array, foreign
 from .emitter import Emitter
 from .joins import PLACEHOLDER
 from .library import overlap
@@ -52,6 +52,8 @@ def writes(op: Operation) -> tuple[SSAValue, ...]:
             return tuple(op.outs)
         case array.MatmulOp():
             return (op.c,)
+        case foreign.CallOp() | foreign.RuleCallOp():
+            return tuple(op.arguments_that("write"))
         case _:
             return ()
 

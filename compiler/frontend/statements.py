@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.dialects import arith
 
 from ...dialects import array
-from . import library
+from . import library, special_calls
 from .catching import Caught
 from .context import RESULT, Unready, hint
 from .liveness import assigned
@@ -156,6 +156,8 @@ class Statements(Raising):
                         target, "starred assignment is not compiled", "name every item"
                     )
                 case ast.Attribute():
+                    if special_calls.assigned(self, self.value(target.value), target, value):
+                        return
                     raise self.refusal(
                         target,
                         "assignment to an attribute is not compiled",
@@ -219,6 +221,8 @@ class Statements(Raising):
                 self.bind(s.target, self.settled(self.binary_values(op, before, value)))
             case ast.Subscript():
                 self.augmented_subscript(s.target, op, s.value)
+            case ast.Attribute() if special_calls.augmented(self, s.target, op, s.value):
+                pass
             case _:
                 raise self.refusal(
                     s.target,

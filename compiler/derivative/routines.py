@@ -1,0 +1,59 @@
+"""The private functions of a module: the primals and adjoints of functions with a rule (`rule_calls`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from ...dialects import foreign
+
+
+def routine(op: foreign.RuleCallOp, name: str) -> func.FuncOp:
+    """The function of the module that the call names."""
+    module: Operation | None = op
+    while module is not None and not isinstance(module, ModuleOp):
+        module = module.parent_op()
+    assert module is not None, "a call with a rule stands in a module"
+    for function in module.ops:
+        if isinstance(function, func.FuncOp) and function.sym_name.data == name:
+            return function
+    raise AssertionError(f"no function @{name}")
+
+
+def is_routine(function: func.FuncOp) -> bool:
+    """True for the primal and the adjoint of a rule, which no one else calls."""
+    visibility = function.sym_visibility
+    return visibility is not None and visibility.data == "private"
+
+
+def primal_of(op: foreign.RuleCallOp) -> func.FuncOp:
+    return routine(op, op.primal.string_value())
+
+
+def adjoint_of(op: foreign.RuleCallOp) -> func.FuncOp:
+    return routine(op, op.adjoint.string_value())
+
+
+def inlined(
+    function: func.FuncOp,
+    arguments: Sequence[SSAValue],
+    append: Callable[[Operation], None],
+    entry: Block,
+) -> list[SSAValue]:
+    """The function's ops, appended; what they return. Cells go to `entry`, once for all iterations."""
+    values: dict[SSAValue, SSAValue] = dict(zip(function.body.block.args, arguments, strict=True))
+    for op in function.body.block.ops:
+        if isinstance(op, func.ReturnOp):
+            return [values[v] for v in op.arguments]
+        clone = op.clone(values)
+        if isinstance(clone, memref.AllocaOp):
+            if entry.first_op is None:
+                entry.add_op(clone)
+            else:
+                entry.insert_op_before(clone, entry.first_op)
+        else:
+            append(clone)
+    raise AssertionError("a function ends with a return")

@@ -1,0 +1,117 @@
+"""Calls that are more than their code: foreign functions, functions with a rule, `stop_gradient`."""
+
+from __future__ import annotations
+
+import ast
+from abc import ABC, abstractmethod
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+from . import arguments, foreign_calls
+from .context import Scope
+from .values import Static, Value
+
+if TYPE_CHECKING:
+    from .calls import Calls
+
+
+class Member(ABC):
+    """An object of the compiler's own whose attributes the program reads: a rule's parameter."""
+
+    @abstractmethod
+    def read(self, lowering: Calls, attribute: str, node: ast.AST) -> Value:
+        """The value of an attribute."""
+
+    @abstractmethod
+    def assign(
+        self, lowering: Calls, attribute: str, op: str | None, value: Value, node: ast.AST
+    ) -> None:
+        """`member.attribute op= value`, or an assignment where there is no `op`."""
+
+
+def attribute(lowering: Any, base: Value, node: ast.Attribute) -> Value | None:
+    """An attribute of a `Member`; None where `base` is none."""
+    if not isinstance(base, Static) or not isinstance(base.object, Member):
+        return None
+    return base.object.read(lowering, node.attr, node)
+
+
+def assigned(lowering: Any, base: Value, target: ast.Attribute, value: Value) -> bool:
+    """Assign to an attribute of a `Member`; False where `base` is none."""
+    if not isinstance(base, Static) or not isinstance(base.object, Member):
+        return False
+    base.object.assign(lowering, target.attr, None, value, target)
+    return True
+
+
+def augmented(lowering: Any, target: ast.Attribute, op: str, node: ast.expr) -> bool:
+    """`member.attribute op= value`; False where the target is no `Member`'s."""
+    name = target.value
+    found = lowering.frame.env.get(name.id) if isinstance(name, ast.Name) else None
+    if not isinstance(found, Static) or not isinstance(found.object, Member):
+        return False
+    value = lowering.expression(node)
+    with lowering.located(target):
+        found.object.assign(lowering, target.attr, op, value, target)
+    return True
+
+
+def call(
+    lowering: Calls, callee: Any, args: list[Value], kwargs: dict[str, Value], node: ast.Call
+) -> Value | None:
+    """Lower the call, if it is of that kind."""
+    if getattr(callee, "__mutad__", None) == "stop_gradient" and len(args) == 1 and not kwargs:
+        return foreign_calls.stopped(lowering, args[0], node)
+    outside = lowering.outside
+    if outside is None:
+        return None
+    rule, found = outside.rule(callee), outside.foreign(callee)
+    if isinstance(found, str):
+        name = getattr(callee, "__name__", "<function>")
+        raise lowering.refusal(node, f"`{name}` cannot be called from compiled code: {found}")
+    if found is not None:
+        if rule is None or not lowering.with_rules:
+            effects = None
+            if rule is not None:
+                from .rule_calls import effects_of
+
+                effects = effects_of(rule, args)
+            return foreign_calls.call(lowering, found, args, kwargs, effects, node)
+        foreign_calls.refuse_keywords(lowering, found, kwargs, node)
+        return with_rule(lowering, rule, found, args, node)
+    if rule is None or not lowering.with_rules:
+        return None
+    function = getattr(callee, "__wrapped__", callee)
+    return with_rule(lowering, rule, function, bound(lowering, function, args, kwargs, node), node)
+
+
+def own_rule(
+    lowering: Calls, function: FunctionType, values: list[Value], node: ast.AST
+) -> Value | None:
+    """The result of the function that is compiled, by way of its own rule; None where it has none."""
+    rule = lowering.outside.rule(function) if lowering.outside and lowering.with_rules else None
+    return None if rule is None else with_rule(lowering, rule, function, values, node)
+
+
+def with_rule(lowering: Calls, rule: Any, callee: Any, values: list[Value], node: ast.AST) -> Value:
+    from .rule_calls import call  # which builds functions, and so needs all of the lowering
+
+    return call(lowering, rule, callee, values, node)
+
+
+def bound(
+    lowering: Calls,
+    function: FunctionType,
+    args: list[Value],
+    kwargs: dict[str, Value],
+    node: ast.AST,
+) -> list[Value]:
+    """The arguments in the order of the parameters, defaults filled in."""
+    own, _, liveness, names = lowering.function_parts(function)
+    frame = lowering.new_frame(own, Scope.of(function), names, liveness, node)
+    positional, keyword = lowering.defaults_of(function, own, frame)
+    a, name = own.node.args, function.__name__
+    try:
+        return list(arguments.bound(a, name, args, kwargs, positional, keyword).values())
+    except arguments.Unbindable as error:
+        raise lowering.refusal(node, str(error)) from None

@@ -1,0 +1,135 @@
+"""User rules: the adjoint of a function, written by hand as a function that mutad compiles.
+
+`rule(f)` files a rule under the function it is of; the compiler asks for it where `f` is called
+(`captures` guards compiled code against a rule that is filed or replaced later). `stop_gradient` is the
+rule that everybody needs: nothing flows back.
+"""
+
+from __future__ import annotations
+
+import types
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """The adjoint of `function`, and what is declared of the function.
+
+    Names are those of the adjoint's parameters, which stand for the function's arguments in order; one
+    more stands for the result. None: not declared.
+    """
+
+    function: Any
+    adjoint: Any
+    """A Python function. (A field declared as one would look like a method to type checkers.)"""
+    reads: Names | None
+    overwrites: Names | None
+    needs: Names | None
+
+    @property
+    def parameters(self) -> Names:
+        """The names of the adjoint's parameters."""
+        return parameters_of(self.adjoint)
+
+
+REGISTRY: dict[str, Rule] = {}
+"""Every rule, by `key` of its function. (The rules keep their functions alive, so no key is used twice.)"""
+
+
+class Forgetful(Protocol):
+    def forget(self) -> None:
+        """Compile anew at the next call."""
+
+
+compiled: weakref.WeakSet[Any] = weakref.WeakSet()
+"""Every compiled function: what a new rule makes stale."""
+
+
+def key(function: Any) -> str:
+    """The name of a function in the registry."""
+    return f"{id(function):x}"
+
+
+def plain(function: Any) -> Any:
+    """The function behind a compiled function; anything else as it is."""
+    wrapped = getattr(function, "__wrapped__", None)
+    return wrapped if isinstance(wrapped, types.FunctionType) else function
+
+
+def rule_of(function: Any) -> Rule | None:
+    """The rule of a function, compiled or not."""
+    return REGISTRY.get(key(plain(function)))
+
+
+def parameters_of(function: types.FunctionType) -> Names:
+    code = function.__code__
+    return code.co_varnames[: code.co_argcount]
+
+
+def rule(
+    function: Callable[..., Any],
+    adjoint: Callable[..., Any] | None = None,
+    *,
+    reads: str | Names | None = None,
+    overwrites: str | Names | None = None,
+    needs: str | Names | None = None,
+) -> Any:
+    """Give a function its adjoint: `@rule(f, overwrites="y", needs=("a", "x"))` above `def f_rule(a, x, y)`.
+
+    The adjoint has a parameter for each argument of `function`, and one more for its result if it returns
+    something. `x.value` is what the argument held before the call, `x.after` what an array holds after it,
+    `x.shadow` an array's shadow, `a.cotangent` the cotangent of a float. It updates shadows in place, adds
+    to cotangents, and returns nothing.
+
+    reads: the arrays that the function reads (by default all).
+    overwrites: the arrays that it stores to (by default none; of a compiled function, those that it does).
+    needs: what the adjoint reads of the primal: "x" for `x.value`, "x.after" (by default what it reads).
+    """
+
+    def decorate(adjoint: Callable[..., Any]) -> Any:
+        of, code = plain(function), adjoint
+        if type(code) is not types.FunctionType:
+            raise TypeError(f"a rule is a Python function, not {type(adjoint).__name__}")
+        made = Rule(of, code, _names(reads), _names(overwrites), _names(needs))
+        _check(made)
+        REGISTRY[key(of)] = made
+        for one in list(compiled):
+            one.forget()
+        return adjoint
+
+    if not callable(function):
+        raise TypeError(f"rule() takes a function, not {type(function).__name__}")
+    return decorate if adjoint is None else decorate(adjoint)
+
+
+def _names(given: str | Names | None) -> Names | None:
+    if given is None:
+        return None
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _check(made: Rule) -> None:
+    """TypeError where the declarations name what is no parameter."""
+    code, known = made.adjoint.__code__, made.parameters
+    if code.co_flags & 0x0C or code.co_kwonlyargcount:
+        raise TypeError("a rule names its parameters, all of them positional")
+    for what in ("reads", "overwrites", "needs"):
+        for name in getattr(made, what) or ():
+            base, _, moment = name.partition(".")
+            if base not in known or moment not in (("", "after") if what == "needs" else ("",)):
+                raise TypeError(f"{what}={name!r}: the rule's parameters are {', '.join(known)}")
+
+
+def stop_gradient(x: Any) -> Any:
+    """`x` as a value through which nothing flows back; of an array a copy."""
+    return np.copy(x) if isinstance(x, np.ndarray) else x
+
+
+stop_gradient.__mutad__ = "stop_gradient"  # pyright: ignore[reportFunctionMemberAccess]
