@@ -72,6 +72,10 @@ class CompileError(Exception):
         super().__init__("\n".join(lines))
 
 
+class UndefinedName(CompileError, NameError):
+    """A name that the function reads from outside, and that is not there: CPython's NameError."""
+
+
 def line_of(op: Operation) -> tuple[str, int, int] | None:
     """File, line and column (from 1) that `op` came from, or None."""
     return _file_line_column(op.location)

@@ -95,6 +95,12 @@ class Back:
     shape: Any
     """The result's shape: of an array its extents, of a tuple a list of shapes, else None."""
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "the function that vjp returns refers to memory of this process: it can be neither copied nor "
+            "pickled; pickle the arguments, and call vjp again"
+        )
+
     @property
     def results(self) -> Spec:
         return self.found.results

@@ -16,7 +16,7 @@ from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from ..diagnostics import CompileError, Span
+from ..diagnostics import CompileError, Span, UndefinedName
 from . import exits, scalars, weak
 from .catching import Arm, Catching, Caught, is_made_in
 from .descriptors import Form
@@ -361,7 +361,7 @@ class Context(ABC):
             return scope.globals, name, scope.globals[name]
         elif hasattr(builtins, name):
             return scope.globals, name, getattr(builtins, name)
-        raise self.refusal(None, f"name '{name}' is not defined")
+        raise UndefinedName(self.e.span, f"name '{name}' is not defined")
 
     def captured(self, holder: object, key: str, value: Any, name: str) -> Value:
         """What is found outside under `key`: an input, or a constant, which is noted."""

@@ -24,6 +24,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ...dialects import array
 from ..analysis.affine import affine
 from ..analysis.alias import strip_casts, strip_views
+from ..diagnostics import CompileError
 from .descriptors import (
     BaseName,
     Described,
@@ -41,7 +42,7 @@ from .descriptors import (
 )
 from .joins import Binding, Maybe
 from .rebinding import Place, Rebindings, Variable
-from .roots import is_inside, is_placeholder
+from .roots import is_inside, is_placeholder, roots
 from .values import Array, Struct, Tuple
 
 TOGETHER = 4
@@ -96,18 +97,21 @@ class Forms(Rebindings):
     ) -> Place:
         """Put the numbers of an array, as it is before the loop, in cells."""
         form = self.facts.forms[key]
-        bases = self.bases(form, before)
+        bases = tuple(self.decided(variable, self.bases(form, before)))
         if not bases or len(bases) < len(form.group):
             self.facts.describe(*key, replace(form, group=()))
             return Place("carried", leaf)
         try:
-            if is_placeholder(strip_casts(leaf)) and not form.entire:
+            if not roots(self.e, leaf) and not form.entire:
                 like = nothing_of(self.e, bases[0], form.axes)
             else:
                 like = Describer(self.e, bases, entire=form.entire).describe(leaf)
         except Undescribed:
-            self.add_base(leaf, variable, key, before)
-            return Place("carried", leaf)
+            if not self.is_undecided(leaf, bases):
+                self.add_base(leaf, variable, key, before)
+                return Place("carried", leaf)
+            self.facts.unready.append(self.of_different_rank(variable))
+            like = nothing_of(self.e, bases[0], form.axes)
         found = Described(form, bases, like)
         for k in sorted(form.moving):
             number = like.numbers[k]
@@ -130,8 +134,31 @@ class Forms(Rebindings):
         self.facts.describe(*key, Form(bases, entire, moving, (), form.axes))
 
     def require_one_rank(self, variable: str, bases: Iterable[SSAValue]) -> None:
-        if len({b.type.get_num_dims() for b in bases if isinstance(b.type, MemRefType)}) > 1:
-            self.refuse_rebinding(variable, "views of arrays of different rank")
+        if len({rank_of(b) for b in bases}) > 1:
+            raise self.of_different_rank(variable)
+
+    def of_different_rank(self, variable: str) -> CompileError:
+        return self.refused_rebinding(variable, "views of arrays of different rank")
+
+    def is_undecided(self, leaf: SSAValue, bases: Iterable[SSAValue]) -> bool:
+        """True for what a loop around this one carries as an array, though it will be a view of one.
+
+        This loop tells what; until that loop knows, the build is not to be trusted.
+        """
+        base = strip_views(leaf)
+        return base in self.e.carried and rank_of(base) not in map(rank_of, bases)
+
+    def decided(self, variable: str, found: Iterable[SSAValue]) -> list[SSAValue]:
+        """The bases, but for what a loop around this one carries so far: what that started with."""
+        bases = list(found)
+        if len({rank_of(b) for b in bases}) > 1 and any(b in self.e.carried for b in bases):
+            self.facts.unready.append(self.of_different_rank(variable))
+            for k, base in enumerate(bases):
+                while base in self.e.carried:
+                    carried = self.e.carried[base]
+                    base = strip_views(carried.initial[carried.arguments.index(base)])
+                bases[k] = base
+        return list(dict.fromkeys(b for b in bases if roots(self.e, b)))
 
     def remake(self, variables: Iterable[Variable]) -> None:
         """Make the arrays kept in numbers, here and now."""
@@ -269,13 +296,14 @@ class Forms(Rebindings):
             entire = entire and not other.view and is_entire(other.place.ssa)
             for value in (other.place.ssa, *other.outer):
                 entire = entire and is_entire(value)
-                if not is_placeholder(strip_casts(value)):
+                if roots(self.e, value):
                     found[strip_views(value)] = None
-        if any(b not in names for b in found):
+        chosen = self.decided(name, found)
+        if any(b not in names for b in chosen):
             self.refuse_rebinding(name, "an array that was made before the loop and has no name")
-        self.require_one_rank(name, found)
+        self.require_one_rank(name, chosen)
         old = self.facts.forms.get(leaf)
-        bases = tuple(sorted({*(old.bases if old else ()), *(names[b] for b in found)}))
+        bases = tuple(sorted({*(old.bases if old else ()), *(names[b] for b in chosen)}))
         moving = (old.moving if old else frozenset[int]()) | ({0} if len(bases) > 1 else set())
         if old is not None and not old.entire:
             entire = False
@@ -311,6 +339,11 @@ class Forms(Rebindings):
         if unwound([ends[m].value for m in members], heads) != heads:
             return ()
         return tuple(members)
+
+
+def rank_of(value: SSAValue) -> int:
+    assert isinstance(value.type, MemRefType)
+    return value.type.get_num_dims()
 
 
 def head_of(place: Place, block: Block) -> SSAValue:

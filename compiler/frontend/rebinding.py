@@ -21,6 +21,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import array
 from ..analysis.alias import strip_casts
+from ..diagnostics import CompileError
 from .context import Facts, Key
 from .descriptors import Described, either
 from .emitter import Emitter
@@ -236,7 +237,10 @@ class Rebindings(Iterables):
         return either(self.e, never, lambda: pair[:1], lambda: pair[1:])[0]
 
     def refuse_rebinding(self, name: str, what: str) -> NoReturn:
-        raise self.refusal(
+        raise self.refused_rebinding(name, what)
+
+    def refused_rebinding(self, name: str, what: str) -> CompileError:
+        return self.refusal(
             None,
             f"in this loop `{name}` is rebound to {what}",
             f"change the array in place: {name}[...] = ..., or bind a copy",

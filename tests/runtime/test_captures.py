@@ -136,6 +136,8 @@ def test_a_missing_name_is_found_when_it_comes():
         assert f(2.0) == 6.0
     finally:
         del globals()["COMES_LATER"]
+    with pytest.raises(NameError, match="'COMES_LATER' is not defined"):
+        f(2.0)
 
 
 # Closures.

@@ -462,3 +462,10 @@ def test_slices_that_are_always_empty_keep_nothing() -> None:
     dx, dy = back(1.0)
     assert (dx == y).all()
     assert (dy == x).all()
+
+
+def test_back_says_that_it_cannot_be_pickled_or_copied() -> None:
+    _, back = made(squares).vjp(np.ones(3))
+    for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="neither copied nor pickled"):
+            attempt(back)

@@ -372,6 +372,31 @@ def a_view_of_whichever_array_it_was_last(a, b, c, m, n):
     return a, b, c, v[0]
 
 
+@on("f64[3,4] 2", "f64[3,4] 0", "f64[3,4]F 1")
+def row_bound_in_an_inner_loop_and_read_after_both(z, n):
+    s = 0.0
+    for _ in range(n):
+        for i in range(z.shape[0]):
+            c = z[i]
+            c[0] += s
+            s += c[1]
+    c[-1] = 5
+    return s
+
+
+@on("f64[3,4] 2", "f64[3,4] 1", "f64[3,4] 0")
+def row_bound_two_loops_down_or_not_at_all(z, n):
+    c = z[:, 0]
+    for j in range(n):
+        for i in range(z.shape[0]):
+            for k in range(i):
+                r = z[k + j]
+                c = z[:, k]
+        r[0] += 1
+    c[-1] = 5
+    return c
+
+
 @pytest.mark.parametrize("case", programs.cases, ids=str)
 def test_like_python(case: Case) -> None:
     case.check()
