@@ -454,6 +454,7 @@ def metadata_of(c: Compilation) -> dict[str, Any]:
         "results": c.built.results,
         "written": list(c.built.written),
         "assumed": c.built.assumed,
+        "records": c.built.records,
         "sources": [list(s) for s in c.built.sources],
         "constants": [list(k) for k in c.built.constants],
         "symbols": c.symbols,

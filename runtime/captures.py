@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from . import foreign, keys, rules
+from . import class_reads, foreign, keys, rules
 
 
 class Missing:
@@ -162,7 +162,9 @@ def captures_of(function: types.FunctionType) -> Captures:
     """What `function` reads from outside now."""
     found: dict[tuple[int, str], tuple[Place, Any]] = {}
     seen: set[int] = set()
-    for place, value in (*_rule_of(function, function.__name__, seen), *_reads(function, seen)):
+    own, classes = taken_apart(function)
+    reads = (*_rule_of(own, own.__name__, seen), *_reads((own, *classes), seen))
+    for place, value in reads:
         found.setdefault(place.key, (place, value))
     inputs = [place for place, value in found.values() if is_input(value)]
     constants = [(place, value) for place, value in found.values() if not is_input(value)]
@@ -172,6 +174,37 @@ def captures_of(function: types.FunctionType) -> Captures:
         tuple(place for place, _ in constants),
         tuple(value for _, value in constants),
     )
+
+
+def taken_apart(function: types.FunctionType) -> tuple[types.FunctionType, tuple[Any, ...]]:
+    """The function itself, where this is the function of the parts of its arguments (`objects`); and the
+    classes of those."""
+    structure: Any = getattr(function, "structure", None)
+    if structure is None:
+        return function, ()
+    return structure.function, tuple(c for c in structure.constants if isinstance(c, type))
+
+
+def _class_reads(cls: type, seen: set[int]) -> Iterator[tuple[Place, Any]]:
+    """What the methods of a class read; they themselves; the constants in it."""
+    if id(cls) in seen:
+        return
+    seen.add(id(cls))
+    for owner, name, value in class_reads.constants_of(cls, is_own_fixed):
+        yield Place(owner, sys.intern(name), f"{owner.__name__}.{name}"), value
+    for owner, name, raw in class_reads.attributes_of(cls, is_own_fixed):
+        functions = class_reads.functions_of(raw)
+        if functions and isinstance(raw, types.FunctionType | property):
+            yield Place(owner, sys.intern(name), f"{owner.__name__}.{name}"), raw
+        yield from _reads(functions, seen)
+    yield from _reads(tuple(class_reads.factories_of(cls)), seen)
+
+
+def is_own_fixed(cls: type) -> bool:
+    """True for a class that the program did not define."""
+    module = sys.modules.get(cls.__module__)
+    file = getattr(module, "__file__", None)
+    return is_fixed(cls) or (file is not None and is_standard(file))
 
 
 def _names(places: list[Place], function: types.FunctionType) -> tuple[str, ...]:
@@ -199,6 +232,10 @@ def _reads(value: Any, seen: set[int]) -> Iterator[tuple[Place, Any]]:
     if isinstance(value, functools.partial):
         part: functools.partial[Any] = value
         yield from _reads((part.func, *part.args, *part.keywords.values()), seen)
+        return
+    if isinstance(value, type):
+        if not is_own_fixed(value) and not issubclass(value, BaseException):
+            yield from _class_reads(value, seen)
         return
     receiver: Any = None
     if isinstance(value, types.MethodType):

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, Protocol
 
-from . import captures, disk_cache, engine, foreign, keys, sites
+from . import captures, disk_cache, engine, foreign, keys, objects, sites, structures
 from .captures import Captures
 
 GRADIENT_KINDS = ("grad", "value_and_grad")
@@ -203,6 +203,13 @@ class Dispatcher:
     installed: Callable[[str, Callable[..., Any]], None] = field(init=False)
     """Told of each new head, to make it the attribute that users call."""
     owner: weakref.ref[Any] | None = None
+    flats: dict[Any, Any] = field(default_factory=dict[Any, Any])
+    """By the structure of arguments that hold objects, the function of their parts (`objects`)."""
+    recipes: list[dict[str, Any] | None] = field(default_factory=list[dict[str, Any] | None])
+    """How results with objects are put together: the different ways of all that was compiled."""
+    latest: Any = None
+    """The one that was called last."""
+    returns_objects: bool = False
 
     def __post_init__(self) -> None:
         code = self.function.__code__
@@ -270,14 +277,39 @@ class Dispatcher:
 
     def primal(self, *args: Any, **kwargs: Any) -> Any:
         """A primal call that no entry took."""
-        values = self.values_of(*args, **kwargs)
-        return self.specialize(values).direct["primal"](*values)
+        bound = self.bind(*args, **kwargs)
+        if self.latest is not None and (taken := self.latest.take(bound)) is not None:
+            return self.latest.call(structures.Parts(*taken))
+        if not self.has_objects(bound):
+            values = (*bound, *self.era.captures.values())
+            try:
+                return self.specialize(values).direct["primal"](*values)
+            except Exception as error:
+                if not getattr(error, "needs_structure", False):
+                    raise
+                self.returns_objects = True
+        return objects.primal(self, bound)
 
     def grad(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
-        return self.gradient("grad", wrt, self.values_of(*args, **kwargs))
+        return self.gradient_of("grad", wrt, self.bind(*args, **kwargs))
 
     def value_and_grad(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
-        return self.gradient("value_and_grad", wrt, self.values_of(*args, **kwargs))
+        return self.gradient_of("value_and_grad", wrt, self.bind(*args, **kwargs))
+
+    def gradient_of(self, kind: str, wrt: Any, bound: tuple[Any, ...]) -> Any:
+        """A gradient call that no entry took, by its arguments."""
+        if self.has_objects(bound):
+            return objects.gradient(self, kind, wrt, bound)
+        return self.gradient(kind, wrt, (*bound, *self.era.captures.values()))
+
+    def has_objects(self, bound: tuple[Any, ...]) -> bool:
+        """Whether some argument is, or holds, an object: it is compiled as one of its parts."""
+        if self.returns_objects:
+            return True
+        for value in bound:
+            if type(value) not in keys.PLAIN:
+                return structures.has_structure(bound)
+        return False
 
     def gradient(self, kind: str, wrt: Any, values: tuple[Any, ...]) -> Any:
         """A gradient call that no entry took."""
@@ -386,6 +418,9 @@ class Dispatcher:
             )
             disk_cache.write(place, *cached)
         object_code, metadata = cached
+        records = metadata["records"]
+        if records not in self.recipes:
+            self.recipes = [*self.recipes, records]
         instead = foreign.addresses(metadata["symbols"], era.captures.expected)
         library = engine.load(object_code, metadata, self.function.__name__, instead)
         found = Specialization(library, metadata, wrt, {})

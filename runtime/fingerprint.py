@@ -7,14 +7,23 @@ values. Objects that cannot be followed make the function uncacheable.
 
 from __future__ import annotations
 
+import enum
 import inspect
 import types
 from typing import Any
 
 import numpy as np
 
-from . import foreign, rules
-from .captures import MISSING, is_input, is_of_library, is_versioned, reads_of
+from . import class_reads, foreign, rules
+from .captures import (
+    MISSING,
+    is_input,
+    is_of_library,
+    is_own_fixed,
+    is_versioned,
+    reads_of,
+    taken_apart,
+)
 
 MOST_FUNCTIONS = 300
 
@@ -26,7 +35,10 @@ class Uncacheable(Exception):
 def fingerprint(function: types.FunctionType) -> bytes:
     """A description of all that the compiled code depends on; raises Uncacheable."""
     walk = _Walk()
-    walk.function(function, with_defaults=False)
+    own, _ = taken_apart(function)
+    if own is not function:
+        walk.structure(function.structure)  # pyright: ignore[reportFunctionMemberAccess]
+    walk.function(own, with_defaults=False)
     return b"\n".join(walk.parts)
 
 
@@ -75,6 +87,27 @@ class _Walk:
             raise Uncacheable(str(error)) from None
         self.rule(value)
 
+    def structure(self, structure: Any) -> None:
+        """How the parts of arguments make them (`structures`)."""
+        self.add("structure", structure.names, [shape_of(shape) for shape in structure.shapes])
+        for constant in structure.constants:
+            self.value(constant)
+
+    def own_class(self, cls: type) -> None:
+        """A class of the program: its fields, its functions, its constants."""
+        self.add("class", cls.__module__, cls.__qualname__, class_reads.layout_of(cls))
+        if id(cls) in self.seen:
+            return
+        self.seen.add(id(cls))
+        for owner, name, raw in class_reads.attributes_of(cls, is_own_fixed):
+            self.add("attribute", owner.__qualname__, name, type(raw).__name__)
+            for function in class_reads.functions_of(raw):
+                self.function(function)
+            if isinstance(raw, class_reads.SIMPLE) and not name.startswith("__"):
+                self.value(raw)
+        for factory in class_reads.factories_of(cls):
+            self.function(factory)
+
     def code(self, code: types.CodeType) -> None:
         """The code itself (comments may move it: messages name lines)."""
         self.add(
@@ -115,6 +148,11 @@ class _Walk:
             self.add("scalar", value.dtype.str, repr(value))
         elif isinstance(value, np.dtype):
             self.add("dtype", repr(value))
+        elif isinstance(value, enum.Enum):
+            self.value(type(value))
+            self.add("member", value.name)
+        elif isinstance(value, type) and not is_own_fixed(value):
+            self.own_class(value)
         elif isinstance(value, type | types.BuiltinFunctionType | np.ufunc):
             named: Any = value
             self.add("named", getattr(named, "__module__", ""), getattr(named, "__name__", ""))
@@ -127,6 +165,13 @@ class _Walk:
 
     def add(self, *items: Any) -> None:
         self.parts.append("\0".join(map(str, items)).encode("utf-8", "surrogateescape"))
+
+
+def shape_of(shape: Any) -> Any:
+    """The shape of an argument without its classes and constants."""
+    if isinstance(shape, tuple):
+        return tuple(shape_of(part) for part in shape)  # pyright: ignore
+    return shape if isinstance(shape, str | int) else None
 
 
 def _is_compiled(value: Any) -> bool:

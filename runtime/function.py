@@ -27,6 +27,7 @@ DEFAULTS: dict[str, Any] = {
     "opt": 3,
     "cache": True,
 }
+WRAPPERS = (gradients.Duplicated, gradients.Active, gradients.Const)
 MODES = {"joint": "gradient", "split": "vjp"}
 """What is compiled for each plan of what to save."""
 
@@ -120,7 +121,13 @@ class CompiledFunction:
         them, and `back` does not run the primal again.
         """
         self._require_gradient()
-        return run_vjp(self._dispatcher, self._dispatcher.values_of(*args, **kwargs), wrt)
+        d = self._dispatcher
+        bound = d.bind(*args, **kwargs)
+        if d.has_objects(bound):
+            from . import object_gradients
+
+            return object_gradients.vjp(d, bound, wrt)
+        return run_vjp(d, (*bound, *d.era.captures.values()), wrt)
 
     def pullback(self, *args: Any, cotangent: Any = None, **kwargs: Any) -> tuple[Any, Any]:
         """Run the primal and its adjoint, in place: `f.pullback(Duplicated(u, du), Const(k), cotangent=1.0)`.
@@ -131,8 +138,14 @@ class CompiledFunction:
         the shape follows from the arguments, else after it, with the shadows as they were.
         """
         self._require_gradient()
-        bound = self._dispatcher.bind(*args, **kwargs)
-        return gradients.pullback(self._dispatcher, bound, cotangent)
+        d = self._dispatcher
+        wrapped = d.bind(*args, **kwargs)
+        bound = tuple([getattr(a, "primal", a) if type(a) in WRAPPERS else a for a in wrapped])
+        if d.has_objects(bound):
+            from . import object_gradients
+
+            return object_gradients.pullback(d, wrapped, bound, cotangent)
+        return gradients.pullback(d, wrapped, cotangent)
 
     def rule(self, adjoint: Callable[..., Any] | None = None, /, **declared: Any) -> Any:
         """`mutad.rule` of this function: a decorator, with or without declarations."""
@@ -151,6 +164,9 @@ class CompiledFunction:
         the latest compilation are taken.
         """
         d = self._dispatcher
+        if (taken := self._taken_apart(args, kwargs, wrt)) is not None:
+            flat, parts, names = taken
+            return flat.compiled.inspect(stage, *parts, wrt=names, plan=plan)
         latest = not args and not kwargs and bool(d.parameters)
         arguments, overlaps, positions, mode = self._key(args, kwargs, wrt, plan, latest=latest)
         return d.compiler.stage(
@@ -170,12 +186,31 @@ class CompiledFunction:
         """
         self._require_gradient()
         d = self._dispatcher
+        if (taken := self._taken_apart(args, kwargs, wrt)) is not None:
+            flat, parts, names = taken
+            return flat.compiled.explain(*parts, wrt=names, plan=plan)
         symbolic = not args and not kwargs and len(d.defaults) < len(d.parameters)
         values = None if symbolic else d.values_of(*args, **kwargs)
         arguments, overlaps, positions, mode = self._key(args, kwargs, wrt, plan, latest=symbolic)
         return d.compiler.explain(
             d.function, arguments, overlaps, mode, positions, d.options, d.era.captures, values
         )
+
+    def _taken_apart(self, args: Any, kwargs: Any, wrt: Any) -> Any:
+        """Of arguments that hold objects: the function of their parts, the parts, `wrt` as their names."""
+        d = self._dispatcher
+        if not args and not kwargs:
+            return None
+        bound = d.bind(*args, **kwargs)
+        if not d.has_objects(bound):
+            return None
+        from . import objects
+
+        flat, made = objects.flat_of(d, bound)
+        if wrt is None:
+            return flat, flat.values_of(made), None
+        selection = objects.selected(flat, made, wrt)
+        return flat, flat.values_of(made), objects.flat_names(flat, selection)
 
     def _key(self, args: Any, kwargs: Any, wrt: Any, plan: str, *, latest: bool) -> Any:
         """Kinds of arguments, overlaps, `wrt`, mode: of these arguments, or of the `latest` compilation."""

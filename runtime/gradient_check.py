@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import keys, memory
+from . import keys, memory, objects
 from .dispatch import Dispatcher
 from .function import CompiledFunction
 from .gradients import cotangents_of, run, with_groups
@@ -85,7 +85,14 @@ def check_gradient(
     dispatcher = function._dispatcher  # pyright: ignore[reportPrivateUsage]
     if not function.has_gradient:
         raise TypeError(f"{function.__qualname__} was compiled without gradient")
-    values = dispatcher.values_of(*args, **kwargs)
+    bound = dispatcher.bind(*args, **kwargs)
+    if dispatcher.has_objects(bound):
+        flat, made = objects.flat_of(dispatcher, bound)
+        floats = tuple(range(len(dispatcher.parameters))) if wrt is None else wrt
+        names = objects.flat_names(flat, objects.selected(flat, made, floats, some=wrt is None))
+        parts = (*made.leaves, None)
+        return check_gradient(flat.compiled, *parts, wrt=names, tolerance=tolerance, seed=seed)
+    values = (*bound, *dispatcher.era.captures.values())
     check = _Check(function, values, keys.overlaps_of(values), seed)
     arguments = dispatcher.arguments_of(values)
     if wrt is None:

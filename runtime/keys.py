@@ -90,6 +90,10 @@ _BY_TYPE: dict[type, Callable[[Any, str], str]] = {
 }
 
 
+PLAIN = frozenset(kind for kind in _BY_TYPE if kind is not tuple)
+"""The types of arguments that hold nothing else."""
+
+
 def _refusal(value: Any) -> str:
     """Why a value of this type is no argument, and what to pass instead."""
     kind = type(value)

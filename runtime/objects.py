@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -18,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import keys
+from .object_code import finisher, taker
 from .structures import (
     Assembly,
-    Flattening,
     Node,
+    Parts,
     Structure,
     flatten,
     get_field,
-    new_object,
     set_field,
 )
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 Recipe = list[Any]
 Records = dict[str, Any]
+Finisher = Callable[[Any, list[Any]], Any]
 
 CODES: tuple[Callable[[int], Any], ...] = (
     lambda bits: None,
@@ -57,11 +59,15 @@ class Flat:
     structure: Structure
     compiled: CompiledFunction
     dispatcher: Dispatcher
+    take: Callable[[tuple[Any, ...]], Any]
+    """Takes arguments of this structure apart; None for others."""
+    finishers: dict[int, Finisher] = field(default_factory=dict[int, Finisher])
+    """By the identity of a recipe."""
 
     def journal(self) -> Any:
         return np.zeros(2 * self.structure.room, np.int64) if self.structure.room else None
 
-    def values_of(self, made: Flattening) -> tuple[Any, ...]:
+    def values_of(self, made: Parts) -> tuple[Any, ...]:
         return (*made.leaves, self.journal())
 
     def records_for(self, values: tuple[Any, ...]) -> Records | None:
@@ -71,34 +77,33 @@ class Flat:
             return recipes[0]
         return self.dispatcher.specialize(self.dispatcher.values_of(*values)).metadata["records"]
 
-    def call(self, made: Flattening) -> Any:
+    def call(self, made: Parts) -> Any:
         """The primal."""
         values = self.values_of(made)
-        with Journaled(self, values, made):
+        try:
             result = self.dispatcher.heads["primal"](*values)
-        return finished(self.records_for(values), result, made)
+        except BaseException as raised:
+            self.replay(raised, values, made)
+            raise
+        records = self.records_for(values)
+        return result if records is None else self.finisher(records)(result, made.objects)
 
+    def finisher(self, records: Records) -> Finisher:
+        """Puts results of this recipe together."""
+        if id(records) not in self.finishers:
+            self.finishers[id(records)] = finisher(records, found)
+        return self.finishers[id(records)]
 
-@dataclass
-class Journaled:
-    """Where a call raises, its arguments' fields are as it had assigned them until then."""
-
-    flat: Flat
-    values: tuple[Any, ...]
-    made: Flattening
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, raised: BaseException | None, trace: Any) -> None:
-        journal = self.values[-1]
-        if raised is None or journal is None or not journal.any():
+    def replay(self, raised: BaseException, values: tuple[Any, ...], made: Parts) -> None:
+        """Leave the fields of arguments as the call that raised had assigned them until then."""
+        journal = values[len(made.leaves)]
+        if journal is None or not journal.any():
             return
-        records = self.flat.records_for(self.values)
+        records = self.records_for(values)
         slots: list[tuple[int, Any]] = records["slots"] if records else []
         noted: list[tuple[int, int]] = journal.reshape(-1, 2).tolist()
         for (number, key), (code, bits) in zip(slots, noted, strict=False):
-            name, target = key_of(key), self.made.objects[number]
+            name, target = key_of(key), made.objects[number]
             if 0 < code < len(CODES):
                 set_field(target, name, CODES[code](bits))
             elif code:
@@ -108,13 +113,29 @@ class Journaled:
                 )
 
 
-def flat_of(dispatcher: Dispatcher, bound: tuple[Any, ...]) -> tuple[Flat, Flattening]:
+@contextmanager
+def journaled(flat: Flat, values: tuple[Any, ...], made: Parts) -> Generator[None]:
+    """Where a call raises, its arguments' fields are as it had assigned them until then."""
+    try:
+        yield
+    except BaseException as raised:
+        flat.replay(raised, values, made)
+        raise
+
+
+def flat_of(dispatcher: Dispatcher, bound: tuple[Any, ...]) -> tuple[Flat, Parts]:
     """The function of the parts for these arguments, and the parts."""
+    latest: Flat | None = dispatcher.latest
+    if latest is not None:
+        taken = latest.take(bound)
+        if taken is not None:
+            return latest, Parts(*taken)
     shapes, made = flatten(bound)
     flat = dispatcher.flats.get(shapes)
     if flat is None:
         structure = Structure(dispatcher.function, shapes, dispatcher.parameters)
         flat = dispatcher.flats[shapes] = make(dispatcher, structure)
+    dispatcher.latest = flat
     return flat, made
 
 
@@ -124,7 +145,7 @@ def make(dispatcher: Dispatcher, structure: Structure) -> Flat:
     function = function_of_parts(structure)
     with_gradient = dispatcher.checks_gradient
     made = compiled(function, dispatcher.options, dispatcher.compiler, with_gradient)
-    flat = Flat(structure, made, made._dispatcher)  # pyright: ignore[reportPrivateUsage]
+    flat = Flat(structure, made, made._dispatcher, taker(structure))  # pyright: ignore[reportPrivateUsage]
     function.__globals__["flat"] = flat
     return flat
 
@@ -173,51 +194,9 @@ def call_by_position(function: FunctionType, arguments: Sequence[Any]) -> Any:
 # Results.
 
 
-def finished(records: Records | None, result: Any, made: Flattening) -> Any:
+def finished(flat: Flat, records: Records | None, result: Any, made: Parts) -> Any:
     """The result of a call, after its assignments to the arguments' fields."""
-    if records is None:
-        return result
-    built = Built(iter(result), made.objects)
-    value = built.make(records["result"])
-    for number, key, recipe in records["changes"]:
-        assign(made.objects[number], key_of(key), built.make(recipe))
-    return value
-
-
-def assign(target: Any, key: Any, value: Any) -> None:
-    if type(target) is dict:
-        target[key] = value
-    else:
-        setattr(target, key, value)
-
-
-@dataclass
-class Built:
-    """Makes results of what the kernel returns."""
-
-    parts: Iterator[Any]
-    arguments: list[Any]
-    made: dict[int, Any] = field(default_factory=dict[int, Any])
-
-    def make(self, recipe: Recipe) -> Any:
-        match recipe:
-            case ["flat"]:
-                return next(self.parts)
-            case ["static", reference]:
-                return found(reference)
-            case ["argument", number]:
-                return self.arguments[number]
-            case ["again", number]:
-                return self.made[number]
-            case ["tuple", cls, items]:
-                values = [self.make(item) for item in items]
-                return tuple(values) if cls is None else tuple.__new__(found(cls), values)
-            case _:
-                _, number, cls, names, items = recipe
-                self.made[number] = copy = new_object(found(cls))
-                for name, item in zip(names, items, strict=True):
-                    set_field(copy, key_of(name), self.make(item))
-                return copy
+    return result if records is None else flat.finisher(records)(result, made.objects)
 
 
 def parts_by(recipe: Recipe, value: Any) -> Iterator[Any]:
@@ -265,7 +244,7 @@ class Selection:
     positions: tuple[int, ...]
     """Of the floats in them, in order."""
 
-    def gradients(self, by_position: dict[int, Any], flat: Flat, made: Flattening) -> Any:
+    def gradients(self, by_position: dict[int, Any], flat: Flat, made: Parts) -> Any:
         """The gradients, in the form of what `wrt` names."""
         parts = [by_position.get(k, leaf) for k, leaf in enumerate(made.leaves)]
         assembly = Assembly(flat.structure, parts, made.others)
@@ -273,8 +252,8 @@ class Selection:
         return found[0] if self.single else tuple(found)
 
 
-def selected(flat: Flat, made: Flattening, wrt: Any) -> Selection:
-    """What `wrt` names: parameters by name or position, parts by path."""
+def selected(flat: Flat, made: Parts, wrt: Any, *, some: bool = False) -> Selection:
+    """What `wrt` names: parameters by name or position, parts by path; `some` may hold no floats."""
     single = not isinstance(wrt, tuple | list)
     names: Sequence[Any] = (wrt,) if single else wrt
     if not names:
@@ -290,7 +269,7 @@ def selected(flat: Flat, made: Flattening, wrt: Any) -> Selection:
             positions[item] = None
             continue
         floats = [k for k in all_leaves(flat.structure, item) if is_float(made.leaves[k])]
-        if not floats:
+        if not floats and not some:
             what = "that holds no floats" if item.items else "that is no float"
             raise TypeError(f"wrt names {name!r}, {what}: gradients are with respect to floats")
         positions.update(dict.fromkeys(floats))
@@ -371,16 +350,12 @@ def gradient(dispatcher: Dispatcher, kind: str, wrt: Any, bound: tuple[Any, ...]
         floats = sum(map(gradients.is_float, leaves))
         bars: list[Any] = [1.0, *zero_cotangents(leaves)]
         assert len(bars) == floats
-        with Journaled(flat, values[: len(flat.structure.names)], made):
+        with journaled(flat, values, made):
             result, scalars = gradients.run(own, values, active, shadows, bars)
-        value = gradients_first(records, result, made)
+        value = finished(flat, records, result, made)
         by_position = {p: shadows[p] if p in shadows else scalars[p] for p in active}
     shown = selection.gradients(by_position, flat, made)
     return shown if kind == "grad" else (value, shown)
-
-
-def gradients_first(records: Records, result: Any, made: Flattening) -> Any:
-    return finished(records, result, made)
 
 
 def is_scalar_result(spec: dict[str, Any]) -> bool:

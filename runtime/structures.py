@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType, MemberDescriptorType
 from typing import Any
@@ -64,6 +64,8 @@ class Layout:
     names: Callable[[Any], tuple[str, ...]]
     read: Callable[[Any], list[Any]]
     is_tuple: bool = False
+    is_plain: bool = False
+    """All attributes are in `__dict__`."""
 
 
 _LAYOUTS: dict[type, Layout] = {}
@@ -81,7 +83,7 @@ def layout_of(kind: type) -> Layout | None:
 
 def _layout(kind: type) -> Layout | None:
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        return Layout(_attribute_names, list, True)
+        return Layout(_tuple_names, list, True)
     if is_versioned(kind.__module__) or issubclass(kind, _NOT_PLAIN):
         return None
     slots = tuple(
@@ -91,7 +93,7 @@ def _layout(kind: type) -> Layout | None:
         if isinstance(value, MemberDescriptorType) and owner is not object
     )
     if not slots and kind.__dictoffset__:
-        return Layout(_attribute_names, _attributes)
+        return Layout(_attribute_names, _attributes, is_plain=True)
     if not slots:
         return None
 
@@ -100,6 +102,15 @@ def _layout(kind: type) -> Layout | None:
         return own + tuple(getattr(value, "__dict__", ()))
 
     return Layout(names_of, lambda v: [getattr(v, n) for n in names_of(v)])
+
+
+def has_plain_attributes(kind: type) -> bool:
+    layout = layout_of(kind)
+    return layout is not None and layout.is_plain
+
+
+def _tuple_names(value: Any) -> tuple[str, ...]:
+    return value._fields
 
 
 def _attribute_names(value: Any) -> tuple[str, ...]:
@@ -114,6 +125,15 @@ _NOT_PLAIN = (
     tuple, list, dict, set, frozenset, str, bytes, int, float, complex, type, BaseException, np.ndarray,
     np.generic, FunctionType,
 )  # fmt: skip
+
+
+@dataclass(slots=True)
+class Parts:
+    """What arguments hold: numbers and arrays, the objects with fields by number, the rest."""
+
+    leaves: tuple[Any, ...]
+    objects: list[Any]
+    others: list[Any]
 
 
 @dataclass
@@ -167,10 +187,11 @@ class Flattening:
         )
 
 
-def flatten(values: tuple[Any, ...]) -> tuple[tuple[Shape, ...], Flattening]:
+def flatten(values: tuple[Any, ...]) -> tuple[tuple[Shape, ...], Parts]:
     """The structure of arguments, and their parts."""
     made = Flattening()
-    return tuple([made.shape(v) for v in values]), made
+    shapes = tuple([made.shape(v) for v in values])
+    return shapes, Parts(tuple(made.leaves), made.objects, made.others)
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,8 +310,8 @@ class Assembly:
     """Makes arguments of parts: the same classes, the same sharing of objects, the same strings."""
 
     structure: Structure
-    leaves: list[Any]
-    others: list[Any]
+    leaves: Sequence[Any]
+    others: Sequence[Any]
     made: dict[int, Any] = field(default_factory=dict[int, Any])
 
     def make(self, node: Node) -> Any:

@@ -25,7 +25,7 @@ from xdsl.traits import Pure
 
 from ...dialects import array
 from ..diagnostics import CompileError
-from . import signature, special_calls
+from . import boundary, fields, signature, special_calls
 from .context import Captured, Facts, Rebinding, Scope
 from .emitter import Emitter, Form
 from .library import overlap
@@ -61,6 +61,8 @@ class Built:
     constants: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     assumed: list[Form] = field(default_factory=list[Form])
     """What callers of the code must have found to be 0."""
+    records: dict[str, Any] | None = None
+    """How objects are made of the results, and which fields of arguments are assigned (`boundary`)."""
 
 
 def build_function(
@@ -106,7 +108,8 @@ class Build:
         captured: Captured | None,
     ) -> None:
         self.captured = captured
-        self.function = function
+        self.structure: boundary.Structure | None = getattr(function, "structure", None)
+        self.function = function if self.structure is None else self.structure.function
         self.keys = keys
         self.overlaps = overlaps
         self.facts = facts
@@ -129,7 +132,8 @@ class Build:
             raise lowering.refusal(
                 own.node, "`*args` and `**kwargs` are not compiled", "name the parameters"
             )
-        parameters = [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
+        own_names = [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
+        parameters = list(own_names if self.structure is None else self.structure.names)
         own_count = len(parameters)
         if self.captured is not None:
             parameters += self.captured.names
@@ -148,14 +152,22 @@ class Build:
         ir_function.location = self.emitter.span.location()
         frame = lowering.new_frame(own, Scope.of(self.function), names, liveness, None)
         values = self.parameter_values(parameters)
-        frame.env.update(zip(parameters[:own_count], values, strict=False))
         self.provide(values[own_count:])
         lowering.frame = frame
+        own_values = values[:own_count]
+        if self.structure is not None:
+            own_values = boundary.parameters(lowering, self.structure, own_names, own_values)
+        frame.env.update(zip(own_names, own_values, strict=True))
         own_rule = special_calls.own_rule(lowering, self.function, values[:own_count], own.node)
         lowering.calls.append(self.function.__code__)
         result = lowering.run_frame(frame, body) if own_rule is None else own_rule
         if self.facts.unready and not self.facts.changed:
             raise self.facts.unready[0]
+        records = None
+        if self.facts.changed:  # what is built is thrown away
+            result = result if fields.is_plain(result) else NoneValue()
+        else:
+            result, records = boundary.results(lowering, result, self.structure is not None)
         result = self.with_identity(result)
         self.returned = arrays_of(result)
         leaves, spec = self.results(result, own)
@@ -173,6 +185,7 @@ class Build:
             [s.fingerprint for s in unique(s for s, *_ in self.facts.trees.values())],
             sorted(self.facts.constants.items()),
             sorted(self.emitter.assumed or (), key=repr),
+            records,
         )
 
     # Arguments
@@ -192,7 +205,7 @@ class Build:
         hinted = iter(self.entry.args)
         for name, key in zip(parameters, self.keys, strict=True):
             values.append(signature.value_of(key, arguments))
-            for text in signature.hints(key, name):
+            for text in signature.hints(key, fields.as_hint(name)):
                 next(hinted).name_hint = text
         for i, j, kind in self.overlaps:
             if kind == "same":
@@ -230,7 +243,7 @@ class Build:
         def visit(value: Value) -> Value:
             match value:
                 case Tuple(items):
-                    return Tuple(tuple(visit(item) for item in items))
+                    return replace(value, items=tuple(visit(item) for item in items))
                 case Array():
                     others = {
                         r for a in arrays if a is not value for r in roots(self.emitter, a.memref)

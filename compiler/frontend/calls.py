@@ -17,10 +17,21 @@ from . import python_math as math_functions
 from .catching import Caught
 from .context import RESULT, Frame, LocalFunction, Scope, Unready, hint
 from .expressions import Expressions
+from .fields import fields_in
 from .joins import Maybe
 from .liveness import Liveness, Names, assigned
 from .scalars import is_python
-from .values import NUMPY_DTYPE, Array, NoneValue, Scalar, Static, Tuple, Value
+from .values import (
+    NUMPY_DTYPE,
+    Array,
+    NoneValue,
+    Record,
+    Scalar,
+    Static,
+    Struct,
+    Tuple,
+    Value,
+)
 
 ITERATORS = (range, enumerate, zip, reversed)
 MAX_DEPTH = 64
@@ -34,6 +45,9 @@ class Calls(Expressions):
     ) -> Value:
         if isinstance(function, Static) and function.object is functools.partial and args:
             return Static(arguments.Partial(args[0], tuple(map(self.settled, args[1:])), kwargs))
+        made = self.object_call(function, args, kwargs, node)
+        if made is not None:
+            return made
         if not isinstance(function, Static):
             raise self.refusal(node, "this is called but is no function")
         callee = function.object
@@ -129,6 +143,8 @@ class Calls(Expressions):
 
     def builtin_len(self, args: list[Value], node: ast.Call) -> Value:
         value = self.one(args, node)
+        if isinstance(value, Record | Struct):
+            return self.length_of(value, node)
         if isinstance(value, Tuple):
             return self.e.constant(len(value.items), "py_int")
         if isinstance(value, Array) and value.rank:
@@ -369,7 +385,9 @@ class Calls(Expressions):
         """Lower a call's body; its result."""
         outer, span = self.frame, self.e.span
         self.frame = frame
+        frame.env.update(fields_in(outer.env))
         self.block(body)
+        outer.env.update(fields_in(frame.env))
         result = frame.env.get(RESULT, NoneValue())
         self.frame, self.e.span = outer, span
         self.calls.pop()
@@ -412,8 +430,10 @@ def class_of(value: Value) -> type:
             return python.get(type_) or NUMPY_DTYPE[type_].type
         case Array():
             return np.ndarray
-        case Tuple():
-            return tuple
+        case Tuple(_, cls):
+            return cls or tuple
+        case Struct() | Record():
+            return value.cls
         case NoneValue():
             return type(None)
         case Static(found):

@@ -56,17 +56,20 @@ class Constructing(Records):
         if not isinstance(function, Static):
             return None
         callee = function.object
+        if isinstance(callee, ObjectMethod | type) or callee is dataclasses.replace:
+            args = [self.memory_of(a) for a in args]
+            kwargs = {name: self.memory_of(v) for name, v in kwargs.items()}
         match callee:
             case Method(receiver, method):
                 return self.call(Static(method), [receiver, *args], kwargs, node)
             case ObjectMethod(receiver, name):
-                return self.python_method(receiver, name, self.memories(args), kwargs, node)
+                return self.python_method(receiver, name, args, kwargs, node)
             case type() if callee is super and not args:
                 return self.super_object(node)
             case type() if callee is dict:
                 return self.dict_call(args, kwargs, node)
             case type() if self.is_ours(callee):
-                return self.construct(callee, self.memories(args), kwargs, node)
+                return self.construct(callee, args, kwargs, node)
             case _:
                 return self.function_on_object(callee, args, kwargs, node)
 
@@ -75,9 +78,6 @@ class Constructing(Records):
         return not issubclass(cls, BaseException) and not self.fixed(cls) and (
             cls.__module__ not in ("builtins", "numpy")
         )  # fmt: skip
-
-    def memories(self, values: list[Value]) -> list[Value]:
-        return [self.memory_of(v) for v in values]
 
     def function_on_object(
         self, callee: Any, args: list[Value], kwargs: Kwargs, node: ast.Call
@@ -268,7 +268,7 @@ class Constructing(Records):
         items = dict[Any, Value]()
         if args:
             items = self.items_of(args[0], node)
-        return self.dict_of({**items, **{k: self.memory_of(v) for k, v in kwargs.items()}})
+        return self.dict_of({**items, **kwargs})
 
     def items_of(self, value: Value, node: ast.AST) -> dict[Any, Value]:
         if not isinstance(value, Record | Struct) or value.cls is not dict:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import builtins
+import enum
 import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -17,7 +18,7 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..diagnostics import CompileError, Span, UndefinedName
-from . import exits, scalars, weak
+from . import exits, fields, scalars, weak
 from .catching import Arm, Catching, Caught, is_made_in
 from .descriptors import Form
 from .emitter import Emitter
@@ -44,6 +45,7 @@ from .values import (
     NoneValue,
     Scalar,
     Static,
+    Struct,
     Tuple,
     Value,
     Weak,
@@ -79,9 +81,11 @@ class Captured(Protocol):
     def fixed(self, owner: types.ModuleType | type | str) -> bool:
         """Whether nobody watches a module, a class, or what a source file defines."""
         ...
+
     def foreign(self, value: Any) -> Any:
         """How to call what is not looked into (`foreign_calls`), or a text why not; None for anything else."""
         ...
+
     def rule(self, value: Any) -> Any:
         """The rule of a function (`rule_calls`), or None."""
         ...
@@ -170,6 +174,14 @@ class Facts:
     """The names that those read."""
     left_out: set[LocalName] = field(default_factory=set[LocalName])
     """The names that code which constants leave out would bind: CPython would compile their reads."""
+    fields: dict[tuple[tuple[int, ...], int], set[str]] = field(
+        default_factory=dict[tuple[tuple[int, ...], int], set[str]]
+    )
+    """By loop, the fields of objects that it assigns."""
+    implied: dict[tuple[Span | None, object], ast.Call] = field(
+        default_factory=dict[tuple[Span | None, object], ast.Call]
+    )
+    """The calls that stand for operators and attributes of objects, by place and function."""
     changed: bool = False
 
     def leave_out(self, names: Iterable[LocalName]) -> None:
@@ -226,6 +238,7 @@ class Context(ABC):
         self.loads: list[Operation] = []
         self.named = set[SSAValue]()
         self.cells: dict[tuple[int, str, int, Any], tuple[SSAValue, SSAValue | None]] = {}
+        self.objects = fields.Objects()
         self.inputs: dict[tuple[int, str], Value] = {}
         """The inputs from outside, by holder and name."""
         self.watched: frozenset[tuple[int, str]] | None = None
@@ -259,6 +272,10 @@ class Context(ABC):
         self, function: Value, args: list[Value], kwargs: dict[str, Value], node: ast.Call
     ) -> Value:
         """Call a Python or library function."""
+
+    @abstractmethod
+    def meet(self, name: str, ends: list[dict[str, Binding]], deads: list[bool]) -> None:
+        """Make values of different objects that a name is bound to at the ends of two branches."""
 
     @abstractmethod
     def print_call(self, node: ast.Call) -> Value:
@@ -387,6 +404,10 @@ class Context(ABC):
         match value:
             case None:
                 return NoneValue()
+            case enum.Enum():
+                if isinstance(value, int):
+                    return replace(self.e.constant(int(value), "py_int"), constant=value)
+                return Static(value)
             case np.generic():
                 if value.dtype not in DTYPE_NAME:
                     raise self.refusal(None, f"`{name}` is a NumPy scalar of dtype {value.dtype}")
@@ -468,8 +489,9 @@ class Context(ABC):
         merged = dict(before)
         joined = list[tuple[str, Template]]()
         gone = dict[str, list[bool]]()
-        for name in sorted(names):
+        for name in sorted({*names, *fields_changed(before, arms)}):
             gone[name] = deads = [arm.is_gone(name, self.frame) for arm in arms]
+            self.meet(name, [arm.env for arm in arms], deads)
             here = [arm.env.get(name) for arm in arms]
             if sparing and deads[0] != deads[1]:
                 (only,) = (b for b, dead in zip(here, deads, strict=True) if not dead)
@@ -559,7 +581,7 @@ class Context(ABC):
             RESULT: "the function's result",
             exits.RESULT: "the function's result",
             VALUE: "the value of this expression",
-        }.get(name, f"`{name}`")
+        }.get(name, f"`{fields.shown(name)}`")
         raise self.refusal(
             None,
             f"{subject} is {text} of this {where}",
@@ -586,6 +608,17 @@ class Context(ABC):
         return value
 
 
+def fields_changed(before: dict[str, Binding], arms: Iterable[Arm]) -> set[str]:
+    """The fields of objects that a branch assigns, where somebody reads them afterwards."""
+    return {
+        name
+        for arm in arms
+        if not arm.dead or arm.pending
+        for name, binding in fields.fields_in(arm.env).items()
+        if not same_binding(binding, before.get(name))
+    }
+
+
 def is_late(binding: Binding | None) -> bool:
     """True for a name that the loop binds, before its first iteration does."""
     return isinstance(binding, Static) and isinstance(binding.object, LateName)
@@ -597,8 +630,9 @@ def same_binding(a: Binding | None, b: Binding | None) -> bool:
         return True
     if isinstance(a, Scalar) and isinstance(b, Scalar):
         return a.ssa is b.ssa and a.type == b.type
-    if isinstance(a, Tuple) and isinstance(b, Tuple) and len(a.items) == len(b.items):
-        return all(same_binding(x, y) for x, y in zip(a.items, b.items, strict=True))
+    if isinstance(a, Tuple | Struct) and isinstance(b, Tuple | Struct):
+        alike = a.cls is b.cls and len(a.items) == len(b.items)
+        return alike and all(same_binding(x, y) for x, y in zip(a.items, b.items, strict=True))
     if isinstance(a, Static) and isinstance(b, Static):
         return a.object is b.object or (isinstance(a.object, str) and a.object == b.object)
     return type(a) is type(b) and a == b
@@ -620,7 +654,7 @@ def hint(binding: Binding, name: str, named: set[SSAValue] | None = None) -> Non
                     named.add(ssa)
         case Maybe(value, _):
             hint(value, name, named)
-        case Tuple(items):
+        case Tuple(items) | Struct(items):
             for item in items:
                 hint(item, name, named)
         case _:

@@ -14,18 +14,23 @@ from xdsl.traits import Pure
 
 from . import library, scalars, special_calls, weak
 from .arguments import written_out
-from .context import VALUE, Context, LocalFunction
+from .constructing import Constructing
+from .context import VALUE, LocalFunction, same_binding
+from .fields import fields_in, is_object
 from .joins import Maybe
 from .liveness import Names, assigned
+from .records import UNARY_METHODS, described, method_of
 from .scalars import is_python
 from .values import (
     Array,
     BoundMethod,
     Expression,
     NoneValue,
+    Record,
     Scalar,
     SliceValue,
     Static,
+    Struct,
     Tuple,
     Value,
 )
@@ -54,7 +59,7 @@ READING_METHODS = frozenset(
 )
 
 
-class Expressions(Context):
+class Expressions(Constructing):
     """Lowers `ast.expr` nodes to values."""
 
     def expression(self, node: ast.expr) -> Value:
@@ -89,6 +94,8 @@ class Expressions(Context):
                     return self.subscript(node)
                 case ast.Tuple():
                     return Tuple(tuple(self.values_of(node.elts)))
+                case ast.Dict():
+                    return self.dict_display(node)
                 case ast.Lambda():
                     return self.local_function(node)
                 case ast.NamedExpr():
@@ -189,6 +196,10 @@ class Expressions(Context):
             and is_python(rhs)
         ):
             return scalars.binary(self.e, op, lhs, rhs)
+        if is_object(lhs) or is_object(rhs):
+            found = self.object_operator(op, lhs, rhs)
+            if found is not None:
+                return found
         if isinstance(lhs, Tuple) or isinstance(rhs, Tuple):
             return self.tuple_operator(op, lhs, rhs)
         for side in (lhs, rhs):
@@ -202,6 +213,8 @@ class Expressions(Context):
     def numeric(self, value: Value, what: str) -> None:
         if isinstance(value, NoneValue):
             raise self.refusal(None, f"{what} is None", "test `is None` first")
+        if isinstance(value, Record | Struct):
+            raise self.refusal(None, f"{what} is {described(value)}", "compute with its fields")
         if isinstance(value, Static | SliceValue):
             shown = value.object if isinstance(value, Static) else "a slice"
             raise self.refusal(None, f"{what} is {shown!r}, not a number or an array")
@@ -224,6 +237,9 @@ class Expressions(Context):
         x = self.expression(node.operand)
         if isinstance(x, Scalar) and is_python(x):
             return scalars.unary(self.e, op, x)
+        method = method_of(x, UNARY_METHODS[op])
+        if method is not None:
+            return self.invoked(method, [x], node)
         self.numeric(x, "the operand")
         if isinstance(x, Tuple):
             raise self.refusal(None, "bad operand type for a unary operator: a tuple")
@@ -259,10 +275,19 @@ class Expressions(Context):
 
     def compare_values(self, op: ast.cmpop, lhs: Value, rhs: Value) -> Value:
         name = type(op).__name__
+        if is_object(lhs) or is_object(rhs):
+            found = self.object_comparison(op, lhs, rhs)
+            if found is not None:
+                return found
         if name in ("Is", "IsNot"):
             return self.identity(name == "Is", lhs, rhs)
         if name in ("In", "NotIn"):
-            raise self.refusal(None, "`in` is not compiled", "compare with `==`, joined by `or`")
+            inside = self.contains(lhs, rhs)
+            if inside is None:
+                raise self.refusal(
+                    None, "`in` is compiled for tuples, dicts and strings", "compare with `==`"
+                )
+            return inside if name == "In" else scalars.unary(self.e, "Not", inside)
         if (
             isinstance(lhs, Scalar)
             and isinstance(rhs, Scalar)
@@ -388,6 +413,10 @@ class Expressions(Context):
             self.frame.env[VALUE] = self.settled(second())
         value = self.frame.env.pop(VALUE)
         assert not isinstance(value, Maybe)
+        if any(not same_binding(b, before.get(n)) for n, b in fields_in(self.frame.env).items()):
+            raise self.refusal(
+                None, f"the second operand of `{word}` assigns to an object", "write an `if`"
+            )
         self.frame.env = before
         ops = list(block.ops)
 
@@ -468,7 +497,7 @@ class Expressions(Context):
 
     def attribute(self, node: ast.Attribute) -> Value:
         value = self.expression(node.value)
-        found = special_calls.attribute(self, value, node)
+        found = special_calls.attribute(self, value, node) or self.member(value, node.attr, node)
         if found is not None:
             return found
         if not isinstance(value, Static):
@@ -506,6 +535,8 @@ class Expressions(Context):
 
     def subscript(self, node: ast.Subscript) -> Value:
         value = self.value(node.value)
+        if isinstance(value, Record | Struct):
+            return self.object_item(value, node)
         if isinstance(value, Tuple):
             return self.tuple_item(value, node.slice)
         if not isinstance(value, Array):

@@ -28,8 +28,10 @@ from .values import (
     INT64_MIN,
     Array,
     NoneValue,
+    Record,
     Scalar,
     Static,
+    Struct,
     Tuple,
     Value,
 )
@@ -91,6 +93,8 @@ class Iterables(Statements):
         return Iterable(inner.count, item)
 
     def iterable_value(self, value: Value, node: ast.expr) -> Iterable:
+        if isinstance(value, Record | Struct):
+            value = Tuple(self.items_of_iterable(value, node))
         if isinstance(value, Tuple):
             count = self.e.constant(len(value.items), "py_int")
             return Iterable(count, lambda i: NoneValue(), value.items)

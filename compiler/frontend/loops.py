@@ -44,6 +44,7 @@ from .joins import (
     template_of,
 )
 from .liveness import assigned, reads
+from .meeting import is_value_template
 from .nodes import negated
 from .rebinding import Place, Variable, only_layout_of_kept, retyped, uncast
 from .values import (
@@ -114,7 +115,10 @@ class Loops(Forms):
         body: Callable[[SSAValue], None],
     ) -> None:
         changed = assigned(s.target, *s.body) if isinstance(s, ast.For) else assigned(*s.body)
-        living = sorted(changed & self.frame.liveness.head[s])
+        own_fields = self.fields_assigned(s)
+        living = sorted((changed & self.frame.liveness.head[s]) | own_fields)
+        changed |= own_fields
+        older = len(self.objects.keys)
         certain = count is not None and count.low >= 1
         before = dict(self.frame.env)
         variables, late = self.variables(s, living, before)
@@ -135,7 +139,9 @@ class Loops(Forms):
             with self.e.at(blocks[1]):
                 self.enter_iteration(before, variables, late, blocks[1])
                 with self.catching.scope(frozenset({VALUE})) as asking:
+                    start = dict(self.frame.env)
                     self.frame.env[VALUE] = self.test(condition)
+                    self.require_unchanged(start, condition)
                 test = self.frame.env.pop(VALUE)
                 assert isinstance(test, Scalar)
                 self.e.insert(array.ConditionOp(test.ssa))
@@ -147,6 +153,8 @@ class Loops(Forms):
             self.dead = self.dead and not inside.pending
             self.e.span = span
             ends = self.frame.env
+            if not self.dead:
+                self.learn_fields(s, before, ends, own_fields, older)
             yielded = list[SSAValue](blocks[0].args[1:])
             copies = list[tuple[Variable, Place, SSAValue]]()
             arrays = list[End]()
@@ -212,6 +220,8 @@ class Loops(Forms):
             key = (self.frame.path, id(s), name)
             binding = None if is_late(before.get(name)) else before.get(name)
             learnt = self.facts.widened.get(key)
+            if binding is not None and is_value_template(learnt):
+                binding = self.as_value(binding, before)
             if binding is None and learnt is None:
                 late[name] = key
                 continue
@@ -310,6 +320,7 @@ class Loops(Forms):
         """Keep a variable's value for the next iteration."""
         if end is None:
             return
+        end = self.one_object(variable, end)
         try:
             template = loosened(join(variable.known, template_of(end)))
         except Mismatch as mismatch:
@@ -365,6 +376,7 @@ class Loops(Forms):
                 continue
             if name not in exits and key not in self.facts.early:
                 continue
+            binding = ends[name] = self.outliving(binding, ends)
             try:
                 template = loosened(template_of(binding))
             except Mismatch as mismatch:

@@ -11,7 +11,7 @@ See Note [Rebinding by copy].
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import NoReturn
 
@@ -267,7 +267,7 @@ def without_layouts(template: Template, leaves: Collection[int]) -> Template:
     def visit(t: Template) -> Template:
         match t:
             case TupleT(items):
-                return TupleT(tuple(visit(item) for item in items))
+                return replace(t, items=tuple(visit(item) for item in items))
             case MaybeT(inner):
                 t = MaybeT(visit(inner))
                 next(numbers)
@@ -292,7 +292,7 @@ def retyped(template: Template, leaves: Iterator[SSAValue]) -> Template:
     """The template with the array types that the leaves have."""
     match template:
         case TupleT(items):
-            return TupleT(tuple(retyped(item, leaves) for item in items))
+            return replace(template, items=tuple(retyped(item, leaves) for item in items))
         case MaybeT(inner):
             inner = retyped(inner, leaves)
             next(leaves)

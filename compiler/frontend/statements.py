@@ -17,7 +17,7 @@ from .matching import Entering
 from .raising import Raising
 from .scalars import is_python
 from .trying import Guarded
-from .values import Array, NoneValue, Scalar, Static, Tuple, Value
+from .values import Array, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
 
 REFUSED: dict[type[ast.stmt], tuple[str, str | None]] = {
     ast.TryStar: ("`except*` is not compiled", "use `except`"),
@@ -156,13 +156,9 @@ class Statements(Raising):
                         target, "starred assignment is not compiled", "name every item"
                     )
                 case ast.Attribute():
-                    if special_calls.assigned(self, self.value(target.value), target, value):
-                        return
-                    raise self.refusal(
-                        target,
-                        "assignment to an attribute is not compiled",
-                        "write elements: x[...] = ...",
-                    )
+                    base = self.value(target.value)
+                    if not special_calls.assigned(self, base, target, value):
+                        self.set_member(base, target.attr, value, target)
                 case _:
                     raise self.refusal(target, "this target of an assignment is not compiled")
 
@@ -200,6 +196,9 @@ class Statements(Raising):
 
     def store_subscript(self, target: ast.Subscript, value: Value) -> None:
         base = self.value(target.value)
+        if isinstance(base, Record | Struct):
+            self.set_object_item(base, target, value)
+            return
         if not isinstance(base, Array):
             what = "a tuple" if isinstance(base, Tuple) else "something that is no array"
             raise self.refusal(
@@ -221,17 +220,15 @@ class Statements(Raising):
                 self.bind(s.target, self.settled(self.binary_values(op, before, value)))
             case ast.Subscript():
                 self.augmented_subscript(s.target, op, s.value)
-            case ast.Attribute() if special_calls.augmented(self, s.target, op, s.value):
-                pass
-            case _:
-                raise self.refusal(
-                    s.target,
-                    "assignment to an attribute is not compiled",
-                    "write elements: x[...] = ...",
-                )
+            case ast.Attribute():
+                if not special_calls.augmented(self, s.target, op, s.value):
+                    self.augmented_member(s.target, op, s.value)
 
     def augmented_subscript(self, target: ast.Subscript, op: str, node: ast.expr) -> None:
         base = self.value(target.value)
+        if isinstance(base, Record | Struct):
+            self.augmented_item(base, target, op, node)
+            return
         if not isinstance(base, Array):
             raise self.refusal(target, "assignment to an item of something that is no array")
         index = self.index(target.slice)

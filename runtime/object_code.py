@@ -1,0 +1,197 @@
+"""Python code written for one structure: taking arguments apart, and putting results together, fast.
+
+For `step(State(pos, vel, t), dt)` whose result is None and which assigns `s.t`::
+
+    def take(values):                                   def finish(result, objects):
+        a0, a1 = values                                     r0, r1 = result
+        o0 = a0                                             objects[0].t = r1
+        if type(o0) is not C0: return None                  return r0
+        d0 = o0.__dict__
+        if len(d0) != 3: return None
+        v0 = d0['pos'] ...
+        return (v0, v1, v2, a1), [o0], []
+
+`take` returns None for arguments of another structure.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .structures import (
+    LEAVES,
+    Node,
+    Structure,
+    has_plain_attributes,
+    layout_of,
+    new_object,
+    set_field,
+)
+
+Taken = tuple[tuple[Any, ...], list[Any], list[Any]]
+"""The leaves, the objects, what is handed through."""
+
+
+@dataclass
+class Code:
+    """Lines of a function, and the objects that they name."""
+
+    lines: list[str] = field(default_factory=list[str])
+    names: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def known(self, value: Any) -> str:
+        """A name for an object."""
+        name = f"K{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    def add(self, line: str) -> None:
+        self.lines.append(f"        {line}")
+
+    def require(self, condition: str) -> None:
+        self.add(f"if not ({condition}): return None")
+
+    def function(self, header: str) -> Any:
+        body = "\n".join(self.lines)
+        source = f"def f({header}):\n    if True:\n{body}\n"
+        if header == "values":
+            after = "    except (KeyError, AttributeError): return None"
+            source = f"def f({header}):\n    try:\n{body}\n{after}\n"
+        namespace = dict(self.names)
+        exec(source, namespace)
+        return namespace["f"]
+
+
+def taker(structure: Structure) -> Callable[[tuple[Any, ...]], Taken | None]:
+    """Takes arguments of this structure apart."""
+    code = Code()
+    leaves = code.known(LEAVES)
+    counts = {"leaf": 0, "opaque": 0}
+    met: list[tuple[int, Any]] = []
+
+    def take(node: Node, expression: str) -> None:
+        match node.kind:
+            case "leaf":
+                code.add(f"v{node.index} = {expression}")
+                code.require(f"type(v{node.index}) in {leaves}")
+                counts["leaf"] += 1
+            case "opaque":
+                code.add(f"x{node.index} = {expression}")
+                code.require(f"type(x{node.index}) is {code.known(node.cls)}")
+                counts["opaque"] += 1
+            case "static" if isinstance(node.value, enum.Enum):
+                code.require(f"({expression}) is {code.known(node.value)}")
+            case "static":
+                known = code.known(node.value)
+                code.require(f"type({expression}) is str and ({expression}) == {known}")
+            case "again":
+                code.require(f"({expression}) is o{node.index}")
+            case "tuple":
+                name = f"t{len(code.lines)}"
+                code.add(f"{name} = {expression}")
+                cls = code.known(tuple if node.cls is None else node.cls)
+                code.require(f"type({name}) is {cls} and len({name}) == {len(node.items)}")
+                for k, item in enumerate(node.items):
+                    take(item, f"{name}[{k}]")
+            case _:
+                take_object(node, expression)
+
+    def take_object(node: Node, expression: str) -> None:
+        own = f"o{node.index}"
+        code.add(f"{own} = {expression}")
+        others = "".join(f" and {own} is not o{n}" for n, cls in met if cls is node.cls)
+        code.require(f"type({own}) is {code.known(node.cls)}{others}")
+        met.append((node.index, node.cls))
+        if node.cls is dict:
+            code.require(f"tuple({own}) == {code.known(node.keys)}")
+            places = [f"{own}[{code.known(key)}]" for key in node.keys]
+        elif has_plain_attributes(node.cls):
+            code.add(f"d{node.index} = {own}.__dict__")
+            code.require(f"len(d{node.index}) == {len(node.keys)}")
+            places = [f"d{node.index}[{key!r}]" for key in node.keys]
+        else:
+            slots = code.known(node.keys)
+            code.require(f"{code.known(_names_of)}({own}) == {slots}")
+            places = [f"{own}.{key}" for key in node.keys]
+        for item, place in zip(node.items, places, strict=True):
+            take(item, place)
+
+    code.add("".join(f"a{k}, " for k in range(len(structure.nodes))) + "= values")
+    for k, node in enumerate(structure.nodes):
+        take(node, f"a{k}")
+    parts = "".join(f"v{k}, " for k in range(counts["leaf"]))
+    objects = ", ".join(f"o{k}" for k in range(len(structure.objects)))
+    others = ", ".join(f"x{k}" for k in range(counts["opaque"]))
+    code.add(f"return ({parts}), [{objects}], [{others}]")
+    return code.function("values")
+
+
+def _names_of(value: Any) -> tuple[str, ...]:
+    layout = layout_of(type(value))
+    return () if layout is None else layout.names(value)
+
+
+def finisher(
+    records: dict[str, Any], found: Callable[[Any], Any]
+) -> Callable[[Any, list[Any]], Any]:
+    """Puts a result together, and assigns to the fields of arguments; `found` resolves references."""
+    code = Results(found)
+    value = code.expression(records["result"])
+    code.add(f"value = {value}")
+    for number, key, recipe in records["changes"]:
+        name = key if isinstance(key, str) else found(key[1])
+        made = code.expression(recipe)
+        target = f"objects[{number}]"
+        code.add(f"{code.known(assign)}({target}, {code.known(name)}, {made})")
+    parts = "".join(f"r{k}, " for k in range(code.count))
+    code.lines.insert(0, f"        {parts}= result" if parts else "        pass")
+    code.add("return value")
+    return code.function("result, objects")
+
+
+class Results(Code):
+    """Writes the expressions that results are made by."""
+
+    def __init__(self, found: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.found = found
+        self.count = 0
+
+    def expression(self, recipe: list[Any]) -> str:
+        match recipe:
+            case ["flat"]:
+                self.count += 1
+                return f"r{self.count - 1}"
+            case ["static", reference]:
+                return self.known(self.found(reference))
+            case ["argument", number]:
+                return f"objects[{number}]"
+            case ["again", number]:
+                return f"n{number}"
+            case ["tuple", cls, items]:
+                parts = "".join(f"{self.expression(item)}, " for item in items)
+                if cls is None:
+                    return f"({parts})"
+                return f"{self.known(tuple.__new__)}({self.known(self.found(cls))}, ({parts}))"
+            case _:
+                return self.object(recipe)
+
+    def object(self, recipe: list[Any]) -> str:
+        _, number, cls, keys, items = recipe
+        self.add(f"n{number} = {self.known(new_object)}({self.known(self.found(cls))})")
+        for key, item in zip(keys, items, strict=True):
+            name = self.known(key if isinstance(key, str) else self.found(key[1]))
+            made = self.expression(item)
+            self.add(f"{self.known(set_field)}(n{number}, {name}, {made})")
+        return f"n{number}"
+
+
+def assign(target: Any, key: Any, value: Any) -> None:
+    """Assign to a field or an item of an argument."""
+    if type(target) is dict:
+        target[key] = value
+    else:
+        setattr(target, key, value)

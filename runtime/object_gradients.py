@@ -1,0 +1,286 @@
+"""`vjp` and `pullback` of functions of objects.
+
+    out, back = f.vjp(s, dt, wrt="s")         g = back(out_bar, s=cotangents of the fields' final values)
+    f.pullback(Duplicated(s, ds), Const(dt))   ds: an instance of the same class, its arrays the shadows
+
+A field that the function binds anew has a final value of its own: its cotangent belongs to a result of the
+function of the parts. What the function leaves bound has the cotangent of the array, or number, itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import gradients
+from .gradients import Active, Const, Duplicated
+from .objects import (
+    Flat,
+    Records,
+    Selection,
+    finished,
+    flat_names,
+    flat_of,
+    is_float,
+    journaled,
+    key_of,
+    parts_by,
+    selected,
+)
+from .structures import Node, Parts, get_field, set_field
+
+if TYPE_CHECKING:
+    from .dispatch import Dispatcher
+    from .vjp import Back
+
+
+@dataclass
+class Cotangents:
+    """The cotangents of final values, taken apart."""
+
+    flat: Flat
+    records: Records | None
+    arrays: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Of arrays that are bound where they were, by the names of the parts."""
+    numbers: dict[int, float] = field(default_factory=dict[int, float])
+    """Of numbers that the function leaves as they are, by leaf: they are those of the initial values."""
+    changes: dict[int, Any] = field(default_factory=dict[int, Any])
+    """Of what is bound anew, by the number of the change."""
+
+    def add(self, node: Node, bar: Any, place: tuple[int, Any] | None = None) -> None:
+        """The cotangent of a part: an object of the same class for an object."""
+        node = self.flat.structure.original(node)
+        changed = self.change_at(place)
+        if bar is None:
+            return
+        if changed is not None:
+            self.changes[changed] = bar
+        elif node.kind == "object":
+            for key, item in zip(node.keys, node.items, strict=True):
+                self.add(item, get_field(bar, key), (node.index, key))
+        elif node.kind == "tuple":
+            for item, part in zip(node.items, bar, strict=True):
+                self.add(item, part)
+        elif node.kind == "leaf" and isinstance(bar, np.ndarray | list):
+            self.arrays[node.name] = bar
+        elif node.kind == "leaf" and isinstance(bar, float | np.floating):
+            self.numbers[node.index] = float(bar)
+
+    def change_at(self, place: tuple[int, Any] | None) -> int | None:
+        if self.records is None or place is None:
+            return None
+        for k, (number, key, _) in enumerate(self.records["changes"]):
+            if (number, key_of(key)) == place:
+                return k
+        return None
+
+    def of_results(self, out_bar: Any, spec: dict[str, Any]) -> Any:
+        """The cotangent of what the kernel returns."""
+        if self.records is None:
+            return out_bar
+        bars = list(parts_of_bar(self.records["result"], out_bar))
+        for k, (_, _, recipe) in enumerate(self.records["changes"]):
+            bars += parts_of_bar(recipe, self.changes.get(k))
+        return without_others(spec, tuple(bars))
+
+
+def parts_of_bar(recipe: list[Any], bar: Any) -> Iterator[Any]:
+    """The cotangents of the parts of a result; None stands for none."""
+    if bar is not None:
+        yield from parts_by(recipe, bar)
+        return
+    match recipe:
+        case ["flat"]:
+            yield None
+        case ["tuple", _, items] | ["object", _, _, _, items]:
+            for item in items:
+                yield from parts_of_bar(item, None)
+        case _:
+            pass
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectBack:
+    """`back` of a function of objects: see `vjp.Back`."""
+
+    back: Back
+    flat: Flat
+    made: Parts
+    selection: Selection
+
+    def __call__(self, out_bar: Any = None, /, **final: Any) -> Any:
+        cotangents = Cotangents(self.flat, self.back.found.metadata["records"])
+        for name, bar in final.items():
+            node = self.flat.structure.find(name)
+            if node is None:
+                raise TypeError(f"back: {name!r} is no parameter of the function or part of one")
+            cotangents.add(node, bar, place_of(self.flat, node))
+        out = cotangents.of_results(out_bar, self.back.results)
+        found = self.back(out, **cotangents.arrays)
+        by_position = dict(zip(self.selection.positions, found, strict=True))
+        for leaf, bar in cotangents.numbers.items():
+            if leaf in by_position:
+                by_position[leaf] = by_position[leaf] + bar
+        return self.selection.gradients(by_position, self.flat, self.made)
+
+
+def without_others(spec: dict[str, Any], bar: Any) -> Any:
+    """The cotangent of a result, None for what has none: cotangents that are objects hold ints as well."""
+    if spec["kind"] == "tuple" and isinstance(bar, tuple):
+        parts: tuple[Any, ...] = bar
+        items = zip(spec["items"], parts, strict=True)
+        return tuple(without_others(one, part) for one, part in items)
+    if spec["kind"] in ("scalar", "array") and not gradients.is_float(spec):
+        return None
+    return None if spec["kind"] == "none" else bar
+
+
+def place_of(flat: Flat, node: Node) -> tuple[int, Any] | None:
+    """The object that a part is a field of, and the field's name."""
+    for number, owner in flat.structure.objects.items():
+        for key, item in zip(owner.keys, owner.items, strict=True):
+            if flat.structure.original(item) is node:
+                return number, key
+    return None
+
+
+def vjp(dispatcher: Dispatcher, bound: tuple[Any, ...], wrt: Any) -> tuple[Any, ObjectBack]:
+    """`f.vjp` with objects."""
+    from .vjp import vjp as run_vjp
+
+    flat, made = flat_of(dispatcher, bound)
+    selection = selected(flat, made, wrt)
+    values = flat.values_of(made)
+    with journaled(flat, values, made):
+        names = flat_names(flat, selection)
+        result, back = run_vjp(flat.dispatcher, flat.dispatcher.values_of(*values), names)
+    value = finished(flat, back.found.metadata["records"], result, made)
+    return value, ObjectBack(back, flat, made, selection)
+
+
+# pullback
+
+
+def pullback(
+    dispatcher: Dispatcher, wrapped: tuple[Any, ...], bound: tuple[Any, ...], cotangent: Any
+) -> tuple[Any, Any]:
+    """`f.pullback` with objects: their shadows are objects of the same classes."""
+    flat, made = flat_of(dispatcher, bound)
+    shadows = Shadows(flat, made)
+    for argument, node in zip(wrapped, flat.structure.nodes, strict=True):
+        shadows.wrap(argument, node)
+    values = flat.values_of(made)
+    own = flat.dispatcher
+    primals = own.values_of(*values)
+    active = gradients.with_groups(own, primals, set(shadows.active), _overlaps(primals))
+    records: Records | None = own.specialize(primals, active).metadata["records"]
+    cotangents = shadows.final(records)
+    arguments = (*shadows.arguments(), Const(values[-1]))
+    out = cotangents.of_results(cotangent, own.specialize(primals, active).results)
+    with journaled(flat, values, made):
+        result, bars = gradients.pullback(own, arguments, out)
+    shadows.finish(dict(zip(shadows.numbers(), bars, strict=True)), cotangents)
+    return finished(flat, records, result, made), tuple(
+        bar for leaf, bar in zip(shadows.numbers(), bars, strict=True) if leaf in shadows.alone
+    )
+
+
+def _overlaps(values: tuple[Any, ...]) -> Any:
+    from . import keys
+
+    return keys.overlaps_of(values)
+
+
+@dataclass
+class Shadows:
+    """The shadows of the parts, and where they come from."""
+
+    flat: Flat
+    made: Parts
+    arrays: dict[int, Any] = field(default_factory=dict[int, Any])
+    active: dict[int, None] = field(default_factory=dict[int, None])
+    alone: set[int] = field(default_factory=set[int])
+    """The numbers that are arguments of their own, `Active`."""
+    holders: list[tuple[Node, Any]] = field(default_factory=list[tuple[Node, Any]])
+    """Objects and the objects that hold their cotangents."""
+
+    def wrap(self, argument: Any, node: Node) -> None:
+        match argument:
+            case Duplicated(_, shadow):
+                self.add(self.flat.structure.original(node), shadow)
+            case Active() if node.kind == "leaf":
+                self.active[node.index] = None
+                self.alone.add(node.index)
+            case Const():
+                pass
+            case _:
+                raise TypeError(
+                    f"pullback: wrap argument {node.name!r}: Duplicated(array or object, shadow),"
+                    " Active(float) or Const(value)"
+                )
+
+    def add(self, node: Node, shadow: Any) -> None:
+        if node.kind == "leaf":
+            if is_float(self.made.leaves[node.index]):
+                self.active[node.index] = None
+                if isinstance(shadow, np.ndarray):
+                    self.arrays[node.index] = shadow
+            return
+        if node.kind == "object" and type(shadow) is not node.cls:
+            raise TypeError(
+                f"pullback: the shadow of {node.name!r} is no {node.cls.__name__}, as it is itself"
+            )
+        if any(node is seen for seen, _ in self.holders):
+            return
+        if node.items:
+            self.holders.append((node, shadow))
+        for key, item in zip(node.keys, node.items, strict=True):
+            part = shadow[key] if isinstance(key, int) else get_field(shadow, key)
+            self.add(self.flat.structure.original(item), part)
+
+    def final(self, records: Records | None) -> Cotangents:
+        """The cotangents of final values: of what is bound anew they are no shadows."""
+        found = Cotangents(self.flat, records)
+        for node, shadow in self.holders:
+            for key, item in zip(node.keys, node.items, strict=True):
+                changed = found.change_at((node.index, key)) if node.kind == "object" else None
+                bar = shadow[key] if isinstance(key, int) else get_field(shadow, key)
+                if changed is not None and bar is not None:
+                    found.changes[changed] = bar.copy() if isinstance(bar, np.ndarray) else bar
+                    if item.kind == "leaf" and item.index in self.arrays:
+                        self.renew(node, item, key, shadow)
+                elif item.kind == "leaf" and isinstance(bar, float | np.floating):
+                    found.numbers[item.index] = float(bar)
+        return found
+
+    def renew(self, node: Node, item: Node, key: Any, shadow: Any) -> None:
+        """The shadow of an array that the function replaces: its own, zeros."""
+        primal, old = self.made.leaves[item.index], self.arrays[item.index]
+        if old.shape == primal.shape:
+            old[...] = 0.0
+            return
+        self.arrays[item.index] = np.zeros_like(primal)
+        set_field(shadow, key, self.arrays[item.index])
+
+    def arguments(self) -> Iterator[Any]:
+        """The parts, wrapped."""
+        for leaf, value in enumerate(self.made.leaves):
+            if leaf in self.arrays:
+                yield Duplicated(value, self.arrays[leaf])
+            else:
+                yield Active(value) if leaf in self.active else Const(value)
+
+    def numbers(self) -> list[int]:
+        return [leaf for leaf in sorted(self.active) if leaf not in self.arrays]
+
+    def finish(self, bars: dict[int, Any], cotangents: Cotangents) -> None:
+        """Leave the cotangents of numbers in the objects that hold them."""
+        for node, shadow in self.holders:
+            for key, item in zip(node.keys, node.items, strict=True):
+                if item.kind == "leaf" and item.index in bars and node.kind == "object":
+                    set_field(
+                        shadow, key, bars[item.index] + cotangents.numbers.get(item.index, 0.0)
+                    )
