@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import f32, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects import array, foreign
+from ..diagnostics import CompileError
 from . import scalars
 from .values import IR_TYPE, Array, Expression, NoneValue, Scalar, Static, Tuple, Value
 
@@ -79,6 +80,8 @@ def call(
     """Lower the call. `effects`: what it does to each argument, None where nobody knows."""
     refuse_keywords(lowering, function, kwargs, node)
     values = [lowering.settled(a) for a in args]
+    if function.convention == "python" and lowering.catching.attempts:
+        raise uncaught(lowering, function.name, node)
     if function.arguments is None:
         passed = [as_it_is(lowering, v, node) for v in values]
     else:
@@ -117,6 +120,15 @@ def refuse_keywords(
         raise lowering.refusal(
             node, f"{function.name}() is called with keyword arguments", "pass them by position"
         )
+
+
+def uncaught(lowering: Calls, name: str, node: ast.AST) -> CompileError:
+    """What CPython raises within a call leaves compiled code at once, past its handlers."""
+    return lowering.refusal(
+        node,
+        f"`{name}` is called in a `try`: no handler of compiled code gets what it raises",
+        "let it catch its exceptions itself, and return what happened",
+    )
 
 
 def as_it_is(lowering: Calls, value: Value, node: ast.AST) -> tuple[str, SSAValue]:

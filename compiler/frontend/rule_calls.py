@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute, BlockArgument, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from ...dialects import array, foreign
 from ..analysis.alias import AliasAnalysis
@@ -166,6 +166,8 @@ class RuleCall:
 
     def lowered(self) -> Value:
         primal = self.attempt(self.primal)
+        if self.lowering.catching.attempts and any(map(may_raise, primal.private.walk())):
+            raise foreign_calls.uncaught(self.lowering, self.name, self.node)
         self.destinations(primal)
         adjoint = self.attempt(self.adjoint)
         self.check_needs(adjoint)
@@ -437,6 +439,13 @@ class RuleCall:
                     f"the rule of {self.name}() reads `{text}`, which it does not declare to need",
                     f"declare it: needs=(..., {name!r})",
                 )
+
+
+def may_raise(op: Operation) -> bool:
+    """True for a check, and for a call of what CPython runs."""
+    if isinstance(op, foreign.CallOp):
+        return op.convention.data == "python"
+    return array.is_operation_that_may_raise(op)
 
 
 def keyword_only(function: FunctionType) -> tuple[str, ...]:

@@ -35,17 +35,21 @@ class Parameter(Member):
 
     def read(self, lowering: Calls, attribute: str, node: ast.AST) -> Value:
         """`x.value`, `x.after`, `x.shadow` or `x.cotangent`."""
+        self.check(lowering, attribute, node)
+        if not has_slots(self.slots) and attribute in ("shadow", "cotangent"):
+            raise self.missing(lowering, attribute, node)
+        return self.of.within(
+            self.slots, self.routine, lambda slot: self.part(lowering, attribute, slot, node)
+        )
+
+    def check(self, lowering: Calls, attribute: str, node: ast.AST) -> None:
+        """Refuse what is no attribute of a parameter."""
         if attribute not in ("value", "after", "shadow", "cotangent"):
             raise lowering.refusal(
                 node,
                 f"a rule's parameter has no attribute `{attribute}`",
                 "there are .value, .after, .shadow (of arrays) and .cotangent (of numbers)",
             )
-        if not has_slots(self.slots) and attribute in ("shadow", "cotangent"):
-            raise self.missing(lowering, attribute, node)
-        return self.of.within(
-            self.slots, self.routine, lambda slot: self.part(lowering, attribute, slot, node)
-        )
 
     def missing(self, lowering: Calls, attribute: str, node: ast.AST) -> CompileError:
         return lowering.refusal(
@@ -105,6 +109,7 @@ class Parameter(Member):
         self, lowering: Calls, attribute: str, op: str | None, value: Value, node: ast.AST
     ) -> None:
         """`x.shadow op= value` in place; `a.cotangent += value`."""
+        self.check(lowering, attribute, node)
         if op is None:
             raise lowering.refusal(
                 node,

@@ -129,3 +129,13 @@ func.func @kept_when_a_branch_stores_it(%x : f64, %z : f64, %a : memref<4xf64>, 
   %y = memref.load %a[%i] : memref<4xf64>
   func.return %y : f64
 }
+
+// CHECK-LABEL: @kept_when_a_call_stands_between
+// CHECK:         foreign.call
+// CHECK-NEXT:    %y = memref.load %a[%i]
+func.func @kept_when_a_call_stands_between(%a : memref<?xf64>, %x : f64, %i : index) -> f64 {
+  memref.store %x, %a[%i] : memref<?xf64>
+  foreign.call "c" "f" of "constant:0"(%x : f64) types ["f64"] effects ["none"] returns "" trailing 0
+  %y = memref.load %a[%i] : memref<?xf64>
+  func.return %y : f64
+}

@@ -109,3 +109,10 @@ func.func @kept_when_a_loop_may_not_end(%c : i1) {
   }
   func.return
 }
+
+// CHECK-LABEL: @a_call_is_kept_though_nobody_wants_its_result
+// CHECK:         foreign.call "c" "f"
+func.func @a_call_is_kept_though_nobody_wants_its_result(%x : f64) {
+  %y = foreign.call "c" "f" of "constant:0"(%x : f64) types ["f64"] effects ["none"] returns "py_float" trailing 0 -> f64
+  func.return
+}
