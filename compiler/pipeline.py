@@ -25,6 +25,8 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from ..dialects import activation
+from .analysis.effects import is_private
 from .analysis.print_analyses import PASSES as PRINTED_ANALYSES
 from .derivative.passes import PrintNeeded, PrintPlan, Reverse
 from .transforms.close_counters import CloseCounters
@@ -189,7 +191,7 @@ def llvm(c: Compilation) -> None:
     called_by = signature_of(r.function)
     made = entries(
         r.arguments, r.overlaps, r.mode, r.wrt, built.results, built.written, called_by, c.gradient,
-        built.assumed,
+        built.assumed, bool(activation.calls(c.module)),
     )  # fmt: skip
     c.entries, c.symbols = made.entries, {**c.kernel.symbols, **made.symbols}
     declarations = dict.fromkeys((*c.kernel.declarations, *made.declarations))
@@ -434,9 +436,8 @@ def ir_leaves(value: Any) -> list[Any]:
 
 def last_function(module: ModuleOp) -> func.FuncOp:
     """The function that runs backwards: the only one, or the second half of a split gradient."""
-    last = module.body.block.last_op
-    assert isinstance(last, func.FuncOp)
-    return last
+    functions = [op for op in module.ops if isinstance(op, func.FuncOp) and not is_private(op)]
+    return functions[-1]
 
 
 def stages_for(request: Request) -> list[Stage]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from mutad.compiler.pipeline import PASSES
+from mutad.dialects.activation import Activation
 from mutad.dialects.ad import Ad
 from mutad.dialects.array import Array
 from mutad.dialects.foreign import Foreign
@@ -15,7 +16,7 @@ class MutadOpt(xDSLOptMain):
 
     def register_all_dialects(self) -> None:
         super().register_all_dialects()
-        for dialect in (Array, Ad, Foreign):
+        for dialect in (Array, Ad, Foreign, Activation):
             self.ctx.register_dialect(dialect.name, lambda d=dialect: d)
 
     def register_all_passes(self) -> None:

@@ -15,6 +15,7 @@ from filecheck.parser import Parser, pattern_for_opts
 from xdsl.context import Context
 from xdsl.dialects import get_all_dialects
 
+from mutad.dialects.activation import Activation
 from mutad.dialects.ad import Ad
 from mutad.dialects.array import Array
 
@@ -37,7 +38,7 @@ def context() -> Context:
     ctx = Context()
     for name, dialect in get_all_dialects().items():
         ctx.register_dialect(name, dialect)
-    for ours in (Array, Ad):
+    for ours in (Array, Ad, Activation):
         ctx.register_dialect(ours.name, lambda d=ours: d)
     return ctx
 

@@ -19,7 +19,7 @@ from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import AnyFloat, MemRefType
 from xdsl.ir import Operation, SSAValue
 
-from ...dialects import ad, array, foreign
+from ...dialects import activation, ad, array, foreign
 from .alias import AliasAnalysis, if_blocks
 from .footprint import accesses
 
@@ -159,6 +159,11 @@ class Activity:
                         self._flow(source, target)
             case foreign.StopGradientOp():
                 pass
+            case activation.CallOp():
+                numbers = [a for a in op.arguments if is_float_scalar(a)]
+                for source in (*op.read(), *numbers):
+                    for target in (*op.written(), *op.called):
+                        self._flow(source, target)
             case ad.HandoverOp():
                 pass  # What the caller stores is no work of this function.
             case _ if op.regions:

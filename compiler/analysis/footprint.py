@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from ...dialects import ad, array, foreign
+from ...dialects import activation, ad, array, foreign
 from .affine import Affine, Extent, Subscripts, Symbol, Term, name, product
 from .alias import AliasAnalysis, strip_casts
 
@@ -74,6 +74,11 @@ def accesses(op: Operation) -> list[Access]:
             return [*(Access(op, m, "read") for m in unique(reads)), Access(op, op.c, "write")]
         case array.PrintOp():
             return [Access(op, m, "read") for m in memrefs(op)]
+        case activation.CallOp():
+            return [
+                *(Access(op, m, "read", must=False) for m in unique(op.read())),
+                *(Access(op, m, "write", must=False) for m in unique(op.written())),
+            ]
         case ad.HandoverOp():
             return [Access(op, m, "write", must=False) for m in memrefs(op)]
         case foreign.CallOp() | foreign.RuleCallOp():

@@ -23,7 +23,7 @@ from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
-from ...dialects import array, foreign
+from ...dialects import activation, array, foreign
 from ..derivative.rules import SCALAR_RULES
 from ..diagnostics import CompileError, Span, line_of
 from .activity import Activity
@@ -95,6 +95,8 @@ class Needed:
             case foreign.CallOp() | foreign.RuleCallOp():
                 written = op.arguments_that("write")
                 return any(map(self.activity.active, (*written, *op.results)))
+            case activation.CallOp():
+                return any(map(self.activity.active, (*op.written(), *op.called)))
             case array.AllocOp() | memref.AllocaOp():
                 return self.activity.active_memref(op.results[0])
             case scf.IfOp():
@@ -115,6 +117,11 @@ class Needed:
                 raise without_rule(op)
             case foreign.RuleCallOp():
                 yield from self._call_needs(op)
+            case activation.CallOp():
+                yield op.record
+                for argument in op.arguments:
+                    if isinstance(argument.type, MemRefType):
+                        yield from descriptor_values(argument)
             case array.AllocOp():
                 yield from op.extents
             case array.LoopOp():

@@ -81,6 +81,7 @@ def entries(
     signature: Signature,
     gradient: GradientSignature | None = None,
     assumed: Sequence[Form] = (),
+    recursive: bool = False,
 ) -> Entries:
     """The entries for a kernel of this key, mode and result.
 
@@ -98,6 +99,7 @@ def entries(
         signature,
         gradient or GradientSignature((), (), ()),
         tuple(assumed),
+        recursive,
     )
     symbols: dict[str, str] = {}
     kinds = list(KINDS[mode])
@@ -191,7 +193,7 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
         for position, shadow in shadows.items():
             operands += shadow_operands(w, plan.keys[position], shadow)
         operands += cotangent_operands(w, plan, kind, count + len(shadows))
-    run_kernel(w, operands, inline=kind == "primal")
+    run_kernel(w, operands, inline=kind == "primal", recursive=plan.recursive)
 
     boxes.claim(plan.results, arrays)
     value = "" if kind == "grad" else boxes.result(plan.results, 0, arrays)

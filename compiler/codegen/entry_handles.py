@@ -29,7 +29,7 @@ def back(plan: EntryPlan, symbols: dict[str, str]) -> str:
     for k, position in enumerate(plan.gradient.shadows):
         operands += shadow_operands(w, plan.keys[position], w.field("%args", 8 * (1 + k)))
     operands += cotangent_operands(w, plan, "back", 1 + len(plan.gradient.shadows))
-    run_kernel(w, operands, "backward")
+    run_kernel(w, operands, "backward", recursive=plan.recursive)
     boxes = Boxes(w)
     bars: dict[int, str] = {}
     for slot, position in enumerate(scalars):

@@ -99,6 +99,8 @@ class EntryPlan:
     gradient: GradientSignature
     assumed: tuple[Form, ...]
     """What the kernel assumes of the extents and ints among its arguments."""
+    recursive: bool = False
+    """Whether functions of the module call themselves."""
 
     @property
     def inputs(self) -> int:

@@ -6,7 +6,7 @@ from .entry_result import Boxes
 from .entry_writer import HEADER, LINK_SLOTS, TYPE, Writer
 
 CTX_BYTES, CTX_POLL, CTX_PRINT, CTX_THREAD, CTX_SITE, CTX_PAYLOAD, CTX_LINK, CTX_POOL = (
-    264,
+    288,
     56,
     64,
     72,
@@ -15,13 +15,25 @@ CTX_BYTES, CTX_POLL, CTX_PRINT, CTX_THREAD, CTX_SITE, CTX_PAYLOAD, CTX_LINK, CTX
     232,
     248,
 )
+CTX_RECURSION_LIMIT = 264
 
 
 def run_kernel(
-    w: Writer, operands: list[str], kernel: str = "kernel", *, inline: bool = False
+    w: Writer,
+    operands: list[str],
+    kernel: str = "kernel",
+    *,
+    inline: bool = False,
+    recursive: bool = False,
 ) -> None:
-    """Call a kernel without the GIL and branch on its status; goes on where it succeeded."""
+    """Call a kernel without the GIL and branch on its status; goes on where it succeeded.
+
+    A `recursive` one is told how deep calls may be nested.
+    """
     fill_context(w)
+    if recursive:
+        limit = w.value(f"sext i32 {w.call('Py_GetRecursionLimit')} to i64")
+        w.store("i64", limit, "%ctx", CTX_RECURSION_LIMIT)
     w.store("ptr", w.call("PyEval_SaveThread", hint="thread"), "%ctx", CTX_THREAD)
     shown = ", ".join(["ptr %ctx", *operands, "ptr %results"])
     never = "" if inline else " noinline"

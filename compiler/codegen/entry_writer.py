@@ -73,6 +73,7 @@ _FUNCTIONS = {
     "PyFloat_AsDouble": "double (ptr)",
     "PyLong_AsLongLongAndOverflow": "i64 (ptr, ptr)",
     "PyLong_FromLongLong": "ptr (i64)",
+    "Py_GetRecursionLimit": "i32 ()",
     "PyObject_GetAttr": "ptr (ptr, ptr)",
     "PyObject_Vectorcall": "ptr (ptr, ptr, i64, ptr)",
     "PySequence_List": "ptr (ptr)",

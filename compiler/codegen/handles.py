@@ -91,6 +91,11 @@ def lower_detach(state: KernelState, op: ad.DetachOp) -> None:
 
 
 def lower_reader(state: KernelState, op: ad.ReaderOp) -> None:
+    if state.chained:
+        state.scalars[op.tape] = slot = state.text.alloca("i64", "tape")
+        top = state.text.value(f"load i64, ptr {state.scalars[op.source]}, align 8")
+        state.text.do(f"store i64 {top}, ptr {slot}, align 8")
+        return
     slot = state.text.alloca(f"[{WORDS} x i64]", "tape")
     words = state.text.value(f"load [{WORDS} x i64], ptr {state.scalars[op.source]}, align 8")
     state.text.do(f"store [{WORDS} x i64] {words}, ptr {slot}, align 8")

@@ -120,6 +120,12 @@ class KernelState:
     """The metadata of accesses in a parallel loop."""
     reserved: int = 0
     """How many ranges of address space the kernel has for arrays that grow."""
+    returns: str = "i32"
+    """What the function returns: its status, or a structure that begins with it."""
+    depth: str = ""
+    """How many calls of functions that call themselves may still be nested."""
+    chained: bool = False
+    """Whether tapes are chains of segments on the arena (`arena`)."""
     scalar_only: bool = False
     """Within a cold copy of a loop nest: no vectorization, no unrolling."""
 
@@ -127,7 +133,8 @@ class KernelState:
         """The state of another kernel in the same module."""
         return replace(
             self, text=FunctionText(self.metadata), alias=alias, scalars={}, memrefs={}, buffers=[],
-            proved=set(), escaping=set(), registers={}, site_numbers={},
+            proved=set(), escaping=set(), registers={}, site_numbers={}, returns="i32",
+            depth="", chained=False,
         )  # fmt: skip
 
     @property
@@ -257,15 +264,23 @@ class KernelState:
                 )
             self.text.do(f"store i64 {len(payload)}, ptr {self.context_slot(COUNT_SLOT)}, align 8")
             self.text.do(f"store i64 {site}, ptr {self.context_slot(SITE_SLOT)}, align 8")
-            self.text.do(f"ret i32 {RAISED}")
+            self.leave(str(RAISED))
         self.text.branch_if_unlikely(condition, label)
 
     def return_when(self, condition: str, status: int) -> None:
         """Leave with a status when the condition holds."""
         label = self.text.label("leave")
         with self.text.in_cold(label):
-            self.text.do(f"ret i32 {status}")
+            self.leave(str(status))
         self.text.branch_if_unlikely(condition, label)
+
+    def leave(self, status: str) -> None:
+        """Return a status, and nothing else."""
+        if self.returns == "i32":
+            self.text.do(f"ret i32 {status}")
+            return
+        whole = self.text.value(f"insertvalue {self.returns} poison, i32 {status}, 0")
+        self.text.do(f"ret {self.returns} {whole}")
 
     # Loops.
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from xdsl.dialects import arith, memref
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects import ad, array, foreign
+from ...dialects import activation, ad, array, foreign
 from ..analysis.dependence import Dependence
 from ..analysis.footprint import Access, accesses
 from .kernel_state import Place
@@ -72,7 +72,7 @@ def leaf_facts(
             op,
             (
                 array.LoopOp | array.MapOp | array.MatmulOp | array.AllocOp,
-                array.PrintOp | ad.PushOp | ad.PopOp | foreign.CallOp,
+                array.PrintOp | ad.PushOp | ad.PopOp | foreign.CallOp | activation.CallOp,
             ),
         ) or (array.is_operation_that_may_raise(op) and op not in proved):
             return LeafFacts()

@@ -16,20 +16,22 @@ written twice, see `hoist_checks`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects import array, foreign
+from ...dialects import activation, array, foreign
 from ...dialects.ad import TapeType
 from ..analysis.affine import Subscripts
 from ..analysis.alias import AliasAnalysis, if_blocks
 from ..analysis.dependence import Dependence
+from ..analysis.effects import is_private
 from ..analysis.needed import RAISES
 from . import support
+from .activation_calls import begin, lower_activation
 from .alias_scopes import AliasScopes
 from .array_to_loops import combine, identity, lower_map
 from .checks_to_llvm import CHECK_OPS
@@ -65,22 +67,47 @@ class CodegenOptions(Protocol):
 
 def kernel_text(module: ModuleOp, options: CodegenOptions, name: str = "kernel") -> KernelText:
     """The kernel for the one function of `module`."""
-    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
-    assert len(functions) == 1, "code generation takes one function"
-    writer = KernelWriter(functions[0], options.fastmath, name)
-    return module_text(writer.state, [writer.write()], writer.result_slots)
+    (function,), private = functions_of(module)
+    before, state = private_text(private, options)
+    writer = KernelWriter(function, options.fastmath, name, state)
+    return module_text(writer.state, [*before, writer.write()], writer.result_slots)
 
 
 def split_text(module: ModuleOp, options: CodegenOptions) -> KernelText:
     """The kernels of the two halves of a split gradient: `@kernel` and `@backward`, which takes a record."""
-    forward, backward = (op for op in module.body.block.ops if isinstance(op, func.FuncOp))
-    first = KernelWriter(forward, options.fastmath, "kernel")
+    (forward, backward), private = functions_of(module)
+    before, state = private_text(private, options)
+    first = KernelWriter(forward, options.fastmath, "kernel", state)
     definition = first.write()
     kept = backward.attributes["kept"]
     assert isinstance(kept, IntegerAttr)
     slots = first.result_slots[-1 - kept.value.data : -1]
     second = KernelWriter(backward, options.fastmath, "backward", first.state, Record(slots))
-    return module_text(second.state, [definition, second.write()], first.result_slots)
+    definitions = [*before, definition, second.write()]
+    return module_text(second.state, definitions, first.result_slots)
+
+
+def functions_of(module: ModuleOp) -> tuple[list[func.FuncOp], list[func.FuncOp]]:
+    """The functions that are called from outside, and those that the module has for itself."""
+    every = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
+    private = [f for f in every if is_private(f)]
+    return [f for f in every if f not in private], private
+
+
+def private_text(
+    private: Sequence[func.FuncOp], options: CodegenOptions
+) -> tuple[list[list[str]], KernelState | None]:
+    """The definitions of private functions, and the state that the kernels go on with."""
+    from .activations_to_llvm import ActivationWriter  # a `KernelWriter`
+
+    definitions: list[list[str]] = []
+    state: KernelState | None = None
+    for function in private:
+        name = function.sym_name.data
+        writer = ActivationWriter(function, options.fastmath, name, state)
+        state = writer.state
+        definitions.append(writer.write())
+    return definitions, state
 
 
 class KernelWriter:
@@ -118,8 +145,10 @@ class KernelWriter:
     def write(self) -> list[str]:
         """The definition; what it needs in its module the state says."""
         parameters = self.parameters()
-        self.emit_block(self.function.body.block)
         state = self.state
+        if calls := activation.calls(self.function):
+            begin(state, calls)
+        self.emit_block(self.function.body.block)
         shown = ", ".join(["ptr noalias %ctx", *parameters, "ptr noalias %results"])
         allocates = not state.support.isdisjoint(support.ALLOCATING)
         body = f"{self.name}_body" if allocates else self.name
@@ -594,6 +623,7 @@ LOWERINGS: dict[type[Operation], Callable[[KernelState, Any], None]] = {
     **CHECK_OPS,
     array.MatmulOp: lower_matmul,
     foreign.CallOp: lower_call,
+    activation.CallOp: lower_activation,
 }
 """Ops without control flow around other ops."""
 
@@ -602,5 +632,5 @@ CONTROL: dict[type[Operation], Callable[[KernelWriter, Any], None]] = {
     array.LoopOp: KernelWriter.loop,
     scf.IfOp: KernelWriter.branch,
     scf.YieldOp: nothing,
-    func.ReturnOp: KernelWriter.finish,
+    func.ReturnOp: lambda writer, op: writer.finish(op),
 }

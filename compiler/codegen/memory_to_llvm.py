@@ -21,6 +21,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import ad, array
 from . import support
+from .arena import chained_pop, chained_push
 from .kernel_state import OUT_OF_MEMORY, Descriptor, KernelState, Place, memory_type, size_of
 from .leaf_loops import place_of
 from .llvm_text import integer
@@ -166,6 +167,10 @@ def lower_alloc(state: KernelState, op: array.AllocOp) -> None:
 
 
 def lower_tape(state: KernelState, op: ad.TapeOp) -> None:
+    if state.chained:
+        state.scalars[op.tape] = slot = state.text.alloca("i64", "tape")
+        state.text.do(f"store i64 0, ptr {slot}")
+        return
     words = support.TAPE_WORDS
     slot = state.text.alloca(f"[{words} x i64]", "tape")
     state.text.do(f"store [{words} x i64] zeroinitializer, ptr {slot}")
@@ -173,16 +178,35 @@ def lower_tape(state: KernelState, op: ad.TapeOp) -> None:
 
 
 def lower_push(state: KernelState, op: ad.PushOp) -> None:
+    if state.chained:
+        chained(state, op)
+        return
     tape = f"ptr {state.scalars[op.tape]}"
     fresh(state, op.memref, list(op.extents), "mutad_tape_push", tape)
 
 
 def lower_pop(state: KernelState, op: ad.PopOp) -> None:
+    if state.chained:
+        chained(state, op)
+        return
     tape = f"ptr {state.scalars[op.tape]}"
     function = "mutad_tape_read" if isinstance(op.tape.owner, ad.ReaderOp) else "mutad_tape_pop"
     if function == "mutad_tape_pop":
         state.support.add("mutad_tape_push")
     fresh(state, op.memref, list(op.extents), function, tape)
+
+
+def chained(state: KernelState, op: ad.PushOp | ad.PopOp) -> None:
+    """A segment of an activation's tape."""
+    type_ = op.memref.type
+    assert isinstance(type_, MemRefType)
+    shape = [state.scalars[e] for e in op.extents]
+    tape = state.scalars[op.tape]
+    if isinstance(op, ad.PushOp):
+        pointer = chained_push(state, tape, bytes_of(state, type_, shape))
+    else:
+        pointer = chained_pop(state, tape)
+    state.memrefs[op.memref] = state.descriptor(type_, pointer, tuple(shape))
 
 
 def takes_scratch(state: KernelState, op: Operation) -> bool:

@@ -42,6 +42,7 @@ class OutlinedMap:
             memrefs={},
             buffers=[],
             registers={},
+            returns="i32",
         )
         captured = captured_by(op)
         memory = [v for v in captured if isinstance(v.type, MemRefType)]
@@ -88,7 +89,7 @@ class OutlinedMap:
             return
         status, label = text.value(call, "status"), text.label("leave")
         with text.in_cold(label):
-            text.do(f"ret i32 {status}")
+            self.outer.leave(status)
         text.branch_if_unlikely(text.value(f"icmp ne i32 {status}, 0"), label)
 
 

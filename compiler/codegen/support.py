@@ -1,6 +1,6 @@
 """What kernels call in their own module: scratch memory, tapes, results, the poll. LLVM text.
 
-All state is in the context that the entry hands in (264 bytes, see the offsets below), so kernels
+All state is in the context that the entry hands in (288 bytes, see the offsets below), so kernels
 are re-entrant. Memory comes from `malloc` in chunks; `mutad_end`, which every kernel that allocates
 runs on every way out, gives all of it back but the memory of returned arrays. Where the context has
 a pool, a few large blocks wait in it for the next call, whose pages are then there already.
@@ -23,10 +23,11 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable
 
-from . import support_handles, support_reserved
+from . import support_handles, support_reserved, support_stack
 
 CURSOR, END, CHUNKS, TAPE_CHUNKS, IN_USE, PEAK, RESULTS, POLL = range(0, 64, 8)
 LAST_POLL, SPARE, POOL, EMPTIED = 224, 240, 248, 256
+RECURSION_LIMIT, STACK_END, ARENA = 264, 272, 280
 """Byte offsets in the context. `IN_USE` and `PEAK` count the bytes that tapes hold."""
 
 POOL_SLOTS, POOLED_FROM, POOLED_TO = 4, 1 << 18, 1 << 29
@@ -36,7 +37,9 @@ TAPE_WORDS = 4
 
 _MALLOC = "declare ptr @mutad_libc_malloc(i64)"
 _FREE = "declare void @mutad_libc_free(ptr)"
-DECLARATIONS = {"mutad_libc_malloc": _MALLOC, "mutad_libc_free": _FREE}
+DECLARATIONS = {
+    "mutad_libc_malloc": _MALLOC, "mutad_libc_free": _FREE, **support_stack.DECLARATIONS,
+}  # fmt: skip
 
 
 def _counter() -> tuple[str, int]:
@@ -617,6 +620,7 @@ FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "mutad_tape_read": (support_handles.TAPE_READ, ()),
     "mutad_drop": (support_handles.DROP, ("mutad_end",)),
     "mutad_take": (_POOL, ()),
+    "mutad_find_stack": (support_stack.find_stack(STACK_END), ()),
     "mutad_poll": (_POLL_TEXT, ()),
     "mutad_ipow_i32": (_integer_power("i32"), ()),
     "mutad_ipow_i64": (_integer_power("i64"), ()),

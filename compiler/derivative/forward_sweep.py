@@ -31,7 +31,7 @@ from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from ...dialects import ad, array, foreign
+from ...dialects import activation, ad, array, foreign
 from ..analysis.alias import strip_views
 from .overwritten import Overwritten
 from .plan import Plan, Save
@@ -98,6 +98,8 @@ class ForwardSweep:
             self.values.update(zip(op.results, results, strict=True))
             return
         clone = op.clone_without_regions(self.values)
+        if isinstance(clone, activation.CallOp) and self.plan.needed.has_adjoint(op):
+            clone.keep_record()
         target.add_op(clone)
         copy_hints(op, clone, self.values)
         for region, cloned_region in zip(op.regions, clone.regions, strict=True):

@@ -32,10 +32,17 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from ...dialects import ad, array, foreign
+from ...dialects import activation, ad, array, foreign
 from ..analysis.activity import Activity
 from ..analysis.alias import AliasAnalysis
 from . import array_rules
+from .activations import (
+    Activities,
+    activation_pairs,
+    describe_activities,
+    refuse_to_save,
+    reverse_call,
+)
 from .cotangents import EntryExtents, extents_of, require_extents
 from .forward_sweep import ForwardSweep
 from .plan import Plan, make_plan
@@ -49,7 +56,27 @@ from .segments import value_block
 
 def differentiate(module: ModuleOp, active_arguments: Sequence[int], saves: str) -> ModuleOp:
     """The module with the gradient function of `module`'s one function: see `gradient_of`."""
-    return ModuleOp([gradient_of(only_function(module), active_arguments, saves)])
+    function = only_function(module)
+    gradient = gradient_of(function, active_arguments, saves)
+    activities = activities_of(function, active_arguments)
+    return ModuleOp([gradient, *activation_pairs(function, activities, saves, owned=True)])
+
+
+def activities_of(
+    function: func.FuncOp, active_arguments: Sequence[int], finals: Sequence[int] | None = None
+) -> Activities | None:
+    """What is active in the private functions that a function calls; None where it calls none."""
+    return describe_activities(function, activity_of(function, active_arguments, finals))
+
+
+def activity_of(
+    function: func.FuncOp, active_arguments: Sequence[int], finals: Sequence[int] | None
+) -> Activity:
+    """What is active in the function whose gradient is taken."""
+    arguments = function.body.block.args
+    active = {arguments[i] for i in active_arguments}
+    last_of = [arguments[i] for i in finals or ()]
+    return Activity(function, AliasAnalysis(function), active, final_arguments=last_of)
 
 
 def gradient_of(
@@ -93,11 +120,11 @@ def plan_gradient(
     With `finals` the plan is that of `vjp`, which returns to the caller between the two sweeps: the function
     ends with an `ad.handover`, and `finals` are the arguments whose final contents may have a cotangent.
     """
-    alias = AliasAnalysis(function)
-    arguments = function.body.block.args
-    active = {arguments[i] for i in active_arguments}
-    last_of = [arguments[i] for i in finals or ()]
-    activity = Activity(function, alias, active, final_arguments=last_of)
+    activity = activity_of(function, active_arguments, finals)
+    alias = activity.alias
+    describe_activities(function, activity)
+    if saves == "forbid":
+        refuse_to_save(function, activity)
     if finals is not None:
         hand_over(function, alias)
     return make_plan(function, alias, activity, saves)
@@ -371,6 +398,8 @@ class ReverseSweep:
                 array_rules.reverse_matmul(self, op)
             case foreign.RuleCallOp():
                 CallAdjoint(self, op).emit()
+            case activation.CallOp():
+                reverse_call(self, op)
             case array.AllocOp() | memref.AllocaOp():
                 pass  # Its shadow goes with it.
             case _:
@@ -485,7 +514,9 @@ class ReverseSweep:
 def shadow_type(primal: Attribute) -> Attribute:
     """Compact where the primal is contiguous, in C or Fortran order; else of any strides."""
     assert isinstance(primal, MemRefType)
-    if array.is_contiguous(primal) or (primal.get_num_dims() > 1 and array.strides_of(primal)[0] == 1):
+    if array.is_contiguous(primal) or (
+        primal.get_num_dims() > 1 and array.strides_of(primal)[0] == 1
+    ):
         return primal
     shape = primal.get_shape()
     return array.strided(primal.element_type, shape, [None] * len(shape))

@@ -62,8 +62,15 @@ from ..transforms.drop_carried import DropCarried
 from ..transforms.eliminate_common import EliminateCommon
 from ..transforms.fold_constants import FoldConstants
 from ..transforms.remove_dead import RemoveDead
+from .activations import activation_pairs
 from .primal_values import computed_again
-from .reverse import gradient_of, inherit_locations, only_function, plan_gradient
+from .reverse import (
+    activities_of,
+    gradient_of,
+    inherit_locations,
+    only_function,
+    plan_gradient,
+)
 
 CLEANING = (FoldConstants(), EliminateCommon(), RemoveDead(), DropCarried(), RemoveDead())
 """Before the cut: what nobody uses is not kept."""
@@ -73,7 +80,11 @@ def differentiate_in_two(
     module: ModuleOp, active_arguments: Sequence[int], finals: Sequence[int], saves: str
 ) -> ModuleOp:
     """The module with the two halves of the gradient of `module`'s one function: see `halves_of`."""
-    return ModuleOp(list(halves_of(only_function(module), active_arguments, finals, saves)))
+    function = only_function(module)
+    halves = list(halves_of(function, active_arguments, finals, saves))
+    activities = activities_of(function, active_arguments, finals)
+    mode = "minimal" if saves == "forbid" else saves
+    return ModuleOp([*halves, *activation_pairs(function, activities, mode, owned=False)])
 
 
 def halves_of(
@@ -98,7 +109,9 @@ def halves_of(
 class Split:
     """The two halves of one gradient function, which it is taken apart for."""
 
-    def __init__(self, gradient: func.FuncOp, name: str) -> None:
+    def __init__(self, gradient: func.FuncOp, name: str, *, detaches: bool = True) -> None:
+        self.detaches = detaches
+        """Whether the memory of the tapes outlives the whole call, as one more result."""
         self.gradient = gradient
         self.name = name
         self.block = gradient.body.block
@@ -173,7 +186,9 @@ class Split:
         for op in inside:
             for access in reads(op):
                 assert visible.isdisjoint(alias.roots(access.memref)) or not any(
-                    dependence.may_meet(change, access, None) for change in writes(self.marker)
+                    alias.may_alias(change.memref, access.memref)
+                    and dependence.may_meet(change, access, None)
+                    for change in writes(self.marker)
                 ), f"{op} reads the caller's memory"
             for access in writes(op):
                 for root in alias.roots(access.memref):
@@ -278,12 +293,12 @@ class Split:
     # The two functions.
 
     def forward(self) -> func.FuncOp:
-        arena = ad.DetachOp()
-        end = func.ReturnOp(*self.results, *self.kept, arena.arena)
-        for op in (arena, end):
+        arena = [ad.DetachOp()] if self.detaches else []
+        end = func.ReturnOp(*self.results, *self.kept, *(op.arena for op in arena))
+        for op in (*arena, end):
             op.location = self.last.location
         Rewriter.erase_op(self.marker)
-        Rewriter.replace_op(self.last, [arena, end], [])
+        Rewriter.replace_op(self.last, [*arena, end], [])
         for argument in reversed(self.own_arguments):
             self.block.erase_arg(argument)
         made = func.FuncOp(

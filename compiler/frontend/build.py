@@ -25,7 +25,7 @@ from xdsl.traits import Pure
 
 from ...dialects import array
 from ..diagnostics import CompileError
-from . import boundary, fields, signature, special_calls
+from . import boundary, fields, recursion, signature, special_calls
 from .context import Captured, Facts, Rebinding, Scope
 from .emitter import Emitter, Form
 from .library import overlap
@@ -88,7 +88,10 @@ def build_function(
         facts.unready.clear()
         build = Build(function, keys, tuple(overlaps), boundscheck, assumes, facts, captured)
         build.lowering.with_rules = with_rules
-        built = build.run()
+        try:
+            built = build.run()
+        except recursion.Again:
+            continue
         if not facts.changed:
             return built
     raise CompileError(None, f"the types of {function.__qualname__} do not settle")
@@ -160,7 +163,10 @@ class Build:
         frame.env.update(zip(own_names, own_values, strict=True))
         own_rule = special_calls.own_rule(lowering, self.function, values[:own_count], own.node)
         lowering.calls.append(self.function.__code__)
-        result = lowering.run_frame(frame, body) if own_rule is None else own_rule
+        if own_rule is None:
+            result = lowering.run_call(frame, body, self.function.__code__, own.node)
+        else:
+            result = own_rule
         if self.facts.unready and not self.facts.changed:
             raise self.facts.unready[0]
         records = None
@@ -175,11 +181,12 @@ class Build:
             leaves += hidden
             ir_function.attributes["hidden"] = IntegerAttr(len(hidden), i64)
         self.emitter.insert(func.ReturnOp(*leaves))
+        private = self.private_functions(ir_function)
         self.erase_dead_loads()
         self.check_rebindings()
         ir_function.update_function_type()
         return Built(
-            ModuleOp([ir_function, *lowering.routines]),
+            ModuleOp([ir_function, *lowering.routines, *private]),
             spec,
             self.written(ir_function),
             [s.fingerprint for s in unique(s for s, *_ in self.facts.trees.values())],
@@ -187,6 +194,14 @@ class Build:
             sorted(self.emitter.assumed or (), key=repr),
             records,
         )
+
+    def private_functions(self, main: func.FuncOp) -> list[func.FuncOp]:
+        """The functions that call themselves."""
+        if not self.lowering.registry.every or self.facts.changed:
+            return []
+        from .activations import complete
+
+        return complete(main, self.lowering.registry.every)
 
     # Arguments
 

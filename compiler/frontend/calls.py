@@ -12,10 +12,20 @@ from typing import Any
 import numpy as np
 from xdsl.dialects import arith, math
 
-from . import arguments, library, matching, normalize, scalars, source, special_calls
+from . import (
+    arguments,
+    library,
+    matching,
+    normalize,
+    recursion,
+    scalars,
+    source,
+    special_calls,
+)
 from . import python_math as math_functions
 from .catching import Caught
-from .context import RESULT, Frame, LocalFunction, Scope, Unready, hint
+from .context import RESULT, Facts, Frame, LocalFunction, Scope, Unready, hint
+from .emitter import Emitter
 from .expressions import Expressions
 from .fields import fields_in
 from .joins import Maybe
@@ -39,6 +49,10 @@ MAX_DEPTH = 64
 
 class Calls(Expressions):
     """Lowers calls, arguments already evaluated."""
+
+    def __init__(self, emitter: Emitter, facts: Facts) -> None:
+        super().__init__(emitter, facts)
+        self.registry = recursion.Registry()
 
     def call(
         self, function: Value, args: list[Value], kwargs: dict[str, Value], node: ast.Call
@@ -313,7 +327,7 @@ class Calls(Expressions):
             callee.keyword_defaults,
             node,
         )
-        return self.run_frame(frame, body)
+        return self.run_call(frame, body, definition, node)
 
     def inline(
         self, function: FunctionType, args: list[Value], kwargs: dict[str, Value], node: ast.Call
@@ -326,7 +340,7 @@ class Calls(Expressions):
         self.bind_arguments(
             frame, own_source.node.args, function.__name__, args, kwargs, defaults, keyword, node
         )
-        return self.run_frame(frame, body)
+        return self.run_call(frame, body, code, node)
 
     def defaults_of(
         self, function: FunctionType, own: source.Source, frame: Frame
@@ -359,12 +373,11 @@ class Calls(Expressions):
         return self.facts.trees[code]
 
     def enter(self, code: ast.AST | CodeType, name: str, node: ast.AST) -> None:
+        if recursion.is_recursive(self, code):
+            self.calls.append(code)
+            return
         if code in self.calls:
-            cycle = self.calls[self.calls.index(code) :]
-            names = [getattr(c, "co_name", getattr(c, "name", "<lambda>")) for c in cycle]
-            raise self.refusal(
-                node, f"recursion is not compiled: {' -> '.join([*names, name])}", "write a loop"
-            )
+            raise recursion.found(self, code)
         if len(self.calls) > MAX_DEPTH:
             raise self.refusal(node, f"calls are nested more than {MAX_DEPTH} deep")
         self.calls.append(code)
@@ -380,6 +393,23 @@ class Calls(Expressions):
         self.serial += 1
         path = () if node is None else (*self.frame.path, id(node))
         return Frame(own, scope, names, liveness, path, self.serial)
+
+    def run_call(
+        self,
+        frame: Frame,
+        body: Sequence[ast.stmt],
+        definition: ast.AST | CodeType,
+        node: ast.AST,
+    ) -> Value:
+        """Lower a call whose arguments are bound: in place, or as a call of a function of the module."""
+        if not recursion.is_recursive(self, definition):
+            return self.run_frame(frame, body)
+        self.calls.pop()
+        return recursion.call(self, frame, body, definition, node)
+
+    def catches(self) -> bool:
+        """True where an exception raised here is handled in the function."""
+        return self.e.catch is not None
 
     def run_frame(self, frame: Frame, body: Sequence[ast.stmt]) -> Value:
         """Lower a call's body; its result."""

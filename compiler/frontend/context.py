@@ -182,6 +182,12 @@ class Facts:
         default_factory=dict[tuple[Span | None, object], ast.Call]
     )
     """The calls that stand for operators and attributes of objects, by place and function."""
+    recursive: set[object] = field(default_factory=set[object])
+    """The functions that call themselves (`recursion`)."""
+    outcomes: dict[object, Any] = field(default_factory=dict[object, Any])
+    """The forms of their results."""
+    numbers: dict[object, int] = field(default_factory=dict[object, int])
+    """Their numbers, by form."""
     changed: bool = False
 
     def leave_out(self, names: Iterable[LocalName]) -> None:
@@ -239,6 +245,8 @@ class Context(ABC):
         self.named = set[SSAValue]()
         self.cells: dict[tuple[int, str, int, Any], tuple[SSAValue, SSAValue | None]] = {}
         self.objects = fields.Objects()
+        self.importer: Callable[[Frame, Binding | None], Binding | None] | None = None
+        """Where the function is one of several: how it sees the names of functions around it."""
         self.inputs: dict[tuple[int, str], Value] = {}
         """The inputs from outside, by holder and name."""
         self.watched: frozenset[tuple[int, str]] | None = None
@@ -321,6 +329,8 @@ class Context(ABC):
 
     def read_local(self, frame: Frame, name: str) -> Value:
         binding = frame.env.get(name)
+        if self.importer is not None:
+            binding = self.importer(frame, binding)
         if binding is None:
             self.not_ready(
                 frame,
@@ -598,12 +608,19 @@ class Context(ABC):
 
         def keep(arm: Callable[[], Value]) -> Callable[[], None]:
             def run() -> None:
-                self.frame.env[VALUE] = arm()
+                frame, depth = self.frame, len(self.calls)
+                try:
+                    self.frame.env[VALUE] = arm()
+                except Unready:  # the other arm says what the value is, in this build
+                    self.frame, self.dead = frame, True
+                    del self.calls[depth:]
 
             return run
 
         self.conditional(condition, (keep(arms[0]), keep(arms[1])), names | {VALUE})
-        value = self.frame.env.pop(VALUE)
+        value = self.frame.env.pop(VALUE, None)
+        if value is None:
+            raise Unready
         assert not isinstance(value, Maybe)
         return value
 

@@ -15,7 +15,7 @@ from xdsl.traits import Pure
 from . import library, scalars, special_calls, weak
 from .arguments import written_out
 from .constructing import Constructing
-from .context import VALUE, LocalFunction, same_binding
+from .context import VALUE, LocalFunction, Unready, same_binding
 from .fields import fields_in, is_object
 from .joins import Maybe
 from .liveness import Names, assigned
@@ -409,8 +409,14 @@ class Expressions(Constructing):
         if names:
             return self.chosen(test, (second, keep) if word == "and" else (keep, second), names)
         block, before = Block(), dict(self.frame.env)
-        with self.e.at(block), self.catching.scope(frozenset({VALUE})) as scope:
-            self.frame.env[VALUE] = self.settled(second())
+        frame, depth = self.frame, len(self.calls)
+        try:
+            with self.e.at(block), self.catching.scope(frozenset({VALUE})) as scope:
+                self.frame.env[VALUE] = self.settled(second())
+        except Unready:
+            self.frame, self.frame.env = frame, before
+            del self.calls[depth:]
+            return self.chosen(test, (second, keep) if word == "and" else (keep, second))
         value = self.frame.env.pop(VALUE)
         assert not isinstance(value, Maybe)
         if any(not same_binding(b, before.get(n)) for n, b in fields_in(self.frame.env).items()):

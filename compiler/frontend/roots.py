@@ -11,7 +11,7 @@ from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from ...dialects import array, foreign
+from ...dialects import activation, array, foreign
 from .emitter import Emitter
 from .joins import PLACEHOLDER
 from .library import overlap
@@ -54,6 +54,8 @@ def writes(op: Operation) -> tuple[SSAValue, ...]:
             return (op.c,)
         case foreign.CallOp() | foreign.RuleCallOp():
             return tuple(op.arguments_that("write"))
+        case activation.CallOp():
+            return tuple(op.written())
         case _:
             return ()
 

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import IsTerminator, NoMemoryEffect
 
-from ...dialects import ad, array
+from ...dialects import activation, ad, array
 from ..analysis.alias import AliasAnalysis
 
 Roots = frozenset[SSAValue]
@@ -107,6 +107,8 @@ def accesses(op: Operation) -> tuple[Iterable[SSAValue], Iterable[SSAValue]] | N
             return (op.a, op.b, *((op.c,) if op.accumulate else ())), (op.c,)
         case array.PrintOp():
             return [v for v in op.values if isinstance(v.type, MemRefType)], ()
+        case activation.CallOp():
+            return op.read(), op.written()
         case func.ReturnOp():
             return [v for v in op.arguments if isinstance(v.type, MemRefType)], ()
         case ad.PushOp() | ad.PopOp():

@@ -1,0 +1,145 @@
+"""Functions that call themselves, as LLVM functions beside the kernel, and the calls of them.
+
+::
+
+    %r, %y = activation.call @f(%x)    %next = sub i64 %depth, 1
+                                       %all = call { i32, double } @f(ptr %ctx, i64 %next, double %x)
+                                       %status = extractvalue { i32, double } %all, 0    ; 0, or leave
+                                       %y = extractvalue { i32, double } %all, 1
+
+`%depth` is how many calls may still be nested, from `sys.getrecursionlimit()` downwards. Where it is used up,
+or the native stack nearly is, the function raises RecursionError. Now and then it asks for interrupts.
+
+The forward function of a gradient returns its record's address as well: a block of 8-byte slots on the
+*arena*, the tape of all activations of a call, which holds what the backward function reads. Its tapes are
+chains of segments on the arena, so a tape is one word.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import SSAValue
+
+from ...dialects import ad
+from .activation_calls import kept_count, result_type, shown_fields, symbol
+from .arena import arena_push
+from .checks_to_llvm import site_of
+from .handles import Record
+from .kernel_state import OK, value_type
+from .loops_to_llvm import KernelWriter
+from .support import STACK_END
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DEPTH = "%depth"
+POLL_DEPTHS = 15
+"""Interrupts are asked for where the depth has these bits clear."""
+
+
+class ActivationWriter(KernelWriter):
+    """Writes one private function."""
+
+    def write(self) -> list[str]:
+        state, text = self.state, self.text
+        last = self.function.body.block.last_op
+        assert isinstance(last, func.ReturnOp)
+        self.kept = kept_count(self.function, "keeps")
+        self.kind = result_type(last.arguments[: len(last.arguments) - self.kept])
+        if self.kept_forward:
+            self.kind = self.kind.replace("i32", "i32, i64", 1)
+        state.returns = self.kind
+        state.depth = DEPTH
+        state.chained = self.function.attributes.get("chained") is not None
+        parameters = self.parameters()
+        self.guard()
+        scratch = self.mark(self.function.body.block)
+        self.scratch = scratch
+        self.emit_block(self.function.body.block)
+        shown = ", ".join(["ptr noalias %ctx", f"i64 {DEPTH}", *parameters])
+        head = f"define internal fastcc {self.kind} @{symbol(self.name)}({shown}) nounwind {{"
+        return [head, text.text(), "}"]
+
+    @property
+    def kept_forward(self) -> bool:
+        return self.function.sym_name.data.endswith("_forward")
+
+    def parameters(self) -> list[str]:
+        count = kept_count(self.function, "kept")
+        if not self.function.sym_name.data.endswith("_backward"):
+            return super().parameters()
+        arguments = list(self.function.body.block.args)[:count]
+        self.record = Record(slots_of(arguments))
+        shown = super().parameters()
+        self.text.lines.insert(0, "  %record = inttoptr i64 %record.at to ptr")
+        return ["i64 %record.at", *shown[1:]]
+
+    def guard(self) -> None:
+        """Raise RecursionError where no more calls may be nested; ask for interrupts now and then."""
+        state, text = self.state, self.text
+        site = site_of(
+            state, self.function, "RecursionError", "maximum recursion depth exceeded", []
+        )
+        name = state.intrinsic("llvm.frameaddress.p0", "ptr", "i32")
+        here = text.value(f"call ptr @{name}(i32 0)", "frame")
+        end = text.value(f"load ptr, ptr {state.context_slot(STACK_END)}, align 8", "end")
+        deep = text.value(f"icmp sle i64 {DEPTH}, 0")
+        used_up = text.value(f"icmp ult ptr {here}, {end}")
+        state.raise_when(text.value(f"or i1 {deep}, {used_up}"), site, [])
+        self.poll_every_depth()
+
+    def poll_every_depth(self) -> None:
+        text = self.text
+        low = text.value(f"and i64 {DEPTH}, {POLL_DEPTHS}")
+        due = text.value(f"icmp eq i64 {low}, 0")
+        ask, on = text.label("poll"), text.label("on")
+        text.branch_if(due, ask, on)
+        text.start(ask)
+        self.poll()
+        text.branch(on)
+        text.start(on)
+
+    def finish(self, op: func.ReturnOp) -> None:
+        state, text = self.state, self.text
+        results = op.arguments[: len(op.arguments) - self.kept]
+        values = [f"{value_type(r.type)} {state.scalars[r]}" for r in results]
+        if self.kept_forward:
+            values.insert(0, f"i64 {self.keep(op.arguments[len(results) :])}")
+        self.release(self.scratch)
+        whole = "poison"
+        for k, value in enumerate([f"i32 {OK}", *values]):
+            whole = text.value(f"insertvalue {self.kind} {whole}, {value}, {k}")
+        text.do(f"ret {self.kind} {whole}")
+
+    def keep(self, values: Sequence[SSAValue]) -> str:
+        """Put what the backward function reads into a record; its address."""
+        state, text = self.state, self.text
+        fields = [f for value in values for f in self.kept_fields(value)]
+        record = arena_push(state, str(8 * max(len(fields), 1)))
+        for slot, field in enumerate(fields):
+            at = text.value(f"getelementptr inbounds i64, ptr {record}, i64 {slot}")
+            text.do(f"store {field}, ptr {at}, align 8")
+        return text.value(f"ptrtoint ptr {record} to i64", "record")
+
+    def kept_fields(self, value: SSAValue) -> list[str]:
+        state = self.state
+        if isinstance(value.type, MemRefType):
+            return shown_fields(state, value)
+        if isinstance(value.type, ad.TapeType):
+            top = state.text.value(f"load i64, ptr {state.scalars[value]}, align 8")
+            return [f"i64 {top}"]
+        return [state.widened(state.scalars[value], value.type)]
+
+
+def slots_of(values: Sequence[SSAValue]) -> tuple[int, ...]:
+    """The first slot of each value in a record."""
+    slots: list[int] = []
+    at = 0
+    for value in values:
+        slots.append(at)
+        rank = value.type.get_num_dims() if isinstance(value.type, MemRefType) else 0
+        at += 1 + 2 * rank
+    return tuple(slots)

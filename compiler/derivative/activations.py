@@ -1,0 +1,316 @@
+"""Gradients through functions that call themselves.
+
+Each such function becomes two. The forward function runs and keeps what its adjoint reads: scalars by
+value, all else on tapes; the record of that is what a call of it yields, and a value like any other, which
+the caller's plan saves where it must. The backward function is given it, the shadows and the cotangents::
+
+    %r, %y = activation.call @f(%x, %a)     forward  %r, %y = activation.call @f_forward(%x, %a)
+                                            reverse  %x_bar = activation.call @f_backward(%r, %a_shadow..)
+
+Both come from the gradient of the function, split where its primal ends (`split`), for after it returns
+anybody may store to its arguments: those that nothing in the module ever writes (`stable_arguments`) apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+from xdsl.context import Context
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    StringAttr,
+    UnitAttr,
+    i64,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+
+from ...dialects import activation, ad, array
+from ..analysis.activity import Activity, is_float
+from ..analysis.alias import AliasAnalysis
+from ..analysis.effects import is_private
+from ..analysis.footprint import accesses
+from .plan import make_plan
+from .primal_values import SHADOW, refusal, zero_fill
+
+if TYPE_CHECKING:
+    from .reverse import ReverseSweep
+
+SIGNATURE = ("shadows", "cotangents", "scalars")
+"""The attributes that say what a gradient function takes and returns, here of the function that it is of."""
+
+
+# --- What is active ---------------------------------------------------------------------------
+
+
+@dataclass
+class Asked:
+    """What the calls of a function ask of its gradient."""
+
+    arguments: set[int] = field(default_factory=set[int])
+    """Those that are active in some call."""
+    finals: set[int] = field(default_factory=set[int])
+    """Arrays whose contents some caller still uses."""
+    results: set[int] = field(default_factory=set[int])
+
+    def count(self) -> int:
+        return len(self.arguments) + len(self.finals) + len(self.results)
+
+
+def private_functions(module: Operation | None) -> dict[str, func.FuncOp]:
+    """The functions that only the module itself calls."""
+    if not isinstance(module, ModuleOp):
+        return {}
+    return {
+        op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp) and is_private(op)
+    }
+
+
+class Activities:
+    """The activity of each private function that a function calls, for all calls together."""
+
+    def __init__(self, function: func.FuncOp, activity: Activity) -> None:
+        self.private = private_functions(function.parent_op())
+        self.asked: dict[str, Asked] = {}
+        self.of: dict[str, Activity] = {}
+        self.alias = {name: AliasAnalysis(f) for name, f in self.private.items()}
+        count = -1
+        while count != (count := sum(a.count() for a in self.asked.values())):
+            self.ask(function, activity)
+            for name in list(self.asked):
+                self.of[name] = self.activity_of(name)
+                self.ask(self.private[name], self.of[name])
+
+    def ask(self, function: func.FuncOp, activity: Activity) -> None:
+        """What the calls in a function ask."""
+        for call in activation.calls(function):
+            asked = self.asked.setdefault(call.target, Asked())
+            for k, operand in enumerate(call.arguments):
+                if activity.active(operand):
+                    asked.arguments.add(k)
+                if isinstance(operand.type, MemRefType) and activity.useful(operand):
+                    asked.finals.add(k)
+            asked.results |= {k for k, r in enumerate(call.called) if activity.active(r)}
+
+    def activity_of(self, name: str) -> Activity:
+        function, asked = self.private[name], self.asked[name]
+        arguments = function.body.block.args
+        active = {arguments[k] for k in sorted(asked.arguments)}
+        finals = [arguments[k] for k in sorted(asked.finals)]
+        return Activity(function, self.alias[name], active, sorted(asked.results), finals)
+
+    def describe(self) -> None:
+        """Write on each function what its backward function takes and returns."""
+        for name, activity in self.of.items():
+            function = self.private[name]
+            arguments = list(function.body.block.args)
+            last = function.body.block.last_op
+            assert isinstance(last, func.ReturnOp)
+            active = [k for k, a in enumerate(arguments) if activity.active(a)]
+            listed = {
+                "shadows": [k for k in active if isinstance(arguments[k].type, MemRefType)],
+                "cotangents": [k for k, r in enumerate(last.arguments) if activity.active(r)],
+                "scalars": [k for k in active if not isinstance(arguments[k].type, MemRefType)],
+            }
+            for key, indices in listed.items():
+                function.attributes[key] = DenseArrayBase.from_list(i64, indices)
+
+
+def describe_activities(function: func.FuncOp, activity: Activity) -> Activities | None:
+    """Find and write what the gradient of a function needs of those that it calls."""
+    if not activation.calls(function):
+        return None
+    found = Activities(function, activity)
+    found.describe()
+    return found
+
+
+def indices(function: func.FuncOp, name: str) -> list[int]:
+    listed = function.attributes[name]
+    assert isinstance(listed, DenseArrayBase)
+    return [int(v) for v in listed.get_values()]
+
+
+# --- The adjoint of a call --------------------------------------------------------------------
+
+
+def reverse_call(sweep: ReverseSweep, op: activation.CallOp) -> None:
+    """Call the backward function with the record, the shadows and the cotangents."""
+    callee = private_functions(sweep.function.parent_op())[op.target]
+    types = [a.type for a in callee.body.block.args]
+    operands = [sweep.primal.get(op.record)]
+    for k in indices(callee, "shadows"):
+        operands.append(shadow_of(sweep, op, op.arguments[k], types[k]))
+    for k in indices(callee, "cotangents"):
+        result = op.called[k]
+        operands.append(sweep.take_bar(result) or sweep.scalars.constant(0.0, result))
+    scalars = indices(callee, "scalars")
+    frames = op.frames.value.data
+    call = activation.CallOp(f"{op.target}_backward", operands, [types[k] for k in scalars], frames)
+    sweep.append(call)
+    for k, bar in zip(scalars, call.called, strict=True):
+        sweep.add_bar(op.arguments[k], bar)
+
+
+def shadow_of(
+    sweep: ReverseSweep, op: activation.CallOp, operand: SSAValue, type_: Attribute
+) -> SSAValue:
+    """The shadow of an argument, in the type that the function expects; scratch zeros where it has none."""
+    from .reverse import shadow_type
+
+    if sweep.activity.active_memref(operand):
+        shadow = sweep.primal.memref(operand, SHADOW)
+    else:
+        block = cast(Block, op.parent_block())
+        element = cast(MemRefType[Attribute], operand.type).element_type
+        rank = cast(MemRefType[Attribute], operand.type).get_num_dims()
+        extents = [sweep.primal.extent(operand, axis, block) for axis in range(rank)]
+        scratch = array.AllocOp(extents, element)
+        scratch.memref.name_hint = f"{operand.name_hint or 'array'}_unused"
+        sweep.append(scratch)
+        sweep.append(zero_fill(scratch.memref, extents, op))
+        shadow = scratch.memref
+    wanted = cast(MemRefType[Attribute], shadow_type(type_))
+    if shadow.type == wanted:
+        return shadow
+    return sweep.emit(memref.CastOp.get(shadow, wanted))
+
+
+# --- What survives ----------------------------------------------------------------------------
+
+
+def stable_arguments(main: func.FuncOp, *, owned: bool) -> dict[str, set[int]]:
+    """The array arguments of private functions that nothing in the module writes, ever.
+
+    Memory that `main` allocates counts as written where anything writes it. Where the caller may store to
+    the arguments of `main` before the adjoint runs, they are not `owned`.
+    """
+    private = private_functions(main.parent_op())
+    functions = [main, *private.values()]
+    alias = {f: AliasAnalysis(f) for f in functions}
+    written = {f: written_roots(f, alias[f]) for f in functions}
+    stable = {
+        name: {k for k, a in enumerate(f.body.block.args) if isinstance(a.type, MemRefType)}
+        for name, f in private.items()
+    }
+    for name, f in private.items():
+        stable[name] -= {
+            f.body.block.args[k].index for k in stable[name] if f.body.block.args[k] in written[f]
+        }
+
+    def holds(function: func.FuncOp, root: SSAValue) -> bool:
+        if root in written[function]:
+            return False
+        top = function.body.block
+        if not isinstance(root, BlockArgument):
+            return function is main and cast(Operation, root.owner).parent is top
+        if function is main:
+            return owned
+        return root.index in stable[function.sym_name.data]
+
+    changed = True
+    while changed:
+        changed = False
+        for function in functions:
+            for call in activation.calls(function):
+                for k in list(stable[call.target]):
+                    roots = alias[function].roots(call.arguments[k])
+                    if not all(holds(function, root) for root in roots):
+                        stable[call.target].discard(k)
+                        changed = True
+    return stable
+
+
+def written_roots(function: func.FuncOp, alias: AliasAnalysis) -> set[SSAValue]:
+    """The memory that the ops of a function may write, calls included."""
+    return {
+        other
+        for op in function.walk()
+        if not isinstance(op, ad.HandoverOp)
+        for access in accesses(op)
+        if access.kind == "write"
+        for root in alias.roots(access.memref)
+        for other in alias.interfering(root)
+    }
+
+
+# --- The two functions ------------------------------------------------------------------------
+
+
+def activation_pairs(
+    main: func.FuncOp, activities: Activities | None, saves: str, *, owned: bool
+) -> list[func.FuncOp]:
+    """The private functions of the module of a gradient: the pairs, and what is called as it was."""
+    if activities is None:
+        return []
+    stable = stable_arguments(main, owned=owned)
+    made: list[func.FuncOp] = []
+    for name, activity in activities.of.items():
+        function = activities.private[name]
+        if any(indices(function, key) for key in SIGNATURE):
+            keep_for_adjoint(function, stable[name])
+            made += pair_of(function, activities.alias[name], activity, saves)
+        primal = function.clone()
+        for key in SIGNATURE:
+            primal.attributes.pop(key, None)
+        for op in list(primal.walk()):
+            if isinstance(op, ad.HandoverOp):
+                op.detach()
+                op.erase()
+        made.append(primal)
+    return made
+
+
+def keep_for_adjoint(function: func.FuncOp, stable: set[int]) -> None:
+    """Mark the end of the function, where all that is not stable may change."""
+    last = function.body.block.last_op
+    assert last is not None
+    if isinstance(last.prev_op, ad.HandoverOp):
+        return
+    changing = [
+        a
+        for k, a in enumerate(function.body.block.args)
+        if isinstance(a.type, MemRefType) and k not in stable
+    ]
+    op = ad.HandoverOp(changing)
+    op.location = last.location
+    function.body.block.insert_op_before(op, last)
+
+
+def pair_of(
+    function: func.FuncOp, alias: AliasAnalysis, activity: Activity, saves: str
+) -> list[func.FuncOp]:
+    """The forward and the backward function of a private function."""
+    from .reverse import ReverseSweep, inherit_locations, only_function
+    from .split import CLEANING, Split
+
+    plan = make_plan(function, alias, activity, saves)
+    gradient = ReverseSweep(function, plan).run()
+    inherit_locations(gradient)
+    whole = ModuleOp([gradient])
+    for one in CLEANING:
+        one.apply(Context(), whole)
+    gradient = only_function(whole)
+    gradient.detach()
+    split = Split(gradient, function.sym_name.data, detaches=False)
+    forward, backward = split.functions()
+    forward.attributes["keeps"] = IntegerAttr(len(split.kept), i64)
+    for made in (forward, backward):
+        made.sym_visibility = StringAttr("private")
+        made.attributes["chained"] = UnitAttr()
+    return [forward, backward]
+
+
+def refuse_to_save(function: func.FuncOp, activity: Activity) -> None:
+    """`saves="forbid"`: the adjoint of a call reads its record."""
+    for call in activation.calls(function):
+        if any(map(activity.active, (*call.called, *filter(is_float, call.written())))):
+            raise refusal(
+                call,
+                'the adjoint of this call needs a record of each activation, and saves="forbid"',
+                "write a loop, or allow the saves",
+            )
