@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from types import MethodType, ModuleType
+from types import ModuleType
 
 import numpy as np
 from xdsl.dialects import arith
@@ -531,11 +531,6 @@ class Expressions(Constructing):
         known = isinstance(owner, ModuleType) and root in ("math", "numpy", "scipy")
         if known or self.fixed(owner):
             return self.constant(found, node.attr)
-        if isinstance(found, MethodType):
-            raise self.refusal(
-                node, f"`{ast.unparse(node)}` is a method of a class, a new object at each reading",
-                "make it a @staticmethod, or a function",
-            )  # fmt: skip
         holder = owner if isinstance(owner, type) else vars(owner)
         return self.captured(holder, node.attr, found, ast.unparse(node))
 

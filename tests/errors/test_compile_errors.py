@@ -33,10 +33,6 @@ def refused(
 class Thing:
     factor = 2.0
 
-    @classmethod
-    def scaled(cls, x):
-        return cls.factor * x
-
 
 THING = Thing()
 
@@ -386,11 +382,6 @@ def names_inside_the_condition_of_a_loop_with_an_else(n):
     else:
         n = -1
     return n
-
-
-@refused("py_float", at="Thing.scaled", says="make it a @staticmethod")
-def calls_a_class_method(x):
-    return Thing.scaled(x)
 
 
 @refused("py_float", at='f"{x:.3f}"', says="f-strings")

@@ -23,6 +23,10 @@ class Settings:
     def shifted(x):
         return x + 1.0
 
+    @classmethod
+    def scaled(cls, x):
+        return cls.G * x
+
 
 def square(x):
     return x * x
@@ -94,7 +98,7 @@ def a_closure_is_called_by_another_function(x):
 
 @on("v", v="0.7")
 def functions_of_classes(x):
-    return Settings.square(x) + Settings.shifted(x)
+    return Settings.square(x) + Settings.shifted(x) + Settings.scaled(x)
 
 
 @on("v", v="0.7")
