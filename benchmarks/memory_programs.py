@@ -505,7 +505,9 @@ PROGRAMS = (
     Program(thomas, thomas_pure, lambda r: (r.normal(size=300), 4.0 + r.random(300)), and_more=1),
     Program(waves, waves_pure, lambda r: (r.normal(size=100_000),)),
     Program(ldl, ldl_pure, lambda r: (_positive(r, 96),)),
-    Program(householder, householder_pure, lambda r: (r.normal(size=(96, 96)) + 96.0 * np.eye(96),)),
+    Program(
+        householder, householder_pure, lambda r: (r.normal(size=(96, 96)) + 96.0 * np.eye(96),)
+    ),
     Program(
         recursive_filter,
         recursive_filter_pure,

@@ -113,8 +113,15 @@ class FunctionText:
     def branch(self, label: str) -> None:
         self.do(f"br label %{label}")
 
-    def branch_if(self, condition: str, then: str, otherwise: str) -> None:
-        self.do(f"br i1 {condition}, label %{then}, label %{otherwise}")
+    def branch_if(
+        self, condition: str, then: str, otherwise: str, weights: tuple[int, int] | None = None
+    ) -> None:
+        """`weights`: how often each side is taken, relative to the other."""
+        shown = ""
+        if weights is not None:
+            node = self.metadata.node(f'!"branch_weights", i32 {weights[0]}, i32 {weights[1]}')
+            shown = f", !prof {node}"
+        self.do(f"br i1 {condition}, label %{then}, label %{otherwise}{shown}")
 
     def branch_if_unlikely(self, condition: str, then: str) -> None:
         """Leave for the cold block `then` when the condition holds; go on in a new block otherwise."""

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from xdsl.dialects import func, scf
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp, i1
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import activation, array, foreign
@@ -230,7 +230,8 @@ class KernelWriter:
         blocks = list(if_blocks(op))
         then, merge = text.label("then"), text.label("merge")
         otherwise = text.label("else") if len(blocks) > 1 else merge
-        text.branch_if(self.state.scalars[op.cond], then, otherwise)
+        weights = weights_of(op)
+        text.branch_if(self.state.scalars[op.cond], then, otherwise, weights)
         ends: list[tuple[str, tuple[SSAValue, ...]]] = []
         for label, block in zip((then, otherwise), blocks, strict=False):
             text.start(label)
@@ -253,10 +254,7 @@ class KernelWriter:
         """A branch that ends in an exception: compiled to be small, not fast."""
         text = self.text
         then, merge = text.label("raising"), text.label("merge")
-        weights = text.metadata.node('!"branch_weights", i32 1, i32 1048575')
-        text.do(
-            f"br i1 {self.state.scalars[op.cond]}, label %{then}, label %{merge}, !prof {weights}"
-        )
+        text.branch_if(self.state.scalars[op.cond], then, merge, (1, OFTEN))
         text.start(then)
         before = self.may_version, self.state.scalar_only
         self.may_version, self.state.scalar_only = False, True
@@ -616,6 +614,25 @@ def escaping_allocations(function: func.FuncOp, alias: AliasAnalysis) -> set[Ope
 def nothing(writer: KernelWriter, op: Operation) -> None:
     """Terminators whose operands their parent reads."""
 
+
+def weights_of(op: scf.IfOp) -> tuple[int, int] | None:
+    """How often each side is taken, where that is plain: one that raises a flag happens once.
+
+    So `break` stays a jump: LLVM would compute both sides and select, which makes every iteration wait.
+    """
+    yields = [region.block.last_op for region in op.regions if region.blocks]
+    if len(yields) < 2:
+        return None
+    sides = zip(*(end.operands for end in yields if end is not None), strict=True)
+    for then, otherwise in sides:
+        raised = [array.constant_value(v) for v in (then, otherwise)]
+        if then.type == i1 and raised.count(None) == 1 and any(raised):
+            return (1, OFTEN) if raised[0] else (OFTEN, 1)
+    return None
+
+
+OFTEN = 2**20 - 1
+"""The weight of a branch whose other side is taken once."""
 
 LOWERINGS: dict[type[Operation], Callable[[KernelState, Any], None]] = {
     **MEMORY_OPS,

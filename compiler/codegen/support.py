@@ -7,7 +7,7 @@ a pool, a few large blocks wait in it for the next call, whose pages are then th
 
 - *Scratch* is a stack: `mutad_alloc` bumps a cursor; a loop iteration that allocates takes a
   `mutad_mark` and goes back to it. An emptied chunk is kept for the next iteration; where one iteration
-  emptied several, one that holds all of them is made next. Only small requests get a chunk with room to spare.
+  emptied several, one that holds all of them is made next. Only small requests get room to spare.
 - A *tape* is a stack of segments in chunks of its own (`{chunk, cursor, end, spare}`); segments are
   multiples of 8 bytes.
 - *Reserved* ranges are address space for arrays that grow, one for each place of the code, which get

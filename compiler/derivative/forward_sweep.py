@@ -33,6 +33,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects import activation, ad, array, foreign
 from ..analysis.alias import strip_views
+from . import bits
 from .overwritten import Overwritten
 from .plan import Plan, Save
 from .routines import inlined, primal_of
@@ -52,6 +53,8 @@ class ForwardSweep:
         self.tapes: dict[Save, SSAValue] = {}
         self.segments: dict[Save, SSAValue] = {}
         """The segment each save writes to, as pushed."""
+        self.bytes: dict[Save, SSAValue] = {}
+        """The cell of each save that puts eight truths in a byte."""
         self._pushed_before: dict[Operation, list[Save]] = {}
         self._copied_before: dict[Operation, list[Save]] = {}
         self._saved_after: dict[Operation, list[Save]] = {}
@@ -71,6 +74,10 @@ class ForwardSweep:
             tape.location = save.at.location
             self.entry.add_op(tape)
             self.tapes[save] = tape.tape
+            if save.in_bits:
+                cell = memref.AllocaOp.get(save.stored, shape=[])
+                self.bytes[save] = emitter(self.entry, save.at)(cell)
+                cell.memref.name_hint = f"{hint_of(save)}_byte"
         self._clone_block(self.plan.function.body.block, self.entry)
 
     def _clone_block(self, source: Block, target: Block) -> None:
@@ -145,8 +152,10 @@ class ForwardSweep:
             clipped(less(count, first + last, target), target) if first + last else count
             for count, (first, last) in zip(counts, save.margins, strict=True)
         ]
+        if save.in_bits:
+            counts[-1] = bits.bytes_for(counts[-1], emitter(target, save.at))
         own = self._own_extents(save, target)
-        push = ad.PushOp(self.tapes[save], [*counts, *own], save.element)
+        push = ad.PushOp(self.tapes[save], [*counts, *own], save.stored)
         push.location = save.at.location
         push.memref.name_hint = f"{hint_of(save)}_saved"
         target.add_op(push)
@@ -183,6 +192,10 @@ class ForwardSweep:
     def _store(self, save: Save, target: Block) -> None:
         inductions = [self.values[loop.induction] for loop in save.loops]
         value = self.values[cast(SSAValue, save.node)]
+        if save.in_bits:
+            emit = emitter(target, save.at)
+            bits.store_bit(self.segments[save], self.bytes[save], inductions, value, emit)
+            return
         store = memref.StoreOp.get(value, self.segments[save], inductions)
         store.location = save.at.location
         target.add_op(store)
@@ -237,6 +250,17 @@ class ForwardSweep:
         base = self.values[cast(Version, save.node).base]
         own = dims(base, target)
         copy_into(base, self.slot(save, target, own), own, target, save.at)
+
+
+def emitter(target: Block, like: Operation) -> bits.Emit:
+    """Appends to `target`, located where `like` is."""
+
+    def emit(op: Operation) -> SSAValue:
+        op.location = like.location
+        target.add_op(op)
+        return op.results[0] if op.results else op.operands[0]
+
+    return emit
 
 
 def constant(value: int, target: Block) -> SSAValue:

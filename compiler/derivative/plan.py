@@ -34,9 +34,7 @@ from math import prod
 from typing import cast
 
 from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import (
-    MemRefType,
-)
+from xdsl.dialects.builtin import MemRefType, i1, i8
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import array
@@ -47,6 +45,7 @@ from ..analysis.kills import Kills
 from ..analysis.memory_ssa import MemorySSA
 from ..analysis.needed import Contents, Need, Needed, descriptor_values
 from ..diagnostics import line_of
+from .bits import PER_BYTE
 from .capacities import Nominal
 from .invariance import Invariance
 from .inversions import kept_operands
@@ -105,6 +104,17 @@ class Save:
     push_before: Operation
     margins: Margins
     """For each of `loops`, how many of its first and last iterations are not saved."""
+
+    @property
+    def in_bits(self) -> bool:
+        """Whether the innermost of `loops` saves eight truths in a byte: scalars, one an iteration."""
+        scalar = isinstance(self.node, SSAValue) and not isinstance(self.at, array.MapOp)
+        return scalar and self.element == i1 and bool(self.loops)
+
+    @property
+    def stored(self) -> Attribute:
+        """The elements of the segment."""
+        return i8 if self.in_bits else self.element
 
 
 @dataclass
@@ -521,6 +531,8 @@ class _Planner:
         assert isinstance(node.owner, Operation)
         loops, push_before = rectangular(node.owner, [], self._unchanging(node))
         size *= self.nominal.trips(cast(Block, push_before.parent))
+        if node.type == i1 and loops:
+            size /= PER_BYTE
         return max(size, 1e-3) * prod(map(self.nominal.trips_of, loops))
 
     def _unchanging(self, node: Saved) -> frozenset[array.LoopOp]:

@@ -21,6 +21,7 @@ from ...dialects import ad, array
 from ..analysis.alias import AliasAnalysis
 from ..analysis.needed import Contents
 from ..diagnostics import CompileError, Span, line_of
+from . import bits
 from .forward_sweep import ForwardSweep, hint_of, segment_slot
 from .inversions import undone
 from .map_values import MapValues
@@ -187,7 +188,9 @@ class PrimalValues:
             counts.append(count)
         zero = self.index(0, primal)
         counts = [self.at_prologue(primal, arith.MaxSIOp(c, zero)) for c in counts]
-        pop = ad.PopOp(self.forward.tapes[save], [*counts, *self._own(save, primal)], save.element)
+        if save.in_bits:
+            counts[-1] = bits.bytes_for(counts[-1], lambda op: self.at_prologue(primal, op))
+        pop = ad.PopOp(self.forward.tapes[save], [*counts, *self._own(save, primal)], save.stored)
         pop.memref.name_hint = f"{hint_of(save)}_saved"
         pop.location = save.at.location
         self.popped[save] = self.at_prologue(primal, pop)
@@ -219,6 +222,10 @@ class PrimalValues:
 
     def _from_tape(self, save: Save, block: Block) -> SSAValue:
         indices = [self.induction[loop] for loop in save.loops]
+        if save.in_bits:
+            return bits.load_bit(
+                self.segment(save), indices, lambda op: self.at_prologue(block, op)
+            )
         load = memref.LoadOp.get(self.segment(save), indices)
         load.location = save.at.location
         return self.at_prologue(block, load)

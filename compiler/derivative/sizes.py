@@ -17,6 +17,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from ...dialects import ad, array
 from ..analysis.affine import Affine, Extent, Subscripts, Symbol, Term
 from ..diagnostics import line_of
+from .bits import PER_BYTE
 from .plan import Save
 from .segments import base_extents
 from .versions import Version
@@ -47,12 +48,13 @@ LONGEST_SUM = 100_000
 class Factor:
     """How often something is repeated; `induction` counts the repetitions of a loop.
 
-    `less`: as many repetitions of the loop do not count.
+    `less`: as many repetitions of the loop do not count. `of`: as many take one place.
     """
 
     number: Number
     induction: SSAValue | None = None
     less: int = 0
+    of: int = 1
 
 
 INTEGER_OPS: dict[type[Operation], tuple[str, Callable[[int, int], int]]] = {
@@ -103,6 +105,8 @@ class Sizes:
             factors += map(Factor, known or [Dimension(base, axis) for axis in range(rank)])
         elif isinstance(save.at, array.MapOp):
             factors += map(Factor, save.at.extents)
+        elif save.in_bits:
+            factors[-1] = replace(factors[-1], of=PER_BYTE)
         return factors
 
     def _repetitions(self, op: Operation) -> Factor:
@@ -128,6 +132,8 @@ class Sizes:
         count = self.evaluate(first.number)
         if count is not None and first.less:
             count = max(count - first.less, 0)
+        if count is not None and first.of > 1:
+            count = -(-max(count, 0) // first.of)
         if count is None or not self._in_sum(first, rest):
             inner = self._product(rest) if count is not None else None
             return None if count is None or inner is None else max(count, 0) * inner
@@ -149,7 +155,8 @@ class Sizes:
         first, rest = factors[0], factors[1:]
         inner = self.show_product(rest)
         if not self._in_sum(first, rest):
-            return [self.show(first.number, first.less), *inner]
+            shown = self.show(first.number, first.less)
+            return [shown if first.of == 1 else f"ceil({shown}/{first.of})", *inner]
         assert first.induction is not None
         name, count = self.show(first.induction), self.show(first.number)
         count = count[1:-1] if count.startswith("(") else count

@@ -171,7 +171,11 @@ def covers(op: array.MapOp, array_: SSAValue) -> bool:
     alloc = array_.owner
     assert isinstance(alloc, array.AllocOp)
     return len(alloc.extents) == len(op.extents) and all(
-        a is b or (array.constant_value(a) is not None and array.constant_value(a) == array.constant_value(b))
+        a is b
+        or (
+            array.constant_value(a) is not None
+            and array.constant_value(a) == array.constant_value(b)
+        )
         for a, b in zip(alloc.extents, op.extents, strict=True)
     )
 

@@ -354,7 +354,11 @@ def comparison(op: arith.CmpiOp) -> int | None:
     if op.lhs is op.rhs:
         return int(holds(0, 0))
     # For x >= 0 > b the order is known; for b = 0 it is for < and >= alone.
-    if b is not None and is_nonnegative(op.lhs) and (b < 0 or (b == 0 and op.predicate.value.data in (2, 5))):
+    if (
+        b is not None
+        and is_nonnegative(op.lhs)
+        and (b < 0 or (b == 0 and op.predicate.value.data in (2, 5)))
+    ):
         return int(holds(0, b))
     return None
 

@@ -141,7 +141,9 @@ def fuse(producer: array.MapOp, consumer: array.MapOp) -> None:
     end = array.YieldOp(yielded)
     end.location = consumer.location
     body.add_op(end)
-    fused = array.MapOp(tuple(consumer.extents), ins, tuple(consumer.outs), consumer.out_kinds, body)
+    fused = array.MapOp(
+        tuple(consumer.extents), ins, tuple(consumer.outs), consumer.out_kinds, body
+    )
     fused.location = consumer.location
     fused.attributes.update(consumer.attributes)
     Rewriter.erase_op(producer)

@@ -45,7 +45,14 @@ from xdsl.traits import IsTerminator, NoMemoryEffect
 from ...dialects import array
 from .memory_effects import functions
 
-TRAPS = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp)
+TRAPS = (
+    arith.DivSIOp,
+    arith.DivUIOp,
+    arith.RemSIOp,
+    arith.RemUIOp,
+    arith.FloorDivSIOp,
+    arith.CeilDivSIOp,
+)
 """Ops without effects that must not run where the program would not have run them."""
 
 

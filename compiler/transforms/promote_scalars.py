@@ -87,7 +87,9 @@ def simple_cells(function: func.FuncOp) -> list[SSAValue]:
 
 
 def is_access(op: Operation, cell: SSAValue) -> bool:
-    return isinstance(op, memref.LoadOp) or (isinstance(op, memref.StoreOp) and op.value is not cell)
+    return isinstance(op, memref.LoadOp) or (
+        isinstance(op, memref.StoreOp) and op.value is not cell
+    )
 
 
 @dataclass
@@ -195,12 +197,12 @@ def joins_needed(held: list[Held]) -> dict[scf.IfOp, list[Join]]:
     return by_op
 
 
-def with_more_results(
-    op: scf.IfOp, more: list[tuple[SSAValue, SSAValue, str | None]]
-) -> scf.IfOp:
+def with_more_results(op: scf.IfOp, more: list[tuple[SSAValue, SSAValue, str | None]]) -> scf.IfOp:
     """Put in the place of `op` one that also yields the pairs of `more`; the old op is erased."""
     regions = [op.detach_region(r) for r in tuple(op.regions)]
-    for region, values in zip(regions, zip(*((a, b) for a, b, _ in more), strict=True), strict=True):
+    for region, values in zip(
+        regions, zip(*((a, b) for a, b, _ in more), strict=True), strict=True
+    ):
         extend_yield(region, values, op.location)
     types = [*op.result_types, *(a.type for a, _, _ in more)]
     wider = scf.IfOp(op.cond, types, regions[0], regions[1])

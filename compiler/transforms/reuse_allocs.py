@@ -26,7 +26,7 @@ After::
       func.return %y : f64
     }
 
-Only allocations of the function's own block with the same extents; memory that outlives the call is left alone.
+Only allocations of the function's own block with the same extents; not memory that outlives the call.
 """
 
 from __future__ import annotations

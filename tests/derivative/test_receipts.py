@@ -62,7 +62,9 @@ def test_shadows_and_temporaries_are_counted_apart() -> None:
     plan = receipt(steepen, np.ones(100), 7)
     assert plan.saved_bytes == 8 * 7 * 100
     assert plan.shadow_bytes == 8 * 100  # of u
-    assert plan.temporary_bytes == 8 * 98  # the right-hand side, which overlaps u, and then its shadow
+    assert (
+        plan.temporary_bytes == 8 * 98
+    )  # the right-hand side, which overlaps u, and then its shadow
 
 
 def test_shadows_of_shared_memory_count_once() -> None:
