@@ -66,6 +66,9 @@ GROWABLE = "growable"
 """The attribute of an `array.alloc` whose memory is reserved, and becomes real where it is touched. Its
 shadow is 0 by itself: no element is read before it is stored to."""
 
+ZERO = "zero"
+"""The attribute of such a shadow: it is found and left full of zeros."""
+
 RAISES = "raises"
 """The attribute of an `scf.if` whose first branch always ends with an exception, and whose other is empty."""
 

@@ -126,8 +126,9 @@ def address_of(symbol: str, kind: str) -> int | None:
     return None
 
 
-_pool = (ctypes.c_void_p * 4)()
-"""Large blocks that kernels leave for the next call (`compiler/codegen/support.py`)."""
+_pool = (ctypes.c_void_p * 12)()
+"""Four large blocks and eight ranges of addresses that kernels leave for the next call
+(`compiler/codegen/support.py`, `support_reserved.py`)."""
 
 _LIBC = ("mutad_libc_", "mutad_entry_")
 

@@ -49,11 +49,11 @@ class Meter:
 
         self._malloc = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)(malloc)
         self._free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(free)
-        self._pool = (ctypes.c_void_p * 4)()
+        self._pool = (ctypes.c_void_p * 12)()
 
     def empty_pool(self) -> None:
         """Free the blocks that were left for a next call."""
-        for slot, block in enumerate(self._pool):
+        for slot, block in enumerate(self._pool[:4]):
             self._free(block)
             self._pool[slot] = None
 

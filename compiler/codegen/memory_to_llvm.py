@@ -151,8 +151,9 @@ def lower_growable(state: KernelState, op: array.AllocOp) -> None:
     """Reserved address space: always the same at this place of the code, in one call."""
     type_ = op.memref.type
     assert isinstance(type_, MemRefType)
-    state.reserved += 1
-    pointer = support_call(state, "mutad_reserve", "ptr %ctx", f"i64 {state.reserved}")
+    state.reserved += 2
+    number = state.reserved + (array.ZERO in op.attributes)
+    pointer = support_call(state, "mutad_reserve", "ptr %ctx", f"i64 {number}")
     state.return_when(state.text.value(f"icmp eq ptr {pointer}, null"), OUT_OF_MEMORY)
     shape = tuple(state.scalars[e] for e in op.extents)
     state.memrefs[op.memref] = state.descriptor(type_, pointer, shape)

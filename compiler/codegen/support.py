@@ -446,9 +446,7 @@ look:
   %none = icmp eq ptr %record, null
   br i1 %none, label %done, label %on
 on:
-  %block.at = getelementptr i8, ptr %record, i64 8
-  %block = load ptr, ptr %block.at
-  call void @mutad_drop_result(ptr %block)
+  call void @mutad_drop_result(ptr %ctx, ptr %record, i32 %status)
   %next = load ptr, ptr %record
   call void @mutad_libc_free(ptr %record)
   br label %look
@@ -615,8 +613,8 @@ FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "mutad_tape_push": (_TAPE, ("mutad_tape_grow",)),
     "mutad_tape_grow": (_TAPE_GROW, ("mutad_take",)),
     "mutad_end": (_END, ("mutad_take", "mutad_drop_result")),
-    "mutad_drop_result": (support_reserved.DROP_RESULT, ()),
-    "mutad_reserve": (support_reserved.reserve(RESULTS), ()),
+    "mutad_drop_result": (support_reserved.drop_result(POOL, POOL_SLOTS), ()),
+    "mutad_reserve": (support_reserved.reserve(RESULTS, POOL, POOL_SLOTS), ()),
     "mutad_tape_read": (support_handles.TAPE_READ, ()),
     "mutad_drop": (support_handles.DROP, ("mutad_end",)),
     "mutad_take": (_POOL, ()),

@@ -2,12 +2,15 @@
 
 A growable array needs one base address, whatever its length comes to be. The system hands out more
 addresses than there is memory; a page of them costs nothing until something is stored there, and it
-reads as 0 then.
-Each place of the code has one range in a call, found again by its number: a list that a loop makes anew
-in each iteration takes the pages of the one before.
+reads as 0 then. Each place of the code has one range in a call, found again by its number: a list that a
+loop makes anew in each iteration takes the pages of the one before.
+
+After a call that ended well a few ranges wait for the next one, with the pages that they have (the first
+of them: the rest goes back to the system). Those of shadows wait apart: the reverse sweep leaves them
+zero, as it found them.
 
 The record of a range is one of those of the results, `{next, base + 1, number}`: the odd address tells
-them apart.
+them apart. The number of a shadow's is odd.
 """
 
 from __future__ import annotations
@@ -15,32 +18,79 @@ from __future__ import annotations
 import sys
 
 RESERVED_BYTES = 1 << 36
+KEPT_BYTES = 1 << 26
+"""So much of a range keeps its pages between calls."""
+
+SLOTS = 4
+"""So many ranges of either kind wait in the process: behind the blocks of the pool."""
 
 _NO_RESERVE = 0x1042 if sys.platform == "darwin" else 0x4022
 """MAP_PRIVATE, MAP_ANONYMOUS, MAP_NORESERVE."""
 
-DROP_RESULT = f"""
-define internal void @mutad_drop_result(ptr %block) noinline optnone nounwind {{
+
+def drop_result(pool: int, first: int) -> str:
+    """`mutad_drop_result`: what a record holds is freed, or waits for the next call.
+
+    `pool` is the byte offset of the pool in the context, `first` the first slot for ranges in it.
+    """
+    return f"""
+define internal void @mutad_drop_result(ptr %ctx, ptr %record, i32 %status) noinline optnone nounwind {{
+entry:
+  %block.at = getelementptr i8, ptr %record, i64 8
+  %block = load ptr, ptr %block.at
   %address = ptrtoint ptr %block to i64
   %low = and i64 %address, 1
   %reserved = icmp eq i64 %low, 1
-  br i1 %reserved, label %unmap, label %free
-unmap:
+  br i1 %reserved, label %range, label %free
+range:
   %base = getelementptr i8, ptr %block, i64 -1
+  %pool.at = getelementptr i8, ptr %ctx, i64 {pool}
+  %pool = load ptr, ptr %pool.at
+  %pooled = icmp ne ptr %pool, null
+  %well = icmp eq i32 %status, 0
+  %wait = and i1 %pooled, %well
+  br i1 %wait, label %trim, label %unmap
+trim:
+  %rest = getelementptr i8, ptr %base, i64 {KEPT_BYTES}
+  %trimmed = call i32 @madvise(ptr %rest, i64 {RESERVED_BYTES - KEPT_BYTES}, i32 4)
+  %clean = icmp eq i32 %trimmed, 0
+  br i1 %clean, label %place, label %unmap
+place:
+  %number.at = getelementptr i8, ptr %record, i64 16
+  %number = load i64, ptr %number.at
+  %kind = and i64 %number, 1
+  %skipped = mul i64 %kind, {SLOTS}
+  %from = add i64 %skipped, {first}
+  %to = add i64 %from, {SLOTS}
+  br label %look
+look:
+  %slot = phi i64 [ %from, %place ], [ %next, %on ]
+  %slot.at = getelementptr ptr, ptr %pool, i64 %slot
+  %swap = cmpxchg ptr %slot.at, ptr null, ptr %base acq_rel monotonic
+  %taken = extractvalue {{ ptr, i1 }} %swap, 1
+  br i1 %taken, label %done, label %on
+on:
+  %next = add i64 %slot, 1
+  %more = icmp ult i64 %next, %to
+  br i1 %more, label %look, label %unmap
+unmap:
   %ignored = call i32 @munmap(ptr %base, i64 {RESERVED_BYTES})
   ret void
 free:
   call void @mutad_libc_free(ptr %block)
   ret void
+done:
+  ret void
 }}
 declare i32 @munmap(ptr, i64)
+declare i32 @madvise(ptr, i64, i32)
 """
 
 
-def reserve(results: int) -> str:
+def reserve(results: int, pool: int, first: int) -> str:
     """`mutad_reserve`; the list of records is at the byte offset `results` of the context."""
     return f"""
-define internal noalias ptr @mutad_reserve(ptr %ctx, i64 %number) noinline optnone nounwind {{
+define internal ptr @mutad_reserve(ptr %ctx, i64 %number) noinline optnone nounwind {{
 entry:
   %list.at = getelementptr i8, ptr %ctx, i64 {results}
   %first = load ptr, ptr %list.at
@@ -70,21 +120,41 @@ found:
 fresh:
   %made = call ptr @mutad_libc_malloc(i64 24)
   %no.record = icmp eq ptr %made, null
-  br i1 %no.record, label %fail, label %map
+  br i1 %no.record, label %fail, label %ask
+ask:
+  %kind = and i64 %number, 1
+  %skipped = mul i64 %kind, {SLOTS}
+  %from = add i64 %skipped, {first}
+  %to = add i64 %from, {SLOTS}
+  %pool.at = getelementptr i8, ptr %ctx, i64 {pool}
+  %pool = load ptr, ptr %pool.at
+  %alone = icmp eq ptr %pool, null
+  br i1 %alone, label %map, label %waiting
+waiting:
+  %slot = phi i64 [ %from, %ask ], [ %slot.next, %empty ]
+  %slot.at = getelementptr ptr, ptr %pool, i64 %slot
+  %old = atomicrmw xchg ptr %slot.at, ptr null acq_rel
+  %nothing = icmp eq ptr %old, null
+  br i1 %nothing, label %empty, label %keep
+empty:
+  %slot.next = add i64 %slot, 1
+  %more = icmp ult i64 %slot.next, %to
+  br i1 %more, label %waiting, label %map
 map:
   %range = call ptr @mmap(ptr null, i64 {RESERVED_BYTES}, i32 3, i32 {_NO_RESERVE}, i32 -1, i64 0)
   %where = ptrtoint ptr %range to i64
   %refused = icmp eq i64 %where, -1
   br i1 %refused, label %give.back, label %keep
 keep:
+  %given = phi ptr [ %range, %map ], [ %old, %waiting ]
   store ptr %first, ptr %made
   %made.base.at = getelementptr i8, ptr %made, i64 8
-  %tagged = getelementptr i8, ptr %range, i64 1
+  %tagged = getelementptr i8, ptr %given, i64 1
   store ptr %tagged, ptr %made.base.at
   %made.number.at = getelementptr i8, ptr %made, i64 16
   store i64 %number, ptr %made.number.at
   store ptr %made, ptr %list.at
-  ret ptr %range
+  ret ptr %given
 give.back:
   call void @mutad_libc_free(ptr %made)
   br label %fail

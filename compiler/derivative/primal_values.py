@@ -393,7 +393,7 @@ class PrimalValues:
         alloc.location = op.location
         self.at_prologue(block, alloc)
         if array.GROWABLE in op.attributes:
-            alloc.attributes[array.GROWABLE] = UnitAttr()
+            alloc.attributes |= {array.GROWABLE: UnitAttr(), array.ZERO: UnitAttr()}
         else:
             self.at_prologue(block, zero_fill(alloc.memref, extents, op))
         return alloc.memref

@@ -29,6 +29,8 @@ from . import boundary, fields, recursion, signature, special_calls
 from .context import Captured, Facts, Rebinding, Scope
 from .emitter import Emitter, Form
 from .library import overlap
+from .list_room import make_room
+from .lists import FixedList, ReturnedList
 from .loops import Loops
 from .roots import accesses, choices, is_inside, is_root, roots, writes
 from .source import Source
@@ -174,13 +176,14 @@ class Build:
             result = result if fields.is_plain(result) else NoneValue()
         else:
             result, records = boundary.results(lowering, result, self.structure is not None)
-        result = self.with_identity(result)
+        result = self.with_identity(self.with_lists(result))
         self.returned = arrays_of(result)
         leaves, spec = self.results(result, own)
         if hidden := self.hidden_results(spec, own):
             leaves += hidden
             ir_function.attributes["hidden"] = IntegerAttr(len(hidden), i64)
         self.emitter.insert(func.ReturnOp(*leaves))
+        make_room(self.lowering.lists.values(), self.facts)
         private = self.private_functions(ir_function)
         self.erase_dead_loads()
         self.check_rebindings()
@@ -251,6 +254,17 @@ class Build:
 
     # The result
 
+    def with_lists(self, result: Value) -> Value:
+        """The result, each list in it as an array of its items."""
+        if isinstance(result, FixedList):
+            raise self.lowering.refusal(
+                None, "a list of arrays or of lists is returned", "return a tuple"
+            )
+        if isinstance(result, Tuple):
+            return replace(result, items=tuple(self.with_lists(item) for item in result.items))
+        seq = self.lowering.list_of(result)
+        return result if seq is None else self.lowering.returned_list(seq)
+
     def with_identity(self, result: Value) -> Value:
         """The result, where loops that did not run leave the arrays that were there before them."""
         arrays = arrays_of(result)
@@ -287,6 +301,9 @@ class Build:
                     "kind": "tuple",
                     "items": [spec for _, spec in parts],
                 }
+            case ReturnedList():
+                leaves, spec = self.array_result(value, own)
+                return leaves, {**spec, "list": value.item}
             case Array():
                 return self.array_result(value, own)
             case _:

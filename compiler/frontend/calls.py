@@ -15,6 +15,7 @@ from xdsl.dialects import arith, math
 from . import (
     arguments,
     library,
+    lists,
     matching,
     normalize,
     recursion,
@@ -23,17 +24,20 @@ from . import (
     special_calls,
 )
 from . import python_math as math_functions
+from .comprehensions import Intrinsic
 from .catching import Caught
 from .context import RESULT, Facts, Frame, LocalFunction, Scope, Unready, hint
 from .emitter import Emitter
 from .expressions import Expressions
 from .fields import fields_in
 from .joins import Maybe
+from .lists import FixedList, ListMethod, ListObject
 from .liveness import Liveness, Names, assigned
 from .scalars import is_python
 from .values import (
     NUMPY_DTYPE,
     Array,
+    BoundMethod,
     NoneValue,
     Record,
     Scalar,
@@ -70,6 +74,10 @@ class Calls(Expressions):
             return special
         if isinstance(callee, LocalFunction):
             return self.inline_local(callee, args, kwargs, node)
+        if isinstance(callee, ListMethod):
+            return self.call_list_method(callee, args, kwargs, node)
+        if isinstance(callee, Intrinsic):
+            return self.intrinsic(callee, args)
         if isinstance(callee, functools.partial | arguments.Partial | MethodType):
             return self.call_bound(callee, args, kwargs, node)
         if callee is matching.is_sequence:
@@ -103,7 +111,23 @@ class Calls(Expressions):
         operator = arguments.operator_of(callee)
         if operator is not None and len(args) == 2 and not kwargs:
             return self.binary_values(operator, args[0], args[1])
+        return self.call_library(callee, args, kwargs)
+
+    def call_library(self, callee: object, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """A function of NumPy, or a method of an array: lists are arrays to it."""
+        if any(self.has_list(v) for v in (*args, *kwargs.values())):
+            if callee in (np.array, np.asarray) and len(args) == 1 and not kwargs:
+                return self.as_array(args[0], keep=True)
+            keep = not isinstance(callee, np.ufunc | BoundMethod)
+            args = [self.as_array(a, keep=keep) for a in args]
+            kwargs = {k: self.as_array(v, keep=keep) for k, v in kwargs.items()}
         return library.call(self.e, callee, args, kwargs)
+
+    def has_list(self, value: Value) -> bool:
+        """True for a list, and for a list or tuple that holds one."""
+        if isinstance(value, Tuple):
+            return any(map(self.has_list, value.items))
+        return self.list_of(value) is not None
 
     def call_bound(
         self,
@@ -159,6 +183,8 @@ class Calls(Expressions):
         value = self.one(args, node)
         if isinstance(value, Record | Struct):
             return self.length_of(value, node)
+        if (seq := self.list_of(value)) is not None:
+            return lists.length(self.e, seq)
         if isinstance(value, Tuple):
             return self.e.constant(len(value.items), "py_int")
         if isinstance(value, Array) and value.rank:
@@ -228,9 +254,7 @@ class Calls(Expressions):
         value, classes = (self.settled(a) for a in args)
         if isinstance(value, Static) and isinstance(value.object, Caught):
             raise self.refusal(
-                node,
-                "isinstance of an exception is not compiled",
-                "write an `except` for each class",
+                node, "isinstance of an exception is not compiled", "write an `except` for each class"
             )
         named = classes.items if isinstance(classes, Tuple) else (classes,)
         known = [c.object for c in named if isinstance(c, Static) and isinstance(c.object, type)]
@@ -241,7 +265,7 @@ class Calls(Expressions):
     def builtin_bool(self, args: list[Value], node: ast.Call) -> Value:
         if not args:
             return self.e.constant(False, "py_bool")
-        return scalars.truth(self.e, self.one(args, node))
+        return self.truth(self.one(args, node))
 
     def builtin_min(self, args: list[Value], node: ast.Call) -> Value:
         return self.extreme("Lt", "min", args, node)
@@ -305,7 +329,7 @@ class Calls(Expressions):
     # Python functions
 
     def inline_local(
-        self, callee: LocalFunction, args: list[Value], kwargs: dict[str, Value], node: ast.Call
+        self, callee: LocalFunction, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> Value:
         definition, parent = callee.node, callee.frame
         self.enter(definition, getattr(definition, "name", "<lambda>"), node)
@@ -419,6 +443,7 @@ class Calls(Expressions):
         self.block(body)
         outer.env.update(fields_in(frame.env))
         result = frame.env.get(RESULT, NoneValue())
+        self.forget_names(frame.serial)
         self.frame, self.e.span = outer, span
         self.calls.pop()
         if self.dead and self.e.block is self.statement_block:
@@ -450,6 +475,7 @@ class Calls(Expressions):
             value = self.settled(given)
             hint(value, parameter, self.named)
             frame.env[parameter] = value
+            self.name_argument(frame.serial, parameter, value)
 
 
 def class_of(value: Value) -> type:
@@ -460,6 +486,8 @@ def class_of(value: Value) -> type:
             return python.get(type_) or NUMPY_DTYPE[type_].type
         case Array():
             return np.ndarray
+        case FixedList() | Static(ListObject()):
+            return list
         case Tuple(_, cls):
             return cls or tuple
         case Struct() | Record():

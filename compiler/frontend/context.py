@@ -35,6 +35,7 @@ from .joins import (
     rebuilt,
     template_of,
 )
+from .lists import ListKey, ListObject
 from .liveness import Liveness, Names, assigned
 from .source import FunctionNode, Source
 from .values import (
@@ -165,6 +166,22 @@ class Facts:
     nested: dict[ast.AST, tuple[Sequence[ast.stmt], Liveness, Names]] = field(
         default_factory=dict[ast.AST, tuple[Sequence[ast.stmt], Liveness, Names]]
     )
+    lists: dict[ListKey, Template] = field(default_factory=dict[ListKey, Template])
+    """The forms of the items of lists."""
+    shared_lists: set[ListKey] = field(default_factory=set[ListKey])
+    """The lists that have several names at a time."""
+    unbounded_lists: set[ListKey] = field(default_factory=set[ListKey])
+    """The lists that stay growable, though an array was to keep their memory."""
+    merged_lists: dict[LocalName, ast.AST] = field(default_factory=dict[LocalName, ast.AST])
+    """The names that are one list on one path and another on another: all are moved into one."""
+    growing: set[tuple[tuple[int, ...], int]] = field(
+        default_factory=set[tuple[tuple[int, ...], int]]
+    )
+    """The loops over lists that change the lists' lengths."""
+    consumers: dict[tuple[ast.expr, ast.expr | None], ast.FunctionDef] = field(
+        default_factory=dict[tuple[ast.expr, ast.expr | None], ast.FunctionDef]
+    )
+    """The functions written out for what consumes items."""
     constants: dict[str, str] = field(default_factory=dict[str, str])
     early: set[Key] = field(default_factory=set[Key])
     """The names that a loop binds and reads before it does: in the next iteration, perhaps."""
@@ -194,6 +211,13 @@ class Facts:
         found = set(names) - self.left_out
         self.left_out |= found
         self.changed |= not found.isdisjoint(self.wanted)
+
+    def merge_lists(self, path: tuple[int, ...], name: str) -> bool:
+        """Let the next build keep all lists that a name is in one; False where this one did."""
+        known = (path, name) in self.merged_lists
+        self.merged_lists.setdefault((path, name), ast.Pass())
+        self.changed |= not known
+        return not known
 
     def widen(self, key: Key, template: Template) -> None:
         self.widened[key] = template
@@ -254,6 +278,13 @@ class Context(ABC):
         self.catching = Catching(self)
         self.handling: list[tuple[Frame, Caught]] = []
         """The exceptions whose handlers are being lowered, and whose calls those are."""
+        self.homes = [emitter.entry]
+        """The blocks at whose ends memory ends: the function's, and those of the loops around."""
+        self.lists: dict[ListKey, ListObject] = {}
+        self.list_numbers: dict[tuple[tuple[int, ...], int], int] = {}
+        self.merged_lists: dict[LocalName, ListObject] = {}
+        self.moved_lists = set[ListKey]()
+        """The lists into which fresh ones have been moved."""
         self.outside: Captured | None = None
         """What there is outside: foreign functions, rules."""
         self.with_rules = False
@@ -587,6 +618,8 @@ class Context(ABC):
         self.facts.widen(key, loosened(known))
 
     def refuse_mismatch(self, name: str, text: str, where: str = "branch") -> NoReturn:
+        if text.count(ListObject.described) == 2 and self.facts.merge_lists(self.frame.path, name):
+            raise Unready
         subject = {
             RESULT: "the function's result",
             exits.RESULT: "the function's result",

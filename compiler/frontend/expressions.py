@@ -12,12 +12,13 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, Operation
 from xdsl.traits import Pure
 
-from . import library, scalars, special_calls, weak
+from . import library, lists, scalars, special_calls, weak
 from .arguments import written_out
 from .constructing import Constructing
 from .context import VALUE, LocalFunction, Unready, same_binding
 from .fields import fields_in, is_object
 from .joins import Maybe
+from .list_access import Asked, ListAccess
 from .liveness import Names, assigned
 from .records import UNARY_METHODS, described, method_of
 from .scalars import is_python
@@ -36,11 +37,8 @@ from .values import (
 )
 
 REFUSED: dict[type[ast.expr], tuple[str, str | None]] = {
-    ast.ListComp: ("list comprehensions are not compiled", "fill an array in a `for` loop"),
-    ast.GeneratorExp: ("generator expressions are not compiled", "write the loop"),
     ast.SetComp: ("set comprehensions are not compiled", "write the loop"),
     ast.DictComp: ("dict comprehensions are not compiled", "write the loop"),
-    ast.List: ("lists are not compiled", "use a tuple, or an array made by np.zeros"),
     ast.Dict: ("dicts are not compiled", "use separate variables or a tuple"),
     ast.Set: ("sets are not compiled", "use a tuple"),
     ast.JoinedStr: (
@@ -59,7 +57,7 @@ READING_METHODS = frozenset(
 )
 
 
-class Expressions(Constructing):
+class Expressions(Constructing, ListAccess):
     """Lowers `ast.expr` nodes to values."""
 
     def expression(self, node: ast.expr) -> Value:
@@ -98,6 +96,12 @@ class Expressions(Constructing):
                     return self.dict_display(node)
                 case ast.Lambda():
                     return self.local_function(node)
+                case ast.List():
+                    return self.list_display(node)
+                case ast.ListComp() | ast.GeneratorExp():
+                    return self.comprehension(node)
+                case Asked():
+                    return node.answer()
                 case ast.NamedExpr():
                     value = self.value(node.value)
                     self.bind(node.target, value)
@@ -186,7 +190,9 @@ class Expressions(Constructing):
 
     def binary(self, node: ast.BinOp) -> Value:
         lhs, rhs = self.operands([node.left, node.right])
-        return self.binary_values(type(node.op).__name__, lhs, rhs)
+        op = type(node.op).__name__
+        of_lists = self.list_operator(op, lhs, rhs, node)
+        return self.binary_values(op, lhs, rhs) if of_lists is None else of_lists
 
     def binary_values(self, op: str, lhs: Value, rhs: Value) -> Value:
         if (
@@ -282,7 +288,8 @@ class Expressions(Constructing):
         if name in ("Is", "IsNot"):
             return self.identity(name == "Is", lhs, rhs)
         if name in ("In", "NotIn"):
-            inside = self.contains(lhs, rhs)
+            seq = self.list_of(rhs)
+            inside = self.contains(lhs, rhs) if seq is None else self.in_list(seq, lhs)
             if inside is None:
                 raise self.refusal(
                     None, "`in` is compiled for tuples, dicts and strings", "compare with `==`"
@@ -311,6 +318,9 @@ class Expressions(Constructing):
             both = isinstance(lhs, NoneValue) and isinstance(rhs, NoneValue)
             return self.e.constant(both is same, "py_bool")
         if isinstance(lhs, Static) and isinstance(rhs, Static):
+            lists_ = self.list_of(lhs), self.list_of(rhs)
+            if None not in lists_:
+                return self.e.constant((lists_[0] is lists_[1]) is same, "py_bool")
             return self.e.constant((lhs.object is rhs.object) is same, "py_bool")
         raise self.refusal(
             None,
@@ -319,6 +329,10 @@ class Expressions(Constructing):
         )
 
     def compare_objects(self, name: str, lhs: Value, rhs: Value) -> Value:
+        if self.list_of(lhs) is not None or self.list_of(rhs) is not None:
+            raise self.refusal(
+                None, "comparing lists is not compiled", "compare arrays: np.array(l)"
+            )
         if name in ("Eq", "NotEq"):
             if isinstance(lhs, Static) and isinstance(rhs, Static):
                 return self.e.constant((lhs.object == rhs.object) is (name == "Eq"), "py_bool")
@@ -356,7 +370,12 @@ class Expressions(Constructing):
                 return self.test_all(node.op, node.values)
         value = self.expression(node)
         with self.located(node):
-            return scalars.truth(self.e, self.settled(value))
+            return self.truth(self.settled(value))
+
+    def truth(self, value: Value) -> Scalar:
+        """`bool(value)`: of a list, whether it has items."""
+        seq = self.list_of(value)
+        return scalars.truth(self.e, value if seq is None else lists.length(self.e, seq))
 
     def test_all(self, op: ast.boolop, nodes: Sequence[ast.expr]) -> Scalar:
         first = self.test(nodes[0])
@@ -402,7 +421,7 @@ class Expressions(Constructing):
         Where both are bools and the second is cheap code that cannot raise, both are evaluated. A test
         whose second part is known to fail (an `or`: to hold) is known, too.
         """
-        test = scalars.truth(self.e, first)
+        test = self.truth(first)
         if test.constant is not None:
             return self.settled(second()) if test.constant == (word == "and") else first
         keep: Callable[[], Value] = lambda: first  # noqa: E731
@@ -510,6 +529,8 @@ class Expressions(Constructing):
             if isinstance(value, Tuple | NoneValue | SliceValue):
                 raise self.refusal(node, f"attribute `.{node.attr}` is not compiled here")
             return marked(library.attribute(self.e, value, node.attr), value)
+        if (seq := self.list_of(value)) is not None:
+            return self.list_attribute(seq, node.attr)
         owner = value.object
         if isinstance(owner, np.ufunc) and node.attr == "at":
             return Static(owner.at)
@@ -540,6 +561,8 @@ class Expressions(Constructing):
             return self.object_item(value, node)
         if isinstance(value, Tuple):
             return self.tuple_item(value, node.slice)
+        if (seq := self.list_of(value)) is not None:
+            return self.list_subscript(seq, node)
         if not isinstance(value, Array):
             raise self.refusal(node, "only arrays and tuples have subscripts in compiled code")
         return marked(library.subscript(self.e, value, self.index(node.slice)), value)
@@ -610,6 +633,8 @@ class Expressions(Constructing):
 
     def call_node(self, node: ast.Call) -> Value:
         function = self.expression(node.func)
+        if isinstance(function, Static) and self.consumes(function.object, node):
+            return self.consumed(function.object, node)
         keywords = self.keywords(node)
         if isinstance(function, Static) and function.object is print:
             return self.print_call(node)

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, memref
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, SSAValue
 
 from ...dialects import array
-from . import scalars
+from . import lists, scalars
+from .lists import ListObject
 from .statements import Statements
 from .values import (
     EXTENT_MAX,
@@ -37,13 +38,20 @@ from .values import (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Iterable:
-    """What a `for` runs over: how many items, and the item of each count."""
+    """What a `for` runs over: how many items, and the item of each count.
+
+    Of `lists` that it runs over it is asked `now` how many there are. An iterator that Python would
+    exhaust is consumed once, in the block where it was made.
+    """
 
     count: Scalar
     item: Callable[[SSAValue], Value]
     items: tuple[Value, ...] | None = None
+    lists: tuple[ListObject, ...] = field(default=())
+    now: Callable[[], Scalar] | None = None
+    made: Block | None = None
 
 
 class Iterables(Statements):
@@ -56,6 +64,8 @@ class Iterables(Statements):
                 kind = function.object if isinstance(function, Static) else None
                 if kind in (range, enumerate, zip, reversed):
                     return self.iterator(kind, node)
+            if isinstance(node, ast.GeneratorExp):
+                return self.generated(node)
             return self.iterable_value(self.value(node), node)
 
     def iterator(self, kind: object, node: ast.Call) -> Iterable:
@@ -66,8 +76,10 @@ class Iterables(Statements):
                 raise self.refusal(node, "range takes 1 to 3 positional arguments")
             return self.range(node)
         if kind is zip:
-            if node.keywords:
-                raise self.refusal(node, "`zip` is compiled without keyword arguments")
+            if not all(map(is_plain_strict, node.keywords)):
+                raise self.refusal(
+                    node, "`zip` is compiled without `strict=True`", "compare the lengths before"
+                )
             return self.zipped([self.iterable(a) for a in node.args], node)
         if not node.args:
             raise self.refusal(node, "an iterator of nothing")
@@ -90,9 +102,38 @@ class Iterables(Statements):
             number = scalars.integer(self.e, "Add", start, Scalar("py_int", i, None, 0, high))
             return Tuple((number, inner.item(i)))
 
-        return Iterable(inner.count, item)
+        return Iterable(inner.count, item, None, inner.lists, inner.now, self.e.block)
+
+    def generated(self, node: ast.GeneratorExp) -> Iterable:
+        """A generator expression that is consumed here."""
+        value = self.comprehension(node)
+        assert isinstance(value, Static)
+        return value.object
+
+    def over_list(self, seq: ListObject) -> Iterable:
+        if seq.item is None:
+            seq.read_untyped = True
+            return Iterable(self.e.constant(0, "py_int"), lambda i: NoneValue(), ())
+        now = lambda: lists.length(self.e, seq)  # noqa: E731
+        return Iterable(now(), lambda i: lists.load_item(self.e, seq, i), None, (seq,), now)
+
+    def over_iterator(self, found: Iterable, node: ast.expr) -> Iterable:
+        """What a name or an argument has been made to run over."""
+        if found.made is not None and found.made is not self.e.block:
+            raise self.refusal(
+                node,
+                "an iterator is consumed in another place than it was made, or twice",
+                "make a list of it, or make it anew",
+            )
+        if found.made is not None:
+            found.made = Block()
+        return found
 
     def iterable_value(self, value: Value, node: ast.expr) -> Iterable:
+        if isinstance(value, Static) and isinstance(value.object, Iterable):
+            return self.over_iterator(value.object, node)
+        if (seq := self.list_of(value)) is not None:
+            return self.over_list(seq)
         if isinstance(value, Record | Struct):
             value = Tuple(self.items_of_iterable(value, node))
         if isinstance(value, Tuple):
@@ -237,10 +278,42 @@ class Iterables(Statements):
                     min(count.low, part.count.low),
                     min(count.high, part.count.high),
                 )
-        return Iterable(count, lambda i: Tuple(tuple(p.item(i) for p in parts)))
+        of_lists = tuple(seq for p in parts for seq in p.lists)
+
+        def now() -> Scalar:
+            counts = [p.count if p.now is None else p.now() for p in parts]
+            least = counts[0].ssa
+            for other in counts[1:]:
+                least = self.e.emit(arith.MinSIOp(least, other.ssa))
+            return Scalar("py_int", least, None, 0, max(c.high for c in counts))
+
+        return Iterable(
+            count,
+            lambda i: Tuple(tuple(p.item(i) for p in parts)),
+            None,
+            of_lists,
+            now if all(p.now is not None or not p.lists for p in parts) else None,
+            self.e.block,
+        )
 
     def reversed(self, inner: Iterable) -> Iterable:
         if inner.items is not None:
             return Iterable(inner.count, inner.item, inner.items[::-1])
         last = scalars.integer(self.e, "Sub", inner.count, self.e.constant(1, "py_int"))
-        return Iterable(inner.count, lambda i: inner.item(self.e.emit(arith.SubiOp(last.ssa, i))))
+        return Iterable(
+            inner.count,
+            lambda i: inner.item(self.e.emit(arith.SubiOp(last.ssa, i))),
+            None,
+            inner.lists,
+            None,
+            self.e.block,
+        )
+
+
+def is_plain_strict(keyword: ast.keyword) -> bool:
+    """True for `strict=False`."""
+    return (
+        keyword.arg == "strict"
+        and isinstance(keyword.value, ast.Constant)
+        and keyword.value.value is False
+    )

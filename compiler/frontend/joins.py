@@ -183,6 +183,10 @@ def describe(t: Template) -> str:
             return "None"
         case FixedT(Record() as record):
             return f"a {record.cls.__name__}"
+        case FixedT(Static(str() as text)):
+            return f"the string {text!r}"
+        case FixedT(Static(found)):
+            return getattr(found, "described", "an object")
         case FixedT():
             return "an object"
         case MaybeT(inner):

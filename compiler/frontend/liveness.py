@@ -16,6 +16,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from .comprehensions import own_names
 from .exits import LeavableFor
 from .trying import Guarded
 
@@ -125,6 +126,9 @@ def read_by(node: ast.AST) -> Names:
             return captured_by(node) | reads(*defaults)
         case ast.Name(name, ast.Load()):
             return frozenset({name})
+        case ast.ListComp() | ast.GeneratorExp() | ast.SetComp() | ast.DictComp():
+            first = reads(node.generators[0].iter)
+            return first | (reads(*ast.iter_child_nodes(node)) - own_names(node.generators))
         case ast.AugAssign(ast.Name(name)):
             return reads(node.op, node.value) | {name}
         case _:
@@ -148,6 +152,11 @@ def assigned(*nodes: ast.AST) -> Names:
             names.add(node.name)
             return
         if isinstance(node, ast.Lambda) or (isinstance(node, ast.AnnAssign) and node.value is None):
+            return
+        if isinstance(node, ast.comprehension):
+            visit(node.iter)
+            for test in node.ifs:
+                visit(test)
             return
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)

@@ -70,7 +70,10 @@ class Loops(Forms):
                 self.block(s.body)
 
             condition = None if until is None else negated(until.id, until)
-            self.loop(s, iterable.count, condition, body)
+            if iterable.lists:
+                self.list_loop(s, iterable, condition, body)
+            else:
+                self.loop(s, iterable.count, condition, body)
         else:
             self.leave_out(s.target, *s.body)
         self.block(s.orelse)
@@ -134,7 +137,7 @@ class Loops(Forms):
                 argument.name_hint = place.ssa.name_hint
                 self.e.carried[argument] = Carried(arguments, tuple(initial))
             self.name_induction(block.args[0], s)
-        span, pending = self.e.span, catching.NOTHING
+        span, pending, depth = self.e.span, catching.NOTHING, len(self.homes)
         if condition is not None:
             with self.e.at(blocks[1]):
                 self.enter_iteration(before, variables, late, blocks[1])
@@ -171,6 +174,7 @@ class Loops(Forms):
             for variable in late_variables:
                 self.store_late(variable, ends[variable.name], certain)
             self.e.insert(array.YieldOp(yielded))
+        del self.homes[depth:]
         self.dead = False
         self.frame.env = before
         for variable in late_variables:
@@ -287,6 +291,7 @@ class Loops(Forms):
     ) -> None:
         """The names as an iteration finds them."""
         env = dict(before)
+        self.homes.append(block)
         self.remake(variables)
         for variable in variables:
             env[variable.name] = self.found(variable, block.args[1:])

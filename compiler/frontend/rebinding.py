@@ -22,10 +22,10 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from ...dialects import array
 from ..analysis.alias import strip_casts
 from ..diagnostics import CompileError
+from .consumers import Consumers
 from .context import Facts, Key
 from .descriptors import Described, either
 from .emitter import Emitter
-from .iterables import Iterables
 from .joins import ArrayT, FixedT, MaybeT, ScalarT, Template, TupleT, cast, common_type
 from .late import LateBuffers, Unshaped, refuse_other_shape
 from .roots import choices, is_fresh_in, is_placeholder, is_root, roots
@@ -56,7 +56,7 @@ class Place:
     described: Described | None = None
 
 
-class Rebindings(Iterables):
+class Rebindings(Consumers):
     """Keeps the arrays of a loop's variables from one iteration to the next."""
 
     def __init__(self, emitter: Emitter, facts: Facts) -> None:

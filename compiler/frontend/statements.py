@@ -12,6 +12,8 @@ from ...dialects import array
 from . import library, special_calls
 from .catching import Caught
 from .context import RESULT, Unready, hint
+from .list_methods import Lists
+from .lists import FixedList
 from .liveness import assigned
 from .matching import Entering
 from .raising import Raising
@@ -38,11 +40,11 @@ REFUSED: dict[type[ast.stmt], tuple[str, str | None]] = {
 }
 
 
-class Statements(Raising):
+class Statements(Raising, Lists):
     """Lowers `ast.stmt` nodes."""
 
     def block(self, statements: Sequence[ast.stmt]) -> None:
-        frame, depth = self.frame, len(self.calls)
+        frame, depth, homes = self.frame, len(self.calls), len(self.homes)
         outer, start = self.statement_block, self.e.block
         self.statement_block = start
         for k, statement in enumerate(statements):
@@ -57,6 +59,7 @@ class Statements(Raising):
                     self.frame, self.dead = frame, True
                     self.statement_block = self.e.block
                     del self.calls[depth:]
+                    del self.homes[homes:]
         self.statement_block = self.e.block if outer is start else outer
 
     def statement(self, s: ast.stmt) -> None:
@@ -90,7 +93,7 @@ class Statements(Raising):
                 self.while_statement(s)
             case ast.Return():
                 value = NoneValue() if s.value is None else self.value(s.value)
-                self.frame.env[RESULT] = value
+                self.frame.env[RESULT] = self.into_one_list(RESULT, value)
             case ast.Pass():
                 pass
             case ast.FunctionDef():
@@ -132,6 +135,11 @@ class Statements(Raising):
     def delete(self, s: ast.Delete) -> None:
         """`del name`, of a name that nothing reads any more."""
         for target in s.targets:
+            if isinstance(target, ast.Subscript) and (
+                seq := self.list_of(self.expression(target.value))
+            ):
+                self.delete_list_item(seq, target)
+                continue
             if not isinstance(target, ast.Name):
                 raise self.refusal(target, "`del` is compiled for names only")
             if target.id in self.frame.liveness.after[s]:
@@ -145,6 +153,7 @@ class Statements(Raising):
         with self.located(target):
             match target:
                 case ast.Name():
+                    value = self.named_list(target.id, value)
                     hint(value, target.id, self.named)
                     self.frame.env[target.id] = value
                 case ast.Tuple() | ast.List():
@@ -173,6 +182,8 @@ class Statements(Raising):
             items = list(value.items)
             if len(items) != count:
                 raise self.refusal(target, f"{len(items)} values are unpacked into {count} names")
+        elif (seq := self.list_of(value)) is not None:
+            items = self.unpacked_list(seq, count)
         else:
             raise self.refusal(target, "this value cannot be unpacked")
         for item, part in zip(target.elts, items, strict=True):
@@ -199,8 +210,12 @@ class Statements(Raising):
         if isinstance(base, Record | Struct):
             self.set_object_item(base, target, value)
             return
+        if (seq := self.list_of(base)) is not None:
+            self.store_list_item(seq, target, value)
+            return
         if not isinstance(base, Array):
             what = "a tuple" if isinstance(base, Tuple) else "something that is no array"
+            what = "a list of arrays" if isinstance(base, FixedList) else what
             raise self.refusal(
                 target, f"assignment to an item of {what}", "only arrays have items to assign"
             )
@@ -217,6 +232,13 @@ class Statements(Raising):
                 if isinstance(before, Array):
                     self.in_place(op, before, value)
                     return
+                if op == "Add" and (seq := self.list_of(before)) is not None:
+                    self.append_all(seq, self.settled(value), s)
+                    return
+                of_lists = self.list_operator(op, before, value, s)
+                if of_lists is not None:
+                    self.bind(s.target, of_lists)
+                    return
                 self.bind(s.target, self.settled(self.binary_values(op, before, value)))
             case ast.Subscript():
                 self.augmented_subscript(s.target, op, s.value)
@@ -228,6 +250,13 @@ class Statements(Raising):
         base = self.value(target.value)
         if isinstance(base, Record | Struct):
             self.augmented_item(base, target, op, node)
+            return
+        if (seq := self.list_of(base)) is not None:
+
+            def combined(before: Value) -> Value:
+                return self.binary_values(op, before, self.expression(node))
+
+            self.augment_list_item(seq, target, combined)
             return
         if not isinstance(base, Array):
             raise self.refusal(target, "assignment to an item of something that is no array")

@@ -118,16 +118,6 @@ def is_an_array_on_one_path(x):
     return y
 
 
-@refused("py_int", at="[i for i in range(n)]", says="for` loop")
-def comprehends(n):
-    return [i for i in range(n)]
-
-
-@refused("f64[?]C", at="(v for v in x)", says="write the loop")
-def generates(x):
-    return sum(v for v in x)
-
-
 @refused("py_int", at='"raise"', says="test for the condition")
 def enters_a_context(n):
     with np.errstate(divide="raise"):
@@ -169,11 +159,6 @@ def matches_a_mapping(pair):
 @refused("py_int", at='{"a": n}', says="separate variables")
 def makes_a_dict(n):
     return {"a": n}
-
-
-@refused("py_int", at="[n, n]", says="tuple")
-def makes_a_list(n):
-    return [n, n]
 
 
 @refused("py_int", at="SETTINGS", says="pass its values as arguments")

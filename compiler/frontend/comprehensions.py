@@ -1,0 +1,164 @@
+"""Comprehensions and generator expressions, and what consumes them: as functions written out.
+
+A comprehension is the call of a local function whose names are its own, as in CPython; what consumes a
+generator expression is a few lines of Python around its loops::
+
+    sum(f(v) for v in x if v > 0)       def sum$(items$, total$):
+                                            for v in items$:
+                                                if v > 0:
+                                                    item$ = f(v)
+                                                    total$ = total$ + item$
+                                            return total$
+                                        sum$(x, 0)
+
+So no list is made where none is asked for. A generator expression with one loop and no condition may
+also stand where a `for` loop, `zip` or `enumerate` wants something to run over.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Sequence
+from enum import Enum
+
+COMPENSATED = sys.version_info >= (3, 12)
+"""Whether the builtin `sum` of floats keeps what rounding loses, and adds it at the end."""
+
+
+class Intrinsic(Enum):
+    """What those lines call that is no Python."""
+
+    ADD = "add_compensated"
+    RECOVERED = "recover"
+
+
+Comprehension = ast.ListComp | ast.GeneratorExp
+
+LIST = """
+def list_(items):
+    made = []
+    for item in items:
+        made.append(item)
+    return made
+"""
+SUM = """
+def sum_(items, total):
+    for item in items:
+        total = total + item
+    return total
+"""
+COMPENSATED_SUM = """
+def sum_(items, total, add, recovered):
+    lost = 0.0
+    for item in items:
+        total, lost = add(total, lost, item)
+    return recovered(total, lost)
+"""
+EXTEND = """
+def extend_(items, made):
+    for item in items:
+        made.append(item)
+"""
+EXTREME = """
+def {name}_(items, error):
+    found = False
+    best = 0
+    for item in items:
+        if found:
+            if item {sign} best:
+                best = item
+        else:
+            best = item
+            found = True
+    if not found:
+        raise error("{message}")
+    return best
+"""
+ANY = """
+def any_(items):
+    for item in items:
+        if item:
+            return True
+    return False
+"""
+ALL = """
+def all_(items):
+    for item in items:
+        if not item:
+            return False
+    return True
+"""
+EMPTY = "{}() iterable argument is empty" if COMPENSATED else "{}() arg is an empty sequence"
+
+TEMPLATES: dict[object, str] = {
+    list: LIST,
+    list.extend: EXTEND,
+    sum: COMPENSATED_SUM if COMPENSATED else SUM,
+    min: EXTREME.format(name="min", sign="<", message=EMPTY.format("min")),
+    max: EXTREME.format(name="max", sign=">", message=EMPTY.format("max")),
+    any: ANY,
+    all: ALL,
+}
+"""What consumes the items of something, in Python."""
+
+ITERATORS: tuple[object, ...] = (range, enumerate, zip, reversed)
+
+FUSED_WITH_LISTS = (list, sum, min, max)
+"""Those that take every item of a list: the list of a comprehension is not made for them."""
+
+
+def consumer(function: object, like: ast.expr, inner: Comprehension | None) -> ast.FunctionDef:
+    """The function that consumes its first argument, or with `inner` the items that this yields."""
+    tree = ast.parse(TEMPLATES[function])
+    made = tree.body[0]
+    assert isinstance(made, ast.FunctionDef)
+    for node in ast.walk(made):
+        match node:
+            case ast.Name(name):
+                node.id = f"{name}$"
+            case ast.arg(name):
+                node.arg = f"{name}$"
+            case _:
+                pass
+        if isinstance(node, ast.expr | ast.stmt | ast.arg):
+            ast.copy_location(node, like)
+    if inner is not None:
+        k = next(k for k, s in enumerate(made.body) if isinstance(s, ast.For))
+        loop = made.body[k]
+        assert isinstance(loop, ast.For)
+        made.body[k] = written_out(inner, loop)
+    made.name = getattr(function, "__name__", "made")
+    return made
+
+
+def written_out(node: Comprehension, loop: ast.For) -> ast.stmt:
+    """The loops of a comprehension around the body of `loop`, whose target its items become."""
+    item = ast.copy_location(ast.Assign([loop.target], node.elt), node.elt)
+    body: list[ast.stmt] = [item, *loop.body]
+    for k, generator in reversed(list(enumerate(node.generators))):
+        for test in reversed(generator.ifs):
+            body = [ast.copy_location(ast.If(test, body, []), test)]
+        runs_over = generator.iter if k else loop.iter
+        body = [ast.copy_location(ast.For(generator.target, runs_over, body, []), generator.target)]
+    return body[0]
+
+
+def own_names(generators: Sequence[ast.comprehension]) -> frozenset[str]:
+    """The names that the loops of a comprehension bind."""
+    return frozenset(
+        node.id
+        for generator in generators
+        for node in ast.walk(generator.target)
+        if isinstance(node, ast.Name)
+    )
+
+
+def is_plain(node: Comprehension) -> bool:
+    """True where each item of what it runs over gives one item."""
+    return len(node.generators) == 1 and not node.generators[0].ifs
+
+
+def binds_outside(node: Comprehension) -> bool:
+    """True where `:=` in a comprehension binds a name of the function around."""
+    return any(isinstance(n, ast.NamedExpr) for n in ast.walk(node))

@@ -1,0 +1,319 @@
+"""Lowers comprehensions, generator expressions, and the builtins that consume what can be run over."""
+
+from __future__ import annotations
+
+import ast
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import SSAValue
+
+from . import comprehensions, lists, scalars
+from .comprehensions import Comprehension
+from .context import Frame, LocalFunction
+from .iterables import Iterable, Iterables
+from .list_access import Asked
+from .lists import ListObject
+from .liveness import Liveness
+from .values import Array, Scalar, Static, Tuple, Value
+
+
+class Consumers(Iterables):
+    """Lowers what makes and consumes items one by one."""
+
+    # Comprehensions.
+
+    def comprehension(self, node: ast.expr) -> Value:
+        assert isinstance(node, Comprehension)
+        self.check_comprehension(node)
+        if isinstance(node, ast.GeneratorExp):
+            return Static(self.lazily(node))
+        outer = self.iterable(node.generators[0].iter)
+        if outer.items is not None and comprehensions.is_plain(node):
+            return self.list_of_values(self.each(node, outer), node)
+        return self.consume(list, [Static(outer)], node, node)
+
+    def check_comprehension(self, node: Comprehension) -> None:
+        if comprehensions.binds_outside(node):
+            raise self.refusal(node, "`:=` in a comprehension is not compiled", "write the loop")
+        if any(g.is_async for g in node.generators):
+            raise self.refusal(node, "coroutines are not compiled")
+
+    def each(self, node: Comprehension, outer: Iterable) -> list[Value]:
+        """The items of a comprehension over a tuple."""
+        frame = self.frame_of_comprehension(node)
+        return [self.item_of(node, frame, item) for item in outer.items or ()]
+
+    def frame_of_comprehension(self, node: Comprehension) -> Frame:
+        names = comprehensions.own_names(node.generators)
+        frame = self.new_frame(self.frame.source, self.frame.scope, names, Liveness(), node)
+        frame.parent = self.frame
+        return frame
+
+    def item_of(self, node: Comprehension, frame: Frame, item: Value) -> Value:
+        outer, self.frame = self.frame, frame
+        try:
+            self.bind(node.generators[0].target, item)
+            return self.value(node.elt)
+        finally:
+            self.frame = outer
+
+    def lazily(self, node: ast.GeneratorExp) -> Iterable:
+        """A generator expression as something to run over: its items are computed when they are asked for."""
+        if not comprehensions.is_plain(node):
+            raise self.refusal(
+                node,
+                "a generator expression with a condition or several loops is compiled"
+                " in sum, min, max, any, all and list",
+                "make a list of it: [... for ...]",
+            )
+        inner = self.iterable(node.generators[0].iter)
+        frame = self.frame_of_comprehension(node)
+        if inner.items is not None:
+            raise self.refusal(
+                node,
+                "a loop over a generator expression over a tuple is not compiled",
+                "make a list of it: [... for ...]",
+            )
+        return Iterable(
+            inner.count,
+            lambda i: self.item_of(node, frame, inner.item(i)),
+            None,
+            inner.lists,
+            inner.now,
+            self.e.block,
+        )
+
+    # What consumes items.
+
+    def consumes(self, function: object, node: ast.Call) -> bool:
+        """True for a call that `consumed` lowers: of a builtin that takes all items of its argument."""
+        if any(isinstance(a, ast.Starred) for a in node.args):
+            return False
+        if function in comprehensions.ITERATORS:
+            return True
+        if node.keywords:
+            return False
+        if not any(function is f for f in comprehensions.TEMPLATES) and function is not tuple:
+            return False
+        return len(node.args) == 1 or (function is sum and len(node.args) == 2)
+
+    def consumed(self, function: Any, node: ast.Call) -> Value:
+        if function in comprehensions.ITERATORS:
+            return Static(self.iterator(function, node))
+        first, *rest = node.args
+        start = [self.value(a) for a in rest]
+        if function is sum and not start:
+            start = [self.e.constant(0, "py_int")]
+        if function is tuple:
+            return self.tuple_of(self.evaluated(first), node)
+        fused = ast.GeneratorExp
+        if function in comprehensions.FUSED_WITH_LISTS:
+            fused = Comprehension
+        if isinstance(first, fused):
+            self.check_comprehension(first)
+            outer = self.iterable(first.generators[0].iter)
+            at_once = function in comprehensions.FUSED_WITH_LISTS and comprehensions.is_plain(first)
+            if outer.items is None or not at_once:
+                return self.consume(function, [Static(outer), *start], node, first)
+            value: Value = Tuple(tuple(self.each(first, outer)))
+        else:
+            value = self.value(first)
+        return self.consume_value(function, value, start, node)
+
+    def evaluated(self, node: ast.expr) -> Value:
+        if isinstance(node, ast.GeneratorExp):
+            self.check_comprehension(node)
+            if comprehensions.is_plain(node):
+                outer = self.iterable(node.generators[0].iter)
+                if outer.items is not None:
+                    return Tuple(tuple(self.each(node, outer)))
+        return self.value(node)
+
+    def consume_value(
+        self, function: Any, value: Value, start: Sequence[Value], node: ast.Call
+    ) -> Value:
+        """A builtin that consumes a value which is there."""
+        if function is list:
+            return self.as_list(value, node)
+        if isinstance(value, Array) and function in (min, max):
+            name = function.__name__
+            raise self.refusal(node, f"`{name}` of an array", f"use x.{name}() or np.{name}(x)")
+        if isinstance(value, Tuple) and function in (min, max):
+            return self.extreme_of(function, value, node)
+        return self.consume(function, [value, *start], node, None)
+
+    def extreme_of(self, function: Any, value: Tuple, node: ast.Call) -> Value:
+        items = list(value.items)
+        if not items:
+            raise self.refusal(node, comprehensions.EMPTY.format(function.__name__))
+        if len(items) == 1:
+            return self.scalar(items[0], f"an argument of {function.__name__}")
+        return self.builtin(function, items, {}, node)
+
+    def consume(
+        self,
+        function: Any,
+        args: list[Value],
+        node: ast.expr,
+        inner: Comprehension | None,
+    ) -> Value:
+        """Run the few lines of Python that consume the items."""
+        key = node, inner
+        if key not in self.facts.consumers:
+            self.facts.consumers[key] = comprehensions.consumer(function, node, inner)
+        definition = self.facts.consumers[key]
+        if function is sum and comprehensions.COMPENSATED:
+            args = [*args, *map(Static, comprehensions.Intrinsic)]
+        if function in (min, max):
+            args = [*args, Static(ValueError)]
+        return self.inline_local(LocalFunction(definition, self.frame, (), ()), args, {}, node)
+
+    def intrinsic(self, which: comprehensions.Intrinsic, args: Sequence[Value]) -> Value:
+        return getattr(self, which.value)(args)
+
+    # Loops over lists.
+
+    def list_loop(
+        self,
+        s: ast.For,
+        iterable: Iterable,
+        condition: ast.expr | None,
+        body: Callable[[SSAValue], None],
+    ) -> None:
+        """A loop over lists. Where the body changes their lengths, each iteration asks for them."""
+        key = self.frame.path, id(s)
+        before = [lists.length_stores(seq) for seq in iterable.lists]
+        for seq in iterable.lists:
+            seq.iterated += 1
+        if key in self.facts.growing:
+            self.growing_loop(s, iterable, condition, body)
+        else:
+            self.loop(s, iterable.count, condition, body)
+        for seq in iterable.lists:
+            seq.iterated -= 1
+        after = [lists.length_stores(seq) for seq in iterable.lists]
+        if before != after and key not in self.facts.growing:
+            self.facts.growing.add(key)
+            self.facts.changed = True
+
+    def growing_loop(
+        self,
+        s: ast.For,
+        iterable: Iterable,
+        condition: ast.expr | None,
+        body: Callable[[SSAValue], None],
+    ) -> None:
+        now = iterable.now
+        if now is None:
+            raise self.refusal(
+                s.iter, "a list changes its length while `reversed` runs over it", "copy the list"
+            )
+        number = self.e.cell(IndexType(), "number")
+        self.e.store(self.e.index(0), number)
+
+        def is_there() -> Value:
+            at = Scalar("py_int", self.e.load(number), None, 0)
+            return scalars.compare(self.e, "Lt", at, now())
+
+        test: ast.expr = ast.copy_location(Asked(), s.iter)
+        assert isinstance(test, Asked)
+        test.answer = is_there
+        if condition is not None:
+            test = ast.copy_location(ast.BoolOp(ast.And(), [test, condition]), s.iter)
+
+        def numbered(_: SSAValue) -> None:
+            i = self.e.load(number)
+            self.e.store(self.e.emit(arith.AddiOp(i, self.e.index(1))), number)
+            body(i)
+
+        self.loop(s, None, test, numbered)
+
+    @abstractmethod
+    def loop(
+        self,
+        s: ast.For | ast.While,
+        count: Scalar | None,
+        condition: ast.expr | None,
+        body: Callable[[SSAValue], None],
+    ) -> None:
+        """Lower a loop."""
+
+    # Lists and tuples of what can be run over.
+
+    def as_list(self, value: Value, node: ast.expr) -> Value:
+        """`list(value)`."""
+        if isinstance(value, Tuple):
+            return self.list_of_values(value.items, node)
+        if isinstance(value, Static) and isinstance(value.object, Iterable):
+            return self.consume(list, [value], node, None)
+        made = self.make_list(node)
+        self.append_all(made, value, node)
+        return Static(made)
+
+    def append_all(self, target: ListObject, value: Value, node: ast.AST) -> None:
+        """Append the items of anything that a loop can run over."""
+        source = self.list_of(value)
+        if source is not None:
+            self.extend_by(target, source)
+        elif isinstance(value, Static) and isinstance(value.object, Iterable):
+            assert isinstance(node, ast.expr)
+            self.consume(list.extend, [value, Static(target)], node, None)
+        elif isinstance(value, Tuple):
+            for item in value.items:
+                self.append_value(target, item)
+        elif isinstance(value, Array) and value.rank == 1:
+            self.learn(target, lists.ScalarT(value.dtype))
+            lists.extend(self.e, target, [value], self.e.extents(value.memref)[0])
+        else:
+            raise self.refusal(node, "this is not something a list can take items from")
+
+    def tuple_of(self, value: Value, node: ast.Call) -> Value:
+        """`tuple(value)`, of known length."""
+        if isinstance(value, Tuple):
+            return Tuple(value.items)
+        raise self.refusal(
+            node,
+            "a tuple whose length only the run knows is not compiled",
+            "use a list, or an array: np.array(...)",
+        )
+
+    # The compensated sum of CPython 3.12 and later.
+
+    def add_compensated(self, args: Sequence[Value]) -> Value:
+        """`total, lost, item` to the next `total, lost`: Neumaier's step for floats."""
+        total, lost, item = args
+        plain = self.binary_values("Add", total, item)
+        both = (total, item)
+        if not all(isinstance(v, Scalar) and v.type == "py_float" for v in both):
+            return Tuple((self.settled(plain), lost))
+        assert isinstance(total, Scalar)
+        assert isinstance(item, Scalar)
+        assert isinstance(lost, Scalar)
+        assert isinstance(plain, Scalar)
+        e = self.e
+        sizes = [e.emit(math.AbsFOp(v.ssa)) for v in (total, item)]
+        larger = e.emit(arith.CmpfOp(sizes[0], sizes[1], "oge"))
+        first = e.emit(arith.AddfOp(e.emit(arith.SubfOp(total.ssa, plain.ssa)), item.ssa))
+        second = e.emit(arith.AddfOp(e.emit(arith.SubfOp(item.ssa, plain.ssa)), total.ssa))
+        rest = e.emit(arith.SelectOp(larger, first, second))
+        return Tuple((plain, Scalar("py_float", e.emit(arith.AddfOp(lost.ssa, rest)))))
+
+    def recover(self, args: Sequence[Value]) -> Value:
+        """The sum with what was lost, where that is a number."""
+        total, lost = args
+        if not isinstance(total, Scalar) or total.type != "py_float":
+            return total
+        assert isinstance(lost, Scalar)
+        finite = scalars.compare_ssa(
+            self.e,
+            "Eq",
+            self.e.emit(arith.SubfOp(lost.ssa, lost.ssa)),
+            self.e.constant(0.0, "py_float").ssa,
+            "py_float",
+        )
+        with_lost = self.e.emit(arith.AddfOp(total.ssa, lost.ssa))
+        return Scalar("py_float", self.e.emit(arith.SelectOp(finite, with_lost, total.ssa)))

@@ -1,0 +1,82 @@
+"""What the lowering of expressions and statements asks of that of lists."""
+
+from __future__ import annotations
+
+import ast
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from .comprehensions import Intrinsic
+from .context import Context
+from .lists import ListMethod, ListObject
+from .values import Scalar, Value
+
+
+class Asked(ast.expr):
+    """An expression that the frontend makes itself: whatever `answer` emits."""
+
+    _fields = ()
+    answer: Callable[[], Value]
+
+
+class ListAccess(Context):
+    """The operations on lists that expressions and statements stand for."""
+
+    @abstractmethod
+    def list_of(self, value: Value) -> ListObject | None:
+        """The list that a value is; None for anything else."""
+
+    @abstractmethod
+    def list_display(self, node: ast.List) -> Value:
+        """`[a, b, c]`."""
+
+    @abstractmethod
+    def comprehension(self, node: ast.expr) -> Value:
+        """A list comprehension or a generator expression."""
+
+    @abstractmethod
+    def consumes(self, function: object, node: ast.Call) -> bool:
+        """True for a call of what takes the items of its argument one by one."""
+
+    @abstractmethod
+    def consumed(self, function: Any, node: ast.Call) -> Value:
+        """Lower such a call."""
+
+    @abstractmethod
+    def intrinsic(self, which: Intrinsic, args: list[Value]) -> Value:
+        """A step of the builtin `sum`."""
+
+    @abstractmethod
+    def list_attribute(self, receiver: ListObject, name: str) -> Value:
+        """A method of a list."""
+
+    @abstractmethod
+    def call_list_method(
+        self, method: ListMethod, args: list[Value], kwargs: dict[str, Value], node: ast.Call
+    ) -> Value:
+        """Call a method of a list."""
+
+    @abstractmethod
+    def list_subscript(self, seq: ListObject, node: ast.Subscript) -> Value:
+        """`l[i]`, `l[a:b]`."""
+
+    @abstractmethod
+    def list_operator(self, op: str, lhs: Value, rhs: Value, node: ast.AST) -> Value | None:
+        """An operator with a list; None where no operand is one."""
+
+    @abstractmethod
+    def in_list(self, seq: ListObject, item: Value) -> Scalar:
+        """`item in l`."""
+
+    @abstractmethod
+    def as_array(self, value: Value, *, keep: bool) -> Value:
+        """A list as NumPy sees it, anything else as it is."""
+
+    @abstractmethod
+    def name_argument(self, serial: int, name: str, value: Value) -> None:
+        """A parameter names a list while its function runs."""
+
+    @abstractmethod
+    def forget_names(self, serial: int) -> None:
+        """The names of a frame end with it."""

@@ -1,0 +1,522 @@
+"""What programs do with lists: displays, methods, operators, subscripts, assignment.
+
+A list is a `Static` value around its `ListObject`: which list a name is, is known while compiling. A name
+that is one list on one path and another on another has no such form, with one exception. A name whose list
+has no other name may be given a fresh list anywhere, which is then moved into it::
+
+    batch = []
+    for v in x:
+        batch.append(v)
+        if len(batch) == 4:
+            total += max(batch)
+            batch = []              batch.clear()
+"""
+
+from __future__ import annotations
+
+import ast
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Operation, SSAValue
+
+from ...dialects import array
+from . import library, lists, scalars
+from .calls import Calls
+from .context import RESULT, Unready
+from .joins import FixedT, MaybeT, Mismatch, ScalarT, Template, TupleT, template_of
+from .lists import FixedList, ListMethod, ListObject
+from .values import (
+    EXTENT_MAX,
+    Array,
+    Expression,
+    NoneValue,
+    Scalar,
+    SliceValue,
+    Static,
+    Tuple,
+    Value,
+)
+
+
+def unpacking_words() -> str:
+    """What this CPython says after the number when a list has too many values to unpack."""
+    try:
+        _a, _b = [1, 2, 3]
+    except ValueError as error:
+        return ", got {}" if "got 3" in str(error) else ""
+    return ""
+
+
+MORE = unpacking_words()
+
+METHODS = (
+    "append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse",
+)  # fmt: skip
+"""The methods of lists that are compiled."""
+
+
+class Lists(Calls):
+    """Lowers what programs do with lists."""
+
+    @abstractmethod
+    def append_all(self, target: ListObject, value: Value, node: ast.AST) -> None:
+        """Append the items of anything that a loop can run over."""
+
+    # Which list.
+
+    def make_list(self, node: ast.AST) -> ListObject:
+        """A new empty list, made by `node`."""
+        place = self.frame.path, id(node)
+        number = self.list_numbers[place] = self.list_numbers.get(place, -1) + 1
+        home = self.homes[-1]
+        with self.e.at(home):
+            start = self.e.constant(0, "py_float").ssa.owner
+        assert isinstance(start, Operation)
+        length = self.e.cell(IndexType(), "length")
+        made = ListObject((*place, number), home, self.e.block, start, length)
+        lists.set_length(self.e, made, self.e.index(0))
+        made.item = self.facts.lists.get(made.key)
+        if made.item is not None:
+            lists.allocate(self.e, made, "list")
+        self.lists[made.key] = made
+        return made
+
+    def list_of(self, value: Value) -> ListObject | None:
+        """The list that a value is; None for anything else."""
+        if not isinstance(value, Static) or not isinstance(value.object, ListObject):
+            return None
+        found = self.lists.get(value.object.key)
+        if found is None or found.home not in self.homes:
+            raise self.refusal(
+                None,
+                "a list that was made in an iteration of a loop is used after the iteration",
+                "make the list before the loop, and empty it with .clear()",
+            )
+        return found
+
+    def learn(self, target: ListObject, template: Template) -> None:
+        """The list has items of this form. The first item makes its memory, a wider one the next build."""
+        new = lists.bare(template)
+        if target.item is None:
+            target.item = self.facts.lists[target.key] = new
+            lists.allocate(self.e, target, "list")
+            self.facts.changed |= target.read_untyped
+            return
+        try:
+            both = lists.joined(target.item, new)
+        except Mismatch as mismatch:
+            raise self.refusal(
+                None,
+                f"the items of this list are {mismatch}",
+                "keep items of one type in a list",
+            ) from None
+        if both != target.item:
+            self.facts.lists[target.key] = both
+            self.facts.changed = True
+
+    def item_form(self, value: Value) -> Template:
+        if not lists.is_storable(value):
+            what = "arrays" if isinstance(value, Array) else "such items"
+            raise self.refusal(
+                None,
+                f"a list of {what} that grows is not compiled",
+                "keep the numbers in an array of one more axis, or list the arrays at once: [a, b]",
+            )
+        return template_of(value)
+
+    # Displays.
+
+    def list_display(self, node: ast.List) -> Value:
+        return self.list_of_values(self.values_of(node.elts), node)
+
+    def list_of_values(self, items: Sequence[Value], node: ast.AST) -> Value:
+        """A list of these items. One of arrays, lists or functions is fixed."""
+        if not all(map(lists.is_storable, items)):
+            self.share(items)
+            return FixedList(tuple(items))
+        made = self.make_list(node)
+        for item in items:
+            self.append_value(made, item)
+        made.display = tuple(items)
+        return Static(made)
+
+    def append_value(self, target: ListObject, value: Value) -> None:
+        value = self.settled(value)
+        if isinstance(value, Array) and value.rank == 0:
+            value = library.subscript(self.e, value, ())
+        self.learn(target, self.item_form(value))
+        lists.append(self.e, target, value)
+
+    def extend_by(self, target: ListObject, source: ListObject) -> None:
+        """Append the items of a list, which may be the same."""
+        if source.item is None:
+            source.read_untyped = True
+            return
+        self.learn(target, source.item)
+        if target.item is not None and len(target.buffers) == len(source.buffers):
+            count = lists.length(self.e, source).ssa
+            lists.extend(self.e, target, lists.views(self.e, source, count), count)
+
+    # Names.
+
+    def share(self, values: Sequence[Value]) -> None:
+        """These lists have names that nobody follows."""
+        for value in values:
+            if isinstance(value, Tuple):
+                self.share(value.items)
+            elif isinstance(value, Static) and isinstance(value.object, ListObject):
+                self.mark_shared(value.object)
+
+    def mark_shared(self, one: ListObject) -> None:
+        if one.key not in self.facts.shared_lists:
+            self.facts.shared_lists.add(one.key)
+            self.facts.changed |= one.key in self.moved_lists
+
+    def named_list(self, name: str, value: Value) -> Value:
+        """The value that a name is bound to: a fresh list moves into the one that the name has.
+
+        It does where the name's list was made outside of the branch or loop of this assignment.
+        """
+        if isinstance(value, Tuple):
+            self.share(value.items)
+            return value
+        fresh = self.list_of(value)
+        if fresh is None:
+            return value
+        me = self.frame.serial, name
+        if (self.frame.path, name) in self.facts.merged_lists:
+            return self.into_one_list(name, value)
+        old = self.frame.env.get(name)
+        if (
+            isinstance(old, Static)
+            and isinstance(old.object, ListObject)
+            and not fresh.names
+            and old.object.key in self.lists
+            and fresh.key != old.object.key
+        ):
+            current = self.lists[old.object.key]
+            if (
+                current.home in self.homes
+                and current.born is not self.e.block
+                and current.names == {me}
+                and not current.iterated
+                and current.key not in self.facts.shared_lists
+            ):
+                self.moved_lists.add(current.key)
+                lists.clear(self.e, current)
+                self.extend_by(current, fresh)
+                return Static(current)
+        if fresh.names - {me}:
+            self.mark_shared(fresh)
+        fresh.names.add(me)
+        return value
+
+    def into_one_list(self, name: str, value: Value) -> Value:
+        """The one list that a name is on all paths, with the items of a list that has no other name."""
+        node = self.facts.merged_lists.get((self.frame.path, name))
+        fresh = None if node is None else self.list_of(value)
+        if node is None or fresh is None:
+            return value
+        me = self.frame.serial, name
+        one = self.merged_lists.get((self.frame.path, name))
+        if one is None or one.home not in self.homes:
+            one = self.merged_lists[self.frame.path, name] = self.make_list(node)
+            one.names.add(me)
+        mine = {n for n in fresh.names if n[0] == self.frame.serial} if name == RESULT else set()
+        if fresh is one or fresh.names - mine or one.names != {me} or one.iterated:
+            return value
+        self.moved_lists.add(one.key)
+        if one.key in self.facts.shared_lists:
+            return value
+        lists.clear(self.e, one)
+        self.extend_by(one, fresh)
+        return Static(one)
+
+    def name_argument(self, serial: int, name: str, value: Value) -> None:
+        """A parameter names a list while its function runs."""
+        if isinstance(value, Static) and isinstance(value.object, ListObject):
+            value.object.names.add((serial, name))
+
+    def forget_names(self, serial: int) -> None:
+        """The names of a frame end with it."""
+        for one in self.lists.values():
+            one.names = {n for n in one.names if n[0] != serial}
+
+    # Methods.
+
+    def list_attribute(self, receiver: ListObject, name: str) -> Value:
+        if name not in METHODS:
+            raise self.refusal(
+                None,
+                f"the method .{name} of lists is not compiled",
+                "np.array(l) has the methods of arrays" if name == "sort" else None,
+            )
+        return Static(ListMethod(receiver, name))
+
+    def call_list_method(
+        self, method: ListMethod, args: list[Value], kwargs: dict[str, Value], node: ast.Call
+    ) -> Value:
+        low, high = {"append": (1, 1), "pop": (0, 1), "insert": (2, 2), "extend": (1, 1)}.get(
+            method.name, (1, 1) if method.name in ("count", "index", "remove") else (0, 0)
+        )
+        if kwargs or not low <= len(args) <= high:
+            raise self.refusal(node, f"the arguments of .{method.name}")
+        target = self.list_of(Static(method.receiver))
+        assert target is not None
+        settled = [self.settled(a) for a in args]
+        return getattr(self, f"list_{method.name}")(target, settled, node)
+
+    def list_append(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
+        self.append_value(seq, args[0])
+        return NoneValue()
+
+    def list_extend(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
+        self.append_all(seq, args[0], node)
+        return NoneValue()
+
+    def list_pop(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
+        index = self.list_index_value(args[0]) if args else None
+        if seq.item is None:
+            self.never(seq, lists.POP_FROM_EMPTY)
+        return lists.pop(self.e, seq, index)
+
+    def list_insert(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
+        index = self.list_index_value(args[0])
+        self.learn(seq, self.item_form(args[1]))
+        lists.insert(self.e, seq, index, args[1])
+        return NoneValue()
+
+    def list_clear(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
+        lists.clear(self.e, seq)
+        return NoneValue()
+
+    def list_reverse(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
+        if seq.item is not None:
+            lists.reverse(self.e, seq)
+        else:
+            seq.read_untyped = True
+        return NoneValue()
+
+    def list_copy(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
+        made = self.make_list(node)
+        self.extend_by(made, seq)
+        return Static(made)
+
+    def list_count(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
+        number, _ = self.search(seq, args[0])
+        return number
+
+    def list_index(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
+        return self.first_equal(seq, args[0], "is not in list")
+
+    def list_remove(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
+        at = self.first_equal(seq, args[0], None)
+        lists.delete(self.e, seq, at)
+        return NoneValue()
+
+    def search(self, seq: ListObject, wanted: Value) -> tuple[Scalar, Scalar]:
+        """How many items are equal to `wanted`, and where the first is (or the length)."""
+        if seq.item is None:
+            seq.read_untyped = True
+            zero = self.e.constant(0, "py_int")
+            return zero, zero
+        if not isinstance(wanted, Scalar):
+            raise self.refusal(None, "only numbers are looked for in a list", "write the loop")
+        equal = lists.Equality(self.e, wanted)
+        number, at = lists.count_equal(self.e, seq, equal, first_only=True)
+        return tuple(Scalar("py_int", v, None, 0, EXTENT_MAX) for v in (number, at))  # pyright: ignore
+
+    def first_equal(self, seq: ListObject, wanted: Value, text: str | None) -> Scalar:
+        """The place of the first item that is equal to `wanted`; ValueError where there is none."""
+        number, at = self.search(seq, wanted)
+        none = scalars.compare(self.e, "Eq", number, self.e.constant(0, "py_int"))
+        message = "list.remove(x): x not in list"
+        shown = list[Scalar]()
+        if text is not None:
+            form, shown = self.shown(wanted, quoted=True)
+            message = f"{form} {text}"
+        operands = [v.ssa for v in shown]
+        self.e.insert(array.RaiseIfOp(none.ssa, "ValueError", message, operands))
+        return at
+
+    @abstractmethod
+    def shown(self, value: Value, *, quoted: bool) -> tuple[str, list[Scalar]]:
+        """How `str` (or `repr`, when quoted) shows a value: a format and its operands."""
+
+    def never(self, seq: ListObject, message: str) -> None:
+        """An item of a list that has none: the next build knows, if some code appends to it."""
+        seq.read_untyped = True
+        scalars.raise_if(self.e, self.e.constant(True, "py_bool").ssa, ("IndexError", message))
+        raise Unready
+
+    def unpacked_list(self, seq: ListObject, count: int) -> list[Value]:
+        """The `count` items of a list; ValueError where it has more or fewer."""
+        n = lists.length(self.e, seq)
+        wanted = self.e.constant(count, "py_int")
+        fewer = scalars.compare(self.e, "Lt", n, wanted)
+        text = f"not enough values to unpack (expected {count}, got {{}})"
+        self.e.insert(array.RaiseIfOp(fewer.ssa, "ValueError", text, [n.ssa]))
+        more = scalars.compare(self.e, "Gt", n, wanted)
+        text = f"too many values to unpack (expected {count}{MORE})"
+        shown = [n.ssa] if MORE else []
+        self.e.insert(array.RaiseIfOp(more.ssa, "ValueError", text, shown))
+        if seq.item is None and count:
+            seq.read_untyped = True
+            raise Unready
+        return [lists.load_item(self.e, seq, self.e.index(k)) for k in range(count)]
+
+    # Subscripts.
+
+    def list_index_value(self, value: Value) -> Scalar:
+        if isinstance(value, Scalar) and not scalars.is_float(value.type):
+            return scalars.convert(self.e, value, "py_int")
+        raise self.refusal(None, "list indices must be integers or slices", "convert with int(...)")
+
+    def list_subscript(self, seq: ListObject, node: ast.Subscript) -> Value:
+        (index,) = self.index(node.slice)[:1] or (NoneValue(),)
+        if isinstance(index, SliceValue):
+            made = self.make_list(node)
+            if seq.item is None:
+                seq.read_untyped = True
+            else:
+                self.learn(made, seq.item)
+                parts = lists.sliced(self.e, seq, index)
+                if parts and len(made.buffers) == len(parts):
+                    count = self.e.extents(parts[0].memref)[0]
+                    lists.extend(self.e, made, parts, count)
+            return Static(made)
+        at = self.list_index_value(index)
+        if seq.item is None:
+            self.never(seq, lists.OUT_OF_RANGE)
+        return lists.item_at(self.e, seq, at)
+
+    def store_list_item(self, seq: ListObject, node: ast.Subscript, value: Value) -> None:
+        at = self.list_place(seq, node)
+        value = self.settled(value)
+        self.learn(seq, self.item_form(value))
+        lists.store_item(self.e, seq, at, value)
+
+    def list_place(self, seq: ListObject, node: ast.Subscript) -> SSAValue:
+        """Where in the buffers the item is that a subscript names."""
+        (index,) = self.index(node.slice)[:1] or (NoneValue(),)
+        if isinstance(index, SliceValue):
+            raise self.refusal(
+                node,
+                "assignment to a slice of a list is not compiled",
+                "assign the items in a loop, or build a new list",
+            )
+        at = self.list_index_value(index)
+        if seq.item is None:
+            self.never(seq, lists.ASSIGN_OUT_OF_RANGE)
+        n = lists.length(self.e, seq).ssa
+        return lists.place(self.e, at, n, lists.ASSIGN_OUT_OF_RANGE)
+
+    def augment_list_item(
+        self, seq: ListObject, target: ast.Subscript, combine: Callable[[Value], Value]
+    ) -> None:
+        at = self.list_place(seq, target)
+        value = self.settled(combine(lists.load_item(self.e, seq, at)))
+        self.learn(seq, self.item_form(value))
+        lists.store_item(self.e, seq, at, value)
+
+    def delete_list_item(self, seq: ListObject, target: ast.Subscript) -> None:
+        (index,) = self.index(target.slice)[:1] or (NoneValue(),)
+        if isinstance(index, SliceValue):
+            raise self.refusal(target, "`del` of a slice of a list is not compiled", "use .pop()")
+        at = self.list_index_value(index)
+        if seq.item is None:
+            self.never(seq, lists.ASSIGN_OUT_OF_RANGE)
+        lists.delete(self.e, seq, at)
+
+    # Operators.
+
+    def list_operator(self, op: str, lhs: Value, rhs: Value, node: ast.AST) -> Value | None:
+        """`a + b` and `a * n` of lists; None where no list is concerned."""
+        a, b = self.list_of(lhs), self.list_of(rhs)
+        if a is None and b is None:
+            return None
+        if op == "Add" and a is not None and b is not None:
+            made = self.make_list(node)
+            self.extend_by(made, a)
+            self.extend_by(made, b)
+            return Static(made)
+        times = rhs if a is not None else lhs
+        one = a if a is not None else b
+        if op == "Mult" and one is not None and isinstance(times, Scalar):
+            return self.repeated(one, self.list_index_value(times), node)
+        if isinstance(lhs, Array | Expression) or isinstance(rhs, Array | Expression):
+            both = [self.as_array(v, keep=False) for v in (lhs, rhs)]
+            return self.binary_values(op, *both)
+        raise self.refusal(
+            None, f"`{scalars.SYMBOL[op]}` of a list", "make an array of it: np.array(l)"
+        )
+
+    def repeated(self, one: ListObject, times: Scalar, node: ast.AST) -> Value:
+        """`l * n`: the items n times over."""
+        made = self.make_list(node)
+        if one.item is None:
+            one.read_untyped = True
+            return Static(made)
+        self.learn(made, one.item)
+        if len(made.buffers) != len(one.buffers):
+            return Static(made)
+        lists.repeat(self.e, made, one, times, None if one.names else one.display)
+        return Static(made)
+
+    def in_list(self, seq: ListObject, item: Value) -> Scalar:
+        """`item in l`."""
+        number, _ = self.search(seq, self.settled(item))
+        return scalars.compare(self.e, "Gt", number, self.e.constant(0, "py_int"))
+
+    # Lists as arrays.
+
+    def as_array(self, value: Value, *, keep: bool) -> Value:
+        """A list as NumPy sees it: an array of its numbers, or of rows of them; anything else as it is.
+
+        Where NumPy may `keep` it, the array has memory of its own, or that of a list without a name.
+        """
+        if isinstance(value, Tuple) and self.has_list(value):
+            return Tuple(tuple(self.as_array(item, keep=keep) for item in value.items))
+        seq = self.list_of(value)
+        if seq is None:
+            return value
+        if seq.item is None:
+            seq.read_untyped = True
+            return library.call(self.e, np.zeros, [self.e.constant(0, "py_int")], {})
+        parts = lists.views(self.e, seq)
+        if not isinstance(seq.item, TupleT):
+            if keep and not seq.names and seq.key not in self.facts.unbounded_lists:
+                seq.lent = True
+                return parts[0]
+            return library.call(self.e, np.copy, [parts[0]], {}) if keep else parts[0]
+        if any(isinstance(t, TupleT) for t in seq.item.items):
+            raise self.refusal(None, "an array of nested tuples", "make arrays of their items")
+        return library.call(
+            self.e, np.stack, [Tuple(tuple(parts)), self.e.constant(1, "py_int")], {}
+        )
+
+    def returned_list(self, seq: ListObject) -> Value:
+        """A list that the compiled function returns: its items, from which the entry makes it."""
+        if seq.item is None or not isinstance(seq.item, ScalarT):
+            raise self.refusal(
+                None,
+                "only a list of numbers can be returned",
+                "return arrays: one for each number of the tuples",
+            )
+        made = library.call(self.e, np.copy, [lists.views(self.e, seq)[0]], {})
+        assert isinstance(made, Array)
+        return lists.ReturnedList(made.memref, made.dtype, item=seq.item.type)
+
+
+def holds_list(t: Template) -> bool:
+    """True for the form of a name that is a list."""
+    match t:
+        case FixedT(Static(ListObject())):
+            return True
+        case MaybeT(inner):
+            return holds_list(inner)
+        case _:
+            return False

@@ -1,0 +1,442 @@
+"""Python lists in memory: the ops that reading and changing one emits.
+
+A list whose items are numbers, or tuples of numbers, is one flat buffer for each number of an item,
+and a cell that holds its length::
+
+    l = []                %l_len = memref.alloca() : memref<index>      %l = array.alloc(%room)
+                          memref.store %c0, %l_len[]
+    l.append(v)           %n = memref.load %l_len[]
+                          memref.store %v, %l[%n]
+                          %m = arith.addi %n, %c1
+                          memref.store %m, %l_len[]
+    l.pop()               the element at %n - 1, and %l_len = %n - 1
+
+So nothing below the frontend knows lists: elements are memory like any other, and the length is an integer
+variable, whose updates the reverse sweep undoes exactly. How long the buffer must be is decided when the
+function has been built (`list_room`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, UnitAttr
+from xdsl.ir import Block, Operation, SSAValue
+
+from ...dialects import array
+from ..diagnostics import CompileError
+from . import library, scalars
+from .emitter import Emitter
+from .joins import Mismatch, ScalarT, Template, TupleT, coerced, join, rebuilt
+from .values import EXTENT_MAX, IR_TYPE, Array, NoneValue, Scalar, SliceValue, Static, Tuple, Value
+
+ListKey = tuple[tuple[int, ...], int, int]
+"""A list: the calls that lead to its maker, the maker, how often it has been lowered there."""
+
+STORED = {"py_bool": "b1", "py_int": "i64", "py_float": "f64"}
+"""The dtypes in which Python's scalars are kept."""
+
+OUT_OF_RANGE = "list index out of range"
+POP_OUT_OF_RANGE = "pop index out of range"
+POP_FROM_EMPTY = "pop from empty list"
+ASSIGN_OUT_OF_RANGE = "list assignment index out of range"
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Where a list may become longer: by how many items, and the check that there is room."""
+
+    at: Operation
+    amount: SSAValue
+    check: array.RaiseIfOp
+
+
+@dataclass(eq=False)
+class ListObject:
+    """One list. Names that are the same list share the object; it is found again by its key.
+
+    `home` is the block whose end ends its memory (a loop's body, or the function), `born` the block
+    where the list was made, `start` an op of `home` before which the memory is not needed.
+    """
+
+    described = "a list of its own"
+    key: ListKey
+    home: Block
+    born: Block
+    start: Operation
+    length: SSAValue
+    item: Template | None = None
+    buffers: list[SSAValue] = field(default_factory=list[SSAValue])
+    growths: list[Growth] = field(default_factory=list[Growth])
+    shrinks: bool = False
+    names: set[tuple[int, str]] = field(default_factory=set[tuple[int, str]])
+    iterated: int = 0
+    display: tuple[Value, ...] | None = None
+    """The items that a display wrote out, while the list is what it made."""
+    read_untyped: bool = False
+    lent: bool = False
+    """Whether an array that may be kept is the list's memory."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ListObject) and other.key == self.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+@dataclass(frozen=True)
+class ListMethod:
+    """`l.append` before its call."""
+
+    receiver: ListObject
+    name: str
+
+
+class FixedList(Tuple):
+    """A list of arrays or of lists, which cannot change: a tuple but for its class."""
+
+
+@dataclass(frozen=True)
+class ReturnedList(Array):
+    """The items of a list that the compiled function returns, in an array of their own."""
+
+    item: str = ""
+
+
+# The type of the items.
+
+
+def bare(t: Template) -> Template:
+    """The form in which a list keeps an item: nothing is known of its ints' ranges."""
+    match t:
+        case ScalarT(type_):
+            return ScalarT(type_)
+        case TupleT(items):
+            return TupleT(tuple(bare(item) for item in items))
+        case _:
+            return t
+
+
+def is_storable(value: Value) -> bool:
+    """True for what a list's buffers can hold."""
+    match value:
+        case Scalar() | NoneValue() | Static(str()):
+            return True
+        case Tuple(items):
+            return not isinstance(value, FixedList) and all(map(is_storable, items))
+        case _:
+            return False
+
+
+def joined(a: Template, b: Template) -> Template:
+    """The form of a list that has items of both forms; Mismatch where one would lose digits."""
+    match a, b:
+        case ScalarT(x), ScalarT(y):
+            result = join(a, b)
+            assert isinstance(result, ScalarT)
+            if result.type == "f32" and x != y:
+                raise Mismatch(
+                    "a list of np.float32 on one path and of another type on another: convert the items"
+                )
+            return bare(result)
+        case TupleT(xs), TupleT(ys) if len(xs) == len(ys):
+            return TupleT(tuple(joined(x, y) for x, y in zip(xs, ys, strict=True)))
+        case _:
+            return bare(join(a, b))
+
+
+def leaf_types(t: Template) -> list[str]:
+    """The type names of the numbers of an item."""
+    match t:
+        case ScalarT(type_):
+            return [type_]
+        case TupleT(items):
+            return [leaf for item in items for leaf in leaf_types(item)]
+        case _:
+            return []
+
+
+def dtype_of_leaf(type_: str) -> str:
+    return STORED.get(type_, type_)
+
+
+# Memory.
+
+
+def allocate(e: Emitter, seq: ListObject, hint: str) -> None:
+    """Buffers for items of the form `l.item`, at the list's start."""
+    assert seq.item is not None
+    block = seq.start.parent
+    assert block is not None
+    for type_ in leaf_types(seq.item):
+        element = IR_TYPE[dtype_of_leaf(type_)]
+        op = array.AllocOp.create(
+            operands=[e.index(array.UNBOUNDED)],
+            result_types=[MemRefType(element, [DYNAMIC_INDEX])],
+            attributes={array.GROWABLE: UnitAttr()},
+        )
+        op.location = seq.start.location
+        op.memref.name_hint = hint
+        block.insert_op_after(op, seq.start)
+        seq.buffers.append(op.memref)
+
+
+def length(e: Emitter, seq: ListObject) -> Scalar:
+    return Scalar("py_int", e.load(seq.length), None, 0, EXTENT_MAX)
+
+
+def set_length(e: Emitter, seq: ListObject, n: SSAValue) -> Operation:
+    return e.insert(memref.StoreOp.get(n, seq.length, []))
+
+
+def load_item(e: Emitter, seq: ListObject, at: SSAValue) -> Value:
+    """The item at a place that exists."""
+    assert seq.item is not None
+    leaves = list[SSAValue]()
+    for type_, buffer in zip(leaf_types(seq.item), seq.buffers, strict=True):
+        loaded = e.emit(memref.LoadOp.get(buffer, [at]), buffer.name_hint)
+        stored = Scalar(dtype_of_leaf(type_), loaded)
+        leaves.append(scalars.convert(e, stored, type_).ssa)
+    value = rebuilt(seq.item, iter(leaves))
+    assert isinstance(value, Scalar | Tuple | NoneValue | Static)
+    return value
+
+
+def store_item(e: Emitter, seq: ListObject, at: SSAValue, value: Value) -> None:
+    """Put an item of the list's form at a place that exists."""
+    assert seq.item is not None
+    leaves = coerced(e, value, seq.item)
+    for type_, leaf, buffer in zip(leaf_types(seq.item), leaves, seq.buffers, strict=True):
+        kept = scalars.convert(e, Scalar(type_, leaf), dtype_of_leaf(type_)).ssa
+        e.insert(memref.StoreOp.get(kept, buffer, [at]))
+
+
+def views(e: Emitter, seq: ListObject, n: SSAValue | None = None) -> list[Array]:
+    """The items as arrays, one for each number of an item: no copy."""
+    assert seq.item is not None
+    extent = length(e, seq).ssa if n is None else n
+    zero, one = e.index(0), e.index(1)
+    made = list[Array]()
+    for type_, buffer in zip(leaf_types(seq.item), seq.buffers, strict=True):
+        op = array.ViewOp(buffer, [zero], [0], [extent], [one])
+        made.append(Array(e.emit(op, buffer.name_hint), dtype_of_leaf(type_)))
+    return made
+
+
+# What changes the length.
+
+
+def grow(e: Emitter, seq: ListObject, n: SSAValue, amount: SSAValue) -> None:
+    """The length becomes `n + amount`, after the items are there; MemoryError where there is no room."""
+    more = e.emit(arith.AddiOp(n, amount), "length")
+    full = e.emit(arith.CmpiOp(more, e.index(array.UNBOUNDED), "ugt"))
+    check = e.insert(array.RaiseIfOp(full, "MemoryError", ""))
+    store = set_length(e, seq, more)
+    seq.growths.append(Growth(store, amount, check))
+
+
+def append(e: Emitter, seq: ListObject, value: Value) -> None:
+    n = length(e, seq).ssa
+    grow(e, seq, n, e.index(1))
+    store_item(e, seq, n, value)
+
+
+def extend(e: Emitter, seq: ListObject, sources: Sequence[Array], count: SSAValue) -> None:
+    """Append `count` items, the numbers of which are in arrays: one map for each."""
+    n = length(e, seq).ssa
+    grow(e, seq, n, count)
+    one = e.index(1)
+    for buffer, source in zip(seq.buffers, sources, strict=True):
+        target = e.emit(array.ViewOp(buffer, [n], [0], [count], [one]))
+        copy(e, source, target)
+
+
+def copy(e: Emitter, source: Array, target: SSAValue) -> None:
+    """Copy an array to another place of its own length, converting its elements."""
+    assert isinstance(target.type, MemRefType)
+    body = Block(arg_types=[source.type.element_type])
+    with e.at(body):
+        value: SSAValue = body.args[0]
+        if value.type != target.type.element_type:
+            value = e.emit(array.CastOp(value, target.type.element_type))
+        e.insert(array.YieldOp([value]))
+    extents = e.extents(target)
+    e.insert(array.MapOp(extents, [source.memref], [target], ["store"], body))
+
+
+def counted(count: SSAValue) -> tuple[array.LoopOp, Block]:
+    """A loop, and its body without a terminator."""
+    body = Block(arg_types=[IndexType()])
+    loop = array.LoopOp(count, [], body)
+    return loop, body
+
+
+def shift(e: Emitter, seq: ListObject, first: SSAValue, last: SSAValue, *, up: bool) -> None:
+    """Move the items from `first` to `last - 1` by one place, towards the end where `up`."""
+    one = e.index(1)
+    count = e.emit(arith.SubiOp(last, first))
+    loop, body = counted(count)
+    with e.at(body):
+        if up:
+            source = e.emit(arith.SubiOp(e.emit(arith.SubiOp(last, one)), body.args[0]))
+            target = e.emit(arith.AddiOp(source, one))
+        else:
+            source = e.emit(arith.AddiOp(first, body.args[0]))
+            target = e.emit(arith.SubiOp(source, one))
+        store_item(e, seq, target, load_item(e, seq, source))
+        e.insert(array.YieldOp())
+    e.insert(loop)
+
+
+def pop(e: Emitter, seq: ListObject, index: Scalar | None) -> Value:
+    n = length(e, seq)
+    seq.shrinks = True
+    empty = scalars.compare(e, "Eq", n, e.constant(0, "py_int"))
+    scalars.raise_if(e, empty.ssa, ("IndexError", POP_FROM_EMPTY))
+    last = e.emit(arith.SubiOp(n.ssa, e.index(1)), "length")
+    if index is None or index.constant == -1:
+        value = load_item(e, seq, last)
+    else:
+        at = place(e, index, n.ssa, POP_OUT_OF_RANGE)
+        value = load_item(e, seq, at)
+        shift(e, seq, e.emit(arith.AddiOp(at, e.index(1))), n.ssa, up=False)
+    set_length(e, seq, last)
+    return value
+
+
+def delete(e: Emitter, seq: ListObject, index: Scalar) -> None:
+    n = length(e, seq)
+    seq.shrinks = True
+    at = place(e, index, n.ssa, ASSIGN_OUT_OF_RANGE)
+    shift(e, seq, e.emit(arith.AddiOp(at, e.index(1))), n.ssa, up=False)
+    set_length(e, seq, e.emit(arith.SubiOp(n.ssa, e.index(1)), "length"))
+
+
+def insert(e: Emitter, seq: ListObject, index: Scalar, value: Value) -> None:
+    """`l.insert(index, value)`: an index out of range means the nearest end."""
+    n = length(e, seq).ssa
+    zero = e.index(0)
+    at = index.ssa
+    if index.low < 0:
+        wrapped = e.emit(arith.MaxSIOp(e.emit(arith.AddiOp(at, n)), zero))
+        negative = e.emit(arith.CmpiOp(at, zero, "slt"))
+        at = e.emit(arith.SelectOp(negative, wrapped, at))
+    at = e.emit(arith.MinSIOp(at, n))
+    grow(e, seq, n, e.index(1))
+    shift(e, seq, at, n, up=True)
+    store_item(e, seq, at, value)
+
+
+def repeat(
+    e: Emitter, seq: ListObject, source: ListObject, times: Scalar, display: Sequence[Value] | None
+) -> None:
+    """Append the items of another list, which are those of a `display`, `times` times over."""
+    n = length(e, source).ssa
+    count = times.ssa if times.low >= 0 else e.emit(arith.MaxSIOp(times.ssa, e.index(0)))
+    loop, body = counted(count)
+    with e.at(body):
+        if display is None:
+            extend(e, seq, views(e, source, n), n)
+        for item in display or ():
+            append(e, seq, item)
+        e.insert(array.YieldOp())
+    e.insert(loop)
+
+
+def clear(e: Emitter, seq: ListObject) -> None:
+    seq.shrinks = True
+    set_length(e, seq, e.index(0))
+
+
+def reverse(e: Emitter, seq: ListObject) -> None:
+    """Swap the items at equal distances from the ends."""
+    n = length(e, seq).ssa
+    half = e.emit(arith.FloorDivSIOp(n, e.index(2)))
+    loop, body = counted(half)
+    with e.at(body):
+        here = body.args[0]
+        last = e.emit(arith.SubiOp(n, e.index(1)))
+        there = e.emit(arith.SubiOp(last, here))
+        a, b = load_item(e, seq, here), load_item(e, seq, there)
+        store_item(e, seq, here, b)
+        store_item(e, seq, there, a)
+        e.insert(array.YieldOp())
+    e.insert(loop)
+
+
+# Subscripts.
+
+
+def place(e: Emitter, index: Scalar, n: SSAValue, message: str) -> SSAValue:
+    """A subscript made ready for memory; IndexError with the list's words."""
+    sign = "nonneg" if index.low >= 0 else "negative" if index.high < 0 else "any"
+    unchecked = not e.boundscheck
+    op = array.IndexOp(index.ssa, n, 0, sign, unchecked=unchecked, message=message)
+    return e.emit(op, "at")
+
+
+def item_at(e: Emitter, seq: ListObject, index: Scalar) -> Value:
+    return load_item(e, seq, place(e, index, length(e, seq).ssa, OUT_OF_RANGE))
+
+
+def sliced(e: Emitter, seq: ListObject, part: SliceValue) -> list[Array]:
+    """The items of a slice, where they are."""
+    found = list[Array]()
+    for view in views(e, seq):
+        selected = library.subscript(e, view, (part,))
+        assert isinstance(selected, Array)
+        found.append(selected)
+    return found
+
+
+def length_stores(seq: ListObject) -> int:
+    """How many places store the length so far."""
+    return sum(isinstance(u.operation, memref.StoreOp) for u in seq.length.uses)
+
+
+# Searching.
+
+
+def count_equal(
+    e: Emitter, seq: ListObject, equal: Equality, first_only: bool
+) -> tuple[SSAValue, SSAValue]:
+    """How many items are equal to something, and the place of the first of them (or the length)."""
+    number, at = e.cell(IndexType(), "number"), e.cell(IndexType(), "at")
+    n = length(e, seq).ssa
+    e.store(e.index(0), number)
+    e.store(n, at)
+    loop, body = counted(n)
+    with e.at(body):
+        same = equal(load_item(e, seq, body.args[0]))
+        step = e.emit(array.CastOp(same, IndexType()))
+        e.store(e.emit(arith.AddiOp(e.load(number), step)), number)
+        if first_only:
+            before = e.load(at)
+            here = e.emit(arith.SelectOp(same, body.args[0], n))
+            e.store(e.emit(arith.MinSIOp(before, here)), at)
+        e.insert(array.YieldOp())
+    e.insert(loop)
+    return e.load(number), e.load(at)
+
+
+class Equality:
+    """`item == wanted`, as a bit."""
+
+    def __init__(self, e: Emitter, wanted: Scalar) -> None:
+        self.e, self.wanted = e, wanted
+
+    def __call__(self, item: Value) -> SSAValue:
+        if not isinstance(item, Scalar):
+            raise CompileError(
+                self.e.span, "tuples in a list are searched", "compare their items in a loop"
+            )
+        if scalars.is_python(item) and scalars.is_python(self.wanted):
+            same: Value = scalars.compare(self.e, "Eq", item, self.wanted)
+        else:
+            same = library.compare(self.e, "Eq", item, self.wanted)
+        if not isinstance(same, Scalar):
+            same = library.subscript(self.e, library.materialize(self.e, same), ())  # pyright: ignore
+            assert isinstance(same, Scalar)
+        return scalars.truth(self.e, same).ssa
