@@ -381,8 +381,9 @@ def explain_request(request: Request, values: Sequence[Any] | None) -> Receipt:
 
     Of a request for `vjp` it is what `vjp` would save.
     """
+    from .derivative.activations import activation_pairs
     from .derivative.receipt import Allocated, allocated_by, receipt_of
-    from .derivative.reverse import gradient_of, only_function, plan_gradient
+    from .derivative.reverse import activities_of, gradient_of, only_function, plan_gradient
 
     c = Compilation(request)
     frontend(c)
@@ -404,7 +405,9 @@ def explain_request(request: Request, values: Sequence[Any] | None) -> Receipt:
         unknown = [None] * (len(gradient.body.block.args) - len(leaves) - len(shadowed))
         return allocated_by(gradient, [*leaves, *shadowed, *unknown], bytes_of_shadows(shadowed))
 
-    return receipt_of(made, leaves, allocated)
+    activities = activities_of(function, c.active_arguments, finals)
+    pairs = activation_pairs(function, activities, saves, owned=finals is None)
+    return receipt_of(made, leaves, allocated, pairs)
 
 
 def bytes_of_shadows(arrays: Sequence[Any]) -> int:

@@ -17,9 +17,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from xdsl.context import Context
-from xdsl.dialects import func, memref
+from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import (
+    AnyFloat,
     DenseArrayBase,
+    FloatAttr,
     IntegerAttr,
     MemRefType,
     ModuleOp,
@@ -28,6 +30,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 from ...dialects import activation, ad, array
 from ..analysis.activity import Activity, is_float
@@ -290,6 +293,7 @@ def pair_of(
 
     plan = make_plan(function, alias, activity, saves)
     gradient = ReverseSweep(function, plan).run()
+    keep_in_cells(gradient)
     inherit_locations(gradient)
     whole = ModuleOp([gradient])
     for one in CLEANING:
@@ -303,6 +307,41 @@ def pair_of(
         made.sym_visibility = StringAttr("private")
         made.attributes["chained"] = UnitAttr()
     return [forward, backward]
+
+
+def keep_in_cells(gradient: func.FuncOp) -> None:
+    """Let numbers that are saved once in an activation cross in its record, not on tapes of their own.
+
+    They are pushed in branches, for what stands outside of them crosses anyway.
+    """
+    entry = gradient.body.block
+    for tape in [op for op in entry.ops if isinstance(op, ad.TapeOp)]:
+        segments = [use.operation for use in tape.tape.uses]
+        if not all(isinstance(op, ad.PushOp | ad.PopOp) and is_single(op) for op in segments):
+            continue
+        element = cast(MemRefType[Attribute], segments[0].results[0].type).element_type
+        cell = memref.AllocaOp.get(element, shape=[])
+        cell.memref.name_hint = segments[0].results[0].name_hint
+        kind = FloatAttr if isinstance(element, AnyFloat) else IntegerAttr
+        zero = arith.ConstantOp(kind(0, element))  # pyright: ignore
+        for op in segments:
+            Rewriter.replace_op(op, [], [cell.memref])
+        made = [cell, zero, memref.StoreOp.get(zero.result, cell.memref, [])]
+        for op in made:
+            op.location = tape.location
+        Rewriter.replace_op(tape, made, [None])
+
+
+def is_single(op: Operation) -> bool:
+    """True for a segment of one number, made outside of loops."""
+    if cast(MemRefType[Attribute], op.results[0].type).get_num_dims():
+        return False
+    above = op.parent_op()
+    while above is not None and not isinstance(above, func.FuncOp):
+        if not isinstance(above, scf.IfOp):
+            return False
+        above = above.parent_op()
+    return True
 
 
 def refuse_to_save(function: func.FuncOp, activity: Activity) -> None:

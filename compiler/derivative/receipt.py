@@ -21,7 +21,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import ad, array, foreign
@@ -188,14 +188,45 @@ def added_up(formulas: Sequence[str]) -> str:
 
 
 def receipt_of(
-    plan: Plan, arguments: Sequence[Any] | None, allocated: Callable[[], Allocated]
+    plan: Plan,
+    arguments: Sequence[Any] | None,
+    allocated: Callable[[], Allocated],
+    activations: Sequence[func.FuncOp] = (),
 ) -> Receipt:
-    """The receipt of `plan` for IR arguments `arguments` (arrays and scalars; None: symbolic only)."""
+    """The receipt of `plan` for IR arguments `arguments` (arrays and scalars; None: symbolic only).
+
+    `activations`: the functions of the module whose activations keep records.
+    """
     sizes = Sizes(plan.function, arguments)
     at = line_of(plan.function) or ("", 0, 0)
     saves = tuple(saved_value(s, sizes) for s in plan.saves)
+    saves += tuple(record_of(f) for f in activations if "keeps" in f.attributes)
     needs = tuple(needed_value(need, op) for need, op in plan.needed.by.items())
     return Receipt(plan.function.sym_name.data, at[0], at[1], saves, needs, allocated)
+
+
+def record_of(forward: func.FuncOp) -> SavedValue:
+    """The records that a function which calls itself leaves, one for each activation."""
+    keeps = forward.attributes["keeps"]
+    last = forward.body.block.last_op
+    assert isinstance(keeps, IntegerAttr)
+    assert last is not None
+    kept = last.operands[len(last.operands) - keeps.value.data :]
+    ranks = [v.type.get_num_dims() for v in kept if isinstance(v.type, MemRefType)]
+    size = 8 * (len(kept) + 2 * sum(ranks))
+    at = line_of(forward) or ("", 0, 0)
+    more = " and its tapes" if any(isinstance(v.type, ad.TapeType) for v in kept) else ""
+    return SavedValue(
+        "record of each activation",
+        at[1],
+        None,
+        f"{size}*activations",
+        None,
+        (at[1], "call"),
+        f"the adjoint of each call reads its record{more}",
+        None,
+        at[0],
+    )
 
 
 def needed_value(need: SSAValue | Contents, op: Operation) -> NeededValue:

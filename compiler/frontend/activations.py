@@ -85,6 +85,8 @@ class Activation(Build):
 
     def lower(self, frame: Frame, body: Sequence[ast.stmt], names: Sequence[str]) -> Value:
         """Lower the body; the result, of whatever paths have one so far."""
+        node = self.definition if isinstance(self.definition, ast.AST) else frame.source.node
+        self.private.location = frame.source.span(node).location()
         parts = iter(list(self.entry.args))
         values = [rebuilt(form, parts) for form in self.forms]
         own = replace(frame, path=(self.number,), env=dict(zip(names, values, strict=True)))

@@ -7,7 +7,7 @@ import pytest
 from gradient_oracle import GradientPrograms
 from gradient_tests import gradient_tests
 
-from mutad import compile
+from mutad import check_gradient, compile
 from mutad.compiler.diagnostics import CompileError
 
 programs = GradientPrograms()
@@ -301,3 +301,28 @@ def test_a_gradient_that_may_save_nothing_is_refused() -> None:
 
     with pytest.raises(CompileError, match="record of each activation"):
         down.grad(1.1, 3)
+
+
+def test_receipts_list_the_records_of_activations() -> None:
+    @compile(grad=True)
+    def product(x, i):
+        return 1.0 if i == x.size else x[i] * product(x, i + 1)
+
+    receipt = product.explain(np.ones(3), 0)
+    (saved,) = receipt.saves
+    assert saved.name == "record of each activation"
+    assert saved.bytes is None
+    assert saved.formula == "56*activations"
+    assert receipt.saved_bytes is None
+    assert "def product" in saved.source
+
+
+def test_gradients_of_recursion_are_checked_by_the_users_tool() -> None:
+    @compile(grad=True)
+    def depth_first(v, child, i):
+        if i < 0:
+            return 0.0
+        v[i] = v[i] * v[i]
+        return v[i] + depth_first(v, child, child[i]) * v[0]
+
+    check_gradient(depth_first, np.linspace(0.1, 0.9, 5), np.array([2, -1, 4, 1, 3]), 0)
