@@ -1,0 +1,181 @@
+"""Lists and comprehensions outside the language are refused: where, what, and the way out."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mutad.compiler.diagnostics import CompileError
+from mutad.compiler.frontend.build import build_function
+
+CASES: list[tuple[Callable[..., Any], tuple[str, ...], str, str]] = []
+
+
+def refused(
+    *arguments: str, at: str, says: str
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The function is refused for these arguments, at the text `at`, with the words `says`."""
+
+    def record(function: Callable[..., Any]) -> Callable[..., Any]:
+        CASES.append((function, arguments, at, says))
+        return function
+
+    return record
+
+
+@refused("f64[?]C", at="rows.append(x * 2.0)", says="one more axis")
+def grows_by_arrays(x):
+    rows = []
+    rows.append(x * 2.0)
+    return rows[0]
+
+
+@refused("f64[?]C", at="rows[0] = x", says="list of arrays")
+def assigns_in_a_list_of_arrays(x):
+    rows = [x, x]
+    rows[0] = x
+    return rows[1]
+
+
+@refused("f64[?]C", at="made.append((1.0, 2.0))", says="one type in a list")
+def mixes_numbers_and_tuples(x):
+    made = [x[0]]
+    made.append((1.0, 2.0))
+    return made[0]
+
+
+@refused("f32[?]C", at="made.append(0.1)", says="convert the items")
+def mixes_precisions(x):
+    made = [x[0]]
+    made.append(0.1)
+    return made[0]
+
+
+@refused("f64[?]C", at="last[0]", says="before the loop")
+def keeps_the_list_of_an_iteration(x):
+    for v in x:
+        last = [v]
+    return last[0]
+
+
+@refused("f64[?]C", at="made[1:2] = [1.0]", says="build a new list")
+def assigns_a_slice(x):
+    made = [v for v in x]
+    made[1:2] = [1.0]
+    return made[0]
+
+
+@refused("f64[?]C", at="made.sort()", says="np.array(l)")
+def sorts(x):
+    made = [v for v in x]
+    made.sort()
+    return made[0]
+
+
+@refused("f64[?]C", at="made == [1.0]", says="np.array(l)")
+def compares(x):
+    made = [v for v in x]
+    return made == [1.0]
+
+
+@refused("f64[?]C", at="tuple(made)", says="use a list")
+def makes_a_tuple_of_unknown_length(x):
+    made = [v for v in x]
+    return tuple(made)
+
+
+@refused("f64[?]C", at="made + x[0]", says="np.array(l)")
+def adds_a_number(x):
+    made = [v for v in x]
+    return made + x[0]
+
+
+@refused("f64[?]C", at="pairs", says="make a list of it")
+def consumes_an_iterator_twice(x):
+    pairs = zip(x, x)
+    s = 0.0
+    for _ in range(2):
+        for a, b in pairs:
+            s += a * b
+    return s
+
+
+@refused("f64[?]C", at="(v for v in x if v > 0)", says="make a list of it")
+def runs_over_a_generator_with_a_condition(x):
+    s = 0.0
+    for v in (v for v in x if v > 0):
+        s += v
+    return s
+
+
+@refused("f64[?]C", at="[(w := v) for v in x]", says="write the loop")
+def binds_in_a_comprehension(x):
+    return [(w := v) for v in x], w
+
+
+@refused("f64[?]C", at="def returns", says="return arrays")
+def returns_a_list_of_tuples(x):
+    return [(v, 1) for v in x]
+
+
+@refused("f64[?]C", at="zip(x, x, strict=True)", says="compare the lengths")
+def zips_strictly(x):
+    s = 0.0
+    for a, b in zip(x, x, strict=True):
+        s += a * b
+    return s
+
+
+def other(made):
+    return made
+
+
+@refused("f64[?]C", "py_int", at="if n", says="a list of its own")
+def is_one_of_two_lists_with_other_names(x, n):
+    a = [x[0]]
+    b = [x[1]]
+    if n > 0:
+        made = a
+    else:
+        made = b
+    made.append(1.0)
+    return len(a) + len(b)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "at", "says"), CASES, ids=[c[0].__name__ for c in CASES]
+)
+def test_refused(
+    function: Callable[..., Any], arguments: tuple[str, ...], at: str, says: str
+) -> None:
+    with pytest.raises(CompileError) as caught:
+        build_function(function, arguments)
+    error = caught.value
+    assert says in str(error), str(error)
+    lines, first = inspect.getsourcelines(function)
+    span = error.span
+    assert span is not None
+    assert lines[span.line - first][span.column :].startswith(at), str(error)
+
+
+def test_lists_are_no_arguments() -> None:
+    import mutad
+
+    with pytest.raises(TypeError, match="asarray"):
+        mutad.compile(other)([1.0, 2.0])
+
+
+def test_fixed_lists_are_read_like_tuples() -> None:
+    import mutad
+
+    def total(x):
+        s = 0.0
+        for row in [x, x * 2.0]:
+            s += row.sum()
+        return s
+
+    assert mutad.compile(total)(np.ones(2)) == 6.0
