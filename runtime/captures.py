@@ -81,7 +81,7 @@ def is_input(value: Any) -> bool:
     kind = type(value)
     if kind is np.ndarray:
         return value.dtype in keys.DTYPES
-    return kind in (float, np.float64, np.float32)
+    return kind in (float, np.float64, np.float32) or keys.is_generator(value)
 
 
 @dataclass

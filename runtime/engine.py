@@ -146,6 +146,8 @@ def numpy_address(symbol: str) -> int:
     if symbol in _NUMPY_API:
         return _numpy_table()[_NUMPY_API[symbol]]
     name = symbol.removeprefix("mutad_numpy_")
+    if name == "generator":
+        return id(np.random.Generator)
     return id(getattr(np, {"true": "True_", "false": "False_"}.get(name, name)))
 
 

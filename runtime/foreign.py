@@ -292,7 +292,18 @@ def addresses(symbols: dict[str, str], constants: Sequence[Any]) -> dict[str, in
             found[symbol] = address_of(constants[int(rest)])
         elif kind == "cython_special":
             found[symbol] = _special_capsules()[rest][1]
+        elif kind == "numpy_random":
+            function = getattr(_numpy_random(), rest)
+            found[symbol] = ctypes.cast(function, ctypes.c_void_p).value or 0
     return found
+
+
+@functools.cache
+def _numpy_random() -> ctypes.CDLL:
+    """NumPy's library of random distributions, which its generators call."""
+    import numpy.random._generator as module  # pyright: ignore
+
+    return ctypes.CDLL(str(module.__file__))
 
 
 # SciPy's special functions.

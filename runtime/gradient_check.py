@@ -350,6 +350,8 @@ def same(expected: Any, actual: Any, what: str, *, types: bool = False) -> None:
         raise GradientError(
             f"{what}: CPython gives {type(expected).__name__}, compiled code {type(actual).__name__}"
         )
+    if keys.is_generator(expected):
+        expected, actual = (repr(rng.bit_generator.state) for rng in (expected, actual))
     if expected is None or isinstance(expected, bool | int | str):
         if expected != actual:
             raise GradientError(f"{what}: expected {expected!r}, got {actual!r}")

@@ -38,8 +38,16 @@ def argument_key(value: Any, name: str) -> str:
     """The key of one argument; TypeError, ValueError or OverflowError where it cannot be compiled."""
     describe = _BY_TYPE.get(type(value))
     if describe is None:
+        if is_generator(value):
+            return "rng"
         raise TypeError(f"argument {name!r}: {_refusal(value)}")
     return describe(value, name)
+
+
+def is_generator(value: Any) -> bool:
+    """A `numpy.random.Generator`, found without importing `numpy.random`, which takes its time."""
+    kind = type(value)
+    return kind.__name__ == "Generator" and kind.__module__ == "numpy.random._generator"
 
 
 def _array_key(value: Array, name: str) -> str:

@@ -8,12 +8,13 @@ of one buffer, placed as the members are placed in theirs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from .keys import Array, Overlaps, address_of
+from .keys import Array, Overlaps, address_of, is_generator
 
 
 @dataclass(frozen=True)
@@ -106,10 +107,12 @@ def copies(values: Sequence[Any], overlaps: Overlaps) -> tuple[Any, ...]:
 
 
 def copy_of(value: Any) -> Any:
-    """A copy of an array or of a tuple of arrays; anything else itself."""
+    """A copy of an array, of a random generator, or of a tuple of them; anything else itself."""
     if isinstance(value, tuple):
         items: tuple[Any, ...] = value
         return tuple(copy_of(item) for item in items)
+    if is_generator(value):
+        return deepcopy(value)  # which goes on from the same state
     return value.copy(order="K") if isinstance(value, np.ndarray) else value
 
 

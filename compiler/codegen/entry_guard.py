@@ -6,10 +6,14 @@ that arrays share memory as the key says. A mismatch is no error: the next entry
 
 from __future__ import annotations
 
+import ctypes
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
+
+import numpy as np
 
 from .entry_writer import (
     ALIGNED,
@@ -162,8 +166,30 @@ def unpack_scalar(w: Writer, type_: str, obj: str) -> str:
         overflow = w.value("load i32, ptr %overflow")
         w.require(w.value(f"icmp eq i32 {overflow}, 0"))
         return value
+    if type_ == "rng":
+        require_type(w, obj, "mutad_numpy_generator")
+        state = w.value(f"getelementptr i8, ptr {obj}, i64 {generator_state_offset()}")
+        return w.value(f"ptrtoint ptr {state} to i64", "rng")
     require_type(w, obj, "PyFloat_Type" if type_ == "py_float" else SCALAR_TYPE[type_])
     return w.field(obj, SCALAR_VALUE, LLVM_TYPE[type_], "scalar")
+
+
+@cache
+def generator_state_offset() -> int:
+    """Where a `numpy.random.Generator` holds its `bitgen_t`: found by the words that are there.
+
+    The generator has a copy of that of its bit generator, a pointer to the state and four functions.
+    """
+    generator = np.random.default_rng(0)
+    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )
+    words = ctypes.c_size_t * 5
+    wanted = list(words.from_address(pointer(generator.bit_generator.capsule, b"BitGenerator")))
+    for offset in range(0, type(generator).__basicsize__ - 5 * 8 + 1, 8):
+        if list(words.from_address(id(generator) + offset)) == wanted:
+            return offset
+    raise NotImplementedError("this NumPy keeps the state of random generators elsewhere")
 
 
 def unpack_array(w: Writer, key: ArrayKey, obj: str, *, written: bool) -> ArrayValue:

@@ -40,7 +40,7 @@ LINK_SLOTS = (
 ITEM_SIZE = {"b1": 1, "i32": 4, "i64": 8, "f32": 4, "f64": 8}
 LLVM_TYPE = {
     "py_bool": "i1", "py_int": "i64", "py_float": "double",
-    "b1": "i1", "i32": "i32", "i64": "i64", "f32": "float", "f64": "double",
+    "b1": "i1", "i32": "i32", "i64": "i64", "f32": "float", "f64": "double", "rng": "i64",
 }  # fmt: skip
 FLOATS = ("py_float", "f64", "f32")
 

@@ -494,6 +494,8 @@ def class_of(value: Value) -> type:
             return value.cls
         case NoneValue():
             return type(None)
+        case Static(special_calls.Member() as member):
+            return member.type
         case Static(found):
             return type(found)
         case _:

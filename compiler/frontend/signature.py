@@ -4,6 +4,7 @@ f64[?,?]C      a C-contiguous float64 matrix        memref<?x?xf64>
 f64[?,1]F      Fortran order, the last extent is 1  memref<?x1xf64, strided<[1, ?]>>
 i32[?]S        any strides                          memref<?xi32, strided<[?]>>
 py_int         a Python int                         index
+rng            a numpy.random.Generator             index (where its state is)
 (f64, None)    a tuple of them                      f64
 """
 
@@ -13,9 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from ...dialects.array import strided
+from .generators import Generator
 from .values import (
     DTYPES,
     INT64_MAX,
@@ -25,6 +27,7 @@ from .values import (
     Array,
     NoneValue,
     Scalar,
+    Static,
     Tuple,
     Value,
 )
@@ -75,7 +78,7 @@ def parse(text: str) -> Key:
         return NoneKey()
     if text.startswith("(") and text.endswith(")"):
         return TupleKey(tuple(parse(part) for part in split(text[1:-1])))
-    if text in PYTHON_SCALARS or text in DTYPES:
+    if text in PYTHON_SCALARS or text in DTYPES or text == "rng":
         return ScalarKey(text)
     dtype, bracket, rest = text.partition("[")
     extents, closed, layout = rest.partition("]")
@@ -116,6 +119,10 @@ def value_of(key: Key, arguments: Iterator[SSAValue]) -> Value:
     match key:
         case ArrayKey():
             return Array(next(arguments), key.dtype)
+        case ScalarKey("rng"):
+            state = next(arguments)
+            assert isinstance(state, BlockArgument)
+            return Static(Generator(state.index, state))
         case ScalarKey("py_bool" as type_):
             return Scalar(type_, next(arguments), None, 0, 1)
         case ScalarKey(type_):

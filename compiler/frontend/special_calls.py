@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 class Member(ABC):
     """An object of the compiler's own whose attributes the program reads: a rule's parameter."""
 
+    @property
+    def type(self) -> type:
+        """The class that the program sees."""
+        return type(self)
+
     @abstractmethod
     def read(self, lowering: Calls, attribute: str, node: ast.AST) -> Value:
         """The value of an attribute."""
@@ -27,6 +32,14 @@ class Member(ABC):
         self, lowering: Calls, attribute: str, op: str | None, value: Value, node: ast.AST
     ) -> None:
         """`member.attribute op= value`, or an assignment where there is no `op`."""
+
+
+class MemberMethod(ABC):
+    """A method of a `Member`, before its call."""
+
+    @abstractmethod
+    def call(self, lowering: Calls, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """Lower the call."""
 
 
 def attribute(lowering: Any, base: Value, node: ast.Attribute) -> Value | None:
@@ -60,6 +73,8 @@ def call(
     lowering: Calls, callee: Any, args: list[Value], kwargs: dict[str, Value], node: ast.Call
 ) -> Value | None:
     """Lower the call, if it is of that kind."""
+    if isinstance(callee, MemberMethod):
+        return callee.call(lowering, args, kwargs)
     if getattr(callee, "__mutad__", None) == "stop_gradient" and len(args) == 1 and not kwargs:
         return foreign_calls.stopped(lowering, args[0], node)
     outside = lowering.outside

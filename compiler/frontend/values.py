@@ -27,6 +27,7 @@ IR_TYPE: dict[str, Attribute] = {
     "i64": i64,
     "f32": f32,
     "f64": f64,
+    "rng": IndexType(),
 }
 
 NUMPY_DTYPE: dict[str, np.dtype[Any]] = {
