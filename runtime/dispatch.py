@@ -434,12 +434,15 @@ class Dispatcher:
         """A link for an entry of this specialization."""
         site_list: list[sites.Site] = found.metadata["sites"]
 
+        opaque = [k for k, s in enumerate(site_list) if "call" in s]
+        calls = {k: foreign.caller(site_list[k], era.captures.expected) for k in opaque}
+
         def report(site: int, payload: int) -> BaseException:
             return sites.exception(site_list[site], payload)
 
         def show(site: int, payload: int) -> None:
-            if "call" in site_list[site]:
-                foreign.call_back(site_list[site], payload, era.captures.expected)
+            if (call := calls.get(site)) is not None:
+                call(payload)
             else:
                 sites.show(site_list[site], payload)
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 import ctypes
 import functools
 import re
+import struct
 import sys
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -358,52 +360,53 @@ def _special_capsules() -> dict[str, tuple[str, int]]:
 # Python functions.
 
 
-def call_back(site: Site, address: int, constants: Sequence[Any]) -> None:
-    """Call the opaque function of a site on the values at `address`, and leave its result behind them."""
+def caller(site: Site, constants: Sequence[Any]) -> Callable[[int], None]:
+    """What calls the opaque function of a site: on the values at an address, its result left behind them."""
     function: Opaque = constants[site["call"]]
-    values, behind = arguments_at(site["operands"], site["writes"], address)
-    arrays = [v for v in values if isinstance(v, np.ndarray)]
-    before = [sys.getrefcount(a) for a in arrays]
-    result: Any = function.function(*values)
-    after = [sys.getrefcount(a) for a in arrays]
-    if result is not None and any(
-        result is a or getattr(result, "base", None) is a for a in arrays
-    ):
-        raise TypeError(f"opaque function {function.__name__} returned an array")
-    if before != after:
-        raise RuntimeError(
-            f"opaque function {function.__name__} kept an array that it was called with: its memory "
-            "is compiled code's own; keep a copy"
-        )
-    wanted = site["result"]
-    if wanted is None:
-        if result is not None:
-            raise TypeError(
-                f"opaque function {function.__name__} returned {type(result).__name__}, not None: "
-                "declare it with returns="
+    called, name = function.function, function.__name__
+    pieces = [sites.words_of(kind) for kind in site["operands"]]
+    places = list(accumulate(pieces, initial=0))
+    numbers = struct.Struct("".join(sites.format_of(kind) for kind in site["operands"]))
+    exact = [None if kind.startswith("memref") else sites.exact(kind) for kind in site["operands"]]
+    arrays = [k for k, convert in enumerate(exact) if convert is None]
+    payload = ctypes.c_char * max(1, numbers.size)
+    wanted, leave = site["result"], results_of(name, site["result"])
+
+    def call(address: int) -> None:
+        raw = numbers.unpack_from(payload.from_address(address))
+        values = [
+            convert(raw[place]) if convert is not None else raw[place]
+            for place, convert in zip(places, exact, strict=False)
+        ]
+        for k in arrays:
+            values[k] = sites.view_at(
+                site["operands"][k], address + 8 * places[k], writeable=site["writes"][k]
             )
-        return
-    kind = next(k for k, name in RESULTS.items() if name == wanted)
-    if type(result) is not kind:
-        raise TypeError(
-            f"opaque function {function.__name__} returned {type(result).__name__}, not {kind.__name__}"
-        )
-    if isinstance(result, int) and not keys.INT_MIN <= result <= keys.INT_MAX:
-        raise OverflowError("Python int too large for 64 bits, which compiled code computes with")
-    sites.write_scalar(wanted, behind, result)
+        before = [sys.getrefcount(values[k]) for k in arrays]
+        result: Any = called(*values)
+        if before != [sys.getrefcount(values[k]) for k in arrays]:
+            raise RuntimeError(
+                f"opaque function {name} kept or returned an array that it was called with: its memory is "
+                "compiled code's own; keep a copy"
+            )
+        leave(result)
+        if wanted is not None:
+            sites.write_scalar(wanted, address + numbers.size, result)
+
+    return call
 
 
-def arguments_at(
-    types_: Sequence[str], writes: Sequence[bool], address: int
-) -> tuple[list[Any], int]:
-    """The arguments that lie at `address`, and the address behind them."""
-    values: list[Any] = []
-    for kind, written in zip(types_, writes, strict=True):
-        if kind.startswith("memref"):
-            found, size = sites.view_at(kind, address, writeable=written)
-            values.append(found)
-            address += size
-        else:
-            values.append(sites.scalar_at(kind, address))
-            address += 8
-    return values, address
+def results_of(name: str, wanted: str | None) -> Callable[[Any], None]:
+    """What checks a result: of exactly the type that is declared."""
+    kind: Any = type(None) if wanted is None else next(k for k, v in RESULTS.items() if v == wanted)
+
+    def check(result: Any) -> None:
+        if type(result) is not kind:
+            shown = "None: declare it with returns=" if wanted is None else kind.__name__
+            raise TypeError(f"opaque function {name} returned {type(result).__name__}, not {shown}")
+        if kind is int and not keys.INT_MIN <= result <= keys.INT_MAX:
+            raise OverflowError(
+                "Python int too large for 64 bits, which compiled code computes with"
+            )
+
+    return check

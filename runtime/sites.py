@@ -60,12 +60,30 @@ def _array_type(type_: str) -> tuple[type[np.generic], int]:
 
 _EXACT: dict[str, Callable[[Any], Any]] = {"f64": np.float64, "b1": np.bool_}
 """Where a value's type is not what is shown of it."""
+_FORMATS = {
+    "f64": "d",
+    "py_float": "d",
+    "f32": "f4x",
+    "i32": "i4x",
+    "i1": "?7x",
+    "b1": "?7x",
+    "py_bool": "?7x",
+}
 
 
-def scalar_at(type_: str, address: int) -> Any:
-    """The number at `address`, of exactly the type that Python has there."""
-    c_type, convert = _SCALARS[type_]
-    return _EXACT.get(type_, convert)(c_type.from_address(address).value)
+def words_of(type_: str) -> int:
+    """How many values of 8 bytes describe an operand."""
+    return 1 if type_ in _SCALARS else 1 + 2 * _array_type(type_)[1]
+
+
+def format_of(type_: str) -> str:
+    """The format, as `struct` has it, of what describes an operand."""
+    return _FORMATS.get(type_, "q") if type_ in _SCALARS else "q" * words_of(type_)
+
+
+def exact(type_: str) -> Callable[[Any], Any] | None:
+    """What makes a number of exactly the type that Python has there; None where it is of that type."""
+    return _EXACT.get(type_, _SCALARS[type_][1])
 
 
 def write_scalar(type_: str, address: int, value: Any) -> None:
@@ -79,17 +97,25 @@ class _Memory:
     __slots__ = ("__array_interface__",)
 
 
-def view_at(type_: str, address: int, *, writeable: bool) -> tuple[Any, int]:
-    """The array that is described at `address`, over its own memory; and the size of the description."""
+def view_at(type_: str, address: int, *, writeable: bool) -> Any:
+    """The array that is described at `address`, over its own memory."""
     element, rank = _array_type(type_)
     data, *rest = (ctypes.c_int64 * (1 + 2 * rank)).from_address(address)
-    dtype = np.dtype(element)
-    memory = _Memory()
-    memory.__array_interface__ = {
-        "version": 3, "data": (data, not writeable), "shape": tuple(rest[:rank]), "typestr": dtype.str,
-        "strides": tuple(s * dtype.itemsize for s in rest[rank:]),
+    dtype, shape = np.dtype(element), tuple(rest[:rank])
+    strides = tuple([s * dtype.itemsize for s in rest[rank:]])
+    if min(shape, default=1) > 0 and min(strides, default=0) >= 0:
+        last = sum([(n - 1) * s for n, s in zip(shape, strides, strict=True)])
+        memory: Any = (ctypes.c_char * (last + dtype.itemsize)).from_address(data)
+        found = np.ndarray(shape, dtype, memory, 0, strides)
+        if not writeable:
+            found.flags.writeable = False
+        return found
+    described = _Memory()
+    described.__array_interface__ = {
+        "version": 3, "data": (data, not writeable), "shape": shape, "typestr": dtype.str,
+        "strides": strides,
     }  # fmt: skip
-    return np.asarray(memory), 8 + 16 * rank
+    return np.asarray(described)
 
 
 def _array_at(address: int, element: type[np.generic], rank: int) -> Any:

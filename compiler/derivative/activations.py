@@ -39,6 +39,7 @@ from ..analysis.effects import is_private
 from ..analysis.footprint import accesses
 from .plan import make_plan
 from .primal_values import SHADOW, refusal, zero_fill
+from .routines import without_rules
 
 if TYPE_CHECKING:
     from .reverse import ReverseSweep
@@ -257,7 +258,7 @@ def activation_pairs(
         if any(indices(function, key) for key in SIGNATURE):
             keep_for_adjoint(function, stable[name])
             made += pair_of(function, activities.alias[name], activity, saves)
-        primal = function.clone()
+        primal = without_rules(function)
         for key in SIGNATURE:
             primal.attributes.pop(key, None)
         for op in list(primal.walk()):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 from ...dialects import foreign
 
@@ -57,3 +58,15 @@ def inlined(
         else:
             append(clone)
     raise AssertionError("a function ends with a return")
+
+
+def without_rules(function: func.FuncOp) -> func.FuncOp:
+    """A copy of a function in which calls with rules are their primals' code."""
+    copy = function.clone()
+    calls = [op for op in function.walk() if isinstance(op, foreign.RuleCallOp)]
+    copies = [op for op in copy.walk() if isinstance(op, foreign.RuleCallOp)]
+    for call, again in zip(calls, copies, strict=True):
+        made: list[Operation] = []
+        results = inlined(primal_of(call), list(again.operands), made.append, copy.body.block)
+        Rewriter.replace_op(again, made, results)
+    return copy

@@ -24,12 +24,12 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
-from ...dialects import array, foreign
+from ...dialects import activation, array, foreign
 from ..analysis.alias import AliasAnalysis
 from ..derivative.cotangents import EntryExtents
 from ..derivative.primal_values import zero_fill
 from ..diagnostics import CompileError
-from . import foreign_calls, scalars
+from . import foreign_calls, recursion, scalars
 from .build import MAX_RESTARTS
 from .context import Facts
 from .foreign_calls import ForeignFunction
@@ -130,7 +130,9 @@ class RuleCall:
                 self.operands.append(value)
                 self.names.append(name)
                 return Slot(len(self.operands) - 1)
-            case Scalar() | NoneValue() | Static():
+            case Scalar() | NoneValue():
+                return value
+            case Static(found) if not type(found).__module__.startswith("mutad.compiler."):
                 return value
             case _:
                 raise self.refusal(
@@ -153,11 +155,24 @@ class RuleCall:
     def attempt(self, make: Callable[[Facts], Routine]) -> Routine:
         """Build a private function as often as it takes (see `build`, Note [Widening by restart])."""
         outer = self.lowering.facts
-        facts = Facts(trees=outer.trees, nested=outer.nested, constants=outer.constants)
+        facts = Facts(
+            trees=outer.trees,
+            nested=outer.nested,
+            constants=outer.constants,
+            recursive=outer.recursive,
+        )
         for _ in range(MAX_RESTARTS):
             facts.changed = False
             facts.unready.clear()
-            routine = make(facts)
+            try:
+                routine = make(facts)
+            except recursion.Again:
+                continue
+            if activation.calls(routine.private):
+                raise self.refusal(
+                    f"{self.name}(), which has a rule, or its rule, calls a function that calls itself",
+                    "write a loop, or leave out the rule",
+                )
             if not facts.changed:
                 if facts.unready:
                     raise facts.unready[0]

@@ -229,3 +229,33 @@ def test_results_that_a_function_with_a_rule_cannot_have() -> None:
             return function(x).sum()
 
         assert words in message(loss, X, gradient=True)
+
+
+def test_a_rule_of_a_function_that_calls_itself() -> None:
+    def power(x, n):
+        return x if n <= 1 else x * power(x, n - 1)
+
+    @mutad.rule(power)
+    def power_rule(x, n, result):  # pyright: ignore[reportUnusedFunction]
+        x.cotangent += n.value * result.value / x.value * result.cotangent
+
+    def loss(x, n):
+        return power(x, n)
+
+    assert "calls a function that calls itself" in message(loss, 2.0, 3, gradient=True)
+    assert mutad.compile(loss)(2.0, 3) == 8.0
+
+
+def test_objects_as_arguments_of_a_function_with_a_rule() -> None:
+    def apply(f, x):
+        return f(x)
+
+    @mutad.rule(apply)
+    def apply_rule(f, x, result):  # pyright: ignore[reportUnusedFunction]
+        x.cotangent += result.cotangent
+
+    def loss(x):
+        k = x + 1.0
+        return apply(lambda v: v * k, x)
+
+    assert "no number, array or tuple" in message(loss, 2.0, gradient=True)

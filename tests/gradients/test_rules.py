@@ -510,3 +510,37 @@ def test_what_is_not_active_needs_no_rule() -> None:
 
     np.testing.assert_array_equal(loss.grad(np.ones(2), 3), [12.0, 12.0])
     assert lines == [2.0]
+
+
+def square(v):
+    return v * v
+
+
+@mutad.rule(square)
+def square_rule(v, result):
+    v.cotangent += 2.0 * v.value * result.cotangent
+
+
+@mutad.opaque
+def scale(a, x):
+    x *= a
+
+
+@scale.rule(overwrites="x", needs=("a", "x"))
+def scale_rule(a, x):
+    a.cotangent += (x.value * x.shadow).sum()
+    x.shadow *= a.value
+
+
+def descend(a, x, n):
+    if n == 0:
+        return (x * x).sum()
+    scale(a, x)
+    return square(x[0]) * a + descend(a * 0.9, x, n - 1)
+
+
+def test_in_a_function_that_calls_itself() -> None:
+    def loss(a, x, n):
+        return descend(a, x, n)
+
+    check_gradient(mutad.compile(loss, grad=True), 1.1, np.linspace(0.7, 1.3, 3), 3)
