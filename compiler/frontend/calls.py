@@ -24,8 +24,8 @@ from . import (
     special_calls,
 )
 from . import python_math as math_functions
-from .comprehensions import Intrinsic
 from .catching import Caught
+from .comprehensions import Intrinsic
 from .context import RESULT, Facts, Frame, LocalFunction, Scope, Unready, hint
 from .emitter import Emitter
 from .expressions import Expressions

@@ -18,6 +18,7 @@ from .constructing import Constructing
 from .context import VALUE, LocalFunction, Unready, same_binding
 from .fields import fields_in, is_object
 from .joins import Maybe
+from .language import why_refused
 from .list_access import Asked, ListAccess
 from .liveness import Names, assigned
 from .records import UNARY_METHODS, described, method_of
@@ -36,20 +37,6 @@ from .values import (
     Value,
 )
 
-REFUSED: dict[type[ast.expr], tuple[str, str | None]] = {
-    ast.SetComp: ("set comprehensions are not compiled", "write the loop"),
-    ast.DictComp: ("dict comprehensions are not compiled", "write the loop"),
-    ast.Dict: ("dicts are not compiled", "use separate variables or a tuple"),
-    ast.Set: ("sets are not compiled", "use a tuple"),
-    ast.JoinedStr: (
-        "strings are not computed in compiled code",
-        "f-strings may stand in print and raise",
-    ),
-    ast.Await: ("coroutines are not compiled", None),
-    ast.Yield: ("generators are not compiled", "return an array"),
-    ast.YieldFrom: ("generators are not compiled", "return an array"),
-    ast.Starred: ("`*` is not compiled here", "write the items out"),
-}
 WRITERS = frozenset({"copyto", "fill_diagonal", "place", "put", "putmask"})
 READING_BUILTINS: tuple[object, ...] = (abs, len, min, max, float, int, bool, round)
 READING_METHODS = frozenset(
@@ -107,10 +94,7 @@ class Expressions(Constructing, ListAccess):
                     self.bind(node.target, value)
                     return value
                 case _:
-                    message, way_out = REFUSED.get(
-                        type(node), (f"{type(node).__name__} expressions are not compiled", None)
-                    )
-                    raise self.refusal(node, message, way_out)
+                    raise self.refusal(node, *why_refused(type(node)))
 
     # Values that outlive their expression
 
@@ -128,7 +112,7 @@ class Expressions(Constructing, ListAccess):
         """Several values that outlive the expression."""
         for node in nodes:
             if isinstance(node, ast.Starred):
-                raise self.refusal(node, *REFUSED[ast.Starred])
+                raise self.refusal(node, "`*` is not compiled here", "write the items out")
         return [self.value(node) for node in nodes]
 
     def operands(self, nodes: Sequence[ast.expr]) -> list[Value]:

@@ -12,6 +12,7 @@ from ...dialects import array
 from . import library, special_calls
 from .catching import Caught
 from .context import RESULT, Unready, hint
+from .language import why_refused
 from .list_methods import Lists
 from .lists import FixedList
 from .liveness import assigned
@@ -20,24 +21,6 @@ from .raising import Raising
 from .scalars import is_python
 from .trying import Guarded
 from .values import Array, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
-
-REFUSED: dict[type[ast.stmt], tuple[str, str | None]] = {
-    ast.TryStar: ("`except*` is not compiled", "use `except`"),
-    ast.Global: ("`global` is not compiled", "return the value"),
-    ast.Nonlocal: ("`nonlocal` is not compiled", "return the value from the inner function"),
-    ast.Import: ("`import` inside a function is not compiled", "import at the top of the module"),
-    ast.ImportFrom: (
-        "`import` inside a function is not compiled",
-        "import at the top of the module",
-    ),
-    ast.ClassDef: (
-        "classes are not compiled",
-        "define the class outside, pass its fields as arguments",
-    ),
-    ast.AsyncFunctionDef: ("coroutines are not compiled", None),
-    ast.AsyncFor: ("coroutines are not compiled", None),
-    ast.AsyncWith: ("coroutines are not compiled", None),
-}
 
 
 class Statements(Raising, Lists):
@@ -107,10 +90,7 @@ class Statements(Raising, Lists):
             case Guarded():
                 self.guarded(s)
             case _:
-                message, way_out = REFUSED.get(
-                    type(s), (f"{type(s).__name__} statements are not compiled", None)
-                )
-                raise self.refusal(s, message, way_out)
+                raise self.refusal(s, *why_refused(type(s)))
 
     def enter_context(self, s: Entering) -> None:
         """`with np.errstate(...)`: as mutad gives no warnings, nothing to do."""

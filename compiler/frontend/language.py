@@ -1,0 +1,435 @@
+"""Which constructs of Python are compiled, and which are refused: one row each, with an example.
+
+The lowering refuses by these rows, the documentation prints them, and a test runs every example: a
+compiled one must agree with CPython, a refused one must be refused in these words. No construct
+of the grammar is without a row.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+Node = type[ast.AST]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A construct that is compiled. `example` defines `f(x)`, for a vector of floats, and what it needs."""
+
+    what: str
+    nodes: tuple[Node, ...]
+    example: str
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A construct that is refused: why, and what to do instead."""
+
+    nodes: tuple[Node, ...]
+    reason: str
+    way_out: str | None
+    example: str
+
+
+def version_nodes(*names: str) -> tuple[Node, ...]:
+    """Those of these node types that this version of Python has."""
+    return tuple(getattr(ast, name) for name in names if hasattr(ast, name))
+
+
+COMPILED: tuple[Compiled, ...] = (
+    Compiled(
+        "assignment to names, tuples of them, elements, slices, attributes",
+        (ast.Assign, ast.AnnAssign, ast.Name, ast.Tuple, ast.Subscript, ast.Slice, ast.Constant),
+        """
+def f(x):
+    a, (b, c) = x[0], (x[1], 2.0)
+    n: int = x.size
+    x[1:] = x[:-1]
+    return a * b * c + x[n - 1]
+""",
+    ),
+    Compiled(
+        "augmented assignment with every operator",
+        (ast.AugAssign,),
+        """
+def f(x):
+    x *= 2.0
+    x[1:] += x[:-1]
+    x[0] **= 2
+    return x.sum()
+""",
+    ),
+    Compiled(
+        "arithmetic, comparisons (chained, too), `and`, `or`, `not`, `is None`",
+        (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare),
+        """
+def f(x):
+    if 0.0 < x[0] <= 9.0 and not x[1] == x[2]:
+        return -x[0] ** 2 % 7.0 + x[1] // 1.0
+    return x @ x
+""",
+    ),
+    Compiled(
+        "conditions",
+        (ast.If, ast.IfExp, ast.Expr, ast.Pass),
+        """
+def f(x):
+    if x[0] > 0.5:
+        y = x * 2.0
+    elif x[0] < -0.5:
+        y = x * x
+    else:
+        pass
+        y = x
+    return y.sum() if x.size > 2 else 0.0
+""",
+    ),
+    Compiled(
+        "`for` over ranges in any direction, arrays, tuples, lists, `enumerate`, `zip`, `reversed`",
+        (ast.For,),
+        """
+def f(x):
+    s = 0.0
+    for i in range(x.size - 1, 0, -2):
+        s += x[i] * x[i - 1]
+    for k, (a, b) in enumerate(zip(x, reversed(x))):
+        s += k * a * b
+    return s
+""",
+    ),
+    Compiled(
+        "`while`",
+        (ast.While,),
+        """
+def f(x):
+    t, u = 0.0, x[0]
+    while t < 1.0:
+        dt = min(0.3, 1.0 - t)
+        u += dt * u * x[1]
+        t += dt
+    return u
+""",
+    ),
+    Compiled(
+        "`break`, `continue`, `return` anywhere; `else` of loops",
+        (ast.Break, ast.Continue, ast.Return),
+        """
+def f(x):
+    s = 0.0
+    for v in x:
+        if v < 0.0:
+            continue
+        if v > 100.0:
+            break
+        s += v * v
+    else:
+        return 2.0 * s
+    return s
+""",
+    ),
+    Compiled(
+        "`match` of constants, sequences, classes; guards, alternatives",
+        (ast.Match,),
+        """
+def f(x):
+    match (x.size % 3, x.ndim):
+        case (0, 1):
+            return x[0] * x[1]
+        case (k, _) if k > 1:
+            return x[0] + k
+    return x.sum()
+""",
+    ),
+    Compiled(
+        "`try`, `except`, `else`, `finally`; `raise`; `assert`",
+        (ast.Try, ast.Raise, ast.Assert),
+        """
+import math
+
+def root(v):
+    if v < 0.0:
+        raise ValueError("negative")
+    return math.sqrt(v)
+
+def f(x):
+    s = 0.0
+    for v in x:
+        try:
+            s += root(v - 1.0)
+        except ValueError:
+            s += 0.1 * v
+        finally:
+            s += 1.0
+    assert s > -1e9, "far too small"
+    return s
+""",
+    ),
+    Compiled(
+        '`with np.errstate(...)` of "ignore" and "warn"',
+        (ast.With,),
+        """
+import numpy as np
+
+def f(x):
+    with np.errstate(divide="ignore"):
+        return np.log(np.abs(x) + 1.0).sum()
+""",
+    ),
+    Compiled(
+        "`del` of names that nothing reads any more",
+        (ast.Delete,),
+        """
+def f(x):
+    y = x * x
+    s = y.sum()
+    del y
+    return s
+""",
+    ),
+    Compiled(
+        "calls: defaults, keywords, `*args`, functions as values, closures, `lambda`, nested `def`",
+        (ast.Call, ast.FunctionDef, ast.Lambda, ast.Starred),
+        """
+def scaled(v, factor=2.0, *rest):
+    return v * factor + sum(rest)
+
+def f(x):
+    k = x[0]
+
+    def twice(g, v):
+        return g(g(v))
+
+    parts = (x[1], x[2])
+    return twice(lambda v: k * v, x[1]) + scaled(x[2], factor=3.0) + scaled(x[0], 1.0, *parts)
+""",
+    ),
+    Compiled(
+        "recursion",
+        (),
+        """
+def tree(x, i):
+    if i >= x.size:
+        return 1.0
+    return x[i] * (tree(x, 2 * i + 1) + 0.5 * tree(x, 2 * i + 2))
+
+def f(x):
+    return tree(x, 0)
+""",
+    ),
+    Compiled(
+        "`:=`",
+        (ast.NamedExpr,),
+        """
+def f(x):
+    if (s := x.sum()) > 0.0:
+        return s * s
+    return s
+""",
+    ),
+    Compiled(
+        "lists: they grow and shrink",
+        (ast.List,),
+        """
+def f(x):
+    found = []
+    for v in x:
+        if v > 0.0:
+            found.append(v * v)
+    found.append(1.0)
+    last = found.pop()
+    return last + sum(found) + len(found)
+""",
+    ),
+    Compiled(
+        "comprehensions of lists, generator expressions",
+        (ast.ListComp, ast.GeneratorExp, ast.comprehension),
+        """
+def f(x):
+    squares = [v * v for v in x if v > 0.0]
+    return sum(squares) + sum(a * b for a, b in zip(x, squares))
+""",
+    ),
+    Compiled(
+        "dicts with constant keys",
+        (ast.Dict,),
+        """
+def f(x):
+    p = {"rate": x[0], "size": x.size}
+    p["rate"] *= 2.0
+    s = 0.0
+    for value in p.values():
+        s += value
+    return s * p["rate"]
+""",
+    ),
+    Compiled(
+        "attributes: of modules, classes, arrays, objects",
+        (ast.Attribute,),
+        """
+import math
+from dataclasses import dataclass
+from typing import Any
+
+@dataclass
+class State:
+    position: Any
+    time: float = 0.0
+
+    def step(self, dt):
+        self.position += dt * self.position
+        self.time += dt
+
+def f(x):
+    s = State(x)
+    for _ in range(3):
+        s.step(0.1)
+    return (s.position * s.time * math.pi).sum()
+""",
+    ),
+    Compiled(
+        "strings as constants; f-strings in `print` and `raise`",
+        (ast.JoinedStr, ast.FormattedValue),
+        """
+def f(x):
+    kind = "square"
+    if x.size < 0:
+        raise ValueError(f"{x.size} elements")
+    return (x * x).sum() if kind == "square" else x.sum()
+""",
+    ),
+)
+
+COROUTINES = "coroutines are not compiled"
+
+REFUSED: tuple[Refused, ...] = (
+    Refused(
+        (ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith, ast.Await),
+        COROUTINES,
+        None,
+        """
+def f(x):
+    async def later():
+        return x
+    return x.sum()
+""",
+    ),
+    Refused(
+        (ast.ClassDef,),
+        "a class inside a function is not compiled",
+        "define the class outside",
+        """
+def f(x):
+    class Local:
+        pass
+    return x.sum()
+""",
+    ),
+    Refused(
+        version_nodes("TryStar"),
+        "`except*` is not compiled",
+        "use `except`",
+        """
+def f(x):
+    try:
+        return x.sum()
+    except* ValueError:
+        pass
+""",
+    ),
+    Refused(
+        (ast.Import, ast.ImportFrom),
+        "`import` inside a function is not compiled",
+        "import at the top of the module",
+        """
+def f(x):
+    import math
+    return math.pi * x.sum()
+""",
+    ),
+    Refused(
+        (ast.Global,),
+        "`global` is not compiled",
+        "return the value",
+        """
+def f(x):
+    global total
+    total = x.sum()
+    return total
+""",
+    ),
+    Refused(
+        (ast.Nonlocal,),
+        "`nonlocal` is not compiled",
+        "return the value from the inner function",
+        """
+def f(x):
+    s = 0.0
+
+    def add(v):
+        nonlocal s
+        s += v
+
+    add(x[0])
+    return s
+""",
+    ),
+    Refused(
+        (ast.Set, ast.SetComp),
+        "sets are not compiled",
+        "use a tuple",
+        """
+def f(x):
+    return len({1, 2}) * x.sum()
+""",
+    ),
+    Refused(
+        (ast.DictComp,),
+        "dict comprehensions are not compiled",
+        "write the loop, over arrays",
+        """
+def f(x):
+    return {i: x[i] for i in range(3)}[0]
+""",
+    ),
+    Refused(
+        (ast.Yield, ast.YieldFrom),
+        "generators are not compiled",
+        "return an array, or a list",
+        """
+def f(x):
+    def rows():
+        yield x[0]
+    return sum(rows())
+""",
+    ),
+    Refused(
+        version_nodes("TypeAlias"),
+        "a type alias inside a function is not compiled",
+        "write it at the top of the module",
+        """
+def f(x):
+    type Number = float
+    return x.sum()
+""",
+    ),
+    Refused(
+        version_nodes("TemplateStr", "Interpolation"),
+        "template strings are not compiled",
+        None,
+        """
+def f(x):
+    t"{x.size}"
+    return x.sum()
+""",
+    ),
+)
+
+REASONS: dict[Node, Refused] = {node: row for row in REFUSED for node in row.nodes}
+"""The row by which each refused construct is refused."""
+
+
+def why_refused(node: Node) -> tuple[str, str | None]:
+    """The reason and the way out for a construct that is not lowered."""
+    row = REASONS.get(node)
+    return (f"{node.__name__} is not compiled", None) if row is None else (row.reason, row.way_out)

@@ -1,0 +1,60 @@
+"""Every construct of Python's grammar has a row, and every row's example does what the row says."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import linecache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mutad import CompileError, check_gradient, compile
+from mutad.compiler.frontend.language import COMPILED, REASONS, REFUSED, Compiled, Refused
+
+X = np.array([0.6, 1.3, -0.4, 2.2, 0.9])
+
+
+def function(row: Compiled | Refused) -> Any:
+    """The function `f` of a row's example, with source that can be found."""
+    source = row.example.lstrip("\n")
+    file = f"<example {abs(hash(source)):x}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    names: dict[str, Any] = {"__name__": __name__}
+    exec(builtins.compile(source, file, "exec"), names)
+    return names["f"]
+
+
+def name(row: Compiled | Refused) -> str:
+    return row.what if isinstance(row, Compiled) else row.reason
+
+
+@pytest.mark.parametrize("row", COMPILED, ids=name)
+def test_what_is_compiled_agrees_with_cpython_and_differences(row: Compiled) -> None:
+    f = function(row)
+    assert compile(f, cache=False)(X.copy()) == pytest.approx(f(X.copy()), rel=1e-14)
+    check_gradient(compile(f, grad=True, cache=False), X.copy())
+
+
+@pytest.mark.parametrize("row", [row for row in REFUSED if row.nodes], ids=name)
+def test_what_is_refused_says_so_with_a_way_out(row: Refused) -> None:
+    with pytest.raises(CompileError) as error:
+        compile(function(row), cache=False)(X.copy())
+    assert row.reason in str(error.value)
+    assert row.way_out is None or f"way out: {row.way_out}" in str(error.value)
+    assert "^" in str(error.value)
+
+
+def test_no_construct_of_the_grammar_is_without_a_row() -> None:
+    constructs = {
+        node
+        for base in (ast.stmt, ast.expr)
+        for node in base.__subclasses__()
+        if node.__module__ == "ast" or node.__module__ == "_ast"
+    }
+    compiled = {node for row in COMPILED for node in row.nodes}
+    assert not compiled & REASONS.keys()
+    names = ("Num", "Str", "Bytes", "NameConstant", "Ellipsis", "Index", "ExtSlice")
+    old = {getattr(ast, n) for n in names if hasattr(ast, n)}
+    assert constructs - compiled - REASONS.keys() - old == set()
