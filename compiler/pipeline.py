@@ -30,6 +30,7 @@ from .analysis.effects import is_private
 from .analysis.print_analyses import PASSES as PRINTED_ANALYSES
 from .derivative.passes import PrintNeeded, PrintPlan, Reverse
 from .transforms.close_counters import CloseCounters
+from .transforms.describe_calls import DescribeCalls
 from .transforms.drop_carried import DropCarried
 from .transforms.drop_overwritten import DropOverwritten
 from .transforms.eliminate_common import EliminateCommon
@@ -266,6 +267,7 @@ SIMPLIFY: tuple[ModulePass, ...] = (
     RaiseLoops(),  # independent iterations are a map, whose adjoint is one
     EliminateCommon(),  # the views that raising made
     RemoveDead(),  # a store that nobody reads kills nothing
+    DescribeCalls(),  # nor does a call that no longer stores
 )
 
 OPTIMIZE: tuple[ModulePass, ...] = (
@@ -316,6 +318,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     HoistBranchAllocs,
     HoistChecks,
     RaiseLoops,
+    DescribeCalls,
     DropCarried,
     DropOverwritten,
     RemoveDead,

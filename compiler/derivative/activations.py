@@ -211,7 +211,7 @@ def stable_arguments(main: func.FuncOp, *, owned: bool) -> dict[str, set[int]]:
             return False
         top = function.body.block
         if not isinstance(root, BlockArgument):
-            return function is main and cast(Operation, root.owner).parent is top
+            return owned and function is main and cast(Operation, root.owner).parent is top
         if function is main:
             return owned
         return root.index in stable[function.sym_name.data]

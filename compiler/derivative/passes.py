@@ -30,10 +30,11 @@ from ..analysis.affine import name as name_of
 from ..analysis.alias import AliasAnalysis
 from ..analysis.needed import Contents, Need, Needed
 from ..diagnostics import line_of
+from .activations import activation_pairs, private_functions
 from .forward_sweep import hint_of
 from .overwritten import Overwritten
 from .plan import Plan, Save, killing_line
-from .reverse import gradient_of, only_function, plan_gradient
+from .reverse import activities_of, gradient_of, only_function, plan_gradient
 from .routines import is_routine
 from .split import halves_of
 from .versions import Version
@@ -96,15 +97,25 @@ class Reverse(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         block = op.body.block
+        pairs: dict[str, func.FuncOp] = {}
         for function in functions(op):
             active = chosen(function, self.active)
+            finals = active if self.split else None
             if self.split:
                 made = halves_of(function, active, active, self.saves)
             else:
                 made = (gradient_of(function, active, self.saves),)
+            activities = activities_of(function, active, finals)
+            for one in activation_pairs(function, activities, self.saves, owned=not self.split):
+                pairs.setdefault(one.sym_name.data, one)
             block.insert_ops_before(made, function)
             function.detach()
             function.erase()
+        for name, function in private_functions(op).items():
+            if name in pairs:
+                function.detach()
+                function.erase()
+        block.add_ops(pairs.values())
 
 
 def functions(module: ModuleOp) -> list[func.FuncOp]:
