@@ -18,6 +18,7 @@ from ..diagnostics import CompileError
 from .build import Build
 from .context import Frame
 from .joins import Maybe
+from .list_room import make_room
 from .recursion import (
     Form,
     Formless,
@@ -129,6 +130,7 @@ class Activation(Build):
 
     def finish(self, result: Value, outcome: Form) -> None:
         """The function ends here."""
+        make_room(self.lowering.lists.values(), self.lowering.facts)
         for op in self.private.walk():
             if array.GROWABLE in op.attributes:
                 raise CompileError(

@@ -17,6 +17,8 @@ reads of enclosing functions and from outside are further arguments, which every
 from __future__ import annotations
 
 import ast
+import enum
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
@@ -28,7 +30,8 @@ from xdsl.ir import Attribute, SSAValue
 
 from ...dialects import activation, array
 from . import scalars
-from .context import Frame, LocalFunction, Unready
+from .arguments import Partial
+from .context import Frame, LateName, LocalFunction, Unready
 from .emitter import Emitter
 from .joins import Maybe, cast
 from .values import (
@@ -123,11 +126,12 @@ def key_of(found: Any) -> object:
         return id(found.node), found.frame.path
     if isinstance(found, str | np.dtype):
         return str(found)
-    if isinstance(found, FunctionType | BuiltinFunctionType | ModuleType | type | np.ufunc):
+    known = FunctionType | BuiltinFunctionType | ModuleType | type | np.ufunc
+    if isinstance(found, known | enum.Enum | functools.partial):
         return id(found)
     if callable(found) and hasattr(found, "__wrapped__"):
         return id(found)
-    raise Formless(f"{found!r}")
+    raise Formless(getattr(found, "described", f"{found!r:.60}"))
 
 
 def general(type_: MemRefType[Attribute]) -> MemRefType[Attribute]:
@@ -382,7 +386,18 @@ def imported(value: Any, place: Activation) -> Any:
             return replace(value, memref=place.handed(value.memref))
         case Tuple(items):
             return replace(value, items=tuple(imported(item, place) for item in items))
-        case NoneValue() | Static():
+        case Static(Partial(function, args, kwargs)):
+            return Static(
+                Partial(
+                    imported(function, place),
+                    tuple(imported(a, place) for a in args),
+                    {k: imported(a, place) for k, a in kwargs.items()},
+                )
+            )
+        case NoneValue() | Static(LateName()):
+            return value
+        case Static(found):
+            key_of(found)
             return value
         case _:
             raise Formless("a value of this kind")

@@ -3,8 +3,27 @@
 Why here: after the simplifications that drop what nobody reads, before the analyses, which take a call
 for what it says. The frontend has described the calls once; fewer effects are left now.
 
-Before::    %r, %y = activation.call @walk(%a, %i : memref<?xf64>, index) frames 1 -> f64
-After::     %r, %y = activation.call @walk(%a, %i : memref<?xf64>, index) frames 1 reads [0] writes [] -> f64
+Before::
+
+    func.func @f(%a : memref<?xf64>, %i : index) -> f64 {
+      %r, %y = activation.call @walk(%a, %i : memref<?xf64>, index) frames 1 -> f64
+      func.return %y : f64
+    }
+    func.func private @walk(%a : memref<?xf64>, %i : index) -> f64 {
+      %y = memref.load %a[%i] : memref<?xf64>
+      func.return %y : f64
+    }
+
+After::
+
+    func.func @f(%a : memref<?xf64>, %i : index) -> f64 {
+      %r, %y = activation.call @walk(%a, %i : memref<?xf64>, index) frames 1 reads [0] writes [] -> f64
+      func.return %y : f64
+    }
+    func.func private @walk(%a : memref<?xf64>, %i : index) -> f64 attributes {overlaps = []} {
+      %y = memref.load %a[%i] : memref<?xf64>
+      func.return %y : f64
+    }
 """
 
 from __future__ import annotations

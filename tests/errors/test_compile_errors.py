@@ -195,6 +195,38 @@ def halved(x):
     return halved(x[1:])
 
 
+@refused("py_int", at="counts(n - 1)", says="within `try` is not compiled")
+def counts(n):
+    try:
+        return 0 if n == 0 else 1 + counts(n - 1)
+    except ValueError:
+        return -1
+
+
+@refused("py_int", at="collect(n)", says="a list grows in collect()")
+def collects_in_a_list_of_each_activation(n):
+    def collect(k):
+        found = []
+        while k * len(found) < k:
+            found.append(k)
+        return 0 if k == 0 else len(found) + collect(k - 1)
+
+    return collect(n)
+
+
+@refused("py_int", at="items", says="reads something that is no number or array")
+def shares_a_list(n):
+    items = [1.0]
+
+    def collect(k):
+        if k > 0:
+            items.append(0.5)
+            collect(k - 1)
+
+    collect(n)
+    return len(items)
+
+
 @refused("py_int", at="nested(n - 1, (deeper, n))", says="the same types in every call")
 def nests(n):
     def nested(n, deeper):
