@@ -125,7 +125,7 @@ class RuleCall:
         """The value with a slot for each number and array that the op is to be given."""
         match value:
             case Tuple(items):
-                return Tuple(tuple(self.slotted(item, name) for item in items))
+                return replace(value, items=tuple(self.slotted(item, name) for item in items))
             case Scalar(constant=None) | Array():
                 self.operands.append(value)
                 self.names.append(name)
@@ -145,7 +145,9 @@ class RuleCall:
             case Slot() | Number():
                 return fetch(value)
             case Tuple(items):
-                return Tuple(tuple(self.within(item, routine, fetch) for item in items))
+                return replace(
+                    value, items=tuple(self.within(item, routine, fetch) for item in items)
+                )
             case Scalar():
                 assert value.constant is not None
                 return routine.emitter.constant(value.constant, value.type)
@@ -222,7 +224,7 @@ class RuleCall:
             case Number(position):
                 return replace(self.results[position], ssa=op.called[position], python=None)
             case Tuple(items):
-                return Tuple(tuple(self.outer_result(item, op) for item in items))
+                return replace(value, items=tuple(self.outer_result(item, op) for item in items))
             case _:
                 return value
 
@@ -297,7 +299,7 @@ class RuleCall:
                 self.results.append(value)
                 return Number(len(self.results) - 1)
             case Tuple(items):
-                return Tuple(tuple(self.leave(item, routine) for item in items))
+                return replace(value, items=tuple(self.leave(item, routine) for item in items))
             case NoneValue():
                 return value
             case Array():
@@ -380,7 +382,7 @@ class RuleCall:
     def adjoint(self, facts: Facts) -> Routine:
         routine = Routine(self.lowering, self.fresh_name("adjoint"), facts)
         args: list[Value] = [
-            Static(Parameter(self, routine, name, value))
+            self.parameter(routine, name, value)
             for name, value in zip(self.parameters, self.values, strict=False)
         ]
         returns = not isinstance(self.result, NoneValue)
@@ -392,9 +394,7 @@ class RuleCall:
                 f"the rule of {self.name}() has {len(self.parameters)} parameters: there is {more}"
             )
         if returns:
-            args.append(
-                Static(Parameter(self, routine, self.parameters[-1], self.result, result=True))
-            )
+            args.append(self.parameter(routine, self.parameters[-1], self.result, result=True))
         result = routine.lowering.inline(self.rule.adjoint, args, {}, self.node)  # pyright: ignore
         if not isinstance(result, NoneValue):
             raise self.refusal_of_rule(
@@ -412,6 +412,14 @@ class RuleCall:
                 )
         self.use_shadows_for_shapes(routine)
         return routine
+
+    def parameter(self, routine: Routine, name: str, value: Any, *, result: bool = False) -> Value:
+        """What the rule is given for an argument, or for the result: of a tuple, a tuple of those."""
+        if isinstance(value, Tuple):
+            items = enumerate(value.items)
+            parts = [self.parameter(routine, f"{name}_{k}", v, result=result) for k, v in items]
+            return replace(value, items=tuple(parts))
+        return Static(Parameter(self, routine, name, value, result=result))
 
     def zero_shadow(self, routine: Routine, number: int) -> None:
         """An array that is returned was overwritten: what it held before has no cotangent."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from . import arguments, foreign_calls
 from .context import Scope
-from .values import Static, Value
+from .values import Static, Tuple, Value
 
 if TYPE_CHECKING:
     from .calls import Calls
@@ -43,7 +44,11 @@ class MemberMethod(ABC):
 
 
 def attribute(lowering: Any, base: Value, node: ast.Attribute) -> Value | None:
-    """An attribute of a `Member`; None where `base` is none."""
+    """An attribute of a `Member`, or of a tuple of them; None where `base` is none."""
+    if isinstance(base, Tuple) and base.items and node.attr not in getattr(base.cls, "_fields", ()):
+        found = [attribute(lowering, item, node) for item in base.items]
+        parts = tuple(part for part in found if part is not None)
+        return replace(base, items=parts) if len(parts) == len(found) else None
     if not isinstance(base, Static) or not isinstance(base.object, Member):
         return None
     return base.object.read(lowering, node.attr, node)
@@ -59,14 +64,25 @@ def assigned(lowering: Any, base: Value, target: ast.Attribute, value: Value) ->
 
 def augmented(lowering: Any, target: ast.Attribute, op: str, node: ast.expr) -> bool:
     """`member.attribute op= value`; False where the target is no `Member`'s."""
-    name = target.value
-    found = lowering.frame.env.get(name.id) if isinstance(name, ast.Name) else None
+    root = target.value
+    while isinstance(root, ast.Subscript | ast.Attribute):
+        root = root.value
+    if not isinstance(root, ast.Name) or not has_members(lowering.frame.env.get(root.id)):
+        return False
+    found = lowering.expression(target.value)
     if not isinstance(found, Static) or not isinstance(found.object, Member):
         return False
     value = lowering.expression(node)
     with lowering.located(target):
         found.object.assign(lowering, target.attr, op, value, target)
     return True
+
+
+def has_members(value: object) -> bool:
+    """True for a `Member`, and for a tuple with some in it."""
+    if isinstance(value, Tuple):
+        return any(map(has_members, value.items))
+    return isinstance(value, Static) and isinstance(value.object, Member)
 
 
 def call(

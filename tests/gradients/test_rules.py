@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import cffi
 import numpy as np
@@ -341,6 +341,36 @@ def two_arrays_rule(x, k, shift, result):
     shift.cotangent += product.sum()
 
 
+class Spread(NamedTuple):
+    mean: float
+    rest: np.ndarray
+    square: float
+
+
+def spread(x, weights):
+    n, w = weights
+    mean = (w * x).sum() / n
+    rest = x - mean
+    return Spread(mean, rest, (rest * rest).sum())
+
+
+@mutad.rule(spread)
+def spread_rule(x, weights, result):
+    mean, rest, _ = result
+    n, w = weights.value
+    rest_bar = rest.shadow + 2 * rest.value * result.square.cotangent
+    mean_bar = mean.cotangent - rest_bar.sum()
+    x.shadow += rest_bar + mean_bar * w / n
+    weights[1].shadow += mean_bar * x.value / n
+
+
+def of_spread(x, w):
+    first = spread(x, (3, w))
+    x *= first.rest
+    second = spread(x, (2, first[1]))
+    return first.mean * first.square + (second.rest * w).sum() * second[2]
+
+
 def of_moments(x, w):
     a, b = moments(x, w)
     x[0] = a * b
@@ -358,9 +388,9 @@ def of_two_arrays(x, k):
     return total + (s * p).sum()
 
 
-@pytest.mark.parametrize("program", [of_moments, of_two_arrays])
+@pytest.mark.parametrize("program", [of_moments, of_two_arrays, of_spread])
 def test_a_rule_of_a_compiled_function(program: Any) -> None:
-    second = np.linspace(1.0, 2.0, 4) if program is of_moments else 1.3
+    second = 1.3 if program is of_two_arrays else np.linspace(1.0, 2.0, 4)
     check_gradient(mutad.compile(program, grad=True), np.linspace(0.2, 1.4, 4), second)
 
 
@@ -486,6 +516,75 @@ def test_stop_gradient() -> None:
     assert value == 5.0 * 5.0 + 25.0 + 5.0
     np.testing.assert_array_equal(dx, 5.0 * x)
     assert dk == 5.0
+
+
+def stopped(u, k):
+    total = 0.0
+    for i in range(3):
+        w = mutad.stop_gradient(u) if i % 2 else mutad.stop_gradient(u * 2)
+        total += (w * u).sum() * mutad.stop_gradient(k)
+        t = mutad.stop_gradient(u)
+        t *= u
+        total += t.sum()
+        u *= mutad.stop_gradient(u[0]) + k
+    return total + mutad.stop_gradient((u, k))[0].sum()
+
+
+def given(u, k, c, k_c):
+    """The same with the stopped values as arguments of their own."""
+    total = 0.0
+    for i in range(3):
+        w = c if i % 2 else c * 2
+        total += (w * u).sum() * k_c
+        total += (c * u).sum()
+        u *= c[0] + k
+        c *= c[0] + k_c
+    return total + c.sum()
+
+
+def test_stop_gradient_in_a_loop_that_mutates() -> None:
+    u, k = np.linspace(0.5, 1.0, 3), 0.7
+    ours = mutad.compile(stopped, grad=True).value_and_grad(u.copy(), k, wrt=("u", "k"))
+    theirs = mutad.compile(given, grad=True).value_and_grad(
+        u.copy(), k, u.copy(), k, wrt=("u", "k")
+    )
+    assert ours[0] == pytest.approx(theirs[0])
+    np.testing.assert_allclose(ours[1][0], theirs[1][0])
+    assert ours[1][1] == pytest.approx(theirs[1][1])
+
+
+def ping_pong(a, u, v):
+    for _ in range(5):
+        product(a, u, v)
+        u, v = v, u
+    return (u * v).sum()
+
+
+def one_or_the_other(a, u, v):
+    t = np.ones_like(u)
+    for i in range(4):
+        w = u if i % 2 == 0 else v
+        product(a, w, t)
+        w += t
+    return (t * u * v).sum()
+
+
+def views(a, u, v):
+    m = np.ones((3, u.size))
+    m[1] = u
+    product(a, u[::-1], m[2])
+    product(a, m[0, ::2], v[::2])
+    product(a, v, m[1, ::-1])
+    return (m * m).sum() + v.sum()
+
+
+product = PRODUCTS["opaque"]
+
+
+@pytest.mark.parametrize("program", [ping_pong, one_or_the_other, views])
+def test_arrays_that_are_swapped_chosen_or_seen_as_views(program: Any) -> None:
+    compiled = mutad.compile(program, grad=True)
+    check_gradient(compiled, 0.8, np.linspace(0.4, 1.2, 4), np.linspace(1.3, 0.5, 4))
 
 
 def test_what_is_not_active_needs_no_rule() -> None:
