@@ -13,7 +13,9 @@ functions it reads read in turn.
 
 from __future__ import annotations
 
+import dataclasses
 import dis
+import enum
 import functools
 import os
 import sys
@@ -241,6 +243,9 @@ def _reads(value: Any, seen: set[int]) -> Iterator[tuple[Place, Any]]:
     if isinstance(value, type):
         if not is_own_fixed(value) and not issubclass(value, BaseException):
             yield from _class_reads(value, seen)
+        return
+    if dataclasses.is_dataclass(value) or isinstance(value, enum.Enum):
+        yield from _reads(type(value), seen)
         return
     receiver: Any = None
     if isinstance(value, types.MethodType):

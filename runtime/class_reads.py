@@ -68,10 +68,16 @@ def layout_of(cls: type) -> str:
     fields = getattr(cls, "__dataclass_fields__", None)
     if fields is not None:
         parts = [
-            (f.name, f.init, f.kw_only, repr(f.default), repr(f._field_type))
+            (f.name, f.init, f.kw_only, shown(f.default), repr(f._field_type))
             for f in fields.values()
         ]
         return repr((parts, str(getattr(cls, "__dataclass_params__", ""))))
     if issubclass(cls, enum.Enum):
-        return repr([(member.name, repr(member.value)) for member in cls])
-    return repr((getattr(cls, "_fields", ""), getattr(cls, "_field_defaults", "")))
+        return repr([(member.name, shown(member.value)) for member in cls])
+    defaults = getattr(cls, "_field_defaults", {})
+    return repr((getattr(cls, "_fields", ""), [(k, shown(v)) for k, v in defaults.items()]))
+
+
+def shown(value: object) -> str:
+    """A default as text; of what has no text of its own the class."""
+    return repr(value) if isinstance(value, SIMPLE) or value is None else type(value).__qualname__

@@ -13,12 +13,15 @@ import sys
 import types
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import annotations, gradients, keys, memory, rules
 from .dispatch import Compiler, Dispatcher
 from .vjp import Back
 from .vjp import vjp as run_vjp
+
+if TYPE_CHECKING:
+    from .object_gradients import ObjectBack
 
 DEFAULTS: dict[str, Any] = {
     "saves": "minimal",
@@ -112,7 +115,7 @@ class CompiledFunction:
         self._require_gradient()
         return self._dispatcher.heads["value_and_grad"](*args, **kwargs)
 
-    def vjp(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> tuple[Any, Back]:
+    def vjp(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> tuple[Any, Back | ObjectBack]:
         """Run the primal and return `(result, back)`: `out, back = f.vjp(*args, wrt=0)`.
 
         `back(out_bar, u=...)` returns the gradient of what `wrt` named, for the cotangent `out_bar`

@@ -116,9 +116,12 @@ def _refusal(value: Any) -> str:
         return _dtype_refusal(value.dtype)
     if isinstance(value, complex):
         return "complex numbers are not supported: pass real and imaginary part"
-    if isinstance(value, str | bytes):
+    if isinstance(value, bytes):
         return f"{shown} is not supported: capture it, or pass a number that stands for it"
-    return f"{shown} is not supported: pass arrays, numbers, bools, None or tuples of them"
+    return (
+        f"{shown} is not supported: pass arrays, numbers, strings, None, or tuples, dicts and objects "
+        "that hold them"
+    )
 
 
 def _dtype_refusal(dtype: np.dtype[Any]) -> str:

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from . import keys
 from .captures import is_versioned
 
 Shape = tuple[Any, ...]
@@ -29,9 +30,7 @@ Shape = tuple[Any, ...]
 ("object", number, class, field names, shapes), ("again", number)."""
 
 LEAF: Shape = ("leaf",)
-LEAVES = frozenset(
-    {np.ndarray, int, float, bool, type(None), np.float64, np.float32, np.int64, np.int32, np.bool_}
-)
+LEAVES = keys.PLAIN
 """What an argument key describes: it is handed on as it is."""
 SPARE = 8
 """How many attributes may be new: the journal has room for them."""
@@ -256,23 +255,22 @@ class Structure:
                 made = Node("static", name, value=value)
                 self.constants.append(value)
             case ("tuple", cls, shapes):
-                keys = tuple(range(len(shapes))) if cls is None else cls._fields
+                own = tuple(range(len(shapes))) if cls is None else cls._fields
                 self.constants.append(cls)
-                made = Node(
-                    "tuple", name, -1, cls, keys, self.items(name, cls, keys, shapes, counters)
-                )
-            case ("object", number, cls, keys, shapes):
-                self.constants += [cls, keys]
-                items = self.items(name, cls, keys, shapes, counters)
-                made = self.objects[number] = Node("object", name, number, cls, keys, items)
+                items = self.items(name, cls, own, shapes, counters)
+                made = Node("tuple", name, -1, cls, own, items)
+            case ("object", number, cls, own, shapes):
+                self.constants += [cls, own]
+                items = self.items(name, cls, own, shapes, counters)
+                made = self.objects[number] = Node("object", name, number, cls, own, items)
             case _:
                 made = Node("again", name, shape[1])
                 self.constants.append(shape[1])
         self.by_name[name] = made
         return made
 
-    def items(self, name: str, cls: Any, keys: Any, shapes: Any, counters: Any) -> tuple[Node, ...]:
-        pairs = zip(keys, shapes, strict=True)
+    def items(self, name: str, cls: Any, own: Any, shapes: Any, counters: Any) -> tuple[Node, ...]:
+        pairs = zip(own, shapes, strict=True)
         return tuple([self.node(path_to(name, cls, k), s, counters) for k, s in pairs])
 
     def original(self, node: Node) -> Node:

@@ -163,7 +163,7 @@ class Build:
         if self.structure is not None:
             own_values = boundary.parameters(lowering, self.structure, own_names, own_values)
         frame.env.update(zip(own_names, own_values, strict=True))
-        own_rule = special_calls.own_rule(lowering, self.function, values[:own_count], own.node)
+        own_rule = special_calls.own_rule(lowering, self.function, own_values, own.node)
         lowering.calls.append(self.function.__code__)
         if own_rule is None:
             result = lowering.run_call(frame, body, self.function.__code__, own.node)

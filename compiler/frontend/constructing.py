@@ -110,7 +110,6 @@ class Constructing(Records):
                 node, f"objects of class {cls.__name__} are not compiled: {reason}",
                 "use a dataclass, or a class with `__init__`",
             )  # fmt: skip
-        self.note_constant(f"class {cls.__qualname__}", layout_of(cls))
         if is_named_tuple(cls):
             return self.named_tuple(cls, args, kwargs, node)
         made = self.objects.make(cls, cls.__name__, self.e.block)
@@ -457,12 +456,3 @@ def is_enumeration(value: Value) -> bool:
 
 def enumeration(value: Value) -> Any:
     return getattr(value, "constant", None) or getattr(value, "object", None)
-
-
-def layout_of(cls: type) -> str:
-    """What the code depends on of a class beside its functions."""
-    fields = getattr(cls, "__dataclass_fields__", None)
-    if fields is None:
-        return repr(getattr(cls, "_fields", ""))
-    parts = [(f.name, f.init, f._field_type.name, repr(f.default)) for f in fields.values()]
-    return repr((parts, str(cls.__dataclass_params__)))  # pyright: ignore

@@ -9,7 +9,7 @@ import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -82,11 +82,9 @@ class Captured(Protocol):
     def fixed(self, owner: types.ModuleType | type | str) -> bool:
         """Whether nobody watches a module, a class, or what a source file defines."""
         ...
-
     def foreign(self, value: Any) -> Any:
         """How to call what is not looked into (`foreign_calls`), or a text why not; None for anything else."""
         ...
-
     def rule(self, value: Any) -> Any:
         """The rule of a function (`rule_calls`), or None."""
         ...
@@ -470,7 +468,10 @@ class Context(ABC):
                     "compute with real and imaginary parts",
                 )
             case tuple():
-                return Tuple(tuple(self.constant(item, name) for item in value))
+                cls = type(value) if hasattr(value, "_fields") else None
+                return Tuple(tuple(self.constant(item, name) for item in value), cls)
+            case _ if is_dataclass(value) and fields.is_frozen(type(value)):
+                return self.frozen_constant(value, name)
             case np.ndarray():
                 raise self.refusal(
                     None,
@@ -485,6 +486,17 @@ class Context(ABC):
                 )
             case _:
                 return Static(value)
+
+    def frozen_constant(self, value: Any, name: str) -> Value:
+        """An instance of a frozen dataclass that the function finds outside."""
+        known: dict[str, Any] = {f: getattr(value, f) for f in value.__dataclass_fields__}
+        if any(type(v).__hash__ is None for v in known.values()):
+            raise self.refusal(
+                None, f"`{name}` is an object with arrays in it", "pass it as an argument"
+            )
+        self.note_constant(name, value)
+        items = tuple(self.constant(v, f"{name}.{f}") for f, v in known.items())
+        return Struct(items, tuple(known), type(value))
 
     # Branches
 

@@ -76,7 +76,7 @@ UNALIGNED = np.zeros(17, np.uint8)[1:].view(np.float64)
     ("value", "exception", "words"),
     [
         ([1.0], TypeError, r"'x'.*np\.asarray"),
-        ("a", TypeError, "'x'.*str"),
+        (b"a", TypeError, "'x'.*bytes"),
         (1j, TypeError, "complex"),
         (2**63, OverflowError, "64 bits"),
         (np.float16(1), TypeError, "float16"),
@@ -92,7 +92,7 @@ UNALIGNED = np.zeros(17, np.uint8)[1:].view(np.float64)
         (np.ma.zeros(2), TypeError, "subclass"),
         (np.rec.array(np.zeros(2)), TypeError, "subclass"),
         (UNALIGNED, ValueError, "aligned"),
-        ((1, "a"), TypeError, r"x\[1\]"),
+        ((1, b"a"), TypeError, r"x\[1\]"),
         (np.longlong(1), TypeError, "int64"),
         (square_sum, TypeError, "function"),
     ],
@@ -188,7 +188,7 @@ def test_looks_like_its_function():
 def test_works_as_a_method():
     text = constant(7.0, "double", ARRAY)
 
-    class Holder:
+    class Holder(list):
         scale = Handmade(SCALAR, text).of(lambda self, x: 1.0)
 
     with pytest.raises(TypeError, match="'self'"):
