@@ -24,6 +24,10 @@ KEPT_BYTES = 1 << 26
 SLOTS = 4
 """So many ranges of either kind wait in the process: behind the blocks of the pool."""
 
+FAR, TRIES = 1 << 45, 256
+"""Where ranges are asked for, one behind the other: far from where the system puts mappings, which so keep
+together. Machine code and its constants must not be further apart than 2 GiB."""
+
 _NO_RESERVE = 0x1042 if sys.platform == "darwin" else 0x4022
 """MAP_PRIVATE, MAP_ANONYMOUS, MAP_NORESERVE."""
 
@@ -129,7 +133,7 @@ ask:
   %pool.at = getelementptr i8, ptr %ctx, i64 {pool}
   %pool = load ptr, ptr %pool.at
   %alone = icmp eq ptr %pool, null
-  br i1 %alone, label %map, label %waiting
+  br i1 %alone, label %seek, label %waiting
 waiting:
   %slot = phi i64 [ %from, %ask ], [ %slot.next, %empty ]
   %slot.at = getelementptr ptr, ptr %pool, i64 %slot
@@ -139,14 +143,29 @@ waiting:
 empty:
   %slot.next = add i64 %slot, 1
   %more = icmp ult i64 %slot.next, %to
-  br i1 %more, label %waiting, label %map
+  br i1 %more, label %waiting, label %seek
+seek:
+  br label %map
 map:
-  %range = call ptr @mmap(ptr null, i64 {RESERVED_BYTES}, i32 3, i32 {_NO_RESERVE}, i32 -1, i64 0)
+  %try = phi i64 [ 0, %seek ], [ %try.next, %elsewhere ]
+  %distance = mul i64 %try, {RESERVED_BYTES}
+  %wanted = add i64 %distance, {FAR}
+  %hint = inttoptr i64 %wanted to ptr
+  %range = call ptr @mmap(ptr %hint, i64 {RESERVED_BYTES}, i32 3, i32 {_NO_RESERVE}, i32 -1, i64 0)
   %where = ptrtoint ptr %range to i64
   %refused = icmp eq i64 %where, -1
-  br i1 %refused, label %give.back, label %keep
+  br i1 %refused, label %give.back, label %compare.place
+compare.place:
+  %there = icmp eq i64 %where, %wanted
+  %try.next = add i64 %try, 1
+  %last = icmp eq i64 %try.next, {TRIES}
+  %good = or i1 %there, %last
+  br i1 %good, label %keep, label %elsewhere
+elsewhere:
+  %undone = call i32 @munmap(ptr %range, i64 {RESERVED_BYTES})
+  br label %map
 keep:
-  %given = phi ptr [ %range, %map ], [ %old, %waiting ]
+  %given = phi ptr [ %range, %compare.place ], [ %old, %waiting ]
   store ptr %first, ptr %made
   %made.base.at = getelementptr i8, ptr %made, i64 8
   %tagged = getelementptr i8, ptr %given, i64 1
@@ -162,4 +181,5 @@ fail:
   ret ptr null
 }}
 declare ptr @mmap(ptr, i64, i32, i32, i32, i64)
+declare i32 @munmap(ptr, i64)
 """

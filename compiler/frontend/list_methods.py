@@ -394,13 +394,14 @@ class Lists(Calls):
         return lists.item_at(self.e, seq, at)
 
     def store_list_item(self, seq: ListObject, node: ast.Subscript, value: Value) -> None:
-        at = self.list_place(seq, node)
+        index = self.list_item_index(node)
+        at = self.list_place(seq, index, lists.ASSIGN_OUT_OF_RANGE)
         value = self.settled(value)
         self.learn(seq, self.item_form(value))
         lists.store_item(self.e, seq, at, value)
 
-    def list_place(self, seq: ListObject, node: ast.Subscript) -> SSAValue:
-        """Where in the buffers the item is that a subscript names."""
+    def list_item_index(self, node: ast.Subscript) -> Scalar:
+        """The subscript of an item that is assigned."""
         (index,) = self.index(node.slice)[:1] or (NoneValue(),)
         if isinstance(index, SliceValue):
             raise self.refusal(
@@ -408,18 +409,23 @@ class Lists(Calls):
                 "assignment to a slice of a list is not compiled",
                 "assign the items in a loop, or build a new list",
             )
-        at = self.list_index_value(index)
+        return self.list_index_value(index)
+
+    def list_place(self, seq: ListObject, index: Scalar, message: str) -> SSAValue:
+        """Where in the buffers an item is; IndexError where it is nowhere."""
         if seq.item is None:
-            self.never(seq, lists.ASSIGN_OUT_OF_RANGE)
-        n = lists.length(self.e, seq).ssa
-        return lists.place(self.e, at, n, lists.ASSIGN_OUT_OF_RANGE)
+            self.never(seq, message)
+        return lists.place(self.e, index, lists.length(self.e, seq).ssa, message)
 
     def augment_list_item(
         self, seq: ListObject, target: ast.Subscript, combine: Callable[[Value], Value]
     ) -> None:
-        at = self.list_place(seq, target)
-        value = self.settled(combine(lists.load_item(self.e, seq, at)))
+        """`l[i] += v`: the item is found anew where it is stored, for `v` may have changed the list."""
+        index = self.list_item_index(target)
+        before = lists.load_item(self.e, seq, self.list_place(seq, index, lists.OUT_OF_RANGE))
+        value = self.settled(combine(before))
         self.learn(seq, self.item_form(value))
+        at = self.list_place(seq, index, lists.ASSIGN_OUT_OF_RANGE)
         lists.store_item(self.e, seq, at, value)
 
     def delete_list_item(self, seq: ListObject, target: ast.Subscript) -> None:
@@ -500,7 +506,12 @@ class Lists(Calls):
 
     def returned_list(self, seq: ListObject) -> Value:
         """A list that the compiled function returns: its items, from which the entry makes it."""
-        if seq.item is None or not isinstance(seq.item, ScalarT):
+        if seq.item is None:
+            seq.read_untyped = True
+            empty = library.call(self.e, np.zeros, [self.e.constant(0, "py_int")], {})
+            assert isinstance(empty, Array)
+            return lists.ReturnedList(empty.memref, empty.dtype, item="py_float")
+        if not isinstance(seq.item, ScalarT):
             raise self.refusal(
                 None,
                 "only a list of numbers can be returned",

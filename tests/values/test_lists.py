@@ -348,6 +348,14 @@ def left_early(x, n):
     return made
 
 
+@on("f64[4] n", n="0 -1 3 9")
+def augmented_while_it_shrinks(x, n):
+    """The item is found anew where it is stored."""
+    made = list(x)
+    made[n] += made.pop() * 2.0
+    return made
+
+
 @pytest.mark.parametrize("case", programs.cases, ids=str)
 def test_python_agrees(case: Case) -> None:
     case.check()
