@@ -34,11 +34,11 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects import array
 from ..diagnostics import Span
-from .checks import described, outside, overflows, wrapped
+from . import roots
+from .checks import described, is_inside, outside, overflows, wrapped
 from .fields import fields_in, is_field
 from .joins import Binding
 from .liveness import Names
-from .roots import is_inside
 from .scalars import COMPLEX_POWER, logical_not
 from .values import Array, NoneValue, Record, Scalar, Static, Struct, Tuple
 
@@ -125,6 +125,15 @@ class Nest:
     span: Span | None
 
 
+@dataclass(frozen=True)
+class Branch:
+    """A nest that is closed otherwise."""
+
+    condition: SSAValue
+    raised: Arm
+    tail: Arm
+
+
 @dataclass
 class Scope:
     """A block whose statements are being lowered, `block` being where the next op goes."""
@@ -193,6 +202,23 @@ class Catching:
             tail = Arm(nest.outer, env, tail.dead, pending)
         e.span = span
         scope.frame.env, scope.pending = tail.env, tail.pending
+
+    def only_branch(self, scope: Scope, attempt: Attempt) -> Branch | None:
+        """The one branch on which the body of a `try` raises, if only its handlers catch it: taken out."""
+        if len(scope.nests) != 1 or scope.ending or not attempt.raises:
+            return None
+        (nest,) = scope.nests
+        if nest.raised.pending != frozenset({attempt}):
+            return None
+        owner = self.owner
+        tail = Arm(owner.e.block, scope.frame.env, owner.dead)
+        scope.nests.clear()
+        scope.frame.env = dict(nest.raised.env)
+        owner.e.block, owner.dead = nest.outer, False
+        if owner.statement_block is tail.block:
+            owner.statement_block = nest.outer
+        raised = Arm(nest.raised.block, dict(nest.raised.env), dead=False)
+        return Branch(nest.condition, raised, tail)
 
     def announce(self, pending: Pending) -> None:
         """Something in what was just lowered may have raised: what follows runs where it did not."""
@@ -287,10 +313,12 @@ class Catching:
             )
         match op:
             case array.IndexOp():
-                sign = op.sign.data
-                condition = outside(self.owner.e, op.index, op.extent, sign)
-                axis = op.axis.value.data
+                sign, axis = op.sign.data, op.axis.value.data
                 made = array.IndexOp(op.index, op.extent, axis, sign, unchecked=True)
+                if is_inside(self.owner.e, op.index, op.extent, sign):
+                    op.drop_all_references()
+                    return self.owner.e.insert(made)
+                condition = outside(self.owner.e, op.index, op.extent, sign)
             case array.CheckedIntOp():
                 condition, made = overflows(self.owner.e, op), wrapped(op)
             case _:
@@ -385,9 +413,9 @@ def is_made_in(binding: Binding, block: Block) -> bool:
 def is_value_made_in(value: SSAValue, block: Block) -> bool:
     owner = value.owner
     if not isinstance(owner, Block):
-        return is_inside(owner, block)
+        return roots.is_inside(owner, block)
     above = owner.parent_op()
-    return owner is block or (above is not None and is_inside(above, block))
+    return owner is block or (above is not None and roots.is_inside(above, block))
 
 
 # Note [Nests]

@@ -9,8 +9,12 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import array
+from ..analysis.affine import Affine, Symbol, Term, affine
 from .emitter import Emitter
 from .values import INT64_MIN
+
+MOST_LOOPS = 8
+"""A subscript that depends on more counters is checked."""
 
 CHECKED: dict[type[Operation], tuple[str, type[Operation]]] = {
     array.CheckedAddOp: ("+", arith.AddiOp),
@@ -45,6 +49,39 @@ def outside(e: Emitter, index: SSAValue, extent: SSAValue, sign: str) -> SSAValu
         negative = e.emit(arith.CmpiOp(index, e.index(0), "slt"))
         ready = e.emit(arith.SelectOp(negative, ready, index))
     return e.emit(arith.CmpiOp(ready, extent, "uge"))
+
+
+def is_inside(e: Emitter, index: SSAValue, extent: SSAValue, sign: str) -> bool:
+    """True when a subscript is certainly in range: of `x[i + 1]` for i up to the extent of x less 2."""
+    least = greatest = affine(index)
+    for _ in range(MOST_LOOPS):
+        moving = [(s, f) for s, f in {**least.terms, **greatest.terms}.items() if s in e.counts]
+        if not moving:
+            break
+        counter, _ = moving[-1]
+        last = count_if_it_runs(affine(e.counts[counter])) - 1
+        least = at_an_end(least, counter, last, greatest=False)
+        greatest = at_an_end(greatest, counter, last, greatest=True)
+    room = greatest - affine(extent)
+    below = room.is_constant and room.constant < 0
+    above = sign == "nonneg" or (least.is_constant and least.constant >= 0)
+    return below and above and sign != "negative"
+
+
+def at_an_end(form: Affine, counter: Symbol, last: Affine, *, greatest: bool) -> Affine:
+    """The least or the greatest value of the form over the iterations, counted up to `last`."""
+    factor = form.terms.get(counter, 0)
+    rest = form - Affine({counter: factor})
+    return rest + last * factor if (factor > 0) == greatest else rest
+
+
+def count_if_it_runs(count: Affine) -> Affine:
+    """A loop's count, taken to be positive: `max(n, 0)` is then n."""
+    match list(count.terms.items()):
+        case [(Term(kind="max", args=args), 1)] if count.constant == 0 and Affine() in args:
+            return next((a for a in args if a != Affine()), count)
+        case _:
+            return count
 
 
 def wrapped(op: array.CheckedIntOp) -> Operation:

@@ -255,7 +255,8 @@ def axes_of(value: SSAValue, known: dict[SSAValue, tuple[int, ...]]) -> tuple[in
 
 
 def same_form(a: Descriptor, b: Descriptor) -> None:
-    if (a.view and a.view.dims) != (b.view and b.view.dims):
+    alike = (a.view and a.view.dims) == (b.view and b.view.dims)
+    if not alike or len(a.numbers) != len(b.numbers):
         raise Undescribed
 
 

@@ -55,6 +55,8 @@ class Emitter:
     span: Span | None = None
     boundscheck: bool = True
     carried: dict[SSAValue, Carried] = field(default_factory=dict[SSAValue, Carried])
+    counts: dict[object, SSAValue] = field(default_factory=dict[object, SSAValue])
+    """How often the loops run that are being built, by their counters."""
     settled: dict[Block, set[frozenset[object]]] = field(
         default_factory=dict[Block, set[frozenset[object]]]
     )

@@ -137,6 +137,8 @@ class Loops(Forms):
                 argument.name_hint = place.ssa.name_hint
                 self.e.carried[argument] = Carried(arguments, tuple(initial))
             self.name_induction(block.args[0], s)
+        if count is not None:
+            self.e.counts[blocks[0].args[0]] = count.ssa
         span, pending, depth = self.e.span, catching.NOTHING, len(self.homes)
         if condition is not None:
             with self.e.at(blocks[1]):

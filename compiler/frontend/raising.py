@@ -6,7 +6,7 @@ import ast
 import builtins
 import sys
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import reduce
 from typing import cast
@@ -18,10 +18,10 @@ from xdsl.ir import SSAValue
 from ...dialects import array
 from . import scalars
 from .calls import Calls
-from .catching import STRIDE, Attempt, Caught, Scope
+from .catching import STRIDE, Arm, Attempt, Branch, Caught, Scope
 from .context import RESULT
 from .joins import Maybe
-from .liveness import assigned, reads
+from .liveness import Names, assigned, reads
 from .trying import Guarded, inner
 from .values import IR_TYPE, NoneValue, Scalar, Static, Tuple
 
@@ -161,21 +161,13 @@ class Raising(Calls):
         with self.catching.attempt(attempt, names) as scope:
             self.block(s.body)
             bound = [n for n, b in self.frame.env.items() if not isinstance(b, Maybe)]
+            only = self.catching.only_branch(scope, attempt)
         if not attempt.raises:
             self.forget(attempt)
             self.leave_out(*s.handlers)
             if not self.dead:
                 self.block(s.orelse)
             return
-        fails = self.is_caught(scope, attempt)
-
-        def otherwise() -> None:
-            for name in bound:
-                binding = self.frame.env.get(name)
-                if isinstance(binding, Maybe):
-                    self.frame.env[name] = binding.value
-            self.block(s.orelse)
-
         used = sorted({r.handler for r in attempt.raises})
         self.leave_out(*(h for k, h in enumerate(s.handlers) if k not in used))
         live = self.frame.liveness.after[s]
@@ -191,12 +183,43 @@ class Raising(Calls):
             first = Scalar("py_bool", self.e.emit(arith.CmpiOp(which, bound, "slt")))
             self.conditional(first, (lambda: handle(left[:1]), lambda: handle(left[1:])), after)
 
-        if fails is None:
+        def otherwise() -> None:
+            if self.dead:
+                self.leave_out(*s.orelse)
+                return
+            for name in bound:
+                binding = self.frame.env.get(name)
+                if isinstance(binding, Maybe):
+                    self.frame.env[name] = binding.value
+            self.block(s.orelse)
+
+        if only is not None:
+            self.branch_on(only, (lambda: handle(used), otherwise), after)
+        elif (fails := self.is_caught(scope, attempt)) is None:
+            self.leave_out(*s.orelse)
             handle(used)
         else:
             self.conditional(Scalar("py_bool", fails), (lambda: handle(used), otherwise), after)
         for name in changed - live:
             self.frame.env.pop(name, None)
+
+    def branch_on(
+        self, only: Branch, arms: tuple[Callable[[], None], Callable[[], None]], names: Names
+    ) -> None:
+        """A `try` whose body raises in one place: the handler goes where it does."""
+
+        def resumed(way: Arm, arm: Callable[[], None]) -> Callable[[], None]:
+            def run() -> None:
+                for op in tuple(way.block.ops):
+                    op.detach()
+                    self.e.block.add_op(op)
+                self.frame.env, self.dead = way.env, way.dead
+                arm()
+
+            return run
+
+        ways = resumed(only.raised, arms[0]), resumed(only.tail, arms[1])
+        self.conditional(Scalar("py_bool", only.condition), ways, names)
 
     def handler(self, h: ast.ExceptHandler, caught: Caught) -> None:
         self.handling.append((self.frame, caught))

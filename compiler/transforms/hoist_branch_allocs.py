@@ -31,6 +31,9 @@ After::
       func.return
     }
 
+Out of a second branch, whose code computes the condition of the first, an array moves with its extents alone,
+if it is certain that they are no larger than those of other arrays.
+
 Not handled: extents that the branch reads from memory.
 """
 
@@ -46,6 +49,10 @@ from xdsl.passes import ModulePass
 from xdsl.traits import Pure
 
 from ...dialects import array
+from ...dialects.array import constant_value
+
+SMALL = 1024
+"""So many elements are always there to be had."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,7 @@ class HoistBranchAllocs(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for alloc in [o for o in op.walk() if isinstance(o, array.AllocOp)]:
             while isinstance(branch := alloc.parent_op(), scf.IfOp):
+                alloc.operands = [movable(e, branch) for e in alloc.extents]
                 if not all(can_move(e, branch) for e in alloc.extents):
                     break
                 move_before(alloc, branch)
@@ -88,6 +96,54 @@ def unless_taken(extent: SSAValue, when: bool, branch: scf.IfOp) -> SSAValue:
         op.location = branch.location
         block.insert_op_before(op, branch)
     return chosen.result
+
+
+def movable(extent: SSAValue, branch: scf.IfOp) -> SSAValue:
+    """The extent without the conditions that only `branch` knows, where it is harmless without them."""
+    if can_move(extent, branch):
+        return extent
+    bare = without_conditions(extent)
+    return bare if is_natural(bare) and is_small(bare) else extent
+
+
+def without_conditions(extent: SSAValue) -> SSAValue:
+    """What an extent is where it is not 0."""
+    while isinstance(op := extent.owner, arith.SelectOp):
+        sides = [v for v in (op.lhs, op.rhs) if constant_value(v) != 0]
+        if len(sides) != 1:
+            break
+        extent = sides[0]
+    return extent
+
+
+def is_natural(value: SSAValue) -> bool:
+    """True when the number is certainly not negative."""
+    match value.owner:
+        case memref.DimOp():
+            return True
+        case arith.MaxSIOp(lhs=a, rhs=b):
+            return is_natural(a) or is_natural(b)
+        case arith.MinSIOp(lhs=a, rhs=b) | arith.SelectOp(lhs=a, rhs=b):
+            return is_natural(a) and is_natural(b)
+        case _:
+            known = constant_value(value)
+            return known is not None and known >= 0
+
+
+def is_small(value: SSAValue) -> bool:
+    """True when the number is certainly no larger than some array's extent, or a small constant."""
+    match value.owner:
+        case memref.DimOp():
+            return True
+        case arith.MinSIOp(lhs=a, rhs=b):
+            return is_small(a) or is_small(b)
+        case arith.MaxSIOp(lhs=a, rhs=b) | arith.SelectOp(lhs=a, rhs=b):
+            return is_small(a) and is_small(b)
+        case arith.SubiOp(lhs=a, rhs=b):
+            return is_small(a) and is_natural(b)
+        case _:
+            known = constant_value(value)
+            return known is not None and known <= SMALL
 
 
 def copy_before(value: SSAValue, branch: scf.IfOp, early: dict[SSAValue, SSAValue]) -> SSAValue:

@@ -106,3 +106,36 @@ func.func @kept_in_a_loop_within_the_branch(%c : i1, %n : index, %i : index, %v 
   }
   func.return
 }
+
+// The condition of the inner branch is computed in the outer one, from memory: the array moves without it.
+// CHECK-LABEL: @moved_without_a_condition_that_cannot_move
+// CHECK:         %a = array.alloc(
+// CHECK-NEXT:    scf.if %c
+// CHECK-NEXT:      %d = memref.load
+func.func @moved_without_a_condition_that_cannot_move(%c : i1, %b : memref<i1>, %x : memref<?xf64>, %i : index, %v : f64) {
+  scf.if %c {
+    %d = memref.load %b[] : memref<i1>
+    scf.if %d {
+      %zero = arith.constant 0 : index
+      %n = memref.dim %x, %zero : memref<?xf64>
+      %a = array.alloc(%n) : memref<?xf64>
+      memref.store %v, %a[%i] : memref<?xf64>
+    }
+  }
+  func.return
+}
+
+// As large as a number that means nothing where the inner branch is not taken.
+// CHECK-LABEL: @kept_where_its_size_hangs_on_the_condition
+// CHECK:         scf.if %c
+// CHECK:           array.alloc(
+func.func @kept_where_its_size_hangs_on_the_condition(%c : i1, %b : memref<i1>, %n : index, %i : index, %v : f64) {
+  scf.if %c {
+    %d = memref.load %b[] : memref<i1>
+    scf.if %d {
+      %a = array.alloc(%n) : memref<?xf64>
+      memref.store %v, %a[%i] : memref<?xf64>
+    }
+  }
+  func.return
+}

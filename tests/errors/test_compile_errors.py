@@ -108,7 +108,7 @@ def catches_a_number(x):
         return 0.0
 
 
-@refused("py_float", at="1.0 / x", says="on one path")
+@refused("py_float", at="try:", says="on one path")
 def is_an_array_on_one_path(x):
     y = None
     try:

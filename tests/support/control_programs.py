@@ -1,14 +1,15 @@
 """Small mutating programs that leave loops, rebind arrays and read names from outside.
 
-The grammar of `small_programs`, with `break`, `continue`, `return` and `else`; arrays that change places in
-nests and on branches; views that move; names that only some paths bind; slices whose bounds the run
-decides; and three names from outside, a vector `G`, a float `H` and an int `K`. A program may raise what
-CPython raises (`UnboundLocalError`, `IndexError`, `ValueError` of shapes that do not broadcast).
+The grammar of `small_programs`, with `break`, `continue`, `return` and `else`; `try` in all its forms,
+around statements and calls that may raise; arrays that change places in nests and on branches; views
+that move; names that only some paths bind; slices whose bounds the run decides; and three names from
+outside, a vector `G`, a float `H` and an int `K`. A program may raise what CPython raises.
 """
 
 from __future__ import annotations
 
 import linecache
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,6 +31,9 @@ class ControlScope(Scope):
     """Views of any length."""
     maybe: tuple[str, ...] = ()
     """Scalars that some paths have not bound."""
+    is_steady: bool = False
+    """Arrays keep their names, and no slice has a length that the run decides: neither must hang on values
+    that a gradient saves."""
     is_loop: bool = False
     """A `break` or `continue` has a loop to leave."""
 
@@ -62,7 +66,7 @@ class ControlProgram:
     def _made(self, source: str, names: dict[str, Any] | None) -> Callable[..., Any]:
         file = f"<control program {abs(hash(source)):x}>"
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-        found = {"np": np, "__name__": "control_programs", **(names or self.names())}
+        found = {"np": np, "math": math, "__name__": "control_programs", **(names or self.names())}
         exec(compile(source, file, "exec"), found)
         return found["program"]
 
@@ -103,15 +107,13 @@ class ControlWriter(Writer):
         kinds: list[Callable[[ControlScope], tuple[list[str], ControlScope]]] = [
             self.leave,
             self.leave,
-            self.move,
-            self.sliced,
-            self.sliced,
+            *([] if scope.is_steady else [self.move, self.sliced, self.sliced]),
             self.maybe_bound,
-            self.rotate,
-            self.rotate,
+            *([] if scope.is_steady else [self.rotate, self.rotate]),
         ]
         if scope.depth < 3 and self.budget > 0:
             kinds += [self.carried, self.carried, self.loop, self.repeat]
+            kinds += [self.attempt, self.attempt, self.attempt]
         return self.pick(*kinds)(scope)
 
     # Leaving.
@@ -130,12 +132,11 @@ class ControlWriter(Writer):
         return [f"if {self.condition(scope)}:", *indented([*lines, way]), *both], scope
 
     def simple(self, scope: ControlScope) -> tuple[list[str], ControlScope]:
-        return self.pick(self.store_element, self.update_scalar, self.store_vector, self.rotate)(
-            scope
-        )
+        kinds = [self.store_element, self.update_scalar, self.store_vector]
+        return self.pick(*kinds, *([] if scope.is_steady else [self.rotate]))(scope)
 
     def in_loop(self, scope: Scope) -> Scope:
-        return replace(super().in_loop(scope), swaps=True, is_loop=True)
+        return replace(super().in_loop(scope), swaps=not scope.is_steady, is_loop=True)
 
     def with_else(self, lines: list[str], scope: ControlScope) -> tuple[list[str], ControlScope]:
         if self.pick(False, False, True):
@@ -153,7 +154,7 @@ class ControlWriter(Writer):
         return self.with_else(*super().rows(scope))
 
     def branch(self, scope: ControlScope) -> tuple[list[str], ControlScope]:
-        lines, after = super().branch(replace(scope, swaps=True))
+        lines, after = super().branch(replace(scope, swaps=not scope.is_steady))
         return lines, replace(after, swaps=scope.swaps)
 
     def repeat(self, scope: ControlScope) -> tuple[list[str], ControlScope]:
@@ -163,6 +164,55 @@ class ControlWriter(Writer):
         inside = replace(inside, maybe=(*scope.maybe,))
         lines = [f"{k} = 0", f"while {k} < 3{also}:"]
         return self.with_else([*lines, *indented([f"{k} += 1", *self.block(inside)])], scope)
+
+    # Raising and catching.
+
+    def risky(self, scope: ControlScope) -> list[str]:
+        """A statement that may raise."""
+        i = self.index(scope)
+        form = self.pick(
+            "s += 0.1 * math.sqrt({scalar})",
+            "{v}[{i}] = 0.3 * math.log({scalar} + 0.6)",
+            "s += 0.1 / ({i} - 1)",
+            "{v}[{i} + K] *= 0.9",
+            "s = 0.5 * s + 0.2 * {v}[p[{i}] + 1]",
+            "s += 0.1 * risk({v}, {i}, s)",
+            "{v}[{i}] = risk({w}, 0, {w}[{i}]) + 0.1 * risk({v}, {i} + K, s)",
+            "if {condition}:\n    raise ValueError('given up')",
+            "if {condition}:\n    raise KeyError",
+        )
+        v, w = self.pick(*scope.vectors), self.pick(*scope.vectors)
+        parts = {"scalar": self.scalar(scope), "condition": self.condition(scope)}
+        return form.format(v=v, w=w, i=i, **parts).split("\n")
+
+    def attempt(self, scope: ControlScope) -> tuple[list[str], ControlScope]:
+        """A `try` with handlers, `else` and `finally` as they come."""
+        inside = replace(scope, depth=scope.depth + 1, is_steady=True, swaps=False)
+        lines = ["try:", *indented([*self.block(inside), *self.risky(inside)])]
+        if self.pick(True, False):
+            lines += indented([*self.block(inside), *self.risky(inside)])
+        chosen = self.pick(
+            ("ValueError",),
+            ("ValueError", "IndexError"),
+            ("(ZeroDivisionError, IndexError)", "ValueError"),
+            ("ArithmeticError", "LookupError", "Exception"),
+            ("KeyError", ""),
+            ("Exception as e",),
+            (),
+        )
+        for kind in chosen:
+            lines += [f"except {kind}".rstrip() + ":", *indented(self.handled(inside))]
+        if chosen and self.pick(True, False):
+            lines += ["else:", *indented(self.block(inside))]
+        if not chosen or self.pick(False, False, True):
+            lines += ["finally:", *indented(self.handled(inside))]
+        return lines, scope
+
+    def handled(self, scope: ControlScope) -> list[str]:
+        """What a handler does, or a `finally`."""
+        lines = self.simple(scope)[0]
+        ways = [[], [], self.block(scope), self.leave(scope)[0], self.risky(scope)]
+        return [*lines, *self.pick(*ways)]
 
     # Rebinding.
 
@@ -295,6 +345,12 @@ def written(writer: ControlWriter) -> ControlProgram:
             "def update(u, v, k):",
             "    n = u.size",
             *indented(update),
+            "",
+            "def risk(u, k, s):",
+            "    if u[k] > 0.6:",
+            "        raise ArithmeticError('large')",
+            "    u[k] = 0.5 * s",
+            "    return math.sqrt(s + 0.5)",
             "",
             HEAD,
             "    n = x.size",

@@ -93,7 +93,7 @@ def differentiated(function: Function, direction: Direction) -> float:
     def phi(step: float) -> float:
         outcome = run(function, lambda: direction.moved(step))
         if outcome.exception is not None:
-            raise outcome.exception
+            raise NotSmoothHereError("it raises close by") from outcome.exception
         return direction.paired(outcome.result, outcome.arguments)
 
     def central(step: float) -> float:
