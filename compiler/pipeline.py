@@ -45,6 +45,7 @@ from .transforms.promote_scalars import PromoteScalars
 from .transforms.raise_loops import RaiseLoops
 from .transforms.remove_dead import RemoveDead
 from .transforms.reuse_allocs import ReuseAllocs
+from .transforms.select_stores import SelectStores
 from .transforms.unify_extents import UnifyExtents
 
 # Frontend and code generator are imported where their stage runs: `mutad-opt` needs neither.
@@ -264,6 +265,7 @@ SIMPLIFY: tuple[ModulePass, ...] = (
     EliminateCommon(),  # what hoisting brought together
     HoistBranchAllocs(),  # an array that leaves a branch has its shadow outside
     HoistChecks(),  # neither sweep checks what was checked on entry
+    SelectStores(),  # a loop without branches may be a map
     RaiseLoops(),  # independent iterations are a map, whose adjoint is one
     EliminateCommon(),  # the views that raising made
     RemoveDead(),  # a store that nobody reads kills nothing
@@ -324,6 +326,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     RemoveDead,
     CloseCounters,
     ReuseAllocs,
+    SelectStores,
     UnifyExtents,
     *PRINTED_ANALYSES,
     PrintNeeded,
