@@ -98,7 +98,7 @@ _BY_TYPE: dict[type, Callable[[Any, str], str]] = {
 }
 
 
-PLAIN = frozenset(kind for kind in _BY_TYPE if kind is not tuple)
+PLAIN = {kind for kind in _BY_TYPE if kind is not tuple}
 """The types of arguments that hold nothing else."""
 
 

@@ -161,6 +161,10 @@ class Flattening:
         if kind is dict:
             return self.dict(value)
         layout = _LAYOUTS.get(kind) or layout_of(kind)
+        if layout is None and keys.is_generator(value):
+            LEAVES.add(kind)  # now that `numpy.random` is imported
+            self.leaves.append(value)
+            return LEAF
         if layout is None:
             self.others.append(value)
             return ("opaque", kind)

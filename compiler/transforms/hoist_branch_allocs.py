@@ -34,22 +34,71 @@ After::
 Out of a second branch, whose code computes the condition of the first, an array moves with its extents alone,
 if it is certain that they are no larger than those of other arrays.
 
-Not handled: extents that the branch reads from memory.
+Where the branch computes an extent in its own time (it counts, or reads memory) and hands out the array,
+the branch is cut in two before the allocation: what comes first hands on the numbers that the rest needs.
+
+Before::
+
+    func.func @g(%c : i1, %a : memref<?xf64>, %m : memref<index>) -> memref<?xf64> {
+      %r = scf.if %c -> (memref<?xf64>) {
+        %n = memref.load %m[] : memref<index>
+        %b = array.alloc(%n) : memref<?xf64>
+        scf.yield %b : memref<?xf64>
+      } else {
+        scf.yield %a : memref<?xf64>
+      }
+      func.return %r : memref<?xf64>
+    }
+
+After::
+
+    func.func @g(%c : i1, %a : memref<?xf64>, %m : memref<index>) -> memref<?xf64> {
+      %n = scf.if %c -> (index) {
+        %n_1 = memref.load %m[] : memref<index>
+        scf.yield %n_1 : index
+      } else {
+        %zero = arith.constant 0 : index
+        scf.yield %zero : index
+      }
+      %none = arith.constant 0 : index
+      %n_or_none = arith.select %c, %n, %none : index
+      %b = array.alloc(%n_or_none) : memref<?xf64>
+      %r = scf.if %c -> (memref<?xf64>) {
+        scf.yield %b : memref<?xf64>
+      } else {
+        scf.yield %a : memref<?xf64>
+      }
+      func.return %r : memref<?xf64>
+    }
+
+Not handled: branches that, before they allocate, choose among arrays, which what follows uses.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 
 from xdsl.context import Context
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    ModuleOp,
+)
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import Pure
 
 from ...dialects import array
 from ...dialects.array import constant_value
+from ..analysis.alias import strip_views
 
 SMALL = 1024
 """So many elements are always there to be had."""
@@ -65,9 +114,82 @@ class HoistBranchAllocs(ModulePass):
         for alloc in [o for o in op.walk() if isinstance(o, array.AllocOp)]:
             while isinstance(branch := alloc.parent_op(), scf.IfOp):
                 alloc.operands = [movable(e, branch) for e in alloc.extents]
-                if not all(can_move(e, branch) for e in alloc.extents):
+                ready = all(can_move(e, branch) for e in alloc.extents)
+                if not ready and not (leaves(alloc.parent_block()) and cut_before(alloc, branch)):
                     break
                 move_before(alloc, branch)
+
+
+def leaves(block: Block | None) -> bool:
+    """True where the branch that is `block` hands out an array that it, or a branch in it, allocates."""
+    if block is None or block.last_op is None:
+        return False
+    pending = list(block.last_op.operands)
+    while pending:
+        base = strip_views(pending.pop())
+        if isinstance(base.owner, array.AllocOp) and branch_of(block, base.owner):
+            return True
+        if isinstance(base.owner, scf.IfOp) and isinstance(base, OpResult):
+            ends = (region.block.last_op for region in base.owner.regions)
+            pending += [end.operands[base.index] for end in ends if end is not None]
+    return False
+
+
+def cut_before(alloc: array.AllocOp, branch: scf.IfOp) -> bool:
+    """Make what comes before `alloc` in its branch a branch of its own; False where arrays are in the way."""
+    block = alloc.parent_block()
+    assert block is not None
+    first = list(takewhile(lambda op: op is not alloc, block.ops))
+    made = {r for op in first for r in op.results}
+    views = [op for op in first if isinstance(op, array.AnyView | memref.CastOp)]
+    rest = [op for op in block.ops if op not in first]
+    needed = dict.fromkeys(
+        o for op in (*rest, *views) for inner in op.walk() for o in inner.operands if o in made
+    )
+    numbers = [v for v in needed if not isinstance(v.type, MemRefType)]
+    if any(isinstance(v.type, MemRefType) and v.owner not in views for v in needed):
+        return False
+    again: dict[SSAValue, SSAValue] = {}
+    for view in views:
+        clone = view.clone({o: again.get(o, o) for o in view.operands})
+        block.insert_op_before(clone, alloc)
+        clone.results[0].name_hint = view.results[0].name_hint
+        again[view.results[0]] = clone.results[0]
+    earlier = Block()
+    for op in first:
+        op.detach()
+        earlier.add_op(op)
+    earlier.add_op(scf.YieldOp(*numbers))
+    zeros = [arith.ConstantOp(zero_of(v.type)) for v in numbers]
+    otherwise = Block([*zeros, scf.YieldOp(*(z.result for z in zeros))])
+    regions = [earlier, otherwise]
+    if alloc.parent_region() is not branch.true_region:
+        regions.reverse()
+    ahead = scf.IfOp(branch.cond, [v.type for v in numbers], [regions[0]], [regions[1]])
+    for op in (ahead, earlier.last_op, *otherwise.ops):
+        if op is not None:
+            op.location = branch.location
+    home = branch.parent_block()
+    assert home is not None
+    home.insert_op_before(ahead, branch)
+    for number, result in zip(numbers, ahead.results, strict=True):
+        result.name_hint = number.name_hint
+    replaced = {**again, **dict(zip(numbers, ahead.results, strict=True))}
+    for old, new in replaced.items():
+        old.replace_uses_with_if(new, lambda use: not branch_of(earlier, use.operation))
+    return True
+
+
+def branch_of(block: Block, op: Operation) -> bool:
+    """True for an op in `block`, however deep."""
+    return block.find_ancestor_op_in_block(op) is not None
+
+
+def zero_of(type_: Attribute) -> FloatAttr | IntegerAttr:
+    if isinstance(type_, IndexType | IntegerType):
+        return IntegerAttr(0, type_)
+    assert isinstance(type_, Float32Type | Float64Type)
+    return FloatAttr(0.0, type_)
 
 
 def move_before(alloc: array.AllocOp, branch: scf.IfOp) -> None:

@@ -139,3 +139,47 @@ func.func @kept_where_its_size_hangs_on_the_condition(%c : i1, %b : memref<i1>, 
   }
   func.return
 }
+
+// A view of an array is made again behind the cut.
+// CHECK-LABEL: @cut_where_the_branch_computes_the_extent
+// CHECK:         %n = scf.if %c -> (index) {
+// CHECK:           %{{.*}} = memref.load %m[] : memref<index>
+// CHECK:         %t = array.alloc(
+// CHECK-NEXT:    %r = scf.if %c -> (memref<?xf64>) {
+// CHECK-NEXT:      %{{.*}} = array.view %a
+func.func @cut_where_the_branch_computes_the_extent(%c : i1, %a : memref<?xf64>, %m : memref<index>, %x : f64) -> memref<?xf64> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.if %c -> (memref<?xf64>) {
+    %n = memref.load %m[] : memref<index>
+    %v = array.view %a[%c0] dims [0] extents(%n) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+    %t = array.alloc(%n) : memref<?xf64>
+    memref.store %x, %v[%c0] : memref<?xf64, strided<[1]>>
+    scf.yield %t : memref<?xf64>
+  } else {
+    scf.yield %a : memref<?xf64>
+  }
+  func.return %r : memref<?xf64>
+}
+
+// CHECK-LABEL: @kept_where_an_array_is_in_the_way
+// CHECK:         %r = scf.if %c
+// CHECK:           %t = array.alloc(
+func.func @kept_where_an_array_is_in_the_way(%c : i1, %d : i1, %a : memref<?xf64>, %b : memref<?xf64>, %m : memref<index>) -> memref<?xf64> {
+  %c0 = arith.constant 0 : index
+  %r = scf.if %c -> (memref<?xf64>) {
+    %n = memref.load %m[] : memref<index>
+    %e = scf.if %d -> (memref<?xf64>) {
+      scf.yield %a : memref<?xf64>
+    } else {
+      scf.yield %b : memref<?xf64>
+    }
+    %t = array.alloc(%n) : memref<?xf64>
+    %x = memref.load %e[%c0] : memref<?xf64>
+    memref.store %x, %t[%c0] : memref<?xf64>
+    scf.yield %t : memref<?xf64>
+  } else {
+    scf.yield %a : memref<?xf64>
+  }
+  func.return %r : memref<?xf64>
+}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -114,3 +115,29 @@ def test_nothing_is_differentiated_with_respect_to_a_generator() -> None:
     f = mutad.compile(draws_one_by_one, grad=True)
     with pytest.raises(TypeError):
         f.grad(0.3, 1.2, rng(), 3, wrt="rng")
+
+
+@dataclass
+class Walker:
+    x: np.ndarray
+    pace: float
+    rng: np.random.Generator
+
+    def step(self):
+        self.x += self.pace * self.rng.standard_normal(self.x.size)
+
+
+def walk(walker, n):
+    for _ in range(n):
+        walker.step()
+        walker.pace = walker.pace * 0.5
+    return (walker.x**2).sum()
+
+
+def test_a_generator_in_an_object() -> None:
+    f = mutad.compile(walk, grad=True)
+    mine, theirs = Walker(X.copy(), 2.0, rng()), Walker(X.copy(), 2.0, rng())
+    assert f(mine, 3) == pytest.approx(walk(theirs, 3))
+    assert (mine.x == theirs.x).all()
+    assert mine.rng.random() == theirs.rng.random()
+    mutad.check_gradient(f, Walker(X.copy(), 2.0, rng()), 3)
