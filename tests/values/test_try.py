@@ -1,6 +1,7 @@
 """Exceptions as control flow: who catches what, in which order things happen, what is left of arrays."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -1011,6 +1012,101 @@ def in_conditional_expressions(x, a, i):
     except ValueError:
         return 3.0, True, True
     return r, s, t
+
+
+# Lists and objects.
+
+
+@on("f64[3] n", "f64[3]:pos n", n="1 2 3 5")
+def a_list_is_as_long_as_the_raise_left_it(x, n):
+    roots = []
+    try:
+        for i in range(n):
+            roots.append(math.sqrt(x[i]))
+        roots.append(-1.0)
+    except ValueError:
+        roots.append(5.0)
+    except IndexError:
+        roots.pop()
+    return sum(roots)
+
+
+@on("f64[3] v", v="-9.0 0.0")
+def raised_in_a_comprehension(x, a):
+    try:
+        return sum([math.sqrt(v - a) for v in x])
+    except ValueError:
+        return -1.0
+
+
+@dataclass
+class Pair:
+    a: float
+    b: float
+
+
+def divided(p, y):
+    p.a += 1.0
+    p.b = 1.0 / y
+    p.a += 1.0
+
+
+@on("v w", v="1.0", w="4.0 1.0 0.0 2.0")
+def fields_are_as_the_raise_left_them(x, y):
+    p = Pair(x, 2.0)
+    try:
+        for i in range(3):
+            divided(p, y - i)
+    except ZeroDivisionError:
+        p.b = 100.0
+    return p.a + 10 * p.b
+
+
+@on("v w", v="4.0 1.0 0.0 -1.0", w="2.0 0.0")
+def names_bound_in_conditions(x, y):
+    s = 0.0
+    try:
+        if (r := math.sqrt(x)) > 1 and (q := 1.0 / y) > 0:
+            s = r + q
+        else:
+            s = r
+    except (ValueError, ZeroDivisionError):
+        s = -1.0
+    return s
+
+
+@on("f64[4] k n", k="0 1 2 3 4 5 6 7", n="0 4 5 -3 -9")
+def subscripts_of_loops(x, k, n):
+    r, s = 0, 0.0
+    try:
+        if k == 0:
+            for i in range(x.size):
+                s += x[i + 1]
+        elif k == 1:
+            for i in range(n):
+                s += x[i]
+        elif k == 2:
+            for i in range(x.size):
+                s += x[x.size - i]
+        elif k == 3:
+            for i in range(x.size):
+                for j in range(i + 2):
+                    s += x[j]
+        elif k == 4:
+            for i in range(x.size):
+                s += x[i - 5]
+        elif k == 5:
+            for i in range(n, x.size):
+                s += x[i]
+        elif k == 6:
+            for i in range((x.size + 1) // 2):
+                s += x[2 * i + 1] * x[x.size - 1 - i]
+        else:
+            for i in range(x.size - 1, n, -1):
+                s += x[i]
+    except IndexError:
+        r = 1
+    return r, float(s)
 
 
 # Uncaught.
