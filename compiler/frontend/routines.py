@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, BlockArgument, Region, SSAValue
 
 from .build import Build
 from .context import Facts
+from .list_room import make_room
 from .roots import roots, writes
 from .values import Array, Scalar, Tuple, Value
 
@@ -117,6 +118,7 @@ class Routine(Build):
     def finished(self, results: Sequence[SSAValue]) -> None:
         """The function ends here."""
         self.emitter.insert(func.ReturnOp(*results))
+        make_room(self.lowering.lists.values(), self.facts)
         self.erase_dead_loads()
         self.check_rebindings()
 

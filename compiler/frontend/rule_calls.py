@@ -288,7 +288,7 @@ class RuleCall:
         if not facts.changed:
             self.results = []
             self.arrays: list[Array] = []
-            self.result = self.leave(result, routine)
+            self.result = self.leave(routine.with_identity(result), routine)
         routine.finished([r.ssa for r in self.results] if not facts.changed else [])
         return routine
 

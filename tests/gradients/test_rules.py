@@ -643,3 +643,56 @@ def test_in_a_function_that_calls_itself() -> None:
         return descend(a, x, n)
 
     check_gradient(mutad.compile(loss, grad=True), 1.1, np.linspace(0.7, 1.3, 3), 3)
+
+
+def above(x, k):
+    found = []
+    for v in x:
+        if v > 0.9:
+            found.append(v * v * k)
+    total = 0.0
+    for v in found:
+        total += v
+    return total
+
+
+@mutad.rule(above)
+def above_rule(x, k, result):
+    slopes = []
+    for v in x.value:
+        if v > 0.9:
+            slopes.append(2 * v * k.value)
+    taken = 0
+    for i in range(x.value.size):
+        if x.value[i] > 0.9:
+            x.shadow[i] += slopes[taken] * result.cotangent
+            k.cotangent += x.value[i] ** 2 * result.cotangent
+            taken += 1
+
+
+def rebinding(x, n):
+    y = x * 2
+    for _ in range(n):
+        y = y * x
+    return y
+
+
+@mutad.rule(rebinding)
+def rebinding_rule(x, n, result):
+    slope = 2 * result.shadow
+    for _ in range(n.value):
+        slope = slope * x.value
+    x.shadow += slope * (n.value + 1)
+
+
+def of_lists_and_rebound_arrays(x, k):
+    total = 0.0
+    for n in range(3):
+        total += above(x, k) * rebinding(x[1:], n).sum()
+        x *= 1.1
+    return total + above(x, total)
+
+
+def test_lists_and_rebound_arrays_in_functions_and_rules() -> None:
+    compiled = mutad.compile(of_lists_and_rebound_arrays, grad=True)
+    check_gradient(compiled, np.array([0.5, 0.8, 0.95, 1.2]), 0.7)
