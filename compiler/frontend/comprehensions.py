@@ -12,12 +12,14 @@ generator expression is a few lines of Python around its loops::
                                         sum$(x, 0)
 
 So no list is made where none is asked for. A generator expression with one loop and no condition may
-also stand where a `for` loop, `zip` or `enumerate` wants something to run over.
+also stand where a `for` loop, `zip` or `enumerate` wants something to run over. Of a generator function
+that is consumed the body is taken, with these lines in the place of its `yield`.
 """
 
 from __future__ import annotations
 
 import ast
+import copy
 import sys
 from collections.abc import Sequence
 from enum import Enum
@@ -130,6 +132,74 @@ def consumer(function: object, like: ast.expr, inner: Comprehension | None) -> a
         made.body[k] = written_out(inner, loop)
     made.name = getattr(function, "__name__", "made")
     return made
+
+
+class _Yielding(ast.NodeTransformer):
+    """A generator's body: what consumes an item stands for `yield`, and what follows for `return`."""
+
+    def __init__(self, loop: ast.For, tail: Sequence[ast.stmt]) -> None:
+        self.loop, self.tail = loop, tail
+
+    def visit_Expr(self, node: ast.Expr) -> list[ast.stmt] | ast.stmt:
+        match node.value:
+            case ast.Yield(value):
+                given = ast.copy_location(ast.Constant(None), node) if value is None else value
+                item = ast.Assign([self.loop.target], given)
+                return [ast.copy_location(item, node), *copies(self.loop.body)]
+            case ast.YieldFrom(value):
+                made = ast.For(self.loop.target, value, copies(self.loop.body), [])
+                return ast.copy_location(made, node)
+            case _:
+                return node
+
+    def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
+        return copies(self.tail)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        return node
+
+
+def copies(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+    return [copy.deepcopy(s) for s in statements]
+
+
+def generator_consumer(
+    function: object, like: ast.expr, generator: ast.FunctionDef
+) -> ast.FunctionDef:
+    """The generator function, made to consume its own items; what else that takes is keyword-only."""
+    outer = consumer(function, like, None)
+    k = next(k for k, s in enumerate(outer.body) if isinstance(s, ast.For))
+    loop = outer.body[k]
+    assert isinstance(loop, ast.For)
+    tail = outer.body[k + 1 :]
+    inner = copy.deepcopy(generator)
+    body = [s for s in inner.body if not isinstance(s, ast.Expr) or not is_text(s.value)]
+    holder = _Yielding(loop, tail).visit(ast.Module(body, []))
+    inner.body = [*outer.body[:k], *holder.body, *copies(tail)]
+    extra = outer.args.args[1:]
+    inner.args.kwonlyargs += extra
+    inner.args.kw_defaults += [None] * len(extra)
+    inner.decorator_list = []
+    return inner
+
+
+def is_generator(node: ast.AST) -> bool:
+    """True for a definition with a `yield` of its own."""
+    pending = list(ast.iter_child_nodes(node)) if isinstance(node, ast.FunctionDef) else []
+    while pending:
+        inner = pending.pop()
+        if isinstance(inner, ast.Yield | ast.YieldFrom):
+            return True
+        if not isinstance(inner, ast.FunctionDef | ast.Lambda | ast.GeneratorExp):
+            pending += ast.iter_child_nodes(inner)
+    return False
+
+
+def is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def written_out(node: Comprehension, loop: ast.For) -> ast.stmt:

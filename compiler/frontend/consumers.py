@@ -5,19 +5,23 @@ from __future__ import annotations
 import ast
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from inspect import isgeneratorfunction
+from types import FunctionType
 from typing import Any
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import SSAValue
 
-from . import comprehensions, lists, scalars
+from . import comprehensions, lists, normalize, scalars
+from .calls import parameters
 from .comprehensions import Comprehension
-from .context import Frame, LocalFunction
+from .context import Frame, LocalFunction, Scope
+from .fields import fields_in
 from .iterables import Iterable, Iterables
 from .list_access import Asked
 from .lists import ListObject
-from .liveness import Liveness
+from .liveness import Liveness, assigned
 from .values import Array, Scalar, Static, Tuple, Value
 
 
@@ -55,10 +59,12 @@ class Consumers(Iterables):
 
     def item_of(self, node: Comprehension, frame: Frame, item: Value) -> Value:
         outer, self.frame = self.frame, frame
+        frame.env.update(fields_in(outer.env))
         try:
             self.bind(node.generators[0].target, item)
             return self.value(node.elt)
         finally:
+            outer.env.update(fields_in(frame.env))
             self.frame = outer
 
     def lazily(self, node: ast.GeneratorExp) -> Iterable:
@@ -113,6 +119,10 @@ class Consumers(Iterables):
         fused = ast.GeneratorExp
         if function in comprehensions.FUSED_WITH_LISTS:
             fused = Comprehension
+        generator = self.generator_function(first)
+        if generator is not None:
+            assert isinstance(first, ast.Call)
+            return self.consume_generator(function, generator, start, first, node)
         if isinstance(first, fused):
             self.check_comprehension(first)
             outer = self.iterable(first.generators[0].iter)
@@ -123,6 +133,69 @@ class Consumers(Iterables):
         else:
             value = self.value(first)
         return self.consume_value(function, value, start, node)
+
+    def generator_function(self, node: ast.expr) -> FunctionType | LocalFunction | None:
+        """The generator function that is called here, with plain arguments."""
+        if not isinstance(node, ast.Call) or any(isinstance(a, ast.Starred) for a in node.args):
+            return None
+        if any(k.arg is None for k in node.keywords):
+            return None
+        called = self.expression(node.func)
+        found = called.object if isinstance(called, Static) else None
+        if isinstance(found, LocalFunction):
+            return found if comprehensions.is_generator(found.node) else None
+        return found if isinstance(found, FunctionType) and isgeneratorfunction(found) else None
+
+    def consume_generator(
+        self,
+        function: Any,
+        generator: FunctionType | LocalFunction,
+        start: Sequence[Value],
+        call: ast.Call,
+        node: ast.expr,
+    ) -> Value:
+        """The body of the generator function, in which each `yield` consumes its item."""
+        count = len(call.args)
+        values = self.operands([*call.args, *(k.value for k in call.keywords)])
+        names = [str(k.arg) for k in call.keywords]
+        named = dict(zip(names, map(self.settled, values[count:]), strict=True))
+        parent = generator.frame if isinstance(generator, LocalFunction) else None
+        if isinstance(generator, LocalFunction):
+            own, scope, source = generator.node, generator.frame.scope, generator.frame.source
+        else:
+            source = self.function_parts(generator)[0]
+            own, scope = source.node, Scope.of(generator)
+        assert isinstance(own, ast.FunctionDef)
+        key = node, call
+        if key not in self.facts.consumers:
+            made = comprehensions.generator_consumer(function, node, own)
+            self.facts.consumers[key] = made
+        definition = self.facts.consumers[key]
+        extra = definition.args.kwonlyargs[len(own.args.kwonlyargs) :]
+        more = self.beside_items(function, start)
+        named |= dict(zip([a.arg for a in extra], more, strict=True))
+        self.enter(definition, own.name, node)
+        if definition not in self.facts.nested:
+            body = normalize.function_body(definition, source)
+            bound = parameters(definition.args) | assigned(*body)
+            self.facts.nested[definition] = body, Liveness.of(body), bound
+        body, liveness, bound = self.facts.nested[definition]
+        frame = self.new_frame(source, scope, bound, liveness, node)
+        frame.parent = parent
+        if isinstance(generator, LocalFunction):
+            defaults, keyword = generator.defaults, generator.keyword_defaults
+        else:
+            defaults, keyword = self.defaults_of(generator, source, frame)
+        keyword = (*keyword, *(None for _ in extra))
+        given = [self.settled(v) for v in values[:count]]
+        self.bind_arguments(frame, definition.args, own.name, given, named, defaults, keyword, node)
+        return self.run_frame(frame, body)
+
+    def beside_items(self, function: Any, start: Sequence[Value]) -> list[Value]:
+        """What the lines that consume items take besides these."""
+        if function is sum and comprehensions.COMPENSATED:
+            return [*start, *map(Static, comprehensions.Intrinsic)]
+        return [*start, Static(ValueError)] if function in (min, max) else list(start)
 
     def evaluated(self, node: ast.expr) -> Value:
         if isinstance(node, ast.GeneratorExp):
@@ -166,10 +239,7 @@ class Consumers(Iterables):
         if key not in self.facts.consumers:
             self.facts.consumers[key] = comprehensions.consumer(function, node, inner)
         definition = self.facts.consumers[key]
-        if function is sum and comprehensions.COMPENSATED:
-            args = [*args, *map(Static, comprehensions.Intrinsic)]
-        if function in (min, max):
-            args = [*args, Static(ValueError)]
+        args = [args[0], *self.beside_items(function, args[1:])]
         return self.inline_local(LocalFunction(definition, self.frame, (), ()), args, {}, node)
 
     def intrinsic(self, which: comprehensions.Intrinsic, args: Sequence[Value]) -> Value:

@@ -89,6 +89,12 @@ class Expressions(Constructing, ListAccess):
                     return self.comprehension(node)
                 case Asked():
                     return node.answer()
+                case ast.Yield() | ast.YieldFrom():
+                    raise self.refusal(
+                        node,
+                        "generators are compiled as arguments of sum, min, max, any, all and list",
+                        "loop over list(...), where that is the same",
+                    )
                 case ast.NamedExpr():
                     value = self.value(node.value)
                     self.bind(node.target, value)
@@ -585,7 +591,7 @@ class Expressions(Constructing, ListAccess):
     def index_part(self, node: ast.expr) -> Value:
         with self.located(node):
             if not isinstance(node, ast.Slice):
-                return self.value(tuple_for_list(node))
+                return self.as_array(self.value(tuple_for_list(node)), keep=False)
             bounds = [
                 None if b is None else self.slice_bound(b)
                 for b in (node.lower, node.upper, node.step)

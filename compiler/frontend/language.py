@@ -251,6 +251,19 @@ def f(x):
 """,
     ),
     Compiled(
+        "generator functions, consumed by `sum`, `min`, `max`, `any`, `all`, `list`",
+        (ast.Yield, ast.YieldFrom),
+        """
+def f(x):
+    def steps(v, n):
+        for _ in range(n):
+            yield v
+            v = v * 0.5
+        yield from x
+    return sum(steps(x[0], 4)) * max(steps(x[1], 2))
+""",
+    ),
+    Compiled(
         "dicts with constant keys",
         (ast.Dict,),
         """
@@ -390,17 +403,6 @@ def f(x):
         """
 def f(x):
     return {i: x[i] for i in range(3)}[0]
-""",
-    ),
-    Refused(
-        (ast.Yield, ast.YieldFrom),
-        "generators are not compiled",
-        "return an array, or a list",
-        """
-def f(x):
-    def rows():
-        yield x[0]
-    return sum(rows())
 """,
     ),
     Refused(

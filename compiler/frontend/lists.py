@@ -85,6 +85,9 @@ class ListObject:
     def __hash__(self) -> int:
         return hash(self.key)
 
+    def __repr__(self) -> str:
+        return "a list"
+
 
 @dataclass(frozen=True)
 class ListMethod:

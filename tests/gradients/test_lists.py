@@ -204,6 +204,17 @@ def one_of_two_lists(x, n):
     return made[0] * made[1] * made[-1]
 
 
+def halves(v, n):
+    for _ in range(n):
+        yield v * v
+        v = v * 0.5
+
+
+@on("f64[4] n", n="1 3")
+def a_generator_function(x, n):
+    return sum(halves(x[0], n)) * max(halves(x[1] + 2.0, n)) + x[2]
+
+
 TestGradients = gradient_tests(programs)
 
 

@@ -176,6 +176,51 @@ def ranges_of_any_step(x, n):
     return [i for i in range(5, -5, n)], [i for i in range(0, 10, n)]
 
 
+def some_and_doubled(x, factor=2.0):
+    """A docstring, defaults, an early return."""
+    for v in x:
+        if v > 1.0:
+            return
+        if v > 0:
+            yield v * factor
+        yield v
+    yield factor
+
+
+def twice(x):
+    yield x[0]
+    yield from x
+    yield from (x[1], x[2])
+
+
+@on("f64[5]", "f64[3]")
+def generator_functions(x):
+    first = any(v > 0.5 for v in list(some_and_doubled(x)))
+    return sum(some_and_doubled(x)), list(some_and_doubled(x, factor=3.0)), max(twice(x)), first
+
+
+@on("f64[5]", "f64[3]")
+def generator_functions_that_are_left(x):
+    return any(twice(x)), all(some_and_doubled(x)), sum(twice(x), x[0])
+
+
+@on("f64[3] n", n="0 1 4")
+def local_generator_functions(x, n):
+    def steps(v):
+        for k in range(n):
+            yield v * k + x[2]
+
+    return sum(steps(x[0])), list(steps(1.0 * x[1]))
+
+
+@on("f64[4]")
+def lists_as_subscripts(x):
+    wanted = [2, 0]
+    a = x[wanted]
+    wanted.append(1)
+    return a, x[wanted], x[[3, 3]]
+
+
 @pytest.mark.parametrize("case", programs.cases, ids=str)
 def test_python_agrees(case: Case) -> None:
     case.check()
