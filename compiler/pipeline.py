@@ -41,6 +41,7 @@ from .transforms.hoist_allocs import HoistAllocs
 from .transforms.hoist_branch_allocs import HoistBranchAllocs
 from .transforms.hoist_checks import HoistChecks
 from .transforms.hoist_invariants import HoistInvariants
+from .transforms.move_conditions import MoveConditions
 from .transforms.promote_scalars import PromoteScalars
 from .transforms.raise_loops import RaiseLoops
 from .transforms.remove_dead import RemoveDead
@@ -254,6 +255,7 @@ SIMPLIFY: tuple[ModulePass, ...] = (
     EliminateCommon(),  # the others compare subscripts and index spaces by identity
     FoldConstants(),  # slices and shapes shrink to what is not known
     DropCarried(),  # an array that keeps its place has one name
+    MoveConditions(),  # the reverse sweep reverses bodies
     PromoteScalars(),  # stores kill cells, never values
     EliminateCommon(),  # what folding and promotion made equal
     ForwardStores(),  # an element read back is a value
@@ -318,6 +320,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     HoistInvariants,
     HoistAllocs,
     HoistBranchAllocs,
+    MoveConditions,
     HoistChecks,
     RaiseLoops,
     DescribeCalls,

@@ -1,4 +1,4 @@
-"""Gradients through arrays that one branch allocates, as long as it finds out."""
+"""Gradients through arrays as long as a branch finds out, and conditions that change arrays."""
 
 import numpy as np
 from gradient_oracle import GradientPrograms
@@ -57,6 +57,42 @@ def one_branch_in_another(x, k, m):
             y = x[x > x[n]]
             t = y * y
     return (t * t).sum()
+
+
+def halved(x):
+    x *= 0.5
+    return x.sum()
+
+
+@on("f64[3]", "f64[1]", "f64[0]")
+def a_condition_that_changes_the_array(x):
+    x += 3.0
+    while halved(x) > 1.0:
+        x += 0.01 * x * x
+    return (x * x).sum()
+
+
+@on("f64[3] 5", "f64[3] 1", "f64[3] 0")
+def a_condition_within_a_count(x, n):
+    k = 0
+    while k < n and halved(x) > 0.1:
+        x[k % 3] *= 3.0
+        k += 1
+    else:
+        x *= 1.5
+    return (x * x).sum() * (k + 1)
+
+
+@on("f64[3] 4")
+def a_condition_in_a_loop_that_is_left(x, n):
+    s = 0.0
+    for i in range(n):
+        while halved(x) > 0.2:
+            s += x[0] * x[1]
+            if s > 1.0:
+                break
+        x += 0.3 * i
+    return s + (x * x).sum()
 
 
 TestGradients = gradient_tests(programs)
