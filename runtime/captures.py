@@ -185,11 +185,12 @@ def captures_of(function: types.FunctionType) -> Captures:
 
 def taken_apart(function: types.FunctionType) -> tuple[types.FunctionType, tuple[Any, ...]]:
     """The function itself, where this is the function of the parts of its arguments (`objects`); and the
-    classes of those."""
+    classes and functions among those."""
     structure: Any = getattr(function, "structure", None)
     if structure is None:
         return function, ()
-    return structure.function, tuple(c for c in structure.constants if isinstance(c, type))
+    known = (c for c in structure.constants if isinstance(c, type) or is_function(c))
+    return structure.function, tuple(known)
 
 
 def _class_reads(cls: type, seen: set[int]) -> Iterator[tuple[Place, Any]]:
@@ -277,6 +278,17 @@ def _rule_of(value: Any, path: str, seen: set[int]) -> Iterator[tuple[Place, Any
             yield place, MISSING if found is None else found
         if found is not None:
             yield from _reads(found.adjoint, seen)
+
+
+def is_function(value: Any) -> bool:
+    """True for functions that may be arguments: code is compiled for each of them, told apart by identity."""
+    if type(value) in _FUNCTIONS:
+        return True
+    wrapped = getattr(value, "__wrapped__", None)
+    return isinstance(wrapped, types.FunctionType) and not isinstance(value, type)
+
+
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, np.ufunc, functools.partial)
 
 
 def compiled_along(value: Any) -> types.FunctionType | None:

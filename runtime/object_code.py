@@ -82,7 +82,7 @@ def taker(structure: Structure) -> Callable[[tuple[Any, ...]], Taken | None]:
                 code.add(f"x{node.index} = {expression}")
                 code.require(f"type(x{node.index}) is {code.known(node.cls)}")
                 counts["opaque"] += 1
-            case "static" if isinstance(node.value, enum.Enum):
+            case "static" if not isinstance(node.value, str) or isinstance(node.value, enum.Enum):
                 code.require(f"({expression}) is {code.known(node.value)}")
             case "static":
                 known = code.known(node.value)

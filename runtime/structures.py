@@ -2,7 +2,8 @@
 
 Compiled code takes numbers and arrays. Arguments that hold them in objects (dataclasses, plain classes,
 named tuples, dicts) are *flattened*: what is compiled is a function of the parts, one for each
-*structure*, that is, for each way in which classes, fields, strings and enum members make the arguments::
+*structure*, that is, for each way in which classes, fields, strings, enum members and functions make the
+arguments::
 
     step(State(pos, vel, 0.0), 0.1)       step of (s.pos, s.vel, s.t, dt)
 
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from . import keys
-from .captures import is_versioned
+from .captures import is_function, is_versioned
 
 Shape = tuple[Any, ...]
 """("leaf",), ("static", object), ("opaque", class), ("tuple", class or None, shapes),
@@ -51,7 +52,7 @@ def has_structure(values: tuple[Any, ...]) -> bool:
 def is_object(value: Any) -> bool:
     """True for what is taken apart, or is part of the key itself."""
     kind = type(value)
-    if kind in (str, dict) or isinstance(value, enum.Enum):
+    if kind in (str, dict) or isinstance(value, enum.Enum) or is_function(value):
         return True
     return kind in _LAYOUTS or layout_of(kind) is not None
 
@@ -153,7 +154,7 @@ class Flattening:
             return LEAF
         if kind is tuple:
             return ("tuple", None, tuple([self.shape(item) for item in value]))
-        if kind is str or isinstance(value, enum.Enum):
+        if kind is str or isinstance(value, enum.Enum) or is_function(value):
             return ("static", value)
         number = self.seen.get(id(value))
         if number is not None:

@@ -174,7 +174,6 @@ UNSUPPORTED: dict[str, Callable[[], Any]] = {
     "an array.array": lambda: array.array("d", [1.0]),
     "a range": lambda: range(3),
     "a generator": lambda: (v for v in (1.0, 2.0)),
-    "a function": lambda: total,
     "a class": lambda: float,
     "a module": lambda: math,
     "a dtype": lambda: np.dtype(float),

@@ -4,9 +4,14 @@ import colorsys
 import functools
 import math
 import operator
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
 from python_oracle import Case, Programs
+
+from mutad import check_gradient, compile
 
 programs = Programs()
 on = programs.on
@@ -190,3 +195,55 @@ def functions_of_the_standard_library(x):
 @pytest.mark.parametrize("case", programs.cases, ids=str)
 def test_as_python_calls(case: Case) -> None:
     case.check()
+
+
+# Functions as arguments of compiled functions
+
+
+@compile(grad=True)
+def mapped(f, x):
+    for i in range(x.size):
+        x[i] = f(x[i])
+    return x.sum()
+
+
+SCALE = 2.0
+
+
+def scaled_square(v):
+    return SCALE * v * v
+
+
+def by(k):
+    return lambda v: k * v
+
+
+X = np.linspace(0.1, 0.9, 5)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        scaled_square, math.sin, np.cos, lambda v: v + 1.0, by(2.0), by(3.0),
+        functools.partial(operator.mul, 3.0), compile(scaled_square),
+    ],
+)  # fmt: skip
+def test_functions_are_arguments_of_compiled_functions(f: Callable[[Any], Any]) -> None:
+    got, want = X.copy(), X.copy()
+    np.testing.assert_allclose(mapped(f, got), mapped.__wrapped__(f, want), rtol=1e-14)
+    np.testing.assert_allclose(got, want, rtol=1e-15)
+
+
+def test_gradients_of_functions_with_function_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_gradient(mapped, scaled_square, X, wrt="x")
+    np.testing.assert_allclose(mapped.grad(scaled_square, X.copy(), wrt="x"), 4.0 * X)
+    np.testing.assert_allclose(mapped.grad(by(7.0), X.copy(), wrt="x"), np.full(5, 7.0))
+    monkeypatch.setitem(globals(), "SCALE", 5.0)
+    np.testing.assert_allclose(mapped.grad(scaled_square, X.copy(), wrt="x"), 10.0 * X)
+
+
+def test_a_function_argument_is_not_compiled_twice() -> None:
+    mapped(scaled_square, X.copy())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mapped._dispatcher.compiler, "compile", None)
+        assert mapped(scaled_square, X.copy()) == mapped.__wrapped__(scaled_square, X.copy())
