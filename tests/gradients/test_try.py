@@ -32,11 +32,23 @@ def a_returning_handler(x):
         return x * x
 
 
-@on("f64[6]")
+@on("f64[6]", saved=0)
 def a_callee_that_catches_in_a_loop(x):
     s = 0.0
     for i in range(x.size):
         s += safe_sqrt(x[i]) * x[i]
+    return s
+
+
+@on("f64[6]", saved=lambda x: 8 * x.size)
+def what_is_caught_costs_no_flag(x):
+    s = 1.0
+    for i in range(x.size):
+        try:
+            s += math.sqrt(x[i] + 0.2) * 2.0
+            x[i] = s
+        except ValueError:
+            x[i] *= 3.0
     return s
 
 
