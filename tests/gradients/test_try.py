@@ -32,7 +32,7 @@ def a_returning_handler(x):
         return x * x
 
 
-@on("f64[6]", saved=0)
+@on("f64[6]")
 def a_callee_that_catches_in_a_loop(x):
     s = 0.0
     for i in range(x.size):
