@@ -6,7 +6,7 @@ asked for, by key. `rule_calls` builds two for each call of a function with a ru
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
 from xdsl.ir import Attribute, BlockArgument, Region, SSAValue
 
+from ..analysis.footprint import reads
 from .build import Build
 from .context import Facts
 from .list_room import make_room
@@ -107,11 +108,18 @@ class Routine(Build):
 
     def written_arguments(self) -> set[Key]:
         """The arguments that the function stores to."""
+        return self.arguments_of(target for op in self.private.walk() for target in writes(op))
+
+    def read_arguments(self) -> set[Key]:
+        """The arguments whose elements the function reads."""
+        return self.arguments_of(a.memref for op in self.private.walk() for a in reads(op))
+
+    def arguments_of(self, memrefs: Iterable[SSAValue]) -> set[Key]:
+        """The arguments that these may be (views of)."""
         return {
             self.keys_of[root.index]
-            for op in self.private.walk()
-            for target in writes(op)
-            for root in roots(self.emitter, target)
+            for memref in memrefs
+            for root in roots(self.emitter, memref)
             if isinstance(root, BlockArgument) and root.owner is self.entry
         }
 

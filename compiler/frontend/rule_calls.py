@@ -192,8 +192,8 @@ class RuleCall:
         operands = [*self.operands, *(self.lowering.inputs[k[1]] for k in places)]
         keys = [("value", k) for k in range(len(self.operands))] + list(places)
         ssa = [o.memref if isinstance(o, Array) else o.ssa for o in operands]  # pyright: ignore
-        stored = primal.written_arguments()
-        effects = [self.effect(key, o, stored) for key, o in zip(keys, operands, strict=True)]
+        stored, read = primal.written_arguments(), primal.read_arguments()
+        effects = [self.effect(key, o, stored, read) for key, o in zip(keys, operands, strict=True)]
         self.check_sharing(operands, effects)
         primal.arranged(keys, [v.type for v in ssa])
         taken = [k for k, a in zip(adjoint.keys_of, adjoint.entry.args, strict=True) if a.uses]
@@ -228,7 +228,7 @@ class RuleCall:
             case _:
                 return value
 
-    def effect(self, key: Key, operand: Value, stored: set[Key]) -> str:
+    def effect(self, key: Key, operand: Value, stored: set[Key], read: set[Key]) -> str:
         """What the call does to an operand's memory."""
         if not isinstance(operand, Array):
             return "none"
@@ -239,6 +239,11 @@ class RuleCall:
         found = effects_of(self.rule, self.values)[self.parameters.index(self.names[key[1]])]
         if not isinstance(self.callee, FunctionType):
             return found
+        if key in read and "read" not in found:
+            raise self.refusal(
+                f"{self.name}() reads `{self.names[key[1]]}`, which its rule does not say",
+                f"declare it: reads=(..., {self.names[key[1]]!r})",
+            )
         if key in stored and "write" not in found:
             if self.rule.overwrites is not None:
                 raise self.refusal(

@@ -204,6 +204,22 @@ def test_a_store_that_the_rule_of_a_compiled_function_does_not_declare() -> None
     assert "step() stores to `y`, which its rule does not say" in message(loss, X, gradient=True)
 
 
+def test_a_read_that_the_rule_of_a_compiled_function_does_not_declare() -> None:
+    def step(x, y, z):
+        y[1:] = x[1:] * z[0]
+
+    @mutad.rule(step, reads="x", overwrites="y")
+    def step_rule(x, y, z):  # pyright: ignore[reportUnusedFunction]
+        pass
+
+    def loss(x):
+        y = np.zeros(3)
+        step(x, y, x * 2)
+        return y.sum()
+
+    assert "step() reads `z`, which its rule does not say" in message(loss, X, gradient=True)
+
+
 def test_results_that_a_function_with_a_rule_cannot_have() -> None:
     def argument(x):
         return x
