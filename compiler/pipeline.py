@@ -48,6 +48,7 @@ from .transforms.remove_dead import RemoveDead
 from .transforms.reuse_allocs import ReuseAllocs
 from .transforms.select_stores import SelectStores
 from .transforms.unify_extents import UnifyExtents
+from .transforms.write_products import WriteProducts
 
 # Frontend and code generator are imported where their stage runs: `mutad-opt` needs neither.
 if TYPE_CHECKING:
@@ -270,6 +271,7 @@ SIMPLIFY: tuple[ModulePass, ...] = (
     SelectStores(),  # a loop without branches may be a map
     RaiseLoops(),  # independent iterations are a map, whose adjoint is one
     EliminateCommon(),  # the views that raising made
+    WriteProducts(),  # a product is saved, or overwritten, where it goes
     RemoveDead(),  # a store that nobody reads kills nothing
     DescribeCalls(),  # nor does a call that no longer stores
 )
@@ -321,6 +323,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     HoistAllocs,
     HoistBranchAllocs,
     MoveConditions,
+    WriteProducts,
     HoistChecks,
     RaiseLoops,
     DescribeCalls,
