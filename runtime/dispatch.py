@@ -280,15 +280,12 @@ class Dispatcher:
         bound = self.bind(*args, **kwargs)
         if self.latest is not None and (taken := self.latest.take(bound)) is not None:
             return self.latest.call(structures.Parts(*taken))
-        if not self.has_objects(bound):
+
+        def plain() -> Any:
             values = (*bound, *self.era.captures.values())
-            try:
-                return self.specialize(values).direct["primal"](*values)
-            except Exception as error:
-                if not getattr(error, "needs_structure", False):
-                    raise
-                self.returns_objects = True
-        return objects.primal(self, bound)
+            return self.specialize(values).direct["primal"](*values)
+
+        return self.either(bound, plain, lambda: objects.primal(self, bound))
 
     def grad(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         return self.gradient_of("grad", wrt, self.bind(*args, **kwargs))
@@ -298,9 +295,25 @@ class Dispatcher:
 
     def gradient_of(self, kind: str, wrt: Any, bound: tuple[Any, ...]) -> Any:
         """A gradient call that no entry took, by its arguments."""
-        if self.has_objects(bound):
-            return objects.gradient(self, kind, wrt, bound)
-        return self.gradient(kind, wrt, (*bound, *self.era.captures.values()))
+        return self.either(
+            bound,
+            lambda: self.gradient(kind, wrt, (*bound, *self.era.captures.values())),
+            lambda: objects.gradient(self, kind, wrt, bound),
+        )
+
+    def either(
+        self, bound: tuple[Any, ...], plain: Callable[[], Any], of_parts: Callable[[], Any]
+    ) -> Any:
+        """A call as it is, or as one of the parts of its arguments: where there are objects among
+        them, or the function turns out to return some."""
+        if not self.has_objects(bound):
+            try:
+                return plain()
+            except Exception as error:
+                if not getattr(error, "needs_structure", False):
+                    raise
+                self.returns_objects = True
+        return of_parts()
 
     def has_objects(self, bound: tuple[Any, ...]) -> bool:
         """Whether some argument is, or holds, an object: it is compiled as one of its parts."""

@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import annotations, gradients, keys, memory, rules
+from . import annotations, gradients, keys, memory, object_gradients, objects, rules
 from .dispatch import Compiler, Dispatcher
 from .vjp import Back
 from .vjp import vjp as run_vjp
@@ -126,11 +126,11 @@ class CompiledFunction:
         self._require_gradient()
         d = self._dispatcher
         bound = d.bind(*args, **kwargs)
-        if d.has_objects(bound):
-            from . import object_gradients
-
-            return object_gradients.vjp(d, bound, wrt)
-        return run_vjp(d, (*bound, *d.era.captures.values()), wrt)
+        return d.either(
+            bound,
+            lambda: run_vjp(d, (*bound, *d.era.captures.values()), wrt),
+            lambda: object_gradients.vjp(d, bound, wrt),
+        )
 
     def pullback(self, *args: Any, cotangent: Any = None, **kwargs: Any) -> tuple[Any, Any]:
         """Run the primal and its adjoint, in place: `f.pullback(Duplicated(u, du), Const(k), cotangent=1.0)`.
@@ -144,11 +144,11 @@ class CompiledFunction:
         d = self._dispatcher
         wrapped = d.bind(*args, **kwargs)
         bound = tuple([getattr(a, "primal", a) if type(a) in WRAPPERS else a for a in wrapped])
-        if d.has_objects(bound):
-            from . import object_gradients
-
-            return object_gradients.pullback(d, wrapped, bound, cotangent)
-        return gradients.pullback(d, wrapped, cotangent)
+        return d.either(
+            bound,
+            lambda: gradients.pullback(d, wrapped, cotangent),
+            lambda: object_gradients.pullback(d, wrapped, bound, cotangent),
+        )
 
     def rule(self, adjoint: Callable[..., Any] | None = None, /, **declared: Any) -> Any:
         """`mutad.rule` of this function: a decorator, with or without declarations."""
@@ -209,8 +209,6 @@ class CompiledFunction:
         bound = d.bind(*args, **kwargs)
         if not d.has_objects(bound):
             return None
-        from . import objects
-
         flat, made = objects.flat_of(d, bound)
         if wrt is None:
             return flat, flat.values_of(made), None

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from .keys import is_generator
 from .structures import (
     LEAVES,
     Node,
@@ -68,7 +69,7 @@ class Code:
 def taker(structure: Structure) -> Callable[[tuple[Any, ...]], Taken | None]:
     """Takes arguments of this structure apart."""
     code = Code()
-    leaves = code.known(LEAVES)
+    leaves, generators = code.known(LEAVES), code.known(is_generator)
     counts = {"leaf": 0, "opaque": 0}
     met: list[tuple[int, Any]] = []
 
@@ -76,7 +77,8 @@ def taker(structure: Structure) -> Callable[[tuple[Any, ...]], Taken | None]:
         match node.kind:
             case "leaf":
                 code.add(f"v{node.index} = {expression}")
-                code.require(f"type(v{node.index}) in {leaves}")
+                known = f"type(v{node.index}) in {leaves}"
+                code.require(f"{known} or {generators}(v{node.index})")
                 counts["leaf"] += 1
             case "opaque":
                 code.add(f"x{node.index} = {expression}")

@@ -149,7 +149,7 @@ class Flattening:
 
     def shape(self, value: Any) -> Shape:
         kind = type(value)
-        if kind in LEAVES:
+        if kind in LEAVES or keys.is_generator(value):
             self.leaves.append(value)
             return LEAF
         if kind is tuple:

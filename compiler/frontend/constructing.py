@@ -16,11 +16,12 @@ import inspect
 from typing import Any
 
 from . import scalars
-from .fields import is_frozen
+from .fields import is_frozen, is_object
 from .records import (
     Method,
     ObjectMethod,
     Records,
+    class_of_receiver,
     described,
     found_in,
     initializes_nothing,
@@ -66,6 +67,8 @@ class Constructing(Records):
                 return self.python_method(receiver, name, args, kwargs, node)
             case type() if callee is super and not args:
                 return self.super_object(node)
+            case type() if callee is type and len(args) == 1 and is_object(args[0]):
+                return Static(class_of_receiver(args[0]))
             case type() if callee is dict:
                 return self.dict_call(args, kwargs, node)
             case type() if self.is_ours(callee):

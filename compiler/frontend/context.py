@@ -82,9 +82,11 @@ class Captured(Protocol):
     def fixed(self, owner: types.ModuleType | type | str) -> bool:
         """Whether nobody watches a module, a class, or what a source file defines."""
         ...
+
     def foreign(self, value: Any) -> Any:
         """How to call what is not looked into (`foreign_calls`), or a text why not; None for anything else."""
         ...
+
     def rule(self, value: Any) -> Any:
         """The rule of a function (`rule_calls`), or None."""
         ...
@@ -342,6 +344,7 @@ class Context(ABC):
     ) -> CompileError:
         """The program is outside the language at `node` (None: at the current place)."""
         span = self.e.span if node is None else self.frame.source.span(node)
+        message, way_out = fields.as_written(message), way_out and fields.as_written(way_out)
         return CompileError(span, message, way_out)
 
     # Names
@@ -711,7 +714,7 @@ def hint(binding: Binding, name: str, named: set[SSAValue] | None = None) -> Non
                 and isinstance(ssa.owner, Operation)
                 and not isinstance(ssa.owner, arith.ConstantOp)
             ):
-                ssa.name_hint = name.strip("<>")
+                ssa.name_hint = fields.shown(name).strip("<>")
                 if named is not None:
                     named.add(ssa)
         case Maybe(value, _):

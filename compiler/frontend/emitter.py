@@ -82,7 +82,7 @@ class Emitter:
 
     def named(self, op: OpT, hint: str | None) -> OpT:
         if hint is not None and op.results:
-            op.results[0].name_hint = hint
+            op.results[0].name_hint = hint.partition("$")[0] if "." in hint else hint
         return op
 
     def emit(self, op: Operation, hint: str | None = None) -> SSAValue:

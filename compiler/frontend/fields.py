@@ -25,7 +25,8 @@ from xdsl.ir import Block, SSAValue
 
 from .emitter import Emitter
 from .joins import Binding, Maybe
-from .values import Array, NoneValue, Record, Scalar, Struct, Tuple, Value
+from .lists import FixedList, ListObject
+from .values import Array, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
 
 TYPE_CODES = ("", "py_bool", "py_int", "py_float", "b1", "i32", "i64", "f32", "f64")
 """What the journal calls the types of scalars; 0 where nothing was assigned."""
@@ -125,6 +126,11 @@ def shown(name: str) -> str:
     return name.partition("$")[0] if is_field(name) else name
 
 
+def as_written(text: str) -> str:
+    """A message in which fields are called what the program calls them."""
+    return re.sub(r"\$\d+\.\d+", "", text)
+
+
 def as_hint(name: str) -> str:
     """The name of an argument as the hint of an SSA value: `d['rate']` as `d_rate`."""
     return re.sub(r"\W+", "_", name).strip("_") if re.search(r"[^\w.]", name) else name
@@ -154,7 +160,9 @@ def record_in(binding: Binding | None) -> Record | None:
 
 
 def is_plain(value: Value) -> bool:
-    """True for what a kernel returns by itself: numbers, arrays, None, tuples of them."""
+    """True for what a kernel returns by itself: numbers, arrays, lists, None, tuples of them."""
     if isinstance(value, Tuple):
         return value.cls is None and all(map(is_plain, value.items))
-    return isinstance(value, Scalar | Array | NoneValue)
+    if isinstance(value, Static):
+        return isinstance(value.object, ListObject)
+    return isinstance(value, Scalar | Array | NoneValue | FixedList)

@@ -22,6 +22,7 @@ from ..analysis.affine import affine
 from ..analysis.alias import strip_casts
 from .descriptors import last_of, result_index
 from .emitter import Emitter
+from .fields import shown
 from .roots import is_inside, is_placeholder
 
 
@@ -219,5 +220,5 @@ def refuse_other_shape(
             differs = e.emit(arith.CmpiOp(new, old, "ne"))
             wrong = differs if wrong is None else e.emit(arith.OrIOp(wrong, differs))
     if wrong is not None:
-        text = f"mutad: the array '{name}' changes its shape in a loop"
+        text = f"mutad: the array '{shown(name)}' changes its shape in a loop"
         e.insert(array.RaiseIfOp(wrong, "NotImplementedError", text))

@@ -1,0 +1,307 @@
+"""Programs around objects, small and odd: CPython says what they do."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from object_oracle import agrees
+from sample_objects import Params, Plain, Point, Vec, particle, vector, world
+
+
+@dataclass
+class State:
+    x: np.ndarray
+    t: float = 0.5
+    n: int = 2
+
+
+def made_in_a_recursion(x, n):
+    def go(k, y):
+        if k == 0:
+            return y
+        p = State(x, y)
+        p.t *= 2.0
+        return go(k - 1, p.t)
+
+    return go(n, 1.0)
+
+
+def unpacked_into_fields(s):
+    s.x, s.t = s.x * 2, s.t + 1
+    (s.n, y) = (5, 3)
+    return s.n + y
+
+
+def field_as_loop_target(s):
+    for s.n in range(4):
+        s.t += s.n
+    return s.n
+
+
+def comprehension_of_a_field(s, n):
+    xs = [s.t * k for k in range(n)]
+    return sum(xs) + sum(s.t for _ in range(n))
+
+
+def shown_and_raised(s):
+    assert s.t > 0, f"t is {s.t}"
+    print(s.t, s.n)
+    raise ValueError(f"bad {s.n}")
+
+
+def chosen_and_read(a, b):
+    x = a if a.t > b.t else b
+    return x.t, x.x.sum()
+
+
+def swapped_with_a_name(s, k):
+    s.t, t = 9.0, s.t
+    if (u := s.t) > k:
+        s.n += int(u)
+    return t
+
+
+def made_of_its_own_class(s):
+    f = s.__class__
+    q = f(s.x, t=s.t * 2)
+    return q.t, isinstance(q, State), type(s) is State
+
+
+def generators_over_objects(ps):
+    return sum(p.t for p in ps), max(p.t for p in ps), [p.n for p in ps]
+
+
+def leaves_nested_loops(s, n):
+    total = 0.0
+    for i in range(n):
+        for j in range(i):
+            if s.x[j] > 1.5:
+                continue
+            s.t += s.x[j]
+            if s.t > 3:
+                s.n = j
+                return s.t
+        s.n += 1
+    return -1.0
+
+
+def swap_arrays(a, b):
+    a.pos, b.pos = b.pos, a.pos
+    a.pos[0] = 3.0
+
+
+def takes_view(p):
+    p.pos = p.pos[1:]
+    p.pos[0] = -1.0
+
+
+def swap_in_loop(p, n):
+    for _ in range(n):
+        p.pos, p.vel = p.vel, p.pos
+        p.pos *= 2.0
+    return p.pos[0]
+
+
+def tuple_of_objects(ps, dt):
+    total = 0.0
+    for p in ps:
+        p.pos += dt * p.vel
+        p.age += 1
+        total += p.energy
+    return total
+
+
+def closure(p, n):
+    k = 2.0
+
+    def bump(x):
+        p.mass += x * k
+        return p.mass
+
+    s = 0.0
+    for i in range(n):
+        s += bump(1.0) if i % 2 else bump(0.5)
+    return s
+
+
+def none_to_float(w, x):
+    w.extra = x * 2
+    if w.t > 1:
+        w.extra = 0.0
+    return w.extra
+
+
+def late_field(w, n):
+    for k in range(n):
+        q = Vec(1.0 * k, 2.0)
+        w.t = q.x + q.y
+    return w.t, q.x
+
+
+def bool_field(p, xs):
+    p.found = False
+    for x in xs:
+        if x > 2:
+            p.found = True
+            break
+    return p.found
+
+
+CFG = Params(3.0, 4.0)
+PT = Point(1, 2.5)
+
+
+def captured(x):
+    return CFG.scaled(x) + PT.y + PT.x
+
+
+def lambda_on(p):
+    return (lambda q, k=2.0: q.mass * k)(p) + max(p.mass, 3.0)
+
+
+def ternary_attr(p, c):
+    p.mass = 1.0 if c > 0 else p.mass * 2
+    return p.mass
+
+
+def both_or_either(p, x):
+    if (p.mass > 1 and p.energy > x) or p.age == 0:
+        return 1
+    return 2
+
+
+def chained_comparisons(p):
+    return 0 < p.mass < 3, p.age <= p.mass
+
+
+def index_attr(p, k):
+    p.pos[k] += p.vel[k] * p.mass
+    p.pos[1:] = p.pos[:-1]
+    return p.pos[k], p.pos.shape[0], len(p.pos)
+
+
+def nested_while(w, n):
+    k = 0
+    while k < n:
+        j = 0
+        while j < k:
+            w.a.mass += 0.1 * j
+            if w.a.mass > 4:
+                w.b.age += 1
+                break
+            j += 1
+        k += 1
+    return w.a.mass, w.b.age
+
+
+def early_in_method(p, xs):
+    def find(q, xs):
+        for i in range(xs.size):
+            q.age = i
+            if xs[i] > q.mass:
+                return i
+        return -1
+
+    return find(p, xs), p.age
+
+
+def reraises(p, n):
+    try:
+        p.mass += 1.0
+        p.pos[n] = 1.0
+    finally:
+        p.age = 7
+    return p.mass
+
+
+def self_ref(p):
+    p.me = p
+    return p.me.x
+
+
+def two_dicts(d):
+    e = d["inner"]
+    e["k"] += 1
+    d["other"] = e["k"] * 2
+    return e is d["inner"]
+
+
+def bound_to_none(p):
+    p.pos = None
+
+
+def assigned_through_another_name(w):
+    q = w.a
+    w.a = w.b
+    q.mass = 11.0
+    w.a.mass = 12.0
+    return q.mass
+
+
+def stores_object_in_dict(x):
+    d = {"p": Plain(x)}
+    d["p"].step(0.1)
+    return d["p"].x, d
+
+
+def defaults(x, p=Params(2.0)):
+    return p.scaled(x)
+
+
+def cond_struct_mut(x, n):
+    v = Vec(x, 0.0)
+    for k in range(n):
+        v.x += 1.0
+        if v.x > 3:
+            v.y = v.x
+    return v
+
+
+CASES = [
+    (made_in_a_recursion, (vector(1, 2), 3)),
+    (unpacked_into_fields, (State(vector(1, 2)),)),
+    (field_as_loop_target, (State(vector(1, 2)),)),
+    (comprehension_of_a_field, (State(vector(1, 2)), 3)),
+    (shown_and_raised, (State(vector(1, 2)),)),
+    (chosen_and_read, (State(vector(1, 2)), State(vector(3, 4), 0.1))),
+    (swapped_with_a_name, (State(vector(1, 2)), 3)),
+    (made_of_its_own_class, (State(vector(1, 2)),)),
+    (generators_over_objects, ((State(vector(1)), State(vector(2), 1.5)),)),
+    (swap_arrays, (particle(), particle())),
+    (takes_view, (particle(),)),
+    (swap_in_loop, (particle(), 3)),
+    (swap_in_loop, (particle(), 4)),
+    (tuple_of_objects, ((particle(), particle()), 0.1)),
+    (tuple_of_objects, ((q := particle(), q), 0.1)),
+    (closure, (particle(), 3)),
+    (none_to_float, (world(), 2.0)),
+    (late_field, (world(), 3)),
+    (bool_field, (Plain(1.0), vector(1, 2, 3))),
+    (captured, (2.0,)),
+    (lambda_on, (particle(),)),
+    (ternary_attr, (particle(), 1.0)),
+    (ternary_attr, (particle(), -1.0)),
+    (both_or_either, (particle(), 1.0)),
+    (chained_comparisons, (particle(),)),
+    (index_attr, (particle(), 1)),
+    (index_attr, (particle(), 5)),
+    (nested_while, (world(), 5)),
+    (early_in_method, (particle(), vector(1, 1, 5))),
+    (early_in_method, (particle(), vector(1, 1, 1))),
+    (reraises, (particle(), 1)),
+    (reraises, (particle(), 7)),
+    (self_ref, (Plain(2.0),)),
+    (two_dicts, ({"inner": {"k": 1}, "other": 0},)),
+    (bound_to_none, (particle(),)),
+    (assigned_through_another_name, (world(),)),
+    (stores_object_in_dict, (2.0,)),
+    (defaults, (2.0,)),
+    (cond_struct_mut, (1.0, 4)),
+    (leaves_nested_loops, (State(vector(1, 2, 1, 1)), 4)),
+    (leaves_nested_loops, (State(vector(1, 2, 1, 1)), 3)),
+]
+
+
+@pytest.mark.parametrize(("function", "args"), CASES, ids=lambda v: getattr(v, "__name__", ""))
+def test_python_agrees(function, args):
+    agrees(function, *args, calls=2)
