@@ -106,7 +106,21 @@ def rule(
 
     if not callable(function):
         raise TypeError(f"rule() takes a function, not {type(function).__name__}")
+    if not takes_rule(plain(function)):
+        raise TypeError(
+            f"{function!r} takes no rule: Python functions do, opaque ones, C functions of ctypes and cffi, "
+            "and scipy.special.cython_special; put a function of your own around it"
+        )
     return decorate if adjoint is None else decorate(adjoint)
+
+
+def takes_rule(function: Any) -> bool:
+    """True for what calls are lowered by way of a rule; not for what the library's entries lower."""
+    from . import captures, foreign
+
+    if foreign.is_foreign(function):
+        return True
+    return isinstance(function, types.FunctionType) and not captures.is_of_library(function)
 
 
 def _names(given: str | Names | None) -> Names | None:

@@ -157,5 +157,8 @@ def test_declarations_name_parameters() -> None:
         mutad.rule(axpy(), lambda *args: None)
     with pytest.raises(TypeError, match="takes a function"):
         mutad.rule(3.0)  # pyright: ignore[reportArgumentType]
+    for function in (np.sin, np.mean, len, cython_special):
+        with pytest.raises(TypeError, match=r"takes no rule|takes a function"):
+            mutad.rule(function)
     with pytest.raises(TypeError, match="an opaque function returns None or one of"):
         mutad.opaque(lambda x: x, returns=list)
