@@ -696,3 +696,36 @@ def of_lists_and_rebound_arrays(x, k):
 def test_lists_and_rebound_arrays_in_functions_and_rules() -> None:
     compiled = mutad.compile(of_lists_and_rebound_arrays, grad=True)
     check_gradient(compiled, np.array([0.5, 0.8, 0.95, 1.2]), 0.7)
+
+
+def test_a_rule_that_calls_opaque_functions() -> None:
+    @mutad.opaque
+    def exponential(x, y):
+        y[:] = np.exp(x)
+
+    @mutad.opaque
+    def times_slope(x, y_bar, out):
+        out[:] = np.exp(x) * y_bar
+
+    @times_slope.rule(overwrites="out")
+    def times_slope_rule(x, y_bar, out):  # pyright: ignore[reportUnusedFunction]
+        pass
+
+    @exponential.rule(reads="x", overwrites="y")
+    def exponential_rule(x, y):  # pyright: ignore[reportUnusedFunction]
+        x_bar = np.empty(y.shadow.size)
+        times_slope(x.value, y.shadow, x_bar)
+        x.shadow += x_bar
+        y.shadow[:] = 0.0
+
+    @mutad.compile(grad=True)
+    def loss(x):
+        y = np.empty(x.size)
+        total = 0.0
+        for _ in range(3):
+            exponential(x, y)
+            x *= 0.5
+            total += (y * x).sum()
+        return total
+
+    check_gradient(loss, np.linspace(0.0, 1.0, 4))
