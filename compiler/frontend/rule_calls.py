@@ -414,8 +414,8 @@ class RuleCall:
                 which = self.names[key[1]] if key[0] != "outside" else "what it reads from outside"
                 raise self.refusal_of_rule(
                     f"the rule of {self.name}() stores to {which}",
-                    "a rule stores to shadows only; an opaque or C function that it calls counts as storing to "
-                    "all arrays that it is given, unless a rule of its own declares what it overwrites",
+                    "a rule stores to shadows only; an opaque or C function that it calls counts as storing "
+                    "to all arrays that it is given, unless a rule of its own declares what it overwrites",
                 )
         self.use_shadows_for_shapes(routine)
         return routine
