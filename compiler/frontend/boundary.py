@@ -76,6 +76,8 @@ class Unflattened:
                 return Static(Opaque(cls))
             case ("tuple", cls, shapes):
                 items = (self.parameter(f"{name}_{k}", s) for k, s in enumerate(shapes))
+                if cls is not None:
+                    self.lowering.objects.knows(cls)
                 return Tuple(tuple(items), cls)
             case ("object", number, cls, names, shapes):
                 return self.object(name, number, cls, names, shapes)
@@ -93,6 +95,7 @@ class Unflattened:
                 "pass the values that are needed",
             )
         if is_frozen(cls):
+            lowering.objects.knows(cls)
             items = (self.parameter(f"{name}.{n}", s) for n, s in zip(names, shapes, strict=True))
             made = Struct(tuple(items), tuple(names), cls, number)
             lowering.objects.arguments[number] = made

@@ -135,7 +135,10 @@ class Expressions(Constructing, ListAccess):
 
     def may_write(self, node: ast.expr) -> bool:
         """True unless evaluating `node` certainly writes no array."""
-        return any(isinstance(n, ast.Call) and not self.only_reads(n) for n in ast.walk(node))
+        return any(
+            not self.only_reads(n) if isinstance(n, ast.Call) else self.objects.runs_code(n)
+            for n in ast.walk(node)
+        )
 
     def only_reads(self, node: ast.Call) -> bool:
         """True for calls of NumPy, `math` and builtins that are given nothing to write to."""
@@ -149,7 +152,8 @@ class Expressions(Constructing, ListAccess):
                 root = module.__name__.partition(".")[0]
                 return root in ("math", "numpy") and attribute not in WRITERS
             case ast.Attribute(_, attribute):
-                return attribute in READING_METHODS and len(node.args) <= 1
+                known = attribute in READING_METHODS and attribute not in self.objects.code
+                return known and len(node.args) <= 1
             case ast.Name(name):
                 return any(self.known_global(name) is function for function in READING_BUILTINS)
             case _:

@@ -13,10 +13,12 @@ inlined calls too, one build teaches the next (`Facts.fields`).
 
 from __future__ import annotations
 
+import ast
 import enum
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, is_dataclass
+from types import FunctionType
 from typing import Any
 
 from xdsl.dialects import arith, memref
@@ -72,6 +74,17 @@ def bits(e: Emitter, value: Scalar) -> SSAValue:
             return e.emit(arith.ExtUIOp(value.ssa, i64))
 
 
+OPERATOR_NAMES = frozenset(
+    f"__{prefix}{name}__"
+    for prefix in ("", "r")
+    for name in (
+        "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor",
+        "lshift", "rshift", "neg", "pos", "invert", "lt", "le", "gt", "ge", "getitem",
+    )
+)  # fmt: skip
+"""Methods that stand for operators; the `__eq__` of dataclasses writes nothing."""
+
+
 @dataclass
 class Objects:
     """The objects of one build."""
@@ -88,9 +101,27 @@ class Objects:
     snapshots: set[int] = field(default_factory=set[int])
     """Those whose fields a value of several paths has copied: nothing is assigned to them any more."""
     journal: Journal | None = None
+    code: set[str] = field(default_factory=set[str])
+    """The names of methods and properties of their classes."""
+
+    def knows(self, cls: type) -> None:
+        """Objects of this class are about: its methods may be what an expression runs."""
+        for owner in cls.__mro__[:-1]:
+            self.code |= {
+                n for n, v in vars(owner).items() if isinstance(v, FunctionType | property)
+            }
+
+    def runs_code(self, node: ast.AST) -> bool:
+        """True for an attribute that may be a property, an operator that may be a method."""
+        if isinstance(node, ast.Attribute):
+            return node.attr in self.code
+        is_operator = isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare | ast.Subscript)
+        return is_operator and not self.code.isdisjoint(OPERATOR_NAMES)
 
     def make(self, cls: type, name: str, block: Block, origin: int | None = None) -> Record:
         record = Record(len(self.keys), cls, name, origin)
+        if cls is not dict:
+            self.knows(cls)
         self.keys[record.serial] = []
         self.homes[record.serial] = block
         return record

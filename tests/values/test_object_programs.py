@@ -257,7 +257,34 @@ def cond_struct_mut(x, n):
     return v
 
 
+class Sneaky:
+    def __init__(self, x):
+        self.x = x
+
+    @property
+    def bumped(self):
+        self.x += 1.0
+        return self.x.size
+
+    def sum(self):
+        self.x *= 2.0
+        return self.x.size
+
+    def __mul__(self, k):
+        self.x -= k
+        return k
+
+
+def operands_before_side_effects(s, y):
+    a = s.x * y + s.bumped
+    b = s.x * y + s.sum()
+    c = s.x * y + s * 2.0
+    s.x[...] = s.x * y + s.bumped * s.sum()
+    return a, b, c
+
+
 CASES = [
+    (operands_before_side_effects, (Sneaky(np.ones(3)), vector(1, 2, 3))),
     (made_in_a_recursion, (vector(1, 2), 3)),
     (unpacked_into_fields, (State(vector(1, 2)),)),
     (field_as_loop_target, (State(vector(1, 2)),)),
