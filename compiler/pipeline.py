@@ -258,10 +258,10 @@ SIMPLIFY: tuple[ModulePass, ...] = (
     DropCarried(),  # an array that keeps its place has one name
     MoveConditions(),  # the reverse sweep reverses bodies
     PromoteScalars(),  # stores kill cells, never values
+    CloseCounters(),  # the length of a list that grows is affine in the iteration
     EliminateCommon(),  # what folding and promotion made equal
     ForwardStores(),  # an element read back is a value
     UnifyExtents(),  # past a check of shapes there is one index space
-    CloseCounters(),  # the length of a list that grows is affine in the iteration
     EliminateCommon(),
     FuseElementwise(),  # a temporary that does not exist has no shadow
     HoistInvariants(),  # an invariant is there once, for both sweeps
@@ -326,11 +326,11 @@ PASSES: tuple[type[ModulePass], ...] = (
     WriteProducts,
     HoistChecks,
     RaiseLoops,
+    CloseCounters,
     DescribeCalls,
     DropCarried,
     DropOverwritten,
     RemoveDead,
-    CloseCounters,
     ReuseAllocs,
     SelectStores,
     UnifyExtents,

@@ -145,11 +145,11 @@ def hand_over(function: func.FuncOp, alias: AliasAnalysis) -> None:
         if isinstance(result.type, MemRefType):
             roots = [r for r in alias.roots(result) if value_block(r) is top]
             seen |= dict.fromkeys([alias.base(result), *roots])
-    op = ad.HandoverOp([v for v in seen if isinstance(v.type, MemRefType)])
-    op.location = last.location
     for made in top.ops:
         if isinstance(made, array.AllocOp) and array.GROWABLE in made.attributes:
             seen[made.memref] = None
+    op = ad.HandoverOp([v for v in seen if isinstance(v.type, MemRefType)])
+    op.location = last.location
     top.insert_op_before(op, last)
 
 

@@ -143,8 +143,8 @@ class Loops(Forms):
         if condition is not None:
             with self.e.at(blocks[1]):
                 self.enter_iteration(before, variables, late, blocks[1])
+                start = dict(self.frame.env)
                 with self.catching.scope(frozenset({VALUE})) as asking:
-                    start = dict(self.frame.env)
                     self.frame.env[VALUE] = self.test(condition)
                     self.require_unchanged(start, condition)
                 test = self.frame.env.pop(VALUE)
