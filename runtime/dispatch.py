@@ -265,6 +265,11 @@ class Dispatcher:
         """Of the parameters, then of the inputs from outside."""
         return (*self.parameters, *self.era.captures.names)
 
+    @property
+    def latest_has_code(self) -> bool:
+        """Whether the latest call had objects among its arguments, and compiled code took their parts."""
+        return self.latest is not None and bool(self.latest.compiled._dispatcher.table)
+
     def values_of(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """The arguments by position, and the inputs from outside."""
         return (*self.bind(*args, **kwargs), *self.era.captures.values())

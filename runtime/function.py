@@ -170,7 +170,7 @@ class CompiledFunction:
         if (taken := self._taken_apart(args, kwargs, wrt)) is not None:
             flat, parts, names = taken
             return flat.compiled.inspect(stage, *parts, wrt=names, plan=plan)
-        if not args and not kwargs and wrt is None and d.latest is not None:
+        if not args and not kwargs and wrt is None and d.latest_has_code:
             return d.latest.compiled.inspect(stage, plan=plan)
         latest = not args and not kwargs and bool(d.parameters)
         arguments, overlaps, positions, mode = self._key(args, kwargs, wrt, plan, latest=latest)

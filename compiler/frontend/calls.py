@@ -254,7 +254,9 @@ class Calls(Expressions):
         value, classes = (self.settled(a) for a in args)
         if isinstance(value, Static) and isinstance(value.object, Caught):
             raise self.refusal(
-                node, "isinstance of an exception is not compiled", "write an `except` for each class"
+                node,
+                "isinstance of an exception is not compiled",
+                "write an `except` for each class",
             )
         named = classes.items if isinstance(classes, Tuple) else (classes,)
         known = [c.object for c in named if isinstance(c, Static) and isinstance(c.object, type)]

@@ -84,7 +84,7 @@ class Captured(Protocol):
         ...
 
     def foreign(self, value: Any) -> Any:
-        """How to call what is not looked into (`foreign_calls`), or a text why not; None for anything else."""
+        """How to call what is not looked into (`foreign_calls`), or why not; None for anything else."""
         ...
 
     def rule(self, value: Any) -> Any:

@@ -431,7 +431,18 @@ REASONS: dict[Node, Refused] = {node: row for row in REFUSED for node in row.nod
 """The row by which each refused construct is refused."""
 
 
+OUT_OF_PLACE: dict[Node, tuple[str, str]] = {
+    ast.JoinedStr: (
+        "strings are not computed in compiled code",
+        "f-strings may stand in print and raise",
+    ),
+    ast.Starred: ("`*` is not compiled here", "write the items out"),
+}
+"""Why a construct that is compiled is refused where it stands."""
+
+
 def why_refused(node: Node) -> tuple[str, str | None]:
     """The reason and the way out for a construct that is not lowered."""
-    row = REASONS.get(node)
-    return (f"{node.__name__} is not compiled", None) if row is None else (row.reason, row.way_out)
+    if node in REASONS:
+        return REASONS[node].reason, REASONS[node].way_out
+    return OUT_OF_PLACE.get(node, (f"{node.__name__} is not compiled here", None))

@@ -115,11 +115,14 @@ func.func @a_while_pushes_and_pops(%x : memref<f64>, %limit : f64) {
   func.return
 }
 
-// The branch that was taken is taken again, by its condition: one byte an iteration.
+// The branch that was taken is taken again, by its condition: one bit an iteration.
 // CHECK-LABEL: @the_branch_taken_is_taken_again_gradient(
-// CHECK:         %positive_saved = ad.push {{%\d+}}(%n) : memref<?xi1>
-// CHECK:         memref.store %positive, %positive_saved[%i]
-// CHECK:         %positive_1 = memref.load %positive_saved[%i_1]
+// CHECK:         %positive_byte = memref.alloca() : memref<i8>
+// CHECK:         %[[EIGHTH:.*]] = arith.shrui
+// CHECK:         %positive_saved = ad.push {{%\d+}}(%[[EIGHTH]]) : memref<?xi8>
+// CHECK:         memref.store {{.*}}, %positive_saved[
+// CHECK:         memref.load %positive_saved[
+// CHECK:         %positive_1 = arith.trunci
 // CHECK:         scf.if %positive_1
 func.func @the_branch_taken_is_taken_again(%x : memref<?xf64>, %n : index) {
   %zero = arith.constant 0.0 : f64

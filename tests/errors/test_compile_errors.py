@@ -156,11 +156,6 @@ def matches_a_mapping(pair):
             return 1
 
 
-@refused("py_int", at='{"a": n}', says="separate variables")
-def makes_a_dict(n):
-    return {"a": n}
-
-
 @refused("py_int", at="SETTINGS", says="pass its values as arguments")
 def reads_a_global_dict(n):
     return SETTINGS["n"] + n
@@ -380,11 +375,6 @@ def indexes_a_tuple(n):
 @refused("py_int", at="n is n", says="use `==`")
 def compares_objects(n):
     return n is n
-
-
-@refused("py_int", at="n in (1, 2)", says="joined by `or`")
-def looks_for_an_item(n):
-    return n in (1, 2)
 
 
 @refused("py_int", at="n @ 2", says="needs arrays")

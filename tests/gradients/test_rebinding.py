@@ -17,7 +17,7 @@ def swapped_in_the_inner_loop(x, y, m, n):
     return x.sum() + 2.0 * (y * y).sum()
 
 
-@on("f64[6] f64[6] 3 N", N="0 1 2 3", saved=lambda x, y, m, n: m)
+@on("f64[6] f64[6] 3 N", N="0 1 2 3", saved=lambda x, y, m, n: (m + 7) // 8)
 def a_linear_nest_saves_one_bit_for_each_outer_iteration(x, y, m, n):
     for _ in range(m):
         for _ in range(n):

@@ -100,6 +100,9 @@ def keyword_only(x, *, k=1.0):
     return x.sum() * k
 
 
+WORDS = "argument|dtype|supported"
+
+
 def f(function: Callable[..., Any]) -> Any:
     return compiled(function, grad=True)
 
@@ -108,7 +111,7 @@ def wrong(
     title: str,
     call: Callable[[], Any],
     exception: Any = TypeError,
-    words: str = "argument|dtype|supported",
+    words: str = WORDS,
 ) -> None:
     assert title not in WRONG, title
     WRONG[title] = WrongCall(call, exception, words)
@@ -191,15 +194,19 @@ UNSUPPORTED: dict[str, Callable[[], Any]] = {
     "a slice": lambda: slice(3),
 }
 
+COMPILED_FOR = {"a dict", "a string", "a fraction", "an object with __array__"}
+"""What may be an argument; the functions here do not know what to do with it."""
+
 for title, make in UNSUPPORTED.items():
-    wrong(f"{title}, read", lambda make=make: f(total)(make()))
-    wrong(f"{title}, written", lambda make=make: f(scale)(make(), 2.0))
-    wrong(f"{title}, differentiated", lambda make=make: f(total).grad(make()))
+    kinds: Any = (TypeError, CompileError) if title in COMPILED_FOR else TypeError
+    words = "not compiled|no attribute|number|float" if title in COMPILED_FOR else WORDS
+    wrong(f"{title}, read", lambda make=make: f(total)(make()), kinds, words)
+    wrong(f"{title}, written", lambda make=make: f(scale)(make(), 2.0), kinds, words)
+    wrong(f"{title}, differentiated", lambda make=make: f(total).grad(make()), kinds, words)
 for title in (
     "an array of objects",
     "a list",
     "big-endian float64",
-    "a string",
     "a NumPy uint8",
     "an object",
 ):
@@ -563,7 +570,7 @@ wrong(
 )
 wrong(
     "inspect of an unknown stage",
-    lambda: f(total).inspect("nothing"),
+    lambda: f(total).inspect("nothing", np.zeros(3)),
     (ValueError, TypeError),
     "nothing|stage",
 )
