@@ -25,15 +25,17 @@ from xdsl.traits import Pure
 
 from ...dialects import array
 from ..diagnostics import CompileError
-from . import boundary, fields, recursion, signature, special_calls
+from . import signature
+from .bindings.roots import accesses, choices, is_inside, is_root, roots, writes
+from .calling import recursion, special_calls
 from .context import Captured, Facts, Rebinding, Scope
+from .data import boundary, fields
+from .data.list_room import make_room
+from .data.lists import FixedList, ReturnedList
 from .emitter import Emitter, Form
 from .library import overlap
-from .list_room import make_room
-from .lists import FixedList, ReturnedList
 from .loops import Loops
-from .roots import accesses, choices, is_inside, is_root, roots, writes
-from .source import Source
+from .syntax.source import Source
 from .values import Array, NoneValue, Scalar, Tuple, Value
 
 MAX_RESTARTS = 20
@@ -202,7 +204,7 @@ class Build:
         """The functions that call themselves."""
         if not self.lowering.registry.every or self.facts.changed:
             return []
-        from .activations import complete
+        from .calling.activations import complete
 
         return complete(main, self.lowering.registry.every)
 

@@ -34,12 +34,12 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects import array
 from ..diagnostics import Span
-from . import roots
+from .bindings import roots
 from .checks import described, is_inside, outside, overflows, wrapped
-from .fields import fields_in, is_field
+from .data.fields import fields_in, is_field
 from .joins import Binding
-from .liveness import Names
 from .scalars import COMPLEX_POWER, logical_not
+from .syntax.liveness import Names
 from .values import Array, NoneValue, Record, Scalar, Static, Struct, Tuple
 
 if TYPE_CHECKING:

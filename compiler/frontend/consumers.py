@@ -13,15 +13,17 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import SSAValue
 
-from . import comprehensions, lists, normalize, scalars
-from .calls import parameters
-from .comprehensions import Comprehension
+from . import scalars
+from .calling.calls import parameters
 from .context import Frame, LocalFunction, Scope
-from .fields import fields_in
+from .data import lists
+from .data.fields import fields_in
+from .data.list_access import Asked
+from .data.lists import ListObject
 from .iterables import Iterable, Iterables
-from .list_access import Asked
-from .lists import ListObject
-from .liveness import Liveness, assigned
+from .syntax import comprehensions, normalize
+from .syntax.comprehensions import Comprehension
+from .syntax.liveness import Liveness, assigned
 from .values import Array, Scalar, Static, Tuple, Value
 
 

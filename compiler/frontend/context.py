@@ -18,9 +18,11 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..diagnostics import CompileError, Span, UndefinedName
-from . import exits, fields, scalars, weak
+from . import scalars, weak
+from .bindings.descriptors import Form
 from .catching import Arm, Catching, Caught, is_made_in
-from .descriptors import Form
+from .data import fields
+from .data.lists import ListKey, ListObject
 from .emitter import Emitter
 from .joins import (
     Binding,
@@ -35,9 +37,9 @@ from .joins import (
     rebuilt,
     template_of,
 )
-from .lists import ListKey, ListObject
-from .liveness import Liveness, Names, assigned
-from .source import FunctionNode, Source
+from .syntax import exits
+from .syntax.liveness import Liveness, Names, assigned
+from .syntax.source import FunctionNode, Source
 from .values import (
     DTYPE_NAME,
     INT64_MAX,

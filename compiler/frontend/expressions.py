@@ -12,17 +12,19 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, Operation
 from xdsl.traits import Pure
 
-from . import library, lists, scalars, special_calls, weak
-from .arguments import written_out
-from .constructing import Constructing
+from . import library, scalars, weak
+from .calling import special_calls
+from .calling.arguments import written_out
 from .context import VALUE, LocalFunction, Unready, same_binding
-from .fields import fields_in, is_object
+from .data import lists
+from .data.constructing import Constructing
+from .data.fields import fields_in, is_object
+from .data.list_access import Asked, ListAccess
+from .data.records import UNARY_METHODS, described, method_of
 from .joins import Maybe
-from .language import why_refused
-from .list_access import Asked, ListAccess
-from .liveness import Names, assigned
-from .records import UNARY_METHODS, described, method_of
 from .scalars import is_python
+from .syntax.language import why_refused
+from .syntax.liveness import Names, assigned
 from .values import (
     Array,
     BoundMethod,

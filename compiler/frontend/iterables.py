@@ -20,8 +20,9 @@ from xdsl.dialects import arith, memref
 from xdsl.ir import Block, SSAValue
 
 from ...dialects import array
-from . import lists, scalars
-from .lists import ListObject
+from . import scalars
+from .data import lists
+from .data.lists import ListObject
 from .statements import Statements
 from .values import (
     EXTENT_MAX,

@@ -28,10 +28,11 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
 from . import catching, weak
+from .bindings.forms import End, Forms
+from .bindings.rebinding import Place, Variable, only_layout_of_kept, retyped, uncast
 from .context import VALUE, Key, LateName, Rebinding, hint, is_late
+from .data.meeting import is_value_template
 from .emitter import Carried
-from .exits import LeavableFor, binds
-from .forms import End, Forms
 from .joins import (
     Binding,
     MaybeT,
@@ -43,10 +44,9 @@ from .joins import (
     rebuilt,
     template_of,
 )
-from .liveness import assigned, reads
-from .meeting import is_value_template
-from .nodes import negated
-from .rebinding import Place, Variable, only_layout_of_kept, retyped, uncast
+from .syntax.exits import LeavableFor, binds
+from .syntax.liveness import assigned, reads
+from .syntax.nodes import negated
 from .values import (
     Scalar,
     Static,

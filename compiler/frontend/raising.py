@@ -17,12 +17,12 @@ from xdsl.ir import SSAValue
 
 from ...dialects import array
 from . import scalars
-from .calls import Calls
+from .calling.calls import Calls
 from .catching import STRIDE, Arm, Attempt, Branch, Caught, Scope
 from .context import RESULT
 from .joins import Maybe
-from .liveness import Names, assigned, reads
-from .trying import Guarded, inner
+from .syntax.liveness import Names, assigned, reads
+from .syntax.trying import Guarded, inner
 from .values import IR_TYPE, NoneValue, Scalar, Static, Tuple
 
 OWN_STATE = ("__init__", "__new__", "__str__", "__getattribute__", "__setattr__")

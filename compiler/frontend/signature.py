@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from ...dialects.array import strided
-from .generators import Generator
+from .data.generators import Generator
 from .values import (
     DTYPES,
     INT64_MAX,

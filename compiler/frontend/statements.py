@@ -9,17 +9,18 @@ import numpy as np
 from xdsl.dialects import arith
 
 from ...dialects import array
-from . import library, special_calls
+from . import library
+from .calling import special_calls
 from .catching import Caught
 from .context import RESULT, Unready, hint
-from .language import why_refused
-from .list_methods import Lists
-from .lists import FixedList
-from .liveness import assigned
-from .matching import Entering
+from .data.list_methods import Lists
+from .data.lists import FixedList
 from .raising import Raising
 from .scalars import is_python
-from .trying import Guarded
+from .syntax.language import why_refused
+from .syntax.liveness import assigned
+from .syntax.matching import Entering
+from .syntax.trying import Guarded
 from .values import Array, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
 
 

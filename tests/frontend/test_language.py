@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mutad import CompileError, check_gradient, compile
-from mutad.compiler.frontend.language import COMPILED, REASONS, REFUSED, Compiled, Refused
+from mutad.compiler.frontend.syntax.language import COMPILED, REASONS, REFUSED, Compiled, Refused
 
 X = np.array([0.6, 1.3, -0.4, 2.2, 0.9])
 

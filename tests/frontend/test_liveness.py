@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from textwrap import dedent
 
-from mutad.compiler.frontend.liveness import Liveness, assigned, reads
+from mutad.compiler.frontend.syntax.liveness import Liveness, assigned, reads
 
 
 def statements(text: str) -> list[ast.stmt]:

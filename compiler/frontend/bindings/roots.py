@@ -11,10 +11,10 @@ from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from ...dialects import activation, array, foreign
-from .emitter import Emitter
-from .joins import PLACEHOLDER
-from .library import overlap
+from ....dialects import activation, array, foreign
+from ..emitter import Emitter
+from ..joins import PLACEHOLDER
+from ..library import overlap
 
 
 def roots(e: Emitter, value: SSAValue) -> frozenset[SSAValue]:

@@ -22,13 +22,12 @@ import numpy as np
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 
-from ...dialects import array
-from . import library, lists, scalars
-from .calls import Calls
-from .context import RESULT, Unready
-from .joins import FixedT, MaybeT, Mismatch, ScalarT, Template, TupleT, template_of
-from .lists import FixedList, ListMethod, ListObject
-from .values import (
+from ....dialects import array
+from .. import library, scalars
+from ..calling.calls import Calls
+from ..context import RESULT, Unready
+from ..joins import FixedT, MaybeT, Mismatch, ScalarT, Template, TupleT, template_of
+from ..values import (
     EXTENT_MAX,
     Array,
     Expression,
@@ -39,6 +38,8 @@ from .values import (
     Tuple,
     Value,
 )
+from . import lists
+from .lists import FixedList, ListMethod, ListObject
 
 
 def unpacking_words() -> str:

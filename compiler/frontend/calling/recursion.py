@@ -28,23 +28,13 @@ import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, i1
 from xdsl.ir import Attribute, SSAValue
 
-from ...dialects import activation, array
-from . import scalars
+from ....dialects import activation, array
+from .. import scalars
+from ..context import Frame, LateName, LocalFunction, Unready
+from ..emitter import Emitter
+from ..joins import Maybe, cast
+from ..values import IR_TYPE, PYTHON_SCALARS, Array, NoneValue, Scalar, Static, Tuple, Value, Weak
 from .arguments import Partial
-from .context import Frame, LateName, LocalFunction, Unready
-from .emitter import Emitter
-from .joins import Maybe, cast
-from .values import (
-    IR_TYPE,
-    PYTHON_SCALARS,
-    Array,
-    NoneValue,
-    Scalar,
-    Static,
-    Tuple,
-    Value,
-    Weak,
-)
 
 if TYPE_CHECKING:
     from .activations import Activation

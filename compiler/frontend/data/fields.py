@@ -25,10 +25,10 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import f64, i64
 from xdsl.ir import Block, SSAValue
 
-from .emitter import Emitter
-from .joins import Binding, Maybe
+from ..emitter import Emitter
+from ..joins import Binding, Maybe
+from ..values import Array, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
 from .lists import FixedList, ListObject
-from .values import Array, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
 
 TYPE_CODES = ("", "py_bool", "py_int", "py_float", "b1", "i32", "i64", "f32", "f64")
 """What the journal calls the types of scalars; 0 where nothing was assigned."""

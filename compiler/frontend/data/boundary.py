@@ -20,12 +20,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ..diagnostics import CompileError
-from .context import same_binding
+from ...diagnostics import CompileError
+from ..context import same_binding
+from ..joins import Maybe
+from ..values import Array, Record, Static, Struct, Tuple, Value
 from .fields import Journal, is_frozen, is_plain
-from .joins import Maybe
 from .records import Opaque, Records, described, refuse_class
-from .values import Array, Record, Static, Struct, Tuple, Value
 
 Shape = Any
 """("leaf",), ("static", object), ("opaque", class), ("tuple", class or None, shapes),

@@ -21,10 +21,12 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects import array
-from ..analysis.affine import affine
-from ..analysis.alias import strip_casts, strip_views
-from ..diagnostics import CompileError
+from ....dialects import array
+from ...analysis.affine import affine
+from ...analysis.alias import strip_casts, strip_views
+from ...diagnostics import CompileError
+from ..joins import Binding, Maybe
+from ..values import Array, Struct, Tuple
 from .descriptors import (
     BaseName,
     Described,
@@ -40,10 +42,8 @@ from .descriptors import (
     result_index,
     unwound,
 )
-from .joins import Binding, Maybe
 from .rebinding import Place, Rebindings, Variable
 from .roots import is_inside, is_placeholder, roots
-from .values import Array, Struct, Tuple
 
 TOGETHER = 4
 """At most so many arrays are chosen by one `scf.if`: it has a branch for each of their orders."""

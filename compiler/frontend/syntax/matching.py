@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
-from ..diagnostics import CompileError
+from ...diagnostics import CompileError
 from .source import Source
 
 ExpressionT = TypeVar("ExpressionT", bound=ast.expr)

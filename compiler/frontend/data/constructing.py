@@ -15,7 +15,8 @@ import enum
 import inspect
 from typing import Any
 
-from . import scalars
+from .. import scalars
+from ..values import Array, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
 from .fields import is_frozen, is_object
 from .records import (
     Method,
@@ -31,7 +32,6 @@ from .records import (
     plain_function,
     refuse_class,
 )
-from .values import Array, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
 
 DICT_METHODS = ("get", "items", "keys", "values", "update", "copy", "setdefault")
 STRING_METHODS = frozenset(

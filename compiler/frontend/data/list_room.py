@@ -23,8 +23,8 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import Pure
 
-from ...dialects import array
-from .context import Facts
+from ....dialects import array
+from ..context import Facts
 from .lists import Growth, ListObject
 
 FACTOR, TOO_LONG = 2**31, 2**59

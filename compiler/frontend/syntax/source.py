@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FunctionType
 
-from ..diagnostics import CompileError, Span
-from .emitter import span_of
+from ...diagnostics import CompileError, Span
+from ..emitter import span_of
 
 FunctionNode = ast.FunctionDef | ast.Lambda
 

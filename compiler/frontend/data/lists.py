@@ -25,12 +25,12 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects import array
-from ..diagnostics import CompileError
-from . import library, scalars
-from .emitter import Emitter
-from .joins import Mismatch, ScalarT, Template, TupleT, coerced, join, rebuilt
-from .values import EXTENT_MAX, IR_TYPE, Array, NoneValue, Scalar, SliceValue, Static, Tuple, Value
+from ....dialects import array
+from ...diagnostics import CompileError
+from .. import library, scalars
+from ..emitter import Emitter
+from ..joins import Mismatch, ScalarT, Template, TupleT, coerced, join, rebuilt
+from ..values import EXTENT_MAX, IR_TYPE, Array, NoneValue, Scalar, SliceValue, Static, Tuple, Value
 
 ListKey = tuple[tuple[int, ...], int, int]
 """A list: the calls that lead to its maker, the maker, how often it has been lowered there."""

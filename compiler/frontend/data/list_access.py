@@ -7,10 +7,10 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from .comprehensions import Intrinsic
-from .context import Context
+from ..context import Context
+from ..syntax.comprehensions import Intrinsic
+from ..values import Scalar, Value
 from .lists import ListMethod, ListObject
-from .values import Scalar, Value
 
 
 class Asked(ast.expr):

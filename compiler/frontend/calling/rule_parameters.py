@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import SSAValue
 
-from ..diagnostics import CompileError
-from . import library, scalars
+from ...diagnostics import CompileError
+from .. import library, scalars
+from ..values import Array, Scalar, Value
 from .routines import Number, Routine, Slot, has_slots
 from .special_calls import Member
-from .values import Array, Scalar, Value
 
 if TYPE_CHECKING:
     from .calls import Calls

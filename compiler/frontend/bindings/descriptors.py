@@ -24,11 +24,11 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
-from ...dialects import array
-from ..analysis.alias import strip_casts
-from .emitter import Emitter
-from .joins import cast, common_type
-from .library import shapes
+from ....dialects import array
+from ...analysis.alias import strip_casts
+from ..emitter import Emitter
+from ..joins import cast, common_type
+from ..library import shapes
 from .roots import is_inside, is_placeholder
 
 

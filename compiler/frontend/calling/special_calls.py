@@ -8,9 +8,9 @@ from dataclasses import replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from ..context import Scope
+from ..values import Static, Tuple, Value
 from . import arguments, foreign_calls
-from .context import Scope
-from .values import Static, Tuple, Value
 
 if TYPE_CHECKING:
     from .calls import Calls

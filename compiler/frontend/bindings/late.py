@@ -17,12 +17,12 @@ from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.traits import Pure
 
-from ...dialects import array
-from ..analysis.affine import affine
-from ..analysis.alias import strip_casts
+from ....dialects import array
+from ...analysis.affine import affine
+from ...analysis.alias import strip_casts
+from ..data.fields import shown
+from ..emitter import Emitter
 from .descriptors import last_of, result_index
-from .emitter import Emitter
-from .fields import shown
 from .roots import is_inside, is_placeholder
 
 

@@ -24,20 +24,21 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
-from ...dialects import activation, array, foreign
-from ..analysis.alias import AliasAnalysis
-from ..derivative.cotangents import EntryExtents
-from ..derivative.primal_values import zero_fill
-from ..diagnostics import CompileError
-from . import foreign_calls, recursion, scalars
-from .build import MAX_RESTARTS
-from .context import Facts
+from ....dialects import activation, array, foreign
+from ...analysis.alias import AliasAnalysis
+from ...derivative.cotangents import EntryExtents
+from ...derivative.primal_values import zero_fill
+from ...diagnostics import CompileError
+from .. import scalars
+from ..bindings.roots import roots
+from ..build import MAX_RESTARTS
+from ..context import Facts
+from ..library import overlap
+from ..values import Array, NoneValue, Scalar, Static, Tuple, Value
+from . import foreign_calls, recursion
 from .foreign_calls import ForeignFunction
-from .library import overlap
-from .roots import roots
 from .routines import Key, Number, Routine, Slot
 from .rule_parameters import Parameter
-from .values import Array, NoneValue, Scalar, Static, Tuple, Value
 
 if TYPE_CHECKING:
     from .calls import Calls

@@ -14,12 +14,12 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
 from xdsl.ir import Attribute, BlockArgument, Region, SSAValue
 
-from ..analysis.footprint import reads
-from .build import Build
-from .context import Facts
-from .list_room import make_room
-from .roots import roots, writes
-from .values import Array, Scalar, Tuple, Value
+from ...analysis.footprint import reads
+from ..bindings.roots import roots, writes
+from ..build import Build
+from ..context import Facts
+from ..data.list_room import make_room
+from ..values import Array, Scalar, Tuple, Value
 
 if TYPE_CHECKING:
     from .calls import Calls

@@ -22,12 +22,12 @@ from dataclasses import FrozenInstanceError, dataclass, is_dataclass
 from types import FunctionType, MemberDescriptorType
 from typing import Any
 
-from . import library, scalars
-from .context import same_binding
+from .. import library, scalars
+from ..context import same_binding
+from ..joins import Maybe
+from ..values import Array, Expression, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
 from .fields import is_frozen, is_object
-from .joins import Maybe
 from .meeting import Meeting
-from .values import Array, Expression, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
 
 MISSING = object()
 FROZEN = "dataclasses:FrozenInstanceError"

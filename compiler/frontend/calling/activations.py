@@ -12,13 +12,15 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, i64
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
-from ...dialects import activation, array
-from ..analysis.effects import describe_calls
-from ..diagnostics import CompileError
-from .build import Build
-from .context import Frame
-from .joins import Maybe
-from .list_room import make_room
+from ....dialects import activation, array
+from ...analysis.effects import describe_calls
+from ...diagnostics import CompileError
+from ..bindings.roots import choices
+from ..build import Build
+from ..context import Frame
+from ..data.list_room import make_room
+from ..joins import Maybe
+from ..values import Array, Tuple, Value
 from .recursion import (
     Form,
     Formless,
@@ -31,8 +33,6 @@ from .recursion import (
     name_of,
     rebuilt,
 )
-from .roots import choices
-from .values import Array, Tuple, Value
 
 if TYPE_CHECKING:
     from .calls import Calls

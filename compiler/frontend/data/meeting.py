@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Block
 
-from .context import Context, same_binding
-from .fields import fields_in, record_in, serial_of, shown
-from .joins import (
+from ..bindings.roots import is_inside
+from ..context import Context, same_binding
+from ..joins import (
     Binding,
     FixedT,
     Maybe,
@@ -32,11 +32,11 @@ from .joins import (
     loosened,
     template_of,
 )
-from .roots import is_inside
-from .values import Record, Struct, Value
+from ..values import Record, Struct, Value
+from .fields import fields_in, record_in, serial_of, shown
 
 if TYPE_CHECKING:
-    from .rebinding import Variable
+    from ..bindings.rebinding import Variable
 
 
 class Meeting(Context):

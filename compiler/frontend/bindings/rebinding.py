@@ -19,14 +19,14 @@ from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from ...dialects import array
-from ..analysis.alias import strip_casts
-from ..diagnostics import CompileError
-from .consumers import Consumers
-from .context import Facts, Key
+from ....dialects import array
+from ...analysis.alias import strip_casts
+from ...diagnostics import CompileError
+from ..consumers import Consumers
+from ..context import Facts, Key
+from ..emitter import Emitter
+from ..joins import ArrayT, FixedT, MaybeT, ScalarT, Template, TupleT, cast, common_type
 from .descriptors import Described, either
-from .emitter import Emitter
-from .joins import ArrayT, FixedT, MaybeT, ScalarT, Template, TupleT, cast, common_type
 from .late import LateBuffers, Unshaped, refuse_other_shape
 from .roots import choices, is_fresh_in, is_placeholder, is_root, roots
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from xdsl.ir import SSAValue
 
-from .library import creation, random
-from .special_calls import Member, MemberMethod
-from .values import Static, Value
+from ..calling.special_calls import Member, MemberMethod
+from ..library import creation, random
+from ..values import Static, Value
 
 if TYPE_CHECKING:
-    from .calls import Calls
+    from ..calling.calls import Calls
 
 
 @dataclass(frozen=True)

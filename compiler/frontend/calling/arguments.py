@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .values import Tuple, Value
+from ..values import Tuple, Value
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,10 +19,10 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import f32, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
-from ...dialects import array, foreign
-from ..diagnostics import CompileError
-from . import scalars
-from .values import IR_TYPE, Array, Expression, NoneValue, Scalar, Static, Tuple, Value
+from ....dialects import array, foreign
+from ...diagnostics import CompileError
+from .. import scalars
+from ..values import IR_TYPE, Array, Expression, NoneValue, Scalar, Static, Tuple, Value
 
 if TYPE_CHECKING:
     from .calls import Calls

@@ -12,29 +12,21 @@ from typing import Any
 import numpy as np
 from xdsl.dialects import arith, math
 
-from . import (
-    arguments,
-    library,
-    lists,
-    matching,
-    normalize,
-    recursion,
-    scalars,
-    source,
-    special_calls,
-)
-from . import python_math as math_functions
-from .catching import Caught
-from .comprehensions import Intrinsic
-from .context import RESULT, Facts, Frame, LocalFunction, Scope, Unready, hint
-from .emitter import Emitter
-from .expressions import Expressions
-from .fields import fields_in
-from .joins import Maybe
-from .lists import FixedList, ListMethod, ListObject
-from .liveness import Liveness, Names, assigned
-from .scalars import is_python
-from .values import (
+from .. import library, scalars
+from .. import python_math as math_functions
+from ..catching import Caught
+from ..context import RESULT, Facts, Frame, LocalFunction, Scope, Unready, hint
+from ..data import lists
+from ..data.fields import fields_in
+from ..data.lists import FixedList, ListMethod, ListObject
+from ..emitter import Emitter
+from ..expressions import Expressions
+from ..joins import Maybe
+from ..scalars import is_python
+from ..syntax import matching, normalize, source
+from ..syntax.comprehensions import Intrinsic
+from ..syntax.liveness import Liveness, Names, assigned
+from ..values import (
     NUMPY_DTYPE,
     Array,
     BoundMethod,
@@ -46,6 +38,7 @@ from .values import (
     Tuple,
     Value,
 )
+from . import arguments, recursion, special_calls
 
 ITERATORS = (range, enumerate, zip, reversed)
 MAX_DEPTH = 64
