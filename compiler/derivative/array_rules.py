@@ -69,8 +69,17 @@ class MapAdjoint:
         self.kinds: list[str] = []
         self.yields: list[SSAValue] = []
         self.bars: dict[SSAValue, SSAValue] = {}
+        self.cleared: set[SSAValue] = set()
+        """Shadows that are outputs, each of their elements at one point."""
 
     def write(self, out: SSAValue, kind: str, value: SSAValue) -> None:
+        if kind == "add" and out in self.cleared:
+            # The view that was stored to is the one that was read: what is added is what is stored.
+            position = max(k for k, o in enumerate(self.outs) if o is out)
+            old = self.yields[position]
+            first = isinstance(old.owner, arith.ConstantOp)
+            self.yields[position] = value if first else self.scalars.add(old, value)
+            return
         self.outs.append(out)
         self.kinds.append(kind)
         self.yields.append(value)
@@ -86,6 +95,8 @@ class MapAdjoint:
                 self.add(value, self.read(shadow))
             if kind == "store":
                 self.write(shadow, "store", self.scalars.constant(0.0, value))
+                if 0 not in array.strides_of(cast(MemRefType[Attribute], shadow.type)):
+                    self.cleared.add(shadow)
         self.propagate()
         self.finish()
 
