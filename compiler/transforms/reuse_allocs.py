@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from typing import TypeGuard
 
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -56,9 +57,14 @@ class ReuseAllocs(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            allocs = [a for a in function.body.block.ops if isinstance(a, array.AllocOp)]
+            allocs = [a for a in function.body.block.ops if is_plain(a)]
             if len(allocs) > 1:
                 reuse_in(function, allocs)
+
+
+def is_plain(op: Operation) -> TypeGuard[array.AllocOp]:
+    """A growable array is a range of addresses, with promises of its own about what it holds."""
+    return isinstance(op, array.AllocOp) and array.GROWABLE not in op.attributes
 
 
 def reuse_in(function: func.FuncOp, allocs: list[array.AllocOp]) -> None:

@@ -82,3 +82,15 @@ func.func @kept_when_of_another_size(%n : index, %m : index, %a : f64, %i : inde
   memref.store %a, %s[%i] : memref<?xf64>
   func.return
 }
+
+// Growable arrays are ranges of addresses of their own, their shadows zero from the start.
+// CHECK-LABEL: @kept_when_growable
+// CHECK:         %t = array.alloc(%n) {growable}
+// CHECK:         %s = array.alloc(%n) {growable, zero}
+func.func @kept_when_growable(%n : index, %a : f64, %i : index) {
+  %t = array.alloc(%n) {growable} : memref<?xf64>
+  memref.store %a, %t[%i] : memref<?xf64>
+  %s = array.alloc(%n) {growable, zero} : memref<?xf64>
+  memref.store %a, %s[%i] : memref<?xf64>
+  func.return
+}
