@@ -118,7 +118,7 @@ def store_before(
         ):
             return op
         of_op = effects.of(op)
-        if of_op.writes_any(roots) or of_op.reads_any(roots) or may_raise(op):
+        if of_op.writes_any(roots) or of_op.reads_any(roots) or not always_goes_on(op):
             return None
         op = op.prev_op
     return None
@@ -129,5 +129,6 @@ def is_within(owner: Operation | Block, branch: scf.IfOp) -> bool:
     return parent is not None and parent is not branch and branch.is_ancestor(parent)
 
 
-def may_raise(op: Operation) -> bool:
-    return any(array.is_operation_that_may_raise(inner) for inner in op.walk())
+def always_goes_on(op: Operation) -> bool:
+    """No exception comes from `op`, no interrupt, and no want of memory."""
+    return isinstance(op, memref.LoadOp | memref.StoreOp | array.MapOp) or is_movable(op)

@@ -1,5 +1,6 @@
 """Functions that call themselves, and each other: values, mutation, exceptions, depth."""
 
+import contextlib
 import math
 import subprocess
 import sys
@@ -244,6 +245,22 @@ def test_recursion_is_as_deep_as_python_allows() -> None:
         assert depth(limit + 1000) == limit + 1000
     finally:
         sys.setrecursionlimit(limit)
+
+
+def stores_around_a_call(x, n):
+    for i in range(x.size):
+        x[i] = 1.0 + i
+        s = depth(n)
+        if s > 0:
+            x[i] = -x[i]
+
+
+def test_a_store_before_a_call_that_raises_is_seen() -> None:
+    for n, expected in ((5, [-1.0, -2.0]), (10**5, [1.0, 0.0])):
+        x = np.zeros(2)
+        with contextlib.suppress(RecursionError):
+            compile(stores_around_a_call)(x, n)
+        np.testing.assert_array_equal(x, expected)
 
 
 def test_inlined_calls_count() -> None:
