@@ -319,11 +319,11 @@ def ldl(a):
     total = 0.0
     for k in range(n):
         total += math.log(a[k, k])
-        for j in range(k + 1, n):
-            for i in range(j, n):
-                a[i, j] -= a[i, k] * a[j, k] / a[k, k]
         for i in range(k + 1, n):
             a[i, k] /= a[k, k]
+        for i in range(k + 1, n):
+            for j in range(k + 1, i + 1):
+                a[i, j] -= a[i, k] * a[j, k] * a[k, k]
     return total
 
 

@@ -170,8 +170,6 @@ class CompiledFunction:
         if (taken := self._taken_apart(args, kwargs, wrt)) is not None:
             flat, parts, names = taken
             return flat.compiled.inspect(stage, *parts, wrt=names, plan=plan)
-        if not args and not kwargs and wrt is None and d.latest_has_code:
-            return d.latest.compiled.inspect(stage, plan=plan)
         latest = not args and not kwargs and bool(d.parameters)
         arguments, overlaps, positions, mode = self._key(args, kwargs, wrt, plan, latest=latest)
         return d.compiler.stage(
@@ -205,7 +203,9 @@ class CompiledFunction:
         """Of arguments that hold objects: the function of their parts, the parts, `wrt` as their names."""
         d = self._dispatcher
         if not args and not kwargs:
-            return None
+            if not d.latest_has_code:
+                return None
+            return d.latest, (), None if wrt is None else objects.float_names(d.latest, wrt)
         bound = d.bind(*args, **kwargs)
         if not d.has_objects(bound):
             return None

@@ -317,6 +317,17 @@ def flat_names(flat: Flat, selection: Selection) -> tuple[str, ...]:
     return tuple([names[p] for p in selection.positions])
 
 
+def float_names(flat: Flat, wrt: Any) -> tuple[str, ...]:
+    """The names of the floats among the parts that `wrt` names, as of the latest compilation."""
+    names, kinds = flat.dispatcher.names, list(flat.dispatcher.table)[-1][0]
+    found: list[str] = []
+    for name in wrt if isinstance(wrt, tuple | list) else (wrt,):
+        item = part_named(flat, name)
+        leaves = [item] if isinstance(item, int) else all_leaves(flat.structure, item)
+        found += [names[k] for k in leaves if kinds[k].startswith(keys.FLOATS)]
+    return tuple(found)
+
+
 # Calls.
 
 

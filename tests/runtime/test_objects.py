@@ -234,3 +234,19 @@ def test_another_process_finds_the_code(tmp_path):
         for _ in range(2)
     ]
     assert [f.stdout.strip() for f in found] == ["False", "True"], found[-1].stderr
+
+
+def test_explain_and_inspect_without_arguments_speak_of_the_latest_call():
+    def squared(b, steps):
+        for _ in range(steps):
+            b.x[1:-1] = b.x[1:-1] ** 2 * b.mass
+        return b.x.sum()
+
+    f, _ = compiled(squared)
+    with pytest.raises(ValueError, match="never called"):
+        f.explain()
+    f.grad(body(), 3)
+    assert f.explain().formula == "8*steps*(b.x.shape[0]-2)"
+    assert f.explain(wrt="b.x").formula == f.explain().formula
+    assert f.inspect("simplify") == f.inspect("simplify", body(), 3)
+    assert f.inspect("adjoint", wrt="b") == f.inspect("adjoint", body(), 3, wrt="b")
