@@ -115,7 +115,10 @@ class Iterables(Statements):
         if seq.item is None:
             seq.read_untyped = True
             return Iterable(self.e.constant(0, "py_int"), lambda i: NoneValue(), ())
-        now = lambda: lists.length(self.e, seq)  # noqa: E731
+
+        def now() -> Scalar:
+            return lists.length(self.e, seq)
+
         return Iterable(now(), lambda i: lists.load_item(self.e, seq, i), None, (seq,), now)
 
     def over_iterator(self, found: Iterable, node: ast.expr) -> Iterable:

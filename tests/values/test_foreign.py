@@ -140,7 +140,10 @@ def test_does_what_cpython_does(program: Callable[..., Any], args: tuple[Any, ..
     expected_args, actual_args = copies(), copies()
     expected = program(*expected_args)
     actual = mutad.compile(program)(*actual_args)
-    flat = lambda value: value if isinstance(value, tuple) else (value,)  # noqa: E731
+
+    def flat(value):
+        return value if isinstance(value, tuple) else (value,)
+
     for theirs, ours in zip(flat(expected), flat(actual), strict=True):
         assert type(theirs) is type(ours)
         np.testing.assert_array_equal(theirs, ours)
