@@ -14,7 +14,6 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import SSAValue
 
 from . import scalars
-from .calling.calls import parameters
 from .context import Frame, LocalFunction, Scope
 from .data import lists
 from .data.fields import fields_in
@@ -23,7 +22,8 @@ from .data.lists import ListObject
 from .iterables import Iterable, Iterables
 from .syntax import comprehensions, normalize
 from .syntax.comprehensions import Comprehension
-from .syntax.liveness import Liveness, assigned
+from .syntax.liveness import Liveness, bound_by
+from .syntax.scopes import parameters
 from .values import Array, Scalar, Static, Tuple, Value
 
 
@@ -179,7 +179,7 @@ class Consumers(Iterables):
         self.enter(definition, own.name, node)
         if definition not in self.facts.nested:
             body = normalize.function_body(definition, source)
-            bound = parameters(definition.args) | assigned(*body)
+            bound = parameters(definition.args) | bound_by(body)
             self.facts.nested[definition] = body, Liveness.of(body), bound
         body, liveness, bound = self.facts.nested[definition]
         frame = self.new_frame(source, scope, bound, liveness, node)

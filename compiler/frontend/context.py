@@ -19,6 +19,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..diagnostics import CompileError, Span, UndefinedName
 from . import scalars, weak
+from .bindings import nonlocals
 from .bindings.descriptors import Form
 from .catching import Arm, Catching, Caught, is_made_in
 from .data import fields
@@ -46,6 +47,7 @@ from .values import (
     INT64_MIN,
     Array,
     NoneValue,
+    Record,
     Scalar,
     Static,
     Struct,
@@ -121,6 +123,8 @@ class Frame:
     serial: int
     parent: Frame | None = None
     env: dict[str, Binding] = field(default_factory=dict[str, Binding])
+    shared: dict[str, Record] = field(default_factory=dict[str, Record])
+    """The names that functions nested in it rebind, as objects (`nonlocals`)."""
 
 
 @dataclass(frozen=True)
@@ -197,6 +201,14 @@ class Facts:
         default_factory=dict[tuple[tuple[int, ...], int], set[str]]
     )
     """By loop, the fields of objects that it assigns."""
+    asking: set[tuple[tuple[int, ...], int]] = field(
+        default_factory=set[tuple[tuple[int, ...], int]]
+    )
+    """The loops whose tests, and the operands of `and` and `or` that, assign to objects."""
+    fresh: dict[tuple[tuple[int, ...], int], set[str]] = field(
+        default_factory=dict[tuple[tuple[int, ...], int], set[str]]
+    )
+    """By loop, the names shared with nested functions that each iteration binds for the first time."""
     implied: dict[tuple[Span | None, object], ast.Call] = field(
         default_factory=dict[tuple[Span | None, object], ast.Call]
     )
@@ -362,7 +374,7 @@ class Context(ABC):
         return self.captured(holder, key, value, name)
 
     def read_local(self, frame: Frame, name: str) -> Value:
-        binding = frame.env.get(name)
+        binding = nonlocals.binding_of(self, frame, name)
         if self.importer is not None:
             binding = self.importer(frame, binding)
         if binding is None:
@@ -386,7 +398,7 @@ class Context(ABC):
             unbound = scalars.logical_not(self.e, binding.defined)
             scalars.raise_if(self.e, unbound, ("UnboundLocalError", UNBOUND_LOCAL.format(name)))
             if frame is self.frame:
-                frame.env[name] = binding.value
+                nonlocals.bind(self, name, binding.value)
             return binding.value
         return binding
 

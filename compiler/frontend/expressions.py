@@ -273,6 +273,7 @@ class Expressions(Constructing, ListAccess):
             here,
             lambda: self.compare_from(node, right, k + 1),
             assigned(*node.comparators[k + 1 :]),
+            node.comparators[k + 1],
         )
 
     def compare_values(self, op: ast.cmpop, lhs: Value, rhs: Value) -> Value:
@@ -383,6 +384,7 @@ class Expressions(Constructing, ListAccess):
             first,
             lambda: self.refined(nodes[0], word == "and", lambda: self.test_all(op, nodes[1:])),
             assigned(*nodes[1:]),
+            nodes[1],
             as_test=True,
         )
         assert isinstance(result, Scalar)
@@ -399,6 +401,7 @@ class Expressions(Constructing, ListAccess):
             first,
             lambda: self.refined(nodes[0], word == "and", lambda: self.bool_op(op, nodes[1:])),
             assigned(*nodes[1:]),
+            nodes[1],
         )
 
     def both(
@@ -406,13 +409,14 @@ class Expressions(Constructing, ListAccess):
         word: str,
         first: Value,
         second: Callable[[], Value],
-        names: Names = frozenset(),
+        names: Names,
+        place: ast.AST,
         *,
         as_test: bool = False,
     ) -> Value:
         """`first and second()` or `first or second()`; the second is evaluated only where it decides.
 
-        `names` are those that the second may bind.
+        `names` are those that the second, which begins at `place`, may bind.
 
         Where both are bools and the second is cheap code that cannot raise, both are evaluated. A test
         whose second part is known to fail (an `or`: to hold) is known, too.
@@ -421,7 +425,8 @@ class Expressions(Constructing, ListAccess):
         if test.constant is not None:
             return self.settled(second()) if test.constant == (word == "and") else first
         keep: Callable[[], Value] = lambda: first  # noqa: E731
-        if names:
+        key = self.frame.path, id(place)
+        if names or key in self.facts.asking:
             return self.chosen(test, (second, keep) if word == "and" else (keep, second), names)
         block, before = Block(), dict(self.frame.env)
         frame, depth = self.frame, len(self.calls)
@@ -435,9 +440,8 @@ class Expressions(Constructing, ListAccess):
         value = self.frame.env.pop(VALUE)
         assert not isinstance(value, Maybe)
         if any(not same_binding(b, before.get(n)) for n, b in fields_in(self.frame.env).items()):
-            raise self.refusal(
-                None, f"the second operand of `{word}` assigns to an object", "write an `if`"
-            )
+            self.facts.asking.add(key)
+            self.facts.changed = True
         self.frame.env = before
         ops = list(block.ops)
 

@@ -23,14 +23,16 @@ import ast
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, MemRefType
+from xdsl.dialects.builtin import IndexType, MemRefType, i1
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
 from . import catching, weak
+from .bindings import nonlocals
 from .bindings.forms import End, Forms
 from .bindings.rebinding import Place, Variable, only_layout_of_kept, retyped, uncast
-from .context import VALUE, Key, LateName, Rebinding, hint, is_late
+from .context import RESULT, VALUE, Key, LateName, Rebinding, hint, is_late
+from .data.list_access import Asked
 from .data.meeting import is_value_template
 from .emitter import Carried
 from .joins import (
@@ -104,9 +106,30 @@ class Loops(Forms):
                 s.test, "`:=` in the condition of a `while` with `else` is not compiled",
                 "assign before the loop and at the end of its body",
             )  # fmt: skip
-        self.loop(s, None, s.test, body)
-        self.refine(s.test, False)
+        if (self.frame.path, id(s)) in self.facts.asking:
+            self.asking_loop(s)
+        else:
+            self.loop(s, None, s.test, body)
+            self.refine(s.test, False)
         self.block(s.orelse)
+
+    def asking_loop(self, s: ast.While) -> None:
+        """A loop whose test assigns to objects: its body begins with the test."""
+        goes = self.e.cell(i1, "goes")
+        self.e.store(self.e.constant(True, "py_bool").ssa, goes)
+        test: ast.expr = ast.copy_location(Asked(), s.test)
+        assert isinstance(test, Asked)
+        test.answer = lambda: Scalar("py_bool", self.e.load(goes))
+        names = assigned(*s.body) & self.frame.liveness.head[s]
+
+        def body(_: SSAValue) -> None:
+            condition = self.test(s.test)
+            self.e.store(condition.ssa, goes)
+            self.conditional(
+                condition, (lambda: self.block(s.body), lambda: None), names | {RESULT}
+            )
+
+        self.loop(s, None, test, body)
 
     # The loop itself
 
@@ -146,13 +169,14 @@ class Loops(Forms):
                 start = dict(self.frame.env)
                 with self.catching.scope(frozenset({VALUE})) as asking:
                     self.frame.env[VALUE] = self.test(condition)
-                    self.require_unchanged(start, condition)
+                    self.require_unchanged(start, s)
                 test = self.frame.env.pop(VALUE)
                 assert isinstance(test, Scalar)
                 self.e.insert(array.ConditionOp(test.ssa))
                 pending |= asking.pending
         with self.e.at(blocks[0]):
             self.enter_iteration(before, variables, late, blocks[0])
+            outer_cells = nonlocals.fresh_cells(self, s)
             with self.catching.scope(frozenset(living)) as inside:
                 body(blocks[0].args[0])
             self.dead = self.dead and not inside.pending
@@ -177,6 +201,7 @@ class Loops(Forms):
                 self.store_late(variable, ends[variable.name], certain)
             self.e.insert(array.YieldOp(yielded))
         del self.homes[depth:]
+        self.frame.shared.update(outer_cells)
         self.dead = False
         self.frame.env = before
         for variable in late_variables:

@@ -10,6 +10,7 @@ from xdsl.dialects import arith
 
 from ...dialects import array
 from . import library
+from .bindings import nonlocals
 from .calling import special_calls
 from .catching import Caught
 from .context import RESULT, Unready, hint
@@ -78,10 +79,10 @@ class Statements(Raising, Lists):
             case ast.Return():
                 value = NoneValue() if s.value is None else self.value(s.value)
                 self.frame.env[RESULT] = self.into_one_list(RESULT, value)
-            case ast.Pass():
+            case ast.Pass() | ast.Nonlocal():
                 pass
             case ast.FunctionDef():
-                self.frame.env[s.name] = self.local_function(s)
+                nonlocals.bind(self, s.name, self.local_function(s))
             case ast.Assert():
                 self.assert_statement(s)
             case ast.Raise():
@@ -136,7 +137,7 @@ class Statements(Raising, Lists):
                 case ast.Name():
                     value = self.named_list(target.id, value)
                     hint(value, target.id, self.named)
-                    self.frame.env[target.id] = value
+                    nonlocals.bind(self, target.id, value)
                 case ast.Tuple() | ast.List():
                     self.unpack(target, value)
                 case ast.Subscript():

@@ -14,6 +14,7 @@ from xdsl.dialects import arith, math
 
 from .. import library, scalars
 from .. import python_math as math_functions
+from ..bindings import nonlocals
 from ..catching import Caught
 from ..context import RESULT, Facts, Frame, LocalFunction, Scope, Unready, hint
 from ..data import lists
@@ -25,7 +26,8 @@ from ..joins import Maybe
 from ..scalars import is_python
 from ..syntax import matching, normalize, source
 from ..syntax.comprehensions import Intrinsic
-from ..syntax.liveness import Liveness, Names, assigned
+from ..syntax.liveness import Liveness, Names, bound_by
+from ..syntax.scopes import parameters
 from ..values import (
     NUMPY_DTYPE,
     Array,
@@ -330,7 +332,7 @@ class Calls(Expressions):
         self.enter(definition, getattr(definition, "name", "<lambda>"), node)
         if definition not in self.facts.nested:
             body = normalize.function_body(definition, parent.source)
-            names = parameters(definition.args) | assigned(*body)
+            names = parameters(definition.args) | bound_by(body)
             self.facts.nested[definition] = body, Liveness.of(body), names
         body, liveness, names = self.facts.nested[definition]
         frame = self.new_frame(parent.source, parent.scope, names, liveness, node)
@@ -387,7 +389,7 @@ class Calls(Expressions):
         if code not in self.facts.trees:
             own = source.read(function)
             body = normalize.function_body(own.node, own)
-            names = parameters(own.node.args) | assigned(*body)
+            names = parameters(own.node.args) | bound_by(body)
             self.facts.trees[code] = own, body, Liveness.of(body), names
         return self.facts.trees[code]
 
@@ -435,6 +437,7 @@ class Calls(Expressions):
         outer, span = self.frame, self.e.span
         self.frame = frame
         frame.env.update(fields_in(outer.env))
+        nonlocals.share(self, frame)
         self.block(body)
         outer.env.update(fields_in(frame.env))
         result = frame.env.get(RESULT, NoneValue())
@@ -495,11 +498,6 @@ def class_of(value: Value) -> type:
             return type(found)
         case _:
             raise AssertionError("a value that is not settled")
-
-
-def parameters(a: ast.arguments) -> Names:
-    everything = [*a.posonlyargs, *a.args, *a.kwonlyargs, *([a.vararg] if a.vararg else [])]
-    return frozenset(p.arg for p in everything) | ({a.kwarg.arg} if a.kwarg else frozenset())
 
 
 def of_library(function: object) -> bool:

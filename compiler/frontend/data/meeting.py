@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Block
 
+from ..bindings import nonlocals
 from ..bindings.roots import is_inside
 from ..context import Context, same_binding
 from ..joins import (
@@ -105,22 +106,19 @@ class Meeting(Context):
                 if name not in known and not same_binding(binding, before[name]):
                     self.facts.fields.setdefault((self.frame.path, id(s)), set()).add(name)
                     self.facts.changed = True
-            elif serial_of(name) < older:
+            elif serial_of(name) < older and not nonlocals.learn_fresh(self, s, name):
                 raise self.refusal(
                     s,
                     f"`{shown(name)}` is assigned for the first time in a loop",
                     f"give `{shown(name)}` a value of the same type before the loop",
                 )
 
-    def require_unchanged(self, start: Mapping[str, Binding], condition: ast.expr) -> None:
-        """The test of a loop assigns to no object."""
+    def require_unchanged(self, start: Mapping[str, Binding], s: ast.stmt) -> None:
+        """The test of a loop assigns to no object; the next build knows where it does."""
         for name, binding in fields_in(self.frame.env).items():
             if not same_binding(binding, start.get(name)):
-                raise self.refusal(
-                    condition,
-                    f"the test of this loop assigns `{shown(name)}`",
-                    "write `while True:` with an `if` and a `break`",
-                )
+                self.facts.asking.add((self.frame.path, id(s)))
+                self.facts.changed = True
 
     def one_object(self, variable: Variable, end: Binding) -> Binding:
         """What an iteration leaves under a name, a value where the name is not the same object always."""

@@ -205,6 +205,24 @@ def f(x):
 """,
     ),
     Compiled(
+        "`nonlocal`: a nested function rebinds names of the functions around it",
+        (ast.Nonlocal,),
+        """
+def f(x):
+    s, calls = 0.0, 0
+
+    def area(v):
+        nonlocal s, calls
+        calls += 1
+        if v > 0.0:
+            s += v * v
+
+    for v in x:
+        area(v)
+    return s / calls
+""",
+    ),
+    Compiled(
         "recursion",
         (),
         """
@@ -369,22 +387,6 @@ def f(x):
     global total
     total = x.sum()
     return total
-""",
-    ),
-    Refused(
-        (ast.Nonlocal,),
-        "`nonlocal` is not compiled",
-        "return the value from the inner function",
-        """
-def f(x):
-    s = 0.0
-
-    def add(v):
-        nonlocal s
-        s += v
-
-    add(x[0])
-    return s
 """,
     ),
     Refused(

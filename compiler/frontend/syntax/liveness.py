@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from .comprehensions import own_names
 from .exits import LeavableFor
+from .scopes import declared, parameters, rebound_inside
 from .trying import Guarded
 
 Names = frozenset[str]
@@ -34,12 +35,14 @@ class Liveness:
     """What is live where an exception leaves the body of a `try`."""
     done: dict[ast.stmt, Names] = field(default_factory=dict[ast.stmt, Names])
     """What is live where nothing does, after the body."""
+    rebound: Names = NOTHING
+    """The names of this function that functions nested in it rebind."""
     _entering: dict[ast.stmt, Names] = field(default_factory=dict[ast.stmt, Names])
 
     @classmethod
     def of(cls, body: Sequence[ast.stmt]) -> Liveness:
         """Liveness in a function whose statements are `body`."""
-        result = cls()
+        result = cls(rebound=rebound_inside(body))
         captured = frozenset(
             name
             for statement in body
@@ -137,10 +140,15 @@ def read_by(node: ast.AST) -> Names:
 
 def captured_by(node: ast.FunctionDef | ast.Lambda) -> Names:
     """The names of enclosing functions that a local function may read: not its own."""
-    a = node.args
-    own = {p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)}
-    body = node.body if isinstance(node, ast.FunctionDef) else [node.body]
-    return frozenset(n for part in body for n in reads(part)) - own - assigned(*body)
+    own = parameters(node.args)
+    if isinstance(node, ast.Lambda):
+        return reads(node.body) - own - assigned(node.body)
+    return (reads(*node.body) - own - bound_by(node.body)) | declared(node.body)
+
+
+def bound_by(body: Sequence[ast.stmt]) -> Names:
+    """The names that are a function's own because its body binds them."""
+    return assigned(*body) - declared(body)
 
 
 def assigned(*nodes: ast.AST) -> Names:
