@@ -588,29 +588,29 @@ class Context(ABC):
             )
             for name, _ in joined
         }
-        flagged = {n: p for n, t in joined if (p := weak.carried_out(self.e, *sides[n], t))}
+        flags = {n: weak.carried_out(self.e, *sides[n], t) for n, t in joined}
         for k, block in enumerate(blocks):
             with self.e.at(block):
                 values = list[SSAValue]()
                 for name, template in joined:
                     side = sides[name][k]
                     values += coerced(self.e, None if is_late(side) else side, template)
-                values += [weak.flag(self.e, sides[n][k], t) for n, t in joined if n in flagged]
+                for n, template in joined:
+                    values += [weak.flag(self.e, sides[n][k], p, template) for p in flags[n]]
                 if joined or k == 0 or block.first_op is not None:
                     self.e.insert(scf.YieldOp(*values))
         regions = [Region(b) if b.first_op is not None else Region() for b in blocks]
         types_ = [leaf for _, template in joined for leaf in ir_types(template)]
-        types_ += [i1] * len(flagged)
+        types_ += [i1] * sum(map(len, flags.values()))
         op = self.e.insert(scf.IfOp(test, types_, regions[0], regions[1]))
         results = iter(op.results)
         for name, template in joined:
             merged[name] = rebuilt(template, results)
             hint(merged[name], name)
         for name, _ in joined:
-            if name in flagged:
-                merged[name] = weak.marked(merged[name], Weak(flagged[name], next(results)))
-            else:
-                merged[name] = weak.joined(self.e, test, *sides[name], merged[name])
+            merged[name] = weak.joined(self.e, test, *sides[name], merged[name])
+            for path, python in flags[name].items():
+                merged[name] = weak.marked(merged[name], path, Weak(python, next(results)))
         return merged
 
     def joined_template(

@@ -303,8 +303,10 @@ class Expressions(Constructing, ListAccess):
             return self.compare_objects(name, lhs, rhs)
         if isinstance(lhs, Tuple) and isinstance(rhs, Tuple) and name in ("Eq", "NotEq"):
             return self.compare_tuples(name == "Eq", lhs, rhs)
-        for side in (lhs, rhs):
+        for side, other in ((lhs, rhs), (rhs, lhs)):
             if isinstance(side, Tuple):
+                if name in ("Eq", "NotEq") and isinstance(other, Scalar) and is_python(other):
+                    return self.e.constant(name == "NotEq", "py_bool")
                 raise self.refusal(
                     None, "a tuple is compared with something else", "compare its items"
                 )

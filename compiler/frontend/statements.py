@@ -6,7 +6,6 @@ import ast
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.dialects import arith
 
 from ...dialects import array
 from . import library
@@ -14,7 +13,6 @@ from .bindings import nonlocals
 from .calling import special_calls
 from .catching import Caught
 from .context import RESULT, Unready, hint
-from .data.list_methods import Lists
 from .data.lists import FixedList
 from .raising import Raising
 from .scalars import is_python
@@ -22,10 +20,11 @@ from .syntax.language import why_refused
 from .syntax.liveness import assigned
 from .syntax.matching import Entering
 from .syntax.trying import Guarded
+from .unpacking import Unpacking
 from .values import Array, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
 
 
-class Statements(Raising, Lists):
+class Statements(Raising, Unpacking):
     """Lowers `ast.stmt` nodes."""
 
     def block(self, statements: Sequence[ast.stmt]) -> None:
@@ -142,50 +141,12 @@ class Statements(Raising, Lists):
                     self.unpack(target, value)
                 case ast.Subscript():
                     self.store_subscript(target, value)
-                case ast.Starred():
-                    raise self.refusal(
-                        target, "starred assignment is not compiled", "name every item"
-                    )
                 case ast.Attribute():
                     base = self.value(target.value)
                     if not special_calls.assigned(self, base, target, value):
                         self.set_member(base, target.attr, value, target)
                 case _:
                     raise self.refusal(target, "this target of an assignment is not compiled")
-
-    def unpack(self, target: ast.Tuple | ast.List, value: Value) -> None:
-        for item in target.elts:
-            if isinstance(item, ast.Starred):
-                raise self.refusal(item, "starred assignment is not compiled", "name every item")
-        count = len(target.elts)
-        if isinstance(value, Array) and value.rank:
-            items = self.rows(value, count)
-        elif isinstance(value, Tuple):
-            items = list(value.items)
-            if len(items) != count:
-                raise self.refusal(target, f"{len(items)} values are unpacked into {count} names")
-        elif (seq := self.list_of(value)) is not None:
-            items = self.unpacked_list(seq, count)
-        else:
-            raise self.refusal(target, "this value cannot be unpacked")
-        for item, part in zip(target.elts, items, strict=True):
-            self.bind(item, part)
-
-    def rows(self, value: Array, count: int) -> list[Value]:
-        """The `count` rows of an array; ValueError where it has more or fewer."""
-        extent = self.e.extents(value.memref)[0]
-        wanted = self.e.index(count)
-        fewer = self.e.emit(arith.CmpiOp(extent, wanted, "slt"))
-        more = self.e.emit(arith.CmpiOp(extent, wanted, "sgt"))
-        text = f"not enough values to unpack (expected {count}, got {{}})"
-        self.e.insert(array.RaiseIfOp(fewer, "ValueError", text, [extent]))
-        self.e.insert(
-            array.RaiseIfOp(more, "ValueError", f"too many values to unpack (expected {count})")
-        )
-        return [
-            self.settled(library.subscript(self.e, value, (self.e.constant(k, "py_int"),)))
-            for k in range(count)
-        ]
 
     def store_subscript(self, target: ast.Subscript, value: Value) -> None:
         base = self.value(target.value)

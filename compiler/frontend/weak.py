@@ -20,7 +20,7 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from .emitter import Emitter
-from .joins import Binding, Maybe, MaybeT, ScalarT, Template
+from .joins import Binding, Maybe, MaybeT, ScalarT, Template, TupleT
 from .scalars import (
     FLOAT_DIVISION,
     FLOAT_FLOOR_DIVISION,
@@ -33,19 +33,23 @@ from .scalars import (
     logical_not,
     raise_if,
 )
-from .values import DTYPES, IR_TYPE, PYTHON_SCALARS, Scalar, Value, Weak
+from .values import DTYPES, IR_TYPE, PYTHON_SCALARS, Scalar, Struct, Tuple, Value, Weak
 
 EXACT = {"i32": 2**31, "f32": 2**24, "f64": 2**53}
 """Ints below this bound are exact in the type."""
 
 
+Path = tuple[int, ...]
+"""Where a scalar is in a tuple of tuples: the subscripts; of a scalar itself none."""
+
+
 def may_stay(before: Binding | None, after: Binding) -> bool:
     """True for a Python scalar, or one that may be, that was joined with NumPy scalars."""
-    before = before.value if isinstance(before, Maybe) else before
-    after = after.value if isinstance(after, Maybe) else after
-    if not isinstance(before, Scalar) or not isinstance(after, Scalar):
-        return False
-    return after.type in DTYPES and (before.type in PYTHON_SCALARS or before.python is not None)
+    return any(
+        isinstance(old := part(before, path), Scalar)
+        and (old.type in PYTHON_SCALARS or old.python is not None)
+        for path in numpy_scalars(after)
+    )
 
 
 def after_loop(e: Emitter, never: SSAValue, before: Binding | None, after: Binding) -> Binding:
@@ -57,45 +61,41 @@ def joined(
     e: Emitter, test: SSAValue, here: Binding | None, other: Binding | None, merged: Binding
 ) -> Binding:
     """What `here` (where `test` holds) and `other` were joined to, with what tells whose scalar it is."""
-    type_ = type_of(merged)
-    if type_ is None:
-        return merged
-    sides = [weak_side(e, side, type_) for side in (here, other)]
-    found = [side for side in sides if side is not None]
-    if not found or len({python for python, _ in found}) > 1:
-        return merged
-    conditions = [test, logical_not(e, test)] if sides[1] is not None else [test]
-    when: SSAValue | None = None
-    for side, condition in zip(sides, conditions, strict=False):
-        if side is None:
+    for path, type_ in numpy_scalars(merged).items():
+        sides = [weak_side(e, part(side, path), type_) for side in (here, other)]
+        found = [side for side in sides if side is not None]
+        if not found or len({python for python, _ in found}) > 1:
             continue
-        if side[1] is not None:
-            condition = e.emit(arith.AndIOp(condition, side[1]))
-        when = condition if when is None else e.emit(arith.OrIOp(when, condition))
-    assert when is not None
-    return marked(merged, Weak(found[0][0], when))
+        conditions = [test, logical_not(e, test)] if sides[1] is not None else [test]
+        when: SSAValue | None = None
+        for side, condition in zip(sides, conditions, strict=False):
+            if side is None:
+                continue
+            if side[1] is not None:
+                condition = e.emit(arith.AndIOp(condition, side[1]))
+            when = condition if when is None else e.emit(arith.OrIOp(when, condition))
+        assert when is not None
+        merged = marked(merged, path, Weak(found[0][0], when))
+    return merged
 
 
 def carried_out(
     e: Emitter, here: Binding | None, other: Binding | None, template: Template
-) -> str | None:
-    """The Python type of a variable that was joined on one of two branches already, so that they must
-    hand out what tells whose scalar it is; None where the condition of the branch is enough."""
-    t = template.inner if isinstance(template, MaybeT) else template
-    if not isinstance(t, ScalarT) or t.type not in DTYPES:
-        return None
-    sides = [weak_side(e, side, t.type) for side in (here, other)]
-    types = {side[0] for side in sides if side is not None}
-    if len(types) != 1 or all(side is None or side[1] is None for side in sides):
-        return None
-    return types.pop()
+) -> dict[Path, str]:
+    """The scalars that were joined on one of two branches already, and their Python types: the branches
+    must hand out what tells whose they are. Of the others the condition of the branch tells it."""
+    found = dict[Path, str]()
+    for path, type_ in numpy_scalars(template).items():
+        sides = [weak_side(e, part(side, path), type_) for side in (here, other)]
+        types = {side[0] for side in sides if side is not None}
+        if len(types) == 1 and any(side is not None and side[1] is not None for side in sides):
+            found[path] = types.pop()
+    return found
 
 
-def flag(e: Emitter, side: Binding | None, template: Template) -> SSAValue:
-    """Whether `side` is Python's, at the end of its branch."""
-    t = template.inner if isinstance(template, MaybeT) else template
-    assert isinstance(t, ScalarT)
-    found = weak_side(e, side, t.type)
+def flag(e: Emitter, side: Binding | None, path: Path, template: Template) -> SSAValue:
+    """Whether the scalar at `path` of `side` is Python's, at the end of its branch."""
+    found = weak_side(e, part(side, path), numpy_scalars(template)[path])
     if found is not None and found[1] is not None:
         return found[1]
     return e.constant(found is not None, "py_bool").ssa
@@ -149,25 +149,52 @@ def both_python(e: Emitter, lhs: Scalar, rhs: Scalar) -> SSAValue:
 # What is known of one side.
 
 
-def marked(value: Binding, weak: Weak) -> Binding:
+def numpy_scalars(value: Binding | Template) -> dict[Path, str]:
+    """The NumPy scalars in a value or in its form, and their types."""
+    match value:
+        case Maybe(inner) | MaybeT(inner):
+            return numpy_scalars(inner)
+        case Scalar() | ScalarT():
+            return {(): value.type} if value.type in DTYPES else {}
+        case Tuple(items) | Struct(items) | TupleT(items):
+            return {
+                (k, *path): type_
+                for k, item in enumerate(items)
+                for path, type_ in numpy_scalars(item).items()
+            }
+        case _:
+            return {}
+
+
+def part(value: Binding | None, path: Path) -> Value | None:
+    """What is at `path` of a value, None where it is unbound or of another form."""
+    found = value.value if isinstance(value, Maybe) else value
+    for k in path:
+        if not isinstance(found, Tuple | Struct) or k >= len(found.items):
+            return None
+        found = found.items[k]
+    return found
+
+
+def marked(value: Binding, path: Path, weak: Weak) -> Binding:
+    """The value, of whose scalar at `path` `weak` is known."""
     if isinstance(value, Maybe):
-        inner = marked(value.value, weak)
-        assert not isinstance(inner, Maybe)
-        return Maybe(inner, value.defined)
-    assert isinstance(value, Scalar)
-    return replace(value, python=weak)
+        return Maybe(marked_value(value.value, path, weak), value.defined)
+    return marked_value(value, path, weak)
 
 
-def type_of(value: Binding) -> str | None:
-    """The type of a NumPy scalar; None of anything else."""
-    value = value.value if isinstance(value, Maybe) else value
-    return value.type if isinstance(value, Scalar) and value.type in DTYPES else None
+def marked_value(value: Value, path: Path, weak: Weak) -> Value:
+    if not path:
+        assert isinstance(value, Scalar)
+        return replace(value, python=weak)
+    assert isinstance(value, Tuple | Struct)
+    items = list(value.items)
+    items[path[0]] = marked_value(items[path[0]], path[1:], weak)
+    return replace(value, items=tuple(items))
 
 
-def weak_side(e: Emitter, side: Binding | None, type_: str) -> tuple[str, SSAValue | None] | None:
+def weak_side(e: Emitter, side: Value | None, type_: str) -> tuple[str, SSAValue | None] | None:
     """The Python type of a side, and when it is of that type (None: always); None where it never is."""
-    if isinstance(side, Maybe):
-        side = side.value
     if not isinstance(side, Scalar):
         return None
     if side.type in PYTHON_SCALARS:

@@ -149,11 +149,11 @@ def enters_another_context(n):
         return n
 
 
-@refused("(py_int,py_int)", at='{"x": 1}', says="use if and elif")
-def matches_a_mapping(pair):
+@refused("(py_int,py_int)", at='{"x": 1, **rest}', says="use if and elif")
+def matches_the_rest_of_a_mapping(pair):
     match pair:
-        case {"x": 1}:
-            return 1
+        case {"x": 1, **rest}:
+            return len(rest)
 
 
 @refused("py_int", at="SETTINGS", says="pass its values as arguments")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import builtins
-import linecache
 from typing import Any
 
 import numpy as np
 import pytest
+from generated import function_of
 
 from mutad import CompileError, check_gradient, compile
 from mutad.compiler.frontend.syntax.language import COMPILED, REASONS, REFUSED, Compiled, Refused
@@ -19,11 +18,7 @@ X = np.array([0.6, 1.3, -0.4, 2.2, 0.9])
 def function(row: Compiled | Refused) -> Any:
     """The function `f` of a row's example, with source that can be found."""
     source = row.example.lstrip("\n")
-    file = f"<example {abs(hash(source)):x}>"
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    names: dict[str, Any] = {"__name__": __name__}
-    exec(builtins.compile(source, file, "exec"), names)
-    return names["f"]
+    return function_of(source, "f")
 
 
 def name(row: Compiled | Refused) -> str:

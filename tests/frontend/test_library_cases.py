@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from generated import function_of
 
 from mutad.compiler.frontend import library
 from mutad.compiler.frontend.build import build_function
@@ -16,14 +16,10 @@ from mutad.compiler.frontend.values import DTYPE_NAME
 SHAPE = (4, 3)
 
 
-def function_of(case: library.Case) -> Callable[..., Any]:
+def function_of_case(case: library.Case) -> Callable[..., Any]:
     """The case as a Python function whose source can be read."""
     source = f"def case({', '.join(case.arguments)}):\n    return {case.expression}\n"
-    file = f"<case {case.expression} {sorted(case.arguments.items())}>"
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    scope: dict[str, Any] = {"np": np}
-    exec(compile(source, file, "exec"), scope)
-    return scope["case"]
+    return function_of(source, "case", {"np": np})
 
 
 def arguments_of(case: library.Case, shape: tuple[int, ...] = SHAPE) -> list[Any]:
@@ -41,10 +37,10 @@ def key_of(value: Any) -> str:
 @pytest.mark.parametrize("case", library.CASES, ids=lambda c: c.expression)
 def test_a_case_lowers_and_has_numpys_type(case: library.Case) -> None:
     arguments = arguments_of(case)
-    built = build_function(function_of(case), [key_of(a) for a in arguments])
+    built = build_function(function_of_case(case), [key_of(a) for a in arguments])
     built.module.verify()
     with np.errstate(all="ignore"):
-        want = function_of(case)(*arguments)
+        want = function_of_case(case)(*arguments)
     if isinstance(want, np.ndarray):
         assert built.results["dtype"] == DTYPE_NAME[want.dtype]
         assert built.results["rank"] == want.ndim

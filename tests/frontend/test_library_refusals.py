@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import linecache
-from typing import Any
-
 import numpy as np
 import pytest
+from generated import function_of
 
 from mutad.compiler.diagnostics import CompileError
 from mutad.compiler.frontend.build import build_function
@@ -53,12 +51,9 @@ KEYS = ("f64[?]C", "f64[?,?]C", "i64[?]C", "i32[?]C", "b1[?]C")
 @pytest.mark.parametrize(("expression", "words"), REFUSED, ids=[e for e, _ in REFUSED])
 def test_refused_with_its_line(expression: str, words: str) -> None:
     source = f"def f(x, A, n, m, b):\n    return {expression}\n"
-    file = f"<refused {expression}>"
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    scope: dict[str, Any] = {"np": np}
-    exec(compile(source, file, "exec"), scope)
+    function = function_of(source, "f", {"np": np})
     with pytest.raises(CompileError) as caught:
-        build_function(scope["f"], KEYS)
+        build_function(function, KEYS)
     assert words in str(caught.value)
     assert caught.value.span is not None
     assert caught.value.span.line == 2

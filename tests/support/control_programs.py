@@ -8,13 +8,13 @@ outside, a vector `G`, a float `H` and an int `K`. A program may raise what CPyt
 
 from __future__ import annotations
 
-import linecache
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from generated import function_of
 from hypothesis import strategies as st
 from small_programs import Draw, Scope, Writer, indented
 
@@ -64,11 +64,8 @@ class ControlProgram:
         return self._made(self.source.replace(HEAD, OPEN_HEAD), None)
 
     def _made(self, source: str, names: dict[str, Any] | None) -> Callable[..., Any]:
-        file = f"<control program {abs(hash(source)):x}>"
-        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-        found = {"np": np, "math": math, "__name__": "control_programs", **(names or self.names())}
-        exec(compile(source, file, "exec"), found)
-        return found["program"]
+        found = {"np": np, "math": math, **(names or self.names())}
+        return function_of(source, "program", found)
 
     def arguments(self, n: int | None = None, layout: str | None = None) -> tuple[Any, ...]:
         """Fresh arguments x, y, z, a, p; the two vectors may share memory."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import linecache
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from generated import function_of
 
 from mutad.compiler.frontend.library import CASES, MAKERS
 
@@ -36,11 +35,7 @@ class LibraryProgram:
             "    )",
         ]
         source = "\n".join(lines) + "\n"
-        file = f"<library {zlib.crc32(source.encode()):x}>"
-        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-        names: dict[str, Any] = {"np": np, "__name__": "library_programs"}
-        exec(compile(source, file, "exec"), names)
-        return names["program"]
+        return function_of(source, "program", {"np": np})
 
     def row(self, shape: tuple[int, ...], dtype: Any = None) -> Callable[[], tuple[Any, ...]]:
         """A maker of its arguments, the float arrays in `dtype`."""

@@ -6,12 +6,12 @@ CPython raises (IndexError, mostly). Items are NumPy floats, so that all have on
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from generated import function_of
 from hypothesis import strategies as st
 
 HEAD = "def program(x, n):"
@@ -30,11 +30,7 @@ class ListProgram:
     def function(self, result: str) -> Callable[..., Any]:
         """The program, returning `result`."""
         source = f"{self.source}    return {result}\n"
-        file = f"<list program {abs(hash(source)):x}>"
-        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-        namespace: dict[str, Any] = {}
-        exec(compile(source, file, "exec"), namespace)
-        return namespace["program"]
+        return function_of(source, "program")
 
     def arguments(self) -> tuple[Any, ...]:
         return np.random.default_rng(self.n).uniform(-0.9, 0.9, 5), self.n

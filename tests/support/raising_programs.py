@@ -6,13 +6,13 @@ Whatever was stored before the exception stays stored, and that is what the prog
 
 from __future__ import annotations
 
-import linecache
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from generated import function_of
 from hypothesis import strategies as st
 
 Draw = Callable[..., Any]
@@ -46,12 +46,7 @@ class RaisingProgram:
         return f"RaisingProgram('''\n{self.source}''')"
 
     def function(self) -> Callable[..., Any]:
-        file = f"<raising program {abs(hash(self.source)):x}>"
-        lines = self.source.splitlines(keepends=True)
-        linecache.cache[file] = (len(self.source), None, lines, file)
-        names: dict[str, Any] = {"np": np, "math": math, "__name__": "raising_programs"}
-        exec(compile(self.source, file, "exec"), names)
-        return names["f"]
+        return function_of(self.source, "f", {"np": np, "math": math})
 
 
 @dataclass

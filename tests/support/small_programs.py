@@ -9,13 +9,13 @@ turns.
 
 from __future__ import annotations
 
-import linecache
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from generated import function_of
 from hypothesis import strategies as st
 
 Draw = Callable[..., Any]
@@ -93,16 +93,7 @@ class SmallProgram:
 
     def function(self) -> Callable[..., Any]:
         """The program as a Python function whose source can be found."""
-        file = f"<small program {abs(hash(self.source)):x}>"
-        linecache.cache[file] = (
-            len(self.source),
-            None,
-            self.source.splitlines(keepends=True),
-            file,
-        )
-        names: dict[str, Any] = {"np": np, "__name__": "small_programs"}
-        exec(compile(self.source, file, "exec"), names)
-        return names["program"]
+        return function_of(self.source, "program", {"np": np})
 
     def arguments(self) -> tuple[Any, ...]:
         """Fresh arguments x, y, z, a, p; the two vectors may share memory."""

@@ -9,13 +9,13 @@ function is smooth.
 
 from __future__ import annotations
 
-import linecache
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from generated import function_of
 
 HEADERS = (  # of a loop that no other decides, with its first and last counter for n
     ("range(n)", lambda n: (0, n - 1)),
@@ -55,12 +55,7 @@ class SweepProgram:
 
     def function(self) -> Callable[..., Any]:
         """The program as a Python function whose source can be found."""
-        file = f"<sweep program {abs(hash(self.source)):x}>"
-        lines = self.source.splitlines(keepends=True)
-        linecache.cache[file] = (len(self.source), None, lines, file)
-        names: dict[str, Any] = {"np": np, "__name__": "sweep_programs"}
-        exec(compile(self.source, file, "exec"), names)
-        return names["program"]
+        return function_of(self.source, "program", {"np": np})
 
     def arguments(self) -> tuple[Any, ...]:
         rng = np.random.default_rng(self.n)

@@ -53,6 +53,20 @@ def counted(x, c):
     return s
 
 
+def in_a_tuple(x, c):
+    pair = (0.5, (1, 2.0))
+    if c and x.size:
+        pair = (x[0], (1, pair[0]))
+    return pair
+
+
+def in_a_tuple_of_a_loop(x, c):
+    pair = (0.5, 1.0)
+    for v in x:
+        pair = (v, pair[1])
+    return pair, c
+
+
 def flag_or_bool(x, c):
     found = False
     for v in x:
@@ -84,6 +98,8 @@ FUNCTIONS = [
     returned_early,
     returned_early_otherwise,
     counted,
+    in_a_tuple,
+    in_a_tuple_of_a_loop,
     flag_or_bool,
     joined_twice,
     empty_first,

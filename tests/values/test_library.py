@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+from generated import function_of
 
 import mutad
 from mutad.compiler.frontend.library import CASES, MAKERS
@@ -26,18 +26,14 @@ def groups(size: int = 12) -> Iterator[tuple[Arguments, tuple[str, ...]]]:
             yield arguments, tuple(expressions[k : k + size])
 
 
-def function_of(arguments: Arguments, expressions: tuple[str, ...]) -> Callable[..., Any]:
+def function_of_cases(arguments: Arguments, expressions: tuple[str, ...]) -> Callable[..., Any]:
     """A function that returns the tuple of the expressions."""
     names = ", ".join(name for name, _ in arguments)
     source = f"def cases({names}):\n    return (\n" + "".join(
         f"        {text},\n" for text in expressions
     )
     source += "    )\n"
-    file = f"<cases {expressions[0]} over {names}>"
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    scope: dict[str, Any] = {"np": np, "__name__": "cases"}
-    exec(compile(source, file, "exec"), scope)
-    return scope["cases"]
+    return function_of(source, "cases", {"np": np})
 
 
 def arguments_for(arguments: Arguments, shape: tuple[int, ...]) -> list[Any]:
@@ -52,7 +48,7 @@ def applicable(
     found: list[str] = []
     for text in expressions:
         try:
-            function_of(arguments, (text,))(*arguments_for(arguments, shape))
+            function_of_cases(arguments, (text,))(*arguments_for(arguments, shape))
         except (ValueError, IndexError):
             continue
         found.append(text)
@@ -68,7 +64,7 @@ def test_cases_have_numpys_values_and_dtypes(group: tuple[Arguments, tuple[str, 
         chosen = applicable(arguments, expressions, shape)
         if not chosen:
             continue
-        function = function_of(arguments, chosen)
+        function = function_of_cases(arguments, chosen)
         fast = compiled.setdefault(chosen, mutad.compile(function))
         want = function(*arguments_for(arguments, shape))
         got = fast(*arguments_for(arguments, shape))

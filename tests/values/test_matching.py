@@ -1,8 +1,28 @@
 """`match`, `isinstance`, `with np.errstate`, `del`."""
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from python_oracle import Case, Programs
+
+
+@dataclass
+class Place:
+    x: float
+    y: float
+
+
+@dataclass
+class Charged(Place):
+    charge: float = 1.0
+
+
+class Pair(NamedTuple):
+    left: float
+    right: float
+
 
 programs = Programs()
 on = programs.on
@@ -41,6 +61,59 @@ def tuples_are_taken_apart(p):
         case (x, *_):
             return -x
     return 100
+
+
+@on(lambda: (Charged(1.5, 2.0, 3.0), 0.5))
+@on(lambda: (Charged(150.0, 2.0, 3.0), 0.5))
+@on(lambda: (Place(1.5, 2.0), 0.5))
+@on(lambda: (Pair(1.5, 2.0), 0.5))
+@on(lambda: ({"kind": 1, "value": 2.5}, 0.5))
+@on(lambda: ({"kind": 2, "value": 2.5}, 0.5))
+@on(lambda: ({"value": 2.5}, 0.5))
+@on(lambda: (np.ones((2, 3)), 0.5))
+@on(lambda: (np.ones(3), 0.5))
+@on(lambda: (None, 0.5))
+def objects_and_mappings_are_taken_apart(o, a):
+    match o:
+        case Charged(x=x, charge=q) if x > 100:
+            return x
+        case Charged(x=x, charge=q):
+            return x * q * a
+        case Place(x, y):
+            return x - y * a
+        case Pair(left, right=right):
+            return left * right * a
+        case {"kind": 1, "value": v}:
+            return v * a
+        case {"kind": kind, "value": v}:
+            return kind + v * a
+        case np.ndarray(ndim=2):
+            return o.sum() * a
+    return a
+
+
+@on(lambda: ((0, 2.5), 0.5))
+@on(lambda: ((3.5, 0), 0.5))
+@on(lambda: ((3.5, 1), 0.5))
+@on(lambda: ((1.0, 2.0, 3.0, 4.0), 0.5))
+@on(lambda: ((1.0, 2.0, 4.0), 0.5))
+@on(lambda: ((1.0, (2.0, 3.0)), 0.5))
+@on(lambda: ((1.0, (2.0, 3.0, 4.0)), 0.5))
+@on(lambda: (2.5, 0.5))
+@on(lambda: (3, 0.5))
+def alternatives_bind_names_and_stars_lists(o, a):
+    match o:
+        case (c, (b, _) | (b, _, _)):
+            return c * b * a
+        case [0, v] | [v, 0]:
+            return v * a
+        case [first, *rest, last] if len(rest) > 1:
+            return first * sum(rest) * last * a
+        case [_, _, *rest]:
+            return a * len(rest)
+        case float(v) | (int() as v) if v > 2:
+            return v * a
+    return a
 
 
 @on(lambda: (1.5,))

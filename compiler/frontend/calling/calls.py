@@ -75,9 +75,12 @@ class Calls(Expressions):
             return self.intrinsic(callee, args)
         if isinstance(callee, functools.partial | arguments.Partial | MethodType):
             return self.call_bound(callee, args, kwargs, node)
-        if callee is matching.is_sequence:
-            known = class_of(self.settled(args[0]))
-            return self.e.constant(bool(known.__flags__ & matching.SEQUENCE), "py_bool")
+        if callee is matching.is_sequence or callee is matching.is_mapping:
+            flag = matching.SEQUENCE if callee is matching.is_sequence else matching.MAPPING
+            known = class_of(self.settled(args[0])).__flags__
+            return self.e.constant(bool(known & flag), "py_bool")
+        if callee is matching.positional_attribute:
+            return self.positional_attribute(args, node)
         if isinstance(callee, FunctionType) and not of_library(callee):
             return self.inline(callee, args, kwargs, node)
         wrapped = getattr(callee, "__wrapped__", None)
@@ -107,6 +110,22 @@ class Calls(Expressions):
         if operator is not None and len(args) == 2 and not kwargs:
             return self.binary_values(operator, args[0], args[1])
         return self.call_library(callee, args, kwargs)
+
+    def positional_attribute(self, args: list[Value], node: ast.Call) -> Value:
+        """What a class pattern matches at a place: `__match_args__` says which attribute that is."""
+        base, cls, at = (self.settled(a) for a in args)
+        assert isinstance(cls, Static)
+        assert isinstance(at, Scalar)
+        names, k = getattr(cls.object, "__match_args__", ()), int(at.constant or 0)
+        if k >= len(names):
+            name = cls.object.__name__
+            raise self.refusal(
+                node, f"{name}() accepts {len(names)} positional sub-patterns ({k + 1} given)"
+            )
+        found = self.member(base, names[k], node)
+        if found is None:
+            raise self.refusal(node, f"`{names[k]}` is no attribute of what is matched here")
+        return found
 
     def call_library(self, callee: object, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """A function of NumPy, or a method of an array: lists are arrays to it."""

@@ -15,8 +15,10 @@ import enum
 import inspect
 from typing import Any
 
+import numpy as np
+
 from .. import scalars
-from ..values import Array, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
+from ..values import NUMPY_DTYPE, Array, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
 from .fields import is_frozen, is_object
 from .records import (
     Method,
@@ -245,6 +247,11 @@ class Constructing(Records):
             return name in self.keys_of(base) or found_in(base.cls, name) is not None
         if isinstance(base, Tuple) and base.cls is not None:
             return hasattr(base.cls, name)
+        if isinstance(base, Array):
+            return hasattr(np.ndarray, name)
+        if isinstance(base, Scalar):
+            python = {"py_bool": bool, "py_int": int, "py_float": float}
+            return hasattr(python.get(base.type) or NUMPY_DTYPE[base.type].type, name)
         raise self.refusal(None, f"attributes of {described(base)} are looked up by name")
 
     # Dicts.

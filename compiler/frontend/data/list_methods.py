@@ -376,19 +376,23 @@ class Lists(Calls):
             return scalars.convert(self.e, value, "py_int")
         raise self.refusal(None, "list indices must be integers or slices", "convert with int(...)")
 
+    def list_slice(self, seq: ListObject, index: SliceValue, node: ast.expr) -> Value:
+        """A new list of the items in a slice."""
+        made = self.make_list(node)
+        if seq.item is None:
+            seq.read_untyped = True
+        else:
+            self.learn(made, seq.item)
+            parts = lists.sliced(self.e, seq, index)
+            if parts and len(made.buffers) == len(parts):
+                count = self.e.extents(parts[0].memref)[0]
+                lists.extend(self.e, made, parts, count)
+        return Static(made)
+
     def list_subscript(self, seq: ListObject, node: ast.Subscript) -> Value:
         (index,) = self.index(node.slice)[:1] or (NoneValue(),)
         if isinstance(index, SliceValue):
-            made = self.make_list(node)
-            if seq.item is None:
-                seq.read_untyped = True
-            else:
-                self.learn(made, seq.item)
-                parts = lists.sliced(self.e, seq, index)
-                if parts and len(made.buffers) == len(parts):
-                    count = self.e.extents(parts[0].memref)[0]
-                    lists.extend(self.e, made, parts, count)
-            return Static(made)
+            return self.list_slice(seq, index, node)
         at = self.list_index_value(index)
         if seq.item is None:
             self.never(seq, lists.OUT_OF_RANGE)

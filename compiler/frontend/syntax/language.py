@@ -44,9 +44,10 @@ COMPILED: tuple[Compiled, ...] = (
         """
 def f(x):
     a, (b, c) = x[0], (x[1], 2.0)
+    first, *rest = x
     n: int = x.size
     x[1:] = x[:-1]
-    return a * b * c + x[n - 1]
+    return a * b * c + x[n - 1] * first * len(rest)
 """,
     ),
     Compiled(
@@ -129,7 +130,7 @@ def f(x):
 """,
     ),
     Compiled(
-        "`match` of constants, sequences, classes; guards, alternatives",
+        "`match` of constants, sequences, mappings, classes and their attributes; guards, alternatives",
         (ast.Match,),
         """
 def f(x):

@@ -17,6 +17,7 @@ Types are known while compiling, and so are such tests: only comparisons of numb
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
@@ -28,6 +29,9 @@ ExpressionT = TypeVar("ExpressionT", bound=ast.expr)
 
 SEQUENCE = 1 << 5
 """The flag of classes that sequence patterns match (`Py_TPFLAGS_SEQUENCE`)."""
+
+MAPPING = 1 << 6
+"""The flag of classes that mapping patterns match (`Py_TPFLAGS_MAPPING`)."""
 
 SELF_MATCHING = ("bool", "float", "int", "str", "tuple")
 """Classes whose pattern `int(x)` binds what is matched itself."""
@@ -107,7 +111,7 @@ class _Plain:
         target = ast.copy_location(ast.Name(name, ast.Store()), s.subject)
         subject = ast.copy_location(ast.Name(name, ast.Load()), s.subject)
         chain = list[ast.stmt]()
-        for case in reversed(s.cases):
+        for case in reversed([part for c in s.cases for part in alternatives(c)]):
             pattern = self.pattern(case.pattern, subject)
             tests = [*pattern.tests]
             if case.guard is not None:
@@ -142,24 +146,45 @@ class _Plain:
                 found = self.pattern(pattern, subject)
                 found.bound[name] = subject
             case ast.MatchOr(patterns):
-                parts = [self.pattern(part, subject) for part in patterns]
-                if any(part.bound for part in parts):
-                    self.refuse(p, "names bound in one of several patterns are not compiled")
-                if all(part.tests for part in parts):
-                    either = [conjunction(part.tests, p) for part in parts]
-                    found.tests.append(placed(ast.BoolOp(ast.Or(), either), p))
+                self.either([self.pattern(part, subject) for part in patterns], p, found)
             case ast.MatchSequence(patterns):
                 self.sequence(p, patterns, subject, found)
-            case ast.MatchClass(cls, patterns, [], []):
-                found.tests.append(call(isinstance, [subject, cls], p))
-                if patterns:
-                    known = isinstance(cls, ast.Name) and cls.id in SELF_MATCHING
-                    if not known or len(patterns) > 1:
-                        self.refuse(p, "patterns of attributes are not compiled")
-                    self.part(patterns[0], subject, found)
+            case ast.MatchMapping(keys, patterns, rest):
+                if rest is not None:
+                    self.refuse(p, "`**` in a pattern is not compiled")
+                found.tests.append(call(is_mapping, [subject], p))
+                for key, part in zip(keys, patterns, strict=True):
+                    found.tests.append(placed(ast.Compare(key, [ast.In()], [subject]), p))
+                    self.part(part, placed(ast.Subscript(subject, key, ast.Load()), part), found)
+            case ast.MatchClass():
+                self.attributes(p, subject, found)
             case _:
                 self.refuse(p, "this pattern is not compiled")
         return found
+
+    def either(self, parts: list[_Pattern], p: ast.pattern, found: _Pattern) -> None:
+        """Alternatives: what a name is bound to depends on which of them matches."""
+        tests = [conjunction(part.tests, p) for part in parts]
+        if all(part.tests for part in parts):
+            found.tests.append(placed(ast.BoolOp(ast.Or(), tests), p))
+        for name, value in parts[-1].bound.items():
+            for part, test in zip(parts[-2::-1], tests[-2::-1], strict=True):
+                value = placed(ast.IfExp(test, part.bound[name], value), p)
+            found.bound[name] = value
+
+    def attributes(self, p: ast.MatchClass, subject: ast.expr, found: _Pattern) -> None:
+        """`Point(0, y)`, `Point(x=0)`: an instance, and patterns of its attributes."""
+        cls = p.cls
+        found.tests.append(call(isinstance, [subject, cls], p))
+        if len(p.patterns) == 1 and isinstance(cls, ast.Name) and cls.id in SELF_MATCHING:
+            self.part(p.patterns[0], subject, found)
+        else:
+            for k, part in enumerate(p.patterns):
+                at = [subject, cls, constant(k, part)]
+                self.part(part, call(positional_attribute, at, part), found)
+        for name, part in zip(p.kwd_attrs, p.kwd_patterns, strict=True):
+            found.tests.append(call(hasattr, [subject, constant(name, part)], part))
+            self.part(part, placed(ast.Attribute(subject, name, ast.Load()), part), found)
 
     def sequence(
         self, p: ast.pattern, patterns: Sequence[ast.pattern], subject: ast.expr, found: _Pattern
@@ -173,7 +198,11 @@ class _Plain:
         for k, part in enumerate(patterns):
             if isinstance(part, ast.MatchStar):
                 if part.name is not None:
-                    self.refuse(part, "a starred name in a pattern is not compiled")
+                    after = k + 1 - len(patterns)
+                    stop = constant(after, part) if after else None
+                    middle = placed(ast.Slice(constant(k, part), stop), part)
+                    items = placed(ast.Subscript(subject, middle, ast.Load()), part)
+                    found.bound[part.name] = call(list, [items], part)
                 continue
             place = k if not stars or k < stars[0] else k - len(patterns)
             index = constant(place, part)
@@ -186,6 +215,22 @@ class _Plain:
 
     def refuse(self, p: ast.pattern, message: str) -> NoReturn:
         raise CompileError(self.source.span(p), message, "use if and elif")
+
+
+def alternatives(case: ast.match_case) -> list[ast.match_case]:
+    """A case whose alternatives bind names, as cases of its own: what they bind need not be of one type.
+
+    With a guard it stays one case, for a guard that fails ends it.
+    """
+    if not isinstance(case.pattern, ast.MatchOr) or case.guard is not None:
+        return [case]
+    binding = ast.MatchAs | ast.MatchStar | ast.MatchMapping
+    if not any(isinstance(part, binding) for part in ast.walk(case.pattern)):
+        return [case]
+    return [
+        ast.match_case(part, None, copy.deepcopy(case.body) if k else case.body)
+        for k, part in enumerate(case.pattern.patterns)
+    ]
 
 
 class Bound(ast.NodeTransformer):
@@ -203,7 +248,19 @@ def is_sequence(value: object) -> bool:
     return bool(type(value).__flags__ & SEQUENCE)
 
 
+def is_mapping(value: object) -> bool:
+    """What CPython asks of the subject of a mapping pattern."""
+    return bool(type(value).__flags__ & MAPPING)
+
+
+def positional_attribute(value: object, cls: type, k: int) -> object:
+    """What a pattern of the class matches at place `k`."""
+    return getattr(value, cls.__match_args__[k])  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def conjunction(tests: list[ast.expr], like: ast.pattern) -> ast.expr:
+    if not tests:
+        return constant(True, like)
     return tests[0] if len(tests) == 1 else placed(ast.BoolOp(ast.And(), tests), like)
 
 
