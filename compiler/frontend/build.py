@@ -29,7 +29,7 @@ from . import signature
 from .bindings.roots import accesses, choices, is_inside, is_root, roots, writes
 from .calling import recursion, special_calls
 from .context import Captured, Facts, Rebinding, Scope
-from .data import boundary, fields
+from .data import boundary, fields, list_rows, lists
 from .data.list_room import make_room
 from .data.lists import FixedList, ReturnedList
 from .emitter import Emitter, Form
@@ -330,6 +330,7 @@ class Build:
         Where only the run can tell, the result names the arguments `among` which it may be. Arguments
         are named by their place among the function's IR arguments. See Note [Owners].
         """
+        value = self.out_of_lists(value, own)
         sources = [value.memref] if value.whole else choices(value.memref)
         itself = {self.place_of(s) for s in sources} - {None}
         if value.whole:
@@ -365,6 +366,28 @@ class Build:
         if itself:
             spec["among"] = sorted(p for p in itself if p is not None)
         return [value.memref], spec
+
+    def out_of_lists(self, value: Array, own: Source) -> Array:
+        """The array, copied where it is an item of a list: the list's memory ends with the call."""
+        mine = roots(self.emitter, value.memref)
+        every = self.lowering.lists.values()
+        copies = [one for seq in every for one in seq.copies if one.buffer in mine]
+        if mine.isdisjoint(b for seq in every if lists.holds_arrays(seq) for b in seq.buffers):
+            return value
+        others = {r for a in self.returned for r in roots(self.emitter, a.memref)}
+        sources = {r for one in copies for r in roots(self.emitter, one.source)}
+        if (
+            self.is_shared(value)
+            or sources & others
+            or any(self.place_of(r) is not None for r in sources)
+        ):
+            raise CompileError(
+                own.span(own.node),
+                "the function returns an item of a list that may be an array of the caller's, or"
+                " returns it twice",
+                "return a copy: `return l[0].copy()`",
+            )
+        return self.copied(value)
 
     def argument_result(self, place: int) -> dict[str, Any]:
         """An argument that is returned itself; `position` is its parameter, unless a tuple holds it."""
@@ -453,10 +476,12 @@ class Build:
     def check_rebindings(self) -> None:
         """Refuse the rebindings by copy that the program could tell from real ones."""
         rebindings = self.lowering.rebindings
-        if not rebindings or self.facts.changed:
+        copied = [seq for seq in self.lowering.lists.values() if seq.copies]
+        if not (rebindings or copied) or self.facts.changed:
             return
         order = {op: k for k, op in enumerate(self.entry.walk())}
         own = {copy for r in rebindings for copy in r.copies}
+        list_rows.refuse_visible_copies(self.emitter, copied, order, own, self.outermost)
         for rebinding in rebindings:
             self.check_rebinding(rebinding, order, own)
 

@@ -174,6 +174,10 @@ class Facts:
     )
     lists: dict[ListKey, Template] = field(default_factory=dict[ListKey, Template])
     """The forms of the items of lists."""
+    grown: set[tuple[tuple[int, ...], int]] = field(
+        default_factory=set[tuple[tuple[int, ...], int]]
+    )
+    """The displays of arrays that make lists which can grow."""
     shared_lists: set[ListKey] = field(default_factory=set[ListKey])
     """The lists that have several names at a time."""
     unbounded_lists: set[ListKey] = field(default_factory=set[ListKey])

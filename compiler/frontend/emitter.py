@@ -66,6 +66,8 @@ class Emitter:
     dims: dict[tuple[SSAValue, int], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, int], SSAValue]
     )
+    around: list[Block] = field(default_factory=list[Block])
+    """The blocks that are being written, from the outside in, but for this one."""
     catch: Callable[[Operation], Operation | None] | None = None
     """Lowers an op that may raise what a handler catches, and says by which op; or None."""
 
@@ -92,11 +94,12 @@ class Emitter:
     @contextmanager
     def at(self, block: Block) -> Generator[None]:
         """Emit into `block` meanwhile."""
-        outer, self.block = self.block, block
+        self.around.append(self.block)
+        self.block = block
         try:
             yield
         finally:
-            self.block = outer
+            self.block = self.around.pop()
 
     def index(self, value: int) -> SSAValue:
         """A constant of type `index`, made once, at the start of the function."""

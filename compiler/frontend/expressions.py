@@ -20,6 +20,7 @@ from .data import lists
 from .data.constructing import Constructing
 from .data.fields import fields_in, is_object
 from .data.list_access import Asked, ListAccess
+from .data.lists import FixedList
 from .data.records import UNARY_METHODS, described, method_of
 from .joins import Maybe
 from .scalars import is_python
@@ -528,6 +529,8 @@ class Expressions(Constructing, ListAccess):
         if found is not None:
             return found
         if not isinstance(value, Static):
+            if isinstance(value, FixedList) and node.attr in lists.METHODS:
+                self.growing(value)
             if isinstance(value, Tuple | NoneValue | SliceValue):
                 raise self.refusal(node, f"attribute `.{node.attr}` is not compiled here")
             return marked(library.attribute(self.e, value, node.attr), value)
@@ -585,6 +588,8 @@ class Expressions(Constructing, ListAccess):
                     return Tuple(
                         value.items[slice(*(None if b is None else int(b) for b in bounds))]
                     )
+            if isinstance(value, FixedList):
+                self.growing(value)
             raise self.refusal(
                 node,
                 "a tuple is indexed by a value known only at run time",

@@ -156,9 +156,10 @@ class Statements(Raising, Unpacking):
         if (seq := self.list_of(base)) is not None:
             self.store_list_item(seq, target, value)
             return
+        if isinstance(base, FixedList):
+            self.growing(base)
         if not isinstance(base, Array):
             what = "a tuple" if isinstance(base, Tuple) else "something that is no array"
-            what = "a list of arrays" if isinstance(base, FixedList) else what
             raise self.refusal(
                 target, f"assignment to an item of {what}", "only arrays have items to assign"
             )
@@ -175,6 +176,8 @@ class Statements(Raising, Unpacking):
                 if isinstance(before, Array):
                     self.in_place(op, before, value)
                     return
+                if op == "Add" and isinstance(before, FixedList):
+                    self.growing(before)
                 if op == "Add" and (seq := self.list_of(before)) is not None:
                     self.append_all(seq, self.settled(value), s)
                     return
@@ -197,6 +200,9 @@ class Statements(Raising, Unpacking):
         if (seq := self.list_of(base)) is not None:
 
             def combined(before: Value) -> Value:
+                if isinstance(before, Array):
+                    self.in_place(op, before, self.expression(node))
+                    return before
                 return self.binary_values(op, before, self.expression(node))
 
             self.augment_list_item(seq, target, combined)

@@ -27,11 +27,44 @@ def refused(
     return record
 
 
-@refused("f64[?]C", at="rows.append(x * 2.0)", says="one more axis")
-def grows_by_arrays(x):
+@refused("f64[?]C", at="rows.append(u)", says="append a copy")
+def changes_an_array_that_is_in_a_list(x):
+    u = x * 2.0
+    rows = [x * 0.5]
+    for _ in range(3):
+        rows.append(u)
+        u += 1.0
+    return rows[0].sum()
+
+
+@refused("f64[?]C", at="rows.append(x)", says="append a copy")
+def changes_an_item_that_is_an_argument(x):
+    rows = []
+    rows.append(x)
+    rows[0][0] = 1.0
+    return rows[0].sum()
+
+
+@refused("f64[?]C", at="def returns_an_item", says="return a copy")
+def returns_an_item_that_is_an_argument(x):
+    rows = []
+    rows.append(x)
+    return rows[0]
+
+
+@refused("f64[?]C", at="rows.append((x, 1.0, len))", says="tuples of them")
+def appends_a_function(x):
+    rows = []
+    rows.append((x, 1.0, len))
+    return rows[0][1]
+
+
+@refused("f64[?]C", at="rows.append(x[None])", says="of rank 1 on one path")
+def appends_arrays_of_two_ranks(x):
     rows = []
     rows.append(x * 2.0)
-    return rows[0]
+    rows.append(x[None])
+    return rows[0].sum()
 
 
 @refused("f64[?]C", at="rows[0] = x", says="list of arrays")

@@ -132,6 +132,9 @@ class Calls(Expressions):
         if any(self.has_list(v) for v in (*args, *kwargs.values())):
             if callee in (np.array, np.asarray) and len(args) == 1 and not kwargs:
                 return self.as_array(args[0], keep=True)
+            joined = self.joined_rows(callee, args, kwargs)
+            if joined is not None:
+                return joined
             keep = not isinstance(callee, np.ufunc | BoundMethod)
             args = [self.as_array(a, keep=keep) for a in args]
             kwargs = {k: self.as_array(v, keep=keep) for k, v in kwargs.items()}

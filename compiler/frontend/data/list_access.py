@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from ..context import Context
 from ..syntax.comprehensions import Intrinsic
 from ..values import Scalar, Value
-from .lists import ListMethod, ListObject
+from .lists import FixedList, ListMethod, ListObject
 
 
 class Asked(ast.expr):
@@ -48,6 +48,11 @@ class ListAccess(Context):
         """A step of the builtin `sum`."""
 
     @abstractmethod
+    def growing(self, value: FixedList) -> NoReturn:
+        """A list of known length is used as one that may change."""
+        raise NotImplementedError
+
+    @abstractmethod
     def list_attribute(self, receiver: ListObject, name: str) -> Value:
         """A method of a list."""
 
@@ -72,6 +77,12 @@ class ListAccess(Context):
     @abstractmethod
     def as_array(self, value: Value, *, keep: bool) -> Value:
         """A list as NumPy sees it, anything else as it is."""
+
+    @abstractmethod
+    def joined_rows(
+        self, callee: object, args: list[Value], kwargs: dict[str, Value]
+    ) -> Value | None:
+        """`np.stack` and `np.concatenate` of a list of arrays; None for any other call."""
 
     @abstractmethod
     def name_argument(self, serial: int, name: str, value: Value) -> None:

@@ -17,16 +17,19 @@ from __future__ import annotations
 import ast
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 import numpy as np
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects import array
 from .. import library, scalars
+from ..calling import recursion
 from ..calling.calls import Calls
-from ..context import RESULT, Unready
-from ..joins import FixedT, MaybeT, Mismatch, ScalarT, Template, TupleT, template_of
+from ..context import RESULT, Frame, Unready
+from ..joins import ArrayT, FixedT, Maybe, MaybeT, Mismatch, ScalarT, Template, TupleT, template_of
 from ..values import (
     EXTENT_MAX,
     Array,
@@ -35,10 +38,11 @@ from ..values import (
     Scalar,
     SliceValue,
     Static,
+    Struct,
     Tuple,
     Value,
 )
-from . import lists
+from . import list_rows, lists
 from .lists import FixedList, ListMethod, ListObject
 
 
@@ -52,11 +56,6 @@ def unpacking_words() -> str:
 
 
 MORE = unpacking_words()
-
-METHODS = (
-    "append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse",
-)  # fmt: skip
-"""The methods of lists that are compiled."""
 
 
 class Lists(Calls):
@@ -80,8 +79,8 @@ class Lists(Calls):
         made = ListObject((*place, number), home, self.e.block, start, length)
         lists.set_length(self.e, made, self.e.index(0))
         made.item = self.facts.lists.get(made.key)
-        if made.item is not None:
-            lists.allocate(self.e, made, "list")
+        if not lists.holds_arrays(made):
+            lists.ready(self.e, made)
         self.lists[made.key] = made
         return made
 
@@ -103,7 +102,7 @@ class Lists(Calls):
         new = lists.bare(template)
         if target.item is None:
             target.item = self.facts.lists[target.key] = new
-            lists.allocate(self.e, target, "list")
+            lists.ready(self.e, target)
             self.facts.changed |= target.read_untyped
             return
         try:
@@ -119,12 +118,11 @@ class Lists(Calls):
             self.facts.changed = True
 
     def item_form(self, value: Value) -> Template:
-        if not lists.is_storable(value):
-            what = "arrays" if isinstance(value, Array) else "such items"
+        if not lists.is_item(value):
             raise self.refusal(
                 None,
-                f"a list of {what} that grows is not compiled",
-                "keep the numbers in an array of one more axis, or list the arrays at once: [a, b]",
+                "a list of such items that grows is not compiled",
+                "keep numbers, arrays, or tuples of them in lists that grow",
             )
         return template_of(value)
 
@@ -135,9 +133,11 @@ class Lists(Calls):
 
     def list_of_values(self, items: Sequence[Value], node: ast.AST) -> Value:
         """A list of these items. One of arrays, lists or functions is fixed."""
-        if not all(map(lists.is_storable, items)):
+        place = self.frame.path, id(node)
+        grown = place in self.facts.grown and all(map(lists.is_item, items))
+        if not grown and not all(map(lists.is_storable, items)):
             self.share(items)
-            return FixedList(tuple(items))
+            return FixedList(tuple(items), made=place)
         made = self.make_list(node)
         for item in items:
             self.append_value(made, item)
@@ -149,13 +149,36 @@ class Lists(Calls):
         if isinstance(value, Array) and value.rank == 0:
             value = library.subscript(self.e, value, ())
         self.learn(target, self.item_form(value))
-        lists.append(self.e, target, value)
+        if lists.holds_arrays(target):
+            list_rows.append(self.e, target, value, arrays_named(self.frame))
+        else:
+            lists.append(self.e, target, value)
+
+    def growing(self, value: FixedList) -> NoReturn:
+        """The next build makes a list that can grow where this one was made."""
+        if value.made is None or not all(map(lists.is_item, value.items)):
+            raise self.refusal(
+                None,
+                "a list of such items that changes is not compiled",
+                "keep numbers, arrays, or tuples of them in lists that change",
+            )
+        self.facts.grown.add(value.made)
+        raise recursion.Again
+
+    def require_numbers(self, seq: ListObject, what: str) -> None:
+        """Refuse what would move arrays from place to place in a list."""
+        if lists.holds_arrays(seq):
+            raise self.refusal(
+                None, f"{what} of a list of arrays is not compiled",
+                "append to it, read it, and make arrays of it: np.stack(l)",
+            )  # fmt: skip
 
     def extend_by(self, target: ListObject, source: ListObject) -> None:
         """Append the items of a list, which may be the same."""
         if source.item is None:
             source.read_untyped = True
             return
+        self.require_numbers(source, "a second list of the items")
         self.learn(target, source.item)
         if target.item is not None and len(target.buffers) == len(source.buffers):
             count = lists.length(self.e, source).ssa
@@ -249,7 +272,7 @@ class Lists(Calls):
     # Methods.
 
     def list_attribute(self, receiver: ListObject, name: str) -> Value:
-        if name not in METHODS:
+        if name not in lists.METHODS:
             raise self.refusal(
                 None,
                 f"the method .{name} of lists is not compiled",
@@ -267,6 +290,8 @@ class Lists(Calls):
             raise self.refusal(node, f"the arguments of .{method.name}")
         target = self.list_of(Static(method.receiver))
         assert target is not None
+        if method.name not in ("append", "extend"):
+            self.require_numbers(target, f".{method.name}()")
         settled = [self.settled(a) for a in args]
         return getattr(self, f"list_{method.name}")(target, settled, node)
 
@@ -378,6 +403,7 @@ class Lists(Calls):
 
     def list_slice(self, seq: ListObject, index: SliceValue, node: ast.expr) -> Value:
         """A new list of the items in a slice."""
+        self.require_numbers(seq, "a slice")
         made = self.make_list(node)
         if seq.item is None:
             seq.read_untyped = True
@@ -399,6 +425,7 @@ class Lists(Calls):
         return lists.item_at(self.e, seq, at)
 
     def store_list_item(self, seq: ListObject, node: ast.Subscript, value: Value) -> None:
+        self.require_numbers(seq, "assignment to an item")
         index = self.list_item_index(node)
         at = self.list_place(seq, index, lists.ASSIGN_OUT_OF_RANGE)
         value = self.settled(value)
@@ -428,6 +455,10 @@ class Lists(Calls):
         """`l[i] += v`: the item is found anew where it is stored, for `v` may have changed the list."""
         index = self.list_item_index(target)
         before = lists.load_item(self.e, seq, self.list_place(seq, index, lists.OUT_OF_RANGE))
+        if isinstance(before, Array):
+            combine(before)
+            return
+        self.require_numbers(seq, "assignment to an item")
         value = self.settled(combine(before))
         self.learn(seq, self.item_form(value))
         at = self.list_place(seq, index, lists.ASSIGN_OUT_OF_RANGE)
@@ -437,6 +468,7 @@ class Lists(Calls):
         (index,) = self.index(target.slice)[:1] or (NoneValue(),)
         if isinstance(index, SliceValue):
             raise self.refusal(target, "`del` of a slice of a list is not compiled", "use .pop()")
+        self.require_numbers(seq, "`del` of an item")
         at = self.list_index_value(index)
         if seq.item is None:
             self.never(seq, lists.ASSIGN_OUT_OF_RANGE)
@@ -467,6 +499,7 @@ class Lists(Calls):
 
     def repeated(self, one: ListObject, times: Scalar, node: ast.AST) -> Value:
         """`l * n`: the items n times over."""
+        self.require_numbers(one, "a repetition")
         made = self.make_list(node)
         if one.item is None:
             one.read_untyped = True
@@ -498,6 +531,8 @@ class Lists(Calls):
             seq.read_untyped = True
             return library.call(self.e, np.zeros, [self.e.constant(0, "py_int")], {})
         parts = lists.views(self.e, seq)
+        if isinstance(seq.item, ArrayT):
+            self.raise_when_empty(seq, "NotImplementedError", "mutad: an array of an empty list")
         if not isinstance(seq.item, TupleT):
             if keep and not seq.names and seq.key not in self.facts.unbounded_lists:
                 seq.lent = True
@@ -508,6 +543,38 @@ class Lists(Calls):
         return library.call(
             self.e, np.stack, [Tuple(tuple(parts)), self.e.constant(1, "py_int")], {}
         )
+
+    def joined_rows(
+        self, callee: object, args: list[Value], kwargs: dict[str, Value]
+    ) -> Value | None:
+        """`np.stack` and `np.concatenate` of a list of arrays; None for any other call."""
+        seq = self.list_of(args[0]) if args else None
+        if seq is None or not isinstance(seq.item, ArrayT):
+            return None
+        if callee not in (np.stack, np.concatenate, np.vstack):
+            return None
+        axis = args[1] if len(args) == 2 else kwargs.get("axis")
+        if len(args) + len(kwargs) > 1 + (axis is not None) or not is_first_axis(axis):
+            raise self.refusal(None, "the arguments of this call with a list", "use np.array(l)")
+        stacked = callee is np.stack or (callee is np.vstack and seq.item.type.get_num_dims() == 1)
+        text = f"need at least one array to {'stack' if callee is np.stack else 'concatenate'}"
+        self.raise_when_empty(seq, "ValueError", text)
+        rows = self.as_array(args[0], keep=True)
+        if stacked:
+            return rows
+        assert isinstance(rows, Array)
+        extents = self.e.extents(rows.memref)
+        rest = [Scalar("py_int", n, None, 0, EXTENT_MAX) for n in extents[2:]]
+        shape = Tuple((self.e.constant(-1, "py_int"), *rest))
+        if rows.rank > 2:
+            whole = self.e.emit(arith.MuliOp(extents[0], extents[1]))
+            shape = Tuple((Scalar("py_int", whole, None, 0, EXTENT_MAX), *rest))
+        return library.call(self.e, np.reshape, [rows, shape], {})
+
+    def raise_when_empty(self, seq: ListObject, kind: str, text: str) -> None:
+        zero = self.e.constant(0, "py_int")
+        empty = scalars.compare(self.e, "Eq", lists.length(self.e, seq), zero)
+        scalars.raise_if(self.e, empty.ssa, (kind, text))
 
     def returned_list(self, seq: ListObject) -> Value:
         """A list that the compiled function returns: its items, from which the entry makes it."""
@@ -525,6 +592,29 @@ class Lists(Calls):
         made = library.call(self.e, np.copy, [lists.views(self.e, seq)[0]], {})
         assert isinstance(made, Array)
         return lists.ReturnedList(made.memref, made.dtype, item=seq.item.type)
+
+
+def is_first_axis(axis: Value | None) -> bool:
+    return axis is None or (isinstance(axis, Scalar) and axis.constant == 0)
+
+
+def arrays_named(frame: Frame | None) -> set[SSAValue]:
+    """The arrays that have a name, in a frame or in those around it."""
+    found, pending = set[SSAValue](), list[object]()
+    while frame is not None:
+        pending += frame.env.values()
+        frame = frame.parent
+    while pending:
+        match pending.pop():
+            case Maybe(value):
+                pending.append(value)
+            case Array(memref):
+                found.add(memref)
+            case Tuple(items) | Struct(items):
+                pending += items
+            case _:
+                pass
+    return found
 
 
 def holds_list(t: Template) -> bool:

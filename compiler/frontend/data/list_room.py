@@ -53,11 +53,8 @@ def fix_length(seq: ListObject, length: SSAValue) -> None:
         alloc.operands[0] = length
         del alloc.attributes[array.GROWABLE]
     for growth in seq.growths:
-        compared = growth.check.condition.owner
-        for op in (growth.check, compared):
-            assert isinstance(op, Operation)
-            op.detach()
-            op.erase()
+        growth.check.detach()
+        growth.check.erase()
 
 
 class Room:

@@ -13,23 +13,24 @@ and a cell that holds its length::
 
 So nothing below the frontend knows lists: elements are memory like any other, and the length is an integer
 variable, whose updates the reverse sweep undoes exactly. How long the buffer must be is decided when the
-function has been built (`list_room`).
+function has been built (`list_room`). Items that are arrays are the rows of a buffer with more axes
+(`list_rows`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, UnitAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, FloatAttr, IndexType, MemRefType, UnitAttr, f64
 from xdsl.ir import Block, Operation, SSAValue
 
 from ....dialects import array
-from ...diagnostics import CompileError
+from ...diagnostics import CompileError, Span
 from .. import library, scalars
 from ..emitter import Emitter
-from ..joins import Mismatch, ScalarT, Template, TupleT, coerced, join, rebuilt
+from ..joins import ArrayT, Mismatch, ScalarT, Template, TupleT, join, rebuilt, tuple_items
 from ..values import EXTENT_MAX, IR_TYPE, Array, NoneValue, Scalar, SliceValue, Static, Tuple, Value
 
 ListKey = tuple[tuple[int, ...], int, int]
@@ -37,6 +38,11 @@ ListKey = tuple[tuple[int, ...], int, int]
 
 STORED = {"py_bool": "b1", "py_int": "i64", "py_float": "f64"}
 """The dtypes in which Python's scalars are kept."""
+
+METHODS = (
+    "append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse",
+)  # fmt: skip
+"""The methods of lists that are compiled."""
 
 OUT_OF_RANGE = "list index out of range"
 POP_OUT_OF_RANGE = "pop index out of range"
@@ -78,6 +84,13 @@ class ListObject:
     read_untyped: bool = False
     lent: bool = False
     """Whether an array that may be kept is the list's memory."""
+    unknown: dict[SSAValue, tuple[SSAValue, ...]] = field(
+        default_factory=dict[SSAValue, tuple[SSAValue, ...]]
+    )
+    """What stands for the numbers of the buffers of rows whose shape no item has told yet."""
+    first_stores: set[Operation] = field(default_factory=set[Operation])
+    """The ops that write a row before it is an item."""
+    copies: list[RowCopy] = field(default_factory=list["RowCopy"])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ListObject) and other.key == self.key
@@ -90,6 +103,16 @@ class ListObject:
 
 
 @dataclass(frozen=True)
+class RowCopy:
+    """An array that may have other names, and was copied into a list at `at`."""
+
+    source: SSAValue
+    buffer: SSAValue
+    at: Operation
+    span: Span | None
+
+
+@dataclass(frozen=True)
 class ListMethod:
     """`l.append` before its call."""
 
@@ -97,8 +120,15 @@ class ListMethod:
     name: str
 
 
+@dataclass(frozen=True)
 class FixedList(Tuple):
-    """A list of arrays or of lists, which cannot change: a tuple but for its class."""
+    """A list of arrays or of lists, which does not change: a tuple but for its class.
+
+    Of what may grow it knows where it was `made`: if the program does more than to read items that are known
+    while compiling, the next build makes a list of it.
+    """
+
+    made: tuple[tuple[int, ...], int] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -112,10 +142,13 @@ class ReturnedList(Array):
 
 
 def bare(t: Template) -> Template:
-    """The form in which a list keeps an item: nothing is known of its ints' ranges."""
+    """The form in which a list keeps an item: nothing is known of ints' ranges, arrays are compact."""
     match t:
         case ScalarT(type_):
             return ScalarT(type_)
+        case ArrayT(type_, dtype):
+            rank = type_.get_num_dims()
+            return ArrayT(MemRefType(type_.element_type, [DYNAMIC_INDEX] * rank), dtype)
         case TupleT(items):
             return TupleT(tuple(bare(item) for item in items))
         case _:
@@ -131,6 +164,13 @@ def is_storable(value: Value) -> bool:
             return not isinstance(value, FixedList) and all(map(is_storable, items))
         case _:
             return False
+
+
+def is_item(value: Value) -> bool:
+    """True for what the items of a list can be: what `is_storable`, and arrays."""
+    if isinstance(value, Tuple) and not isinstance(value, FixedList):
+        return all(map(is_item, value.items))
+    return is_storable(value) or isinstance(value, Array)
 
 
 def joined(a: Template, b: Template) -> Template:
@@ -150,40 +190,84 @@ def joined(a: Template, b: Template) -> Template:
             return bare(join(a, b))
 
 
-def leaf_types(t: Template) -> list[str]:
-    """The type names of the numbers of an item."""
+Leaf = ScalarT | ArrayT
+
+
+def leaves_of(t: Template) -> list[Leaf]:
+    """The numbers and arrays of an item."""
     match t:
-        case ScalarT(type_):
-            return [type_]
+        case ScalarT() | ArrayT():
+            return [t]
         case TupleT(items):
-            return [leaf for item in items for leaf in leaf_types(item)]
+            return [leaf for item in items for leaf in leaves_of(item)]
         case _:
             return []
 
 
-def dtype_of_leaf(type_: str) -> str:
-    return STORED.get(type_, type_)
+def parts_of(value: Value, t: Template) -> list[Value]:
+    """The numbers and arrays of a value that is an item."""
+    match t:
+        case ScalarT() | ArrayT():
+            return [value]
+        case TupleT(items):
+            pairs = zip(tuple_items(value), items, strict=True)
+            return [part for v, item in pairs for part in parts_of(v, item)]
+        case _:
+            return []
+
+
+def holds_arrays(seq: ListObject) -> bool:
+    """True for a list whose items are arrays, or tuples with arrays in them."""
+    return seq.item is not None and any(isinstance(t, ArrayT) for t in leaves_of(seq.item))
+
+
+def dtype_of_leaf(leaf: Leaf) -> str:
+    return leaf.dtype if isinstance(leaf, ArrayT) else STORED.get(leaf.type, leaf.type)
 
 
 # Memory.
 
 
 def allocate(e: Emitter, seq: ListObject, hint: str) -> None:
-    """Buffers for items of the form `l.item`, at the list's start."""
+    """Buffers for items of the form `l.item`, at the list's start.
+
+    The buffers of rows have extents which an item tells (`list_rows.tell_shape`): until then, loads of a cell
+    that nobody writes stand for these.
+    """
     assert seq.item is not None
     block = seq.start.parent
     assert block is not None
-    for type_ in leaf_types(seq.item):
-        element = IR_TYPE[dtype_of_leaf(type_)]
+    for leaf in leaves_of(seq.item):
+        rank = leaf.type.get_num_dims() if isinstance(leaf, ArrayT) else 0
+        cells = [e.cell(IndexType(), f"{hint}_extent") for _ in range(1 + rank if rank else 0)]
+        loads: list[Operation] = [memref.LoadOp.get(cell, []) for cell in cells]
         op = array.AllocOp.create(
-            operands=[e.index(array.UNBOUNDED)],
-            result_types=[MemRefType(element, [DYNAMIC_INDEX])],
+            operands=[x.results[0] for x in loads] or [e.index(array.UNBOUNDED)],
+            result_types=[
+                MemRefType(IR_TYPE[dtype_of_leaf(leaf)], [DYNAMIC_INDEX] * max(1 + rank, 1))
+            ],
             attributes={array.GROWABLE: UnitAttr()},
         )
-        op.location = seq.start.location
+        for made in (op, *reversed(loads)):
+            made.location = seq.start.location
+            block.insert_op_after(made, seq.start)
         op.memref.name_hint = hint
-        block.insert_op_after(op, seq.start)
         seq.buffers.append(op.memref)
+        if rank:
+            seq.unknown[op.memref] = tuple(x.results[0] for x in loads)
+
+
+def ready(e: Emitter, seq: ListObject) -> None:
+    """Memory for the items, before the first of them is stored or read.
+
+    That of arrays is made as late as that, where their extents may be known.
+    """
+    if seq.item is None or seq.buffers:
+        return
+    if holds_arrays(seq):
+        with e.at(seq.home):
+            seq.start = e.insert(arith.ConstantOp(FloatAttr(0.0, f64)))
+    allocate(e, seq, "list")
 
 
 def length(e: Emitter, seq: ListObject) -> Scalar:
@@ -194,37 +278,74 @@ def set_length(e: Emitter, seq: ListObject, n: SSAValue) -> Operation:
     return e.insert(memref.StoreOp.get(n, seq.length, []))
 
 
+def row(e: Emitter, buffer: SSAValue, at: SSAValue) -> SSAValue:
+    """The view of one row of a buffer."""
+    assert isinstance(buffer.owner, array.AllocOp)
+    extents = buffer.owner.extents[1:]
+    zero, one = e.index(0), e.index(1)
+    axes = range(1, 1 + len(extents))
+    op = array.ViewOp(buffer, [at, *(zero for _ in axes)], axes, extents, [one for _ in axes])
+    found = e.emit(op, buffer.name_hint)
+    assert isinstance(op.result.type, MemRefType)
+    compact = MemRefType(op.result.type.element_type, op.result.type.get_shape())
+    made = e.emit(memref.CastOp.get(found, compact), buffer.name_hint)
+    e.dims |= {(made, d): n for d, n in enumerate(extents)}
+    return made
+
+
 def load_item(e: Emitter, seq: ListObject, at: SSAValue) -> Value:
-    """The item at a place that exists."""
+    """The item at a place that exists: numbers are loaded, arrays are views of rows."""
     assert seq.item is not None
-    leaves = list[SSAValue]()
-    for type_, buffer in zip(leaf_types(seq.item), seq.buffers, strict=True):
+    ready(e, seq)
+    found = list[SSAValue]()
+    for leaf, buffer in zip(leaves_of(seq.item), seq.buffers, strict=True):
+        if isinstance(leaf, ArrayT):
+            found.append(row(e, buffer, at))
+            continue
         loaded = e.emit(memref.LoadOp.get(buffer, [at]), buffer.name_hint)
-        stored = Scalar(dtype_of_leaf(type_), loaded)
-        leaves.append(scalars.convert(e, stored, type_).ssa)
-    value = rebuilt(seq.item, iter(leaves))
-    assert isinstance(value, Scalar | Tuple | NoneValue | Static)
+        stored = Scalar(dtype_of_leaf(leaf), loaded)
+        found.append(scalars.convert(e, stored, leaf.type).ssa)
+    value = rebuilt(seq.item, iter(found))
+    assert isinstance(value, Scalar | Tuple | NoneValue | Static | Array)
     return value
 
 
-def store_item(e: Emitter, seq: ListObject, at: SSAValue, value: Value) -> None:
-    """Put an item of the list's form at a place that exists."""
+def store_item(
+    e: Emitter, seq: ListObject, at: SSAValue, value: Value, skipping: Collection[SSAValue] = ()
+) -> list[tuple[SSAValue, array.MapOp]]:
+    """Put an item of the list's form at a place that exists, but for the buffers that have it already.
+
+    Arrays are copied: the ops that do this, and the buffers that they write to.
+    """
     assert seq.item is not None
-    leaves = coerced(e, value, seq.item)
-    for type_, leaf, buffer in zip(leaf_types(seq.item), leaves, seq.buffers, strict=True):
-        kept = scalars.convert(e, Scalar(type_, leaf), dtype_of_leaf(type_)).ssa
+    ready(e, seq)
+    parts = parts_of(value, seq.item)
+    copies = list[tuple[SSAValue, array.MapOp]]()
+    for leaf, part, buffer in zip(leaves_of(seq.item), parts, seq.buffers, strict=True):
+        if isinstance(leaf, ArrayT):
+            assert isinstance(part, Array)
+            if buffer not in skipping:
+                copies.append((buffer, copy(e, part, row(e, buffer, at))))
+            continue
+        assert isinstance(part, Scalar)
+        kept = scalars.convert(e, scalars.convert(e, part, leaf.type), dtype_of_leaf(leaf)).ssa
         e.insert(memref.StoreOp.get(kept, buffer, [at]))
+    return copies
 
 
 def views(e: Emitter, seq: ListObject, n: SSAValue | None = None) -> list[Array]:
-    """The items as arrays, one for each number of an item: no copy."""
+    """The items as arrays, one for each number or array of an item: no copy."""
     assert seq.item is not None
-    extent = length(e, seq).ssa if n is None else n
+    ready(e, seq)
+    count = length(e, seq).ssa if n is None else n
     zero, one = e.index(0), e.index(1)
     made = list[Array]()
-    for type_, buffer in zip(leaf_types(seq.item), seq.buffers, strict=True):
-        op = array.ViewOp(buffer, [zero], [0], [extent], [one])
-        made.append(Array(e.emit(op, buffer.name_hint), dtype_of_leaf(type_)))
+    for leaf, buffer in zip(leaves_of(seq.item), seq.buffers, strict=True):
+        assert isinstance(buffer.owner, array.AllocOp)
+        extents = [count, *buffer.owner.extents[1:]]
+        axes = range(len(extents))
+        op = array.ViewOp(buffer, [zero for _ in axes], axes, extents, [one for _ in axes])
+        made.append(Array(e.emit(op, buffer.name_hint), dtype_of_leaf(leaf)))
     return made
 
 
@@ -234,7 +355,12 @@ def views(e: Emitter, seq: ListObject, n: SSAValue | None = None) -> list[Array]
 def grow(e: Emitter, seq: ListObject, n: SSAValue, amount: SSAValue) -> None:
     """The length becomes `n + amount`, after the items are there; MemoryError where there is no room."""
     more = e.emit(arith.AddiOp(n, amount), "length")
-    full = e.emit(arith.CmpiOp(more, e.index(array.UNBOUNDED), "ugt"))
+    ready(e, seq)
+    full: SSAValue | None = None
+    for limit in dict.fromkeys(b.owner.extents[0] for b in seq.buffers):  # pyright: ignore
+        test = e.emit(arith.CmpiOp(more, limit, "ugt"))
+        full = test if full is None else e.emit(arith.OrIOp(full, test))
+    assert full is not None
     check = e.insert(array.RaiseIfOp(full, "MemoryError", ""))
     store = set_length(e, seq, more)
     seq.growths.append(Growth(store, amount, check))
@@ -256,7 +382,7 @@ def extend(e: Emitter, seq: ListObject, sources: Sequence[Array], count: SSAValu
         copy(e, source, target)
 
 
-def copy(e: Emitter, source: Array, target: SSAValue) -> None:
+def copy(e: Emitter, source: Array, target: SSAValue) -> array.MapOp:
     """Copy an array to another place of its own length, converting its elements."""
     assert isinstance(target.type, MemRefType)
     body = Block(arg_types=[source.type.element_type])
@@ -266,7 +392,7 @@ def copy(e: Emitter, source: Array, target: SSAValue) -> None:
             value = e.emit(array.CastOp(value, target.type.element_type))
         e.insert(array.YieldOp([value]))
     extents = e.extents(target)
-    e.insert(array.MapOp(extents, [source.memref], [target], ["store"], body))
+    return e.insert(array.MapOp(extents, [source.memref], [target], ["store"], body))
 
 
 def counted(count: SSAValue) -> tuple[array.LoopOp, Block]:

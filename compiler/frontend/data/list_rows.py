@@ -1,0 +1,239 @@
+"""Arrays as items of lists: rows of one buffer that has an axis more.
+
+    states = [u.copy()]             %states = array.alloc(%limit, %n) {growable}
+                                    %row = array.view %states[%len, 0] ...         filled with u
+    states.append(np.sin(u))        the next row, which the sine is computed into
+
+An array that was made in this block and has no name becomes the row itself; nothing is copied, and whoever
+changes it changes the item. Any other is copied into the row. Its other names then hold other memory, which
+nobody can tell as long as neither of the two is written afterwards, or nobody looks at the array again: that
+is checked when the function has been built (`refuse_visible_copies`).
+
+All arrays of a list have one shape, which the first to be appended tells. Its numbers are computed where the
+list's memory is made; a later item of another shape raises NotImplementedError at run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+from xdsl.dialects import arith
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from ....dialects import array
+from ...analysis.affine import affine
+from ...diagnostics import CompileError
+from ..bindings.late import Before, Unshaped
+from ..bindings.roots import accesses, is_placeholder, roots, writes
+from ..emitter import Emitter
+from ..joins import ArrayT, cast
+from ..library import overlap
+from ..values import Array, Value
+from . import lists
+from .lists import ListObject, RowCopy
+
+OTHER_SHAPE = "mutad: the arrays of a list have different shapes"
+
+
+def append(e: Emitter, seq: ListObject, value: Value, named: Collection[SSAValue]) -> None:
+    """`l.append(value)` of a list with arrays in its items; `named` are those that have a name."""
+    lists.ready(e, seq)
+    assert seq.item is not None
+    parts = lists.parts_of(value, seq.item)
+    in_place = set[SSAValue]()
+    for leaf, part, buffer in zip(lists.leaves_of(seq.item), parts, seq.buffers, strict=True):
+        if isinstance(leaf, ArrayT) and isinstance(part, Array):
+            tell_shape(e, seq, buffer, part.memref)
+            if part.memref not in named and becomes_row(e, seq, buffer, part.memref):
+                in_place.add(buffer)
+            else:
+                refuse_other_shape(e, part.memref, buffer)
+    n = lists.length(e, seq).ssa
+    lists.grow(e, seq, n, e.index(1))
+    for buffer, op in lists.store_item(e, seq, n, value, skipping=in_place):
+        seq.first_stores.add(op)
+        seq.copies.append(RowCopy(op.ins[0], buffer, op, e.span))
+
+
+def ops_after(op: Operation) -> Iterator[Operation]:
+    following = op.next_op
+    while following is not None:
+        yield following
+        following = following.next_op
+
+
+# Shapes.
+
+
+class AtStart(Before):
+    """Computes numbers where the memory of a list is made, in the middle of a block."""
+
+    def is_known(self, value: SSAValue) -> bool:
+        block = value.owner if isinstance(value.owner, Block) else value.owner.parent
+        mine, around = self.op.parent, self.e.around
+        if block is mine and isinstance(value.owner, Operation):
+            return value.owner.is_before_in_block(self.op)
+        if mine is not None and block is not None and mine in around and block in around:
+            return around.index(block) <= around.index(mine)
+        return block is mine
+
+
+def tell_shape(e: Emitter, seq: ListObject, buffer: SSAValue, like: SSAValue) -> None:
+    """The rows of a buffer have the extents of `like`, the first array to be one."""
+    unknown = seq.unknown.pop(buffer, None)
+    if unknown is None:
+        return
+    first = unknown[0].owner
+    assert isinstance(first, Operation)
+    assert first.parent is not None
+    start, scratch = AtStart(e, first), Block()
+    try:
+        with e.at(scratch):
+            extents = [start.value(n) for n in e.extents(like)]
+            numbers = [room(e, extents), *extents]
+    except Unshaped:
+        raise CompileError(
+            e.span,
+            "the shape of this array is not known where the list's memory is made",
+            "make the list where the extents are known, or append slices of an array that is",
+        ) from None
+    for op in list(scratch.ops):
+        op.detach()
+        first.parent.insert_op_before(op, first)
+    for old, new in zip(unknown, numbers, strict=True):
+        replace(e, old, new)
+
+
+def replace(e: Emitter, old: SSAValue, new: SSAValue) -> None:
+    old.replace_all_uses_with(new)
+    for place, known in e.dims.items():
+        if known is old:
+            e.dims[place] = new
+    assert isinstance(old.owner, Operation)
+    old.owner.detach()
+    old.owner.erase()
+
+
+def room(e: Emitter, extents: Iterable[SSAValue]) -> SSAValue:
+    """How many rows of these extents there are addresses for; one more is reserved."""
+    size = e.index(1)
+    for n in extents:
+        size = e.emit(arith.MuliOp(size, n))
+    at_least_one = e.emit(arith.MaxSIOp(size, e.index(1)))
+    rows = e.emit(arith.FloorDivSIOp(e.index(array.UNBOUNDED), at_least_one))
+    return e.emit(arith.SubiOp(rows, e.index(1)), "room")
+
+
+def refuse_other_shape(e: Emitter, found: SSAValue, buffer: SSAValue) -> None:
+    """NotImplementedError where an array has not the shape of the rows."""
+    assert isinstance(buffer.owner, array.AllocOp)
+    wrong: SSAValue | None = None
+    for new, old in zip(e.extents(found), buffer.owner.extents[1:], strict=True):
+        if new is not old and affine(new) != affine(old):
+            differs = e.emit(arith.CmpiOp(new, old, "ne"))
+            wrong = differs if wrong is None else e.emit(arith.OrIOp(wrong, differs))
+    if wrong is not None:
+        e.insert(array.RaiseIfOp(wrong, "NotImplementedError", OTHER_SHAPE))
+
+
+# Arrays that become rows.
+
+
+def becomes_row(e: Emitter, seq: ListObject, buffer: SSAValue, value: SSAValue) -> bool:
+    """Let a fresh array of this block be the next row; False where it has to be copied."""
+    alloc = value.owner
+    if not isinstance(alloc, array.AllocOp) or alloc.parent is not e.block:
+        return False
+    if array.GROWABLE in alloc.attributes or is_placeholder(value) or e.catch is not None:
+        return False
+    since = list(ops_after(alloc))
+    if any(touches(op, seq.length) for op in since) or not any(
+        stores_all(op, value) for op in since
+    ):
+        return False
+    scratch = Block()
+    with e.at(scratch):
+        refuse_other_shape(e, value, buffer)
+        made = cast(e, lists.row(e, buffer, lists.length(e, seq).ssa), alloc.memref.type)  # pyright: ignore
+        e.dims |= {(made, d): n for d, n in enumerate(alloc.extents)}
+    for op in list(scratch.ops):
+        op.detach()
+        e.block.insert_op_before(op, alloc)
+    made.name_hint = value.name_hint or made.name_hint
+    for op in since:
+        for inner in op.walk():
+            if any(value in roots(e, w) for w in writes(inner)):
+                seq.first_stores.add(inner)
+    value.replace_all_uses_with(made)
+    alloc.detach()
+    alloc.erase()
+    return True
+
+
+def touches(op: Operation, cell: SSAValue) -> bool:
+    """True where the op, or one inside it, stores to a cell."""
+    return any(cell in inner.operands and not inner.results for inner in op.walk())
+
+
+def stores_all(op: Operation, value: SSAValue) -> bool:
+    """True for an op that gives every element of an array a value."""
+    if isinstance(op, array.MatmulOp):
+        return op.c is value
+    if not isinstance(op, array.MapOp):
+        return False
+    kinds = zip(op.outs, op.out_kinds, strict=True)
+    return any(out is value and kind == "store" for out, kind in kinds)
+
+
+# Arrays that were copied.
+
+
+def refuse_visible_copies(
+    e: Emitter,
+    every: Iterable[ListObject],
+    order: dict[Operation, int],
+    rebinding: Collection[Operation],
+    outermost: Callable[[Operation, frozenset[SSAValue]], Operation],
+) -> None:
+    """Refuse the copies into lists that the program could tell from the arrays themselves.
+
+    `order` numbers the ops of the function, of which `rebinding` are no changes of an array, and `outermost`
+    finds the loop that runs again while some arrays live.
+    """
+    found = list(every)
+    own = {op for seq in found for op in seq.first_stores} | set(rebinding)
+    for seq in found:
+        for one in seq.copies:
+            if one.at in order:
+                refuse_visible_copy(e, one, order, own, outermost)
+
+
+def refuse_visible_copy(
+    e: Emitter,
+    one: RowCopy,
+    order: dict[Operation, int],
+    own: Collection[Operation],
+    outermost: Callable[[Operation, frozenset[SSAValue]], Operation],
+) -> None:
+    source = roots(e, one.source)
+    begins = order[outermost(one.at, source)]
+    later = [op for op, k in order.items() if k >= begins and op not in own]
+    written = [w for op in later for w in writes(op)]
+    rows_written = any(one.buffer in roots(e, w) for w in written)
+    visible = any(meet(e, source, roots(e, w)) for w in written)
+    if not visible and rows_written:
+        visible = any(isinstance(r, BlockArgument) for r in source) or any(
+            source & roots(e, m) for op in later for m in accesses(op)
+        )
+    if visible:
+        raise CompileError(
+            one.span,
+            "this array is put in a list, and one of the two is changed afterwards: the other would have"
+            " to change with it",
+            "append a copy: .append(x.copy())",
+        )
+
+
+def meet(e: Emitter, a: frozenset[SSAValue], b: frozenset[SSAValue]) -> bool:
+    """True when one of `a` may share memory with one of `b`."""
+    return any(not overlap.distinct_roots(e, x, y) for x in a for y in b)

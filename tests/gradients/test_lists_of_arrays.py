@@ -1,0 +1,100 @@
+"""Gradients through lists of arrays that grow: what they keep is not saved once more."""
+
+import numpy as np
+from gradient_oracle import GradientPrograms
+from gradient_tests import gradient_tests
+
+programs = GradientPrograms()
+on = programs.on
+
+
+@on("f64[3] n", "f64[2,2] n", "f32[3] n", n="0 1 3")
+def copies_of_a_state(x, n):
+    u = x.copy()
+    states = [u.copy()]
+    for _ in range(n):
+        u = np.sin(u) + 0.1 * x
+        states.append(u.copy())
+    s = 0.0
+    for v in states:
+        s += (v * v).sum()
+    return s
+
+
+@on("f64[3] n", "f64[2,2] n", n="0 1 3", saved=0)
+def each_state_from_the_last(x, n):
+    """The list is the trajectory: nothing is overwritten."""
+    states = [x.copy()]
+    for _ in range(n):
+        states.append(np.sin(states[-1]) * x)
+    return sum((s * s).sum() for s in states)
+
+
+@on("f64[3] n", n="1 3")
+def summed_backwards(x, n):
+    u = x
+    path = []
+    for _ in range(n):
+        u = np.tanh(u * x)
+        path.append(u)
+    s = 0.0
+    for k in range(len(path) - 1, -1, -1):
+        s = s * 0.5 + (path[k] * path[k]).sum()
+    return s
+
+
+@on("f64[2,2] n", n="1 3")
+def while_it_pays(x, n):
+    powers = [x @ x]
+    while len(powers) < n and powers[-1].sum() < 10.0:
+        powers.append(powers[-1] @ x)
+    return sum(p.sum() for p in powers)
+
+
+@on("f64[3] n", n="1 3")
+def items_changed_in_place(x, n):
+    rows = []
+    for _ in range(n):
+        rows.append(np.zeros(3))
+    for k in range(n):
+        rows[k] += x * x * k
+        rows[k][0] *= x[1]
+    rows[0][:] = rows[-1] * x
+    s = 0.0
+    for a, b in zip(rows, reversed(rows)):
+        s += (a * b).sum()
+    return s
+
+
+@on("f64[3] n", n="0 3")
+def times_and_states(x, n):
+    history = []
+    t = x[0] * 0.0
+    for k in range(n):
+        t = t + x[k % 3] * x[0]
+        history.append((t, x * t))
+    s = 0.0
+    for t, u in history:
+        s += t * u.sum()
+    return s
+
+
+@on("f64[4] n", n="1 3")
+def stacked(x, n):
+    rows = [x * x * k for k in range(n)]
+    a = np.stack(rows)
+    return (a * a).sum() + np.concatenate(rows)[-1] + rows[-1][0]
+
+
+@on("f64[3] n", n="0 3")
+def under_a_condition(x, n):
+    path = [x]
+    u = x
+    for k in range(n):
+        u = u * 0.5 + x * x
+        if k % 2 == 0:
+            path.append(u)
+    return sum([p.sum() ** 2 for p in path])
+
+
+TestGradients = gradient_tests(programs)

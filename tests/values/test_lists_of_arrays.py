@@ -1,0 +1,171 @@
+"""Lists of arrays that grow: rows of one buffer, which nobody can tell from arrays of their own."""
+
+import numpy as np
+import pytest
+from python_oracle import Case, Programs
+
+import mutad
+
+programs = Programs()
+on = programs.on
+
+
+@on("f64[3] n", "f32[2] n", "i64[4] n", "f64[3,2] n", n="0 1 4")
+def appended_copies(x, n):
+    u = x.copy()
+    states = [u.copy()]
+    for k in range(n):
+        u += u * k
+        states.append(u.copy())
+    return np.stack(states), len(states)
+
+
+@on("f64[3] n", "f64[2,2] n", n="1 4")
+def appended_to_an_empty_list(x, n):
+    rows = []
+    for k in range(n):
+        rows.append(x * k)
+    return np.array(rows), rows[-1].sum(), sum([r.sum() for r in rows])
+
+
+@on("f64[3] n", n="0 1 5")
+def read_in_a_loop_before_it_appends(x, n):
+    states = [x * 0.5]
+    for _ in range(n):
+        u = states[-1]
+        states.append(np.sin(u) + x)
+    return states[-1], states[0].sum()
+
+
+@on("f64[3] n", n="-5 -4 -1 0 3 4")
+def subscripts_of_any_sign(x, n):
+    rows = [x + k for k in range(4)]
+    return rows[n].sum()
+
+
+@on("f64[3] n", n="1 3")
+def an_array_that_is_changed_after_it_was_appended(x, n):
+    rows = []
+    for k in range(n):
+        u = x * k
+        rows.append(u)
+    rows.append(np.zeros(3))
+    rows[-1][0] = 5.0
+    rows[0] += x
+    rows[0][1] *= 3.0
+    last = rows[-1]
+    last += 1.0
+    return np.array(rows)
+
+
+@on("f64[3] n", n="0 1 4")
+def the_name_goes_on(x, n):
+    u = x
+    path = []
+    for _ in range(n):
+        path.append(u)
+        u = u * 0.5 + x
+    path.append(u)
+    s = 0.0
+    for k in range(len(path) - 1, -1, -1):
+        s = s * 0.5 + path[k].sum()
+    return s, u
+
+
+def trace(u, n):
+    out = [u]
+    for _ in range(n):
+        u = u * 2.0
+        out.append(u)
+    return out
+
+
+@on("f64[3] n", n="0 3")
+def a_list_from_a_function(x, n):
+    path = trace(x, n)
+    s = 0.0
+    for k, u in enumerate(path):
+        s += k * u.sum()
+    for u, v in zip(path, reversed(path)):
+        s += (u * v).sum()
+    return s, len(path)
+
+
+@on("f64[3] n", n="0 3")
+def in_tuples(x, n):
+    history = []
+    t = 0.0
+    for k in range(n):
+        t = t + 0.5
+        history.append((t, x * t, k))
+    s = 0.0
+    for t, u, k in history:
+        s += t * u.sum() * k
+    return s
+
+
+@on("f64[4] n", n="1 4")
+def joined_by_numpy(x, n):
+    rows = []
+    for k in range(n):
+        rows.append(x.reshape(2, 2) * k)
+    flat = [r[0] for r in rows]
+    return (
+        np.concatenate(rows), np.vstack(rows), np.vstack(flat), np.concatenate(flat),
+        np.sum(rows, axis=0), np.max(flat),
+    )  # fmt: skip
+
+
+@on("f64[3] n", n="0 2")
+def appended_under_a_condition_and_in_try(x, n):
+    rows = [x]
+    try:
+        for k in range(4):
+            if k > 1:
+                rows.append(np.exp(x * k))
+            if k == n:
+                raise ValueError
+    except ValueError:
+        rows.append(x * 3.0)
+    return np.array(rows)
+
+
+@on("f64[3] n", n="0 2")
+def made_anew_in_each_iteration(x, n):
+    s = 0.0
+    for k in range(n):
+        rows = []
+        while len(rows) <= k:
+            rows.append(x * len(rows))
+        for r in rows:
+            s += r.sum()
+    return s
+
+
+@pytest.mark.parametrize("case", programs.cases, ids=str)
+def test_value(case: Case) -> None:
+    case.check()
+
+
+def test_an_array_of_no_arrays_has_no_rows():
+    @mutad.compile
+    def stacked(x, n):
+        rows = []
+        for k in range(n):
+            rows.append(x * k)
+        return np.stack(rows)
+
+    with pytest.raises(ValueError, match="need at least one array to stack"):
+        stacked(np.ones(2), 0)
+
+
+def test_arrays_of_different_shapes_are_refused_at_run_time():
+    @mutad.compile
+    def prefixes(x):
+        rows = []
+        for k in range(1, 3):
+            rows.append(x[:k] * 2.0)
+        return len(rows)
+
+    with pytest.raises((NotImplementedError, mutad.CompileError), match="shape"):
+        prefixes(np.ones(3))
