@@ -381,6 +381,8 @@ def _random_like(value: Any, rng: Generator) -> Any:
         return tuple(_random_like(item, rng) for item in items)
     if isinstance(value, np.ndarray) and value.dtype.kind == "f":
         return rng.standard_normal(value.shape)
+    if isinstance(value, list) and value and isinstance(value[0], float | np.floating):  # pyright: ignore
+        return rng.standard_normal(len(value))  # pyright: ignore[reportUnknownArgumentType]
     return float(rng.standard_normal()) if isinstance(value, float | np.floating) else None
 
 

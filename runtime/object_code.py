@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from .columns import columns, items_of, replace, width
 from .keys import is_generator
 from .structures import (
     LEAVES,
@@ -91,6 +92,8 @@ def taker(structure: Structure) -> Callable[[tuple[Any, ...]], Taken | None]:
                 code.require(f"type({expression}) is str and ({expression}) == {known}")
             case "again":
                 code.require(f"({expression}) is o{node.index}")
+            case "numbers":
+                take_numbers(node, expression)
             case "tuple":
                 name = f"t{len(code.lines)}"
                 code.add(f"{name} = {expression}")
@@ -101,13 +104,30 @@ def taker(structure: Structure) -> Callable[[tuple[Any, ...]], Taken | None]:
             case _:
                 take_object(node, expression)
 
-    def take_object(node: Node, expression: str) -> None:
+    def take_numbers(node: Node, expression: str) -> None:
+        own = take_itself(node, expression)
+        if node.value is None:
+            code.require(f"not {own}")
+            return
+        code.add(f"c = {own} and {code.known(columns)}({own})")
+        code.require(f"c and c[0] == {code.known(node.value)}")
+        code.add("".join(f"v{item.index}, " for item in node.items) + "= c[1]")
+        counts["leaf"] += len(node.items)
+
+    def take_itself(node: Node, expression: str) -> str:
         own = f"o{node.index}"
         code.add(f"{own} = {expression}")
         others = "".join(f" and {own} is not o{n}" for n, cls in met if cls is node.cls)
         code.require(f"type({own}) is {code.known(node.cls)}{others}")
         met.append((node.index, node.cls))
-        if node.cls is dict:
+        return own
+
+    def take_object(node: Node, expression: str) -> None:
+        own = take_itself(node, expression)
+        if node.cls is list:
+            code.require(f"len({own}) == {len(node.items)}")
+            places = [f"{own}[{k}]" for k in range(len(node.items))]
+        elif node.cls is dict:
             code.require(f"tuple({own}) == {code.known(node.keys)}")
             places = [f"{own}[{code.known(key)}]" for key in node.keys]
         elif has_plain_attributes(node.cls):
@@ -173,6 +193,14 @@ class Results(Code):
                 return f"objects[{number}]"
             case ["again", number]:
                 return f"n{number}"
+            case ["kept", number, inner]:
+                self.add(f"n{number} = {self.expression(inner)}")
+                return f"n{number}"
+            case ["numbers", form]:
+                parts = "".join(f"{self.expression(['flat'])}, " for _ in range(width(form)))
+                return f"{self.known(items_of)}({self.known(form)}, iter(({parts})))"
+            case ["list", items]:
+                return f"[{', '.join([self.expression(item) for item in items])}]"
             case ["tuple", cls, items]:
                 parts = "".join(f"{self.expression(item)}, " for item in items)
                 if cls is None:
@@ -195,5 +223,7 @@ def assign(target: Any, key: Any, value: Any) -> None:
     """Assign to a field or an item of an argument."""
     if type(target) is dict:
         target[key] = value
+    elif type(target) is list:
+        replace(target, value)  # pyright: ignore[reportUnknownArgumentType]
     else:
         setattr(target, key, value)

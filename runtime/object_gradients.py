@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import gradients
+from . import gradients, keys
+from .columns import items_of, parts_of, types_of, width
 from .gradients import Active, Const, Duplicated
 from .objects import (
     Flat,
@@ -30,7 +31,7 @@ from .objects import (
     parts_by,
     selected,
 )
-from .structures import Node, Parts, get_field, set_field
+from .structures import ITEMS, Node, Parts, get_field, set_field
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher
@@ -53,7 +54,7 @@ class Cotangents:
     def add(self, node: Node, bar: Any, place: tuple[int, Any] | None = None) -> None:
         """The cotangent of a part: an object of the same class for an object."""
         node = self.flat.structure.original(node)
-        changed = self.change_at(place)
+        changed = self.change_at((node.index, ITEMS) if node.kind == "numbers" else place)
         if bar is None:
             return
         if changed is not None:
@@ -61,7 +62,11 @@ class Cotangents:
         elif node.kind == "object":
             for key, item in zip(node.keys, node.items, strict=True):
                 self.add(item, get_field(bar, key), (node.index, key))
-        elif node.kind == "tuple":
+        elif node.kind == "numbers":
+            for item, type_, part in numbers_in(node, bar):
+                if type_ in keys.FLOATS:
+                    self.arrays[item.name] = part
+        elif node.kind in ("tuple", "list"):
             for item, part in zip(node.items, bar, strict=True):
                 self.add(item, part)
         elif node.kind == "leaf" and isinstance(bar, np.ndarray | list):
@@ -87,6 +92,11 @@ class Cotangents:
         return without_others(spec, tuple(bars))
 
 
+def numbers_in(node: Node, bar: Any) -> Iterator[tuple[Node, str, Any]]:
+    """The arrays of a list of numbers, the types of those, and the cotangents that a list holds for them."""
+    return zip(node.items, types_of(node.value), parts_of(node.value, bar), strict=True)
+
+
 def parts_of_bar(recipe: list[Any], bar: Any) -> Iterator[Any]:
     """The cotangents of the parts of a result; None stands for none."""
     if bar is not None:
@@ -95,9 +105,13 @@ def parts_of_bar(recipe: list[Any], bar: Any) -> Iterator[Any]:
     match recipe:
         case ["flat"]:
             yield None
-        case ["tuple", _, items] | ["object", _, _, _, items]:
+        case ["tuple", _, items] | ["object", _, _, _, items] | ["list", items]:
             for item in items:
                 yield from parts_of_bar(item, None)
+        case ["kept", _, inner]:
+            yield from parts_of_bar(inner, None)
+        case ["numbers", form]:
+            yield from [None] * width(form)
         case _:
             pass
 
@@ -140,7 +154,8 @@ def without_others(spec: dict[str, Any], bar: Any) -> Any:
 
 def place_of(flat: Flat, node: Node) -> tuple[int, Any] | None:
     """The object that a part is a field of, and the field's name."""
-    for number, owner in flat.structure.objects.items():
+    owners = [(n, o) for n, o in flat.structure.objects.items() if o.kind == "object"]
+    for number, owner in owners:
         for key, item in zip(owner.keys, owner.items, strict=True):
             if flat.structure.original(item) is node:
                 return number, key
@@ -206,6 +221,8 @@ class Shadows:
     """The numbers that are arguments of their own, `Active`."""
     holders: list[tuple[Node, Any]] = field(default_factory=list[tuple[Node, Any]])
     """Objects and the objects that hold their cotangents."""
+    lists: list[tuple[Node, Any]] = field(default_factory=list[tuple[Node, Any]])
+    """Lists of numbers and the lists that hold their cotangents."""
 
     def wrap(self, argument: Any, node: Node) -> None:
         match argument:
@@ -229,12 +246,22 @@ class Shadows:
                 if isinstance(shadow, np.ndarray):
                     self.arrays[node.index] = shadow
             return
-        if node.kind == "object" and type(shadow) is not node.cls:
+        is_open = node.kind in ("object", "list", "numbers")
+        if is_open and type(shadow) is not node.cls:
             raise TypeError(
                 f"pullback: the shadow of {node.name!r} is no {node.cls.__name__}, as it is itself"
             )
-        if any(node is seen for seen, _ in self.holders):
+        if any(node is seen for seen, _ in (*self.holders, *self.lists)):
             return
+        if node.kind == "numbers":
+            self.lists.append((node, shadow))
+            leaves = zip(node.items, types_of(node.value), strict=True)
+            self.active.update({leaf.index: None for leaf, type_ in leaves if type_ in keys.FLOATS})
+            return
+        if len(shadow) != len(node.items) if node.kind == "list" else False:
+            raise ValueError(
+                f"pullback: the shadow of {node.name!r} has another length than it itself"
+            )
         if node.items:
             self.holders.append((node, shadow))
         for key, item in zip(node.keys, node.items, strict=True):
@@ -244,6 +271,8 @@ class Shadows:
     def final(self, records: Records | None) -> Cotangents:
         """The cotangents of final values: of what is bound anew they are no shadows."""
         found = Cotangents(self.flat, records)
+        for node, shadow in self.lists:
+            self.add_numbers(node, shadow, found)
         for node, shadow in self.holders:
             for key, item in zip(node.keys, node.items, strict=True):
                 changed = found.change_at((node.index, key)) if node.kind == "object" else None
@@ -255,6 +284,21 @@ class Shadows:
                 elif item.kind == "leaf" and isinstance(bar, float | np.floating):
                     found.numbers[item.index] = float(bar)
         return found
+
+    def add_numbers(self, node: Node, shadow: list[Any], found: Cotangents) -> None:
+        """The shadows of the arrays that a list is: zeros where the function returns the list anew."""
+        changed = found.change_at((node.index, ITEMS))
+        if changed is not None:
+            found.changes[changed] = list(shadow)
+        for leaf, type_, bar in numbers_in(node, shadow):
+            primal = self.made.leaves[leaf.index]
+            if type_ not in keys.FLOATS:
+                continue
+            if changed is None and len(bar) != len(primal):
+                raise ValueError(
+                    f"pullback: the shadow of {node.name!r} has another length than it itself"
+                )
+            self.arrays[leaf.index] = np.zeros_like(primal) if changed is not None else bar
 
     def renew(self, node: Node, item: Node, key: Any, shadow: Any) -> None:
         """The shadow of an array that the function replaces: its own, zeros."""
@@ -278,9 +322,15 @@ class Shadows:
 
     def finish(self, bars: dict[int, Any], cotangents: Cotangents) -> None:
         """Leave the cotangents of numbers in the objects that hold them."""
+        for node, shadow in self.lists:
+            arrays = [self.arrays.get(n.index, self.made.leaves[n.index]) for n in node.items]
+            shadow[:] = items_of(node.value, iter(arrays))
         for node, shadow in self.holders:
             for key, item in zip(node.keys, node.items, strict=True):
-                if item.kind == "leaf" and item.index in bars and node.kind == "object":
-                    set_field(
-                        shadow, key, bars[item.index] + cotangents.numbers.get(item.index, 0.0)
-                    )
+                if item.kind != "leaf" or item.index not in bars:
+                    continue
+                bar = bars[item.index] + cotangents.numbers.get(item.index, 0.0)
+                if node.kind == "object":
+                    set_field(shadow, key, bar)
+                elif node.kind == "list":
+                    shadow[key] = bar

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import keys
+from .columns import parts_of
 from .object_code import finisher, taker
 from .structures import (
     Assembly,
@@ -205,6 +206,13 @@ def parts_by(recipe: Recipe, value: Any) -> Iterator[Any]:
         case ["flat"]:
             yield value
         case ["tuple", _, items]:
+            for item, part in zip(items, value, strict=True):
+                yield from parts_by(item, part)
+        case ["kept", _, inner]:
+            yield from parts_by(inner, value)
+        case ["numbers", form]:
+            yield from parts_of(form, value)
+        case ["list", items]:
             for item, part in zip(items, value, strict=True):
                 yield from parts_by(item, part)
         case ["object", _, _, names, items]:

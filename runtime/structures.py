@@ -25,16 +25,20 @@ import numpy as np
 
 from . import keys
 from .captures import is_function, is_versioned
+from .columns import Form, columns, items_of, replace, width
 
 Shape = tuple[Any, ...]
 """("leaf",), ("static", object), ("opaque", class), ("tuple", class or None, shapes),
-("object", number, class, field names, shapes), ("again", number)."""
+("object", number, class, field names, shapes), ("again", number), ("numbers", number, form of the
+items), ("list", number, shapes)."""
 
 LEAF: Shape = ("leaf",)
 LEAVES = keys.PLAIN
 """What an argument key describes: it is handed on as it is."""
 SPARE = 8
 """How many attributes may be new: the journal has room for them."""
+LONGEST = 256
+"""A longer list of anything but numbers is handed through."""
 
 
 def has_structure(values: tuple[Any, ...]) -> bool:
@@ -52,7 +56,7 @@ def has_structure(values: tuple[Any, ...]) -> bool:
 def is_object(value: Any) -> bool:
     """True for what is taken apart, or is part of the key itself."""
     kind = type(value)
-    if kind in (str, dict) or isinstance(value, enum.Enum) or is_function(value):
+    if kind in (str, dict, list) or isinstance(value, enum.Enum) or is_function(value):
         return True
     return kind in _LAYOUTS or layout_of(kind) is not None
 
@@ -161,6 +165,8 @@ class Flattening:
             return ("again", number)
         if kind is dict:
             return self.dict(value)
+        if kind is list:
+            return self.list(value)
         layout = _LAYOUTS.get(kind) or layout_of(kind)
         if layout is None and keys.is_generator(value):
             LEAVES.add(kind)  # now that `numpy.random` is imported
@@ -190,6 +196,19 @@ class Flattening:
             tuple([self.shape(v) for v in value.values()]),
         )
 
+    def list(self, value: list[Any]) -> Shape:
+        found = columns(value) if value else (None, [])
+        if found is None and len(value) > LONGEST:
+            self.others.append(value)
+            return ("opaque", list)
+        self.seen[id(value)] = number = len(self.objects)
+        self.objects.append(value)
+        if found is None:
+            return ("list", number, tuple([self.shape(v) for v in value]))
+        form, arrays = found
+        self.leaves += arrays
+        return ("numbers", number, form)
+
 
 def flatten(values: tuple[Any, ...]) -> tuple[tuple[Shape, ...], Parts]:
     """The structure of arguments, and their parts."""
@@ -211,6 +230,7 @@ class Node:
     keys: tuple[Any, ...] = ()
     items: tuple[Node, ...] = ()
     value: Any = None
+    """Of a constant; of a list of numbers the form of its items."""
 
     def leaves(self) -> Iterator[Node]:
         """The numbers and arrays in it."""
@@ -244,7 +264,7 @@ class Structure:
         self.nodes = tuple([self.node(p, shape, counters) for p, shape in pairs])
         leaves = [leaf for node in self.nodes for leaf in node.leaves()]
         self.names = tuple(sys.intern(n) for n in (*(leaf.name for leaf in leaves), JOURNAL))
-        mutable = [n for n in self.objects.values() if not is_frozen(n.cls)]
+        mutable = [n for n in self.objects.values() if n.cls is not list and not is_frozen(n.cls)]
         self.room = sum(len(n.keys) for n in mutable) + SPARE if mutable else 0
 
     def node(self, name: str, shape: Shape, counters: dict[str, int]) -> Node:
@@ -264,6 +284,12 @@ class Structure:
                 self.constants.append(cls)
                 items = self.items(name, cls, own, shapes, counters)
                 made = Node("tuple", name, -1, cls, own, items)
+            case ("numbers", number, form):
+                made = self.objects[number] = self.numbers(name, number, form, counters)
+            case ("list", number, shapes):
+                items = self.items(name, list, tuple(range(len(shapes))), shapes, counters)
+                own = tuple(range(len(items)))
+                made = self.objects[number] = Node("list", name, number, list, own, items)
             case ("object", number, cls, own, shapes):
                 self.constants += [cls, own]
                 items = self.items(name, cls, own, shapes, counters)
@@ -273,6 +299,14 @@ class Structure:
                 self.constants.append(shape[1])
         self.by_name[name] = made
         return made
+
+    def numbers(self, name: str, number: int, form: Form | None, counters: dict[str, int]) -> Node:
+        """A list of numbers, and the arrays that it is."""
+        first, count = counters["leaf"], width(form)
+        counters["leaf"] += count
+        names = [name] if isinstance(form, str) else [f"{name}[:][{k}]" for k in range(count)]
+        items = tuple([Node("leaf", n, first + k) for k, n in enumerate(names)])
+        return Node("numbers", name, number, list, (), items, form)
 
     def items(self, name: str, cls: Any, own: Any, shapes: Any, counters: Any) -> tuple[Node, ...]:
         pairs = zip(own, shapes, strict=True)
@@ -298,7 +332,7 @@ JOURNAL = "<journal>"
 
 
 def path_to(name: str, cls: Any, key: Any) -> str:
-    return f"{name}[{key!r}]" if cls is dict or cls is None else f"{name}.{key}"
+    return f"{name}[{key!r}]" if cls in (dict, list, None) else f"{name}.{key}"
 
 
 def is_frozen(cls: Any) -> bool:
@@ -334,6 +368,14 @@ class Assembly:
                 return self.made[node.index]
             case _ if node.index in self.made:
                 return self.made[node.index]
+            case "numbers":
+                arrays = iter([self.leaves[item.index] for item in node.items])
+                made = self.made[node.index] = items_of(node.value, arrays)
+                return made
+            case "list":
+                made = self.made[node.index] = []
+                made += [self.make(item) for item in node.items]
+                return made
             case _:
                 copy = self.made[node.index] = new_object(node.cls)
                 for key, item in zip(node.keys, node.items, strict=True):
@@ -345,7 +387,13 @@ def new_object(cls: Any) -> Any:
     return {} if cls is dict else object.__new__(cls)
 
 
+ITEMS = "[:]"
+"""The key under which all items of a list of numbers are assigned."""
+
+
 def get_field(of: Any, key: Any) -> Any:
+    if type(of) is list:
+        return of  # pyright: ignore[reportUnknownVariableType]
     return of[key] if type(of) is dict else getattr(of, key)  # pyright: ignore
 
 
@@ -353,5 +401,7 @@ def set_field(of: Any, key: Any, value: Any) -> None:
     """Assign, also to what is frozen."""
     if type(of) is dict:
         of[key] = value
+    elif type(of) is list:
+        replace(of, value)  # pyright: ignore[reportUnknownArgumentType]
     else:
         object.__setattr__(of, key, value)

@@ -20,7 +20,7 @@ from .data import lists
 from .data.constructing import Constructing
 from .data.fields import fields_in, is_object
 from .data.list_access import Asked, ListAccess
-from .data.lists import FixedList
+from .data.lists import FixedList, sequence_like
 from .data.records import UNARY_METHODS, described, method_of
 from .joins import Maybe
 from .scalars import is_python
@@ -223,12 +223,13 @@ class Expressions(Constructing, ListAccess):
             raise self.refusal(None, f"{what} is {shown!r}, not a number or an array")
 
     def tuple_operator(self, op: str, lhs: Value, rhs: Value) -> Value:
-        if op == "Add" and isinstance(lhs, Tuple) and isinstance(rhs, Tuple):
-            return Tuple(lhs.items + rhs.items)
+        both = isinstance(lhs, Tuple) and isinstance(rhs, Tuple)
+        if op == "Add" and both and isinstance(lhs, FixedList) == isinstance(rhs, FixedList):
+            return sequence_like(lhs, lhs.items + rhs.items)
         for items, count in ((lhs, rhs), (rhs, lhs)):
             known = count.constant if isinstance(count, Scalar) else None
             if op == "Mult" and isinstance(items, Tuple) and isinstance(known, int):
-                return Tuple(items.items * known)
+                return sequence_like(items, items.items * known)
         raise self.refusal(
             None, f"`{scalars.SYMBOL[op]}` of a tuple", "make an array, or compute item by item"
         )
@@ -585,9 +586,8 @@ class Expressions(Constructing, ListAccess):
                 ]
                 given = (index.start, index.stop, index.step)
                 if all((s is None) == (b is None) for s, b in zip(given, bounds, strict=True)):
-                    return Tuple(
-                        value.items[slice(*(None if b is None else int(b) for b in bounds))]
-                    )
+                    part = slice(*(None if b is None else int(b) for b in bounds))
+                    return sequence_like(value, value.items[part])
             if isinstance(value, FixedList):
                 self.growing(value)
             raise self.refusal(

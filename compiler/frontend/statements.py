@@ -181,6 +181,15 @@ class Statements(Raising, Unpacking):
                 if op == "Add" and (seq := self.list_of(before)) is not None:
                     self.append_all(seq, self.settled(value), s)
                     return
+                if op == "Mult" and (seq := self.list_of(before)) is not None:
+                    self.repeat_in_place(seq, self.settled(value), s)
+                    return
+                if isinstance(before, FixedList) and before.origin is not None:
+                    raise self.refusal(
+                        s,
+                        "a list of arrays or objects that is an argument does not change: not compiled",
+                        "bind a new list: l = l + [x]",
+                    )
                 of_lists = self.list_operator(op, before, value, s)
                 if of_lists is not None:
                     self.bind(s.target, of_lists)
@@ -207,6 +216,11 @@ class Statements(Raising, Unpacking):
 
             self.augment_list_item(seq, target, combined)
             return
+        if isinstance(base, FixedList):
+            item = self.tuple_item(base, target.slice)
+            if isinstance(item, Array):  # and then CPython stores what is there
+                self.in_place(op, item, self.expression(node))
+                return
         if not isinstance(base, Array):
             raise self.refusal(target, "assignment to an item of something that is no array")
         index = self.index(target.slice)

@@ -33,10 +33,10 @@ class Mode(enum.Enum):
 
 class Logger:
     def __init__(self):
-        self.lines = []
+        self.lines = set()
 
     def write(self, text):
-        self.lines.append(text)
+        self.lines.add(text)
 
 
 def body(mass=2.0):
@@ -87,8 +87,8 @@ def unknown_method(a):
     return a.weigh()
 
 
-def reads_a_list(a):
-    return a.label.lines.append(1)
+def reads_a_set(a):
+    return a.label.lines.add(1)
 
 
 def computed_key(d, k):
@@ -154,9 +154,9 @@ CASES = [
     (unknown_attribute, (body(),), "'Body' object has no attribute 'weight'", "a.weight"),
     (unknown_method, (body(),), "'Body' object has no attribute 'weigh'", "a.weigh"),
     (
-        reads_a_list,
+        reads_a_set,
         (Body(np.ones(2), 1.0, Logger()),),
-        "objects of class list are not compiled",
+        "objects of class set are not compiled",
         "",
     ),
     (computed_key, ({"a": 1.0}, 2), "key is known only at run time", "d[k]"),
@@ -200,6 +200,23 @@ def test_objects_are_handed_through_but_not_looked_into():
     assert a.label is logger
 
 
-def test_lists_of_objects_are_no_arguments():
-    with pytest.raises(TypeError, match="a list has no dtype"):
-        mutad.compile(lambda xs: len(xs))([body()])
+def test_sets_are_no_arguments():
+    for kind in (set, frozenset):
+        with pytest.raises(
+            TypeError, match=f"argument 'xs': .*{kind.__name__} is not supported: pass"
+        ):
+            mutad.compile(lambda xs: len(xs))(kind([1.0]))
+
+
+def test_long_lists_of_objects_are_handed_through():
+    def f(h):
+        h["n"] += 1
+        return h["n"]
+
+    def g(h):
+        return len(h["lines"])
+
+    h = {"n": 1, "lines": [{"line": k} for k in range(1000)]}
+    assert mutad.compile(f)(h) == 2
+    with pytest.raises(mutad.CompileError):
+        mutad.compile(g)(h)

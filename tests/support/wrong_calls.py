@@ -194,18 +194,28 @@ UNSUPPORTED: dict[str, Callable[[], Any]] = {
     "a slice": lambda: slice(3),
 }
 
-COMPILED_FOR = {"a dict", "a string", "a fraction", "an object with __array__"}
+COMPILED_FOR = {
+    "a dict",
+    "a string",
+    "a fraction",
+    "an object with __array__",
+    "a list",
+    "a nested list",
+    "an empty list",
+}
 """What may be an argument; the functions here do not know what to do with it."""
 
 for title, make in UNSUPPORTED.items():
     kinds: Any = (TypeError, CompileError) if title in COMPILED_FOR else TypeError
-    words = "not compiled|no attribute|number|float" if title in COMPILED_FOR else WORDS
+    words = (
+        "not compiled|no attribute|number|float|integers|tuple" if title in COMPILED_FOR else WORDS
+    )
     wrong(f"{title}, read", lambda make=make: f(total)(make()), kinds, words)
     wrong(f"{title}, written", lambda make=make: f(scale)(make(), 2.0), kinds, words)
     wrong(f"{title}, differentiated", lambda make=make: f(total).grad(make()), kinds, words)
 for title in (
     "an array of objects",
-    "a list",
+    "a set",
     "big-endian float64",
     "a NumPy uint8",
     "an object",

@@ -24,15 +24,21 @@ from ...diagnostics import CompileError
 from ..context import same_binding
 from ..joins import Maybe
 from ..values import Array, Record, Static, Struct, Tuple, Value
-from .fields import Journal, is_frozen, is_plain
-from .records import Opaque, Records, described, refuse_class
+from .argument_lists import ITEMS, argument_list, columns
+from .fields import Journal, is_frozen, is_plain, is_table
+from .list_methods import Lists
+from .lists import FixedList, ListKey, ListObject
+from .records import Opaque, described, refuse_class
 
 Shape = Any
 """("leaf",), ("static", object), ("opaque", class), ("tuple", class or None, shapes),
-("object", number, class, field names, shapes), ("again", number)."""
+("object", number, class, field names, shapes), ("again", number), ("numbers", number, form of the
+items), ("list", number, shapes)."""
 Recipe = list[Any]
 """["flat"], ["static", reference], ["tuple", class reference or None, recipes], ["argument", number],
-["object", number, class reference, field names, recipes], ["again", number]."""
+["object", number, class reference, field names, recipes], ["again", number], ["list", recipes],
+["kept", number, recipe]: what may be met again; ["numbers", form]: a list of tuples, of one array for
+each of their numbers."""
 
 
 class Structure(Protocol):
@@ -63,7 +69,7 @@ class NeedsStructure(CompileError):
 class Unflattened:
     """Makes the parameters of flat arguments."""
 
-    lowering: Records
+    lowering: Lists
     values: Iterator[Value]
 
     def parameter(self, name: str, shape: Shape) -> Value:
@@ -82,9 +88,26 @@ class Unflattened:
             case ("object", number, cls, names, shapes):
                 return self.object(name, number, cls, names, shapes)
             case ("again", number):
-                return self.lowering.objects.arguments[number]
+                return self.again(number, name)
+            case ("numbers", number, form):
+                made = argument_list(self.lowering, number, form, self.values)
+                self.lowering.objects.arguments[number] = made
+                return made
+            case ("list", number, shapes):
+                items = [self.parameter(f"{name}_{k}", s) for k, s in enumerate(shapes)]
+                made = FixedList(tuple(items), origin=number)
+                self.lowering.objects.arguments[number] = made
+                return made
             case _:
                 raise AssertionError(shape)
+
+    def again(self, number: int, name: str) -> Value:
+        known = self.lowering.objects.arguments.get(number)
+        if known is None:
+            raise CompileError(
+                self.lowering.e.span, f"argument `{name}` is, or holds, a list in itself"
+            )
+        return known
 
     def object(self, name: str, number: int, cls: Any, names: Any, shapes: Any) -> Value:
         lowering = self.lowering
@@ -112,7 +135,7 @@ class Unflattened:
 
 
 def parameters(
-    lowering: Records, structure: Structure, names: Sequence[str], values: Sequence[Value]
+    lowering: Lists, structure: Structure, names: Sequence[str], values: Sequence[Value]
 ) -> list[Value]:
     """The parameters of the function, of its flat arguments; the last of those is the journal."""
     journal = values[-1]
@@ -126,14 +149,22 @@ def parameters(
 class Flattening:
     """Takes results apart; `flat` are their numbers and arrays."""
 
-    lowering: Records
+    lowering: Lists
     flat: list[Value] = field(default_factory=list[Value])
     made: dict[int, int] = field(default_factory=dict[int, int])
     """The new objects that are there already, by serial number."""
+    lists: dict[ListKey, int] = field(default_factory=dict[ListKey, int])
+    """The new lists that are there already."""
     count: int = 0
 
     def recipe(self, value: Value) -> Recipe:
         match value:
+            case Static(ListObject()):
+                return self.list(value)
+            case FixedList(items, origin=origin):
+                if origin is not None:
+                    return ["argument", origin]
+                return ["list", [self.recipe(item) for item in items]]
             case _ if is_plain(value):
                 self.flat.append(value)
                 return ["flat"]
@@ -155,6 +186,27 @@ class Flattening:
                     f"the function returns {described(value)}",
                     "return numbers, arrays, strings, tuples, dicts or objects with fields",
                 )
+
+    def list(self, value: Value) -> Recipe:
+        """A list of numbers or tuples: the caller's, or a new one, which is one wherever it is met."""
+        seq = self.lowering.list_of(value)
+        assert seq is not None
+        if seq.origin is not None:
+            return ["argument", seq.origin]
+        if seq.key in self.lists:
+            return ["again", self.lists[seq.key]]
+        number, self.count = self.count, self.count + 1
+        self.lists[seq.key] = number
+        return ["kept", number, self.items(seq)]
+
+    def items(self, seq: ListObject) -> Recipe:
+        """A list with the items of this one."""
+        if not is_table(seq):
+            self.flat.append(Static(seq))
+            return ["flat"]
+        form, arrays = columns(self.lowering, seq)
+        self.flat += arrays
+        return ["numbers", form]
 
     def object(self, value: Record | Struct) -> Recipe:
         number, self.count = self.count, self.count + 1
@@ -187,7 +239,7 @@ class Flattening:
 
 
 def results(
-    lowering: Records, result: Value, has_structure: bool
+    lowering: Lists, result: Value, has_structure: bool
 ) -> tuple[Value, dict[str, Any] | None]:
     """What the kernel returns, and the recipes of it; None where it returns the result itself."""
     make = Flattening(lowering)
@@ -208,17 +260,23 @@ def results(
 def recipe_needed(value: Value) -> bool:
     """True for results that a recipe makes; what it cannot make is refused elsewhere."""
     match value:
+        case FixedList():
+            return True
         case Tuple(items, cls):
             return cls is not None or any(map(recipe_needed, items))
-        case Record() | Struct() | Static(str() | enum.Enum()):
+        case Record() | Struct() | Static(str() | enum.Enum() | ListObject()):
             return True
         case _:
             return False
 
 
-def changed(lowering: Records, make: Flattening) -> Iterator[tuple[int, Any, Recipe]]:
-    """The fields of the caller's objects that are bound to something else than before."""
+def changed(lowering: Lists, make: Flattening) -> Iterator[tuple[int, Any, Recipe]]:
+    """The fields of the caller's objects that are bound to something else than before; the items of the
+    caller's lists that have changed."""
     objects, env = lowering.objects, lowering.frame.env
+    for number, seq in sorted(objects.lists.items()):
+        if seq.changed:
+            yield number, ITEMS, make.items(seq)
     for number, record in sorted(objects.arguments.items()):
         if not isinstance(record, Record):
             continue

@@ -26,9 +26,9 @@ from xdsl.dialects.builtin import f64, i64
 from xdsl.ir import Block, SSAValue
 
 from ..emitter import Emitter
-from ..joins import Binding, Maybe
+from ..joins import Binding, Maybe, TupleT
 from ..values import Array, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
-from .lists import FixedList, ListObject
+from .lists import FixedList, ListObject, holds_arrays
 
 TYPE_CODES = ("", "py_bool", "py_int", "py_float", "b1", "i32", "i64", "f32", "f64")
 """What the journal calls the types of scalars; 0 where nothing was assigned."""
@@ -94,10 +94,12 @@ class Objects:
     names: dict[tuple[int, Any], str] = field(default_factory=dict[tuple[int, Any], str])
     homes: dict[int, Block] = field(default_factory=dict[int, Block])
     """The block in which each was made."""
-    arguments: dict[int, Record | Struct] = field(default_factory=dict[int, Record | Struct])
+    arguments: dict[int, Value] = field(default_factory=dict[int, Value])
     """Those of the caller, by number."""
     initial: dict[int, dict[Any, Binding]] = field(default_factory=dict[int, dict[Any, Binding]])
     """Their fields, by number, as they come."""
+    lists: dict[int, ListObject] = field(default_factory=dict[int, ListObject])
+    """The caller's lists of numbers, by number."""
     snapshots: set[int] = field(default_factory=set[int])
     """Those whose fields a value of several paths has copied: nothing is assigned to them any more."""
     journal: Journal | None = None
@@ -191,9 +193,16 @@ def record_in(binding: Binding | None) -> Record | None:
 
 
 def is_plain(value: Value) -> bool:
-    """True for what a kernel returns by itself: numbers, arrays, lists, None, tuples of them."""
+    """True for what a kernel returns by itself: numbers, arrays, lists of numbers, None, tuples of them."""
     if isinstance(value, Tuple):
-        return value.cls is None and all(map(is_plain, value.items))
+        is_tuple = value.cls is None and not isinstance(value, FixedList)
+        return is_tuple and all(map(is_plain, value.items))
     if isinstance(value, Static):
-        return isinstance(value.object, ListObject)
-    return isinstance(value, Scalar | Array | NoneValue | FixedList)
+        seq = value.object
+        return isinstance(seq, ListObject) and seq.origin is None and not is_table(seq)
+    return isinstance(value, Scalar | Array | NoneValue)
+
+
+def is_table(seq: ListObject) -> bool:
+    """True for a list of tuples of numbers."""
+    return isinstance(seq.item, TupleT) and not holds_arrays(seq)

@@ -276,7 +276,7 @@ class Lists(Calls):
             raise self.refusal(
                 None,
                 f"the method .{name} of lists is not compiled",
-                "np.array(l) has the methods of arrays" if name == "sort" else None,
+                "np.array(l) has the methods of arrays" if is_of_arrays(name) else None,
             )
         return Static(ListMethod(receiver, name))
 
@@ -510,6 +510,13 @@ class Lists(Calls):
         lists.repeat(self.e, made, one, times, None if one.names else one.display)
         return Static(made)
 
+    def repeat_in_place(self, seq: ListObject, times: Value, node: ast.AST) -> None:
+        """`l *= n`: whoever else has the list sees it."""
+        made = self.list_of(self.repeated(seq, self.list_index_value(times), node))
+        assert made is not None
+        lists.clear(self.e, seq)
+        self.extend_by(seq, made)
+
     def in_list(self, seq: ListObject, item: Value) -> Scalar:
         """`item in l`."""
         number, _ = self.search(seq, self.settled(item))
@@ -615,6 +622,11 @@ def arrays_named(frame: Frame | None) -> set[SSAValue]:
             case _:
                 pass
     return found
+
+
+def is_of_arrays(name: str) -> bool:
+    """True for an attribute that arrays have."""
+    return name == "sort" or name in library.METHODS or name in library.ATTRIBUTES
 
 
 def holds_list(t: Template) -> bool:

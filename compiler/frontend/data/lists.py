@@ -91,6 +91,10 @@ class ListObject:
     first_stores: set[Operation] = field(default_factory=set[Operation])
     """The ops that write a row before it is an item."""
     copies: list[RowCopy] = field(default_factory=list["RowCopy"])
+    origin: int | None = None
+    """Which argument it is, among those with an identity."""
+    changed: bool = False
+    """Whether something was done to its length or items."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ListObject) and other.key == self.key
@@ -125,10 +129,17 @@ class FixedList(Tuple):
     """A list of arrays or of lists, which does not change: a tuple but for its class.
 
     Of what may grow it knows where it was `made`: if the program does more than to read items that are known
-    while compiling, the next build makes a list of it.
+    while compiling, the next build makes a list of it. `origin` is which argument it is, among those with an
+    identity.
     """
 
     made: tuple[tuple[int, ...], int] | None = field(default=None, compare=False)
+    origin: int | None = field(default=None, compare=False)
+
+
+def sequence_like(of: Tuple, items: tuple[Value, ...]) -> Tuple:
+    """A tuple of these items, or a list where `of` is one."""
+    return FixedList(items) if isinstance(of, FixedList) else Tuple(items)
 
 
 @dataclass(frozen=True)
@@ -275,6 +286,7 @@ def length(e: Emitter, seq: ListObject) -> Scalar:
 
 
 def set_length(e: Emitter, seq: ListObject, n: SSAValue) -> Operation:
+    seq.changed = True
     return e.insert(memref.StoreOp.get(n, seq.length, []))
 
 
@@ -318,6 +330,7 @@ def store_item(
     Arrays are copied: the ops that do this, and the buffers that they write to.
     """
     assert seq.item is not None
+    seq.changed = True
     ready(e, seq)
     parts = parts_of(value, seq.item)
     copies = list[tuple[SSAValue, array.MapOp]]()
