@@ -294,7 +294,8 @@ _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, np.ufunc, functools
 def compiled_along(value: Any) -> types.FunctionType | None:
     """The Python function that a call of `value` compiles along; None where it is none, or a library's."""
     wrapped = getattr(value, "__wrapped__", None)
-    if isinstance(wrapped, types.FunctionType) and not isinstance(value, type):
+    is_wrapper = isinstance(value, type | types.FunctionType)  # a decorator's own code is what runs
+    if isinstance(wrapped, types.FunctionType) and not is_wrapper:
         value = wrapped
     if isinstance(value, types.FunctionType) and not is_of_library(value):
         return value

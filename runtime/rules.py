@@ -59,6 +59,8 @@ def key(function: Any) -> str:
 
 def plain(function: Any) -> Any:
     """The function behind a compiled function; anything else as it is."""
+    if isinstance(function, types.FunctionType):
+        return function  # a decorator's own code is what runs
     wrapped = getattr(function, "__wrapped__", None)
     return wrapped if isinstance(wrapped, types.FunctionType) else function
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from inspect import isgeneratorfunction
 from types import FunctionType
 from typing import Any
@@ -13,6 +14,7 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import SSAValue
 
+from ...dialects import array
 from . import scalars
 from .context import Frame, LocalFunction, Scope
 from .data import lists
@@ -25,6 +27,9 @@ from .syntax.comprehensions import Comprehension
 from .syntax.liveness import Liveness, bound_by
 from .syntax.scopes import parameters
 from .values import Array, Scalar, Static, Tuple, Value
+
+MOST_ROUNDS = 64
+"""A comprehension that is written out has no more."""
 
 
 class Consumers(Iterables):
@@ -53,21 +58,69 @@ class Consumers(Iterables):
         frame = self.frame_of_comprehension(node)
         return [self.item_of(node, frame, item) for item in outer.items or ()]
 
-    def frame_of_comprehension(self, node: Comprehension) -> Frame:
+    def unrolled_items(self, node: ast.DictComp, item: ast.expr) -> list[Value]:
+        frame, found = self.frame_of_comprehension(node), list[Value]()
+
+        def rounds(k: int) -> None:
+            if k == len(node.generators):
+                found.append(self.value(item))
+                return
+            generator = node.generators[k]
+            known = self.iterable(generator.iter)
+            for value in self.known_items(known, generator.iter):
+                self.bind(generator.target, value)
+                tests = [self.test(test) for test in generator.ifs]
+                if any(t.constant is None for t in tests):
+                    raise self.refusal(
+                        generator.ifs[0], "which keys a dict has, is known only at run time",
+                        "keys are constants: strings, ints, enum members",
+                    )  # fmt: skip
+                if all(t.constant for t in tests):
+                    rounds(k + 1)
+
+        with self.inside(frame):
+            rounds(0)
+        return found
+
+    def known_items(self, over: Iterable, node: ast.expr) -> Sequence[Value]:
+        """The items of something whose length is known."""
+        if over.items is not None:
+            return over.items
+        count = over.count.constant
+        if over.lists or count is None or count > MOST_ROUNDS:
+            raise self.refusal(
+                node, "how many keys a dict has, is known only at run time",
+                "loop over a tuple or a range of constants",
+            )  # fmt: skip
+        return [self.numbered(over, k) for k in range(int(count))]
+
+    def numbered(self, over: Iterable, k: int) -> Value:
+        """Item k, an int of a range as the constant that it is."""
+        item = over.item(self.e.index(k))
+        known = array.constant_value(item.ssa) if isinstance(item, Scalar) else None
+        return item if known is None else self.e.constant(known, "py_int")
+
+    @contextmanager
+    def inside(self, frame: Frame) -> Generator[None]:
+        """Meanwhile the names are those of a comprehension."""
+        outer, self.frame = self.frame, frame
+        frame.env.update(fields_in(outer.env))
+        try:
+            yield
+        finally:
+            outer.env.update(fields_in(frame.env))
+            self.frame = outer
+
+    def frame_of_comprehension(self, node: Comprehension | ast.DictComp) -> Frame:
         names = comprehensions.own_names(node.generators)
         frame = self.new_frame(self.frame.source, self.frame.scope, names, Liveness(), node)
         frame.parent = self.frame
         return frame
 
     def item_of(self, node: Comprehension, frame: Frame, item: Value) -> Value:
-        outer, self.frame = self.frame, frame
-        frame.env.update(fields_in(outer.env))
-        try:
+        with self.inside(frame):
             self.bind(node.generators[0].target, item)
             return self.value(node.elt)
-        finally:
-            outer.env.update(fields_in(frame.env))
-            self.frame = outer
 
     def lazily(self, node: ast.GeneratorExp) -> Iterable:
         """A generator expression as something to run over: its items are computed when they are asked for."""

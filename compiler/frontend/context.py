@@ -276,7 +276,7 @@ class Context(ABC):
         self.e = emitter
         self.facts = facts
         self.frame: Frame
-        self.calls: list[ast.AST | types.CodeType] = []
+        self.calls: list[ast.AST | types.CodeType | types.FunctionType] = []
         self.serial = 0
         self.dead = False
         self.statement_block: Block | None = None

@@ -13,8 +13,7 @@ from xdsl.ir import Block, Operation
 from xdsl.traits import Pure
 
 from . import library, scalars, weak
-from .calling import special_calls
-from .calling.arguments import written_out
+from .calling import special_calls, spreading
 from .context import VALUE, LocalFunction, Unready, same_binding
 from .data import lists
 from .data.constructing import Constructing
@@ -84,6 +83,8 @@ class Expressions(Constructing, ListAccess):
                     return Tuple(tuple(self.values_of(node.elts)))
                 case ast.Dict():
                     return self.dict_display(node)
+                case ast.DictComp():
+                    return self.dict_comprehension(node)
                 case ast.Lambda():
                     return self.local_function(node)
                 case ast.List():
@@ -119,10 +120,13 @@ class Expressions(Constructing, ListAccess):
 
     def values_of(self, nodes: Sequence[ast.expr]) -> list[Value]:
         """Several values that outlive the expression."""
+        values = list[Value]()
         for node in nodes:
             if isinstance(node, ast.Starred):
-                raise self.refusal(node, "`*` is not compiled here", "write the items out")
-        return [self.value(node) for node in nodes]
+                values += spreading.items(self, node, self.value(node.value))
+            else:
+                values.append(self.value(node))
+        return values
 
     def operands(self, nodes: Sequence[ast.expr]) -> list[Value]:
         """Several operands; lazy ones are computed before a later one that could write memory."""
@@ -260,7 +264,7 @@ class Expressions(Constructing, ListAccess):
         return self.compare_from(node, left, 0)
 
     def compare_from(self, node: ast.Compare, left: Value, k: int) -> Value:
-        right = self.expression(node.comparators[k])
+        right = self.expression(set_as_tuple(node.ops[k], node.comparators[k]))
         self.observed[node.comparators[k]] = right
         last = k + 1 == len(node.ops)
         if not last:
@@ -628,8 +632,6 @@ class Expressions(Constructing, ListAccess):
 
     def local_function(self, node: ast.FunctionDef | ast.Lambda) -> Value:
         a = node.args
-        if a.kwarg:
-            raise self.refusal(node, "`**kwargs` is not compiled", "name the parameters")
         if isinstance(node, ast.FunctionDef) and node.decorator_list:
             raise self.refusal(
                 node, "decorators of nested functions are not compiled", "define it outside"
@@ -642,7 +644,7 @@ class Expressions(Constructing, ListAccess):
         function = self.expression(node.func)
         if isinstance(function, Static) and self.consumes(function.object, node):
             return self.consumed(function.object, node)
-        keywords = self.keywords(node)
+        keywords = spreading.written_out(node)
         if isinstance(function, Static) and function.object is print:
             return self.print_call(node)
         nodes = [*node.args, *(k.value for k in keywords)]
@@ -655,31 +657,12 @@ class Expressions(Constructing, ListAccess):
         values = self.operands(plain)
         args = list[Value]()
         for argument, value in zip(node.args, values, strict=False):
-            args += self.starred(argument, value)
+            is_starred = isinstance(argument, ast.Starred)
+            own = (*args, *node.args[len(args) + 1 :], *keywords)
+            count = spreading.needed(function, own) if is_starred else None
+            args += spreading.items(self, argument, value, count) if is_starred else (value,)
         named = zip(keywords, values[len(node.args) :], strict=True)
-        return self.call(function, args, {k.arg: v for k, v in named if k.arg is not None}, node)
-
-    def starred(self, argument: ast.expr, value: Value) -> Sequence[Value]:
-        """The arguments that one of a call's stands for: of `*t` the tuple's items."""
-        if not isinstance(argument, ast.Starred):
-            return (value,)
-        if not isinstance(value, Tuple):
-            raise self.refusal(
-                argument, "`*` in a call is compiled for tuples only", "write the arguments out"
-            )
-        return value.items
-
-    def keywords(self, node: ast.Call) -> list[ast.keyword]:
-        """The keyword arguments of a call, `**{...}` written out."""
-        found = list[ast.keyword]()
-        for keyword in node.keywords:
-            parts = [keyword] if keyword.arg is not None else written_out(keyword)
-            if parts is None:
-                raise self.refusal(
-                    node, "`**` in a call is not compiled", "write the arguments out"
-                )
-            found += parts
-        return found
+        return self.call(function, args, spreading.keywords(self, named), node)
 
 
 OPPOSITE = {"Lt": "GtE", "LtE": "Gt", "Gt": "LtE", "GtE": "Lt", "NotEq": "Eq", "Eq": "NotEq"}
@@ -696,6 +679,13 @@ def tuple_for_list(node: ast.expr) -> ast.expr:
         return node
     items = [tuple_for_list(item) for item in node.elts]
     return ast.copy_location(ast.Tuple(items, ast.Load()), node)
+
+
+def set_as_tuple(op: ast.cmpop, node: ast.expr) -> ast.expr:
+    """`v in {a, b}` asks the same as `v in (a, b)`."""
+    if not isinstance(op, ast.In | ast.NotIn) or not isinstance(node, ast.Set):
+        return node
+    return ast.copy_location(ast.Tuple(node.elts, ast.Load()), node)
 
 
 def marked(view: Value, of: Value) -> Value:

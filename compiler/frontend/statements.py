@@ -10,7 +10,7 @@ import numpy as np
 from ...dialects import array
 from . import library
 from .bindings import nonlocals
-from .calling import special_calls
+from .calling import special_calls, spreading
 from .catching import Caught
 from .context import RESULT, Unready, hint
 from .data.lists import FixedList
@@ -377,12 +377,13 @@ class Statements(Raising, Unpacking):
                     f"`print` with `{keyword.arg}=` is not compiled",
                     "print whole lines",
                 )
+        parts = list[tuple[str, list[Scalar]]]()
         for argument in node.args:
             if isinstance(argument, ast.Starred):
-                raise self.refusal(
-                    argument, "`*` in a call is not compiled", "write the arguments out"
-                )
-        parts = [self.text(argument) for argument in node.args]
+                items = spreading.items(self, argument, self.value(argument.value))
+                parts += [self.shown(item, quoted=False) for item in items]
+            else:
+                parts.append(self.text(argument))
         operands = [v.ssa for _, shown in parts for v in shown]
         self.e.insert(array.PrintOp(separator.join(p for p, _ in parts), operands))
         return NoneValue()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import replace
-from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects import func
@@ -22,6 +21,7 @@ from ..data.list_room import make_room
 from ..joins import Maybe
 from ..values import Array, Tuple, Value
 from .recursion import (
+    Definition,
     Form,
     Formless,
     SameForm,
@@ -57,7 +57,7 @@ class Activation(Build):
         self,
         outer: Calls,
         name: str,
-        definition: ast.AST | CodeType,
+        definition: Definition,
         forms: Sequence[Form],
         number: int,
     ) -> None:

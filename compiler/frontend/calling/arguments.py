@@ -36,7 +36,7 @@ def bound(
     defaults: Sequence[Value],
     keyword_defaults: Sequence[Value | None],
 ) -> dict[str, Value]:
-    """The value of each parameter, in their order; Unbindable where CPython raises TypeError."""
+    """The value of each parameter but `**kwargs`; Unbindable where CPython raises TypeError."""
     positional = [p.arg for p in (*a.posonlyargs, *a.args)]
     if len(args) > len(positional) and a.vararg is None:
         raise Unbindable(
@@ -45,6 +45,8 @@ def bound(
     given = dict(zip(positional, args, strict=False))
     allowed = {p.arg for p in (*a.args, *a.kwonlyargs)}
     for key, value in kwargs.items():
+        if key not in allowed and a.kwarg is not None:
+            continue
         if key not in allowed:
             raise Unbindable(f"{name}() got an unexpected keyword argument '{key}'")
         if key in given:
@@ -64,16 +66,10 @@ def bound(
     return values
 
 
-def written_out(keyword: ast.keyword) -> list[ast.keyword] | None:
-    """`**{"a": x, "b": y}` as `a=x, b=y`; None for what is no display with constant keys."""
-    if not isinstance(keyword.value, ast.Dict):
-        return None
-    parts: list[ast.keyword] = []
-    for key, value in zip(keyword.value.keys, keyword.value.values, strict=True):
-        if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
-            return None
-        parts.append(ast.copy_location(ast.keyword(key.value, value), value))
-    return parts
+def left_over(a: ast.arguments, kwargs: Mapping[str, Value]) -> dict[str, Value]:
+    """The keywords that are no parameters: the items of the dict that `**kwargs` is."""
+    named = {p.arg for p in (*a.args, *a.kwonlyargs)}
+    return {key: value for key, value in kwargs.items() if key not in named}
 
 
 OPERATORS: dict[Any, str] = {

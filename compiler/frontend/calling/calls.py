@@ -6,7 +6,7 @@ import ast
 import builtins
 import functools
 from collections.abc import Sequence
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -375,7 +375,7 @@ class Calls(Expressions):
     def inline(
         self, function: FunctionType, args: list[Value], kwargs: dict[str, Value], node: ast.Call
     ) -> Value:
-        code = function.__code__
+        code = function if function.__closure__ else function.__code__  # `wrapper` of a decorator
         self.enter(code, function.__name__, node)
         own_source, body, liveness, names = self.function_parts(function)
         frame = self.new_frame(own_source, Scope.of(function), names, liveness, node)
@@ -415,7 +415,7 @@ class Calls(Expressions):
             self.facts.trees[code] = own, body, Liveness.of(body), names
         return self.facts.trees[code]
 
-    def enter(self, code: ast.AST | CodeType, name: str, node: ast.AST) -> None:
+    def enter(self, code: recursion.Definition, name: str, node: ast.AST) -> None:
         if recursion.is_recursive(self, code):
             self.calls.append(code)
             return
@@ -441,7 +441,7 @@ class Calls(Expressions):
         self,
         frame: Frame,
         body: Sequence[ast.stmt],
-        definition: ast.AST | CodeType,
+        definition: recursion.Definition,
         node: ast.AST,
     ) -> Value:
         """Lower a call whose arguments are bound: in place, or as a call of a function of the module."""
@@ -483,14 +483,13 @@ class Calls(Expressions):
         node: ast.AST,
     ) -> None:
         """Match arguments with parameters, as CPython does."""
-        if a.kwarg:
-            raise self.refusal(
-                node, f"{name}() takes `**kwargs`, which is not compiled", "name the parameters"
-            )
         try:
             values = arguments.bound(a, name, args, kwargs, defaults, keyword_defaults)
         except arguments.Unbindable as error:
             raise self.refusal(node, str(error)) from None
+        if a.kwarg is not None:
+            extra = {k: self.settled(v) for k, v in arguments.left_over(a, kwargs).items()}
+            values[a.kwarg.arg] = self.dict_of(extra)
         for parameter, given in values.items():
             value = self.settled(given)
             hint(value, parameter, self.named)

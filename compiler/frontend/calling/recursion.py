@@ -215,6 +215,9 @@ def arrays_in(values: Sequence[Value]) -> Iterator[Array]:
 
 # --- Calls ------------------------------------------------------------------------------------
 
+Definition = ast.AST | CodeType | FunctionType
+"""What tells functions apart: code, and of functions with closure variables the function."""
+
 Key = tuple[object, ...]
 
 
@@ -229,11 +232,11 @@ class Registry:
     every: list[Activation] = field(default_factory=list["Activation"])
 
 
-def is_recursive(lowering: Calls, definition: ast.AST | CodeType) -> bool:
+def is_recursive(lowering: Calls, definition: Definition) -> bool:
     return definition in lowering.facts.recursive
 
 
-def found(lowering: Calls, definition: ast.AST | CodeType) -> Again:
+def found(lowering: Calls, definition: Definition) -> Again:
     """A function calls itself: the next build knows."""
     lowering.facts.recursive.add(definition)
     lowering.facts.changed = True
@@ -244,7 +247,7 @@ def call(
     lowering: Calls,
     frame: Frame,
     body: Sequence[ast.stmt],
-    definition: ast.AST | CodeType,
+    definition: Definition,
     node: ast.AST,
 ) -> Value:
     """Call a recursive function whose arguments `frame` holds."""
@@ -290,7 +293,7 @@ def lowered(
     lowering: Calls,
     frame: Frame,
     body: Sequence[ast.stmt],
-    definition: ast.AST | CodeType,
+    definition: Definition,
     forms: dict[str, Form],
     key: Key,
     node: ast.AST,
@@ -355,9 +358,10 @@ def flat(form: Form) -> Iterator[Form]:
         yield form
 
 
-def name_of(definition: ast.AST | CodeType) -> str:
+def name_of(definition: Definition) -> str:
     """The function's name, as a symbol."""
-    name = getattr(definition, "co_name", getattr(definition, "name", "lambda"))
+    called = definition.__code__ if isinstance(definition, FunctionType) else definition
+    name = getattr(called, "co_name", getattr(called, "name", "lambda"))
     return name if name.isidentifier() else "lambda"
 
 

@@ -112,7 +112,8 @@ def call(
         return with_rule(lowering, rule, found, args, node)
     if rule is None or not lowering.with_rules:
         return None
-    function = getattr(callee, "__wrapped__", callee)
+    is_plain = isinstance(callee, FunctionType)
+    function = callee if is_plain else getattr(callee, "__wrapped__", callee)
     return with_rule(lowering, rule, function, bound(lowering, function, args, kwargs, node), node)
 
 
@@ -142,6 +143,10 @@ def bound(
     frame = lowering.new_frame(own, Scope.of(function), names, liveness, node)
     positional, keyword = lowering.defaults_of(function, own, frame)
     a, name = own.node.args, function.__name__
+    if a.kwarg is not None:
+        raise lowering.refusal(
+            node, f"{name}() has a rule and takes `**kwargs`", "name the parameters"
+        )
     try:
         return list(arguments.bound(a, name, args, kwargs, positional, keyword).values())
     except arguments.Unbindable as error:

@@ -13,11 +13,13 @@ import copy
 import dataclasses
 import enum
 import inspect
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 
 from .. import scalars
+from ..context import Unready
 from ..values import NUMPY_DTYPE, Array, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
 from .fields import is_frozen, is_object
 from .records import (
@@ -258,19 +260,37 @@ class Constructing(Records):
 
     def dict_display(self, node: ast.Dict) -> Value:
         """`{"a": 1, ...}`."""
-        keys = list[Any]()
-        for key in node.keys:
+        items = dict[Any, Value]()
+        for key, value in zip(node.keys, node.values, strict=True):
             if key is None:
-                raise self.refusal(node, "`**` in a dict is not compiled", "write the items out")
-            keys.append(self.constant_key(self.expression(key), key))
-        values = [self.memory_of(self.expression(v)) for v in node.values]
-        return self.dict_of(dict(zip(keys, values, strict=True)))
+                items |= self.items_of(self.expression(value), value)
+                continue
+            known = self.constant_key(self.expression(key), key)
+            items[known] = self.memory_of(self.expression(value))
+        return self.dict_of(items)
+
+    def dict_comprehension(self, node: ast.DictComp) -> Value:
+        """`{k: v for ...}` over what is known while compiling."""
+        pair = ast.copy_location(ast.Tuple([node.key, node.value], ast.Load()), node)
+        items = dict[Any, Value]()
+        for found in self.unrolled_items(node, pair):
+            assert isinstance(found, Tuple)
+            items[self.constant_key(found.items[0], node.key)] = found.items[1]
+        return self.dict_of(items)
+
+    @abstractmethod
+    def unrolled_items(self, node: ast.DictComp, item: ast.expr) -> list[Value]:
+        """What `item` is in each round of a comprehension over what is known while compiling."""
 
     def dict_of(self, items: dict[Any, Value]) -> Record:
         made = self.objects.make(dict, "dict", self.e.block)
         for key, value in items.items():
             self.give(made, key, value)
         return made
+
+    def joined_dicts(self, lhs: Value, rhs: Value) -> Value:
+        node = self.frame.source.node
+        return self.dict_of({**self.items_of(lhs, node), **self.items_of(rhs, node)})
 
     def dict_call(self, args: list[Value], kwargs: Kwargs, node: ast.Call) -> Value:
         """`dict(...)` of a dict and keywords."""
@@ -415,6 +435,14 @@ class Constructing(Records):
                 return Tuple(tuple(Tuple(pair) for pair in pairs))
             case "copy":
                 return self.dict_of(items)
+            case "pop":
+                return self.popped(d, items, args, node)
+            case "setdefault":
+                known = self.constant_key(args[0], node)
+                if known not in items:
+                    items[known] = args[1] if len(args) > 1 else NoneValue()
+                    self.set_dict_item(d, args[0], self.memory_of(items[known]), node)
+                return items[known]
             case "update":
                 given = self.items_of(args[0], node) if args else {}
                 for key, value in {**given, **kwargs}.items():
@@ -422,6 +450,26 @@ class Constructing(Records):
                 return NoneValue()
             case _:
                 raise self.refusal(node, f"`.{name}` of a dict is not compiled")
+
+    def popped(self, d: Value, items: dict[Any, Value], args: list[Value], node: ast.AST) -> Value:
+        """`d.pop(key)`."""
+        known = self.constant_key(args[0], node)
+        if known not in items:
+            if len(args) > 1:
+                return args[1]
+            self.always("KeyError", repr(known))
+            raise Unready
+        if isinstance(d, Struct):
+            self.refuse_joined(d)
+        assert isinstance(d, Record)
+        if d.origin is not None or self.e.block is not self.objects.homes[d.serial]:
+            raise self.refusal(
+                node, f"the key {known!r} is removed from a dict of the caller, or in a branch or loop",
+                "make a dict without it: {k: v for k, v in d.items() if k != ...}",
+            )  # fmt: skip
+        self.objects.keys[d.serial].remove(known)
+        self.frame.env.pop(self.objects.name(d, known), None)
+        return items[known]
 
     # `in`
 

@@ -332,6 +332,10 @@ class Records(Meeting):
 
     def object_operator(self, op: str, lhs: Value, rhs: Value) -> Value | None:
         """`lhs op rhs` by a method of their classes; None where they have none."""
+        if op == "BitOr" and all(
+            isinstance(v, Record | Struct) and v.cls is dict for v in (lhs, rhs)
+        ):
+            return self.joined_dicts(lhs, rhs)
         name = OPERATOR_METHODS[op]
         for receiver, method, other in ((lhs, f"__{name}__", rhs), (rhs, f"__r{name}__", lhs)):
             found = method_of(receiver, method)
@@ -345,6 +349,10 @@ class Records(Meeting):
                 "compute with their fields",
             )
         return None
+
+    @abstractmethod
+    def joined_dicts(self, lhs: Value, rhs: Value) -> Value:
+        """`d | e`."""
 
     def object_comparison(self, op: ast.cmpop, lhs: Value, rhs: Value) -> Value | None:
         """A comparison of objects; None where that of their kind will do."""
@@ -427,12 +435,11 @@ def found_in(cls: type, name: str) -> tuple[type, Any] | None:
 
 def plain_function(value: Any) -> Any:
     """The Python function that a method is, compiled or not; None where it is none."""
+    if isinstance(value, FunctionType):
+        return value
     wrapped = getattr(value, "__wrapped__", None)
-    if isinstance(wrapped, FunctionType) and not isinstance(
-        value, staticmethod | classmethod | property
-    ):
-        return wrapped
-    return value if isinstance(value, FunctionType) else None
+    is_special = isinstance(value, staticmethod | classmethod | property)
+    return wrapped if isinstance(wrapped, FunctionType) and not is_special else None
 
 
 def method_of(value: Value, name: str) -> Any:

@@ -189,11 +189,14 @@ def f(x):
 """,
     ),
     Compiled(
-        "calls: defaults, keywords, `*args`, functions as values, closures, `lambda`, nested `def`",
+        "calls: defaults, keywords, `*args`, `**kwargs`, functions as values, closures, `lambda`, `def`",
         (ast.Call, ast.FunctionDef, ast.Lambda, ast.Starred),
         """
-def scaled(v, factor=2.0, *rest):
-    return v * factor + sum(rest)
+def scaled(v, factor=2.0, *rest, **more):
+    return v * factor + sum(rest) + more.get("shift", 0.0)
+
+def handed_on(g, *args, **kwargs):
+    return g(*args, **kwargs)
 
 def f(x):
     k = x[0]
@@ -202,7 +205,8 @@ def f(x):
         return g(g(v))
 
     parts = (x[1], x[2])
-    return twice(lambda v: k * v, x[1]) + scaled(x[2], factor=3.0) + scaled(x[0], 1.0, *parts)
+    s = twice(lambda v: k * v, x[1]) + scaled(x[2], factor=3.0)
+    return s + handed_on(scaled, x[0], 1.0, *parts, shift=x[1])
 """,
     ),
     Compiled(
@@ -283,8 +287,8 @@ def f(x):
 """,
     ),
     Compiled(
-        "dicts with constant keys",
-        (ast.Dict,),
+        "dicts with constant keys; dict comprehensions over what is known while compiling",
+        (ast.Dict, ast.DictComp),
         """
 def f(x):
     p = {"rate": x[0], "size": x.size}
@@ -292,7 +296,16 @@ def f(x):
     s = 0.0
     for value in p.values():
         s += value
-    return s * p["rate"]
+    q = {**{k: 2.0 * v for k, v in p.items() if k != "size"}, "more": x[1]}
+    return s * q["rate"] * q["more"]
+""",
+    ),
+    Compiled(
+        "`in` of tuples, lists, dicts, strings, sets that are written out",
+        (ast.Set,),
+        """
+def f(x):
+    return x.sum() if x.size in {3, 5} and "a" in "abc" else x[0]
 """,
     ),
     Compiled(
@@ -391,21 +404,12 @@ def f(x):
 """,
     ),
     Refused(
-        (ast.Set, ast.SetComp),
-        "sets are not compiled",
+        (ast.SetComp,),
+        "sets are not compiled, but for `v in {a, b}`",
         "use a tuple",
         """
 def f(x):
-    return len({1, 2}) * x.sum()
-""",
-    ),
-    Refused(
-        (ast.DictComp,),
-        "dict comprehensions are not compiled",
-        "write the loop, over arrays",
-        """
-def f(x):
-    return {i: x[i] for i in range(3)}[0]
+    return len({i for i in range(3)}) * x.sum()
 """,
     ),
     Refused(
@@ -439,6 +443,7 @@ OUT_OF_PLACE: dict[Node, tuple[str, str]] = {
         "strings are not computed in compiled code",
         "f-strings may stand in print and raise",
     ),
+    ast.Set: ("sets are not compiled, but for `v in {a, b}`", "use a tuple"),
     ast.Starred: ("`*` is not compiled here", "write the items out"),
 }
 """Why a construct that is compiled is refused where it stands."""

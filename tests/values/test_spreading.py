@@ -1,0 +1,206 @@
+"""`*t` and `**d` in calls, displays and assignments, `**kwargs` parameters, dicts made of dicts."""
+
+import functools
+
+import numpy as np
+import pytest
+from whole_programs import WholePrograms, agrees
+
+from mutad import CompileError, compile
+
+programs = WholePrograms()
+on = programs.on
+
+
+def keywords_only(v, *, p=1.0, q=2.0):
+    return v * p + q
+
+
+def collected(a, /, **more):
+    more["t"] = more.get("t", 1.0) * 2.0
+    return a * more["s"] + more["t"] + len(more)
+
+
+def handed_on(f, *args, **kwargs):
+    return f(*args, **kwargs)
+
+
+def doubled(f):
+    @functools.wraps(f)
+    def wrapper(*args, **kwargs):
+        return 2.0 * f(*args, **kwargs)
+
+    return wrapper
+
+
+@doubled
+def of_two(v, w=3.0):
+    return v * v * w
+
+
+@doubled
+def of_doubled(v):
+    return of_two(v) + v
+
+
+def polynomial(t, a, b, c):
+    return a + t * (b + t * c)
+
+
+@on()
+def keywords_that_are_no_parameters(x):
+    return collected(x[0], s=x[1], t=x[2]) + collected(x[1], s=x[2])
+
+
+@on()
+def hands_arguments_on(x):
+    return handed_on(keywords_only, x[0], p=x[1]) + handed_on(keywords_only, *(x[2],), q=x[0])
+
+
+@on()
+def a_dict_in_a_call(x):
+    d = {"p": x[1], "q": x[2]}
+    return keywords_only(x[0], **d) + keywords_only(x[1], **{**d, "q": 2.0})
+
+
+@on()
+def a_dict_call_in_a_call(x):
+    return keywords_only(*[x[0]], **dict(p=x[1]))
+
+
+@on()
+def partial_with_keywords(x):
+    g = functools.partial(keywords_only, p=3.0)
+    return g(x[0]) + g(x[1], p=2.0)
+
+
+@on()
+def a_decorated_function(x):
+    return of_two(x[0]) + of_two(x[1], w=x[2]) + of_doubled(x[1])
+
+
+@on()
+def inner_function_with_keywords(x):
+    def scaled(v, **options):
+        return v * options["k"]
+
+    return scaled(x[0], k=x[1])
+
+
+@on()
+def first_and_rest_of_a_tuple(x):
+    a, *b = (x[0], x[1], x[2])
+    *c, d = b
+    return a * b[0] + b[1] * len(c) + d
+
+
+@on((0.5,), (0.5, 1.5), (0.5, 1.5, 2.5, 3.5), ())
+def first_and_rest_of_a_vector(x):
+    first, *rest = x
+    return first * sum(rest) + len(rest)
+
+
+@on((0.5,), (0.5, 1.5), (0.5, 1.5, 2.5, 3.5))
+def both_ends_of_a_vector(x):
+    a, *_, b = x
+    return a * b
+
+
+@on()
+def tuples_in_displays(x):
+    t = (1.0, *(x[0], x[1]))
+    items = [*t, x[2]]
+    return t[1] * t[2] + items[3] * items[1]
+
+
+@on((0.5, 1.5, 2.5), (0.5, 1.5), (0.5, 1.5, 2.5, 3.5), ())
+def a_vector_as_arguments(x):
+    return polynomial(0.5, *x)
+
+
+@on((0.5, 1.5), (0.5,), (0.5, 1.5, 2.5))
+def a_vector_beside_a_keyword(x):
+    return polynomial(0.5, *x, c=2.0)
+
+
+@on()
+def dict_comprehensions(x):
+    d = {k: x[i] for i, k in enumerate(("a", "b", "c")) if k != "b"}
+    squares = {i: x[i] * x[i] for i in range(3)}
+    return d["a"] * d["c"] + squares[1] * len(d)
+
+
+@on()
+def dicts_lose_items(x):
+    d = {"a": x[0], "b": x[1]}
+    t = d.pop("a")
+    u = d.pop("z", 3.0)
+    d.setdefault("c", x[2])
+    return t * u * d["b"] * d["c"] * len(d)
+
+
+@on()
+def dicts_are_joined(x):
+    d = {"a": x[0], "b": 1.0} | {"b": x[1]}
+    d |= {"c": x[2]}
+    return d["a"] * d["b"] * d["c"]
+
+
+@on()
+def membership_in_a_set(x):
+    return x.sum() if x.size in {1, 2, 3} and x.size not in {4} else 0.0
+
+
+@on()
+def prints_items(x):
+    print(*(x.size, "a"), *[1, 2])
+    return x.sum()
+
+
+@pytest.mark.parametrize(("function", "point"), programs.cases, ids=programs.names)
+def test_as_in_cpython_and_differences(function, point):
+    agrees(function, point)
+
+
+def with_defaults(a, b=1.0, c=2.0):
+    return a + b + c
+
+
+def unknown_length(x):
+    return with_defaults(*x)
+
+
+def a_set_as_a_value(x):
+    return len({1, 2}) * x.sum()
+
+
+def twice_the_same_keyword(x):
+    d = {"p": 1.0}
+    return keywords_only(x[0], p=2.0, **d)
+
+
+def key_that_only_the_run_knows(x):
+    return len({i: 1.0 for i in range(x.size)}) * x.sum()
+
+
+def removed_in_a_branch(x):
+    d = {"a": 1.0, "b": 2.0}
+    if x[0] > 0.5:
+        d.pop("a")
+    return d["b"] * x.sum()
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (unknown_length, "whose length only the run knows"),
+        (a_set_as_a_value, "sets are not compiled"),
+        (twice_the_same_keyword, "multiple values for keyword argument 'p'"),
+        (key_that_only_the_run_knows, "how many keys a dict has"),
+        (removed_in_a_branch, "is removed from a dict"),
+    ],
+)
+def test_refused(function, words):
+    with pytest.raises(CompileError, match=words) as caught:
+        compile(function)(np.array([0.7, 1.3]))
+    assert caught.value.span is not None
