@@ -23,12 +23,12 @@ import sysconfig
 import types
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from . import class_reads, foreign, keys, rules
+from . import class_reads, foreign, keys, rules, tables
 
 
 class Missing:
@@ -75,6 +75,8 @@ class Place:
     @property
     def key(self) -> tuple[int, str]:
         """What tells two places apart."""
+        if isinstance(self.holder, tables.Contents | tables.Held | tables.Default):
+            return self.holder.key, self.name
         return id(self.holder), self.name
 
 
@@ -96,6 +98,8 @@ class Captures:
     constants: tuple[Place, ...]
     expected: tuple[Any, ...]
     """The constants' values."""
+    tables: tables.Tables = field(default_factory=tables.Tables)
+    """The lists, dicts and sets among the constants, and the numbers in them."""
 
     def values(self) -> tuple[Any, ...]:
         """The inputs' values now."""
@@ -128,6 +132,14 @@ class Captures:
             return foreign.described(value, self.expected)
         except foreign.Unsupported as error:
             return str(error)
+
+    def is_watched(self, table: Any) -> bool:
+        """The code may depend on what a list, dict or set holds: a change is seen."""
+        return self.tables.watched.get(id(table)) is table
+
+    def numbers(self, table: Any) -> tuple[tuple[int, str], int, int] | None:
+        """In which input the numbers of a table are, from where on, and how many."""
+        return self.tables.where(table)
 
     @staticmethod
     def rule(value: Any) -> rules.Rule | None:
@@ -162,6 +174,8 @@ def is_alike(a: Any, b: Any) -> bool:
         return False
     if type(a) is tuple:
         return len(a) == len(b) and all(map(is_alike, a, b))
+    if isinstance(a, tables.State):
+        return a.is_alike(b, is_alike)
     return type(a) in (int, str, bytes, float, np.int64, np.int32) and repr(a) == repr(b)
 
 
@@ -173,6 +187,11 @@ def captures_of(function: types.FunctionType) -> Captures:
     reads = (*_rule_of(own, own.__name__, seen), *_reads((own, *classes), seen))
     for place, value in reads:
         found.setdefault(place.key, (place, value))
+    all_tables = tables.Tables()
+    held = (all_tables.add(value, place.path) for place, value in list(found.values()))
+    for holder, name, path, value in (*(h for each in held for h in each), *all_tables.arrays()):
+        place = Place(holder, name, path)
+        found.setdefault(place.key, (place, value))
     inputs = [place for place, value in found.values() if is_input(value)]
     constants = [(place, value) for place, value in found.values() if not is_input(value)]
     return Captures(
@@ -180,6 +199,7 @@ def captures_of(function: types.FunctionType) -> Captures:
         _names(inputs, function),
         tuple(place for place, _ in constants),
         tuple(value for _, value in constants),
+        all_tables,
     )
 
 
@@ -237,6 +257,11 @@ def _reads(value: Any, seen: set[int]) -> Iterator[tuple[Place, Any]]:
         for item in items:
             yield from _reads(item, seen)
         return
+    if tables.is_table(value):
+        if id(value) not in seen and len(value) <= tables.MOST_ITEMS:
+            seen.add(id(value))
+            yield from _reads(tables.items_of(value), seen)
+        return
     if isinstance(value, functools.partial):
         part: functools.partial[Any] = value
         yield from _reads((part.func, *part.args, *part.keywords.values()), seen)
@@ -256,6 +281,7 @@ def _reads(value: Any, seen: set[int]) -> Iterator[tuple[Place, Any]]:
         return
     seen.add(id(function))
     yield from _reads(function.__defaults__ or (), seen)
+    yield from _defaults(function)
     aliases: Aliases = {}
     if isinstance(receiver, type):
         aliases[function.__code__.co_varnames[0]] = [(receiver, receiver.__name__)]
@@ -264,6 +290,16 @@ def _reads(value: Any, seen: set[int]) -> Iterator[tuple[Place, Any]]:
             yield place, found
         yield from _rule_of(found, place.path, seen)
         yield from _reads(found, seen)
+
+
+def _defaults(function: types.FunctionType) -> Iterator[tuple[Place, Any]]:
+    """The defaults of parameters that can change: those a function has are assigned by nobody."""
+    named = (function.__kwdefaults__ or {}).items()
+    for name, value in (*enumerate(function.__defaults__ or ()), *named):
+        items: Any = value if type(value) is tuple else ()
+        if tables.is_table(value) or any(tables.is_table(v) or is_input(v) for v in items):
+            holder = tables.Default(value)
+            yield Place(holder, "value", f"{function.__name__}.{name}"), value
 
 
 def _rule_of(value: Any, path: str, seen: set[int]) -> Iterator[tuple[Place, Any]]:

@@ -11,7 +11,11 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 SIMPLE = (bool, int, float, str, tuple)
+TABLES = (list, dict, set, np.ndarray)
+"""What counts among the constants where a method reads it: others may be changed all the time."""
 UNREAD = frozenset(
     {"__repr__", "__str__", "__format__", "__hash__", "__reduce__", "__reduce_ex__", "__replace__"}
 )
@@ -52,8 +56,16 @@ def constants_of(cls: type, is_fixed: Any) -> Iterator[tuple[type, str, Any]]:
         if "CLASSVAR" not in repr(field._field_type)
     }
     for owner, name, raw in attributes_of(cls, is_fixed):
-        if isinstance(raw, SIMPLE) and not name.startswith("__") and name not in fields:
+        if name.startswith("__") or name in fields:
+            continue
+        if isinstance(raw, SIMPLE) or (type(raw) in TABLES and name in names_read(cls, is_fixed)):
             yield owner, name, raw
+
+
+def names_read(cls: type, is_fixed: Any) -> set[str]:
+    """The names of attributes (and globals) that the methods of a class read."""
+    raws = (raw for _, _, raw in attributes_of(cls, is_fixed))
+    return {name for raw in raws for f in functions_of(raw) for name in f.__code__.co_names}
 
 
 def factories_of(cls: type) -> Iterator[Any]:

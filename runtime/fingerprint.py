@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from . import class_reads, foreign, rules
+from . import class_reads, foreign, rules, tables
 from .captures import (
     MISSING,
     is_input,
@@ -38,7 +38,10 @@ def fingerprint(function: types.FunctionType) -> bytes:
     own, _ = taken_apart(function)
     if own is not function:
         walk.structure(function.structure)  # pyright: ignore[reportFunctionMemberAccess]
-    walk.function(own, with_defaults=False)
+    try:
+        walk.function(own, with_defaults=False)
+    except RecursionError:
+        raise Uncacheable("a table that holds itself") from None
     return b"\n".join(walk.parts)
 
 
@@ -103,7 +106,9 @@ class _Walk:
             self.add("attribute", owner.__qualname__, name, type(raw).__name__)
             for function in class_reads.functions_of(raw):
                 self.function(function)
-            if isinstance(raw, class_reads.SIMPLE) and not name.startswith("__"):
+            if name.startswith("__"):
+                continue
+            if isinstance(raw, class_reads.SIMPLE) or type(raw) in class_reads.TABLES:
                 self.value(raw)
         for factory in class_reads.factories_of(cls):
             self.function(factory)
@@ -133,6 +138,13 @@ class _Walk:
             self.add(kind.__name__, len(value))
             for item in items:
                 self.value(item)
+        elif kind in (list, dict, set) and len(value) <= tables.MOST_ITEMS:
+            items = tables.items_of(value)
+            self.add(kind.__name__, len(value))
+            for item in sorted(items, key=repr) if kind is set else items:
+                self.value(item)
+        elif kind is np.ndarray and is_input(value):
+            self.add("input")
         elif kind is slice:
             self.value((value.start, value.stop, value.step))
         elif foreign.is_foreign(value):

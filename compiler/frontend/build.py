@@ -214,10 +214,10 @@ class Build:
         """Let the lowering find the inputs from outside at their places."""
         if self.captured is None:
             return
-        places = [(id(p.holder), p.name) for p in self.captured.inputs]
+        places = [p.key for p in self.captured.inputs]
         self.lowering.inputs = dict(zip(places, inputs, strict=True))
         self.lowering.fixed, self.lowering.outside = self.captured.fixed, self.captured
-        self.lowering.watched = frozenset((id(p.holder), p.name) for p in self.captured.constants)
+        self.lowering.watched = frozenset(p.key for p in self.captured.constants)
 
     def parameter_values(self, parameters: Sequence[str]) -> list[Value]:
         arguments = iter(self.entry.args)

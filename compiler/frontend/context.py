@@ -22,7 +22,7 @@ from . import scalars, weak
 from .bindings import nonlocals
 from .bindings.descriptors import Form
 from .catching import Arm, Catching, Caught, is_made_in
-from .data import fields
+from .data import fields, tables
 from .data.lists import ListKey, ListObject
 from .emitter import Emitter
 from .joins import (
@@ -93,6 +93,14 @@ class Captured(Protocol):
 
     def rule(self, value: Any) -> Any:
         """The rule of a function (`rule_calls`), or None."""
+        ...
+
+    def is_watched(self, table: Any) -> bool:
+        """Whether the code may depend on what a list, dict or set holds."""
+        ...
+
+    def numbers(self, table: Any) -> tuple[tuple[int, str], int, int] | None:
+        """In which input the numbers of a table are, from where on, and how many."""
         ...
 
 
@@ -490,21 +498,12 @@ class Context(ABC):
                 )
             case tuple():
                 cls = type(value) if hasattr(value, "_fields") else None
-                return Tuple(tuple(self.constant(item, name) for item in value), cls)
+                items = tuple(self.constant(item, name) for item in value)
+                return Tuple(items, cls) if cls else tables.TupleOfConstants(items, raw=value)
             case _ if is_dataclass(value) and fields.is_frozen(type(value)):
                 return self.frozen_constant(value, name)
-            case np.ndarray():
-                raise self.refusal(
-                    None,
-                    f"`{name}` is an array that the function finds in a tuple or an attribute",
-                    "pass it as an argument, or bind it to a variable of its own",
-                )
-            case list() | dict() | set():
-                raise self.refusal(
-                    None,
-                    f"`{name}` is a captured {type(value).__name__}",
-                    "pass its values as arguments, or use a tuple of constants",
-                )
+            case np.ndarray() | list() | dict() | set() | frozenset():
+                return tables.constant(self, value, name)
             case _:
                 return Static(value)
 

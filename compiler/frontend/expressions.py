@@ -15,7 +15,7 @@ from xdsl.traits import Pure
 from . import library, scalars, weak
 from .calling import special_calls, spreading
 from .context import VALUE, LocalFunction, Unready, same_binding
-from .data import lists
+from .data import lists, tables
 from .data.constructing import Constructing
 from .data.fields import fields_in, is_object
 from .data.list_access import Asked, ListAccess
@@ -591,13 +591,16 @@ class Expressions(Constructing, ListAccess):
                 given = (index.start, index.stop, index.step)
                 if all((s is None) == (b is None) for s, b in zip(given, bounds, strict=True)):
                     part = slice(*(None if b is None else int(b) for b in bounds))
-                    return sequence_like(value, value.items[part])
-            if isinstance(value, FixedList):
+                    return sequence_like(value, tuple(value.items)[part])
+            if isinstance(value, FixedList) and not isinstance(value, tables.ListOfConstants):
                 self.growing(value)
+            if isinstance(index, Scalar) and not scalars.is_float(index.type):
+                index = scalars.convert(self.e, index, "py_int")
+                return tables.item_at(self, value, index, node)
             raise self.refusal(
                 node,
-                "a tuple is indexed by a value known only at run time",
-                "put the values in an array, or unroll: `for item in the_tuple`",
+                "a slice of a tuple whose bounds are known only at run time",
+                "put the values in an array",
             )
 
     def index(self, node: ast.expr) -> tuple[Value, ...]:

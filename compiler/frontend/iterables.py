@@ -21,7 +21,7 @@ from xdsl.ir import Block, SSAValue
 
 from ...dialects import array
 from . import scalars
-from .data import lists
+from .data import lists, tables
 from .data.lists import ListObject
 from .statements import Statements
 from .values import (
@@ -142,7 +142,11 @@ class Iterables(Statements):
             value = Tuple(self.items_of_iterable(value, node))
         if isinstance(value, Tuple):
             count = self.e.constant(len(value.items), "py_int")
-            return Iterable(count, lambda i: NoneValue(), value.items)
+            memory = tables.numbers(self, value) if tables.is_long(value) else None
+            if memory is None:
+                return Iterable(count, lambda i: NoneValue(), tuple(value.items))
+            type_ = tables.item_type(value)
+            return Iterable(count, lambda i: tables.loaded(self, memory, i, type_))
         if not isinstance(value, Array):
             raise self.refusal(
                 node, "this is not something a loop can run over", "use range, an array or a tuple"
@@ -267,10 +271,7 @@ class Iterables(Statements):
         if all(p.items is not None for p in parts):
             rows = tuple(Tuple(row) for row in zip(*(p.items or () for p in parts), strict=False))
             return Iterable(self.e.constant(len(rows), "py_int"), lambda i: NoneValue(), rows)
-        if any(p.items is not None for p in parts):
-            raise self.refusal(
-                node, "`zip` of a tuple and an array", "loop over range, and index both"
-            )
+        parts = [p if p.items is None else self.indexed(p, node) for p in parts]
         count = parts[0].count
         for part in parts[1:]:
             if part.count.ssa is not count.ssa:
@@ -299,6 +300,13 @@ class Iterables(Statements):
             now if all(p.now is not None or not p.lists for p in parts) else None,
             self.e.block,
         )
+
+    def indexed(self, part: Iterable, node: ast.AST) -> Iterable:
+        """A tuple beside what a loop runs over: its items are put into arrays."""
+        if not part.items:
+            return part
+        form, columns = tables.stored(self, Tuple(part.items), node)
+        return Iterable(part.count, lambda i: tables.row(self, form, columns, i))
 
     def reversed(self, inner: Iterable) -> Iterable:
         if inner.items is not None:

@@ -99,6 +99,7 @@ def template_of(value: Binding) -> Template:
         case Array():
             return ArrayT(value.type, value.dtype)
         case Tuple(items, cls):
+            cls = list if is_fixed_list(value) else cls
             return TupleT(tuple(template_of(item) for item in items), cls)
         case Struct(items, names, cls):
             return TupleT(tuple(template_of(item) for item in items), cls, names)
@@ -250,6 +251,8 @@ def rebuilt(t: Template, leaves: Iterator[SSAValue]) -> Binding:
         case TupleT(items):
             parts = [rebuilt(item, leaves) for item in items]
             values = tuple(p for p in parts if not isinstance(p, Maybe))
+            if t.cls is list:
+                return fixed_list(values)
             if t.names is None or t.cls is None:
                 return Tuple(values, t.cls)
             return Struct(values, t.names, t.cls)
@@ -259,6 +262,18 @@ def rebuilt(t: Template, leaves: Iterator[SSAValue]) -> Binding:
             value = rebuilt(inner, leaves)
             assert not isinstance(value, Maybe)
             return Maybe(value, next(leaves))
+
+
+def is_fixed_list(value: Binding) -> bool:
+    from .data.lists import FixedList
+
+    return isinstance(value, FixedList)
+
+
+def fixed_list(items: tuple[Value, ...]) -> Tuple:
+    from .data.lists import FixedList
+
+    return FixedList(items)
 
 
 def cast(e: Emitter, ssa: SSAValue, type_: MemRefType[Attribute]) -> SSAValue:

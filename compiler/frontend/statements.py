@@ -14,6 +14,7 @@ from .calling import special_calls, spreading
 from .catching import Caught
 from .context import RESULT, Unready, hint
 from .data.lists import FixedList
+from .data.tables import ListOfConstants
 from .raising import Raising
 from .scalars import is_python
 from .syntax.language import why_refused
@@ -156,10 +157,11 @@ class Statements(Raising, Unpacking):
         if (seq := self.list_of(base)) is not None:
             self.store_list_item(seq, target, value)
             return
-        if isinstance(base, FixedList):
+        if isinstance(base, FixedList) and not isinstance(base, ListOfConstants):
             self.growing(base)
         if not isinstance(base, Array):
             what = "a tuple" if isinstance(base, Tuple) else "something that is no array"
+            what = "a list from outside" if isinstance(base, ListOfConstants) else what
             raise self.refusal(
                 target, f"assignment to an item of {what}", "only arrays have items to assign"
             )

@@ -15,7 +15,6 @@ from mutad.compiler.frontend.build import build_function
 
 CASES: list[tuple[Callable[..., Any], tuple[str, ...], str, str]] = []
 OUTSIDE = np.arange(3.0)
-SETTINGS = {"n": 3}
 
 
 def refused(
@@ -154,11 +153,6 @@ def matches_the_rest_of_a_mapping(pair):
     match pair:
         case {"x": 1, **rest}:
             return len(rest)
-
-
-@refused("py_int", at="SETTINGS", says="pass its values as arguments")
-def reads_a_global_dict(n):
-    return SETTINGS["n"] + n
 
 
 @refused("py_float", at="OUTSIDE", says="pass it as an argument")
@@ -366,10 +360,9 @@ def collects(**items):
     return items["k"]
 
 
-@refused("py_int", at="n]", says="known only at run time")
-def indexes_a_tuple(n):
-    t = (1.0, 2.0)
-    return t[n]
+@refused("f64[?]C", "py_int", at="i]", says="put the values in an array")
+def indexes_a_tuple(x, i):
+    return (x, 2.0)[i]
 
 
 @refused("py_int", at="n is n", says="use `==`")

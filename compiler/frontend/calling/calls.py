@@ -17,7 +17,7 @@ from .. import python_math as math_functions
 from ..bindings import nonlocals
 from ..catching import Caught
 from ..context import RESULT, Facts, Frame, LocalFunction, Scope, Unready, hint
-from ..data import lists
+from ..data import lists, tables
 from ..data.fields import fields_in
 from ..data.lists import FixedList, ListMethod, ListObject
 from ..emitter import Emitter
@@ -129,6 +129,9 @@ class Calls(Expressions):
 
     def call_library(self, callee: object, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """A function of NumPy, or a method of an array: lists are arrays to it."""
+        own = not isinstance(callee, np.ufunc)
+        args = [tables.as_array(self, a, own=own) for a in args]
+        kwargs = {k: tables.as_array(self, v, own=own) for k, v in kwargs.items()}
         if any(self.has_list(v) for v in (*args, *kwargs.values())):
             if callee in (np.array, np.asarray) and len(args) == 1 and not kwargs:
                 return self.as_array(args[0], keep=True)
@@ -508,7 +511,7 @@ def class_of(value: Value) -> type:
         case FixedList() | Static(ListObject()):
             return list
         case Tuple(_, cls):
-            return cls or tuple
+            return cls or type(tables.raw_of(value) or ())
         case Struct() | Record():
             return value.cls
         case NoneValue():
