@@ -26,7 +26,7 @@ from .syntax import comprehensions, normalize
 from .syntax.comprehensions import Comprehension
 from .syntax.liveness import Liveness, bound_by
 from .syntax.scopes import parameters
-from .values import Array, Scalar, Static, Tuple, Value
+from .values import Array, NoneValue, Scalar, Static, Tuple, Value
 
 MOST_ROUNDS = 64
 """A comprehension that is written out has no more."""
@@ -156,8 +156,8 @@ class Consumers(Iterables):
             return False
         if function in comprehensions.ITERATORS:
             return True
-        if node.keywords:
-            return False
+        if node.keywords or function is sorted:
+            return self.takes_keywords(function, node)
         if not any(function is f for f in comprehensions.TEMPLATES) and function is not tuple:
             return False
         return len(node.args) == 1 or (function is sum and len(node.args) == 2)
@@ -165,6 +165,8 @@ class Consumers(Iterables):
     def consumed(self, function: Any, node: ast.Call) -> Value:
         if function in comprehensions.ITERATORS:
             return Static(self.iterator(function, node))
+        if node.keywords or function is sorted:
+            return self.consumed_with_keywords(function, node)
         first, *rest = node.args
         start = [self.value(a) for a in rest]
         if function is sum and not start:
@@ -188,6 +190,26 @@ class Consumers(Iterables):
         else:
             value = self.value(first)
         return self.consume_value(function, value, start, node)
+
+    def takes_keywords(self, function: object, node: ast.Call) -> bool:
+        """True for `sorted(...)`, and for `min` and `max` with a key or a default."""
+        if len(node.args) != 1 or any(k.arg is None for k in node.keywords):
+            return False
+        known = {"key", "default"} if function in (min, max) else set[str]()
+        return function is sorted or {k.arg for k in node.keywords} <= known
+
+    def consumed_with_keywords(self, function: Any, node: ast.Call) -> Value:
+        """`sorted(items, key=..., reverse=...)`, `min(items, key=..., default=...)`."""
+        place = self.e.span, (function, id(node))
+        if place not in self.facts.implied:
+            listed = ast.Call(node.func, node.args, [])
+            self.facts.implied[place] = ast.copy_location(listed, node)
+        items = self.consumed(list, self.facts.implied[place])
+        kwargs = {str(k.arg): self.value(k.value) for k in node.keywords}
+        if function is sorted:
+            return self.sorted_items(items, kwargs, node)
+        key = kwargs.get("key", NoneValue())
+        return self.extreme_by(function.__name__, items, key, kwargs.get("default"), node)
 
     def generator_function(self, node: ast.expr) -> FunctionType | LocalFunction | None:
         """The generator function that is called here, with plain arguments."""

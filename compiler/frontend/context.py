@@ -200,6 +200,10 @@ class Facts:
         default_factory=dict[tuple[ast.expr, ast.expr | None], ast.FunctionDef]
     )
     """The functions written out for what consumes items."""
+    algorithms: dict[tuple[ast.AST, str], ast.FunctionDef] = field(
+        default_factory=dict[tuple[ast.AST, str], ast.FunctionDef]
+    )
+    """Those for what is done with lists."""
     constants: dict[str, str] = field(default_factory=dict[str, str])
     early: set[Key] = field(default_factory=set[Key])
     """The names that a loop binds and reads before it does: in the next iteration, perhaps."""

@@ -309,6 +309,8 @@ class Expressions(Constructing, ListAccess):
             return self.compare_objects(name, lhs, rhs)
         if isinstance(lhs, Tuple) and isinstance(rhs, Tuple) and name in ("Eq", "NotEq"):
             return self.compare_tuples(name == "Eq", lhs, rhs)
+        if isinstance(lhs, Tuple) and isinstance(rhs, Tuple) and name in MIRRORED:
+            return self.order_tuples(name, lhs, rhs)
         for side, other in ((lhs, rhs), (rhs, lhs)):
             if isinstance(side, Tuple):
                 if name in ("Eq", "NotEq") and isinstance(other, Scalar) and is_python(other):
@@ -335,9 +337,7 @@ class Expressions(Constructing, ListAccess):
 
     def compare_objects(self, name: str, lhs: Value, rhs: Value) -> Value:
         if self.list_of(lhs) is not None or self.list_of(rhs) is not None:
-            raise self.refusal(
-                None, "comparing lists is not compiled", "compare arrays: np.array(l)"
-            )
+            return self.compare_lists(name, lhs, rhs)
         if name in ("Eq", "NotEq"):
             if isinstance(lhs, Static) and isinstance(rhs, Static):
                 return self.e.constant((lhs.object == rhs.object) is (name == "Eq"), "py_bool")

@@ -10,12 +10,12 @@ from xdsl.dialects import arith
 from ...dialects import array
 from . import library, scalars
 from .data import lists
-from .data.list_methods import Lists
+from .data.list_algorithms import ListAlgorithms
 from .joins import ScalarT
 from .values import Array, Scalar, SliceValue, Static, Tuple, Value
 
 
-class Unpacking(Lists):
+class Unpacking(ListAlgorithms):
     """Binds targets to the items of a value."""
 
     @abstractmethod

@@ -95,24 +95,29 @@ def keeps_the_list_of_an_iteration(x):
     return last[0]
 
 
-@refused("f64[?]C", at="made[1:2] = [1.0]", says="build a new list")
-def assigns_a_slice(x):
+@refused("f64[?]C", at="made[1:2] += [1.0]", says="assign the slice")
+def extends_a_slice(x):
     made = [v for v in x]
-    made[1:2] = [1.0]
+    made[1:2] += [1.0]
     return made[0]
 
 
-@refused("f64[?]C", at="made.sort()", says="np.array(l)")
-def sorts(x):
+@refused("f64[?]C", at="sorted([x, x])", says="are sorted")
+def sorts_arrays(x):
+    return sorted([x, x])[0]
+
+
+@refused("f64[?]C", at="made.sort(cmp=max)", says="`key` and `reverse`")
+def sorts_by_comparing(x):
     made = [v for v in x]
-    made.sort()
+    made.sort(cmp=max)
     return made[0]
 
 
-@refused("f64[?]C", at="made == [1.0]", says="np.array(l)")
-def compares(x):
+@refused("f64[?]C", at="made < x", says="np.array(l)")
+def compares_with_an_array(x):
     made = [v for v in x]
-    return made == [1.0]
+    return made < x
 
 
 @refused("f64[?]C", at="tuple(made)", says="use a list")

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from ..context import Context
 from ..syntax.comprehensions import Intrinsic
-from ..values import Scalar, Value
+from ..values import Scalar, Tuple, Value
 from .lists import FixedList, ListMethod, ListObject
 
 
@@ -69,6 +69,18 @@ class ListAccess(Context):
     @abstractmethod
     def list_operator(self, op: str, lhs: Value, rhs: Value, node: ast.AST) -> Value | None:
         """An operator with a list; None where no operand is one."""
+
+    @abstractmethod
+    def compare_lists(self, name: str, lhs: Value, rhs: Value) -> Value:
+        """Comparison with a list."""
+
+    @abstractmethod
+    def order_tuples(self, name: str, lhs: Tuple, rhs: Tuple) -> Value:
+        """`a < b` of tuples, and the like."""
+
+    @abstractmethod
+    def repeat_in_place(self, seq: ListObject, times: Value, node: ast.AST) -> None:
+        """`l *= n`."""
 
     @abstractmethod
     def in_list(self, seq: ListObject, item: Value) -> Scalar:

@@ -65,6 +65,24 @@ class Lists(Calls):
     def append_all(self, target: ListObject, value: Value, node: ast.AST) -> None:
         """Append the items of anything that a loop can run over."""
 
+    @abstractmethod
+    def sort(self, seq: ListObject, key: Value, reverse: Value, node: ast.Call) -> None:
+        """Sort a list in place."""
+
+    @abstractmethod
+    def sort_arguments(self, kwargs: dict[str, Value], node: ast.AST) -> tuple[Value, Value]:
+        """`key` and `reverse`."""
+
+    @abstractmethod
+    def store_list_slice(
+        self, seq: ListObject, index: SliceValue, value: Value, node: ast.Subscript
+    ) -> None:
+        """`l[a:b] = value`."""
+
+    @abstractmethod
+    def delete_list_slice(self, seq: ListObject, index: SliceValue, node: ast.Subscript) -> None:
+        """`del l[a:b]`."""
+
     # Which list.
 
     def make_list(self, node: ast.AST) -> ListObject:
@@ -286,10 +304,14 @@ class Lists(Calls):
         low, high = {"append": (1, 1), "pop": (0, 1), "insert": (2, 2), "extend": (1, 1)}.get(
             method.name, (1, 1) if method.name in ("count", "index", "remove") else (0, 0)
         )
-        if kwargs or not low <= len(args) <= high:
-            raise self.refusal(node, f"the arguments of .{method.name}")
         target = self.list_of(Static(method.receiver))
         assert target is not None
+        if method.name == "sort" and not args:
+            self.require_numbers(target, ".sort()")
+            self.sort(target, *self.sort_arguments(kwargs, node), node)
+            return NoneValue()
+        if kwargs or not low <= len(args) <= high:
+            raise self.refusal(node, f"the arguments of .{method.name}")
         if method.name not in ("append", "extend"):
             self.require_numbers(target, f".{method.name}()")
         settled = [self.settled(a) for a in args]
@@ -425,8 +447,12 @@ class Lists(Calls):
         return lists.item_at(self.e, seq, at)
 
     def store_list_item(self, seq: ListObject, node: ast.Subscript, value: Value) -> None:
+        (part,) = self.index(node.slice)[:1] or (NoneValue(),)
+        if isinstance(part, SliceValue):
+            self.store_list_slice(seq, part, self.settled(value), node)
+            return
         self.require_numbers(seq, "assignment to an item")
-        index = self.list_item_index(node)
+        index = self.list_index_value(part)
         at = self.list_place(seq, index, lists.ASSIGN_OUT_OF_RANGE)
         value = self.settled(value)
         self.learn(seq, self.item_form(value))
@@ -438,8 +464,8 @@ class Lists(Calls):
         if isinstance(index, SliceValue):
             raise self.refusal(
                 node,
-                "assignment to a slice of a list is not compiled",
-                "assign the items in a loop, or build a new list",
+                "an operator with a slice of a list",
+                "assign the slice: l[a:b] = l[a:b] + m",
             )
         return self.list_index_value(index)
 
@@ -467,7 +493,8 @@ class Lists(Calls):
     def delete_list_item(self, seq: ListObject, target: ast.Subscript) -> None:
         (index,) = self.index(target.slice)[:1] or (NoneValue(),)
         if isinstance(index, SliceValue):
-            raise self.refusal(target, "`del` of a slice of a list is not compiled", "use .pop()")
+            self.delete_list_slice(seq, index, target)
+            return
         self.require_numbers(seq, "`del` of an item")
         at = self.list_index_value(index)
         if seq.item is None:
@@ -626,7 +653,7 @@ def arrays_named(frame: Frame | None) -> set[SSAValue]:
 
 def is_of_arrays(name: str) -> bool:
     """True for an attribute that arrays have."""
-    return name == "sort" or name in library.METHODS or name in library.ATTRIBUTES
+    return name in library.METHODS or name in library.ATTRIBUTES
 
 
 def holds_list(t: Template) -> bool:

@@ -40,7 +40,7 @@ STORED = {"py_bool": "b1", "py_int": "i64", "py_float": "f64"}
 """The dtypes in which Python's scalars are kept."""
 
 METHODS = (
-    "append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse",
+    "append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse", "sort",
 )  # fmt: skip
 """The methods of lists that are compiled."""
 

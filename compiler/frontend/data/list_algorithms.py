@@ -1,0 +1,226 @@
+"""Sorting and comparing lists, storing to slices of them, `min` and `max` by a key.
+
+l.sort()                 the places of the items in order, a list of ints; then the items one by one
+l[a:b] = m               the items from b on set aside, and put behind those of m
+l == m                   a loop that ends at the first difference
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from ....dialects import array
+from .. import scalars
+from ..context import LocalFunction
+from ..library import indexing
+from ..syntax import list_algorithms as algorithms
+from ..syntax.comprehensions import EMPTY
+from ..values import EXTENT_MAX, NoneValue, Scalar, SliceValue, Static, Tuple, Value
+from . import lists
+from .list_methods import Lists
+from .lists import ListObject
+
+ORDER_SIGNS = {"Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">="}
+OTHER_SIZE = "attempt to assign sequence of size {} to extended slice of size {}"
+
+
+class ListAlgorithms(Lists):
+    """Lowers what is written as Python for lists."""
+
+    def algorithm(self, text: str, args: Sequence[Value], node: ast.AST) -> Value:
+        """Run a function of `list_algorithms`."""
+        key = node, text
+        if key not in self.facts.algorithms:
+            self.facts.algorithms[key] = algorithms.written(text, node)
+        definition = self.facts.algorithms[key]
+        given = [*args, *map(Static, algorithms.builtins_of(definition))]
+        function = LocalFunction(definition, self.frame, (), ())
+        return self.inline_local(function, given, {}, definition)
+
+    # Sorting.
+
+    def sort(self, seq: ListObject, key: Value, reverse: Value, node: ast.Call) -> None:
+        """`l.sort(key=key, reverse=reverse)`."""
+        keys: Value = Static(seq)
+        if not isinstance(key, NoneValue):
+            keys = self.algorithm(algorithms.KEYS, [keys, key], node)
+        places = self.algorithm(algorithms.ORDER, [keys, reverse], node)
+        self.algorithm(algorithms.PERMUTE, [Static(seq), places], node)
+
+    def sort_arguments(self, kwargs: dict[str, Value], node: ast.AST) -> tuple[Value, Value]:
+        """`key` and `reverse`."""
+        if kwargs.keys() - {"key", "reverse"}:
+            raise self.refusal(node, "sorting takes `key` and `reverse`")
+        reverse = kwargs.get("reverse", self.e.constant(False, "py_bool"))
+        return kwargs.get("key", NoneValue()), self.truth(reverse)
+
+    def sorted_items(self, items: Value, kwargs: dict[str, Value], node: ast.Call) -> Value:
+        """`sorted(...)`, of a list of its own."""
+        seq = self.list_of(items)
+        if seq is None:
+            raise self.refusal(node, "only numbers, and tuples of them, are sorted")
+        self.sort(seq, *self.sort_arguments(kwargs, node), node)
+        return items
+
+    def extreme_by(
+        self, name: str, items: Value, key: Value, default: Value | None, node: ast.Call
+    ) -> Value:
+        """`min(items, key=..., default=...)`."""
+        if isinstance(key, NoneValue):
+            key = Static(algorithms.itself)
+        sign = "<" if name == "min" else ">"
+        if default is None:
+            text = algorithms.EXTREME.format(name=name, sign=sign, message=EMPTY.format(name))
+            return self.algorithm(text, [items, key], node)
+        text = algorithms.EXTREME_OR.format(name=name, sign=sign)
+        return self.algorithm(text, [items, key, default], node)
+
+    # Comparison.
+
+    def compare_lists(self, name: str, lhs: Value, rhs: Value) -> Value:
+        """Comparison of two lists, item by item."""
+        a, b = self.list_of(lhs), self.list_of(rhs)
+        if a is None or b is None:
+            if name in ("Eq", "NotEq") and isinstance(lhs, Tuple | Static | NoneValue | Scalar):
+                other = rhs if a is not None else lhs
+                if isinstance(other, Tuple | NoneValue | Scalar):
+                    return self.e.constant(name == "NotEq", "py_bool")
+            raise self.refusal(
+                None, "a list is compared with something else", "compare arrays: np.array(l)"
+            )
+        for seq in (a, b):
+            self.require_numbers(seq, "a comparison")
+        untyped = [seq for seq in (a, b) if seq.item is None]
+        for seq in untyped:
+            seq.read_untyped = True
+        if untyped:
+            return scalars.compare(self.e, name, *(lists.length(self.e, s) for s in (a, b)))
+        node = self.comparison_node(name)
+        if name in ("Eq", "NotEq"):
+            same = self.truth(self.algorithm(algorithms.EQUAL, [lhs, rhs], node))
+            return same if name == "Eq" else scalars.unary(self.e, "Not", same)
+        text = algorithms.LESS.format(sign=ORDER_SIGNS[name])
+        return self.algorithm(text, [lhs, rhs], node)
+
+    def comparison_node(self, name: str) -> ast.AST:
+        """A node for the comparison at this place, the same one in each build."""
+        place = self.e.span, name
+        if place not in self.facts.implied:
+            call = ast.Call(ast.Constant(None), [], [])
+            self.facts.implied[place] = ast.copy_location(call, self.frame.source.node)
+        return self.facts.implied[place]
+
+    def order_tuples(self, name: str, lhs: Tuple, rhs: Tuple) -> Value:
+        """`a < b` of tuples: the first items that differ decide, or the lengths."""
+        counts = [self.e.constant(len(v.items), "py_int") for v in (lhs, rhs)]
+        result = scalars.compare(self.e, name, *counts)
+        both = list(zip(lhs.items, rhs.items, strict=False))
+        for a, b in reversed(both):
+            same = self.truth(self.compare_values(ast.Eq(), a, b))
+            here = self.truth(self.compare_values(getattr(ast, name)(), a, b))
+            ssa = self.e.emit(arith.SelectOp(same.ssa, result.ssa, here.ssa))
+            result = Scalar("py_bool", ssa, None, 0, 1)
+        return result
+
+    # Slices that are assigned or deleted.
+
+    def part(self, seq: ListObject, index: SliceValue) -> tuple[Scalar, Scalar, Scalar]:
+        """Where a slice begins, how many items it has, its step."""
+        n = lists.length(self.e, seq).ssa
+        found = indexing.slice_bounds(self.e, index, n)
+        offset = self.e.emit(arith.MinSIOp(found[0], n))
+        step = array.constant_value(found[2])
+        return (
+            Scalar("py_int", offset, None, 0, EXTENT_MAX),
+            Scalar("py_int", found[1], None, 0, EXTENT_MAX),
+            Scalar("py_int", found[2]) if step is None else self.e.constant(step, "py_int"),
+        )
+
+    def store_list_slice(
+        self, seq: ListObject, index: SliceValue, value: Value, node: ast.Subscript
+    ) -> None:
+        """`l[a:b] = value`, `l[a:b:c] = value`."""
+        self.require_numbers(seq, "assignment to a slice")
+        new = self.list_of(value)
+        if new is None or new == seq:
+            new = self.make_list(node)
+            self.append_all(new, value, node)
+        if new.item is not None:
+            self.learn(seq, new.item)
+        if seq.item is None:
+            return
+        if index.step is not None and index.step.constant != 1:
+            self.store_extended(seq, index, new)
+            return
+        start, count, _ = self.part(seq, index)
+        end = self.e.emit(arith.AddiOp(start.ssa, count.ssa))
+        rest = self.items_from(seq, end, node)
+        self.cut(seq, start.ssa)
+        self.extend_by(seq, new)
+        self.extend_by(seq, rest)
+
+    def store_extended(self, seq: ListObject, index: SliceValue, new: ListObject) -> None:
+        """Store to items with a step between them, as many as there are."""
+        _, count, _ = self.part(seq, index)
+        given = lists.length(self.e, new)
+        differs = scalars.compare(self.e, "NotEq", given, count)
+        shown = [given.ssa, count.ssa]
+        self.e.insert(array.RaiseIfOp(differs.ssa, "ValueError", OTHER_SIZE, shown))
+        if new.item is None or len(new.buffers) != len(seq.buffers):
+            return
+        targets = lists.sliced(self.e, seq, index)
+        for target, source in zip(targets, lists.views(self.e, new), strict=True):
+            lists.copy(self.e, source, target.memref)
+
+    def items_from(self, seq: ListObject, start: SSAValue, node: ast.AST) -> ListObject:
+        """A list of the items from a place on."""
+        rest = self.make_list(node)
+        assert seq.item is not None
+        self.learn(rest, seq.item)
+        index = SliceValue(Scalar("py_int", start, None, 0, EXTENT_MAX), None, None)
+        parts = lists.sliced(self.e, seq, index)
+        if len(rest.buffers) == len(parts):
+            count = self.e.emit(arith.SubiOp(lists.length(self.e, seq).ssa, start))
+            lists.extend(self.e, rest, parts, count)
+        return rest
+
+    def cut(self, seq: ListObject, n: SSAValue) -> None:
+        """Keep the first n items."""
+        seq.shrinks = True
+        lists.set_length(self.e, seq, n)
+
+    def delete_list_slice(self, seq: ListObject, index: SliceValue, node: ast.Subscript) -> None:
+        """`del l[a:b]`, `del l[a:b:c]`."""
+        self.require_numbers(seq, "`del` of a slice")
+        if seq.item is None:
+            seq.read_untyped = True
+            return
+        start, count, step = self.part(seq, index)
+        if step.constant == 1:
+            end = self.e.emit(arith.AddiOp(start.ssa, count.ssa))
+            rest = self.items_from(seq, end, node)
+            self.cut(seq, start.ssa)
+            self.extend_by(seq, rest)
+            return
+        if step.low <= 0:
+            start, step = self.upwards(start, count, step)
+        kept = self.algorithm(algorithms.DELETE, [Static(seq), start, count, step], node)
+        assert isinstance(kept, Scalar)
+        self.cut(seq, kept.ssa)
+
+    def upwards(self, start: Scalar, count: Scalar, step: Scalar) -> tuple[Scalar, Scalar]:
+        """The first place and the step of the same places in ascending order."""
+        e = self.e
+        one, zero = e.index(1), e.index(0)
+        last = e.emit(arith.MuliOp(e.emit(arith.SubiOp(count.ssa, one)), step.ssa))
+        down = e.emit(arith.CmpiOp(step.ssa, zero, "slt"))
+        lowest = e.emit(arith.AddiOp(start.ssa, e.emit(arith.SelectOp(down, last, zero))))
+        size = e.emit(arith.SelectOp(down, e.emit(arith.SubiOp(zero, step.ssa)), step.ssa))
+        return (
+            Scalar("py_int", lowest, None, 0, EXTENT_MAX),
+            Scalar("py_int", size, None, 1, EXTENT_MAX),
+        )
