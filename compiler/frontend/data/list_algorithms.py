@@ -172,6 +172,7 @@ class ListAlgorithms(Lists):
         self.e.insert(array.RaiseIfOp(differs.ssa, "ValueError", OTHER_SIZE, shown))
         if new.item is None or len(new.buffers) != len(seq.buffers):
             return
+        seq.changed = True
         targets = lists.sliced(self.e, seq, index)
         for target, source in zip(targets, lists.views(self.e, new), strict=True):
             lists.copy(self.e, source, target.memref)
