@@ -613,15 +613,25 @@ class RaiseIfOp(IRDLOperation):
 
 @irdl_op_definition
 class PrintOp(IRDLOperation):
-    """Python's `print` of scalars and arrays. `format` holds one `{}` for each operand."""
+    """Python's `print` of scalars and arrays. `format` holds one `{}` for each operand.
+
+    One that `leaves` shows nothing: it hands over the values that an exception leaves of the caller's
+    objects, which are put together in the way of this number.
+    """
 
     name = "array.print"
     values = var_operand_def()
     format = prop_def(StringAttr)
-    assembly_format = "$format (`(` $values^ `:` type($values) `)`)? attr-dict"
+    leaves = opt_prop_def(IntegerAttr)
+    assembly_format = "$format (`leaves` $leaves^)? (`(` $values^ `:` type($values) `)`)? attr-dict"
 
-    def __init__(self, format_: str, values: Sequence[SSAValue]) -> None:
-        super().__init__(operands=[list(values)], properties={"format": StringAttr(format_)})
+    def __init__(
+        self, format_: str, values: Sequence[SSAValue], *, leaves: int | None = None
+    ) -> None:
+        properties: dict[str, Attribute] = {"format": StringAttr(format_)}
+        if leaves is not None:
+            properties["leaves"] = IntegerAttr(leaves, i64)
+        super().__init__(operands=[list(values)], properties=properties)
 
 
 @irdl_op_definition

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, Protocol
 
-from . import captures, disk_cache, engine, foreign, keys, objects, sites, structures
+from . import captures, disk_cache, engine, foreign, keys, leaving, objects, sites, structures
 from .captures import Captures
 
 GRADIENT_KINDS = ("grad", "value_and_grad")
@@ -458,11 +458,15 @@ class Dispatcher:
         calls = {k: foreign.caller(site_list[k], era.captures.expected) for k in opaque}
 
         def report(site: int, payload: int) -> BaseException:
-            return sites.exception(site_list[site], payload)
+            made = sites.exception(site_list[site], payload)
+            leaving.handed.checked = id(made)
+            return made
 
         def show(site: int, payload: int) -> None:
             if (call := calls.get(site)) is not None:
                 call(payload)
+            elif "leaves" in site_list[site]:
+                leaving.take_over(site_list[site], payload)
             else:
                 sites.show(site_list[site], payload)
 

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import keys
+from . import keys, leaving
 from .columns import parts_of
 from .object_code import finisher, taker
 from .structures import (
+    ITEMS,
     Assembly,
     Node,
     Parts,
@@ -97,21 +98,47 @@ class Flat:
 
     def replay(self, raised: BaseException, values: tuple[Any, ...], made: Parts) -> None:
         """Leave the fields of arguments as the call that raised had assigned them until then."""
-        journal = values[len(made.leaves)]
-        if journal is None or not journal.any():
+        is_exact = self.is_exact(raised)
+        state, journal = leaving.left(), values[len(made.leaves)]
+        if state is None and is_exact and (journal is None or not journal.any()):
             return
         records = self.records_for(values)
-        slots: list[tuple[int, Any]] = records["slots"] if records else []
-        noted: list[tuple[int, int]] = journal.reshape(-1, 2).tolist()
-        for (number, key), (code, bits) in zip(slots, noted, strict=False):
+        if records is None:
+            return
+        changes_lists = any(key == ITEMS for _, key, _ in records["changes"])
+        if state is None and changes_lists and not is_exact:
+            raised.add_note(
+                "mutad: what was done to lists before this was raised has not reached the caller's"
+            )
+        known = set[tuple[int, Any]]() if state is None else self.restore(*state, records, made)
+        noted: list[tuple[int, int]] = []
+        if journal is not None:
+            noted = journal.reshape(-1, 2).tolist()
+        for (number, key), (code, bits) in zip(records["slots"], noted, strict=False):
             name, target = key_of(key), made.objects[number]
             if 0 < code < len(CODES):
                 set_field(target, name, CODES[code](bits))
-            elif code:
+            elif code and (number, name) not in known:
                 raised.add_note(
                     f"mutad: `{name}` of {type(target).__name__} was bound to a new array or object"
                     " before this was raised: it is still bound to what it was before the call"
                 )
+
+    def is_exact(self, raised: BaseException) -> bool:
+        """Whether compiled code has handed over all that had changed."""
+        recipes = [r for r in self.dispatcher.recipes if r is not None]
+        return leaving.is_checked(raised) and not any(r["calls"] for r in recipes)
+
+    def restore(
+        self, number: int, given: list[Any], records: Records, made: Parts
+    ) -> set[tuple[int, Any]]:
+        """Assign what the exception left besides numbers; the fields that this was."""
+        state = records["states"][number]
+        known = (*made.leaves, *self.dispatcher.era.captures.values())
+        values = leaving.values_of(state, given, known)
+        nothing = {"result": ["static", {"value": None}], "changes": state["changes"]}
+        finisher(nothing, found)(values, made.objects)
+        return {(number, key_of(key)) for number, key, _ in state["changes"]}
 
 
 @contextmanager

@@ -107,7 +107,8 @@ def lower_print(state: KernelState, op: array.PrintOp) -> None:
     """Lay out the values in a payload and call back."""
     text = state.text
     shown = [type_name(v.type) for v in op.values]
-    number = state.site(op, print=op.format.data, operands=shown)
+    what = {} if op.leaves is None else {"leaves": op.leaves.value.data}
+    number = state.site(op, print=op.format.data, operands=shown, **what)
     name_source(state, number)
     fields: list[str] = []
     for v in op.values:

@@ -173,6 +173,8 @@ class Build:
             result = own_rule
         if self.facts.unready and not self.facts.changed:
             raise self.facts.unready[0]
+        if lowering.objects.leaving is not None:
+            lowering.objects.leaving.settle()
         records = None
         if self.facts.changed:  # what is built is thrown away
             result = result if fields.is_plain(result) else NoneValue()

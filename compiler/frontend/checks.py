@@ -26,6 +26,8 @@ CHECKED: dict[type[Operation], tuple[str, type[Operation]]] = {
 def described(op: Operation) -> tuple[str, str, Sequence[SSAValue]]:
     """The exception that an op may raise, its message and what that shows."""
     match op:
+        case array.IndexOp() if op.message is not None:
+            return "IndexError", op.message.data, ()
         case array.IndexOp():
             return "IndexError", out_of_bounds(op.axis.value.data), (op.index, op.extent)
         case array.CheckedIntOp():

@@ -186,6 +186,8 @@ class Facts:
         default_factory=set[tuple[tuple[int, ...], int]]
     )
     """The displays of arrays that make lists which can grow."""
+    changed_lists: set[int] = field(default_factory=set[int])
+    """The caller's lists that change behind, or in a loop with, a check that may raise."""
     shared_lists: set[ListKey] = field(default_factory=set[ListKey])
     """The lists that have several names at a time."""
     unbounded_lists: set[ListKey] = field(default_factory=set[ListKey])

@@ -70,13 +70,16 @@ class Emitter:
     """The blocks that are being written, from the outside in, but for this one."""
     catch: Callable[[Operation], Operation | None] | None = None
     """Lowers an op that may raise what a handler catches, and says by which op; or None."""
+    leave: Callable[[Operation], Operation | None] | None = None
+    """The same for one that may end the call, where the caller's objects have changed."""
 
     def insert(self, op: OpT, hint: str | None = None) -> OpT:
         """Append `op` here, give it the current location, and its first result a name hint."""
-        if self.catch is not None and is_operation_that_may_raise(op):
-            made = self.catch(op)
-            if made is not None:
-                return self.named(made, hint)  # pyright: ignore[reportReturnType]
+        if is_operation_that_may_raise(op):
+            for lowered in (self.catch, self.leave):
+                made = None if lowered is None else lowered(op)
+                if made is not None:
+                    return self.named(made, hint)  # pyright: ignore[reportReturnType]
         if self.span is not None:
             op.location = self.span.location()
         self.block.add_op(op)

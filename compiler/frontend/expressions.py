@@ -227,8 +227,9 @@ class Expressions(Constructing, ListAccess):
             raise self.refusal(None, f"{what} is {shown!r}, not a number or an array")
 
     def tuple_operator(self, op: str, lhs: Value, rhs: Value) -> Value:
-        both = isinstance(lhs, Tuple) and isinstance(rhs, Tuple)
-        if op == "Add" and both and isinstance(lhs, FixedList) == isinstance(rhs, FixedList):
+        if op == "Add" and isinstance(lhs, Tuple) and isinstance(rhs, Tuple):
+            if isinstance(lhs, FixedList) != isinstance(rhs, FixedList):
+                raise self.refusal(None, "`+` of a list and a tuple", "make a tuple of the list")
             return sequence_like(lhs, lhs.items + rhs.items)
         for items, count in ((lhs, rhs), (rhs, lhs)):
             known = count.constant if isinstance(count, Scalar) else None

@@ -165,19 +165,27 @@ def test_read_only_fields_are_not_written():
         f(b, 0.1)
 
 
-def test_a_rebound_array_is_noted_where_the_call_raises():
-    def f(b, k):
+@mutad.opaque
+def failing(k: int) -> int:
+    raise KeyError(k)
+
+
+def test_what_another_function_raises_has_a_note():
+    def f(b, items, k):
         b.mass = 4.0
         b.x = b.x * 2
-        b.x[k] = 0.0
+        items.append(1.0)
+        return failing(k)
 
-    b = body()
+    b, items = body(), [0.0]
     x = b.x
-    with pytest.raises(IndexError) as caught:
-        mutad.compile(f)(b, 9)
+    with pytest.raises(KeyError) as caught:
+        mutad.compile(f)(b, items, 9)
     assert b.mass == 4.0
     assert b.x is x
-    assert any("`x` of Body was bound to a new array" in note for note in caught.value.__notes__)
+    notes = "\n".join(caught.value.__notes__)
+    assert "`x` of Body was bound to a new array" in notes
+    assert "what was done to lists" in notes
 
 
 def test_check_gradient_takes_objects():

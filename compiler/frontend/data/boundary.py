@@ -9,36 +9,33 @@ numbers and arrays that the kernel returns, and what the caller's objects are to
         s.t += dt
                                             recipe: the result is None; s.t is the second
 
-What assignments to the caller's objects came to before an exception is in the journal (`fields`).
+What assignments to the caller's objects came to before an exception is in the journal (`fields`), or handed
+over (`leaving`).
 """
 
 from __future__ import annotations
 
 import enum
-import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ...diagnostics import CompileError
 from ..context import same_binding
 from ..joins import Maybe
 from ..values import Array, Record, Static, Struct, Tuple, Value
-from .argument_lists import ITEMS, argument_list, columns
-from .fields import Journal, is_frozen, is_plain, is_table
+from .argument_lists import ITEMS, argument_list
+from .fields import Journal, is_frozen, is_plain
+from .leaving import Leaving
 from .list_methods import Lists
-from .lists import FixedList, ListKey, ListObject
-from .records import Opaque, described, refuse_class
+from .lists import FixedList, ListObject
+from .records import Opaque, refuse_class
+from .taking_apart import Flattening, Recipe, key_reference
 
 Shape = Any
 """("leaf",), ("static", object), ("opaque", class), ("tuple", class or None, shapes),
 ("object", number, class, field names, shapes), ("again", number), ("numbers", number, form of the
 items), ("list", number, shapes)."""
-Recipe = list[Any]
-"""["flat"], ["static", reference], ["tuple", class reference or None, recipes], ["argument", number],
-["object", number, class reference, field names, recipes], ["again", number], ["list", recipes],
-["kept", number, recipe]: what may be met again; ["numbers", form]: a list of tuples, of one array for
-each of their numbers."""
 
 
 class Structure(Protocol):
@@ -141,101 +138,10 @@ def parameters(
     journal = values[-1]
     if isinstance(journal, Array):
         lowering.objects.journal = Journal(journal.memref, structure.room)
+    lowering.objects.leaving = Leaving(lowering)
+    lowering.e.leave = lowering.objects.leaving.lowered
     make = Unflattened(lowering, iter(values))
     return [make.parameter(n, s) for n, s in zip(names, structure.shapes, strict=True)]
-
-
-@dataclass
-class Flattening:
-    """Takes results apart; `flat` are their numbers and arrays."""
-
-    lowering: Lists
-    flat: list[Value] = field(default_factory=list[Value])
-    made: dict[int, int] = field(default_factory=dict[int, int])
-    """The new objects that are there already, by serial number."""
-    lists: dict[ListKey, int] = field(default_factory=dict[ListKey, int])
-    """The new lists that are there already."""
-    count: int = 0
-
-    def recipe(self, value: Value) -> Recipe:
-        match value:
-            case Static(ListObject()):
-                return self.list(value)
-            case FixedList(items, origin=origin):
-                if origin is not None:
-                    return ["argument", origin]
-                return ["list", [self.recipe(item) for item in items]]
-            case _ if is_plain(value):
-                self.flat.append(value)
-                return ["flat"]
-            case Tuple(items, cls):
-                return ["tuple", cls and reference(cls), [self.recipe(item) for item in items]]
-            case Static(str() | enum.Enum() | type() as known):
-                return ["static", reference(known)]
-            case Record() | Struct() if value.origin is not None:
-                self.require_itself(value)
-                return ["argument", value.origin]
-            case Record(serial) if serial in self.made:
-                return ["again", self.made[serial]]
-            case Record() | Struct():
-                self.require_new(value)
-                return self.object(value)
-            case _:
-                raise CompileError(
-                    self.lowering.e.span,
-                    f"the function returns {described(value)}",
-                    "return numbers, arrays, strings, tuples, dicts or objects with fields",
-                )
-
-    def list(self, value: Value) -> Recipe:
-        """A list of numbers or tuples: the caller's, or a new one, which is one wherever it is met."""
-        seq = self.lowering.list_of(value)
-        assert seq is not None
-        if seq.origin is not None:
-            return ["argument", seq.origin]
-        if seq.key in self.lists:
-            return ["again", self.lists[seq.key]]
-        number, self.count = self.count, self.count + 1
-        self.lists[seq.key] = number
-        return ["kept", number, self.items(seq)]
-
-    def items(self, seq: ListObject) -> Recipe:
-        """A list with the items of this one."""
-        if not is_table(seq):
-            self.flat.append(Static(seq))
-            return ["flat"]
-        form, arrays = columns(self.lowering, seq)
-        self.flat += arrays
-        return ["numbers", form]
-
-    def object(self, value: Record | Struct) -> Recipe:
-        number, self.count = self.count, self.count + 1
-        if isinstance(value, Record):
-            self.made[value.serial] = number
-        names = self.lowering.keys_of(value)
-        items = [self.lowering.field(value, name) for name in names]
-        shown = [n if isinstance(n, str) else ["static", reference(n)] for n in names]
-        recipes = [self.recipe(item) for item in items if item is not None]
-        return ["object", number, reference(value.cls), shown, recipes]
-
-    def require_itself(self, value: Record | Struct) -> None:
-        """An argument is returned itself: a copy of its fields, which paths joined, will not do."""
-        if isinstance(value, Struct) and not is_frozen(value.cls):
-            self.refuse_joined(value)
-
-    def require_new(self, value: Record | Struct) -> None:
-        snapshots = self.lowering.objects.snapshots
-        known = (self.lowering.objects.arguments[n] for n in self.lowering.objects.arguments)
-        given = {v.serial for v in known if isinstance(v, Record) and v.cls is value.cls}
-        if isinstance(value, Struct) and not is_frozen(value.cls) and given & snapshots:
-            self.refuse_joined(value)
-
-    def refuse_joined(self, value: Struct) -> None:
-        raise CompileError(
-            self.lowering.e.span,
-            f"whether the {value.cls.__name__} that is returned is an argument depends on the path",
-            "return a new object: copy.copy(s)",
-        )
 
 
 def results(
@@ -249,11 +155,15 @@ def results(
         return result, None
     recipe = make.recipe(result)
     changes = [[number, *change] for number, *change in changed(lowering, make)]
-    if not changes and is_plain(result):
+    states = [] if lowering.objects.leaving is None else lowering.objects.leaving.states
+    if not changes and not states and is_plain(result):
         return result, None
     journal = lowering.objects.journal
     slots = [] if journal is None else [[n, key_reference(k)] for n, k in journal.slots]
-    records = {"result": recipe, "changes": changes, "slots": slots}
+    calls = bool(lowering.registry.every or lowering.routines)
+    records = {
+        "result": recipe, "changes": changes, "slots": slots, "states": states, "calls": calls,
+    }  # fmt: skip
     return Tuple(tuple(make.flat)), records
 
 
@@ -290,21 +200,3 @@ def changed(lowering: Lists, make: Flattening) -> Iterator[tuple[int, Any, Recip
                 )
             if not same_binding(binding, objects.initial[number].get(key)):
                 yield number, key_reference(key), make.recipe(binding)
-
-
-def key_reference(key: Any) -> Any:
-    return key if isinstance(key, str) else ["static", reference(key)]
-
-
-def reference(known: Any) -> Any:
-    """How the runtime finds an object again: by its name, or, where it has none, the object itself."""
-    if known is None or (isinstance(known, str | int | float) and not isinstance(known, enum.Enum)):
-        return {"value": known}
-    cls = known if isinstance(known, type) else type(known)
-    found: Any = sys.modules.get(cls.__module__)
-    for part in cls.__qualname__.split("."):
-        found = getattr(found, part, None)
-    if found is not cls:
-        return {"object": known}
-    named: dict[str, Any] = {"module": cls.__module__, "name": cls.__qualname__}
-    return named if cls is known else {**named, "member": known.name}

@@ -19,7 +19,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, is_dataclass
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import f64, i64
@@ -29,6 +29,9 @@ from ..emitter import Emitter
 from ..joins import Binding, Maybe, TupleT
 from ..values import Array, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
 from .lists import FixedList, ListObject, holds_arrays
+
+if TYPE_CHECKING:
+    from .leaving import Leaving
 
 TYPE_CODES = ("", "py_bool", "py_int", "py_float", "b1", "i32", "i64", "f32", "f64")
 """What the journal calls the types of scalars; 0 where nothing was assigned."""
@@ -103,6 +106,7 @@ class Objects:
     snapshots: set[int] = field(default_factory=set[int])
     """Those whose fields a value of several paths has copied: nothing is assigned to them any more."""
     journal: Journal | None = None
+    leaving: Leaving | None = None
     code: set[str] = field(default_factory=set[str])
     """The names of methods and properties of their classes."""
 
