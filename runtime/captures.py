@@ -21,6 +21,7 @@ import os
 import sys
 import sysconfig
 import types
+from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -179,13 +180,37 @@ def is_alike(a: Any, b: Any) -> bool:
     return type(a) in (int, str, bytes, float, np.int64, np.int32) and repr(a) == repr(b)
 
 
+MOST_FUNCTIONS = 500
+"""What more functions than these read is not followed: the nearest to the compiled one come first."""
+
+
+@dataclass
+class Walk:
+    """What has been looked at, and what comes next: values whose code reads names from outside."""
+
+    seen: set[int] = field(default_factory=set[int])
+    pending: deque[Any] = field(default_factory=deque[Any])
+    functions: int = 0
+
+    def first(self, value: Any) -> bool:
+        """Whether this is met for the first time."""
+        known = len(self.seen)
+        self.seen.add(id(value))
+        return len(self.seen) > known
+
+    def reads(self, *values: Any) -> Iterator[tuple[Place, Any]]:
+        """The places that these values read, what those hold reads, and so on."""
+        self.pending += values
+        while self.pending and self.functions < MOST_FUNCTIONS:
+            yield from _reads(self.pending.popleft(), self)
+
+
 def captures_of(function: types.FunctionType) -> Captures:
     """What `function` reads from outside now."""
     found: dict[tuple[int, str], tuple[Place, Any]] = {}
-    seen: set[int] = set()
+    walk = Walk()
     own, classes = taken_apart(function)
-    reads = (*_rule_of(own, own.__name__, seen), *_reads((own, *classes), seen))
-    for place, value in reads:
+    for place, value in (*_rule_of(own, own.__name__, walk), *walk.reads(own, *classes)):
         found.setdefault(place.key, (place, value))
     all_tables = tables.Tables()
     held = (all_tables.add(value, place.path) for place, value in list(found.values()))
@@ -213,19 +238,18 @@ def taken_apart(function: types.FunctionType) -> tuple[types.FunctionType, tuple
     return structure.function, tuple(known)
 
 
-def _class_reads(cls: type, seen: set[int]) -> Iterator[tuple[Place, Any]]:
+def _class_reads(cls: type, walk: Walk) -> Iterator[tuple[Place, Any]]:
     """What the methods of a class read; they themselves; the constants in it."""
-    if id(cls) in seen:
+    if not walk.first(cls):
         return
-    seen.add(id(cls))
     for owner, name, value in class_reads.constants_of(cls, is_own_fixed):
         yield Place(owner, sys.intern(name), f"{owner.__name__}.{name}"), value
     for owner, name, raw in class_reads.attributes_of(cls, is_own_fixed):
         functions = class_reads.functions_of(raw)
         if functions and isinstance(raw, types.FunctionType | property):
             yield Place(owner, sys.intern(name), f"{owner.__name__}.{name}"), raw
-        yield from _reads(functions, seen)
-    yield from _reads(tuple(class_reads.factories_of(cls)), seen)
+        walk.pending += functions
+    walk.pending += class_reads.factories_of(cls)
 
 
 def is_own_fixed(cls: type) -> bool:
@@ -250,37 +274,34 @@ def _names(places: list[Place], function: types.FunctionType) -> tuple[str, ...]
     return tuple(names)
 
 
-def _reads(value: Any, seen: set[int]) -> Iterator[tuple[Place, Any]]:
+def _reads(value: Any, walk: Walk) -> Iterator[tuple[Place, Any]]:
     """The places that a value's code reads, where it is a function or holds some."""
     if isinstance(value, tuple):
-        items: tuple[Any, ...] = value
-        for item in items:
-            yield from _reads(item, seen)
+        walk.pending += value
         return
     if tables.is_table(value):
-        if id(value) not in seen and len(value) <= tables.MOST_ITEMS:
-            seen.add(id(value))
-            yield from _reads(tables.items_of(value), seen)
+        if len(value) <= tables.MOST_ITEMS and walk.first(value):
+            walk.pending += tables.items_of(value)
         return
     if isinstance(value, functools.partial):
         part: functools.partial[Any] = value
-        yield from _reads((part.func, *part.args, *part.keywords.values()), seen)
+        walk.pending += (part.func, *part.args, *part.keywords.values())
         return
     if isinstance(value, type):
-        if not is_own_fixed(value) and not issubclass(value, BaseException):
-            yield from _class_reads(value, seen)
+        if not is_own_fixed(value) and class_reads.may_have_records(value):
+            yield from _class_reads(value, walk)
         return
     if dataclasses.is_dataclass(value) or isinstance(value, enum.Enum):
-        yield from _reads(type(value), seen)
+        walk.pending.append(type(value))
         return
     receiver: Any = None
     if isinstance(value, types.MethodType):
         receiver, value = value.__self__, value.__func__
     function = compiled_along(value)
-    if function is None or id(function) in seen:
+    if function is None or not walk.first(function):
         return
-    seen.add(id(function))
-    yield from _reads(function.__defaults__ or (), seen)
+    walk.functions += 1
+    walk.pending += function.__defaults__ or ()
     yield from _defaults(function)
     aliases: Aliases = {}
     if isinstance(receiver, type):
@@ -288,8 +309,8 @@ def _reads(value: Any, seen: set[int]) -> Iterator[tuple[Place, Any]]:
     for place, found in reads_of(function.__code__, function, aliases):
         if place.name:
             yield place, found
-        yield from _rule_of(found, place.path, seen)
-        yield from _reads(found, seen)
+        yield from _rule_of(found, place.path, walk)
+        walk.pending.append(found)
 
 
 def _defaults(function: types.FunctionType) -> Iterator[tuple[Place, Any]]:
@@ -302,7 +323,7 @@ def _defaults(function: types.FunctionType) -> Iterator[tuple[Place, Any]]:
             yield Place(holder, "value", f"{function.__name__}.{name}"), value
 
 
-def _rule_of(value: Any, path: str, seen: set[int]) -> Iterator[tuple[Place, Any]]:
+def _rule_of(value: Any, path: str, walk: Walk) -> Iterator[tuple[Place, Any]]:
     """A function's rule, a constant at its place in the registry; and what the rule reads in turn.
 
     A foreign function has such a place even without a rule: it may be given one later.
@@ -313,7 +334,7 @@ def _rule_of(value: Any, path: str, seen: set[int]) -> Iterator[tuple[Place, Any
             place = Place(rules.REGISTRY, sys.intern(rules.key(rules.plain(one))), f"{path}.rule")
             yield place, MISSING if found is None else found
         if found is not None:
-            yield from _reads(found.adjoint, seen)
+            walk.pending.append(found.adjoint)
 
 
 def is_function(value: Any) -> bool:
@@ -378,6 +399,12 @@ Aliases = dict[str, list[Owner]]
 """By local name, the modules and classes that it may be bound to."""
 
 
+@functools.lru_cache(maxsize=4096)
+def instructions(code: types.CodeType) -> list[tuple[str, Any]]:
+    """The operations of the code and their arguments."""
+    return [(i.opname, i.argval) for i in dis.get_instructions(code)]
+
+
 def reads_of(
     code: types.CodeType, function: types.FunctionType, aliases: Aliases | None = None
 ) -> Iterator[tuple[Place, Any]]:
@@ -391,9 +418,7 @@ def reads_of(
     builtins: dict[str, Any] = function.__builtins__  # pyright: ignore[reportAttributeAccessIssue]
     aliases = {} if aliases is None else aliases
     current: list[Owner] = []
-    for instruction in dis.get_instructions(code):
-        name: Any = instruction.argval
-        operation = instruction.opname
+    for operation, name in instructions(code):
         match operation:
             case "LOAD_GLOBAL" | "LOAD_NAME":
                 place = Place(function.__globals__, name, name)

@@ -22,6 +22,26 @@ UNREAD = frozenset(
 """Methods that no compiled code calls."""
 
 
+def may_have_records(cls: type) -> bool:
+    """False for classes of which the compiler makes no objects whatever it has: exceptions, series.
+
+    What such a class is used for (`isinstance`, static methods) reads nothing in its methods.
+    """
+    if issubclass(cls, BaseException):
+        return False
+    own = [vars(owner) for owner in cls.__mro__ if owner.__module__ not in ("builtins", "typing")]
+    hidden = ("__setattr__", "__getattribute__", "__getattr__", "__delattr__", "__new__")
+    if issubclass(cls, tuple | enum.Enum):
+        hidden = hidden[:-1]
+    raws = [{k: getattr(v, "__func__", v) for k, v in names.items()} for names in own]
+    return not any(
+        isinstance(names.get(name), types.FunctionType)
+        and not names[name].__code__.co_filename.startswith("<")
+        for names in raws
+        for name in hidden
+    )
+
+
 def functions_of(raw: Any) -> tuple[types.FunctionType, ...]:
     """The Python functions that an attribute of a class stands for."""
     match raw:
