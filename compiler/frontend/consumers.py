@@ -6,9 +6,8 @@ import ast
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from inspect import isgeneratorfunction
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import IndexType
@@ -16,14 +15,17 @@ from xdsl.ir import SSAValue
 
 from ...dialects import array
 from . import scalars
+from .calling.recursion import Again
 from .context import Frame, LocalFunction, Scope
 from .data import lists
 from .data.fields import fields_in
 from .data.list_access import Asked
 from .data.lists import ListObject
-from .iterables import Iterable, Iterables
+from .data.records import Method
+from .iterables import Iterable, Iterables, is_generator
 from .syntax import comprehensions, normalize
 from .syntax.comprehensions import Comprehension
+from .syntax.generator_loops import place_of
 from .syntax.liveness import Liveness, bound_by
 from .syntax.scopes import parameters
 from .values import Array, NoneValue, Scalar, Static, Tuple, Value
@@ -42,6 +44,8 @@ class Consumers(Iterables):
         self.check_comprehension(node)
         if isinstance(node, ast.GeneratorExp):
             return Static(self.lazily(node))
+        if self.has_generator(node.generators[0].iter):
+            return self.consume(list, [NoneValue()], node, node)
         outer = self.iterable(node.generators[0].iter)
         if outer.items is not None and comprehensions.is_plain(node):
             return self.list_of_values(self.each(node, outer), node)
@@ -124,16 +128,21 @@ class Consumers(Iterables):
 
     def lazily(self, node: ast.GeneratorExp) -> Iterable:
         """A generator expression as something to run over: its items are computed when they are asked for."""
+        outer = self.frame.source.file
         if not comprehensions.is_plain(node):
+            if self.facts.learn_generator(place_of(node, outer)):
+                raise Again
             raise self.refusal(
                 node,
                 "a generator expression with a condition or several loops is compiled"
-                " in sum, min, max, any, all and list",
+                " where it is consumed: in loops, sum, min, max, any, all and list",
                 "make a list of it: [... for ...]",
             )
         inner = self.iterable(node.generators[0].iter)
         frame = self.frame_of_comprehension(node)
         if inner.items is not None:
+            if self.facts.learn_generator(place_of(node, outer)):
+                raise Again
             raise self.refusal(
                 node,
                 "a loop over a generator expression over a tuple is not compiled",
@@ -160,7 +169,8 @@ class Consumers(Iterables):
             return self.takes_keywords(function, node)
         if not any(function is f for f in comprehensions.TEMPLATES) and function is not tuple:
             return False
-        return len(node.args) == 1 or (function is sum and len(node.args) == 2)
+        two = function is sum or function is comprehensions.each
+        return len(node.args) == 1 or (two and len(node.args) == 2)
 
     def consumed(self, function: Any, node: ast.Call) -> Value:
         if function in comprehensions.ITERATORS:
@@ -180,6 +190,11 @@ class Consumers(Iterables):
         if generator is not None:
             assert isinstance(first, ast.Call)
             return self.consume_generator(function, generator, start, first, node)
+        if self.has_generator(first):
+            first = comprehensions.items_of(first)
+        if isinstance(first, fused) and self.has_generator(first.generators[0].iter):
+            self.check_comprehension(first)
+            return self.consume(function, [NoneValue(), *start], node, first)
         if isinstance(first, fused):
             self.check_comprehension(first)
             outer = self.iterable(first.generators[0].iter)
@@ -211,7 +226,7 @@ class Consumers(Iterables):
         key = kwargs.get("key", NoneValue())
         return self.extreme_by(function.__name__, items, key, kwargs.get("default"), node)
 
-    def generator_function(self, node: ast.expr) -> FunctionType | LocalFunction | None:
+    def generator_function(self, node: ast.expr) -> FunctionType | LocalFunction | Method | None:
         """The generator function that is called here, with plain arguments."""
         if not isinstance(node, ast.Call) or any(isinstance(a, ast.Starred) for a in node.args):
             return None
@@ -219,21 +234,35 @@ class Consumers(Iterables):
             return None
         called = self.expression(node.func)
         found = called.object if isinstance(called, Static) else None
-        if isinstance(found, LocalFunction):
-            return found if comprehensions.is_generator(found.node) else None
-        return found if isinstance(found, FunctionType) and isgeneratorfunction(found) else None
+        return found if is_generator(found) else None
+
+    def has_generator(self, node: ast.expr) -> bool:
+        """True for a call of a generator function, and for one in `enumerate` or `zip`."""
+        if not isinstance(node, ast.Call):
+            return False
+        if self.generator_function(node) is not None:
+            return True
+        called = self.expression(node.func)
+        if not isinstance(called, Static) or called.object not in (enumerate, zip):
+            return False
+        return any(map(self.has_generator, node.args))
 
     def consume_generator(
         self,
         function: Any,
-        generator: FunctionType | LocalFunction,
+        found: FunctionType | LocalFunction | Method,
         start: Sequence[Value],
         call: ast.Call,
         node: ast.expr,
     ) -> Value:
         """The body of the generator function, in which each `yield` consumes its item."""
-        count = len(call.args)
         values = self.operands([*call.args, *(k.value for k in call.keywords)])
+        count = len(call.args)
+        if isinstance(found, FunctionType | LocalFunction):
+            generator = found
+        else:
+            generator = cast(FunctionType, found.function)  # of a class, bound to nothing
+            values, count = [found.receiver, *values], count + 1
         names = [str(k.arg) for k in call.keywords]
         named = dict(zip(names, map(self.settled, values[count:]), strict=True))
         parent = generator.frame if isinstance(generator, LocalFunction) else None
@@ -243,6 +272,13 @@ class Consumers(Iterables):
             source = self.function_parts(generator)[0]
             own, scope = source.node, Scope.of(generator)
         assert isinstance(own, ast.FunctionDef)
+        if function is comprehensions.each and (place := comprehensions.caught_yield(own)):
+            raise self.refusal(
+                call,
+                f"this generator yields within `try` with `except` (line {place.lineno}):"
+                " what the loop raises would be caught there",
+                "loop over list(...), or yield outside of the `try`",
+            )
         key = node, call
         if key not in self.facts.consumers:
             made = comprehensions.generator_consumer(function, node, own)
@@ -253,7 +289,7 @@ class Consumers(Iterables):
         named |= dict(zip([a.arg for a in extra], more, strict=True))
         self.enter(definition, own.name, node)
         if definition not in self.facts.nested:
-            body = normalize.function_body(definition, source)
+            body = normalize.function_body(definition, source, self.facts.generators)
             bound = parameters(definition.args) | bound_by(body)
             self.facts.nested[definition] = body, Liveness.of(body), bound
         body, liveness, bound = self.facts.nested[definition]
@@ -314,7 +350,9 @@ class Consumers(Iterables):
         """Run the few lines of Python that consume the items."""
         key = node, inner
         if key not in self.facts.consumers:
-            self.facts.consumers[key] = comprehensions.consumer(function, node, inner)
+            outer = not isinstance(args[0], NoneValue)
+            made = comprehensions.consumer(function, node, inner, outer=outer)
+            self.facts.consumers[key] = made
         definition = self.facts.consumers[key]
         args = [args[0], *self.beside_items(function, args[1:])]
         return self.inline_local(LocalFunction(definition, self.frame, (), ()), args, {}, node)

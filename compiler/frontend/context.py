@@ -38,7 +38,7 @@ from .joins import (
     rebuilt,
     template_of,
 )
-from .syntax import exits
+from .syntax import exits, generator_loops
 from .syntax.liveness import Liveness, Names, assigned
 from .syntax.source import FunctionNode, Source
 from .values import (
@@ -206,6 +206,10 @@ class Facts:
         default_factory=dict[tuple[ast.AST, str], ast.FunctionDef]
     )
     """Those for what is done with lists."""
+    generators: set[generator_loops.Place] = field(default_factory=set[generator_loops.Place])
+    """The calls of generator functions that loops run over."""
+    forgotten: list[object] = field(default_factory=list[object])
+    """Trees of earlier builds, kept: what is known of statements is known by their identity."""
     constants: dict[str, str] = field(default_factory=dict[str, str])
     early: set[Key] = field(default_factory=set[Key])
     """The names that a loop binds and reads before it does: in the next iteration, perhaps."""
@@ -238,6 +242,17 @@ class Facts:
     numbers: dict[object, int] = field(default_factory=dict[object, int])
     """Their numbers, by form."""
     changed: bool = False
+
+    def learn_generator(self, place: generator_loops.Place) -> bool:
+        """Let the next build rewrite the loop over the generator called here; False where this one did."""
+        if place in self.generators:
+            return False
+        self.generators.add(place)
+        self.forgotten += [*self.trees.values(), *self.nested.items(), *self.consumers.items()]
+        for known in (self.trees, self.nested, self.consumers):
+            known.clear()
+        self.changed = True
+        return True
 
     def leave_out(self, names: Iterable[LocalName]) -> None:
         found = set(names) - self.left_out

@@ -96,8 +96,9 @@ class Expressions(Constructing, ListAccess):
                 case ast.Yield() | ast.YieldFrom():
                     raise self.refusal(
                         node,
-                        "generators are compiled as arguments of sum, min, max, any, all and list",
-                        "loop over list(...), where that is the same",
+                        "a generator is compiled where it is consumed:"
+                        " in `for`, sum, min, max, any, all, list",
+                        "call it there",
                     )
                 case ast.NamedExpr():
                     value = self.value(node.value)

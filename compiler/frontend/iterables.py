@@ -15,15 +15,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from inspect import isgeneratorfunction
+from types import FunctionType
+from typing import NoReturn
 
 from xdsl.dialects import arith, memref
 from xdsl.ir import Block, SSAValue
 
 from ...dialects import array
 from . import scalars
+from .calling.recursion import Again
+from .context import LocalFunction
 from .data import lists, tables
 from .data.lists import ListObject
+from .data.records import Method
 from .statements import Statements
+from .syntax import comprehensions
+from .syntax.generator_loops import place_of
 from .values import (
     EXTENT_MAX,
     INT64_MAX,
@@ -65,6 +73,8 @@ class Iterables(Statements):
                 kind = function.object if isinstance(function, Static) else None
                 if kind in (range, enumerate, zip, reversed):
                     return self.iterator(kind, node)
+                if is_generator(kind):
+                    self.over_generator(node)
             if isinstance(node, ast.GeneratorExp):
                 return self.generated(node)
             return self.iterable_value(self.value(node), node)
@@ -104,6 +114,16 @@ class Iterables(Statements):
             return Tuple((number, inner.item(i)))
 
         return Iterable(inner.count, item, None, inner.lists, inner.now, self.e.block)
+
+    def over_generator(self, node: ast.Call) -> NoReturn:
+        """A generator function's call: the next build makes a function of the loop's body."""
+        if self.facts.learn_generator(place_of(node, self.frame.source.file)):
+            raise Again
+        raise self.refusal(
+            node,
+            "a generator is consumed in a way that is not compiled",
+            "loop over it with `for`, alone or in `enumerate` or `zip` with arrays and lists",
+        )
 
     def generated(self, node: ast.GeneratorExp) -> Iterable:
         """A generator expression that is consumed here."""
@@ -329,3 +349,14 @@ def is_plain_strict(keyword: ast.keyword) -> bool:
         and isinstance(keyword.value, ast.Constant)
         and keyword.value.value is False
     )
+
+
+def is_generator(found: object) -> bool:
+    """True for a generator function, nested ones and methods included."""
+    match found:
+        case LocalFunction():
+            return comprehensions.is_generator(found.node)
+        case Method():
+            return isgeneratorfunction(found.function)
+        case _:
+            return isinstance(found, FunctionType) and isgeneratorfunction(found)

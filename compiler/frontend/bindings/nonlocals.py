@@ -97,6 +97,11 @@ def fresh_cells(lowering: Context, s: ast.stmt) -> dict[str, Record]:
     return outer
 
 
+def is_in_cell(field: str) -> bool:
+    """True for the name of the field in which a cell keeps what a name is bound to."""
+    return "$0." in field
+
+
 def cell_of(lowering: Context, name: str) -> Record:
     """A new cell for a name."""
     made = lowering.objects.make(Cell, "", lowering.e.block)

@@ -356,7 +356,7 @@ class Calls(Expressions):
         definition, parent = callee.node, callee.frame
         self.enter(definition, getattr(definition, "name", "<lambda>"), node)
         if definition not in self.facts.nested:
-            body = normalize.function_body(definition, parent.source)
+            body = normalize.function_body(definition, parent.source, self.facts.generators)
             names = parameters(definition.args) | bound_by(body)
             self.facts.nested[definition] = body, Liveness.of(body), names
         body, liveness, names = self.facts.nested[definition]
@@ -413,7 +413,7 @@ class Calls(Expressions):
         code = function.__code__
         if code not in self.facts.trees:
             own = source.read(function)
-            body = normalize.function_body(own.node, own)
+            body = normalize.function_body(own.node, own, self.facts.generators)
             names = parameters(own.node.args) | bound_by(body)
             self.facts.trees[code] = own, body, Liveness.of(body), names
         return self.facts.trees[code]

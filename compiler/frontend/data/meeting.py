@@ -89,8 +89,11 @@ class Meeting(Context):
 
     def fields_assigned(self, s: ast.stmt) -> frozenset[str]:
         """The fields that a loop is known to assign."""
-        known = self.facts.fields.get((self.frame.path, id(s)), set[str]())
-        return frozenset(known & self.frame.env.keys())
+        path = self.frame.path
+        known = self.facts.fields.get((path, id(s)), set[str]())
+        return frozenset(
+            n for n in known if n in self.frame.env or (path, id(s), n) in self.facts.widened
+        )
 
     def learn_fields(
         self,
@@ -102,11 +105,19 @@ class Meeting(Context):
     ) -> None:
         """Tell the next build which fields of `older` objects an iteration assigns."""
         for name, binding in fields_in(ends).items():
+            if name in known:
+                continue
             if name in before:
-                if name not in known and not same_binding(binding, before[name]):
+                if not same_binding(binding, before[name]):
                     self.facts.fields.setdefault((self.frame.path, id(s)), set()).add(name)
                     self.facts.changed = True
             elif serial_of(name) < older and not nonlocals.learn_fresh(self, s, name):
+                if nonlocals.is_in_cell(name):
+                    late = template_of(self.as_value(binding, ends))
+                    late = late if isinstance(late, MaybeT) else MaybeT(late)
+                    self.facts.fields.setdefault((self.frame.path, id(s)), set()).add(name)
+                    self.facts.widen((self.frame.path, id(s), name), loosened(late))
+                    continue
                 raise self.refusal(
                     s,
                     f"`{shown(name)}` is assigned for the first time in a loop",

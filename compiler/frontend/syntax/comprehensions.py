@@ -21,8 +21,9 @@ from __future__ import annotations
 import ast
 import copy
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
+from typing import Any
 
 COMPENSATED = sys.version_info >= (3, 12)
 """Whether the builtin `sum` of floats keeps what rounding loses, and adds it at the end."""
@@ -91,9 +92,24 @@ def all_(items):
             return False
     return True
 """
+EACH = """
+def each_(items, visit):
+    for item in items:
+        state = visit(item)
+        if state != 0:
+            return state
+    return 0
+"""
 EMPTY = "{}() iterable argument is empty" if COMPENSATED else "{}() arg is an empty sequence"
 
+
+def each(items: Iterable[Any], visit: Callable[[Any], int]) -> int:
+    """Visit the items until a visit does not return 0: a loop over a generator (`generator_loops`)."""
+    return next((state for item in items if (state := visit(item))), 0)
+
+
 TEMPLATES: dict[object, str] = {
+    each: EACH,
     list: LIST,
     list.extend: EXTEND,
     sum: COMPENSATED_SUM if COMPENSATED else SUM,
@@ -110,8 +126,13 @@ FUSED_WITH_LISTS = (list, sum, min, max)
 """Those that take every item of a list: the list of a comprehension is not made for them."""
 
 
-def consumer(function: object, like: ast.expr, inner: Comprehension | None) -> ast.FunctionDef:
-    """The function that consumes its first argument, or with `inner` the items that this yields."""
+def consumer(
+    function: object, like: ast.expr, inner: Comprehension | None, *, outer: bool = True
+) -> ast.FunctionDef:
+    """The function that consumes its first argument, or with `inner` the items that this yields.
+
+    With `outer` the first argument is what `inner` runs over; otherwise it runs over that itself.
+    """
     tree = ast.parse(TEMPLATES[function])
     made = tree.body[0]
     assert isinstance(made, ast.FunctionDef)
@@ -129,7 +150,7 @@ def consumer(function: object, like: ast.expr, inner: Comprehension | None) -> a
         k = next(k for k, s in enumerate(made.body) if isinstance(s, ast.For))
         loop = made.body[k]
         assert isinstance(loop, ast.For)
-        made.body[k] = written_out(inner, loop)
+        made.body[k] = written_out(inner, loop, outer)
     made.name = getattr(function, "__name__", "made")
     return made
 
@@ -198,20 +219,42 @@ def is_generator(node: ast.AST) -> bool:
     return False
 
 
+def caught_yield(generator: ast.FunctionDef) -> ast.expr | None:
+    """A `yield` in the body of a `try` with handlers, if there is one."""
+    for attempt in ast.walk(generator):
+        if isinstance(attempt, ast.Try) and attempt.handlers:
+            for statement in attempt.body:
+                for node in ast.walk(statement):
+                    if isinstance(node, ast.Yield | ast.YieldFrom):
+                        return node
+    return None
+
+
 def is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
-def written_out(node: Comprehension, loop: ast.For) -> ast.stmt:
-    """The loops of a comprehension around the body of `loop`, whose target its items become."""
+def written_out(node: Comprehension, loop: ast.For, outer: bool) -> ast.stmt:
+    """The loops of a comprehension around the body of `loop`, whose target its items become.
+
+    With `outer` the first of them runs over what `loop` does, evaluated already.
+    """
     item = ast.copy_location(ast.Assign([loop.target], node.elt), node.elt)
     body: list[ast.stmt] = [item, *loop.body]
     for k, generator in reversed(list(enumerate(node.generators))):
         for test in reversed(generator.ifs):
             body = [ast.copy_location(ast.If(test, body, []), test)]
-        runs_over = generator.iter if k else loop.iter
+        runs_over = loop.iter if k == 0 and outer else generator.iter
         body = [ast.copy_location(ast.For(generator.target, runs_over, body, []), generator.target)]
     return body[0]
+
+
+def items_of(node: ast.expr) -> ast.GeneratorExp:
+    """`(item for item in node)`."""
+    target = ast.copy_location(ast.Name("item$", ast.Store()), node)
+    item = ast.copy_location(ast.Name("item$", ast.Load()), node)
+    only = ast.comprehension(target, node, [], 0)
+    return ast.copy_location(ast.GeneratorExp(item, [only]), node)
 
 
 def own_names(generators: Sequence[ast.comprehension]) -> frozenset[str]:

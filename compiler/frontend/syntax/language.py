@@ -274,7 +274,7 @@ def f(x):
 """,
     ),
     Compiled(
-        "generator functions, consumed by `sum`, `min`, `max`, `any`, `all`, `list`",
+        "generator functions, consumed by `for`, `sum`, `min`, `max`, `any`, `all`, `list`, comprehensions",
         (ast.Yield, ast.YieldFrom),
         """
 def f(x):
@@ -283,7 +283,12 @@ def f(x):
             yield v
             v = v * 0.5
         yield from x
-    return sum(steps(x[0], 4)) * max(steps(x[1], 2))
+    s = sum(steps(x[0], 4)) * max(steps(x[1], 2))
+    for k, v in enumerate(steps(x[2], 3)):
+        if k > 5:
+            break
+        s += k * v
+    return s
 """,
     ),
     Compiled(

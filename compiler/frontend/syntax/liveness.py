@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from .comprehensions import own_names
 from .exits import LeavableFor
+from .generator_loops import Owned
 from .scopes import declared, parameters, rebound_inside
 from .trying import Guarded
 
@@ -98,6 +99,8 @@ class Liveness:
                 return always | (reads(s.value) if s.value else NOTHING)
             case ast.AugAssign():
                 return live | reads(s)
+            case Owned():
+                return live
             case _:
                 return (live - assigned(s)) | reads(s)
 

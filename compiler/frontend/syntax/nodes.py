@@ -13,7 +13,7 @@ def negated(flag: str, like: ast.AST) -> ast.expr:
     return ast.copy_location(ast.UnaryOp(ast.Not(), name(flag, like)), like)
 
 
-def assign(target: str, value: ast.expr, like: ast.stmt) -> ast.stmt:
+def assign(target: str, value: ast.expr, like: ast.AST) -> ast.stmt:
     if not hasattr(value, "lineno"):
         ast.copy_location(value, like)
     stored = ast.copy_location(ast.Name(target, ast.Store()), like)

@@ -15,19 +15,26 @@ gone (`matching`).
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
-from . import exits, matching, trying
+from . import exits, generator_loops, matching, trying
+from .generator_loops import Place
 from .source import FunctionNode, Source
 
 
-def function_body(node: FunctionNode, source: Source) -> list[ast.stmt]:
-    """The statements of a function, docstring dropped, each path ending in `return` or `raise`."""
+def function_body(
+    node: FunctionNode, source: Source, generators: Set[Place] = frozenset()
+) -> list[ast.stmt]:
+    """The statements of a function, docstring dropped, each path ending in `return` or `raise`.
+
+    The calls at `generators` are of generator functions.
+    """
     if isinstance(node, ast.Lambda):
         return [ast.copy_location(ast.Return(node.body), node.body)]
     statements = list(node.body)
     if is_docstring(statements[0]):
         statements = statements[1:]
+    statements = generator_loops.rewritten(statements, source.file, generators)
     return tail(exits.structured(matching.plain(statements, source)), node)
 
 
