@@ -28,6 +28,7 @@ from ..diagnostics import CompileError
 from . import signature
 from .bindings.roots import accesses, choices, is_inside, is_root, roots, writes
 from .calling import recursion, special_calls
+from .choices import unknown
 from .context import Captured, Facts, Rebinding, Scope
 from .data import boundary, fields, list_rows, lists
 from .data.list_room import make_room
@@ -36,7 +37,7 @@ from .emitter import Emitter, Form
 from .library import overlap
 from .loops import Loops
 from .syntax.source import Source
-from .values import Array, NoneValue, Scalar, Tuple, Value
+from .values import Array, Choice, NoneValue, Scalar, Tuple, Value
 
 MAX_RESTARTS = 20
 
@@ -310,6 +311,13 @@ class Build:
                 return leaves, {**spec, "list": value.item}
             case Array():
                 return self.array_result(value, own)
+            case Choice():
+                what, _ = unknown(value)
+                raise CompileError(
+                    own.span(own.node),
+                    f"the function's result is one of several kinds: {what}",
+                    "give it the same type on every path",
+                )
             case _:
                 raise CompileError(
                     own.span(own.node),

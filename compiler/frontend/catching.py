@@ -40,7 +40,7 @@ from .data.fields import fields_in, is_field
 from .joins import Binding
 from .scalars import COMPLEX_POWER, logical_not
 from .syntax.liveness import Names
-from .values import Array, NoneValue, Record, Scalar, Static, Struct, Tuple
+from .values import Array, Choice, NoneValue, Record, Scalar, Static, Struct, Tuple
 
 if TYPE_CHECKING:
     from .context import Context, Frame
@@ -406,6 +406,8 @@ def is_made_in(binding: Binding, block: Block) -> bool:
             return any(is_made_in(item, block) for item in items)
         case NoneValue() | Static() | Record():
             return False
+        case Choice(number, options):
+            return is_value_made_in(number, block) or any(is_made_in(o, block) for o in options)
         case _:
             return True
 

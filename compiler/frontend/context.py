@@ -46,6 +46,7 @@ from .values import (
     INT64_MAX,
     INT64_MIN,
     Array,
+    Choice,
     NoneValue,
     Record,
     Scalar,
@@ -131,6 +132,8 @@ class Frame:
     serial: int
     parent: Frame | None = None
     env: dict[str, Binding] = field(default_factory=dict[str, Binding])
+    done: bool = False
+    """The call has returned: what its names are bound to, was made on some path."""
     shared: dict[str, Record] = field(default_factory=dict[str, Record])
     """The names that functions nested in it rebind, as objects (`nonlocals`)."""
 
@@ -736,6 +739,10 @@ def same_binding(a: Binding | None, b: Binding | None) -> bool:
     if isinstance(a, Tuple | Struct) and isinstance(b, Tuple | Struct):
         alike = a.cls is b.cls and len(a.items) == len(b.items)
         return alike and all(same_binding(x, y) for x, y in zip(a.items, b.items, strict=True))
+    if isinstance(a, Choice) and isinstance(b, Choice):
+        pairs = zip(a.options, b.options, strict=False)
+        alike = a.number is b.number and len(a.options) == len(b.options)
+        return alike and all(same_binding(x, y) for x, y in pairs)
     if isinstance(a, Static) and isinstance(b, Static):
         return a.object is b.object or (isinstance(a.object, str) and a.object == b.object)
     return type(a) is type(b) and a == b

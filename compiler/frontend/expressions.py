@@ -12,7 +12,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, Operation
 from xdsl.traits import Pure
 
-from . import library, scalars, weak
+from . import choices, library, scalars, weak
 from .calling import special_calls, spreading
 from .context import VALUE, LocalFunction, Unready, same_binding
 from .data import lists, tables
@@ -28,6 +28,7 @@ from .syntax.liveness import Names, assigned
 from .values import (
     Array,
     BoundMethod,
+    Choice,
     Expression,
     NoneValue,
     Record,
@@ -219,6 +220,8 @@ class Expressions(Constructing, ListAccess):
         return weak.result(self.e, op, *both, library.binary(self.e, op, lhs, rhs))
 
     def numeric(self, value: Value, what: str) -> None:
+        if isinstance(value, Choice):
+            raise self.refusal(None, *choices.unknown(value))
         if isinstance(value, NoneValue):
             raise self.refusal(None, f"{what} is None", "test `is None` first")
         if isinstance(value, Record | Struct):
@@ -286,6 +289,8 @@ class Expressions(Constructing, ListAccess):
 
     def compare_values(self, op: ast.cmpop, lhs: Value, rhs: Value) -> Value:
         name = type(op).__name__
+        if isinstance(lhs, Choice) or isinstance(rhs, Choice):
+            return choices.compared(self, name, lhs, rhs)
         if is_object(lhs) or is_object(rhs):
             found = self.object_comparison(op, lhs, rhs)
             if found is not None:
@@ -381,6 +386,10 @@ class Expressions(Constructing, ListAccess):
 
     def truth(self, value: Value) -> Scalar:
         """`bool(value)`: of a list, whether it has items."""
+        if isinstance(value, Choice):
+            found = choices.each(self, value, lambda option: self.truth(self.settled(option)))
+            assert isinstance(found, Scalar)
+            return found
         seq = self.list_of(value)
         return scalars.truth(self.e, value if seq is None else lists.length(self.e, seq))
 
@@ -491,7 +500,11 @@ class Expressions(Constructing, ListAccess):
         value = run()
         for name, binding in before.items():
             now = self.frame.env.get(name)
-            if isinstance(binding, Scalar) and isinstance(now, Scalar) and now.ssa is binding.ssa:
+            same = (
+                isinstance(now, Scalar) and isinstance(binding, Scalar) and now.ssa is binding.ssa
+            )
+            narrowed = isinstance(binding, Choice) and any(now is o for o in binding.options)
+            if same or narrowed:
                 self.frame.env[name] = binding
         return value
 
@@ -500,6 +513,10 @@ class Expressions(Constructing, ListAccess):
         match test:
             case ast.UnaryOp(ast.Not(), operand):
                 self.refine(operand, not outcome)
+            case ast.Compare(ast.Name(name), [ast.Is() | ast.IsNot() as op], [ast.Constant(None)]):
+                self.narrow_none(name, isinstance(op, ast.Is) is outcome)
+            case ast.Name(name) if outcome:
+                self.narrow_none(name, False)
             case ast.BoolOp(op, values) if isinstance(op, ast.And) == outcome:
                 for value in values:
                     self.refine(value, outcome)
@@ -511,6 +528,11 @@ class Expressions(Constructing, ListAccess):
                         self.narrow(rhs, MIRRORED[name], self.observed.get(lhs))
             case _:
                 pass
+
+    def narrow_none(self, name: str, is_none: bool) -> None:
+        value = self.frame.env.get(name)
+        if isinstance(value, Choice):
+            self.frame.env[name] = choices.narrowed(value, is_none)
 
     def narrow(self, node: ast.expr, op: str, bound: Value | None) -> None:
         if not isinstance(node, ast.Name) or node.id not in self.frame.locals:
@@ -531,7 +553,11 @@ class Expressions(Constructing, ListAccess):
     # Attributes and subscripts
 
     def attribute(self, node: ast.Attribute) -> Value:
-        value = self.expression(node.value)
+        return self.attribute_of(self.expression(node.value), node)
+
+    def attribute_of(self, value: Value, node: ast.Attribute) -> Value:
+        if isinstance(value, Choice):
+            return choices.each(self, value, lambda option: self.attribute_of(option, node))
         found = special_calls.attribute(self, value, node) or self.member(value, node.attr, node)
         if found is not None:
             return found
@@ -598,12 +624,24 @@ class Expressions(Constructing, ListAccess):
                 self.growing(value)
             if isinstance(index, Scalar) and not scalars.is_float(index.type):
                 index = scalars.convert(self.e, index, "py_int")
+                if (found := self.chosen_item(value, index)) is not None:
+                    return found
                 return tables.item_at(self, value, index, node)
             raise self.refusal(
                 node,
                 "a slice of a tuple whose bounds are known only at run time",
                 "put the values in an array",
             )
+
+    def chosen_item(self, value: Tuple, index: Scalar) -> Value | None:
+        """An item of a tuple or list of functions, where only the run knows which."""
+        items = tuple(value.items)
+        if choices.item_of(self, items, index.ssa) is None:
+            return None
+        kind = "list" if isinstance(value, FixedList) else "tuple"
+        n = self.e.index(len(items))
+        at = lists.place(self.e, index, n, f"{kind} index out of range")
+        return choices.item_of(self, items, at)
 
     def index(self, node: ast.expr) -> tuple[Value, ...]:
         """The parts of a subscript: ints, slices, None, Ellipsis, arrays."""

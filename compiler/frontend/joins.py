@@ -15,10 +15,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, UnitAttr, i1
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, UnitAttr, i1
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects import array
+from . import choices
 from .emitter import Emitter
 from .scalars import convert, is_bool, join_types
 from .values import (
@@ -26,6 +27,7 @@ from .values import (
     INT64_MIN,
     IR_TYPE,
     Array,
+    Choice,
     NoneValue,
     Record,
     Scalar,
@@ -77,11 +79,18 @@ class FixedT:
 
 
 @dataclass(frozen=True)
+class ChoiceT:
+    """One of several forms; which, a number says."""
+
+    options: tuple[Template, ...]
+
+
+@dataclass(frozen=True)
 class MaybeT:
     inner: Template
 
 
-Template = ScalarT | ArrayT | TupleT | FixedT | MaybeT
+Template = ScalarT | ArrayT | TupleT | FixedT | ChoiceT | MaybeT
 
 
 class Mismatch(Exception):
@@ -105,6 +114,8 @@ def template_of(value: Binding) -> Template:
             return TupleT(tuple(template_of(item) for item in items), cls, names)
         case Maybe(inner, _):
             return MaybeT(template_of(inner))
+        case Choice(_, options):
+            return ChoiceT(tuple(template_of(option) for option in options))
         case NoneValue() | Static() | Record():
             return FixedT(value)
         case _:
@@ -136,6 +147,8 @@ def join(a: Template, b: Template) -> Template:
         case TupleT(), TupleT() if len(a.items) == len(b.items) and is_one_class(a, b):
             items = tuple(join(x, y) for x, y in zip(a.items, b.items, strict=True))
             return replace(a, items=items)
+        case _ if (either := choices.joined(a, b)) is not None:
+            return either
         case _:
             raise Mismatch(f"{describe(a)} on one path and {describe(b)} on another")
 
@@ -164,6 +177,8 @@ def loosened(t: Template) -> Template:
             return replace(t, items=tuple(loosened(item) for item in items))
         case MaybeT(inner):
             return MaybeT(loosened(inner))
+        case ChoiceT(options):
+            return ChoiceT(tuple(map(loosened, options)))
         case _:
             return t
 
@@ -190,6 +205,8 @@ def describe(t: Template) -> str:
             return getattr(found, "described", "an object")
         case FixedT():
             return "an object"
+        case ChoiceT(options):
+            return " or ".join(dict.fromkeys(map(describe, options)))
         case MaybeT(inner):
             return describe(inner)
 
@@ -205,6 +222,8 @@ def ir_types(t: Template) -> list[Attribute]:
             return [leaf for item in items for leaf in ir_types(item)]
         case FixedT():
             return []
+        case ChoiceT(options):
+            return [IndexType(), *(leaf for option in options for leaf in ir_types(option))]
         case MaybeT(inner):
             return [*ir_types(inner), i1]
 
@@ -229,6 +248,9 @@ def coerced(e: Emitter, value: Binding | None, t: Template) -> list[SSAValue]:
             ]
         case FixedT():
             return []
+        case ChoiceT():
+            assert not isinstance(value, Maybe)
+            return choices.coerced(e, value, t)
         case MaybeT(inner):
             if isinstance(value, Maybe):
                 return [*coerced(e, value.value, inner), value.defined]
@@ -258,6 +280,10 @@ def rebuilt(t: Template, leaves: Iterator[SSAValue]) -> Binding:
             return Struct(values, t.names, t.cls)
         case FixedT(value):
             return value
+        case ChoiceT(options):
+            number = next(leaves)
+            values = [rebuilt(option, leaves) for option in options]
+            return Choice(number, tuple(v for v in values if not isinstance(v, Maybe)))
         case MaybeT(inner):
             value = rebuilt(inner, leaves)
             assert not isinstance(value, Maybe)

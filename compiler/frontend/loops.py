@@ -27,7 +27,7 @@ from xdsl.dialects.builtin import IndexType, MemRefType, i1
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
-from . import catching, weak
+from . import catching, choices, weak
 from .bindings import nonlocals
 from .bindings.forms import End, Forms
 from .bindings.rebinding import Place, Variable, only_layout_of_kept, retyped, uncast
@@ -39,6 +39,7 @@ from .joins import (
     Binding,
     MaybeT,
     Mismatch,
+    Template,
     coerced,
     ir_types,
     join,
@@ -355,6 +356,7 @@ class Loops(Forms):
         end = self.one_object(variable, end)
         try:
             template = loosened(join(variable.known, template_of(end)))
+            require_lasting(template)
         except Mismatch as mismatch:
             self.refuse_mismatch(variable.name, str(mismatch), "loop")
         settled = template == variable.template or only_layout_of_kept(variable, template)
@@ -411,6 +413,7 @@ class Loops(Forms):
             binding = ends[name] = self.outliving(binding, ends)
             try:
                 template = loosened(template_of(binding))
+                require_lasting(template)
             except Mismatch as mismatch:
                 self.refuse_mismatch(name, str(mismatch), "loop")
             arrays = any(isinstance(type_, MemRefType) for type_ in ir_types(template))
@@ -440,3 +443,9 @@ class Loops(Forms):
             variable.places, coerced(self.e, None, variable.template), strict=True
         ):
             self.e.store(leaf, place.ssa)
+
+
+def require_lasting(template: Template) -> None:
+    """A loop's variable is no nested function or another."""
+    if not choices.is_lasting(template):
+        raise Mismatch("a nested function on one path and another object on another")

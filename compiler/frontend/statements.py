@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...dialects import array
-from . import library
+from . import choices, library
 from .bindings import nonlocals
 from .calling import special_calls, spreading
 from .catching import Caught
@@ -22,7 +22,7 @@ from .syntax.liveness import assigned
 from .syntax.matching import Entering
 from .syntax.trying import Guarded
 from .unpacking import Unpacking
-from .values import Array, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
+from .values import Array, Choice, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
 
 
 class Statements(Raising, Unpacking):
@@ -275,6 +275,8 @@ class Statements(Raising, Unpacking):
         library.augmented(self.e, op, target, value)
 
     def storable(self, value: Value) -> None:
+        if isinstance(value, Choice):
+            raise self.refusal(None, *choices.unknown(value))
         if isinstance(value, NoneValue | Static | Tuple):
             raise self.refusal(
                 None, "only numbers and arrays can be stored in an array", "store item by item"

@@ -149,6 +149,15 @@ class Static:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """One of several values, of different kinds: which, a number says that only the run knows. A function
+    or another, None or a float; at most one of them is no object known while compiling."""
+
+    number: SSAValue
+    options: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
 class SliceValue:
     """A slice inside a subscript: `start:stop:step`, each a Python int or absent."""
 
@@ -165,7 +174,9 @@ class BoundMethod:
     name: str
 
 
-Value = Scalar | Array | Expression | Tuple | Struct | Record | NoneValue | Static | SliceValue
+Value = (
+    Scalar | Array | Expression | Tuple | Struct | Record | NoneValue | Static | Choice | SliceValue
+)
 
 EXTENT_MAX = 2**48
 """No dimension of an array in memory is longer: what `len`, `.shape` and `.size` are bounded by."""

@@ -107,7 +107,7 @@ def catches_a_number(x):
         return 0.0
 
 
-@refused("py_float", at="try:", says="on one path")
+@refused("py_float", at="def is_an", says="one of several kinds")
 def is_an_array_on_one_path(x):
     y = None
     try:
@@ -163,12 +163,6 @@ def reads_a_captured_array(a):
 @refused("py_float", at="THING.factor", says="pass its values")
 def reads_an_attribute(a):
     return THING.factor * a
-
-
-@refused("f64[?]C", at="*rest", says="name every item")
-def unpacks_with_a_star(x):
-    first, *rest = x.shape
-    return first
 
 
 @refused("py_int", "py_int", at="a, b, c", says="2 values are unpacked into 3")
@@ -349,15 +343,6 @@ def calls_wrongly(n):
 
 def helper(n):
     return n
-
-
-@refused("py_int", at="collects(k=n)", says="name the parameters")
-def calls_with_stars(n):
-    return collects(k=n)
-
-
-def collects(**items):
-    return items["k"]
 
 
 @refused("f64[?]C", "py_int", at="i]", says="put the values in an array")

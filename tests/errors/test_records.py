@@ -167,7 +167,7 @@ CASES = [
     (loops_over, (body(),), "a loop over `a`, a Body", "a"),
     (unpacks, (body(),), "this value cannot be unpacked", ""),
     (of_strange_classes, (1.0,), "its class defines __new__", "Made()"),
-    (strings_by_path, (1.0,), "the string 'positive' on one path", ""),
+    (strings_by_path, (1.0,), "this is the string 'positive' or", ""),
     (enum_by_number, (1,), "which Mode this is, is known only at run time", "Mode(k)"),
     (replaces_unknown, (body(),), "Body has no field 'weight'", "replace("),
 ]

@@ -25,7 +25,7 @@ from ...diagnostics import CompileError
 from ..consumers import Consumers
 from ..context import Facts, Key
 from ..emitter import Emitter
-from ..joins import ArrayT, FixedT, MaybeT, ScalarT, Template, TupleT, cast, common_type
+from ..joins import ArrayT, ChoiceT, FixedT, MaybeT, ScalarT, Template, TupleT, cast, common_type
 from .descriptors import Described, either
 from .late import LateBuffers, Unshaped, refuse_other_shape
 from .roots import choices, is_fresh_in, is_placeholder, is_root, roots
@@ -274,6 +274,9 @@ def without_layouts(template: Template, leaves: Collection[int]) -> Template:
                 return t
             case FixedT():
                 return t
+            case ChoiceT(options):
+                next(numbers)
+                return ChoiceT(tuple(visit(option) for option in options))
             case ArrayT(type_, dtype) if next(numbers) in leaves:
                 rank = type_.get_num_dims()
                 return ArrayT(
@@ -304,6 +307,9 @@ def retyped(template: Template, leaves: Iterator[SSAValue]) -> Template:
         case ScalarT():
             next(leaves)
             return template
+        case ChoiceT(options):
+            next(leaves)
+            return ChoiceT(tuple(retyped(option, leaves) for option in options))
         case FixedT():
             return template
 

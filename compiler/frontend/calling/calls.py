@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from xdsl.dialects import arith, math
 
-from .. import library, scalars
+from .. import choices, library, scalars
 from .. import python_math as math_functions
 from ..bindings import nonlocals
 from ..catching import Caught
@@ -32,6 +32,7 @@ from ..values import (
     NUMPY_DTYPE,
     Array,
     BoundMethod,
+    Choice,
     NoneValue,
     Record,
     Scalar,
@@ -58,6 +59,11 @@ class Calls(Expressions):
     ) -> Value:
         if isinstance(function, Static) and function.object is functools.partial and args:
             return Static(arguments.Partial(args[0], tuple(map(self.settled, args[1:])), kwargs))
+        if isinstance(function, Choice):
+            ready = [self.settled(a) for a in args], {k: self.settled(v) for k, v in kwargs.items()}
+            return choices.each(self, function, lambda f: self.call(f, *ready, node))
+        if isinstance(function, NoneValue):
+            choices.raise_type_error(self, "'NoneType' object is not callable")
         made = self.object_call(function, args, kwargs, node)
         if made is not None:
             return made
@@ -129,6 +135,9 @@ class Calls(Expressions):
 
     def call_library(self, callee: object, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """A function of NumPy, or a method of an array: lists are arrays to it."""
+        for value in (*args, *kwargs.values()):
+            if isinstance(value, Choice):
+                raise self.refusal(None, *choices.unknown(value))
         own = not isinstance(callee, np.ufunc)
         args = [tables.as_array(self, a, own=own) for a in args]
         kwargs = {k: tables.as_array(self, v, own=own) for k, v in kwargs.items()}
@@ -282,7 +291,11 @@ class Calls(Expressions):
         known = [c.object for c in named if isinstance(c, Static) and isinstance(c.object, type)]
         if len(known) < len(named):
             raise self.refusal(node, "the classes of isinstance must be known while compiling")
-        return self.e.constant(issubclass(class_of(value), tuple(known)), "py_bool")
+        options = value.options if isinstance(value, Choice) else (value,)
+        answers = [issubclass(class_of(option), tuple(known)) for option in options]
+        if isinstance(value, Choice):
+            return choices.is_any_of(self.e, value, answers)
+        return self.e.constant(answers[0], "py_bool")
 
     def builtin_bool(self, args: list[Value], node: ast.Call) -> Value:
         if not args:
@@ -467,6 +480,7 @@ class Calls(Expressions):
         outer.env.update(fields_in(frame.env))
         result = frame.env.get(RESULT, NoneValue())
         self.forget_names(frame.serial)
+        frame.done = True
         self.frame, self.e.span = outer, span
         self.calls.pop()
         if self.dead and self.e.block is self.statement_block:
@@ -520,6 +534,11 @@ def class_of(value: Value) -> type:
             return member.type
         case Static(found):
             return type(found)
+        case Choice(_, options):
+            classes = {class_of(option) for option in options}
+            if len(classes) > 1:
+                raise choices.Undecided
+            return classes.pop()
         case _:
             raise AssertionError("a value that is not settled")
 

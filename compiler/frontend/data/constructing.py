@@ -18,9 +18,20 @@ from typing import Any
 
 import numpy as np
 
-from .. import scalars
+from .. import choices, scalars
 from ..context import Unready
-from ..values import NUMPY_DTYPE, Array, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
+from ..values import (
+    NUMPY_DTYPE,
+    Array,
+    Choice,
+    NoneValue,
+    Record,
+    Scalar,
+    Static,
+    Struct,
+    Tuple,
+    Value,
+)
 from .fields import is_frozen, is_object
 from .records import (
     Method,
@@ -324,6 +335,8 @@ class Constructing(Records):
 
     def dict_item(self, value: Record | Struct, key: Value, node: ast.AST) -> Value:
         """`d[key]`."""
+        if isinstance(key, Choice):
+            return choices.each(self, key, lambda one: self.dict_item(value, one, node))
         known = self.constant_key(key, node)
         found = self.field(value, known)
         if found is None:

@@ -228,6 +228,24 @@ def f(x):
 """,
     ),
     Compiled(
+        "functions chosen at run time; None or a value",
+        (),
+        """
+import math
+
+OPERATIONS = [math.sin, math.cos, lambda v: v * v]
+
+def f(x):
+    best, s = None, 0.0
+    for i, v in enumerate(x):
+        s += OPERATIONS[i % 3](v)
+        if best is None or v < best:
+            best = v
+    g = math.exp if x[0] > 0.5 else math.tanh
+    return g(s) if best is None else g(s) * best
+""",
+    ),
+    Compiled(
         "recursion",
         (),
         """

@@ -1,0 +1,245 @@
+"""Values of which the run decides what they are: one function or another, None or a number.
+
+    g = math.sin if x > 0 else math.cos        %g = scf.if %c -> index { 0 } else { 1 }
+    return g(x)                                scf.if (%g == 0) { sin } else { cos }
+
+    best = None                                (0, placeholder)
+    for v in x:
+        if best is None or v < best:           in the second operand, best is a float
+            best = v                           (1, %v)
+
+A *choice* is the number of the value that it is, and all that it may be; at most one of those is anything
+else than an object known while compiling. What is done with a choice of functions, is done in one branch for
+each of them; None must be told from the rest by a test, which narrows the name.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from .values import Choice, NoneValue, Record, Scalar, Static, Value
+
+if TYPE_CHECKING:
+    from .context import Context
+    from .emitter import Emitter
+    from .expressions import Expressions
+    from .joins import ChoiceT, Template
+
+MOST_OPTIONS = 16
+
+
+class Undecided(Exception):
+    """What is asked of a choice differs from one of its values to another."""
+
+
+# Forms.
+
+
+def joined(a: Template, b: Template) -> ChoiceT | None:
+    """The form that is of either; None where no choice is made between such."""
+    from .joins import ChoiceT, FixedT, join
+
+    if not isinstance(a, FixedT | ChoiceT) and not isinstance(b, FixedT | ChoiceT):
+        return None
+    options = list(options_of(a))
+    for other in options_of(b):
+        place = place_of(options, other)
+        if place is None:
+            options.append(other)
+        elif not isinstance(other, FixedT):
+            options[place] = join(options[place], other)
+    others = [o for o in options if not isinstance(o, FixedT)]
+    fixed = [o.value for o in options if isinstance(o, FixedT)]
+    if not all(map(is_choosable, fixed)) or not 2 <= len(options) <= MOST_OPTIONS:
+        return None
+    if others and (len(others) > 1 or not all(isinstance(v, NoneValue) for v in fixed)):
+        return None
+    return ChoiceT(tuple(options))
+
+
+def options_of(t: Template) -> tuple[Template, ...]:
+    from .joins import ChoiceT
+
+    return t.options if isinstance(t, ChoiceT) else (t,)
+
+
+def place_of(options: Sequence[Template], wanted: Template) -> int | None:
+    """Which option a form is one of: the same object, or the one that is none."""
+    from .joins import FixedT
+
+    for k, option in enumerate(options):
+        if isinstance(option, FixedT) and isinstance(wanted, FixedT):
+            if is_one(option.value, wanted.value):
+                return k
+        elif not isinstance(option, FixedT) and not isinstance(wanted, FixedT):
+            return k
+    return None
+
+
+def is_one(a: Value, b: Value) -> bool:
+    """True for one object, known while compiling."""
+    if not isinstance(a, Static) or not isinstance(b, Static):
+        return a is b or (isinstance(a, NoneValue) and isinstance(b, NoneValue))
+    x, y = a.object, b.object
+    if method_parts(x) is not None and method_parts(y) is not None:
+        pairs = zip(method_parts(x) or (), method_parts(y) or (), strict=True)
+        return all(p is q for p, q in pairs)
+    return x is y or (isinstance(x, str) and isinstance(y, str) and x == y)
+
+
+def method_parts(found: Any) -> tuple[Any, Any] | None:
+    """The object and the function of a method of an object with an identity."""
+    receiver = getattr(found, "receiver", None)
+    return (receiver, found.function) if isinstance(receiver, Record) else None
+
+
+def is_choosable(value: Value) -> bool:
+    """True for None, and for objects that are the same wherever they are read."""
+    from .context import LocalFunction
+
+    if isinstance(value, NoneValue):
+        return True
+    found = value.object if isinstance(value, Static) else None
+    if isinstance(found, LocalFunction):
+        return not (found.frame.done or found.defaults or any(found.keyword_defaults))
+    known = FunctionType | BuiltinFunctionType | MethodType | np.ufunc | type | str | enum.Enum
+    if isinstance(found, known | functools.partial) or method_parts(found) is not None:
+        return True
+    return callable(found) and hasattr(found, "__wrapped__")
+
+
+def is_lasting(t: Template) -> bool:
+    """False where a form holds a function of this build, which the next does not know."""
+    from .context import LocalFunction
+    from .joins import ChoiceT, FixedT, MaybeT, TupleT
+
+    match t:
+        case ChoiceT(options):
+            return not any(
+                isinstance(o, FixedT)
+                and isinstance(getattr(o.value, "object", None), LocalFunction)
+                for o in options
+            )
+        case TupleT(items):
+            return all(map(is_lasting, items))
+        case MaybeT(inner):
+            return is_lasting(inner)
+        case _:
+            return True
+
+
+def coerced(e: Emitter, value: Value | None, t: ChoiceT) -> list[SSAValue]:
+    """The SSA values of `value` in the form of a choice: its number, and those of all options."""
+    from .joins import coerced as one
+    from .joins import template_of
+
+    given = value.options if isinstance(value, Choice) else () if value is None else (value,)
+    places = [place_of(t.options, template_of(option)) or 0 for option in given]
+    number = e.index(places[0] if places else 0)
+    if isinstance(value, Choice):
+        number = renumbered(e, value.number, places)
+    by_place = dict(zip(places, given, strict=True))
+    pairs = enumerate(t.options)
+    return [number, *(leaf for k, option in pairs for leaf in one(e, by_place.get(k), option))]
+
+
+def renumbered(e: Emitter, number: SSAValue, places: Sequence[int]) -> SSAValue:
+    """The number, where option k is at `places[k]` now."""
+    if list(places) == list(range(len(places))):
+        return number
+    result = e.index(places[-1])
+    for k in reversed(range(len(places) - 1)):
+        result = e.emit(arith.SelectOp(is_number(e, number, k), e.index(places[k]), result))
+    return result
+
+
+def is_number(e: Emitter, number: SSAValue, k: int) -> SSAValue:
+    return e.emit(arith.CmpiOp(number, e.index(k), "eq"))
+
+
+# What is done with a choice.
+
+
+def each(lowering: Context, choice: Choice, use: Callable[[Value], Value]) -> Value:
+    """`use` of the value that it is: one branch for each that it may be."""
+    last = len(choice.options) - 1
+
+    def from_on(k: int) -> Value:
+        if k == last:
+            return settled(lowering, use(choice.options[k]))
+        test = Scalar("py_bool", is_number(lowering.e, choice.number, k))
+        arms = lambda: settled(lowering, use(choice.options[k])), lambda: from_on(k + 1)
+        return lowering.chosen(test, arms)
+
+    return from_on(0)
+
+
+def settled(lowering: Any, value: Value) -> Value:
+    return lowering.settled(value)
+
+
+def is_any_of(e: Emitter, choice: Choice, wanted: Iterable[bool]) -> Scalar:
+    """Whether it is one of those options that are wanted."""
+    result = e.constant(False, "py_bool")
+    places = [k for k, is_wanted in enumerate(wanted) if is_wanted]
+    if len(places) == len(choice.options):
+        return e.constant(True, "py_bool")
+    for k in places:
+        here = is_number(e, choice.number, k)
+        whole = here if result.constant is False else e.emit(arith.OrIOp(result.ssa, here))
+        result = Scalar("py_bool", whole, None, 0, 1)
+    return result
+
+
+def compared(lowering: Expressions, op: str, lhs: Value, rhs: Value) -> Scalar:
+    """`is` and `==` of a choice and an object known while compiling."""
+    choice, other = (lhs, rhs) if isinstance(lhs, Choice) else (rhs, lhs)
+    assert isinstance(choice, Choice)
+    same = op in ("Is", "Eq")
+    known = all(isinstance(o, NoneValue | Static) for o in choice.options)
+    comparable = isinstance(other, NoneValue) or (known and isinstance(other, Static))
+    if not comparable or not (same or op in ("IsNot", "NotEq")):
+        raise lowering.refusal(None, *unknown(choice))
+    alike = [is_one(option, other) for option in choice.options]
+    return is_any_of(lowering.e, choice, [a is same for a in alike])
+
+
+def unknown(choice: Choice) -> tuple[str, str]:
+    """Why a choice is not computed with, and the way out."""
+    from .joins import describe, template_of
+
+    shown = " or ".join(dict.fromkeys(describe(template_of(o)) for o in choice.options))
+    way_out = "test `is None` first" if has_none(choice) else "call it, or compare it"
+    return f"this is {shown}, which only the run knows", way_out
+
+
+def has_none(choice: Choice) -> bool:
+    return any(isinstance(option, NoneValue) for option in choice.options)
+
+
+def narrowed(choice: Choice, is_none: bool) -> Value:
+    """The choice where it is known whether it is None."""
+    left = [o for o in choice.options if isinstance(o, NoneValue) is is_none]
+    return left[0] if len(left) == 1 else choice
+
+
+def raise_type_error(lowering: Any, text: str) -> NoReturn:
+    from .context import Unready
+
+    lowering.always("TypeError", text)
+    raise Unready
+
+
+def item_of(lowering: Context, items: Sequence[Value], at: SSAValue) -> Value | None:
+    """The item at a place that exists; None where they are not all objects known while compiling."""
+    if not items or len(items) > MOST_OPTIONS or not all(map(is_choosable, items)):
+        return None
+    return Choice(at, tuple(items))

@@ -1,0 +1,226 @@
+"""Values of which the run decides what they are: functions chosen at run time, None or a number."""
+
+import enum
+import functools
+import math
+
+import numpy as np
+import pytest
+from whole_programs import WholePrograms, agrees
+
+from mutad import CompileError, compile
+
+programs = WholePrograms()
+on = programs.on
+
+
+def square(v):
+    return v * v
+
+
+def cube(v):
+    return v * v * v
+
+
+def powered(v, n):
+    return v**n
+
+
+POWERS = (square, cube, math.sin)
+LISTED = [square, cube, functools.partial(powered, n=2.0)]
+ACTIVATIONS = {"square": square, "cube": cube, "tanh": np.tanh, "same": lambda v: v}
+
+
+class Kind(enum.Enum):
+    LINEAR = 1
+    QUADRATIC = 2
+
+
+class Layer:
+    def __init__(self, w, activation):
+        self.w = w
+        self.activation = activation
+
+    def __call__(self, v):
+        return self.activation(self.w * v)
+
+    def twice(self, v):
+        return self(self(v))
+
+    def once(self, v):
+        return self(v)
+
+
+@on((0.7, 1.3, 0.4), (0.3, 1.3, 0.4))
+def one_function_or_another(x):
+    g = math.sin if x[0] > 0.5 else math.cos
+    return g(x[1]) * g(x[2])
+
+
+@on()
+def an_item_of_a_tuple_of_functions(x):
+    s = 0.0
+    for k in range(x.size):
+        s += POWERS[k](x[k]) + LISTED[-1 - k](x[k])
+    return s
+
+
+@on((1.5, 1.3, 0.4), (3.5, 1.3, 0.4), (-3.5, 1.3, 0.4), (-4.5, 1.0, 1.0))
+def a_subscript_that_may_be_out_of_range(x):
+    return POWERS[int(x[0])](x[1])
+
+
+@on()
+def functions_by_name(x):
+    s = 0.0
+    for name in ("square", "tanh", "same"):
+        s += ACTIVATIONS[name](x[1])
+    return s + ACTIVATIONS["cube"](x).sum()
+
+
+@on((0.7, 1.3, 0.4), (0.7, 0.3, 0.4))
+def a_name_that_the_path_chooses(x):
+    kind = "square" if x[1] > 1.0 else "tanh"
+    s = ACTIVATIONS[kind](x[0])
+    if kind == "square":
+        s *= 2.0
+    return s
+
+
+@on((0.7, 1.3, 0.4), (0.7, 0.3, 0.4))
+def a_function_that_a_loop_changes(x):
+    f = square
+    s = 0.0
+    for v in x:
+        s += f(v)
+        if v > 1.0:
+            f = cube
+    return s
+
+
+@on((0.7, 1.3, 0.4), (0.7, 0.3, 0.4))
+def a_function_or_none(x):
+    f = None
+    if x[1] > 1.0:
+        f = square
+    return f(x[0]) if f is not None else 2.0 * x[2]
+
+
+@on((0.7, 1.3, 0.4), (0.7, 0.3, 0.4))
+def none_is_not_callable(x):
+    f = None
+    if x[1] > 1.0:
+        f = square
+    return f(x[0])
+
+
+@on((0.7, 1.3, 0.4), (0.7, 0.3, 0.4))
+def nested_functions(x):
+    k = x[2]
+
+    def double(v):
+        return k * v
+
+    def half(v):
+        return v / k
+
+    g = double if x[1] > 1.0 else half
+    return g(x[0]) + (lambda f: f(x[1]))(g)
+
+
+@on((0.7, 1.3, 0.4), (0.7, 0.3, 0.4))
+def methods_and_attributes(x):
+    layer = Layer(x[0], math.tanh if x[1] > 1.0 else square)
+    step = layer.twice if x[1] > 0.5 else layer.once
+    return step(x[2])
+
+
+@on((0.7, 1.3, 0.4), (0.7, 0.3, 0.4))
+def members_of_an_enumeration(x):
+    kind = Kind.QUADRATIC if x[1] > 1.0 else Kind.LINEAR
+    scale = kind.value
+    return scale * x[0] if kind is Kind.LINEAR else scale * x[0] * x[0]
+
+
+@on((0.7, 1.3, 0.4), (0.4, 1.3, 0.7), (0.5,))
+def none_until_something_is_found(x):
+    best = None
+    for v in x:
+        if best is None or v < best:
+            best = v
+    return best * best if best is not None else 0.0
+
+
+@on((0.7, 1.3, 0.4), (0.7, 0.3, 0.4))
+def a_helper_that_may_find_nothing(x):
+    def find(limit):
+        for v in x:
+            if v > limit:
+                return v * v
+        return None
+
+    found = find(1.0)
+    if found is None:
+        return x.sum()
+    return found * 2.0
+
+
+@on((0.7, 1.3, 0.4), (0.7, 0.3, 0.4))
+def the_value_of_the_step_before(x):
+    before, s = None, 0.0
+    for v in x:
+        if before is not None:
+            s += (v - before) ** 2
+        if v > 0.35:
+            before = v
+    return s
+
+
+@on((0.7, 1.3, 0.4), (0.7, 0.3, 0.4))
+def an_array_or_none(x):
+    y = x * 2.0 if x[1] > 1.0 else None
+    if y is None:
+        return x.sum()
+    return (y * y).sum()
+
+
+@on((0.7, 1.3, 0.4), (0.7, 0.3, 0.4))
+def isinstance_of_a_choice(x):
+    y = 2.0 if x[1] > 1.0 else None
+    return x[0] * 3.0 if isinstance(y, float) else x[2]
+
+
+@pytest.mark.parametrize(("function", "point"), programs.cases, ids=programs.names)
+def test_as_in_cpython_and_differences(function, point):
+    agrees(function, point)
+
+
+def computes_with_none(x):
+    y = x[0] if x[1] > 1.0 else None
+    return y + 1.0
+
+
+def numbers_or_functions(x):
+    return x[0] if x[1] > 1.0 else square
+
+
+def functions_of_finished_calls(x):
+    def times(k):
+        return lambda v: k * v
+
+    g = times(x[0]) if x[1] > 1.0 else times(x[2])
+    return g(x[1])
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (computes_with_none, "test `is None` first"),
+        (numbers_or_functions, "an object on another"),
+        (functions_of_finished_calls, "an object on one path and an object on another"),
+    ],
+)
+def test_refused(function, words):
+    with pytest.raises(CompileError, match=words) as caught:
+        compile(function)(np.array([0.7, 1.3, 0.4]))
+    assert caught.value.span is not None
