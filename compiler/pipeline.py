@@ -47,6 +47,7 @@ from .transforms.raise_loops import RaiseLoops
 from .transforms.remove_dead import RemoveDead
 from .transforms.reuse_allocs import ReuseAllocs
 from .transforms.select_stores import SelectStores
+from .transforms.select_values import SelectValues
 from .transforms.unify_extents import UnifyExtents
 from .transforms.write_products import WriteProducts
 
@@ -261,6 +262,7 @@ SIMPLIFY: tuple[ModulePass, ...] = (
     CloseCounters(),  # the length of a list that grows is affine in the iteration
     EliminateCommon(),  # what folding and promotion made equal
     ForwardStores(),  # an element read back is a value
+    FoldConstants(),  # flags that are values now
     UnifyExtents(),  # past a check of shapes there is one index space
     EliminateCommon(),
     FuseElementwise(),  # a temporary that does not exist has no shadow
@@ -269,6 +271,7 @@ SIMPLIFY: tuple[ModulePass, ...] = (
     HoistBranchAllocs(),  # an array that leaves a branch has its shadow outside
     HoistChecks(),  # neither sweep checks what was checked on entry
     SelectStores(),  # a loop without branches may be a map
+    SelectValues(),  # or is vectorized, with its adjoint
     RaiseLoops(),  # independent iterations are a map, whose adjoint is one
     EliminateCommon(),  # the views that raising made
     WriteProducts(),  # a product is saved, or overwritten, where it goes
@@ -333,6 +336,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     RemoveDead,
     ReuseAllocs,
     SelectStores,
+    SelectValues,
     UnifyExtents,
     *PRINTED_ANALYSES,
     PrintNeeded,

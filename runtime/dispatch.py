@@ -300,6 +300,10 @@ class Dispatcher:
 
     def gradient_of(self, kind: str, wrt: Any, bound: tuple[Any, ...]) -> Any:
         """A gradient call that no entry took, by its arguments."""
+        if self.latest is not None and (taken := self.latest.take(bound)) is not None:
+            at_once = self.latest.gradient(kind, wrt, structures.Parts(*taken))
+            if at_once is not None:
+                return at_once
         return self.either(
             bound,
             lambda: self.gradient(kind, wrt, (*bound, *self.era.captures.values())),
@@ -334,18 +338,19 @@ class Dispatcher:
         from . import gradients
 
         positions, single = self.resolve_wrt(wrt)
+        all_names = self.names
         arguments = self.arguments_of(values)
         for position in positions:
-            keys.require_active(arguments[position], self.names[position])
+            keys.require_active(arguments[position], all_names[position])
         overlaps = keys.overlaps_of(values)
         if {p for i, j, _ in overlaps for p in (i, j)} & set(positions):
             return gradients.of_sharing_arguments(self, kind, values, positions, single)
         for position in positions:
-            gradients.refuse_overlapping_itself(values[position], self.names[position])
+            gradients.refuse_overlapping_itself(values[position], all_names[position])
         found = self.specialize(values, positions)
         if kind not in found.direct:  # for arrays that have shadows, too, share memory
             return gradients.of_sharing_arguments(self, kind, values, positions, single)
-        names = tuple(self.names[p] for p in positions)
+        names = tuple(all_names[p] for p in positions)
         return found.direct[kind](*values, wrt=names[0] if single else names)
 
     # From values to code.
@@ -362,7 +367,10 @@ class Dispatcher:
         """
         era = self.era
         mode = mode or ("gradient" if wrt else "primal")
-        arguments, overlaps = self.arguments_of(values), keys.overlaps_of(values)
+        names = (*self.parameters, *era.captures.names)
+        pairs = zip(values, names, strict=True)
+        arguments = tuple([keys.argument_key(value, name) for value, name in pairs])
+        overlaps = keys.overlaps_of(values)
         found = era.table.get((arguments, overlaps, wrt, mode, False))
         if found is None:
             if wrt and os.environ.get("MUTAD_VERIFY") == "1":
@@ -375,9 +383,9 @@ class Dispatcher:
             *(found.gradient["shadows"] if wrt else ()),
         ]
         if any(isinstance(v, tuple) for v in values):
-            keys.refuse_shared_in_tuples(values, self.names, watched)
+            keys.refuse_shared_in_tuples(values, names, watched)
         for position in found.metadata["written"]:
-            self.require_writeable(values[position], self.names[position])
+            self.require_writeable(values[position], names[position])
         return found
 
     def verify(self, values: tuple[Any, ...], wrt: tuple[int, ...]) -> None:
@@ -504,6 +512,20 @@ class Dispatcher:
             era.links.append(link)
             self.heads[kind] = found.library.function(kind, link, doc)
             self.installed(kind, self.heads[kind])
+
+    def alone(
+        self, found: Specialization, kind: str, *, proved: bool = False
+    ) -> Callable[..., Any]:
+        """An entry out of the chains, which returns None for arguments that are not its own."""
+        era = self.era_of(found)
+        link = self.link(found, era, lambda *_args, **_kwargs: None)
+        if proved:
+            link.proved = True
+        era.links.append(link)
+        return found.library.function(kind, link, "")
+
+    def era_of(self, found: Specialization) -> Era:
+        return next(e for e in self.eras if any(s is found for s in e.table.values()))
 
     @staticmethod
     def disagree(*args: Any, **kwargs: Any) -> Any:

@@ -93,15 +93,15 @@ def with_groups(
     dispatcher: Dispatcher, values: Sequence[Any], active: set[int], overlaps: Overlaps
 ) -> tuple[int, ...]:
     """The active parameters: if one member of a sharing group is, all are."""
-    result = set(active)
+    result, names = set(active), dispatcher.names
     for group in memory.groups_of(overlaps):
         if active & set(group):
             result |= set(group)
             if len({values[p].dtype for p in group}) > 1:
-                names = ", ".join(dispatcher.names[p] for p in group)
-                raise TypeError(f"active arguments {names} share memory but differ in dtype")
+                shown = ", ".join(names[p] for p in group)
+                raise TypeError(f"active arguments {shown} share memory but differ in dtype")
     for position in result:
-        refuse_overlapping_itself(values[position], dispatcher.names[position])
+        refuse_overlapping_itself(values[position], names[position])
     return tuple(sorted(result))
 
 
@@ -111,26 +111,31 @@ def run(
     active: tuple[int, ...],
     shadows: Mapping[int, Array],
     cotangents: Sequence[Any],
+    found: Specialization | None = None,
 ) -> tuple[Any, dict[int, Any]]:
     """Call the `pullback` entry: the result, and the cotangents of active scalars by position.
 
     `cotangents` has one for each float result. Arrays that are not in `active` but that active
-    values are written to get shadows of their own.
+    values are written to get shadows of their own. `found`: the code, where the caller has looked it up.
     """
-    found = dispatcher.specialize(values, active)
+    found = found or dispatcher.specialize(values, active)
     wanted = found.gradient["shadows"]
     others = [p for p in wanted if p not in shadows]
     if others:
         overlaps = keys.overlaps_of(values)
         with_groups(dispatcher, values, set(wanted), overlaps)
         shadows = {**shadows, **memory.zero_shadows(values, others, overlaps)}
-    floats = [i for i, leaf in enumerate(leaves_of(found.results)) if is_float(leaf)]
-    bars_in = [
-        bar for i, bar in zip(floats, cotangents, strict=True) if i in found.gradient["cotangents"]
-    ]
+    bars_in = taken_by(found, cotangents)
     result, bars = found.direct["pullback"](*values, *(shadows[p] for p in wanted), *bars_in)
     scalars = [p for p in active if not isinstance(values[p], np.ndarray)]
     return result, dict(zip(scalars, bars, strict=True))
+
+
+def taken_by(found: Specialization, cotangents: Sequence[Any]) -> list[Any]:
+    """Of the cotangents of all float results those that the code takes."""
+    floats = [i for i, leaf in enumerate(leaves_of(found.results)) if is_float(leaf)]
+    wanted = found.gradient["cotangents"]
+    return [bar for i, bar in zip(floats, cotangents, strict=True) if i in wanted]
 
 
 def of_sharing_arguments(
@@ -143,7 +148,7 @@ def of_sharing_arguments(
     if found.results.get("type") not in keys.FLOATS:
         raise TypeError(no_scalar(dispatcher, found))
     shadows = memory.zero_shadows(values, active, overlaps)
-    result, bars = run(dispatcher, values, active, shadows, [1.0])
+    result, bars = run(dispatcher, values, active, shadows, [1.0], found)
     gradients = tuple(shadows[p] if p in shadows else bars[p] for p in wrt)
     gradient = gradients[0] if single else gradients
     return gradient if kind == "grad" else (result, gradient)
@@ -272,7 +277,7 @@ def pullback(dispatcher: Dispatcher, wrapped: tuple[Any, ...], cotangent: Any) -
         cotangents_of(found.results, cotangent, shape_of(result))
         return result, ()
     compact = _as_expected(primals, given, overlaps)
-    result, bars = run(dispatcher, primals, order, compact, cotangents)
+    result, bars = run(dispatcher, primals, order, compact, cotangents, found)
     for position, shadow in given.items():
         if compact[position] is not shadow:
             shadow[...] = compact[position]

@@ -17,7 +17,7 @@ For `step(State(pos, vel, t), dt)` whose result is None and which assigns `s.t`:
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -217,6 +217,64 @@ class Results(Code):
             made = self.expression(item)
             self.add(f"{self.known(set_field)}(n{number}, {name}, {made})")
         return f"n{number}"
+
+
+def gatherer(
+    structure: Structure, items: Sequence[Node | int], positions: Sequence[int], *, single: bool
+) -> Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Any]:
+    """Makes the gradient, in the form of what `wrt` names, of the cotangents of the floats at `positions`.
+
+    For `wrt="s"`, an object with the fields `pos` and `steps`::
+
+        def gather(bars, leaves, others):
+            o0 = new_object(State)
+            set_field(o0, "pos", bars[0])
+            set_field(o0, "steps", leaves[1])
+            return o0
+    """
+    code = Code()
+    made: set[int] = set()
+
+    def expression(node: Node | int) -> str:
+        if isinstance(node, int):
+            return f"bars[{positions.index(node)}]"
+        match node.kind:
+            case "leaf" if node.index in positions:
+                return f"bars[{positions.index(node.index)}]"
+            case "leaf":
+                return f"leaves[{node.index}]"
+            case "opaque":
+                return f"others[{node.index}]"
+            case "static":
+                return code.known(node.value)
+            case "tuple":
+                parts = "".join(f"{expression(item)}, " for item in node.items)
+                cls = "" if node.cls is None else code.known(node.cls)
+                return f"{code.known(tuple.__new__)}({cls}, ({parts}))" if cls else f"({parts})"
+            case _:
+                return object_(structure.original(node))
+
+    def object_(node: Node) -> str:
+        own = f"o{node.index}"
+        if node.index in made:
+            return own
+        made.add(node.index)
+        if node.kind in ("numbers", "list"):
+            code.add(f"{own} = []")
+            parts = "".join(f"{expression(item)}, " for item in node.items)
+            if node.kind == "numbers":
+                parts = f"*{code.known(items_of)}({code.known(node.value)}, iter(({parts})))"
+            code.add(f"{own} += [{parts}]")
+            return own
+        code.add(f"{own} = {code.known(new_object)}({code.known(node.cls)})")
+        for key, item in zip(node.keys, node.items, strict=True):
+            value = expression(item)
+            code.add(f"{code.known(set_field)}({own}, {code.known(key)}, {value})")
+        return own
+
+    found = [expression(item) for item in items]
+    code.add(f"return {found[0]}" if single else f"return ({''.join(f'{x}, ' for x in found)})")
+    return code.function("bars, leaves, others")
 
 
 def assign(target: Any, key: Any, value: Any) -> None:

@@ -20,7 +20,8 @@ import numpy as np
 
 from . import keys, leaving
 from .columns import parts_of
-from .object_code import finisher, taker
+from .object_code import finisher, gatherer, taker
+from .object_shortcuts import Shortcut, add_assigning, add_reading, key_of_wrt
 from .structures import (
     ITEMS,
     Assembly,
@@ -65,6 +66,8 @@ class Flat:
     """Takes arguments of this structure apart; None for others."""
     finishers: dict[int, Finisher] = field(default_factory=dict[int, Finisher])
     """By the identity of a recipe."""
+    shortcuts: dict[Any, list[Shortcut]] = field(default_factory=dict[Any, list[Shortcut]])
+    """By what `wrt` was, gradients that can be called at once, the latest first."""
 
     def journal(self) -> Any:
         return np.zeros(2 * self.structure.room, np.int64) if self.structure.room else None
@@ -89,6 +92,18 @@ class Flat:
             raise
         records = self.records_for(values)
         return result if records is None else self.finisher(records)(result, made.objects)
+
+    def gradient(self, kind: str, wrt: Any, made: Parts) -> Any:
+        """The gradient (with the value), where one of this kind came before; else None."""
+        for shortcut in self.shortcuts.get(key_of_wrt(wrt), ()):
+            found = shortcut.call(self, made)
+            if found is not None:
+                return found[1] if kind == "grad" else found
+        return None
+
+    def gatherer(self, selection: Selection, positions: Sequence[int]) -> Any:
+        """Puts gradients with respect to the floats at `positions` together."""
+        return gatherer(self.structure, selection.items, positions, single=selection.single)
 
     def finisher(self, records: Records) -> Finisher:
         """Puts results of this recipe together."""
@@ -377,6 +392,8 @@ def gradient(dispatcher: Dispatcher, kind: str, wrt: Any, bound: tuple[Any, ...]
     from . import gradients, memory
 
     flat, made = flat_of(dispatcher, bound)
+    if (at_once := flat.gradient(kind, wrt, made)) is not None:
+        return at_once
     selection = selected(flat, made, wrt)
     own = flat.dispatcher
     values = own.values_of(*flat.values_of(made))
@@ -385,9 +402,11 @@ def gradient(dispatcher: Dispatcher, kind: str, wrt: Any, bound: tuple[Any, ...]
     found = own.specialize(values, active)
     records: Records | None = found.metadata["records"]
     if records is None:
-        names = flat_names(flat, selection)
-        value, gradient = own.gradient("value_and_grad", names, values)
-        by_position = dict(zip(selection.positions, gradient, strict=True))
+        if "value_and_grad" in found.direct:
+            add_reading(flat, wrt, selection, found)
+        names = own.names
+        value, gradient = own.gradient("value_and_grad", [names[p] for p in active], values)
+        by_position = dict(zip(active, gradient, strict=True))
     else:
         leaves = list(gradients.leaves_of(found.results))
         if records["result"] != ["flat"] or not is_scalar_result(found.results):
@@ -397,9 +416,11 @@ def gradient(dispatcher: Dispatcher, kind: str, wrt: Any, bound: tuple[Any, ...]
         bars: list[Any] = [1.0, *zero_cotangents(leaves)]
         assert len(bars) == floats
         with journaled(flat, values, made):
-            result, scalars = gradients.run(own, values, active, shadows, bars)
+            result, scalars = gradients.run(own, values, active, shadows, bars, found)
         value = finished(flat, records, result, made)
         by_position = {p: shadows[p] if p in shadows else scalars[p] for p in active}
+        if not overlaps:
+            add_assigning(flat, wrt, selection, found, gradients.taken_by(found, bars))
     shown = selection.gradients(by_position, flat, made)
     return shown if kind == "grad" else (value, shown)
 

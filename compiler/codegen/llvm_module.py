@@ -8,6 +8,9 @@ data through the global offset table.
 
 from __future__ import annotations
 
+import platform
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import cache
 
 import llvmlite.binding as llvm
@@ -45,8 +48,39 @@ def optimized(text: str, opt: int = 3) -> llvm.ModuleRef:
     tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_interleaving = opt >= 2
     tuning.loop_unrolling = opt >= 2
     builder = llvm.create_pass_builder(machine, tuning)
-    builder.getModulePassManager().run(module, builder)
+    with sums_in_order_vectorized():
+        builder.getModulePassManager().run(module, builder)
     return module
+
+
+ORDERED = "-force-ordered-reductions"
+"""LLVM's option: the terms of a sum that must stay in order are computed as vectors, and added one by one."""
+
+HAVE_ORDERED = range(16, 23)
+"""The LLVM versions that are known to have it. (Where an option does not exist LLVM ends the process.)"""
+
+
+def known_ordered() -> bool:
+    """Whether the option is there, and does something."""
+    on_x86 = platform.machine() in ("x86_64", "AMD64")
+    return on_x86 and llvm.llvm_version_info[0] in HAVE_ORDERED
+
+
+@contextmanager
+def sums_in_order_vectorized() -> Generator[None]:
+    """What follows is optimized with that option; LLVM itself uses it on other CPUs than these.
+
+    `total += math.sqrt(v)` in a loop: Python's order of the additions stays, the roots are had four at a
+    time. Options are LLVM's, not ours alone, so it is as it was afterwards.
+    """
+    if not known_ordered():
+        yield
+        return
+    llvm.set_option("mutad", f"{ORDERED}=true")
+    try:
+        yield
+    finally:
+        llvm.set_option("mutad", f"{ORDERED}=false")
 
 
 def optimize_and_emit(text: str, opt: int = 3) -> bytes:

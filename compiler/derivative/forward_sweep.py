@@ -35,7 +35,7 @@ from ...dialects import activation, ad, array, foreign
 from ..analysis.alias import strip_views
 from . import bits
 from .overwritten import Overwritten
-from .plan import Plan, Save
+from .plan import Plan, Save, Saved
 from .routines import inlined, primal_of
 from .rules.table import index_constant
 from .segments import base_extents, is_recomputable, value_block
@@ -86,7 +86,8 @@ class ForwardSweep:
                 self._push(save, target)
             for save in self._copied_before.get(op, ()):
                 if isinstance(save.node, Overwritten):
-                    self._keep_old(save, save.node, target)
+                    if not is_at_hand(save.node, save):
+                        self._keep_old(save, save.node, target)
                 else:
                     self._copy_version(save, target)
             if isinstance(op, func.ReturnOp):
@@ -119,8 +120,9 @@ class ForwardSweep:
                 self._clone_block(block, inner)
 
     def _clone_map(self, op: array.MapOp, target: Block) -> None:
-        """A map that saves elements writes them to its segments as further outputs."""
+        """A map that saves elements, its own or those that it overwrites, has more outputs: the segments."""
         saves = self._saved_in_map.get(op, ())
+        kept = [s for s in self._copied_before.get(op, ()) if is_at_hand(s.node, s)]
         body = Block(arg_types=[a.type for a in op.body.block.args])
         for old, fresh in zip(op.body.block.args, body.args, strict=True):
             fresh.name_hint = old.name_hint
@@ -130,14 +132,15 @@ class ForwardSweep:
                 self._clone_op(inner, body)
         yields = [self.values.get(v, v) for v in op.yielded]
         yields += [self.values[cast(SSAValue, s.node)] for s in saves]
+        yields += [body.args[op.ins.index(cast(Overwritten, s.node).target)] for s in kept]
         body.add_op(array.YieldOp(yields))
         extents = [self.values[e] for e in op.extents]
-        slots = [self.slot(s, target, extents) for s in saves]
+        slots = [self.slot(s, target, extents) for s in (*saves, *kept)]
         clone = array.MapOp(
             extents,
             [self.values[m] for m in op.ins],
             [self.values[m] for m in op.outs] + slots,
-            [*op.out_kinds, *("store" for _ in saves)],
+            [*op.out_kinds, *("store" for _ in slots)],
             Region(body),
         )
         clone.location = op.location
@@ -250,6 +253,17 @@ class ForwardSweep:
         base = self.values[cast(Version, save.node).base]
         own = dims(base, target)
         copy_into(base, self.slot(save, target, own), own, target, save.at)
+
+
+def is_at_hand(node: Saved, save: Save) -> bool:
+    """Whether the map that overwrites something reads it anyhow, element for element, at every iteration."""
+    return (
+        isinstance(node, Overwritten)
+        and isinstance(node.store, array.MapOp)
+        and save.at is node.store
+        and node.target in node.store.ins
+        and not any(first + last for first, last in save.margins)
+    )
 
 
 def emitter(target: Block, like: Operation) -> bits.Emit:

@@ -82,6 +82,8 @@ def fold_in(block: Block) -> None:
         following = op.next_op
         if isinstance(op, scf.IfOp) and (taken := constant_value(op.cond)) is not None:
             following = inline_branch(op, op.true_region if taken else op.false_region)
+        elif isinstance(op, scf.IfOp):
+            settle_condition(op)
         elif isinstance(op, array.RaiseIfOp) and constant_value(op.condition) == 0:
             Rewriter.erase_op(op)
         elif isinstance(op, array.IndexOp):
@@ -111,6 +113,20 @@ def inline_branch(op: scf.IfOp, region: Region) -> Operation | None:
         first = first or inner
     Rewriter.replace_op(op, [], results)
     return first or following
+
+
+def settle_condition(branch: scf.IfOp) -> None:
+    """Within a branch its condition is known."""
+    if branch.cond.has_one_use():
+        return
+    for region, value in ((branch.true_region, 1), (branch.false_region, 0)):
+        inside = [use for use in branch.cond.uses if region.is_ancestor(use.operation)]
+        if inside:
+            known = arith.ConstantOp(IntegerAttr(value, i1))
+            known.location = branch.location
+            region.block.insert_op_before(known, region.block.first_op)  # pyright: ignore
+            for use in inside:
+                use.operation.operands[use.index] = known.result
 
 
 def replace_by(op: Operation, result: SSAValue | int | float | Operation | None) -> None:
@@ -344,13 +360,17 @@ COMPARISONS: dict[int, Callable[[int, int], bool]] = {
 """The signed predicates of arith.cmpi by their number."""
 
 
-def comparison(op: arith.CmpiOp) -> int | None:
+def comparison(op: arith.CmpiOp) -> SSAValue | int | None:
     holds = COMPARISONS.get(op.predicate.value.data)
     if holds is None or not isinstance(op.lhs.type, IndexType):
         return None
     a, b = constant_value(op.lhs), constant_value(op.rhs)
     if a is not None and b is not None:
         return int(holds(a, b))
+    if b is not None and (sides := constants_of_sides(op.lhs)) is not None:
+        cond, *values = sides
+        taken, otherwise = (holds(value, b) for value in values)
+        return int(taken) if taken == otherwise else cond if taken else None
     if op.lhs is op.rhs:
         return int(holds(0, 0))
     # For x >= 0 > b the order is known; for b = 0 it is for < and >= alone.
@@ -361,6 +381,21 @@ def comparison(op: arith.CmpiOp) -> int | None:
     ):
         return int(holds(0, b))
     return None
+
+
+def constants_of_sides(x: SSAValue) -> tuple[SSAValue, int, int] | None:
+    """A condition, and the two constants of which it chooses the value."""
+    op = x.owner
+    if isinstance(op, arith.SelectOp):
+        cond, a, b = op.cond, op.lhs, op.rhs
+    elif isinstance(op, scf.IfOp):
+        ends = (region.block.last_op for region in (op.true_region, op.false_region))
+        a, b = (end.operands[op.results.index(x)] for end in ends if end is not None)  # pyright: ignore
+        cond = op.cond
+    else:
+        return None
+    taken, otherwise = constant_value(a), constant_value(b)
+    return None if taken is None or otherwise is None else (cond, taken, otherwise)
 
 
 def extent(op: memref.DimOp) -> SSAValue | int | None:

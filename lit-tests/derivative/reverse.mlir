@@ -274,3 +274,56 @@ func.func @saved_at_the_reads_where_a_branch_may_come_first(%u : memref<?xf64>, 
   }
   func.return
 }
+
+// A map that reads what it overwrites has the segment as one more output: nothing is copied.
+// CHECK-LABEL: @a_map_keeps_what_it_overwrites_gradient(
+// CHECK:         %u_saved = ad.push %{{.*}}(%steps, %n)
+// CHECK-NEXT:    array.loop %t to %steps do {
+// CHECK:           %[[SLOT:.*]] = array.view %u_saved[%t,
+// CHECK-NEXT:      array.map(%n) ins(%u : memref<?xf64>) outs(%u, %[[SLOT]] : memref<?xf64>, memref<?xf64, strided<[1]>>) kinds ["store", "store"]
+// CHECK-NEXT:      ^bb{{.*}}(%a: f64):
+// CHECK-NEXT:        %b = arith.mulf %a, %a
+// CHECK-NEXT:        array.yield %b, %a
+func.func @a_map_keeps_what_it_overwrites(%u : memref<?xf64>, %w : memref<?xf64>, %n : index, %steps : index) {
+  %trips = array.loop %t to %steps do {
+    array.map(%n) ins(%u : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+    ^bb0(%a : f64):
+      %b = arith.mulf %a, %a : f64
+      array.yield %b : f64
+    }
+    array.map(%n) ins(%u : memref<?xf64>) outs(%w : memref<?xf64>) kinds ["add"] {
+    ^bb0(%c : f64):
+      %d = arith.mulf %c, %c : f64
+      array.yield %d : f64
+    }
+    array.yield
+  }
+  func.return
+}
+
+// One that does not read it is preceded by a copy.
+// CHECK-LABEL: @a_map_that_only_overwrites_copies_before_gradient(
+// CHECK:         %u_saved = ad.push %{{.*}}(%steps, %n)
+// CHECK:           %[[SLOT:.*]] = array.view %u_saved[%t,
+// CHECK-NEXT:      array.map(%n) ins(%u : memref<?xf64>) outs(%[[SLOT]] : memref<?xf64, strided<[1]>>) kinds ["store"]
+// CHECK:           array.map(%n) ins(%v : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"]
+func.func @a_map_that_only_overwrites_copies_before(%u : memref<?xf64>, %v : memref<?xf64>, %w : memref<?xf64>, %n : index, %steps : index) {
+  %trips = array.loop %t to %steps do {
+    array.map(%n) ins(%u : memref<?xf64>) outs(%w : memref<?xf64>) kinds ["add"] {
+    ^bb0(%a : f64):
+      %b = arith.mulf %a, %a : f64
+      array.yield %b : f64
+    }
+    array.map(%n) ins(%u : memref<?xf64>) outs(%w : memref<?xf64>) kinds ["add"] {
+    ^bb0(%a : f64):
+      %b = math.sin %a : f64
+      array.yield %b : f64
+    }
+    array.map(%n) ins(%v : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+    ^bb0(%a : f64):
+      array.yield %a : f64
+    }
+    array.yield
+  }
+  func.return
+}

@@ -121,3 +121,47 @@ func.func @kept_float_arithmetic(%x : f64) -> f64 {
   %y = arith.addf %x, %zero : f64
   func.return %y : f64
 }
+
+// CHECK-LABEL: @a_condition_is_known_in_its_branches
+// CHECK-NEXT:    %r = scf.if %c -> (f64) {
+// CHECK-NEXT:      scf.yield %x
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      scf.yield %y
+// CHECK-NEXT:    }
+func.func @a_condition_is_known_in_its_branches(%c : i1, %x : f64, %y : f64) -> f64 {
+  %r = scf.if %c -> (f64) {
+    %a = scf.if %c -> (f64) {
+      scf.yield %x : f64
+    } else {
+      scf.yield %y : f64
+    }
+    scf.yield %a : f64
+  } else {
+    %b = scf.if %c -> (f64) {
+      scf.yield %x : f64
+    } else {
+      scf.yield %y : f64
+    }
+    scf.yield %b : f64
+  }
+  func.return %r : f64
+}
+
+// CHECK-LABEL: @a_flag_that_a_branch_sets_is_its_condition
+// CHECK:         func.return %c, %c, %[[NEVER:.*]], %is_zero
+func.func @a_flag_that_a_branch_sets_is_its_condition(%c : i1) -> (i1, i1, i1, i1) {
+  %zero = arith.constant 0 : index
+  %seven = arith.constant 7 : index
+  %nine = arith.constant 9 : index
+  %flag = scf.if %c -> (index) {
+    scf.yield %seven : index
+  } else {
+    scf.yield %zero : index
+  }
+  %other = arith.select %c, %nine, %zero : index
+  %is_set = arith.cmpi ne, %flag, %zero : index
+  %is_seven = arith.cmpi sgt, %other, %seven : index
+  %never = arith.cmpi sgt, %flag, %seven : index
+  %is_zero = arith.cmpi eq, %flag, %zero : index
+  func.return %is_set, %is_seven, %never, %is_zero : i1, i1, i1, i1
+}

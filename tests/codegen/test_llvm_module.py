@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
+import llvmlite.binding as llvm
 import pytest
 
 from mutad.compiler.codegen.llvm_module import (
     assembly,
     host_features,
+    known_ordered,
     optimize_and_emit,
     optimized_ir,
+    target_machine,
 )
 from mutad.compiler.codegen.vector_math import variants
 
@@ -33,6 +38,41 @@ def test_readable_forms():
 def test_ill_formed_text_is_an_error_and_not_an_abort():
     with pytest.raises(RuntimeError):
         optimize_and_emit("define i64 @f() { ret i32 0 }")
+
+
+ROOTS = """
+declare double @llvm.sqrt.f64(double)
+
+define double @roots(ptr %x, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %sum = phi double [ 0.0, %entry ], [ %more, %loop ]
+  %at = getelementptr double, ptr %x, i64 %i
+  %v = load double, ptr %at
+  %root = call double @llvm.sqrt.f64(double %v)
+  %more = fadd double %sum, %root
+  %next = add i64 %i, 1
+  %again = icmp slt i64 %next, %n
+  br i1 %again, label %loop, label %done
+done:
+  ret double %more
+}
+"""
+
+
+@pytest.mark.skipif(not known_ordered(), reason="LLVM decides by itself on this CPU")
+def test_terms_of_a_sum_in_order_are_vectors_and_the_option_is_ours_alone():
+    assert re.search(r"call <\d+ x double> @llvm.sqrt", optimized_ir(ROOTS))
+    assert not re.search(r"fadd (reassoc|fast)", optimized_ir(ROOTS))
+    module = llvm.parse_assembly(ROOTS)
+    machine = target_machine()
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = True
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    assert " x double>" not in str(module)
 
 
 def test_vector_versions_are_those_of_the_cpu():

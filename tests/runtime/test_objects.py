@@ -258,3 +258,160 @@ def test_explain_and_inspect_without_arguments_speak_of_the_latest_call():
     assert f.explain(wrt="b.x").formula == f.explain().formula
     assert f.inspect("simplify") == f.inspect("simplify", body(), 3)
     assert f.inspect("adjoint", wrt="b") == f.inspect("adjoint", body(), 3, wrt="b")
+
+
+def weighed(b, dt):
+    return (b.x * b.x * dt).sum() * b.mass
+
+
+def looked_up(monkeypatch, flat):
+    """The look-ups of code from here on."""
+    found = []
+    look_up = flat.dispatcher.specialize
+    monkeypatch.setattr(
+        flat.dispatcher, "specialize", lambda *a, **k: found.append(a) or look_up(*a, **k)
+    )
+    return found
+
+
+def test_a_gradient_that_came_before_is_not_looked_up(monkeypatch):
+    f, dispatcher = compiled(weighed)
+    b = body()
+    first = f.value_and_grad(b, 0.5, wrt=("dt", "b"))
+    assert f.grad(b, 0.5).mass == first[1][1].mass
+    found = looked_up(monkeypatch, dispatcher.latest)
+    again = f.value_and_grad(b, 0.5, wrt=("dt", "b"))
+    assert again[0] == first[0]
+    assert again[1][0] == first[1][0]
+    np.testing.assert_array_equal(again[1][1].x, first[1][1].x)
+    assert again[1][1].kind == "point"
+    assert f.value_and_grad(b, 0.5, wrt=["dt", "b"])[1][0] == first[1][0]
+    np.testing.assert_array_equal(f.grad(b, 0.5).x, first[1][1].x)
+    assert not found
+    f.grad(b, 0.5, wrt="b.mass")
+    assert found
+
+
+def test_a_gradient_of_other_kinds_of_parts_is_looked_up(monkeypatch):
+    f, dispatcher = compiled(weighed)
+    others = [body(), replace(body(), mass=2), replace(body(), x=np.arange(8.0)[::2])]
+    single = replace(body(), x=np.ones(4, np.float32))
+    for b in (*others, single, *others):
+        expected = 2 * 0.5 * b.x * b.mass
+        np.testing.assert_allclose(f.grad(b, 0.5).x, expected)
+        assert f.grad(b, 0.5).x.dtype == b.x.dtype
+    found = looked_up(monkeypatch, dispatcher.latest)
+    for b in (*others, single):
+        f.grad(b, 0.5)
+    assert not found
+
+
+def test_a_gradient_that_came_before_sees_what_is_outside():
+    scale = 2.0
+    kind = "square"
+
+    def f(b):
+        return scale * (b.x * b.x).sum() if kind == "square" else b.x.sum()
+
+    made, _ = compiled(f)
+    b = body()
+    np.testing.assert_allclose(made.grad(b).x, 4 * b.x)
+    np.testing.assert_allclose(made.grad(b, wrt=("scale", "b"))[0], (b.x**2).sum())
+    scale = 3.0
+    np.testing.assert_allclose(made.grad(b).x, 6 * b.x)
+    np.testing.assert_allclose(made.grad(b, wrt=("scale", "b"))[1].x, 6 * b.x)
+    kind = "plain"
+    np.testing.assert_array_equal(made.grad(b).x, np.ones(4))
+    kind = "square"
+    np.testing.assert_allclose(made.grad(b).x, 6 * b.x)
+
+
+def test_a_gradient_that_came_before_sees_what_is_shared():
+    def f(a, b):
+        return (a.x * b.x).sum()
+
+    made, _ = compiled(f)
+    a, b = body(), body()
+    for _ in range(2):
+        np.testing.assert_array_equal(made.grad(a, b).x, b.x)
+    shared = Body(a.x[::-1], a.v)
+    for _ in range(2):
+        ga, gb = made.grad(a, shared, wrt=("a", "b"))
+        assert np.shares_memory(ga.x, gb.x)
+        np.testing.assert_array_equal(ga.x, 2 * a.x[::-1])
+    np.testing.assert_array_equal(made.grad(a, b).x, b.x)
+
+
+def test_a_bool_is_no_position_although_it_is_one():
+    f, _ = compiled(weighed)
+    b = body()
+    f.grad(b, 0.5, wrt=1)
+    with pytest.raises(TypeError, match="wrt takes names and positions"):
+        f.grad(b, 0.5, wrt=True)
+    f.grad(b, 0.5, wrt=(1, "b"))
+    with pytest.raises(TypeError, match="wrt takes names and positions"):
+        f.grad(b, 0.5, wrt=(True, "b"))
+
+
+def test_a_gradient_that_assigns_to_fields_is_not_looked_up_again(monkeypatch):
+    def f(b, dt, k):
+        b.x += dt * b.v
+        b.mass *= b.mass + dt
+        b.x[k] += 1.0
+        b.kind = "moved"
+        return (b.x**2).sum() * b.mass
+
+    made, dispatcher = compiled(f)
+    wrt = ("b", "dt")
+    a, b = body(), body()
+    first = made.value_and_grad(a, 0.3, 1, wrt=wrt)
+    found = looked_up(monkeypatch, dispatcher.latest)
+    again = made.value_and_grad(b, 0.3, 1, wrt=wrt)
+    assert not found
+    assert again[0] == first[0]
+    assert again[1][1] == first[1][1]
+    for one, other in ((again[1][0], first[1][0]), (b, a)):
+        assert (one.mass, one.kind) == (other.mass, other.kind)
+        np.testing.assert_array_equal(one.x, other.x)
+        np.testing.assert_array_equal(one.v, other.v)
+    assert b.kind == "moved"
+
+    raised = body()
+    with pytest.raises(IndexError):
+        made.grad(raised, 0.3, 9, wrt=wrt)
+    assert not found
+    assert (raised.mass, raised.kind) == (1.3, "point")
+    np.testing.assert_allclose(raised.x, body().x + 0.3)
+
+    shared = body()
+    shared.v = shared.x
+    expected = body()
+    expected.v = expected.x
+    value, (gradient, _) = made.value_and_grad(shared, 0.3, 1, wrt=wrt)
+    assert value == pytest.approx(f(expected, 0.3, 1))
+    assert np.shares_memory(gradient.x, gradient.v)
+    assert found
+    value, _ = made.value_and_grad(replace(body(), mass=2), 0.3, 1, wrt=wrt)
+    assert value == pytest.approx(f(replace(body(), mass=2), 0.3, 1))
+    np.testing.assert_array_equal(made.grad(body(), 0.3, 1).x, first[1][0].x)
+
+
+def test_gradients_of_lists_that_came_before():
+    def f(pairs, weights, b):
+        total = b.mass
+        for k, v in pairs:
+            total += k * v * v
+        for w in weights:
+            total *= w
+        return total + (b.x**2).sum()
+
+    made, dispatcher = compiled(f)
+    for rounds in range(3):
+        pairs, weights = [(1, 2.0), (3, 0.5)], [2.0, 0.5, 3.0][: 3 - rounds]
+        g, w, b = made.grad(pairs, weights, body(), wrt=("pairs", "weights", "b"))
+        scale = np.prod(weights)
+        assert g == [(1, pytest.approx(4.0 * scale)), (3, pytest.approx(3.0 * scale))]
+        assert w == pytest.approx(
+            [f(pairs, [], replace(body(), x=np.zeros(1))) * scale / v for v in weights]
+        )
+        np.testing.assert_allclose(b.x, 2 * np.arange(4.0))
