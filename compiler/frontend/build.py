@@ -176,6 +176,7 @@ class Build:
             raise self.facts.unready[0]
         if lowering.objects.leaving is not None:
             lowering.objects.leaving.settle()
+        result = lowering.without_rows(result)
         records = None
         if self.facts.changed:  # what is built is thrown away
             result = result if fields.is_plain(result) else NoneValue()

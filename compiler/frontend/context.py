@@ -191,6 +191,8 @@ class Facts:
     """The displays of arrays that make lists which can grow."""
     changed_lists: set[int] = field(default_factory=set[int])
     """The caller's lists that change behind, or in a loop with, a check that may raise."""
+    ragged: set[ListKey] = field(default_factory=set[ListKey])
+    """The lists of lists of several lengths."""
     shared_lists: set[ListKey] = field(default_factory=set[ListKey])
     """The lists that have several names at a time."""
     unbounded_lists: set[ListKey] = field(default_factory=set[ListKey])

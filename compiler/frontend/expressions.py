@@ -32,6 +32,7 @@ from .values import (
     Expression,
     NoneValue,
     Record,
+    Row,
     Scalar,
     SliceValue,
     Static,
@@ -312,7 +313,7 @@ class Expressions(Constructing, ListAccess):
             and is_python(rhs)
         ):
             return scalars.compare(self.e, name, lhs, rhs)
-        if isinstance(lhs, Static | NoneValue) or isinstance(rhs, Static | NoneValue):
+        if isinstance(lhs, Static | NoneValue | Row) or isinstance(rhs, Static | NoneValue | Row):
             return self.compare_objects(name, lhs, rhs)
         if isinstance(lhs, Tuple) and isinstance(rhs, Tuple) and name in ("Eq", "NotEq"):
             return self.compare_tuples(name == "Eq", lhs, rhs)
@@ -331,6 +332,8 @@ class Expressions(Constructing, ListAccess):
         if isinstance(lhs, NoneValue) or isinstance(rhs, NoneValue):
             both = isinstance(lhs, NoneValue) and isinstance(rhs, NoneValue)
             return self.e.constant(both is same, "py_bool")
+        if (rows := self.same_row(lhs, rhs)) is not None:
+            return rows if same else scalars.unary(self.e, "Not", rows)
         if isinstance(lhs, Static) and isinstance(rhs, Static):
             lists_ = self.list_of(lhs), self.list_of(rhs)
             if None not in lists_:
@@ -561,6 +564,8 @@ class Expressions(Constructing, ListAccess):
         found = special_calls.attribute(self, value, node) or self.member(value, node.attr, node)
         if found is not None:
             return found
+        if isinstance(value, Row) and (seq := self.list_of(value)) is not None:
+            return self.list_attribute(seq, node.attr)
         if not isinstance(value, Static):
             if isinstance(value, FixedList) and node.attr in lists.METHODS:
                 self.growing(value)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, UnitAttr, i1
@@ -30,6 +31,7 @@ from .values import (
     Choice,
     NoneValue,
     Record,
+    Row,
     Scalar,
     Static,
     Struct,
@@ -86,11 +88,25 @@ class ChoiceT:
 
 
 @dataclass(frozen=True)
+class RowT:
+    """A list that is an item of another."""
+
+    store: Any
+
+
+@dataclass(frozen=True)
+class ListT:
+    """What the items of a list are that are lists: the form of theirs, None while nothing is known."""
+
+    item: Template | None
+
+
+@dataclass(frozen=True)
 class MaybeT:
     inner: Template
 
 
-Template = ScalarT | ArrayT | TupleT | FixedT | ChoiceT | MaybeT
+Template = ScalarT | ArrayT | TupleT | FixedT | ChoiceT | RowT | ListT | MaybeT
 
 
 class Mismatch(Exception):
@@ -112,6 +128,8 @@ def template_of(value: Binding) -> Template:
             return TupleT(tuple(template_of(item) for item in items), cls)
         case Struct(items, names, cls):
             return TupleT(tuple(template_of(item) for item in items), cls, names)
+        case Row(store, _):
+            return RowT(store)
         case Maybe(inner, _):
             return MaybeT(template_of(inner))
         case Choice(_, options):
@@ -207,6 +225,8 @@ def describe(t: Template) -> str:
             return "an object"
         case ChoiceT(options):
             return " or ".join(dict.fromkeys(map(describe, options)))
+        case RowT() | ListT():
+            return "a list in a list"
         case MaybeT(inner):
             return describe(inner)
 
@@ -220,10 +240,12 @@ def ir_types(t: Template) -> list[Attribute]:
             return [type_]
         case TupleT(items):
             return [leaf for item in items for leaf in ir_types(item)]
-        case FixedT():
+        case FixedT() | ListT():
             return []
         case ChoiceT(options):
             return [IndexType(), *(leaf for option in options for leaf in ir_types(option))]
+        case RowT():
+            return [IndexType()]
         case MaybeT(inner):
             return [*ir_types(inner), i1]
 
@@ -246,11 +268,14 @@ def coerced(e: Emitter, value: Binding | None, t: Template) -> list[SSAValue]:
             return [
                 leaf for v, item in zip(parts, items, strict=True) for leaf in coerced(e, v, item)
             ]
-        case FixedT():
+        case FixedT() | ListT():
             return []
         case ChoiceT():
             assert not isinstance(value, Maybe)
             return choices.coerced(e, value, t)
+        case RowT():
+            assert value is None or isinstance(value, Row)
+            return [e.index(0) if value is None else value.at]
         case MaybeT(inner):
             if isinstance(value, Maybe):
                 return [*coerced(e, value.value, inner), value.defined]
@@ -284,6 +309,10 @@ def rebuilt(t: Template, leaves: Iterator[SSAValue]) -> Binding:
             number = next(leaves)
             values = [rebuilt(option, leaves) for option in options]
             return Choice(number, tuple(v for v in values if not isinstance(v, Maybe)))
+        case RowT(store):
+            return Row(store, next(leaves))
+        case ListT():
+            raise AssertionError("the form of no value")
         case MaybeT(inner):
             value = rebuilt(inner, leaves)
             assert not isinstance(value, Maybe)

@@ -214,6 +214,9 @@ class Statements(Raising, Unpacking):
                 if isinstance(before, Array):
                     self.in_place(op, before, self.expression(node))
                     return before
+                if op == "Add" and (inner := self.list_of(before)) is not None:
+                    self.append_all(inner, self.value(node), node)
+                    return before
                 return self.binary_values(op, before, self.expression(node))
 
             self.augment_list_item(seq, target, combined)

@@ -137,6 +137,14 @@ class Record:
 
 
 @dataclass(frozen=True)
+class Row:
+    """A list that is the item of a list: which of its items (see `data.nested_lists`)."""
+
+    store: Any
+    at: SSAValue
+
+
+@dataclass(frozen=True)
 class NoneValue:
     """Python's None."""
 
@@ -175,7 +183,17 @@ class BoundMethod:
 
 
 Value = (
-    Scalar | Array | Expression | Tuple | Struct | Record | NoneValue | Static | Choice | SliceValue
+    Scalar
+    | Array
+    | Expression
+    | Tuple
+    | Struct
+    | Record
+    | Row
+    | NoneValue
+    | Static
+    | Choice
+    | SliceValue
 )
 
 EXTENT_MAX = 2**48

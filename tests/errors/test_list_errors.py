@@ -52,6 +52,54 @@ def returns_an_item_that_is_an_argument(x):
     return rows[0]
 
 
+@refused("f64[?]C", at="rows.append(row)", says="append a copy")
+def puts_one_list_in_a_list_again_and_again(x):
+    row = [x[0]]
+    rows = []
+    for _ in range(3):
+        rows.append(row)
+    return len(rows)
+
+
+@refused("f64[?]C", at="rows.append(rows[0])", says="append a copy")
+def puts_an_item_in_a_list(x):
+    rows = [[v] for v in x]
+    rows.append(rows[0])
+    return len(rows)
+
+
+@refused("f64[?]C", at="row.append(1.0)", says="append a copy")
+def puts_a_list_in_a_list_on_a_path(x):
+    row = [x[0]]
+    rows = []
+    if x[1] > 0.0:
+        rows.append(row)
+    row.append(1.0)
+    return len(rows)
+
+
+@refused("f64[?]C", at="rows.reverse()", says="np.stack(l)")
+def reverses_a_list_of_lists(x):
+    rows = [[v] for v in x]
+    rows.reverse()
+    return rows[0][0]
+
+
+@refused("f64[?]C", at="n]", says="that change")
+def repeats_a_list(x):
+    row = [v for v in x]
+    n = x.size
+    rows = [row] * 3
+    rows[0][0] = 1.0
+    return rows[n][0]
+
+
+@refused("f64[?]C", at="def returns_two_items", says="return copies")
+def returns_two_items(x):
+    rows = [[v] for v in x]
+    return rows[0], rows[-1]
+
+
 @refused("f64[?]C", at="rows.append((x, 1.0, len))", says="tuples of them")
 def appends_a_function(x):
     rows = []

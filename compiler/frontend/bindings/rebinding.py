@@ -25,7 +25,19 @@ from ...diagnostics import CompileError
 from ..consumers import Consumers
 from ..context import Facts, Key
 from ..emitter import Emitter
-from ..joins import ArrayT, ChoiceT, FixedT, MaybeT, ScalarT, Template, TupleT, cast, common_type
+from ..joins import (
+    ArrayT,
+    ChoiceT,
+    FixedT,
+    ListT,
+    MaybeT,
+    RowT,
+    ScalarT,
+    Template,
+    TupleT,
+    cast,
+    common_type,
+)
 from .descriptors import Described, either
 from .late import LateBuffers, Unshaped, refuse_other_shape
 from .roots import choices, is_fresh_in, is_placeholder, is_root, roots
@@ -282,7 +294,7 @@ def without_layouts(template: Template, leaves: Collection[int]) -> Template:
                 return ArrayT(
                     array.strided(type_.element_type, [DYNAMIC_INDEX] * rank, [None] * rank), dtype
                 )
-            case ScalarT():
+            case ScalarT() | RowT():
                 next(numbers)
                 return t
             case _:
@@ -304,13 +316,13 @@ def retyped(template: Template, leaves: Iterator[SSAValue]) -> Template:
             type_ = next(leaves).type
             assert isinstance(type_, MemRefType)
             return ArrayT(type_, dtype)
-        case ScalarT():
+        case ScalarT() | RowT():
             next(leaves)
             return template
         case ChoiceT(options):
             next(leaves)
             return ChoiceT(tuple(retyped(option, leaves) for option in options))
-        case FixedT():
+        case FixedT() | ListT():
             return template
 
 

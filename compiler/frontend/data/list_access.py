@@ -75,6 +75,10 @@ class ListAccess(Context):
         """Comparison with a list."""
 
     @abstractmethod
+    def same_row(self, lhs: Value, rhs: Value) -> Scalar | None:
+        """`is` of lists one of which is an item of another; None for anything else."""
+
+    @abstractmethod
     def order_tuples(self, name: str, lhs: Tuple, rhs: Tuple) -> Value:
         """`a < b` of tuples, and the like."""
 

@@ -21,14 +21,14 @@ from ..syntax import list_algorithms as algorithms
 from ..syntax.comprehensions import EMPTY
 from ..values import EXTENT_MAX, NoneValue, Scalar, SliceValue, Static, Tuple, Value
 from . import lists
-from .list_methods import Lists
 from .lists import ListObject
+from .nested_lists import NestedLists
 
 ORDER_SIGNS = {"Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">="}
 OTHER_SIZE = "attempt to assign sequence of size {} to extended slice of size {}"
 
 
-class ListAlgorithms(Lists):
+class ListAlgorithms(NestedLists):
     """Lowers what is written as Python for lists."""
 
     def algorithm(self, text: str, args: Sequence[Value], node: ast.AST) -> Value:
@@ -170,7 +170,7 @@ class ListAlgorithms(Lists):
         differs = scalars.compare(self.e, "NotEq", given, count)
         shown = [given.ssa, count.ssa]
         self.e.insert(array.RaiseIfOp(differs.ssa, "ValueError", OTHER_SIZE, shown))
-        if new.item is None or len(new.buffers) != len(seq.buffers):
+        if new.item is None or lists.width(new) != lists.width(seq):
             return
         seq.changed = True
         targets = lists.sliced(self.e, seq, index)
@@ -184,7 +184,7 @@ class ListAlgorithms(Lists):
         self.learn(rest, seq.item)
         index = SliceValue(Scalar("py_int", start, None, 0, EXTENT_MAX), None, None)
         parts = lists.sliced(self.e, seq, index)
-        if len(rest.buffers) == len(parts):
+        if lists.width(rest) == len(parts):
             count = self.e.emit(arith.SubiOp(lists.length(self.e, seq).ssa, start))
             lists.extend(self.e, rest, parts, count)
         return rest

@@ -25,16 +25,29 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects import array
+from ...diagnostics import CompileError
 from .. import library, scalars
 from ..calling import recursion
 from ..calling.calls import Calls
 from ..context import RESULT, Frame, Unready
-from ..joins import ArrayT, FixedT, Maybe, MaybeT, Mismatch, ScalarT, Template, TupleT, template_of
+from ..joins import (
+    ArrayT,
+    FixedT,
+    ListT,
+    Maybe,
+    MaybeT,
+    Mismatch,
+    ScalarT,
+    Template,
+    TupleT,
+    template_of,
+)
 from ..values import (
     EXTENT_MAX,
     Array,
     Expression,
     NoneValue,
+    Row,
     Scalar,
     SliceValue,
     Static,
@@ -97,6 +110,7 @@ class Lists(Calls):
         made = ListObject((*place, number), home, self.e.block, start, length)
         lists.set_length(self.e, made, self.e.index(0))
         made.item = self.facts.lists.get(made.key)
+        made.ragged = made.key in self.facts.ragged
         if not lists.holds_arrays(made):
             lists.ready(self.e, made)
         self.lists[made.key] = made
@@ -104,16 +118,35 @@ class Lists(Calls):
 
     def list_of(self, value: Value) -> ListObject | None:
         """The list that a value is; None for anything else."""
+        if isinstance(value, Row):
+            return self.row_list(value)
         if not isinstance(value, Static) or not isinstance(value.object, ListObject):
             return None
+        if value.object.row is not None:
+            return value.object
         found = self.lists.get(value.object.key)
         if found is None or found.home not in self.homes:
-            raise self.refusal(
-                None,
-                "a list that was made in an iteration of a loop is used after the iteration",
-                "make the list before the loop, and empty it with .clear()",
-            )
-        return found
+            raise self.gone()
+        return found if found.moved is None else self.moved_list(found)
+
+    def gone(self) -> CompileError:
+        return self.refusal(
+            None,
+            "a list that was made in an iteration of a loop is used after the iteration",
+            "make the list before the loop, and empty it with .clear()",
+        )
+
+    @abstractmethod
+    def row_list(self, value: Row) -> ListObject:
+        """A list that is an item of another."""
+
+    @abstractmethod
+    def moved_list(self, one: ListObject) -> ListObject:
+        """The item that a list has become."""
+
+    @abstractmethod
+    def append_list(self, target: ListObject, value: Value) -> None:
+        """Append a list to a list."""
 
     def learn(self, target: ListObject, template: Template) -> None:
         """The list has items of this form. The first item makes its memory, a wider one the next build."""
@@ -142,7 +175,8 @@ class Lists(Calls):
                 "a list of such items that grows is not compiled",
                 "keep numbers, arrays, or tuples of them in lists that grow",
             )
-        return template_of(value)
+        inner = self.list_of(value)
+        return template_of(value) if inner is None else ListT(inner.item)
 
     # Displays.
 
@@ -166,7 +200,11 @@ class Lists(Calls):
         value = self.settled(value)
         if isinstance(value, Array) and value.rank == 0:
             value = library.subscript(self.e, value, ())
-        self.learn(target, self.item_form(value))
+        form = self.item_form(value)
+        if isinstance(form, ListT):
+            self.append_list(target, value)
+            return
+        self.learn(target, form)
         if lists.holds_arrays(target):
             list_rows.append(self.e, target, value, arrays_named(self.frame))
         else:
@@ -198,7 +236,7 @@ class Lists(Calls):
             return
         self.require_numbers(source, "a second list of the items")
         self.learn(target, source.item)
-        if target.item is not None and len(target.buffers) == len(source.buffers):
+        if target.item is not None and lists.width(target) == lists.width(source):
             count = lists.length(self.e, source).ssa
             lists.extend(self.e, target, lists.views(self.e, source, count), count)
 
@@ -225,6 +263,8 @@ class Lists(Calls):
         if isinstance(value, Tuple):
             self.share(value.items)
             return value
+        if isinstance(value, Row):
+            return value
         fresh = self.list_of(value)
         if fresh is None:
             return value
@@ -245,6 +285,7 @@ class Lists(Calls):
                 and current.born is not self.e.block
                 and current.names == {me}
                 and not current.iterated
+                and not lists.holds_arrays(current)
                 and current.key not in self.facts.shared_lists
             ):
                 self.moved_lists.add(current.key)
@@ -269,6 +310,8 @@ class Lists(Calls):
             one.names.add(me)
         mine = {n for n in fresh.names if n[0] == self.frame.serial} if name == RESULT else set()
         if fresh is one or fresh.names - mine or one.names != {me} or one.iterated:
+            return value
+        if lists.holds_arrays(one):
             return value
         self.moved_lists.add(one.key)
         if one.key in self.facts.shared_lists:
@@ -432,7 +475,7 @@ class Lists(Calls):
         else:
             self.learn(made, seq.item)
             parts = lists.sliced(self.e, seq, index)
-            if parts and len(made.buffers) == len(parts):
+            if parts and lists.width(made) == len(parts):
                 count = self.e.extents(parts[0].memref)[0]
                 lists.extend(self.e, made, parts, count)
         return Static(made)
@@ -481,7 +524,7 @@ class Lists(Calls):
         """`l[i] += v`: the item is found anew where it is stored, for `v` may have changed the list."""
         index = self.list_item_index(target)
         before = lists.load_item(self.e, seq, self.list_place(seq, index, lists.OUT_OF_RANGE))
-        if isinstance(before, Array):
+        if isinstance(before, Array | Row):
             combine(before)
             return
         self.require_numbers(seq, "assignment to an item")
@@ -532,7 +575,7 @@ class Lists(Calls):
             one.read_untyped = True
             return Static(made)
         self.learn(made, one.item)
-        if len(made.buffers) != len(one.buffers):
+        if lists.width(made) != lists.width(one):
             return Static(made)
         lists.repeat(self.e, made, one, times, None if one.names else one.display)
         return Static(made)
@@ -564,8 +607,12 @@ class Lists(Calls):
         if seq.item is None:
             seq.read_untyped = True
             return library.call(self.e, np.zeros, [self.e.constant(0, "py_int")], {})
+        if isinstance(seq.item, ListT) and (seq.ragged or not isinstance(seq.item.item, ScalarT)):
+            raise self.refusal(
+                None, "an array of lists of several lengths", "make arrays of the lists in it"
+            )
         parts = lists.views(self.e, seq)
-        if isinstance(seq.item, ArrayT):
+        if isinstance(seq.item, ArrayT | ListT):
             self.raise_when_empty(seq, "NotImplementedError", "mutad: an array of an empty list")
         if not isinstance(seq.item, TupleT):
             if keep and not seq.names and seq.key not in self.facts.unbounded_lists:

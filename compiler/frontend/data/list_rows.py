@@ -15,9 +15,10 @@ list's memory is made; a later item of another shape raises NotImplementedError 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ....dialects import array
@@ -80,23 +81,29 @@ class AtStart(Before):
 
 def tell_shape(e: Emitter, seq: ListObject, buffer: SSAValue, like: SSAValue) -> None:
     """The rows of a buffer have the extents of `like`, the first array to be one."""
-    unknown = seq.unknown.pop(buffer, None)
-    if unknown is None:
-        return
-    first = unknown[0].owner
-    assert isinstance(first, Operation)
-    assert first.parent is not None
-    start, scratch = AtStart(e, first), Block()
     try:
-        with e.at(scratch):
-            extents = [start.value(n) for n in e.extents(like)]
-            numbers = [room(e, extents), *extents]
+        tell_extents(e, seq, buffer, e.extents(like))
     except Unshaped:
         raise CompileError(
             e.span,
             "the shape of this array is not known where the list's memory is made",
             "make the list where the extents are known, or append slices of an array that is",
         ) from None
+
+
+def tell_extents(e: Emitter, seq: ListObject, buffer: SSAValue, found: Sequence[SSAValue]) -> None:
+    """The rows of a buffer have these extents, if no others are known; Unshaped where that fails."""
+    unknown = seq.unknown.get(buffer)
+    if unknown is None:
+        return
+    first = unknown[0].owner
+    assert isinstance(first, Operation)
+    assert first.parent is not None
+    start, scratch = AtStart(e, first), Block()
+    with e.at(scratch):
+        extents = [start.value(n) for n in found]
+        numbers = [room(e, extents), *extents]
+    del seq.unknown[buffer]
     for op in list(scratch.ops):
         op.detach()
         first.parent.insert_op_before(op, first)
@@ -129,11 +136,16 @@ def refuse_other_shape(e: Emitter, found: SSAValue, buffer: SSAValue) -> None:
     assert isinstance(buffer.owner, array.AllocOp)
     wrong: SSAValue | None = None
     for new, old in zip(e.extents(found), buffer.owner.extents[1:], strict=True):
-        if new is not old and affine(new) != affine(old):
+        if not same_number(new, old):
             differs = e.emit(arith.CmpiOp(new, old, "ne"))
             wrong = differs if wrong is None else e.emit(arith.OrIOp(wrong, differs))
     if wrong is not None:
         e.insert(array.RaiseIfOp(wrong, "NotImplementedError", OTHER_SHAPE))
+
+
+def same_number(a: SSAValue, b: SSAValue) -> bool:
+    """True for two integers that are certainly equal."""
+    return a is b or affine(a) == affine(b)
 
 
 # Arrays that become rows.
@@ -142,7 +154,7 @@ def refuse_other_shape(e: Emitter, found: SSAValue, buffer: SSAValue) -> None:
 def becomes_row(e: Emitter, seq: ListObject, buffer: SSAValue, value: SSAValue) -> bool:
     """Let a fresh array of this block be the next row; False where it has to be copied."""
     alloc = value.owner
-    if not isinstance(alloc, array.AllocOp) or alloc.parent is not e.block:
+    if not isinstance(alloc, array.AllocOp) or not is_behind(e, alloc, buffer):
         return False
     if array.GROWABLE in alloc.attributes or is_placeholder(value) or e.catch is not None:
         return False
@@ -151,23 +163,53 @@ def becomes_row(e: Emitter, seq: ListObject, buffer: SSAValue, value: SSAValue) 
         stores_all(op, value) for op in since
     ):
         return False
-    scratch = Block()
-    with e.at(scratch):
-        refuse_other_shape(e, value, buffer)
-        made = cast(e, lists.row(e, buffer, lists.length(e, seq).ssa), alloc.memref.type)  # pyright: ignore
-        e.dims |= {(made, d): n for d, n in enumerate(alloc.extents)}
-    for op in list(scratch.ops):
-        op.detach()
-        e.block.insert_op_before(op, alloc)
-    made.name_hint = value.name_hint or made.name_hint
     for op in since:
         for inner in op.walk():
             if any(value in roots(e, w) for w in writes(inner)):
                 seq.first_stores.add(inner)
+    put_row(e, seq, buffer, alloc, check=True)
+    return True
+
+
+def is_behind(e: Emitter, alloc: array.AllocOp, buffer: SSAValue) -> bool:
+    """True for memory that this block makes, where that of the list is there."""
+    if alloc.parent is not e.block or not isinstance(buffer.owner, Operation):
+        return False
+    return buffer.owner.parent is not e.block or buffer.owner.is_before_in_block(alloc)
+
+
+def becomes_row_of(e: Emitter, seq: ListObject, buffer: SSAValue, value: SSAValue) -> bool:
+    """Let the memory of a list that this block has made and filled be the next row."""
+    alloc = value.owner
+    if not isinstance(alloc, array.AllocOp) or not is_behind(e, alloc, buffer):
+        return False
+    if e.catch is not None:
+        return False
+    if any(touches(op, seq.length) for op in ops_after(alloc)):
+        return False
+    put_row(e, seq, buffer, alloc, check=False)
+    return True
+
+
+def put_row(
+    e: Emitter, seq: ListObject, buffer: SSAValue, alloc: array.AllocOp, *, check: bool
+) -> None:
+    """The next row in the place of fresh memory, whose shape is checked or known to be right."""
+    scratch, value = Block(), alloc.memref
+    assert isinstance(value.type, MemRefType)
+    with e.at(scratch):
+        if check:
+            refuse_other_shape(e, value, buffer)
+        made = cast(e, lists.row(e, buffer, lists.length(e, seq).ssa), value.type)
+        extents = alloc.extents if check else buffer.owner.extents[1:]  # pyright: ignore
+        e.dims |= {(made, d): n for d, n in enumerate(extents)}
+    for op in list(scratch.ops):
+        op.detach()
+        e.block.insert_op_before(op, alloc)
+    made.name_hint = value.name_hint or made.name_hint
     value.replace_all_uses_with(made)
     alloc.detach()
     alloc.erase()
-    return True
 
 
 def touches(op: Operation, cell: SSAValue) -> bool:

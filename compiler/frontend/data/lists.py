@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, FloatAttr, IndexType, MemRefType, UnitAttr, f64
@@ -30,8 +31,30 @@ from ....dialects import array
 from ...diagnostics import CompileError, Span
 from .. import library, scalars
 from ..emitter import Emitter
-from ..joins import ArrayT, Mismatch, ScalarT, Template, TupleT, join, rebuilt, tuple_items
-from ..values import EXTENT_MAX, IR_TYPE, Array, NoneValue, Scalar, SliceValue, Static, Tuple, Value
+from ..joins import (
+    ArrayT,
+    ListT,
+    Maybe,
+    Mismatch,
+    ScalarT,
+    Template,
+    TupleT,
+    join,
+    rebuilt,
+    tuple_items,
+)
+from ..values import (
+    EXTENT_MAX,
+    IR_TYPE,
+    Array,
+    NoneValue,
+    Row,
+    Scalar,
+    SliceValue,
+    Static,
+    Tuple,
+    Value,
+)
 
 ListKey = tuple[tuple[int, ...], int, int]
 """A list: the calls that lead to its maker, the maker, how often it has been lowered there."""
@@ -57,6 +80,17 @@ class Growth:
     at: Operation
     amount: SSAValue
     check: array.RaiseIfOp
+
+
+class Memory(Protocol):
+    """Where a list is that is an item of another (`nested_lists`)."""
+
+    def length(self, e: Emitter) -> SSAValue: ...
+    def set_length(self, e: Emitter, n: SSAValue) -> Operation: ...
+    def buffers(self, e: Emitter) -> list[SSAValue]: ...
+    def reserve(self, e: Emitter, n: SSAValue) -> None:
+        """Make room for n items."""
+        ...
 
 
 @dataclass(eq=False)
@@ -91,13 +125,23 @@ class ListObject:
     first_stores: set[Operation] = field(default_factory=set[Operation])
     """The ops that write a row before it is an item."""
     copies: list[RowCopy] = field(default_factory=list["RowCopy"])
+    memory: Memory | None = None
+    row: Row | None = None
+    """Which item of a list it is, and where that is."""
+    ragged: bool = False
+    """Whether the lists in it have lengths of their own."""
+    pools: list[SSAValue] = field(default_factory=list[SSAValue])
+    """The buffers of the items of those, which lie one after the other, up to `pool_end`."""
+    pool_end: SSAValue | None = None
+    moved: Row | None = None
+    """Which item of another list it has become."""
     origin: int | None = None
     """Which argument it is, among those with an identity."""
     changed: bool = False
     """Whether something was done to its length or items."""
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ListObject) and other.key == self.key
+        return isinstance(other, ListObject) and other.key == self.key and other.row == self.row
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -162,6 +206,8 @@ def bare(t: Template) -> Template:
             return ArrayT(MemRefType(type_.element_type, [DYNAMIC_INDEX] * rank), dtype)
         case TupleT(items):
             return TupleT(tuple(bare(item) for item in items))
+        case ListT(item):
+            return ListT(None if item is None else bare(item))
         case _:
             return t
 
@@ -181,7 +227,9 @@ def is_item(value: Value) -> bool:
     """True for what the items of a list can be: what `is_storable`, and arrays."""
     if isinstance(value, Tuple) and not isinstance(value, FixedList):
         return all(map(is_item, value.items))
-    return is_storable(value) or isinstance(value, Array)
+    if isinstance(value, Static) and isinstance(value.object, ListObject):
+        return value.object.item is None or not holds_arrays(value.object)
+    return is_storable(value) or isinstance(value, Array | Row)
 
 
 def joined(a: Template, b: Template) -> Template:
@@ -197,6 +245,8 @@ def joined(a: Template, b: Template) -> Template:
             return bare(result)
         case TupleT(xs), TupleT(ys) if len(xs) == len(ys):
             return TupleT(tuple(joined(x, y) for x, y in zip(xs, ys, strict=True)))
+        case ListT(x), ListT(y):
+            return ListT(y if x is None else x if y is None else joined(x, y))
         case _:
             return bare(join(a, b))
 
@@ -228,8 +278,22 @@ def parts_of(value: Value, t: Template) -> list[Value]:
 
 
 def holds_arrays(seq: ListObject) -> bool:
-    """True for a list whose items are arrays, or tuples with arrays in them."""
-    return seq.item is not None and any(isinstance(t, ArrayT) for t in leaves_of(seq.item))
+    """True for a list whose items are arrays, tuples with arrays in them, or lists."""
+    if seq.item is None or isinstance(seq.item, ListT):
+        return seq.item is not None
+    return any(isinstance(t, ArrayT) for t in leaves_of(seq.item))
+
+
+def columns_of(seq: ListObject) -> list[tuple[str, int]]:
+    """The dtypes of the buffers that grow with the list, and how many axes an item has in each."""
+    if isinstance(seq.item, ListT):
+        inner = [] if seq.item.item is None else leaves_of(seq.item.item)
+        if seq.ragged:
+            return [("i64", 0)] * 3
+        return [(dtype_of_leaf(leaf), 1) for leaf in inner]
+    leaves = [] if seq.item is None else leaves_of(seq.item)
+    ranks = [t.type.get_num_dims() if isinstance(t, ArrayT) else 0 for t in leaves]
+    return [(dtype_of_leaf(t), rank) for t, rank in zip(leaves, ranks, strict=True)]
 
 
 def dtype_of_leaf(leaf: Leaf) -> str:
@@ -245,20 +309,12 @@ def allocate(e: Emitter, seq: ListObject, hint: str) -> None:
     The buffers of rows have extents which an item tells (`list_rows.tell_shape`): until then, loads of a cell
     that nobody writes stand for these.
     """
-    assert seq.item is not None
     block = seq.start.parent
     assert block is not None
-    for leaf in leaves_of(seq.item):
-        rank = leaf.type.get_num_dims() if isinstance(leaf, ArrayT) else 0
+    for dtype, rank in columns_of(seq):
         cells = [e.cell(IndexType(), f"{hint}_extent") for _ in range(1 + rank if rank else 0)]
         loads: list[Operation] = [memref.LoadOp.get(cell, []) for cell in cells]
-        op = array.AllocOp.create(
-            operands=[x.results[0] for x in loads] or [e.index(array.UNBOUNDED)],
-            result_types=[
-                MemRefType(IR_TYPE[dtype_of_leaf(leaf)], [DYNAMIC_INDEX] * max(1 + rank, 1))
-            ],
-            attributes={array.GROWABLE: UnitAttr()},
-        )
+        op = growable(e, dtype, [x.results[0] for x in loads] or [e.index(array.UNBOUNDED)])
         for made in (op, *reversed(loads)):
             made.location = seq.start.location
             block.insert_op_after(made, seq.start)
@@ -268,12 +324,26 @@ def allocate(e: Emitter, seq: ListObject, hint: str) -> None:
             seq.unknown[op.memref] = tuple(x.results[0] for x in loads)
 
 
+def growable(e: Emitter, dtype: str, extents: Sequence[SSAValue]) -> array.AllocOp:
+    """An array that grows; not put anywhere yet."""
+    return array.AllocOp.create(
+        operands=list(extents),
+        result_types=[MemRefType(IR_TYPE[dtype], [DYNAMIC_INDEX] * len(extents))],
+        attributes={array.GROWABLE: UnitAttr()},
+    )
+
+
+def width(seq: ListObject) -> int:
+    """How many numbers and arrays an item has."""
+    return 0 if seq.item is None else len(leaves_of(seq.item))
+
+
 def ready(e: Emitter, seq: ListObject) -> None:
     """Memory for the items, before the first of them is stored or read.
 
     That of arrays is made as late as that, where their extents may be known.
     """
-    if seq.item is None or seq.buffers:
+    if seq.item is None or seq.buffers or seq.memory is not None:
         return
     if holds_arrays(seq):
         with e.at(seq.home):
@@ -282,11 +352,22 @@ def ready(e: Emitter, seq: ListObject) -> None:
 
 
 def length(e: Emitter, seq: ListObject) -> Scalar:
-    return Scalar("py_int", e.load(seq.length), None, 0, EXTENT_MAX)
+    n = e.load(seq.length) if seq.memory is None else seq.memory.length(e)
+    return Scalar("py_int", n, None, 0, EXTENT_MAX)
+
+
+def buffers_of(e: Emitter, seq: ListObject) -> list[SSAValue]:
+    """The memory of the items, one for each number or array of an item."""
+    if seq.memory is not None:
+        return seq.memory.buffers(e)
+    ready(e, seq)
+    return seq.buffers
 
 
 def set_length(e: Emitter, seq: ListObject, n: SSAValue) -> Operation:
     seq.changed = True
+    if seq.memory is not None:
+        return seq.memory.set_length(e, n)
     return e.insert(memref.StoreOp.get(n, seq.length, []))
 
 
@@ -308,9 +389,10 @@ def row(e: Emitter, buffer: SSAValue, at: SSAValue) -> SSAValue:
 def load_item(e: Emitter, seq: ListObject, at: SSAValue) -> Value:
     """The item at a place that exists: numbers are loaded, arrays are views of rows."""
     assert seq.item is not None
-    ready(e, seq)
+    if isinstance(seq.item, ListT):
+        return Row(seq, at)
     found = list[SSAValue]()
-    for leaf, buffer in zip(leaves_of(seq.item), seq.buffers, strict=True):
+    for leaf, buffer in zip(leaves_of(seq.item), buffers_of(e, seq), strict=True):
         if isinstance(leaf, ArrayT):
             found.append(row(e, buffer, at))
             continue
@@ -318,7 +400,7 @@ def load_item(e: Emitter, seq: ListObject, at: SSAValue) -> Value:
         stored = Scalar(dtype_of_leaf(leaf), loaded)
         found.append(scalars.convert(e, stored, leaf.type).ssa)
     value = rebuilt(seq.item, iter(found))
-    assert isinstance(value, Scalar | Tuple | NoneValue | Static | Array)
+    assert not isinstance(value, Maybe)
     return value
 
 
@@ -331,10 +413,10 @@ def store_item(
     """
     assert seq.item is not None
     seq.changed = True
-    ready(e, seq)
+    buffers = buffers_of(e, seq)
     parts = parts_of(value, seq.item)
     copies = list[tuple[SSAValue, array.MapOp]]()
-    for leaf, part, buffer in zip(leaves_of(seq.item), parts, seq.buffers, strict=True):
+    for leaf, part, buffer in zip(leaves_of(seq.item), parts, buffers, strict=True):
         if isinstance(leaf, ArrayT):
             assert isinstance(part, Array)
             if buffer not in skipping:
@@ -349,13 +431,14 @@ def store_item(
 def views(e: Emitter, seq: ListObject, n: SSAValue | None = None) -> list[Array]:
     """The items as arrays, one for each number or array of an item: no copy."""
     assert seq.item is not None
-    ready(e, seq)
+    buffers = buffers_of(e, seq)
     count = length(e, seq).ssa if n is None else n
     zero, one = e.index(0), e.index(1)
     made = list[Array]()
-    for leaf, buffer in zip(leaves_of(seq.item), seq.buffers, strict=True):
-        assert isinstance(buffer.owner, array.AllocOp)
-        extents = [count, *buffer.owner.extents[1:]]
+    inner = seq.item.item if isinstance(seq.item, ListT) else seq.item
+    assert inner is not None
+    for leaf, buffer in zip(leaves_of(inner), buffers, strict=True):
+        extents = [count, *e.extents(buffer)[1:]]
         axes = range(len(extents))
         op = array.ViewOp(buffer, [zero for _ in axes], axes, extents, [one for _ in axes])
         made.append(Array(e.emit(op, buffer.name_hint), dtype_of_leaf(leaf)))
@@ -368,12 +451,18 @@ def views(e: Emitter, seq: ListObject, n: SSAValue | None = None) -> list[Array]
 def grow(e: Emitter, seq: ListObject, n: SSAValue, amount: SSAValue) -> None:
     """The length becomes `n + amount`, after the items are there; MemoryError where there is no room."""
     more = e.emit(arith.AddiOp(n, amount), "length")
+    if seq.memory is not None:
+        seq.memory.reserve(e, more)
+        set_length(e, seq, more)
+        return
     ready(e, seq)
     full: SSAValue | None = None
     for limit in dict.fromkeys(b.owner.extents[0] for b in seq.buffers):  # pyright: ignore
         test = e.emit(arith.CmpiOp(more, limit, "ugt"))
         full = test if full is None else e.emit(arith.OrIOp(full, test))
-    assert full is not None
+    if full is None:
+        set_length(e, seq, more)
+        return
     check = e.insert(array.RaiseIfOp(full, "MemoryError", ""))
     store = set_length(e, seq, more)
     seq.growths.append(Growth(store, amount, check))
@@ -390,7 +479,7 @@ def extend(e: Emitter, seq: ListObject, sources: Sequence[Array], count: SSAValu
     n = length(e, seq).ssa
     grow(e, seq, n, count)
     one = e.index(1)
-    for buffer, source in zip(seq.buffers, sources, strict=True):
+    for buffer, source in zip(buffers_of(e, seq), sources, strict=True):
         target = e.emit(array.ViewOp(buffer, [n], [0], [count], [one]))
         copy(e, source, target)
 

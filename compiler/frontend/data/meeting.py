@@ -33,8 +33,9 @@ from ..joins import (
     loosened,
     template_of,
 )
-from ..values import Record, Struct, Value
+from ..values import Record, Static, Struct, Value
 from .fields import fields_in, record_in, serial_of, shown
+from .lists import ListObject
 
 if TYPE_CHECKING:
     from ..bindings.rebinding import Variable
@@ -156,6 +157,9 @@ class Meeting(Context):
 
     def outliving(self, binding: Binding, ends: Mapping[str, Binding]) -> Binding:
         """A binding that is read after the iteration: an object that this makes, as a value."""
+        if isinstance(binding, Static) and isinstance(binding.object, ListObject):
+            one = self.lists.get(binding.object.key)
+            return binding if one is None or one.moved is None else one.moved
         record = record_in(binding)
         if record is None or not is_block_in(self.objects.homes[record.serial], self.e.block):
             return binding
