@@ -28,7 +28,7 @@ For those who look for an error in a plan, `minimal:3` decides on the first thre
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import cast
@@ -62,6 +62,7 @@ from .overwritten import (
     served,
     symbols_of,
 )
+from .rollback import Rollbacks, Rolled, Stretch, cycle_in, is_around
 from .segments import (
     base_extents,
     bytes_of,
@@ -132,6 +133,8 @@ class Plan:
     """Killed reads, and the contents of the whole array that serve them where they are not saved."""
     answers: dict[Node, Answer]
     """Values that are had again from the old contents of the stores that overwrite them."""
+    rolled: dict[SSAValue, Rolled]
+    """Values of integer cells that are had again by undoing what came later."""
 
     def save_of(self, node: Saved) -> Save | None:
         return self._by_node().get(node)
@@ -160,6 +163,10 @@ class _Planner:
         self.needed = needed
         self.mode, _, trusted = saves.partition(":")
         self.trusted = int(trusted) if trusted else None
+        self.rollable: dict[Node, Rolled] = {}
+        """Loads that may be rolled back; what they take is in the function before it is analysed."""
+        if self.mode != "all":
+            self.rollable.update(Rollbacks(function, needed).found)
         self.ssa = MemorySSA(function, alias)
         self.kills = Kills(function, alias, self.ssa)
         self.again: dict[Node, tuple[Node, ...] | None] = {}
@@ -174,6 +181,8 @@ class _Planner:
         self.margins: dict[Overwritten, Margins] = {}
         self.nominal = Nominal(self.overwrites.subscripts)
         self.invariance = Invariance(self.kills)
+        self.rolled: dict[Node, Rolled] = {}
+        """Loads that are rolled back, as far as that is decided."""
 
     def plan(self) -> Plan:
         order = self._upstream(self.needed.by)
@@ -186,6 +195,7 @@ class _Planner:
         wanted = self._wanted(cut, answers)
         versions = {n: v for n, v in self.version_of.items() if n not in cut}
         answers = {n: a for n, a in answers.items() if n in wanted}
+        rolled = {r.load.res: r for n, r in self.rolled.items() if n in wanted and n not in cut}
         margins = margins_of(answers)
         position = {op: i for i, op in enumerate(self.function.walk())}
         records = [self._save(n, wanted[n], answers, margins) for n in cut if n in wanted]
@@ -198,6 +208,7 @@ class _Planner:
             self.inverted,
             versions,
             answers,
+            rolled,
         )
         if self.mode == "all":
             plan.stored_at.clear()
@@ -232,6 +243,8 @@ class _Planner:
             version = self.version_of.get(node)
             if version is not None:
                 stack.append((version, False))
+            if self.killer.get(node) is not None and node in self.rollable:
+                stack.extend((n, False) for n in self.rollable[node].takes)
         return order
 
     def _again(self, node: Node) -> tuple[Node, ...] | None:
@@ -311,16 +324,46 @@ class _Planner:
     def _is_free(self, node: Node) -> bool:
         again = self.again[node]
         version = self.version_of.get(node)
-        served = version is None or self.free[version]
-        if again is not None and served and all(self.free[n] for n in again):
+        served = version is None or self.free.get(version, False)
+        if again is not None and served and all(self.free.get(n, False) for n in again):
             return True
         if self.mode != "all" and isinstance(node, SSAValue):
             store = self._surviving_store(node)
             if store is not None:
                 self.stored_at[node] = store
                 return True
-            return self._comes_back(node)
+            return self._comes_back(node) or self._rolls_back(node)
         return False
+
+    def _rolls_back(self, value: SSAValue) -> bool:
+        """True where a load is rolled back by what is free."""
+        rolled = self.rollable.get(value)
+        if rolled is None or not all(self.free.get(n, False) for n in rolled.takes):
+            return False
+        if not self._had_in_branches(rolled, ()):
+            return False
+        self.rolled[value] = rolled
+        return True
+
+    def _had_in_branches(self, rolled: Rolled, saved: Collection[Saved]) -> bool:
+        """What undoing asks for in branches is read or computed there, from nothing that they saved."""
+        pending, seen = list(rolled.inside), set[SSAValue]()
+        while pending:
+            value, home = pending.pop()
+            if value in seen or is_around(value_block(value), home):
+                continue
+            seen.add(value)
+            store = self.stored_at.get(value)
+            if isinstance(store, memref.StoreOp):
+                numbers: tuple[Node, ...] | None = (*numbers_of(store, store.memref),)
+            elif value in saved or value in self.rolled or self.killer.get(value) is not None:
+                return False
+            else:
+                numbers = None if value in self.inverted else self.again[value]
+            if numbers is None:
+                return False
+            pending.extend((n, home) for n in numbers if isinstance(n, SSAValue))
+        return True
 
     def _comes_back(self, value: SSAValue) -> bool:
         """True where an operation on `value` can be undone, whose result survives."""
@@ -435,18 +478,68 @@ class _Planner:
         self._find_answers(order)
         groups_of = {n: frozenset(i.of for i in a.instances) for n, a in self.answers.items()}
         price = {group: self._capacity(group) for group in self.margins}
-        groups = worthwhile(price, groups_of, self._capacity)
-        best: dict[frozenset[Overwritten], set[Saved]] = {}
+        groups: list[Overwritten | Stretch] = [
+            *worthwhile(price, groups_of, self._capacity),
+            *dict.fromkeys(r.stretch for r in self._rollable(order).values()),
+        ]
+        best: dict[frozenset[Overwritten | Stretch], set[Saved]] = {}
 
-        def cost(chosen: frozenset[Overwritten]) -> float:
-            cut = self._cut_beside(order, {n for n, gs in groups_of.items() if gs <= chosen})
-            best[chosen] = {*chosen, *cut}
+        def cost(chosen: frozenset[Overwritten | Stretch]) -> float:
+            given = {n for n, gs in groups_of.items() if gs <= chosen}
+            rolled = {n: r for n, r in self._rollable(order).items() if r.stretch in chosen}
+            broken = self._cycles_broken(order, given, rolled)
+            cut = self._cut_beside(order, given | broken, rolled)
+            best[chosen] = {*(g for g in chosen if isinstance(g, Overwritten)), *broken, *cut}
             return sum(map(self._capacity, best[chosen]))
 
-        return best[cheapest(groups, cost)]
+        chosen = cheapest(groups, cost)
+        cut = best[chosen]
+        answered = {n for n, gs in groups_of.items() if gs <= chosen}
+        rolled = {
+            n: r
+            for n, r in self._rollable(order).items()
+            if r.stretch in chosen and n not in cut and n not in answered
+        }
+        self.rolled |= rolled
+        impossible = [n for n, r in rolled.items() if not self._had_in_branches(r, cut)]
+        if not impossible:
+            return cut
+        for node in rolled:
+            del self.rolled[node]
+        for node in impossible:
+            del self.rollable[node]
+        return self._cut(order)
 
-    def _cut_beside(self, order: list[Node], given: set[Node]) -> set[Node]:
-        """The minimum cut where the nodes `given` are had without it."""
+    def _rollable(self, order: list[Node]) -> dict[Node, Rolled]:
+        """The killed loads that are not free, and may be rolled back by what is not."""
+        return {
+            n: self.rollable[n]
+            for n in order
+            if n in self.rollable and not self.free[n] and self.killer.get(n) is not None
+        }
+
+    def _cycles_broken(
+        self, order: list[Node], given: set[Node], rolled: dict[Node, Rolled]
+    ) -> set[Node]:
+        """The cheapest value of each cycle in which a cell is rolled back by what depends on it."""
+        broken = set[Node]()
+
+        def operands(node: Node) -> Iterable[Node]:
+            found = rolled[node].takes if node in rolled else self.again[node] or ()
+            return (n for n in found if not (self.free[n] or n in given or n in broken))
+
+        if not rolled:
+            return broken
+        starts = [n for n in order if not self.free[n] and n not in given]
+        while (cycle := cycle_in(starts, operands)) is not None:
+            broken.add(min(cycle, key=self._capacity))
+            starts = [n for n in starts if n not in broken]
+        return broken
+
+    def _cut_beside(
+        self, order: list[Node], given: set[Node], rolled: dict[Node, Rolled]
+    ) -> set[Node]:
+        """The minimum cut where the nodes `given` are had without it, and `rolled` by what they take."""
         nodes = [n for n in order if not self.free[n] and n not in given]
         if not nodes:
             return set()
@@ -454,12 +547,14 @@ class _Planner:
         edges: dict[Node, list[Node]] = {n: [] for n in nodes}
         sources: list[Node] = []
         for node in nodes:
-            version = self.version_of.get(node)
+            back = rolled.get(node)
+            again = self.again[node] if back is None else back.takes
+            version = self.version_of.get(node) if back is None else None
             if version is not None:
                 edges[version].append(node)
-            if self.again[node] is None:
+            if again is None:
                 sources.append(node)
-            for operand in self.again[node] or ():
+            for operand in again or ():
                 if operand in edges:
                     edges[operand].append(node)
         sinks = [n for n in self.needed.by if n in edges]
@@ -608,14 +703,45 @@ class _Planner:
                 if node in wanted:
                     continue
                 wanted[node] = op
-                if isinstance(node, Overwritten) or node in self.stored_at:
-                    continue
-                if node in answers:
-                    pending.extend(i.of for i in answers[node].instances)
-                elif node not in cut:
-                    pending.extend(self.again.get(node) or ())
-                    pending.extend(v for v in (self.version_of.get(node),) if v is not None)
+                if not isinstance(node, Overwritten):
+                    pending.extend(self._asked_for(node, cut, answers))
         return wanted | {n: op for n, op in self.needed.by.items() if n in wanted}
+
+    def _asked_for(
+        self, node: Node, cut: set[Saved], answers: dict[Node, Answer]
+    ) -> Iterator[Saved]:
+        """What a node is had from, in the order of preference of `PrimalValues`."""
+        answer, version = answers.get(node), self.version_of.get(node)
+        if node in cut:
+            return
+        if answer is not None:
+            yield from (one.of for one in answer.instances)
+            yield from (s for s in symbols_of(answer) if not isinstance(s.type, MemRefType))
+            if answer.may_survive:
+                yield from numbers_of(answer.access.op, answer.access.memref)
+        elif isinstance(node, SSAValue) and node in self.stored_at:
+            store = self.stored_at[node]
+            if isinstance(store, memref.StoreOp):
+                yield from numbers_of(store, store.memref)
+        elif isinstance(node, SSAValue) and node in self.inverted:
+            op = self.inverted[node]
+            yield from (*op.results, *(o for o in op.operands if o is not node))
+        elif node in self.rolled:
+            yield from self.rolled[node].takes
+        elif node in self.again:
+            yield from self.again[node] or ()
+            if version is not None:
+                yield version
+        elif isinstance(node, SSAValue) and isinstance(op := node.owner, Operation):
+            scalars = op.operands if is_recomputable(op) else ()
+            yield from (o for o in scalars if not isinstance(o.type, MemRefType))
+
+
+def numbers_of(op: Operation, accessed: SSAValue) -> Iterator[SSAValue]:
+    """The numbers that an access takes to be made again."""
+    if isinstance(op, memref.LoadOp | memref.StoreOp):
+        yield from op.indices
+    yield from descriptor_values(accessed)
 
 
 def defining_op(node: Node) -> Operation:

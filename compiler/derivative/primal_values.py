@@ -10,7 +10,8 @@ permuted memref is the permuted shadow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar, cast
 
 from xdsl.dialects import arith, memref, scf
@@ -27,6 +28,8 @@ from .inversions import undone
 from .map_values import MapValues
 from .old_contents import OldContents
 from .plan import Plan, Save
+from .rollback import Rolled
+from .rolling import Rolling
 from .segments import base_extents, is_recomputable, value_block
 from .versions import Version, maker_of
 
@@ -49,6 +52,7 @@ class PrimalValues:
         self.copies: dict[Version, SSAValue] = {}
         self.prologue_end: dict[Block, Operation] = {}
         """For each primal block whose reverse is being emitted, the op that ends the prologue."""
+        self.rolling = Rolling(self, plan.rolled)
         self.induction: dict[array.LoopOp, SSAValue] = {}
 
     # Blocks.
@@ -56,9 +60,11 @@ class PrimalValues:
     def open(self, primal: Block, reverse: Block) -> None:
         """Start the reverse of `primal` at the end of `reverse`: its prologue, and what was pushed there."""
         self.begin_prologue(primal, reverse)
+        self.rolling.begin(primal)
         for save in self.plan.saves:
             if save.push_before.parent_block() is primal and primal is not self.top:
-                self._pop(save, primal)
+                self.segment(save)
+        self.rolling.open(primal)
 
     def begin_prologue(self, primal: Block, reverse: Block) -> None:
         marker = arith.ConstantOp(IntegerAttr(0, IndexType()))
@@ -66,9 +72,24 @@ class PrimalValues:
         self.prologue_end[primal] = marker
 
     def close(self, primal: Block) -> None:
+        self.rolling.close(primal)
         marker = self.prologue_end.pop(primal)
         marker.detach()
         marker.erase()
+
+    @contextmanager
+    def at_place(self, primal: Block, reverse: Block) -> Generator[None]:
+        """For a while let the prologue of the reverse of `primal` be where `reverse` ends now.
+
+        What is had there is forgotten afterwards: it comes too late for all that the prologue is asked for.
+        """
+        marker, is_open = self.prologue_end[primal], self.rolling.open_blocks.copy()
+        before = dict(self.values), dict(self.memrefs), dict(self.copies)
+        self.begin_prologue(primal, reverse)
+        yield
+        self.close(primal)
+        self.values, self.memrefs, self.copies = before
+        self.prologue_end[primal], self.rolling.open_blocks = marker, is_open
 
     def at_prologue(self, primal: Block, op: Operation) -> SSAValue:
         """Put `op` at the end of the prologue of the reverse of `primal`."""
@@ -126,6 +147,9 @@ class PrimalValues:
         undo = self.plan.inverted.get(value)
         if undo is not None:
             return self.at_prologue(block, undone(undo, value, self.get(undo.results[0]), self.get))
+        rolled = self.plan.rolled.get(value)
+        if rolled is not None:
+            return self._rolled(rolled, block)
         op = value.owner
         assert isinstance(op, Operation), value
         match op:
@@ -145,6 +169,12 @@ class PrimalValues:
                 return self.at_prologue(block, arith.MaxSIOp(self.get(op.count), zero))
             case _:
                 return self.compute(op, block, self.get)
+
+    def _rolled(self, rolled: Rolled, block: Block) -> SSAValue:
+        found = self.rolling.value(rolled, block)
+        if found is None:
+            raise branch_refusal(rolled.load)
+        return found
 
     def _load(
         self, source: SSAValue, indices: Sequence[SSAValue], block: Block, like: Operation
@@ -169,8 +199,9 @@ class PrimalValues:
             if isinstance(owner, scf.IfOp):
                 assert isinstance(source, OpResult)
                 k = source.index
-                (found,) = self._either(
-                    owner, lambda home, ends: [self.extent(ends[k], axis, home)]
+                ends = [cast(Operation, r.block.last_op).operands for r in owner.regions]
+                (found,) = self.either(
+                    owner, lambda side, home: [self.extent(ends[side][k], axis, home)]
                 )
                 return found
         rebuilt = self.memref(source, PRIMAL)
@@ -212,12 +243,12 @@ class PrimalValues:
         popped = self.popped.get(save)
         if popped is not None:
             return popped
-        if save.push_before.parent_block() is not self.top:
-            raise refusal(
-                save.at,
-                "a view chosen by this branch depends on a value that the gradient must save",
-                "compute the bounds of the view before the branch",
-            )
+        home = cast(Block, save.push_before.parent_block())
+        if home is not self.top:
+            if home not in self.rolling.open_blocks:
+                raise branch_refusal(save.at)
+            self._pop(save, home)
+            return self.popped[save]
         return self.forward.segments[save]
 
     def _from_tape(self, save: Save, block: Block) -> SSAValue:
@@ -432,25 +463,28 @@ class PrimalValues:
             and (r, kind) not in self.memrefs
             and self.alias.roots(r) == roots
         ]
-        chosen = self._either(op, lambda _, ends: [self.memref(ends[k], kind) for k in wanted])
+        ends = [cast(Operation, r.block.last_op).operands for r in op.regions]
+        chosen = self.either(op, lambda side, _: [self.memref(ends[side][k], kind) for k in wanted])
         for k, result in zip(wanted, chosen, strict=True):
             self.memrefs[(op.results[k], kind)] = result
         return chosen[wanted.index(index)]
 
-    def _either(
-        self, op: scf.IfOp, found: Callable[[Block, Sequence[SSAValue]], list[SSAValue]]
+    def either(
+        self, op: scf.IfOp, found: Callable[[int, Block], list[SSAValue]]
     ) -> Sequence[SSAValue]:
-        """What `found` makes of what the branch taken yields, in the reverse of its block."""
+        """What `found` makes in the branch taken, which is chosen again in the reverse of its block.
+
+        It is given the number of the branch, and its block, whose values it may ask for.
+        """
         condition = self.get(op.cond)
         regions: list[Region] = []
-        for region in op.regions:
+        for side, region in enumerate(op.regions):
             before = dict(self.values), dict(self.memrefs), dict(self.copies)
             inner = Block()
-            self.begin_prologue(region.block, inner)
-            terminator = region.block.last_op
-            assert isinstance(terminator, scf.YieldOp)
-            values = found(region.block, list(terminator.operands))
-            self.close(region.block)
+            source = region.block if region.blocks else Block()
+            self.begin_prologue(source, inner)
+            values = found(side, source)
+            self.close(source)
             inner.add_op(scf.YieldOp(*values))
             regions.append(Region(inner))
             self.values = kept_outside(inner, before[0], self.values)
@@ -458,7 +492,7 @@ class PrimalValues:
             self.copies = kept_outside(inner, before[2], self.copies)
         types = {tuple(r.block.last_op.operand_types) for r in regions if r.block.last_op}
         if len(types) != 1:
-            raise AssertionError("the branches of an if yield memrefs of different types")
+            raise AssertionError("the branches of an if yield values of different types")
         choice = scf.IfOp(condition, list(types.pop()), regions[0], regions[1])
         choice.location = op.location
         self.at_prologue(cast(Block, op.parent_block()), choice)
@@ -522,6 +556,15 @@ def refusal(op: Operation, message: str, way_out: str) -> CompileError:
     at = line_of(op)
     span = None if at is None else Span(at[0], at[1], at[2] - 1, at[1], at[2])
     return CompileError(span, message, way_out)
+
+
+def branch_refusal(op: Operation) -> CompileError:
+    """What a branch computes cannot be had where the branch is chosen again."""
+    return refusal(
+        op,
+        "a view chosen by this branch depends on a value that the gradient must save",
+        "compute the bounds of the view before the branch",
+    )
 
 
 def zero_fill(target: SSAValue, extents: Sequence[SSAValue], like: Operation) -> array.MapOp:

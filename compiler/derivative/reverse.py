@@ -378,7 +378,7 @@ class ReverseSweep:
     def reverse_ops(self, block: Block) -> None:
         """The adjoints of the ops of `block`, last first."""
         for op in reversed(list(block.ops)):
-            if self.needed.has_adjoint(op):
+            if self.needed.has_adjoint(op) or op in self.primal.rolling.reversed:
                 self.location = op.location
                 self.reverse_op(op)
 
@@ -386,6 +386,8 @@ class ReverseSweep:
         match op:
             case memref.LoadOp():
                 self._reverse_load(op)
+            case memref.StoreOp() if op in self.primal.rolling.reversed:
+                self.primal.rolling.reverse_store(self, op)
             case memref.StoreOp():
                 self._reverse_store(op)
             case array.LoopOp():

@@ -1,0 +1,120 @@
+"""Reverse cells in the reverse sweep: what each holds, where its updates are undone (see `rollback`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from .inversions import undone
+from .rollback import Either, Inverse, Rolled, Selected, Stretch, Undo, above, leaves
+from .segments import value_block
+
+if TYPE_CHECKING:
+    from .primal_values import PrimalValues
+    from .reverse import ReverseSweep
+
+
+class Rolling:
+    """The reverse cells of one gradient function."""
+
+    def __init__(self, primal: PrimalValues, rolled: dict[SSAValue, Rolled]) -> None:
+        self.primal = primal
+        self.rolled = rolled
+        self.open_blocks: set[Block] = set()
+        """Those whose reverse is being written, where reverse cells hold what the cells held at the end."""
+        self.cells: dict[Stretch, SSAValue] = {}
+        self.started_in: dict[Block, list[Stretch]] = {}
+        self.loads_of: dict[Block, list[SSAValue]] = {}
+        self.updates: dict[Operation, tuple[Stretch, Undo]] = {}
+        """Each store that is undone."""
+        self.reversed: set[Operation] = set()
+        """The stores, and the ops around them."""
+        for value, one in rolled.items():
+            self.loads_of.setdefault(value_block(value), []).append(value)
+            if one.is_nested:
+                if one.stretch not in self.started_in.setdefault(one.stretch.block, []):
+                    self.started_in[one.stretch.block].append(one.stretch)
+                for store in one.updates:
+                    self.updates[store] = one.stretch, one.updates[store]
+                    self.reversed |= {store, *above(store)}
+
+    def begin(self, block: Block) -> None:
+        """The reverse of a block starts here."""
+        self.open_blocks.add(block)
+
+    def open(self, block: Block) -> None:
+        """Start the reverse cells of a block, and have all that is rolled back in it.
+
+        At once: where a branch is reversed, what it did can no longer be undone from outside.
+        """
+        for stretch in self.started_in.get(block, ()):
+            last = self.primal.get(stretch.last)
+            self.primal.at_prologue(block, memref.StoreOp.get(last, self._cell(stretch), []))
+        for value in self.loads_of.get(block, ()):
+            self.primal.get(value)
+
+    def close(self, block: Block) -> None:
+        self.open_blocks.discard(block)
+
+    def value(self, rolled: Rolled, block: Block) -> SSAValue | None:
+        """The value of a load, in the prologue of its block; None where the reverse of that is not open."""
+        if not rolled.is_nested:
+            last = self.primal.get(rolled.stretch.last)
+        elif block in self.open_blocks:
+            load = memref.LoadOp.get(self._cell(rolled.stretch), [])
+            load.location = rolled.load.location
+            last = self.primal.at_prologue(block, load)
+        else:
+            return None
+        return self._undone(rolled.undo, last, block)
+
+    def reverse_store(self, sweep: ReverseSweep, op: memref.StoreOp) -> None:
+        """Undo a store, where it is reversed."""
+        stretch, undo = self.updates[op]
+        block = cast(Block, op.parent)
+        for value in leaves(undo):
+            if value_block(value) is self.primal.top or value_block(value) in self.open_blocks:
+                self.primal.get(value)
+        cell = self._cell(stretch)
+        after = sweep.emit(memref.LoadOp.get(cell, []))
+        with self.primal.at_place(block, sweep.block):
+            before = self._undone(undo, after, block)
+        sweep.append(memref.StoreOp.get(before, cell, []))
+
+    def _cell(self, stretch: Stretch) -> SSAValue:
+        if stretch not in self.cells:
+            element = cast(MemRefType[Attribute], stretch.cell.type).element_type
+            alloca = memref.AllocaOp.get(element, shape=[])
+            alloca.location = stretch.end.location
+            alloca.memref.name_hint = f"{stretch.cell.name_hint or 'cell'}_back"
+            first = self.primal.forward.entry.first_op
+            assert first is not None
+            self.primal.forward.entry.insert_op_before(alloca, first)
+            self.cells[stretch] = alloca.memref
+        return self.cells[stretch]
+
+    def _undone(self, undo: Undo, value: SSAValue, block: Block) -> SSAValue:
+        """The value before, in the prologue of the reverse of `block`."""
+        for step in undo:
+            match step:
+                case Inverse():
+                    op = undone(step.op, step.operand, value, self.primal.get)
+                    op.location = step.op.location
+                    value = self.primal.at_prologue(block, op)
+                case Selected():
+                    sides = [self._undone(side, value, block) for side in step.sides]
+                    choice = arith.SelectOp(self.primal.get(step.op.cond), *sides)
+                    value = self.primal.at_prologue(block, choice)
+                case Either():
+                    value = self._of_either(step, value)
+        return value
+
+    def _of_either(self, step: Either, value: SSAValue) -> SSAValue:
+        def side(index: int, home: Block) -> list[SSAValue]:
+            return [self._undone(step.sides[index], value, home)]
+
+        (chosen,) = self.primal.either(step.branch, side)
+        return chosen
