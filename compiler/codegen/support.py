@@ -30,7 +30,7 @@ LAST_POLL, SPARE, POOL, EMPTIED = 224, 240, 248, 256
 RECURSION_LIMIT, STACK_END, ARENA = 264, 272, 280
 """Byte offsets in the context. `IN_USE` and `PEAK` count the bytes that tapes hold."""
 
-POOL_SLOTS, POOLED_FROM, POOLED_TO = 4, 1 << 18, 1 << 29
+POOL_SLOTS, POOLED_FROM, POOLED_TO = 4, 1 << 16, 1 << 29
 """How many blocks the process keeps between calls, and of what sizes in bytes."""
 
 TAPE_WORDS = 4
