@@ -166,7 +166,7 @@ class _Planner:
         self.rollable: dict[Node, Rolled] = {}
         """Loads that may be rolled back; what they take is in the function before it is analysed."""
         if self.mode != "all":
-            self.rollable.update(Rollbacks(function, needed).found)
+            self.rollable |= {**Rollbacks(function, needed).found}
         self.ssa = MemorySSA(function, alias)
         self.kills = Kills(function, alias, self.ssa)
         self.again: dict[Node, tuple[Node, ...] | None] = {}
@@ -195,7 +195,9 @@ class _Planner:
         wanted = self._wanted(cut, answers)
         versions = {n: v for n, v in self.version_of.items() if n not in cut}
         answers = {n: a for n, a in answers.items() if n in wanted}
-        rolled = {r.load.res: r for n, r in self.rolled.items() if n in wanted and n not in cut}
+        rolled: dict[SSAValue, Rolled] = {
+            r.value: r for n, r in self.rolled.items() if n in wanted and n not in cut
+        }
         margins = margins_of(answers)
         position = {op: i for i, op in enumerate(self.function.walk())}
         records = [self._save(n, wanted[n], answers, margins) for n in cut if n in wanted]
@@ -243,7 +245,7 @@ class _Planner:
             version = self.version_of.get(node)
             if version is not None:
                 stack.append((version, False))
-            if self.killer.get(node) is not None and node in self.rollable:
+            if self._is_rollable(node):
                 stack.extend((n, False) for n in self.rollable[node].takes)
         return order
 
@@ -337,7 +339,7 @@ class _Planner:
 
     def _rolls_back(self, value: SSAValue) -> bool:
         """True where a load is rolled back by what is free."""
-        rolled = self.rollable.get(value)
+        rolled = self.rollable.get(value) if self._is_rollable(value) else None
         if rolled is None or not all(self.free.get(n, False) for n in rolled.takes):
             return False
         if not self._had_in_branches(rolled, ()):
@@ -511,12 +513,13 @@ class _Planner:
         return self._cut(order)
 
     def _rollable(self, order: list[Node]) -> dict[Node, Rolled]:
-        """The killed loads that are not free, and may be rolled back by what is not."""
-        return {
-            n: self.rollable[n]
-            for n in order
-            if n in self.rollable and not self.free[n] and self.killer.get(n) is not None
-        }
+        """What is not free, and may be rolled back by what is not."""
+        return {n: self.rollable[n] for n in order if not self.free[n] and self._is_rollable(n)}
+
+    def _is_rollable(self, node: Node) -> bool:
+        """A killed load, or what cannot be computed again, that may be rolled back."""
+        lost = self.killer.get(node) is not None or self.again[node] is None
+        return node in self.rollable and lost
 
     def _cycles_broken(
         self, order: list[Node], given: set[Node], rolled: dict[Node, Rolled]

@@ -173,7 +173,7 @@ class PrimalValues:
     def _rolled(self, rolled: Rolled, block: Block) -> SSAValue:
         found = self.rolling.value(rolled, block)
         if found is None:
-            raise branch_refusal(rolled.load)
+            raise branch_refusal(rolled.at)
         return found
 
     def _load(

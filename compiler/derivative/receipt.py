@@ -31,6 +31,7 @@ from . import receipt_html
 from .forward_sweep import hint_of
 from .overwritten import Overwritten
 from .plan import Plan, Save, killing_line
+from .rollback import Rolled, inverses
 from .segments import bytes_of
 from .sizes import Sizes
 from .source_words import line_number, text_of, word_of
@@ -54,6 +55,23 @@ class SavedValue:
     why: str
     way_out: str | None
     """The cheapest edit of the source that would make the save unnecessary, where one is known."""
+    file: str
+
+    @property
+    def source(self) -> str:
+        """The text of its line."""
+        return linecache.getline(self.file, self.line).strip()
+
+
+@dataclass(frozen=True)
+class RolledBack:
+    """An integer variable that the reverse sweep counts back, in place of saving each of its values."""
+
+    name: str
+    line: int
+    """Where the program counts."""
+    bytes: int
+    """None; where a branch decides whether it counts, `saves` tells what that costs."""
     file: str
 
     @property
@@ -89,6 +107,8 @@ class Receipt:
     saves: tuple[SavedValue, ...]
     needs: tuple[NeededValue, ...]
     """Every value that the adjoint reads, saved or not."""
+    rolled_back: tuple[RolledBack, ...]
+    """The integers that are counted back instead of being saved."""
     allocated: Callable[[], Allocated] = field(repr=False, compare=False)
 
     @property
@@ -126,6 +146,7 @@ class Receipt:
             "temporary_bytes": self.temporary_bytes,
             "formula": self.formula,
             "saves": [{**asdict(s), "needed_by": list(s.needed_by)} for s in self.saves],
+            "rolled_back": [asdict(r) for r in self.rolled_back],
         }
 
     def to_html(self, path: str | Path) -> None:
@@ -143,9 +164,13 @@ class Receipt:
             f"temporaries: {shown(self.temporary_bytes)}"
         )
 
+    def _counted_back(self) -> Iterator[str]:
+        for r in self.rolled_back:
+            yield f"line {r.line}: `{r.name}` is rolled back, {r.bytes} bytes"
+
     def __str__(self) -> str:
         if not self.saves:
-            return f"nothing is saved\n{self.totals()}"
+            return "\n".join(["nothing is saved", *self._counted_back(), self.totals()])
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
         for name in ("line", "source", "saved", "bytes", "formula", "why"):
             table.add_column(name, no_wrap=True, justify="right" if name == "bytes" else "left")
@@ -160,7 +185,7 @@ class Receipt:
         console = Console(file=out, width=10_000, color_system=None, markup=False, highlight=False)
         console.print(table)
         lines = [line.rstrip() for line in out.getvalue().splitlines()]
-        lines.append(self.totals())
+        lines += [*self._counted_back(), self.totals()]
         for way in dict.fromkeys(s.way_out for s in self.saves if s.way_out is not None):
             lines.append(f"way out: {way}")
         return "\n".join(lines)
@@ -202,7 +227,21 @@ def receipt_of(
     saves = tuple(saved_value(s, sizes) for s in plan.saves)
     saves += tuple(record_of(f) for f in activations if "keeps" in f.attributes)
     needs = tuple(needed_value(need, op) for need, op in plan.needed.by.items())
-    return Receipt(plan.function.sym_name.data, at[0], at[1], saves, needs, allocated)
+    back = sorted({one for r in plan.rolled.values() for one in rolled_back(r)}, key=line_of_one)
+    return Receipt(plan.function.sym_name.data, at[0], at[1], saves, needs, tuple(back), allocated)
+
+
+def rolled_back(rolled: Rolled) -> Iterator[RolledBack]:
+    """Each line on which the variable is counted."""
+    name = name_of_value(rolled.stretch.cell)
+    for op in (op for undo in rolled.updates.values() for op in inverses(undo)):
+        at = line_of(op)
+        if at is not None:
+            yield RolledBack(name, at[1], 0, at[0])
+
+
+def line_of_one(one: RolledBack) -> tuple[str, int, str]:
+    return one.file, one.line, one.name
 
 
 def record_of(forward: func.FuncOp) -> SavedValue:

@@ -19,7 +19,7 @@ none; like any other value it is saved where it must be, once each time that the
 of a block starts, the reverse cell holds what the cell held at the end of that block. A load is had there,
 the updates after it in its block being undone at once; those in a branch by choosing again (`Either`).
 
-So a load takes the last value, the conditions and trips around the updates, and the amounts. Whether they
+So a value takes the last one, the conditions and trips around the updates, and the amounts. Whether they
 are free, recomputed or saved, the plan says, as of any value. Where a condition depends on the cell, it
 is saved.
 
@@ -91,16 +91,17 @@ class Stretch:
 
 @dataclass(eq=False)
 class Rolled:
-    """A load that is had from the last value of a stretch."""
+    """A value that is had from the last value of a stretch: the cell holds it after `at`."""
 
-    load: memref.LoadOp
+    value: SSAValue
+    at: Operation
     stretch: Stretch
     undo: Undo
-    """What its own block stores after it, back from the end of the block, or of the stretch."""
+    """What the block stores after that, back from the end of the block, or of the stretch."""
     updates: dict[memref.StoreOp, Undo] = field(
         default_factory=dict[memref.StoreOp, "Undo"], init=False
     )
-    """The stores between the load and the end of the stretch, in the program's order."""
+    """The stores between that and the end of the stretch, in the program's order."""
     takes: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
     """The last value, conditions, trips and amounts, in the program's order."""
     inside: list[Leaf] = field(default_factory=list[Leaf])
@@ -109,7 +110,7 @@ class Rolled:
     @property
     def is_nested(self) -> bool:
         """Whether it is read off the reverse cell."""
-        return self.load.parent is not self.stretch.block
+        return self.at.parent is not self.stretch.block
 
 
 Held = dict[SSAValue, frozenset[SSAValue]]
@@ -118,7 +119,7 @@ Held = dict[SSAValue, frozenset[SSAValue]]
 
 @dataclass
 class Rollbacks:
-    """The loads of one function that can be rolled back. Puts loads of last values into it."""
+    """The values of one function that can be rolled back. Puts loads of last values into it."""
 
     function: func.FuncOp
     needed: Needed
@@ -143,12 +144,13 @@ class Rollbacks:
                     self._mark(self.storing, use.operation, cell)
         self._follow(self.function.body.block, {})
         self._find_closed()
-        loads = [use.operation for cell in self._ordered() for use in cell.uses]
-        for load in loads:
-            if isinstance(load, memref.LoadOp) and runs_normally(load):
-                rolled = self._roll(load)
+        accesses = [(use.operation, cell) for cell in self._ordered() for use in cell.uses]
+        for op, cell in accesses:
+            value = held_after(op)
+            if value is not None and runs_normally(op):
+                rolled = self._roll(value, op, cell)
                 if rolled is not None:
-                    self.found[load.res] = rolled
+                    self.found[value] = rolled
 
     def _ordered(self) -> list[SSAValue]:
         return [c for c in simple_cells(self.function) if c in self.cells]
@@ -209,22 +211,23 @@ class Rollbacks:
             for cell in cells if swaps else asked:
                 self._mark(self.closed, op, cell)
 
-    # What each load takes.
+    # What each value takes.
 
-    def _roll(self, load: memref.LoadOp) -> Rolled | None:
-        cell, home = load.memref, load.parent
+    def _roll(self, value: SSAValue, at: Operation, cell: SSAValue) -> Rolled | None:
+        """How a value is had that the cell holds after an op."""
+        home = at.parent
         assert home is not None
         if is_condition(home):
             return None
-        op, block = self._outermost(load)
-        end, through = self._ahead(op, cell, itself=op is not load)
-        undo = self._between(load.next_op, cell, end if block is home else None)
+        op, block = self._outermost(at, cell)
+        end, through = self._ahead(op, cell, itself=op is not at)
+        undo = self._between(at.next_op, cell, end if block is home else None)
         if undo is None:
             return None
         stretch = self._stretch(cell, block, end)
-        if stretch.last is load.res:
+        if stretch.last is value:
             return None
-        rolled = Rolled(load, stretch, undo)
+        rolled = Rolled(value, at, stretch, undo)
         rolled.takes[stretch.last] = None
         for op in (o for t in through for o in t.walk() if cell in self.storing.get(o, ())):
             self._take(rolled, op)
@@ -248,11 +251,10 @@ class Rollbacks:
             case _:
                 pass
 
-    def _outermost(self, load: memref.LoadOp) -> tuple[Operation, Block]:
-        """The op around the load that is rolled back as a whole, and its block."""
-        cell = load.memref
+    def _outermost(self, at: Operation, cell: SSAValue) -> tuple[Operation, Block]:
+        """The op around an access that is rolled back as a whole, and its block."""
         assert isinstance(cell, OpResult)
-        op: Operation = load
+        op = at
         while True:
             block, parent = op.parent, op.parent_op()
             assert block is not None
@@ -327,6 +329,15 @@ class Rollbacks:
         return load.res
 
 
+def held_after(op: Operation) -> SSAValue | None:
+    """The value of its own block that a cell holds after an access: a load, or a choice that is stored."""
+    if isinstance(op, memref.LoadOp):
+        return op.res
+    if isinstance(op, memref.StoreOp) and isinstance(chosen := op.value.owner, scf.IfOp):
+        return op.value if chosen.parent is op.parent else None
+    return None
+
+
 def undone_to(value: SSAValue, before: frozenset[SSAValue], home: Block, steps: int) -> Undo | None:
     """How one of the values `before` is had of `value`; None where it is not computed of it exactly."""
     if value in before:
@@ -357,6 +368,16 @@ def undone_to(value: SSAValue, before: frozenset[SSAValue], home: Block, steps: 
             if rest is not None:
                 return (Inverse(op, operand), *rest)
     return None
+
+
+def inverses(undo: Undo) -> Iterator[Operation]:
+    """The operations that are undone."""
+    for step in undo:
+        if isinstance(step, Inverse):
+            yield step.op
+        else:
+            for side in step.sides:
+                yield from inverses(side)
 
 
 def leaves(undo: Undo) -> Iterator[SSAValue]:

@@ -60,12 +60,12 @@ class Rolling:
         self.open_blocks.discard(block)
 
     def value(self, rolled: Rolled, block: Block) -> SSAValue | None:
-        """The value of a load, in the prologue of its block; None where the reverse of that is not open."""
+        """A value, in the prologue of its block; None where the reverse of that is not open."""
         if not rolled.is_nested:
             last = self.primal.get(rolled.stretch.last)
         elif block in self.open_blocks:
             load = memref.LoadOp.get(self._cell(rolled.stretch), [])
-            load.location = rolled.load.location
+            load.location = rolled.at.location
             last = self.primal.at_prologue(block, load)
         else:
             return None
