@@ -1,4 +1,4 @@
-"""Integers that count under conditions are rolled back: their values cost no memory, however the program counts."""
+"""Integers that count under conditions are rolled back: they cost no memory, however the program counts."""
 
 import numpy as np
 from gradient_oracle import GradientPrograms

@@ -1,4 +1,4 @@
-"""Generated programs whose integers the reverse sweep rolls back, against CPython, differences, and saving all.
+"""Generated programs whose integers are rolled back, against CPython, differences, and saving all.
 
 `HYPOTHESIS_PROFILE=dev` looks at more programs, and at other ones each time; what it finds becomes
 a test of its own.

@@ -1,4 +1,4 @@
-"""Small programs that count: integers moved in branches and loops, which say where floats are read and stored."""
+"""Small programs that count: integers moved in branches and loops say where floats are read and stored."""
 
 from __future__ import annotations
 
