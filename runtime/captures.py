@@ -363,9 +363,13 @@ STANDARD_LIBRARY = sysconfig.get_path("stdlib") + os.sep
 INSTALLED = os.sep + "site-packages" + os.sep
 
 
+OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep
+
+
 def is_standard(file: str) -> bool:
-    """True for a source file of Python's own library: nobody changes what it defines."""
-    return file.startswith((STANDARD_LIBRARY, "<frozen ")) and INSTALLED not in file
+    """True for a source file of Python's own library, or of ours: nobody changes what it defines."""
+    own = file.startswith(OWN)
+    return own or (file.startswith((STANDARD_LIBRARY, "<frozen ")) and INSTALLED not in file)
 
 
 def is_of_library(function: types.FunctionType) -> bool:

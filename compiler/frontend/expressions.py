@@ -577,6 +577,8 @@ class Expressions(Constructing, ListAccess):
         owner = value.object
         if isinstance(owner, np.ufunc) and node.attr == "at":
             return Static(owner.at)
+        if isinstance(owner, library.facts.CONSTANT_OBJECTS) and hasattr(owner, node.attr):
+            return self.constant(getattr(owner, node.attr), node.attr)
         if not isinstance(owner, ModuleType | type):
             way_out = (
                 "call it outside compiled code"

@@ -41,7 +41,7 @@ from ..values import (
     Tuple,
     Value,
 )
-from . import arguments, recursion, special_calls
+from . import arguments, library_code, recursion, special_calls
 
 ITERATORS = (range, enumerate, zip, reversed)
 MAX_DEPTH = 64
@@ -87,6 +87,11 @@ class Calls(Expressions):
             return self.e.constant(bool(known & flag), "py_bool")
         if callee is matching.positional_attribute:
             return self.positional_attribute(args, node)
+        if callee is library_code.refuse:
+            raise library_code.refused(self, args, node)
+        own_code = library_code.code_of(callee, args, kwargs)
+        if own_code is not None:
+            return library_code.call(self, own_code, callee, args, kwargs, node)
         if isinstance(callee, FunctionType) and not of_library(callee):
             return self.inline(callee, args, kwargs, node)
         wrapped = getattr(callee, "__wrapped__", None)

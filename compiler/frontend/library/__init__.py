@@ -27,7 +27,18 @@ from ..values import (
     Tuple,
     Value,
 )
-from . import creation, elementwise, gather, indexing, linalg, reductions, reshape, shapes
+from . import (
+    creation,
+    elementwise,
+    facts,
+    gather,
+    indexing,
+    linalg,
+    reductions,
+    reshape,
+    shapes,
+    written,
+)
 from .assignment import assign_view, fill
 from .cases import MAKERS, Case
 from .dtypes import dtype_of, element_type_cast
@@ -138,7 +149,7 @@ FUNCTIONS: dict[Any, Function] = {
     },
     **{
         getattr(np, name): family(creation.converted_array, name)
-        for name in ("array", "asarray", "ascontiguousarray", "copy")
+        for name in ("array", "asarray", "asanyarray", "ascontiguousarray", "copy")
     },
     **{getattr(np, name): family(creation.identity, name) for name in ("eye", "identity")},
     **{getattr(np, name): as_property(name) for name in ("shape", "size", "ndim")},
@@ -162,6 +173,16 @@ FUNCTIONS: dict[Any, Function] = {
     np.vdot: positional("vdot", 2, 2, linalg.inner_of_vectors),
     np.inner: positional("inner", 2, 2, linalg.inner_of_vectors),
     np.linalg.norm: positional("norm", 1, 1, reductions.norm),
+    np.isscalar: positional("isscalar", 1, 1, facts.isscalar),
+    np.isrealobj: positional("isrealobj", 1, 1, facts.is_real),
+    np.iscomplexobj: positional("iscomplexobj", 1, 1, facts.is_complex),
+    np.finfo: positional("finfo", 1, 1, facts.limits(np.finfo)),
+    np.iinfo: positional("iinfo", 1, 1, facts.limits(np.iinfo)),
+    np.issubdtype: positional("issubdtype", 2, 2, facts.issubdtype),
+    np.squeeze: named("squeeze", ("a", "axis"), 1, facts.squeeze),
+    np.broadcast_arrays: facts.broadcast_arrays,
+    np.real: positional("real", 1, 1, facts.real_part),
+    np.imag: positional("imag", 1, 1, facts.imaginary_part),
 }
 
 
@@ -265,15 +286,20 @@ METHODS: dict[str, Function] = {
     "nonzero": positional("nonzero", 1, 1, gather.nonzero_of),
     "take": named("take", ("a", "indices", "axis"), 2, gather.take),
     "transpose": transposed,
+    "squeeze": named("squeeze", ("a", "axis"), 1, facts.squeeze),
+    "conj": positional("conj", 1, 1, facts.real_part),
+    "conjugate": positional("conjugate", 1, 1, facts.real_part),
 }
 """Methods of arrays and NumPy scalars: functions whose first argument is the receiver."""
 
 
 def attribute(e: Emitter, value: Value, name: str) -> Value:
-    """`value.name` for an array or a NumPy scalar."""
+    """`value.name` for an array or a NumPy scalar; `.real` and `.imag` of any number."""
+    if isinstance(value, Scalar) and name in ("real", "imag"):
+        return ATTRIBUTES[name](e, value)
     if not isinstance(value, Scalar | Array | Expression) or is_python_number(value):
         e.fail(f"attribute .{name} of {describe(value)} is not compiled")
-    if name in METHODS:
+    if name in METHODS or name in written.METHODS:
         return Static(BoundMethod(value, name))
     if name not in ATTRIBUTES:
         way_out = "slices, .T, .shape, .copy() and whole-array functions are"
@@ -311,6 +337,8 @@ ATTRIBUTES: dict[str, Callable[[Emitter, Operand], Value]] = {
     "ndim": rank_of,
     "dtype": dtype_object,
     "T": reversed_axes,
+    "real": facts.real_part,
+    "imag": facts.imaginary_part,
 }
 
 
@@ -342,6 +370,8 @@ CASES: tuple[Case, ...] = (
     *reductions.CASES,
     *linalg.CASES,
     *creation.CASES,
+    *facts.CASES,
+    *written.CASES,
 )
 
 __all__ = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -334,10 +335,22 @@ def identity(e: Emitter, name: str, args: Sequence[Value], kwargs: Arguments) ->
 # --- From values that exist -------------------------------------------------------------------
 
 
+FIRST = {"array": "object"}
+"""What NumPy calls the first parameter, where that is not `a`."""
+
+
 def converted_array(e: Emitter, name: str, args: Sequence[Value], kwargs: Arguments) -> Array:
     """`np.array`, `np.copy`, `np.asarray`, `np.ascontiguousarray` of arrays, numbers and tuples."""
-    given = bound(e, name, ["a" if name == "copy" else "object", "dtype"], args, kwargs)
+    kwargs = dict(kwargs)
+    own = kwargs.pop("copy", None)
+    given = bound(e, name, [FIRST.get(name, "a"), "dtype"], args, kwargs)
     value = next(iter(given.values()))
+    if (
+        isinstance(own, Scalar)
+        and own.constant is not None
+        and isinstance(value, Array | Expression)
+    ):
+        name = "array" if own.constant else "asarray"
     if isinstance(value, Tuple):
         return of_tuple(e, value, given.get("dtype"))
     if isinstance(value, Scalar):
@@ -348,7 +361,7 @@ def converted_array(e: Emitter, name: str, args: Sequence[Value], kwargs: Argume
     if not isinstance(value, Array | Expression):
         e.fail(f"{name} takes arrays, numbers and tuples of them")
     dtype = dtype_argument(e, given.get("dtype"), value.dtype)
-    if name == "asarray" and dtype == value.dtype:
+    if name in ("asarray", "asanyarray") and dtype == value.dtype:
         return materialize(e, value)
     if name == "ascontiguousarray":
         if isinstance(value, Array) and array.is_contiguous(value.type) and dtype == value.dtype:
@@ -453,7 +466,7 @@ def scalar_type(e: Emitter, type_: Any, args: Sequence[Value], kwargs: Arguments
         return e.constant(0, dtype)
     value = operand(e, args[0])
     if isinstance(value, Scalar):
-        return element_type_cast(e, value, dtype)
+        return replace(element_type_cast(e, value, dtype), python=None)
     return copy(e, value, dtype)
 
 

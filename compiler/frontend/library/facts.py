@@ -1,0 +1,123 @@
+"""Questions about arguments whose answers are known while compiling, and views that ranks decide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....dialects import array
+from ..emitter import Emitter
+from ..values import NUMPY_DTYPE, Array, Expression, NoneValue, Scalar, Static, Tuple, Value
+from . import creation, shapes
+from .cases import Case
+from .dtypes import dtype_of
+from .fusion import extents_of, materialize, operand
+from .shapes import constant_value
+
+Arguments = dict[str, Value]
+
+CONSTANT_OBJECTS = (np.finfo, np.iinfo, np.dtype)
+"""Objects whose attributes are constants."""
+
+
+def isscalar(e: Emitter, value: Value) -> Value:
+    return e.constant(isinstance(value, Scalar | Static), "py_bool")
+
+
+def is_real(e: Emitter, _: Value) -> Value:
+    return e.constant(True, "py_bool")
+
+
+def is_complex(e: Emitter, _: Value) -> Value:
+    return e.constant(False, "py_bool")
+
+
+def limits(kind: Any) -> Any:
+    """`np.finfo(dtype)` and `np.iinfo(dtype)`."""
+
+    def call(e: Emitter, value: Value) -> Value:
+        known = (
+            value.object if isinstance(value, Static) else NUMPY_DTYPE[dtype_of(operand(e, value))]
+        )
+        try:
+            return Static(kind(known))
+        except (TypeError, ValueError) as error:
+            e.fail(str(error))
+
+    return call
+
+
+def issubdtype(e: Emitter, value: Value, kind: Value) -> Value:
+    if not isinstance(value, Static) or not isinstance(kind, Static):
+        e.fail("issubdtype is compiled for dtypes that are known while compiling")
+    return e.constant(bool(np.issubdtype(value.object, kind.object)), "py_bool")
+
+
+def squeeze(e: Emitter, value: Value, axis: Value | None = None) -> Value:
+    """`np.squeeze`: a view without the axes of extent 1, or without one that is named."""
+    x = operand(e, value)
+    if isinstance(x, Scalar):
+        return x
+    a = materialize(e, x)
+    extents = extents_of(e, a)
+    if axis is None or isinstance(axis, NoneValue):
+        gone = {d for d, n in enumerate(extents) if constant_value(n) == 1}
+        others = [n for d, n in enumerate(extents) if d not in gone and constant_value(n) is None]
+        units = [shapes.compare(e, "eq", n, e.index(1)) for n in others]
+        message = "mutad: squeeze of an axis that turns out to have one element: name the axis"
+        kind = "NotImplementedError"
+    else:
+        gone = {creation.one_axis(e, axis, a.rank)}
+        units = [
+            shapes.compare(e, "ne", extents[d], e.index(1))
+            for d in gone
+            if constant_value(extents[d]) != 1
+        ]
+        message = "cannot select an axis to squeeze out which has size not equal to one"
+        kind = "ValueError"
+    if units:
+        e.insert(array.RaiseIfOp(shapes.either(e, units), kind, message))
+    kept = [d for d in range(a.rank) if d not in gone]
+    zero, one = e.index(0), e.index(1)
+    view = array.ViewOp(
+        a.memref, [zero] * a.rank, kept, [extents[d] for d in kept], [one] * len(kept)
+    )
+    return Array(e.emit(view, "squeezed"), a.dtype)
+
+
+def broadcast_arrays(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:
+    """A tuple of views of one shape."""
+    if kwargs:
+        e.fail("broadcast_arrays takes no keywords here")
+    items = [operand(e, v) for v in args]
+    arrays = [
+        creation.broadcast_to(e, i, Tuple(())) if isinstance(i, Scalar) else materialize(e, i)
+        for i in items
+    ]
+    extents = shapes.broadcast_extents(e, [extents_of(e, a) for a in arrays])
+    return Tuple(tuple(shapes.broadcast_to(e, a, extents) for a in arrays))
+
+
+def real_part(_: Emitter, value: Value) -> Value:
+    return value
+
+
+def imaginary_part(e: Emitter, value: Value) -> Value:
+    if isinstance(value, Array | Expression):
+        return creation.filled_like(e, "zeros_like", [value], {})
+    assert isinstance(value, Scalar)
+    return e.constant(0, value.type)
+
+
+CASES: tuple[Case, ...] = (
+    Case("np.squeeze(x[:, None])", {"x": "vector"}),
+    Case("np.squeeze(x[None], axis=0)", {"x": "matrix"}),
+    Case("x[None, :].squeeze(0) * 2", {"x": "vector"}),
+    Case("np.broadcast_arrays(x, x[0])[1] * x", {"x": "matrix"}),
+    Case("np.finfo(x.dtype).eps * x", {"x": "real"}),
+    Case("np.isscalar(x)", {"x": "real"}),
+    Case("np.isscalar(s)", {"s": "scalar"}),
+    Case("x.real + x.imag", {"x": "real"}),
+    Case("np.iscomplexobj(x)", {"x": "real"}),
+)

@@ -1,0 +1,276 @@
+"""Functions of vectors, matrices and Python's numbers that are written in Python: see `written`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NoReturn
+
+import numpy as np
+
+from .cases import Case
+
+Array = Any
+
+
+def refuse(reason: str) -> NoReturn:
+    """What is asked for is not compiled."""
+    raise NotImplementedError(reason)
+
+
+# Matrices.
+
+
+def diag(v: Array, k: int = 0) -> Array:
+    if k != 0:
+        refuse("`diag` of another diagonal than the main one is not compiled: write the loop")
+    v = np.asarray(v)
+    if v.ndim == 1:
+        out = np.zeros((v.size, v.size), v.dtype)
+        for i in range(v.size):
+            out[i, i] = v[i]
+        return out
+    return np.diagonal(v)
+
+
+def diagonal(a: Array) -> Array:
+    n = min(a.shape[0], a.shape[1])
+    out = np.empty(n, a.dtype)
+    for i in range(n):
+        out[i] = a[i, i]
+    return out
+
+
+def trace(a: Array) -> Array:
+    return np.sum(np.diagonal(a))
+
+
+def cross(a: Array, b: Array) -> Array:
+    a, b = np.asarray(a), np.asarray(b)
+    if a.shape[-1] != 3 or b.shape[-1] != 3:
+        raise ValueError("Both input arrays must be (arrays of) 3-dimensional vectors")
+    x = a[..., 1] * b[..., 2] - a[..., 2] * b[..., 1]
+    y = a[..., 2] * b[..., 0] - a[..., 0] * b[..., 2]
+    z = a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
+    return np.array([x, y, z]) if np.ndim(x) == 0 else np.stack((x, y, z), axis=np.ndim(x))
+
+
+def norm(x: Array, ord: Any = None, axis: int | None = None, keepdims: bool = False) -> Array:
+    x = np.asarray(x)
+    if ord is None or (ord == 2 and (axis is not None or x.ndim == 1)):
+        return np.sqrt(np.sum(x * x, axis=axis, keepdims=keepdims))
+    if axis is None and x.ndim != 1:
+        refuse("this norm of a matrix is not compiled: write it with sums")
+    if ord == np.inf:
+        return np.max(np.abs(x), axis=axis, keepdims=keepdims)
+    if ord == 1:
+        return np.sum(np.abs(x), axis=axis, keepdims=keepdims)
+    refuse("this `ord` of np.linalg.norm is not compiled: write it with sums")
+
+
+def solve(a: Array, b: Array) -> Array:
+    """Gauss' elimination with the largest pivot of the column."""
+    if a.ndim != 2:
+        refuse("np.linalg.solve is compiled for one matrix: loop over the others")
+    n = a.shape[0]
+    if a.shape[1] != n:
+        raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
+    lu, x = np.array(a, dtype=float), np.array(b, dtype=float)
+    if x.shape[0] != n:
+        raise ValueError("solve: the shapes of the matrix and of the right-hand side do not match")
+    for k in range(n):
+        best = k
+        for i in range(k + 1, n):
+            if abs(lu[i, k]) > abs(lu[best, k]):
+                best = i
+        if lu[best, k] == 0.0:
+            raise np.linalg.LinAlgError("Singular matrix")
+        if best != k:
+            for j in range(n):
+                kept = lu[k, j]
+                lu[k, j] = lu[best, j]
+                lu[best, j] = kept
+            swap_rows(x, k, best)
+        for i in range(k + 1, n):
+            factor = lu[i, k] / lu[k, k]
+            for j in range(k + 1, n):
+                lu[i, j] -= factor * lu[k, j]
+            subtract_row(x, i, k, factor)
+    for i in range(n - 1, -1, -1):
+        for j in range(i + 1, n):
+            subtract_row(x, i, j, lu[i, j])
+        divide_row(x, i, lu[i, i])
+    return x
+
+
+def swap_rows(x: Array, i: int, k: int) -> None:
+    if x.ndim == 1:
+        kept = x[i]
+        x[i] = x[k]
+        x[k] = kept
+    else:
+        for j in range(x.shape[1]):
+            kept = x[i, j]
+            x[i, j] = x[k, j]
+            x[k, j] = kept
+
+
+def subtract_row(x: Array, i: int, k: int, factor: float) -> None:
+    if x.ndim == 1:
+        x[i] -= factor * x[k]
+    else:
+        for j in range(x.shape[1]):
+            x[i, j] -= factor * x[k, j]
+
+
+def divide_row(x: Array, i: int, divisor: float) -> None:
+    if x.ndim == 1:
+        x[i] /= divisor
+    else:
+        for j in range(x.shape[1]):
+            x[i, j] /= divisor
+
+
+def inv(a: Array) -> Array:
+    return solve(a, np.eye(a.shape[0]))
+
+
+def det(a: Array) -> Array:
+    if a.ndim != 2:
+        refuse("np.linalg.det is compiled for one matrix: loop over the others")
+    n = a.shape[0]
+    if a.shape[1] != n:
+        raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
+    lu = np.array(a, dtype=float)
+    product = np.float64(1.0)
+    for k in range(n):
+        best = k
+        for i in range(k + 1, n):
+            if abs(lu[i, k]) > abs(lu[best, k]):
+                best = i
+        if best != k:
+            product = -product
+            for j in range(n):
+                kept = lu[k, j]
+                lu[k, j] = lu[best, j]
+                lu[best, j] = kept
+        product = product * lu[k, k]
+        if lu[k, k] != 0.0:
+            for i in range(k + 1, n):
+                factor = lu[i, k] / lu[k, k]
+                for j in range(k + 1, n):
+                    lu[i, j] -= factor * lu[k, j]
+    return product
+
+
+def cholesky(a: Array) -> Array:
+    n = a.shape[0]
+    if a.shape[1] != n:
+        raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
+    low = np.zeros((n, n))
+    for j in range(n):
+        s = a[j, j]
+        for k in range(j):
+            s = s - low[j, k] * low[j, k]
+        if not s > 0.0:
+            raise np.linalg.LinAlgError("Matrix is not positive definite")
+        low[j, j] = np.sqrt(s)
+        for i in range(j + 1, n):
+            t = a[i, j]
+            for k in range(j):
+                t = t - low[i, k] * low[j, k]
+            low[i, j] = t / low[j, j]
+    return low
+
+
+# Python's `math`.
+
+
+def remainder(x: float, y: float) -> float:
+    if math.isnan(x) or math.isnan(y):
+        return x + y
+    if math.isinf(x) or y == 0.0:
+        raise ValueError("math domain error")
+    if math.isinf(y):
+        return x
+    size, step = abs(x), abs(y)
+    below = math.fmod(size, step)
+    above = step - below
+    if below < above:
+        r = below
+    elif below > above:
+        r = -above
+    else:
+        r = below - 2.0 * math.fmod(0.5 * (size - below), step)
+    return math.copysign(1.0, x) * r
+
+
+def factorial(n: int) -> int:
+    if n < 0:
+        raise ValueError("factorial() not defined for negative values")
+    product = 1
+    for k in range(2, n + 1):
+        product *= k
+    return product
+
+
+def comb(n: int, k: int) -> int:
+    if n < 0 or k < 0:
+        raise ValueError("n must be a non-negative integer")
+    ways = 1 if k <= n else 0
+    for i in range(min(k, n - k)):
+        ways = ways * (n - i) // (i + 1)
+    return ways
+
+
+def gcd(a: int, b: int) -> int:
+    while b:
+        a, b = b, a % b
+    return abs(a)
+
+
+def math_isclose(a: float, b: float, *, rel_tol: float = 1e-09, abs_tol: float = 0.0) -> bool:
+    if a == b:
+        return True
+    if math.isinf(a) or math.isinf(b):
+        return False
+    apart = abs(b - a)
+    return apart <= abs(rel_tol * b) or apart <= abs(rel_tol * a) or apart <= abs_tol
+
+
+def product_of(iterable: Any, *, start: Any = 1) -> Any:
+    product = start
+    for v in iterable:
+        product = product * v
+    return product
+
+
+def dist(p: Any, q: Any) -> float:
+    s = 0.0
+    for a, b in zip(p, q, strict=False):
+        s += (a - b) * (a - b)
+    return math.sqrt(s)
+
+
+FUNCTIONS: dict[Any, Any] = {
+    **{getattr(np, f.__name__): f for f in (diag, diagonal, trace, cross)},
+    **{getattr(np.linalg, f.__name__): f for f in (norm, solve, inv, det, cholesky)},
+    **{getattr(math, f.__name__): f for f in (remainder, factorial, comb, gcd, dist)},
+    math.isclose: math_isclose,
+    math.prod: product_of,
+}
+
+METHODS: dict[str, Any] = {"diagonal": diagonal, "trace": trace}
+
+CASES: tuple[Case, ...] = (
+    Case("np.diag(x)", {"x": "vector"}),
+    *(Case(f"np.{f}(x)", {"x": "matrix"}) for f in ("diag", "trace", "diagonal")),
+    Case("np.linalg.norm(x, axis=1)", {"x": "matrix"}),
+    Case("np.linalg.norm(x, axis=-1, keepdims=True)", {"x": "matrix"}),
+    Case("np.linalg.norm(x, 1)", {"x": "vector"}),
+    Case("np.linalg.norm(x, ord=np.inf)", {"x": "vector"}),
+    Case("np.linalg.solve(m @ m.T + np.eye(m.shape[0]), m)", {"m": "matrix"}),
+    Case("np.linalg.solve(m + 9.0 * np.eye(m.shape[0]), m[0])", {"m": "matrix"}),
+    Case("np.linalg.inv(m + 9.0 * np.eye(m.shape[0]))", {"m": "matrix"}),
+    Case("np.linalg.det(m + 9.0 * np.eye(m.shape[0]))", {"m": "matrix"}),
+    Case("np.linalg.cholesky(m @ m.T + np.eye(m.shape[0]))", {"m": "matrix"}),
+)
