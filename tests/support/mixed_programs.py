@@ -1,6 +1,6 @@
 """A hypothesis strategy that writes programs as people do: objects, closures, recursion, generators.
 
-Every program is `program(x, y, a, s, q, k)` over two vectors, a float, a `State` (whose `pos` may be
+Every program is `program(x, y, a, s, q, k, kind)` over two vectors, a float, a `State` (whose `pos` may be
 `x` itself), a named tuple and an int. It defines a recursive function, a generator function and a
 method; its body calls them, nests functions that see its variables, grows lists, fills dicts,
 matches, raises and catches. Values stay bounded and every function used is smooth, so central
@@ -43,6 +43,10 @@ class Pair(NamedTuple):
     right: float
 
 
+class Refused(Exception):
+    """What programs raise."""
+
+
 class Kind(enum.Enum):
     SLOW = 1
     FAST = 2
@@ -81,7 +85,13 @@ class MixedProgram:
 
     @property
     def names(self) -> dict[str, Any]:
-        names: dict[str, Any] = {"np": np, "math": math, "Pair": Pair, "Kind": Kind}
+        names: dict[str, Any] = {
+            "np": np,
+            "math": math,
+            "Pair": Pair,
+            "Kind": Kind,
+            "Refused": Refused,
+        }
         return {**names, "dataclass": dataclass, "Any": Any}
 
     def arguments(self, function: Callable[..., Any]) -> tuple[Any, ...]:
@@ -89,7 +99,7 @@ class MixedProgram:
         rng = np.random.default_rng(self.n + 10 * self.k)
         x, y, pos = (rng.uniform(-0.9, 0.9, self.n) for _ in range(3))
         state = function.__globals__["State"](x if self.shares else pos, 0.4, Pair(0.3, -0.6))
-        return x, y, 0.7, state, Pair(-0.5, 0.8), self.k
+        return x, y, 0.7, state, Pair(-0.5, 0.8), self.k, Kind(self.k % 2 + 1)
 
 
 class Writer:
@@ -175,9 +185,9 @@ class Writer:
         if scope.is_loop:
             kinds.append(self.leave)
         if scope.depth < 2:
-            kinds += [self.new_list, self.new_state, self.closure, self.walrus]
+            kinds += [self.new_list, self.new_state, self.closure, self.counting, self.walrus]
         if scope.depth < 3 and self.budget > 0:
-            kinds += [self.loop, self.loop, self.branch, self.cases, self.attempt]
+            kinds += [self.loop, self.loop, self.items, self.branch, self.cases, self.attempt]
         return self.pick(*kinds)(scope)
 
     def update(self, scope: Scope) -> tuple[list[str], Scope]:
@@ -216,6 +226,12 @@ class Writer:
             [f"{c} = {self.number(scope)}"],
             [f"{c}, t = t, {self.number(scope)}"],
             [f"{c}: float = {self.number(scope)}"],
+            [f"{c} = -({self.number(scope)})", f"assert {c} < 1e9, f'{{{c}}} is large'"],
+            [f"w = {self.number(scope)}", f"{c} = 0.5 * w", "del w"],
+            ["with np.errstate(divide='ignore'):", f"    {c} = {self.number(scope)}", "    pass"],
+            ["e = {key: 0.5 * d[key] for key in ('rate', 'weight')}", f"{c} = e['weight']"],
+            [f"{c} = ({self.leaf(scope)} if kind is not Kind.FAST else 0.5) + +t"],
+            [f"{c} = t if 'rate' in d and k in {{0, 2, 3}} else a"],
             [f"{c}, *rest = ({self.leaf(scope)}, {self.leaf(scope)}, t)", "t = 0.5 * rest[-1]"],
         )
         return made, replace(scope, scalars=(*scope.scalars, c))
@@ -235,6 +251,31 @@ class Writer:
             body = [f"if {self.condition(inside)}:", f"    return {self.leaf(inside)}", *body]
         after = replace(scope, functions=(*scope.functions, g))
         return [f"def {g}(v):", *indented(body)], after
+
+    def counting(self, scope: Scope) -> tuple[list[str], Scope]:
+        """A nested function that rebinds a name of its surroundings."""
+        c, g = self.name("c"), self.name("g")
+        inside = replace(scope, scalars=(*scope.scalars, c, "v"), functions=("smooth",), depth=3)
+        lines = [f"{c} = {self.leaf(scope)}", f"def {g}(v):", f"    nonlocal {c}"]
+        lines += [f"    {c} = {self.mixed(c, self.leaf(inside))}", f"    return {c} + v"]
+        functions = (*scope.functions, g)
+        return lines, replace(scope, scalars=(*scope.scalars, c), functions=functions)
+
+    def items(self, scope: Scope) -> tuple[list[str], Scope]:
+        """A loop over what a generator yields."""
+        i, v = self.name("i"), self.name("v")
+        over = replace(scope, is_loop=True, scalars=(*scope.scalars, v))
+        vector, k = self.pick(*scope.vectors), self.leaf(scope)
+        head = self.pick(
+            f"for {v} in parts({vector}, {k}):",
+            f"for {i}, {v} in enumerate(parts({vector}, {k})):",
+            f"for {i}, {v} in zip(y, parts({vector}, {k})):",
+            f"for {v} in ({v} * {k} for {v} in {vector} if {v} < 0.5):",
+        )
+        lines = [head, *indented(self.block(over))]
+        if self.pick(True, False, False):
+            lines += ["else:", *indented(self.block(scope))]
+        return lines, scope
 
     def new_state(self, scope: Scope) -> tuple[list[str], Scope]:
         o = self.name("o")
@@ -373,9 +414,6 @@ def helpers(writer: Writer) -> list[str]:
     walks = "tree(x, 2 * i + 1, w)", f"tree(x, 2 * i + 2, {mixed('w', 'x[i]')})"
     kept = writer.pick(["yield v"], ["if v > k:", "    yield v * k"], ["yield v", "yield v * v"])
     return [
-        "class Refused(Exception):",
-        "    pass",
-        "",
         "@dataclass",
         "class State:",
         "    pos: Any",
@@ -429,7 +467,7 @@ def mixed_programs(draw: Draw) -> MixedProgram:
         written, scope = writer.statement(scope)
         body += written
     body.append(f"return {writer.pick(*RESULTS)}")
-    source = "\n".join([*head, "def program(x, y, a, s, q, k):", *indented(body), ""])
+    source = "\n".join([*head, "def program(x, y, a, s, q, k, kind):", *indented(body), ""])
     return MixedProgram(
         source, draw(st.integers(2, 5)), draw(st.integers(0, 4)), draw(st.booleans())
     )
