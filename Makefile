@@ -6,15 +6,18 @@ BIN    := $(VENV)/bin
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 
 .DEFAULT_GOAL := help
-.PHONY: help test pytest lit lint types format demo bench clean
+.PHONY: help test pytest generated lit lint types format demo bench clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
-test: lint types lit pytest  ## Everything that CI runs: lint, types, lit tests, pytest
+test: lint types lit pytest generated  ## Everything that CI runs: lint, types, lit tests, pytest
 
-pytest: $(VENV)/.dev  ## The Python tests
-	$(BIN)/python -m pytest -q -n $(JOBS)
+pytest: $(VENV)/.dev  ## The Python tests, without generated programs
+	$(BIN)/python -m pytest -q -n $(JOBS) --ignore=tests/properties
+
+generated: $(VENV)/.dev  ## Generated programs: the constructs in them, the lines of the frontend that they reach
+	$(BIN)/python -m pytest -q -n $(JOBS) tests/properties --cov=compiler/frontend --cov-report=term
 
 lit: $(VENV)/.dev  ## The IR tests
 	$(BIN)/lit -q -j $(JOBS) lit-tests

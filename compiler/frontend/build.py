@@ -515,11 +515,12 @@ class Build:
             initial & roots(self.emitter, m) for op in later for m in accesses(op)
         ):
             return
+        name = fields.shown(r.name)
         raise CompileError(
             r.span,
-            f"`{r.name}` is rebound to a new array in this loop, and changed in place as well",
-            f"bind a copy before the loop ({r.name} = {r.name}.copy()),"
-            f" or assign elements: {r.name}[...] = ...",
+            f"`{name}` is rebound to a new array in this loop, and changed in place as well",
+            f"bind a copy before the loop ({name} = {name}.copy()),"
+            f" or assign elements: {name}[...] = ...",
         )
 
     def touch(self, a: frozenset[SSAValue], b: frozenset[SSAValue]) -> bool:

@@ -1,6 +1,6 @@
 """Prints, after the generated programs, which constructs of the language they were made of.
 
-`make coverage` prints beside it which lines of the frontend they reached.
+`make generated` prints beside it which lines of the frontend they reached.
 """
 
 from __future__ import annotations
