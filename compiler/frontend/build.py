@@ -30,7 +30,7 @@ from .bindings.roots import accesses, choices, is_inside, is_root, roots, writes
 from .calling import recursion, special_calls
 from .choices import unknown
 from .context import Captured, Facts, Rebinding, Scope
-from .data import boundary, fields, list_rows, lists
+from .data import boundary, fields, list_rows, lists, object_lists
 from .data.list_room import make_room
 from .data.lists import FixedList, ReturnedList
 from .emitter import Emitter, Form
@@ -493,6 +493,8 @@ class Build:
         order = {op: k for k, op in enumerate(self.entry.walk())}
         own = {copy for r in rebindings for copy in r.copies}
         list_rows.refuse_visible_copies(self.emitter, copied, order, own, self.outermost)
+        for seq in copied:
+            object_lists.refuse_stale_rows(seq, order)
         for rebinding in rebindings:
             self.check_rebinding(rebinding, order, own)
 

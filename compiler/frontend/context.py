@@ -365,6 +365,10 @@ class Context(ABC):
         """Call a Python or library function."""
 
     @abstractmethod
+    def item_now(self, value: Record) -> Record:
+        """The item of a list that an object has become, or the object."""
+
+    @abstractmethod
     def meet(self, name: str, ends: list[dict[str, Binding]], deads: list[bool]) -> None:
         """Make values of different objects that a name is bound to at the ends of two branches."""
 
@@ -437,8 +441,8 @@ class Context(ABC):
             scalars.raise_if(self.e, unbound, ("UnboundLocalError", UNBOUND_LOCAL.format(name)))
             if frame is self.frame:
                 nonlocals.bind(self, name, binding.value)
-            return binding.value
-        return binding
+            binding = binding.value
+        return self.item_now(binding) if isinstance(binding, Record) else binding
 
     def not_ready(self, frame: Frame, name: str, message: str, way_out: str) -> NoReturn:
         """Refuse, unless a loop turns out to bind the name, and the next build knows.
@@ -559,12 +563,17 @@ class Context(ABC):
             return
         span, before = self.e.span, dict(self.frame.env)
         ways = list[Arm]()
+        moved, moved_after = self.objects.moved, dict(self.objects.moved)
         for arm in arms:
             block = Block()
             self.frame.env, self.dead = dict(before), False
+            self.objects.moved = dict(moved)
             with self.e.at(block), self.catching.scope(names) as scope:
                 arm()
+            if not self.dead or scope.pending:
+                moved_after |= self.objects.moved
             ways.append(Arm(block, self.frame.env, self.dead, scope.pending))
+        self.objects.moved = moved_after
         self.dead = all(way.dead for way in ways)
         self.e.span = span
         self.frame.env = self.merged(test.ssa, (ways[0], ways[1]), names, before)

@@ -29,6 +29,7 @@ from .values import (
     IR_TYPE,
     Array,
     Choice,
+    Item,
     NoneValue,
     Record,
     Row,
@@ -95,6 +96,11 @@ class RowT:
 
 
 @dataclass(frozen=True)
+class ObjectT(TupleT):
+    """What the items of a list are that are objects: the forms of their fields."""
+
+
+@dataclass(frozen=True)
 class ListT:
     """What the items of a list are that are lists: the form of theirs, None while nothing is known."""
 
@@ -128,7 +134,7 @@ def template_of(value: Binding) -> Template:
             return TupleT(tuple(template_of(item) for item in items), cls)
         case Struct(items, names, cls):
             return TupleT(tuple(template_of(item) for item in items), cls, names)
-        case Row(store, _):
+        case Row(store) | Item(store=store):
             return RowT(store)
         case Maybe(inner, _):
             return MaybeT(template_of(inner))
@@ -225,8 +231,10 @@ def describe(t: Template) -> str:
             return "an object"
         case ChoiceT(options):
             return " or ".join(dict.fromkeys(map(describe, options)))
-        case RowT() | ListT():
-            return "a list in a list"
+        case RowT(store):
+            return "an object in a list" if isinstance(store.item, ObjectT) else "a list in a list"
+        case ListT():
+            return "a list"
         case MaybeT(inner):
             return describe(inner)
 
@@ -274,7 +282,7 @@ def coerced(e: Emitter, value: Binding | None, t: Template) -> list[SSAValue]:
             assert not isinstance(value, Maybe)
             return choices.coerced(e, value, t)
         case RowT():
-            assert value is None or isinstance(value, Row)
+            assert value is None or isinstance(value, Row | Item)
             return [e.index(0) if value is None else value.at]
         case MaybeT(inner):
             if isinstance(value, Maybe):
@@ -310,6 +318,8 @@ def rebuilt(t: Template, leaves: Iterator[SSAValue]) -> Binding:
             values = [rebuilt(option, leaves) for option in options]
             return Choice(number, tuple(v for v in values if not isinstance(v, Maybe)))
         case RowT(store):
+            if isinstance(store.item, ObjectT) and (cls := store.item.cls) is not None:
+                return Item(-1, cls, cls.__name__, None, store, next(leaves))
             return Row(store, next(leaves))
         case ListT():
             raise AssertionError("the form of no value")

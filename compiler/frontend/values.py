@@ -136,6 +136,14 @@ class Record:
     origin: int | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Item(Record):
+    """An object that is an item of a list: of which, and where (see `data.object_lists`)."""
+
+    store: Any = None
+    at: Any = None
+
+
 @dataclass(frozen=True)
 class Row:
     """A list that is the item of a list: which of its items (see `data.nested_lists`)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,56 @@ def repeats_a_list(x):
 def returns_two_items(x):
     rows = [[v] for v in x]
     return rows[0], rows[-1]
+
+
+@dataclass
+class Body:
+    pos: Any
+    vel: Any
+
+
+@refused("f64[?]C", at="b.pos = b.pos * 2.0", says="in place")
+def replaces_an_array_that_is_in_use(x):
+    bodies = [Body(x * k, x + k) for k in range(3)]
+    s = 0.0
+    for b in bodies:
+        old = b.pos
+        b.pos = b.pos * 2.0
+        s += old.sum()
+    return s
+
+
+@refused("f64[?]C", at="bodies.append(b)", says="copy.copy")
+def puts_one_object_in_a_list_again_and_again(x):
+    b = Body(x[0], x[1])
+    bodies = []
+    for _ in range(3):
+        bodies.append(b)
+    return len(bodies)
+
+
+@refused("f64[?]C", at="b.pos = 1.0", says="copy.copy")
+def puts_an_object_in_a_list_on_a_path(x):
+    b = Body(x[0], x[1])
+    bodies = []
+    if x[1] > 0.0:
+        bodies.append(b)
+    b.pos = 1.0
+    return len(bodies)
+
+
+@refused("f64[?]C", at="bodies.append(bodies[0])", says="copy.copy")
+def puts_an_item_in_its_list(x):
+    bodies = [Body(v, v) for v in x]
+    bodies.append(bodies[0])
+    return len(bodies)
+
+
+@refused("f64[?]C", at="bodies[0].mass = 1.0", says="before the object is put")
+def adds_an_attribute(x):
+    bodies = [Body(v, v) for v in x]
+    bodies[0].mass = 1.0
+    return bodies[0].mass
 
 
 @refused("f64[?]C", at="rows.append((x, 1.0, len))", says="tuples of them")

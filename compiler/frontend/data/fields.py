@@ -27,7 +27,7 @@ from xdsl.ir import Block, SSAValue
 
 from ..emitter import Emitter
 from ..joins import Binding, Maybe, TupleT
-from ..values import Array, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
+from ..values import Array, Item, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
 from .lists import FixedList, ListObject, holds_arrays
 
 if TYPE_CHECKING:
@@ -105,6 +105,8 @@ class Objects:
     """The caller's lists of numbers, by number."""
     snapshots: set[int] = field(default_factory=set[int])
     """Those whose fields a value of several paths has copied: nothing is assigned to them any more."""
+    moved: dict[int, Item] = field(default_factory=dict[int, Item])
+    """Those that have become items of lists."""
     journal: Journal | None = None
     leaving: Leaving | None = None
     code: set[str] = field(default_factory=set[str])
@@ -193,7 +195,7 @@ def is_object(value: Binding | None) -> bool:
 def record_in(binding: Binding | None) -> Record | None:
     """The object that a name is bound to, or may be."""
     value = binding.value if isinstance(binding, Maybe) else binding
-    return value if isinstance(value, Record) else None
+    return value if isinstance(value, Record) and not isinstance(value, Item) else None
 
 
 def is_plain(value: Value) -> bool:

@@ -22,13 +22,13 @@ from ..syntax.comprehensions import EMPTY
 from ..values import EXTENT_MAX, NoneValue, Scalar, SliceValue, Static, Tuple, Value
 from . import lists
 from .lists import ListObject
-from .nested_lists import NestedLists
+from .object_lists import ObjectLists
 
 ORDER_SIGNS = {"Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">="}
 OTHER_SIZE = "attempt to assign sequence of size {} to extended slice of size {}"
 
 
-class ListAlgorithms(NestedLists):
+class ListAlgorithms(ObjectLists):
     """Lowers what is written as Python for lists."""
 
     def algorithm(self, text: str, args: Sequence[Value], node: ast.AST) -> Value:

@@ -47,6 +47,7 @@ from ..values import (
     Array,
     Expression,
     NoneValue,
+    Record,
     Row,
     Scalar,
     SliceValue,
@@ -200,6 +201,9 @@ class Lists(Calls):
         value = self.settled(value)
         if isinstance(value, Array) and value.rank == 0:
             value = library.subscript(self.e, value, ())
+        if isinstance(value, Record):
+            self.append_object(target, value)
+            return
         form = self.item_form(value)
         if isinstance(form, ListT):
             self.append_list(target, value)
@@ -209,6 +213,13 @@ class Lists(Calls):
             list_rows.append(self.e, target, value, arrays_named(self.frame))
         else:
             lists.append(self.e, target, value)
+
+    def named_arrays(self) -> set[SSAValue]:
+        return arrays_named(self.frame)
+
+    @abstractmethod
+    def append_object(self, target: ListObject, value: Record) -> None:
+        """Append an object to a list."""
 
     def growing(self, value: FixedList) -> NoReturn:
         """The next build makes a list that can grow where this one was made."""

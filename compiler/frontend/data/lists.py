@@ -20,7 +20,7 @@ function has been built (`list_room`). Items that are arrays are the rows of a b
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from xdsl.dialects import arith, memref
@@ -36,9 +36,11 @@ from ..joins import (
     ListT,
     Maybe,
     Mismatch,
+    ObjectT,
     ScalarT,
     Template,
     TupleT,
+    is_one_class,
     join,
     rebuilt,
     tuple_items,
@@ -47,11 +49,14 @@ from ..values import (
     EXTENT_MAX,
     IR_TYPE,
     Array,
+    Item,
     NoneValue,
+    Record,
     Row,
     Scalar,
     SliceValue,
     Static,
+    Struct,
     Tuple,
     Value,
 )
@@ -130,6 +135,10 @@ class ListObject:
     """Which item of a list it is, and where that is."""
     ragged: bool = False
     """Whether the lists in it have lengths of their own."""
+    column: bool = False
+    """Whether it is but one field of the items of a list of objects."""
+    replaced: list[RowCopy] = field(default_factory=list["RowCopy"])
+    """The copies that overwrite a field's array."""
     pools: list[SSAValue] = field(default_factory=list[SSAValue])
     """The buffers of the items of those, which lie one after the other, up to `pool_end`."""
     pool_end: SSAValue | None = None
@@ -205,7 +214,7 @@ def bare(t: Template) -> Template:
             rank = type_.get_num_dims()
             return ArrayT(MemRefType(type_.element_type, [DYNAMIC_INDEX] * rank), dtype)
         case TupleT(items):
-            return TupleT(tuple(bare(item) for item in items))
+            return replace(t, items=tuple(bare(item) for item in items))
         case ListT(item):
             return ListT(None if item is None else bare(item))
         case _:
@@ -225,11 +234,11 @@ def is_storable(value: Value) -> bool:
 
 def is_item(value: Value) -> bool:
     """True for what the items of a list can be: what `is_storable`, and arrays."""
-    if isinstance(value, Tuple) and not isinstance(value, FixedList):
+    if isinstance(value, Tuple | Struct) and not isinstance(value, FixedList):
         return all(map(is_item, value.items))
     if isinstance(value, Static) and isinstance(value.object, ListObject):
         return value.object.item is None or not holds_arrays(value.object)
-    return is_storable(value) or isinstance(value, Array | Row)
+    return is_storable(value) or isinstance(value, Array | Row | Record)
 
 
 def joined(a: Template, b: Template) -> Template:
@@ -243,8 +252,9 @@ def joined(a: Template, b: Template) -> Template:
                     "a list of np.float32 on one path and of another type on another: convert the items"
                 )
             return bare(result)
-        case TupleT(xs), TupleT(ys) if len(xs) == len(ys):
-            return TupleT(tuple(joined(x, y) for x, y in zip(xs, ys, strict=True)))
+        case TupleT(xs), TupleT(ys) if len(xs) == len(ys) and is_one_class(a, b):
+            items = tuple(joined(x, y) for x, y in zip(xs, ys, strict=True))
+            return replace(a, items=items)
         case ListT(x), ListT(y):
             return ListT(y if x is None else x if y is None else joined(x, y))
         case _:
@@ -279,9 +289,18 @@ def parts_of(value: Value, t: Template) -> list[Value]:
 
 def holds_arrays(seq: ListObject) -> bool:
     """True for a list whose items are arrays, tuples with arrays in them, or lists."""
-    if seq.item is None or isinstance(seq.item, ListT):
+    if seq.item is None or isinstance(seq.item, ListT | ObjectT):
         return seq.item is not None
     return any(isinstance(t, ArrayT) for t in leaves_of(seq.item))
+
+
+def holds_list(value: Value) -> bool:
+    """True for a list, and for a tuple with one in it."""
+    if isinstance(value, Tuple):
+        return isinstance(value, FixedList) or any(map(holds_list, value.items))
+    return isinstance(value, Row) or (
+        isinstance(value, Static) and isinstance(value.object, ListObject)
+    )
 
 
 def columns_of(seq: ListObject) -> list[tuple[str, int]]:
@@ -343,7 +362,7 @@ def ready(e: Emitter, seq: ListObject) -> None:
 
     That of arrays is made as late as that, where their extents may be known.
     """
-    if seq.item is None or seq.buffers or seq.memory is not None:
+    if seq.item is None or seq.buffers or seq.memory is not None or seq.column:
         return
     if holds_arrays(seq):
         with e.at(seq.home):
@@ -391,6 +410,8 @@ def load_item(e: Emitter, seq: ListObject, at: SSAValue) -> Value:
     assert seq.item is not None
     if isinstance(seq.item, ListT):
         return Row(seq, at)
+    if isinstance(seq.item, ObjectT) and seq.item.cls is not None:
+        return Item(-1, seq.item.cls, seq.item.cls.__name__, None, seq, at)
     found = list[SSAValue]()
     for leaf, buffer in zip(leaves_of(seq.item), buffers_of(e, seq), strict=True):
         if isinstance(leaf, ArrayT):

@@ -13,6 +13,7 @@ them becomes a value, a copy of its fields::
 from __future__ import annotations
 
 import ast
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,7 @@ from ..joins import (
     loosened,
     template_of,
 )
-from ..values import Record, Static, Struct, Value
+from ..values import Item, Record, Static, Struct, Value
 from .fields import fields_in, record_in, serial_of, shown
 from .lists import ListObject
 
@@ -48,6 +49,9 @@ class Meeting(Context):
 
     def snapshot(self, value: Record, env: Mapping[str, Binding], *, mark: bool = True) -> Struct:
         """The object as a value: its fields as they are, and those of the objects in them."""
+        now = self.item_now(value)
+        if isinstance(now, Item):
+            return self.copy_of_item(now)
         names, items = list[str](), list[Value]()
         for key in self.objects.keys[value.serial]:
             binding = env.get(self.objects.name(value, key))
@@ -66,12 +70,19 @@ class Meeting(Context):
     ) -> Binding:
         """The binding, an object in it as a value."""
         match binding:
+            case Item() | Maybe(Item()):
+                return binding
             case Record():
-                return self.snapshot(binding, env, mark=mark)
+                now = self.item_now(binding)
+                return now if isinstance(now, Item) else self.snapshot(now, env, mark=mark)
             case Maybe(Record() as record, defined):
                 return Maybe(self.snapshot(record, env, mark=mark), defined)
             case _:
                 return binding
+
+    @abstractmethod
+    def copy_of_item(self, item: Item) -> Struct:
+        """The fields of an object in a list as a value."""
 
     # Branches.
 
@@ -81,7 +92,7 @@ class Meeting(Context):
         values = [without_maybe(end[name]) for end in alive]
         if not all(isinstance(v, Record | Struct) for v in values):
             return
-        if all(v is values[0] for v in values):
+        if all(v is values[0] for v in values) or any(isinstance(v, Item) for v in values):
             return
         for end in alive:
             end[name] = self.as_value(end[name], end)
@@ -135,9 +146,12 @@ class Meeting(Context):
     def one_object(self, variable: Variable, end: Binding) -> Binding:
         """What an iteration leaves under a name, a value where the name is not the same object always."""
         value = without_maybe(end)
+        if isinstance(value, Record) and value is not (now := self.item_now(value)):
+            end = Maybe(now, end.defined) if isinstance(end, Maybe) else now
+            value = now
         template = variable.template
         known = template.inner if isinstance(template, MaybeT) else template
-        if not isinstance(value, Record | Struct):
+        if not isinstance(value, Record | Struct) or isinstance(value, Item):
             return end
         if isinstance(known, TupleT):
             return self.as_value(end, self.frame.env)

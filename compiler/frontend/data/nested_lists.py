@@ -29,7 +29,7 @@ from ..bindings.late import Unshaped
 from ..calling import recursion
 from ..emitter import Emitter
 from ..joins import ListT, Template
-from ..values import Array, Row, Scalar, Static, Tuple, Value
+from ..values import Array, Item, Row, Scalar, Static, Tuple, Value
 from . import list_rows, lists
 from .list_methods import Lists
 from .lists import ListObject
@@ -201,7 +201,7 @@ class NestedLists(Lists):
                 if row.store == other.store and not (apart.is_constant and apart.constant):
                     raise self.refusal(
                         None,
-                        "the function returns two items of a list of lists, which may be the same",
+                        "the function returns two items of one list, which may be the same",
                         "return copies: l.copy()",
                     )
         return self.with_copies(result)
@@ -209,6 +209,8 @@ class NestedLists(Lists):
     def with_copies(self, value: Value) -> Value:
         if isinstance(value, Tuple):
             return replace(value, items=tuple(map(self.with_copies, value.items)))
+        if isinstance(value, Item):
+            return self.copy_of_item(value)
         seq = self.list_of(value) if isinstance(value, Row) else None
         if seq is None:
             return value
@@ -306,10 +308,10 @@ class NestedLists(Lists):
         return e.index(0) if total is None else total
 
 
-def rows_in(value: Value) -> list[Row]:
+def rows_in(value: Value) -> list[Row | Item]:
     if isinstance(value, Tuple):
         return [row for item in value.items for row in rows_in(item)]
-    return [value] if isinstance(value, Row) else []
+    return [value] if isinstance(value, Row | Item) else []
 
 
 def is_one(n: SSAValue) -> bool:

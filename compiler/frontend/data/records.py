@@ -22,10 +22,23 @@ from dataclasses import FrozenInstanceError, dataclass, is_dataclass
 from types import FunctionType, MemberDescriptorType
 from typing import Any
 
+from xdsl.dialects import arith
+
 from .. import library, scalars
 from ..context import same_binding
 from ..joins import Maybe
-from ..values import Array, Expression, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
+from ..values import (
+    Array,
+    Expression,
+    Item,
+    NoneValue,
+    Record,
+    Scalar,
+    Static,
+    Struct,
+    Tuple,
+    Value,
+)
 from .fields import is_frozen, is_object
 from .meeting import Meeting
 
@@ -80,8 +93,19 @@ class Records(Meeting):
 
     # Fields.
 
+    @abstractmethod
+    def item_field(self, item: Item, key: Any) -> Value | None:
+        """A field of an object in a list."""
+
+    @abstractmethod
+    def give_item(self, item: Item, key: Any, value: Value) -> None:
+        """Assign to one."""
+
     def keys_of(self, value: Record | Struct) -> tuple[Any, ...]:
         """The names of the fields that the object has."""
+        value = self.item_now(value) if isinstance(value, Record) else value
+        if isinstance(value, Item):
+            value = self.copy_of_item(value)
         if isinstance(value, Struct):
             return value.names
         env = self.frame.env
@@ -102,6 +126,9 @@ class Records(Meeting):
         """The value of a field; None where the object has none of this name."""
         if isinstance(value, Struct):
             return value.items[value.names.index(key)] if key in value.names else None
+        value = self.item_now(value)
+        if isinstance(value, Item):
+            return self.item_field(value, key)
         binding = self.frame.env.get(self.objects.name(value, key))
         if isinstance(binding, Maybe):
             unbound = scalars.logical_not(self.e, binding.defined)
@@ -120,6 +147,10 @@ class Records(Meeting):
 
     def give(self, record: Record, key: Any, value: Value) -> None:
         """Assign to a field."""
+        record = self.item_now(record)
+        if isinstance(record, Item):
+            self.give_item(record, key, value)
+            return
         if record.serial in self.objects.snapshots:
             raise self.refusal(
                 None,
@@ -375,6 +406,9 @@ class Records(Meeting):
         raise self.refusal(None, f"{described(lhs)} is compared with {described(rhs)}")
 
     def same_object(self, same: bool, lhs: Value, rhs: Value) -> Value | None:
+        if isinstance(lhs, Item) and isinstance(rhs, Item) and lhs.store == rhs.store:
+            one = self.e.emit(arith.CmpiOp(lhs.at, rhs.at, "eq" if same else "ne"))
+            return Scalar("py_bool", one, None, 0, 1)
         if isinstance(lhs, Record) and isinstance(rhs, Record):
             return self.e.constant((lhs is rhs) is same, "py_bool")
         if any(isinstance(v, NoneValue | Scalar | Array) for v in (lhs, rhs)):
@@ -396,7 +430,9 @@ class Records(Meeting):
                     same = self.conjunction("and", same, one)
             return same if equal else scalars.unary(self.e, "Not", same)
         if isinstance(lhs, Record) and isinstance(rhs, Record):
-            return self.e.constant((lhs is rhs) is equal, "py_bool")
+            found = self.same_object(equal, lhs, rhs)
+            assert found is not None
+            return found
         raise self.refusal(
             None, f"objects of class {lhs.cls.__name__} are compared", "compare their fields"
         )

@@ -1,0 +1,204 @@
+"""Objects as items of lists: a buffer for each number or array of their fields.
+
+    particles = []                              one buffer for x, one for v
+    particles.append(Particle(x0, v0))          the fields are stored behind those of the others
+    for p in particles:
+        p.x += dt * p.v                         a load and a store at p's place
+
+An object that is appended moves into the list, and its names with it. What the item is, is the list and the
+place in it (`Item`): a number, so names of items join at branches and loops. Items stay where they are.
+
+A field that is an array is a row. Assigning another array to it overwrites the row: who still holds
+the old array would see that, so `refuse_stale_rows` looks for views that are used after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from typing import Any
+
+from xdsl.dialects import memref, scf
+from xdsl.ir import Block, Operation, SSAValue
+
+from ....dialects import array
+from ...diagnostics import CompileError
+from ..joins import ObjectT, TupleT, template_of
+from ..values import Array, Item, Record, Struct, Value
+from . import list_rows, lists
+from .lists import ListObject, RowCopy
+from .nested_lists import NestedLists
+
+
+class ObjectLists(NestedLists):
+    """Lowers what concerns objects in lists."""
+
+    def append_object(self, target: ListObject, value: Record) -> None:
+        """`l.append(p)`: the object becomes an item."""
+        if isinstance(value, Item):
+            self.refuse_object("an object that is an item of a list already is put in a list")
+        self.require_own(value)
+        held = self.snapshot(value, self.frame.env, mark=False)
+        for name, item in zip(held.names, held.items, strict=True):
+            if isinstance(item, Record | Struct) or not lists.is_item(item):
+                raise self.refusal(
+                    None,
+                    f"the field `{name}` of an object in a list that grows is no number, array or tuple",
+                    "keep numbers, arrays, and tuples of them in the fields",
+                )
+            if lists.holds_list(item):
+                raise self.refusal(
+                    None, f"the field `{name}` of an object in a list that grows is a list",
+                    "keep the lists in a list beside it",
+                )  # fmt: skip
+        form = template_of(held)
+        assert isinstance(form, TupleT)
+        self.learn(target, ObjectT(form.items, form.cls, form.names))
+        at = lists.length(self.e, target).ssa
+        list_rows.append(self.e, target, held, self.named_arrays())
+        item = Item(-1, value.cls, value.name, None, target, at)
+        self.objects.moved[value.serial] = item
+
+    def require_own(self, value: Record) -> None:
+        """The object is made by this iteration, and nobody has copied its fields."""
+        around = [*self.e.around, self.e.block]
+        home = self.objects.homes[value.serial]
+        if value.origin is not None:
+            self.refuse_object("an object of the caller is put in a list that grows")
+        if value.cls is dict or value.serial in self.objects.snapshots:
+            self.refuse_object("this object cannot move into a list")
+        if home not in around or around.index(home) < around.index(self.homes[-1]):
+            self.refuse_object("each iteration puts the same object in a list")
+
+    def refuse_object(self, what: str) -> None:
+        raise self.refusal(None, what, "append a copy: copy.copy(p)")
+
+    def item_now(self, value: Record) -> Record:
+        """The item of a list that an object has become, or the object."""
+        item = self.objects.moved.get(value.serial)
+        if item is None or isinstance(value, Item):
+            return value
+        block = item.at.owner
+        block = block if isinstance(block, Block) else block.parent
+        if block is not self.e.block and block not in self.e.around:
+            raise self.refusal(
+                None,
+                "this object has been put in a list on a path that may not have run",
+                "append a copy: copy.copy(p)",
+            )
+        return item
+
+    # Fields.
+
+    def column(self, item: Item, key: Any) -> tuple[ListObject, int] | None:
+        """The list of one field of all items, and which field it is; None for no field."""
+        seq = self.lists.get(item.store.key)
+        if seq is None or seq.home not in self.homes:
+            raise self.gone()
+        form = seq.item
+        assert isinstance(form, ObjectT)
+        assert form.names is not None
+        if key not in form.names:
+            return None
+        k = form.names.index(key)
+        first = sum(len(lists.leaves_of(t)) for t in form.items[:k])
+        count = len(lists.leaves_of(form.items[k]))
+        buffers = lists.buffers_of(self.e, seq)[first : first + count]
+        return replace(seq, item=form.items[k], buffers=buffers, column=True), k
+
+    def item_field(self, item: Item, key: Any) -> Value | None:
+        found = self.column(item, key)
+        return None if found is None else lists.load_item(self.e, found[0], item.at)
+
+    def give_item(self, item: Item, key: Any, value: Value) -> None:
+        """`p.key = value`."""
+        found = self.column(item, key)
+        if found is None:
+            raise self.refusal(
+                None,
+                f"`{key}` is a new attribute of an object in a list",
+                "assign it before the object is put in the list",
+            )
+        column, k = found
+        seq = self.lists[item.store.key]
+        assert isinstance(seq.item, ObjectT)
+        if not lists.is_item(value) or isinstance(value, Record | Struct):
+            self.refuse_object("this is assigned to a field of an object in a list")
+        new = lists.bare(template_of(value))
+        items = (*seq.item.items[:k], new, *seq.item.items[k + 1 :])
+        self.learn(seq, replace(seq.item, items=items))
+        if self.facts.changed:
+            return
+        for buffer, part in zip(
+            column.buffers, lists.parts_of(value, seq.item.items[k]), strict=True
+        ):
+            if isinstance(part, Array):
+                list_rows.refuse_other_shape(self.e, part.memref, buffer)
+        for buffer, op in lists.store_item(self.e, column, item.at, value):
+            seq.first_stores.add(op)
+            copied = RowCopy(op.ins[0], buffer, op, self.e.span)
+            seq.copies.append(copied)
+            seq.replaced.append(copied)
+
+    def copy_of_item(self, item: Item) -> Struct:
+        """The fields of an item as a value."""
+        form = self.lists[item.store.key].item
+        assert isinstance(form, ObjectT)
+        names = form.names or ()
+        values = [self.item_field(item, name) for name in names]
+        return Struct(tuple(v for v in values if v is not None), names, item.cls)
+
+
+def refuse_stale_rows(seq: ListObject, order: dict[Operation, int]) -> None:
+    """Refuse a field's array that is replaced while the old one is still in use."""
+    for one in seq.replaced:
+        if one.at not in order:
+            continue
+        loops = list(loops_around(one.at))
+        for view in views_of(one.buffer):
+            if any(sees(order, view, use, one.at, loops) for use in users_of(view)):
+                raise CompileError(
+                    one.span,
+                    "this field's array is replaced while the old one is still in use",
+                    "change the array in place: p.x[...] = ..., or keep a copy of the old one",
+                )
+
+
+def sees(
+    order: dict[Operation, int],
+    view: Operation,
+    use: Operation,
+    at: Operation,
+    loops: Collection[array.LoopOp],
+) -> bool:
+    """True where a view that was made before `at` may be used after it."""
+    if view not in order or use not in order or order[view] > order[at]:
+        return False
+    if isinstance(use, array.LoopOp | array.YieldOp | scf.YieldOp):
+        return True
+    mine = set(loops_around(view))
+    again = any(loop in set(loops_around(use)) for loop in loops if loop not in mine)
+    return again or order[use] > order[at]
+
+
+def loops_around(op: Operation) -> Iterator[array.LoopOp]:
+    above = op.parent_op()
+    while above is not None:
+        if isinstance(above, array.LoopOp):
+            yield above
+        above = above.parent_op()
+
+
+def views_of(buffer: SSAValue) -> Iterator[Operation]:
+    for use in buffer.uses:
+        if isinstance(use.operation, array.ViewOp):
+            yield use.operation
+
+
+def users_of(view: Operation) -> Iterator[Operation]:
+    """What uses a view, or a view of it."""
+    for use in view.results[0].uses:
+        if isinstance(use.operation, array.AnyView | memref.CastOp):
+            yield from users_of(use.operation)
+        else:
+            yield use.operation
