@@ -197,6 +197,7 @@ def llvm(c: Compilation) -> None:
     made = entries(
         r.arguments, r.overlaps, r.mode, r.wrt, built.results, built.written, called_by, c.gradient,
         built.assumed, bool(activation.calls(c.module)),
+        built.records is not None and built.records["result"] == ["flat"],
     )  # fmt: skip
     c.entries, c.symbols = made.entries, {**c.kernel.symbols, **made.symbols}
     declarations = dict.fromkeys((*c.kernel.declarations, *made.declarations))

@@ -200,6 +200,8 @@ class Dispatcher:
     """The latest is the last."""
     heads: dict[str, Callable[..., Any]] = field(init=False)
     lengths: dict[str, int] = field(init=False)
+    led: set[Any] = field(init=False)
+    """The structures of arguments that have a function of their own in a chain."""
     installed: Callable[[str, Callable[..., Any]], None] = field(init=False)
     """Told of each new head, to make it the attribute that users call."""
     owner: weakref.ref[Any] | None = None
@@ -228,6 +230,7 @@ class Dispatcher:
         """Nothing is compiled yet."""
         self.eras = []
         self.lengths = {}
+        self.led = set()
         self.heads = {
             "primal": self.primal,
             "grad": self.grad,
@@ -300,10 +303,6 @@ class Dispatcher:
 
     def gradient_of(self, kind: str, wrt: Any, bound: tuple[Any, ...]) -> Any:
         """A gradient call that no entry took, by its arguments."""
-        if self.latest is not None and (taken := self.latest.take(bound)) is not None:
-            at_once = self.latest.gradient(kind, wrt, structures.Parts(*taken))
-            if at_once is not None:
-                return at_once
         return self.either(
             bound,
             lambda: self.gradient(kind, wrt, (*bound, *self.era.captures.values())),
@@ -503,29 +502,28 @@ class Dispatcher:
         for kind in found.metadata["entries"]:
             if kind not in self.heads:
                 continue
-            length = self.lengths.get(kind, 0)
-            slow = {"primal": self.primal, "grad": self.grad, "value_and_grad": self.value_and_grad}
-            following = self.heads[kind] if length < LONGEST_CHAIN else slow[kind]
-            self.lengths[kind] = length + 1 if length < LONGEST_CHAIN else 1
             doc = f"{self.function.__name__}, compiled."
-            link = self.link(found, era, following)
+            link = self.link(found, era, self.following(kind))
             era.links.append(link)
             self.heads[kind] = found.library.function(kind, link, doc)
             self.installed(kind, self.heads[kind])
 
-    def alone(
-        self, found: Specialization, kind: str, *, proved: bool = False
-    ) -> Callable[..., Any]:
-        """An entry out of the chains, which returns None for arguments that are not its own."""
-        era = self.era_of(found)
-        link = self.link(found, era, lambda *_args, **_kwargs: None)
-        if proved:
-            link.proved = True
-        era.links.append(link)
-        return found.library.function(kind, link, "")
+    def following(self, kind: str) -> Callable[..., Any]:
+        """What comes after an entry that is about to be the first."""
+        length = self.lengths.get(kind, 0)
+        slow = {"primal": self.primal, "grad": self.grad, "value_and_grad": self.value_and_grad}
+        self.lengths[kind] = length + 1 if length < LONGEST_CHAIN else 1
+        return self.heads[kind] if length < LONGEST_CHAIN else slow[kind]
 
-    def era_of(self, found: Specialization) -> Era:
-        return next(e for e in self.eras if any(s is found for s in e.table.values()))
+    def lead(self, kind: str, key: Any, make: Callable[[Callable[..., Any]], Any]) -> None:
+        """Put a function for one structure of arguments first in a chain; `make` is given what comes next."""
+        with engine.compiling:
+            if (kind, key) not in self.led:
+                if self.lengths.get(kind, 0) >= LONGEST_CHAIN:
+                    self.led.clear()
+                self.led.add((kind, key))
+                self.heads[kind] = make(self.following(kind))
+                self.installed(kind, self.heads[kind])
 
     @staticmethod
     def disagree(*args: Any, **kwargs: Any) -> Any:

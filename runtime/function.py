@@ -313,7 +313,8 @@ def _install(
     function = owner()
     if function is not None:
         if kind == "primal":
-            type(function).__call__ = head  # pyright: ignore[reportAttributeAccessIssue]
+            is_plain = isinstance(head, types.FunctionType)  # which would bind, as builtins do not
+            type(function).__call__ = staticmethod(head) if is_plain else head  # pyright: ignore
         elif with_gradient:
             function.__dict__[kind] = head
 

@@ -145,13 +145,23 @@ def of_sharing_arguments(
     overlaps = keys.overlaps_of(values)
     active = with_groups(dispatcher, values, set(wrt), overlaps)
     found = dispatcher.specialize(values, active)
-    if found.results.get("type") not in keys.FLOATS:
-        raise TypeError(no_scalar(dispatcher, found))
     shadows = memory.zero_shadows(values, active, overlaps)
-    result, bars = run(dispatcher, values, active, shadows, [1.0], found)
+    result, bars = run(dispatcher, values, active, shadows, seeds(dispatcher, found), found)
     gradients = tuple(shadows[p] if p in shadows else bars[p] for p in wrt)
     gradient = gradients[0] if single else gradients
     return gradient if kind == "grad" else (result, gradient)
+
+
+def seeds(dispatcher: Dispatcher, found: Specialization) -> list[Any]:
+    """The cotangents of the float results where the gradient of one float is taken: 1, and zeros for what a
+    function of parts (`objects`) returns besides; TypeError where the result is no float."""
+    if found.results.get("type") in keys.FLOATS:
+        return [1.0]
+    records, leaves = found.metadata["records"], list(leaves_of(found.results))
+    if records is None or records["result"] != ["flat"] or leaves[0].get("type") not in keys.FLOATS:
+        raise TypeError(no_scalar(dispatcher, found))
+    others = [leaf for leaf in leaves[1:] if is_float(leaf)]
+    return [1.0, *(0.0 if leaf["kind"] == "scalar" else None for leaf in others)]
 
 
 # Cotangents.

@@ -54,7 +54,7 @@ class Code:
         self.lines.append(f"        {line}")
 
     def require(self, condition: str) -> None:
-        self.add(f"if not ({condition}): return None")
+        self.add(f"if not ({condition}): raise KeyError")
 
     def function(self, header: str) -> Any:
         body = "\n".join(self.lines)
@@ -70,6 +70,15 @@ class Code:
 def taker(structure: Structure) -> Callable[[tuple[Any, ...]], Taken | None]:
     """Takes arguments of this structure apart."""
     code = Code()
+    code.add("".join(f"a{k}, " for k in range(len(structure.nodes))) + "= values")
+    taken = take_arguments(code, structure, [f"a{k}" for k in range(len(structure.nodes))])
+    code.add(f"return {taken}")
+    return code.function("values")
+
+
+def take_arguments(code: Code, structure: Structure, arguments: Sequence[str]) -> str:
+    """Lines that take arguments apart and raise KeyError where they are of another structure; how to write
+    the parts: the leaves are v0, v1, ..., the objects o0, ..., what is handed through x0, ..."""
     leaves, generators = code.known(LEAVES), code.known(is_generator)
     counts = {"leaf": 0, "opaque": 0}
     met: list[tuple[int, Any]] = []
@@ -141,14 +150,12 @@ def taker(structure: Structure) -> Callable[[tuple[Any, ...]], Taken | None]:
         for item, place in zip(node.items, places, strict=True):
             take(item, place)
 
-    code.add("".join(f"a{k}, " for k in range(len(structure.nodes))) + "= values")
-    for k, node in enumerate(structure.nodes):
-        take(node, f"a{k}")
+    for node, argument in zip(structure.nodes, arguments, strict=True):
+        take(node, argument)
     parts = "".join(f"v{k}, " for k in range(counts["leaf"]))
     objects = ", ".join(f"o{k}" for k in range(len(structure.objects)))
     others = ", ".join(f"x{k}" for k in range(counts["opaque"]))
-    code.add(f"return ({parts}), [{objects}], [{others}]")
-    return code.function("values")
+    return f"({parts}), [{objects}], [{others}]"
 
 
 def _names_of(value: Any) -> tuple[str, ...]:
@@ -160,27 +167,32 @@ def finisher(
     records: dict[str, Any], found: Callable[[Any], Any]
 ) -> Callable[[Any, list[Any]], Any]:
     """Puts a result together, and assigns to the fields of arguments; `found` resolves references."""
-    code = Results(found)
-    value = code.expression(records["result"])
-    code.add(f"value = {value}")
-    for number, key, recipe in records["changes"]:
-        name = key if isinstance(key, str) else found(key[1])
-        made = code.expression(recipe)
-        target = f"objects[{number}]"
-        code.add(f"{code.known(assign)}({target}, {code.known(name)}, {made})")
-    parts = "".join(f"r{k}, " for k in range(code.count))
-    code.lines.insert(0, f"        {parts}= result" if parts else "        pass")
+    code = Results(found, "objects[{}]".format)
+    code.finish(records)
     code.add("return value")
     return code.function("result, objects")
 
 
 class Results(Code):
-    """Writes the expressions that results are made by."""
+    """Writes the expressions that results are made by; `object_of` how an argument is written."""
 
-    def __init__(self, found: Callable[[Any], Any]) -> None:
+    def __init__(self, found: Callable[[Any], Any], object_of: Callable[[int], str]) -> None:
         super().__init__()
         self.found = found
+        self.object_of = object_of
         self.count = 0
+
+    def finish(self, records: dict[str, Any]) -> None:
+        """Lines that make `value` of `result`, and assign to the arguments."""
+        start = len(self.lines)
+        self.add(f"value = {self.expression(records['result'])}")
+        for number, key, recipe in records["changes"]:
+            name = key if isinstance(key, str) else self.found(key[1])
+            made = self.expression(recipe)
+            target = self.object_of(number)
+            self.add(f"{self.known(assign)}({target}, {self.known(name)}, {made})")
+        parts = "".join(f"r{k}, " for k in range(self.count))
+        self.lines.insert(start, f"        {parts}= result" if parts else "        pass")
 
     def expression(self, recipe: list[Any]) -> str:
         match recipe:
@@ -190,7 +202,7 @@ class Results(Code):
             case ["static", reference]:
                 return self.known(self.found(reference))
             case ["argument", number]:
-                return f"objects[{number}]"
+                return self.object_of(number)
             case ["again", number]:
                 return f"n{number}"
             case ["kept", number, inner]:
@@ -217,64 +229,6 @@ class Results(Code):
             made = self.expression(item)
             self.add(f"{self.known(set_field)}(n{number}, {name}, {made})")
         return f"n{number}"
-
-
-def gatherer(
-    structure: Structure, items: Sequence[Node | int], positions: Sequence[int], *, single: bool
-) -> Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Any]:
-    """Makes the gradient, in the form of what `wrt` names, of the cotangents of the floats at `positions`.
-
-    For `wrt="s"`, an object with the fields `pos` and `steps`::
-
-        def gather(bars, leaves, others):
-            o0 = new_object(State)
-            set_field(o0, "pos", bars[0])
-            set_field(o0, "steps", leaves[1])
-            return o0
-    """
-    code = Code()
-    made: set[int] = set()
-
-    def expression(node: Node | int) -> str:
-        if isinstance(node, int):
-            return f"bars[{positions.index(node)}]"
-        match node.kind:
-            case "leaf" if node.index in positions:
-                return f"bars[{positions.index(node.index)}]"
-            case "leaf":
-                return f"leaves[{node.index}]"
-            case "opaque":
-                return f"others[{node.index}]"
-            case "static":
-                return code.known(node.value)
-            case "tuple":
-                parts = "".join(f"{expression(item)}, " for item in node.items)
-                cls = "" if node.cls is None else code.known(node.cls)
-                return f"{code.known(tuple.__new__)}({cls}, ({parts}))" if cls else f"({parts})"
-            case _:
-                return object_(structure.original(node))
-
-    def object_(node: Node) -> str:
-        own = f"o{node.index}"
-        if node.index in made:
-            return own
-        made.add(node.index)
-        if node.kind in ("numbers", "list"):
-            code.add(f"{own} = []")
-            parts = "".join(f"{expression(item)}, " for item in node.items)
-            if node.kind == "numbers":
-                parts = f"*{code.known(items_of)}({code.known(node.value)}, iter(({parts})))"
-            code.add(f"{own} += [{parts}]")
-            return own
-        code.add(f"{own} = {code.known(new_object)}({code.known(node.cls)})")
-        for key, item in zip(node.keys, node.items, strict=True):
-            value = expression(item)
-            code.add(f"{code.known(set_field)}({own}, {code.known(key)}, {value})")
-        return own
-
-    found = [expression(item) for item in items]
-    code.add(f"return {found[0]}" if single else f"return ({''.join(f'{x}, ' for x in found)})")
-    return code.function("bars, leaves, others")
 
 
 def assign(target: Any, key: Any, value: Any) -> None:

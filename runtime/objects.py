@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import keys, leaving
+from . import keys, leaving, object_calls
 from .columns import parts_of
-from .object_code import finisher, gatherer, taker
-from .object_shortcuts import Shortcut, add_assigning, add_reading, key_of_wrt
+from .object_code import finisher, taker
 from .structures import (
     ITEMS,
     Assembly,
@@ -64,10 +63,12 @@ class Flat:
     dispatcher: Dispatcher
     take: Callable[[tuple[Any, ...]], Any]
     """Takes arguments of this structure apart; None for others."""
+    owner: Dispatcher
+    """That of the function itself."""
     finishers: dict[int, Finisher] = field(default_factory=dict[int, Finisher])
     """By the identity of a recipe."""
-    shortcuts: dict[Any, list[Shortcut]] = field(default_factory=dict[Any, list[Shortcut]])
-    """By what `wrt` was, gradients that can be called at once, the latest first."""
+    journals: list[Any] = field(default_factory=list[Any])
+    """Those that no call is using: compiled code empties what it writes to."""
 
     def journal(self) -> Any:
         return np.zeros(2 * self.structure.room, np.int64) if self.structure.room else None
@@ -90,20 +91,11 @@ class Flat:
         except BaseException as raised:
             self.replay(raised, values, made)
             raise
-        records = self.records_for(values)
-        return result if records is None else self.finisher(records)(result, made.objects)
+        return self.finished(result, values, made)
 
-    def gradient(self, kind: str, wrt: Any, made: Parts) -> Any:
-        """The gradient (with the value), where one of this kind came before; else None."""
-        for shortcut in self.shortcuts.get(key_of_wrt(wrt), ()):
-            found = shortcut.call(self, made)
-            if found is not None:
-                return found[1] if kind == "grad" else found
-        return None
-
-    def gatherer(self, selection: Selection, positions: Sequence[int]) -> Any:
-        """Puts gradients with respect to the floats at `positions` together."""
-        return gatherer(self.structure, selection.items, positions, single=selection.single)
+    def finished(self, result: Any, values: tuple[Any, ...], made: Parts) -> Any:
+        """The result of a call, after its assignments to the arguments' fields."""
+        return finished(self, self.records_for(values), result, made)
 
     def finisher(self, records: Records) -> Finisher:
         """Puts results of this recipe together."""
@@ -188,7 +180,8 @@ def make(dispatcher: Dispatcher, structure: Structure) -> Flat:
     function = function_of_parts(structure)
     with_gradient = dispatcher.checks_gradient
     made = compiled(function, dispatcher.options, dispatcher.compiler, with_gradient)
-    flat = Flat(structure, made, made._dispatcher, taker(structure))  # pyright: ignore[reportPrivateUsage]
+    own = made._dispatcher  # pyright: ignore[reportPrivateUsage]
+    flat = Flat(structure, made, own, taker(structure), dispatcher)
     function.__globals__["flat"] = flat
     return flat
 
@@ -384,57 +377,29 @@ def float_names(flat: Flat, wrt: Any) -> tuple[str, ...]:
 def primal(dispatcher: Dispatcher, bound: tuple[Any, ...]) -> Any:
     """A call with objects."""
     flat, made = flat_of(dispatcher, bound)
-    return flat.call(made)
+    result = flat.call(made)
+    if len(flat.dispatcher.recipes) == 1:
+        dispatcher.lead("primal", (id(flat),), lambda n: object_calls.primal(flat, found, n))
+    return result
 
 
 def gradient(dispatcher: Dispatcher, kind: str, wrt: Any, bound: tuple[Any, ...]) -> Any:
     """`grad` and `value_and_grad` with objects."""
-    from . import gradients, memory
-
     flat, made = flat_of(dispatcher, bound)
-    if (at_once := flat.gradient(kind, wrt, made)) is not None:
-        return at_once
     selection = selected(flat, made, wrt)
-    own = flat.dispatcher
-    values = own.values_of(*flat.values_of(made))
-    overlaps = keys.overlaps_of(values)
-    active = gradients.with_groups(own, values, set(selection.positions), overlaps)
-    found = own.specialize(values, active)
-    records: Records | None = found.metadata["records"]
-    if records is None:
-        if "value_and_grad" in found.direct:
-            add_reading(flat, wrt, selection, found)
-        names = own.names
-        value, gradient = own.gradient("value_and_grad", [names[p] for p in active], values)
-        by_position = dict(zip(active, gradient, strict=True))
-    else:
-        leaves = list(gradients.leaves_of(found.results))
-        if records["result"] != ["flat"] or not is_scalar_result(found.results):
-            raise TypeError(gradients.no_scalar(own, found))
-        shadows = memory.zero_shadows(values, active, overlaps)
-        floats = sum(map(gradients.is_float, leaves))
-        bars: list[Any] = [1.0, *zero_cotangents(leaves)]
-        assert len(bars) == floats
-        with journaled(flat, values, made):
-            result, scalars = gradients.run(own, values, active, shadows, bars, found)
-        value = finished(flat, records, result, made)
-        by_position = {p: shadows[p] if p in shadows else scalars[p] for p in active}
-        if not overlaps:
-            add_assigning(flat, wrt, selection, found, gradients.taken_by(found, bars))
-    shown = selection.gradients(by_position, flat, made)
+    names, own = flat_names(flat, selection), flat.dispatcher
+    values = flat.values_of(made)
+    with journaled(flat, values, made):
+        result, gradient = own.heads["value_and_grad"](*values, wrt=names)
+    value = flat.finished(result, values, made)
+    shown = selection.gradients(dict(zip(selection.positions, gradient, strict=True)), flat, made)
+    if len(own.recipes) == 1 and isinstance(wrt, str | int | tuple):
+        kinds = tuple([(type(v), getattr(v, "dtype", None)) for v in made.leaves])
+        dispatcher.lead(
+            kind,
+            (id(flat), repr(wrt), kinds),
+            lambda n: object_calls.gradient(
+                flat, found, n, kind, wrt, selection, made.leaves, names
+            ),
+        )
     return shown if kind == "grad" else (value, shown)
-
-
-def is_scalar_result(spec: dict[str, Any]) -> bool:
-    """The first of several results is a float."""
-    first = spec["items"][0] if spec["kind"] == "tuple" else spec
-    return first.get("type") in keys.FLOATS
-
-
-def zero_cotangents(leaves: list[dict[str, Any]]) -> list[Any]:
-    """Of all float results but the first."""
-    from . import gradients
-
-    return [
-        0.0 if leaf["kind"] == "scalar" else None for leaf in leaves[1:] if gradients.is_float(leaf)
-    ]

@@ -82,6 +82,7 @@ def entries(
     gradient: GradientSignature | None = None,
     assumed: Sequence[Form] = (),
     recursive: bool = False,
+    of_parts: bool = False,
 ) -> Entries:
     """The entries for a kernel of this key, mode and result.
 
@@ -100,6 +101,7 @@ def entries(
         gradient or GradientSignature((), (), ()),
         tuple(assumed),
         recursive,
+        of_parts,
     )
     symbols: dict[str, str] = {}
     kinds = list(KINDS[mode])

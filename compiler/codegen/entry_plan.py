@@ -101,6 +101,8 @@ class EntryPlan:
     """What the kernel assumes of the extents and ints among its arguments."""
     recursive: bool = False
     """Whether functions of the module call themselves."""
+    of_parts: bool = False
+    """Whether the first of several results is the function's own, the others what it has assigned."""
 
     @property
     def inputs(self) -> int:
@@ -118,7 +120,10 @@ class EntryPlan:
 
     def has_fast_gradient(self) -> bool:
         shared = {p for pair in self.overlaps for p in pair}
-        return self.results.get("type") in FLOATS and not shared & self.watched()
+        result = self.results
+        if self.of_parts and result["kind"] == "tuple" and result["items"]:
+            result = result["items"][0]
+        return result.get("type") in FLOATS and not shared & self.watched()
 
     def scalar_type(self, position: int) -> str:
         key = self.keys[position]

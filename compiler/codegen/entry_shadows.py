@@ -35,25 +35,33 @@ def shadow_operands(w: Writer, key: Key, shadow: str) -> list[str]:
 
 
 def cotangent_operands(w: Writer, plan: EntryPlan, kind: str, first: int) -> list[str]:
-    """One for each float result: 1.0, or (`pullback`, `back`) the arguments from `first` on."""
+    """One for each float result: the arguments from `first` on (`pullback`, `back`), or 1.0 for the first
+    result and zeros for the others."""
     operands: list[str] = []
     active = [
-        leaf for i, leaf in enumerate(leaves_of(plan.results)) if i in plan.gradient.cotangents
+        (k, leaf) for k, leaf in enumerate(leaves_of(plan.results)) if k in plan.gradient.cotangents
     ]
     given = kind in ("pullback", "back")
-    for i, leaf in enumerate(active):
+    for i, (k, leaf) in enumerate(active):
         if leaf["kind"] == "scalar":
             type_ = LLVM_TYPE[leaf["type"]]
-            value = "1.0"
+            value = "1.0" if k == 0 else "0.0"
             if given:
                 value = w.call("PyFloat_AsDouble", w.field("%args", 8 * (first + i)))
                 if type_ == "float":
                     value = w.value(f"fptrunc double {value} to float")
             operands.append(f"{type_} {value}")
+        elif not given:
+            operands += nothing(leaf["rank"])
         else:
             key = ArrayKey(leaf["dtype"], ("?",) * leaf["rank"], "S")
             operands += array_or_zero(w, key, w.field("%args", 8 * (first + i), hint="cotangent"))
     return operands
+
+
+def nothing(rank: int) -> list[str]:
+    """Zeros of any shape: the one zero of `%nothing` at every place."""
+    return ["ptr %nothing", *[f"i64 {AS_MANY_AS_IT_TAKES}"] * rank, *["i64 0"] * rank]
 
 
 def array_or_zero(w: Writer, key: ArrayKey, obj: str) -> list[str]:

@@ -159,6 +159,8 @@ def results(
     if not changes and not states and is_plain(result):
         return result, None
     journal = lowering.objects.journal
+    if journal is not None:
+        journal.empty(lowering.e)
     slots = [] if journal is None else [[n, key_reference(k)] for n, k in journal.slots]
     calls = bool(lowering.registry.every or lowering.routines)
     records = {

@@ -22,7 +22,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import f64, i64
+from xdsl.dialects.builtin import IntegerAttr, f64, i64
 from xdsl.ir import Block, SSAValue
 
 from ..emitter import Emitter
@@ -58,6 +58,21 @@ class Journal:
         if isinstance(value, Scalar):
             e.insert(memref.StoreOp.get(bits(e, value), self.memref, [e.index(2 * slot + 1)]))
         return True
+
+    def empty(self, e: Emitter) -> None:
+        """Write where the function begins that nothing is assigned: the caller uses one journal again."""
+        used = range(min(len(self.slots), self.capacity))
+        places = [e.index(2 * slot) for slot in used]
+        constants = {place.owner for place in places}
+        before = [op for op in e.entry.ops if op in constants][-1:]
+        if not before:
+            return
+        zero = arith.ConstantOp(IntegerAttr(0, i64))
+        stores = [memref.StoreOp.get(zero, self.memref, [place]) for place in places]
+        for op in reversed((zero, *stores)):
+            if e.span is not None:
+                op.location = e.span.location()
+            e.entry.insert_op_after(op, before[0])
 
 
 def bits(e: Emitter, value: Scalar) -> SSAValue:
