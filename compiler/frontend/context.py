@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, is_dataclass, replace
+from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -61,6 +62,9 @@ RESULT = "<return>"
 """The name under which a frame keeps its return value: it joins at branches like any variable."""
 VALUE = "<value>"
 """The name under which the arms of a conditional expression keep their value."""
+
+OWN_FILE = str(Path(__file__).parent / "calling" / "standard.py")
+"""Where functions of the standard library are written out."""
 
 UNBOUND_LOCAL = "cannot access local variable '{}' where it is not associated with a value"
 
@@ -483,7 +487,8 @@ class Context(ABC):
         place = id(holder), key
         if place in self.inputs:
             return self.inputs[place]
-        library = self.fixed(self.frame.source.file)
+        file = self.frame.source.file
+        library = self.fixed(file) or file == OWN_FILE
         if self.watched is not None and place not in self.watched and not library:
             raise self.refusal(
                 None,

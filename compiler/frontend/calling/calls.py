@@ -41,7 +41,7 @@ from ..values import (
     Tuple,
     Value,
 )
-from . import arguments, library_code, recursion, special_calls
+from . import arguments, library_code, recursion, special_calls, written
 
 ITERATORS = (range, enumerate, zip, reversed)
 MAX_DEPTH = 64
@@ -71,6 +71,8 @@ class Calls(Expressions):
             raise self.refusal(node, "this is called but is no function")
         callee = function.object
         special = special_calls.call(self, callee, args, kwargs, node)
+        if special is None:
+            special = written.call(self, callee, args, kwargs, node)
         if special is not None:
             return special
         if isinstance(callee, LocalFunction):
@@ -263,11 +265,13 @@ class Calls(Expressions):
 
     def builtin_round(self, args: list[Value], node: ast.Call) -> Value:
         if len(args) == 2 and not isinstance(args[1], NoneValue):
-            raise self.refusal(
-                node,
-                "`round` to digits is not compiled",
-                "round(x * 10.0**k) / 10.0**k comes close",
-            )
+            x = self.settled(args[0])
+            if not isinstance(x, Scalar) or not is_python(x):
+                if not written.is_float_like(x):
+                    raise self.refusal(node, "`round` of ints to digits", "use integer division")
+                return written.round_decimals(self, x, self.settled(args[1]), node)
+            x = scalars.convert(self.e, x, "py_float")
+            return written.round_to_digits(self, x, self.settled(args[1]), node)
         return self.rounded(self.settled(args[0]), math.RoundEvenOp, "round")
 
     def rounded(self, value: Value, op: Any, name: str) -> Scalar:
