@@ -6,16 +6,17 @@ import ast
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import ModuleType
+from typing import Protocol
 
 import numpy as np
 from xdsl.dialects import arith
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import Pure
 
 from . import choices, library, scalars, weak
 from .calling import special_calls, spreading
 from .context import VALUE, LocalFunction, Unready, same_binding
-from .data import lists, tables
+from .data import lists, protocols, tables
 from .data.constructing import Constructing
 from .data.fields import fields_in, is_object
 from .data.list_access import Asked, ListAccess
@@ -393,6 +394,8 @@ class Expressions(Constructing, ListAccess):
             found = choices.each(self, value, lambda option: self.truth(self.settled(option)))
             assert isinstance(found, Scalar)
             return found
+        if isinstance(value, Record | Struct):
+            return protocols.truth(self, value)
         seq = self.list_of(value)
         return scalars.truth(self.e, value if seq is None else lists.length(self.e, seq))
 
@@ -575,6 +578,8 @@ class Expressions(Constructing, ListAccess):
         if (seq := self.list_of(value)) is not None:
             return self.list_attribute(seq, node.attr)
         owner = value.object
+        if (bounds := getattr(owner, "bounds", None)) is not None and node.attr in bounds:
+            return bounds[node.attr]
         if isinstance(owner, np.ufunc) and node.attr == "at":
             return Static(owner.at)
         if isinstance(owner, library.facts.CONSTANT_OBJECTS) and hasattr(owner, node.attr):
@@ -608,6 +613,8 @@ class Expressions(Constructing, ListAccess):
             return self.tuple_item(value, node.slice)
         if (seq := self.list_of(value)) is not None:
             return self.list_subscript(seq, node)
+        if isinstance(value, Static) and getattr(value.object, "bounds", None) is not None:
+            return self.range_item(value.object, node)
         if not isinstance(value, Array):
             raise self.refusal(node, "only arrays and tuples have subscripts in compiled code")
         return marked(library.subscript(self.e, value, self.index(node.slice)), value)
@@ -650,6 +657,15 @@ class Expressions(Constructing, ListAccess):
         at = lists.place(self.e, index, n, f"{kind} index out of range")
         return choices.item_of(self, items, at)
 
+    def range_item(self, over: RangeLike, node: ast.Subscript) -> Value:
+        """`range(...)[k]`."""
+        at = self.value(node.slice)
+        if not isinstance(at, Scalar) or scalars.is_float(at.type):
+            raise self.refusal(node, "a range is indexed by ints in compiled code")
+        at = scalars.convert(self.e, at, "py_int")
+        message = "range object index out of range"
+        return over.item(lists.place(self.e, at, over.count.ssa, message))
+
     def index(self, node: ast.expr) -> tuple[Value, ...]:
         """The parts of a subscript: ints, slices, None, Ellipsis, arrays."""
         if isinstance(node, ast.Tuple):
@@ -662,7 +678,10 @@ class Expressions(Constructing, ListAccess):
     def index_part(self, node: ast.expr) -> Value:
         with self.located(node):
             if not isinstance(node, ast.Slice):
-                return self.as_array(self.value(tuple_for_list(node)), keep=False)
+                found = self.value(tuple_for_list(node))
+                if isinstance(found, SliceValue):
+                    return found
+                return self.as_array(found, keep=False)
             bounds = [
                 None if b is None else self.slice_bound(b)
                 for b in (node.lower, node.upper, node.step)
@@ -717,6 +736,14 @@ class Expressions(Constructing, ListAccess):
 
 OPPOSITE = {"Lt": "GtE", "LtE": "Gt", "Gt": "LtE", "GtE": "Lt", "NotEq": "Eq", "Eq": "NotEq"}
 MIRRORED = {"Lt": "Gt", "LtE": "GtE", "Gt": "Lt", "GtE": "LtE", "Eq": "Eq"}
+
+
+class RangeLike(Protocol):
+    """A `range` as a value."""
+
+    @property
+    def count(self) -> Scalar: ...
+    def item(self, i: SSAValue, /) -> Value: ...
 
 
 def is_library_function(called: object) -> bool:

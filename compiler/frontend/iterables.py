@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from inspect import isgeneratorfunction
 from types import FunctionType
-from typing import NoReturn
+from typing import Any, NoReturn, cast
 
 from xdsl.dialects import arith, memref
 from xdsl.ir import Block, SSAValue
@@ -26,7 +27,7 @@ from ...dialects import array
 from . import scalars
 from .calling.recursion import Again
 from .context import LocalFunction
-from .data import lists, tables
+from .data import lists, protocols, tables
 from .data.lists import ListObject
 from .data.records import Method
 from .statements import Statements
@@ -61,6 +62,23 @@ class Iterable:
     lists: tuple[ListObject, ...] = field(default=())
     now: Callable[[], Scalar] | None = None
     made: Block | None = None
+    bounds: dict[str, Scalar] | None = None
+    """Of a range: what its attributes are."""
+
+
+class LazyItems(Sequence[Value]):
+    """The items of something of known length, each computed where it is asked for."""
+
+    def __init__(self, places: range, item: Callable[[int], Value]) -> None:
+        self.places, self.item = places, item
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return LazyItems(self.places[index], self.item)
+        return self.item(self.places[index])
 
 
 class Iterables(Statements):
@@ -71,7 +89,7 @@ class Iterables(Statements):
             if isinstance(node, ast.Call):
                 function = self.expression(node.func)
                 kind = function.object if isinstance(function, Static) else None
-                if kind in (range, enumerate, zip, reversed):
+                if kind in (range, enumerate, zip, reversed, map):
                     return self.iterator(kind, node)
                 if is_generator(kind):
                     self.over_generator(node)
@@ -87,11 +105,12 @@ class Iterables(Statements):
                 raise self.refusal(node, "range takes 1 to 3 positional arguments")
             return self.range(node)
         if kind is zip:
-            if not all(map(is_plain_strict, node.keywords)):
-                raise self.refusal(
-                    node, "`zip` is compiled without `strict=True`", "compare the lengths before"
-                )
-            return self.zipped([self.iterable(a) for a in node.args], node)
+            parts = [self.iterable(a) for a in node.args]
+            if all(map(is_plain_strict, node.keywords)):
+                return self.zipped(parts, node)
+            return self.zipped_strictly(parts, node)
+        if kind is map:
+            return self.mapped(node)
         if not node.args:
             raise self.refusal(node, "an iterator of nothing")
         inner = self.iterable(node.args[0])
@@ -102,11 +121,13 @@ class Iterables(Statements):
             raise self.refusal(node, "enumerate takes an iterable and `start`")
         start = self.int_value(starts[0]) if starts else self.e.constant(0, "py_int")
         if inner.items is not None:
-            numbered = tuple(
-                Tuple((scalars.integer(self.e, "Add", start, self.e.constant(k, "py_int")), v))
-                for k, v in enumerate(inner.items)
-            )
-            return Iterable(inner.count, lambda i: NoneValue(), numbered)
+            own = inner.items
+
+            def numbered(k: int) -> Value:
+                number = scalars.integer(self.e, "Add", start, self.e.constant(k, "py_int"))
+                return Tuple((number, own[k]))
+
+            return Iterable(inner.count, lambda i: NoneValue(), lazily(len(own), numbered, own))
         high = max(inner.count.high - 1, 0)
 
         def item(i: SSAValue) -> Value:
@@ -159,6 +180,10 @@ class Iterables(Statements):
         if (seq := self.list_of(value)) is not None:
             return self.over_list(seq)
         if isinstance(value, Record | Struct):
+            if value.cls is not dict:
+                return self.iterable_value(
+                    self.settled(protocols.iterated(self, value, node)), node
+                )
             value = Tuple(self.items_of_iterable(value, node))
         if isinstance(value, Tuple):
             count = self.e.constant(len(value.items), "py_int")
@@ -229,7 +254,13 @@ class Iterables(Statements):
                 i = self.e.emit(arith.AddiOp(start.ssa, i))
             return Scalar("py_int", i, None, low, high)
 
-        return Iterable(count, item)
+        return Iterable(count, item, bounds={"start": start, "stop": stop, "step": step})
+
+    def builtin_iter(self, args: list[Value], node: ast.Call) -> Value:
+        """`iter(v)`: what a loop runs over once."""
+        if len(args) != 1:
+            raise self.refusal(node, "iter is compiled with one argument")
+        return Static(replace(self.iterable_value(self.settled(args[0]), node), made=self.e.block))
 
     def range_count(self, start: Scalar, stop: Scalar, step: Scalar) -> Scalar:
         """How many ints the range has: max(0, ceil((stop - start) / step))."""
@@ -289,7 +320,9 @@ class Iterables(Statements):
         if not parts:
             return Iterable(self.e.constant(0, "py_int"), lambda i: NoneValue(), ())
         if all(p.items is not None for p in parts):
-            rows = tuple(Tuple(row) for row in zip(*(p.items or () for p in parts), strict=False))
+            columns = [p.items or () for p in parts]
+            fewest = min(map(len, columns))
+            rows = lazily(fewest, lambda k: Tuple(tuple(c[k] for c in columns)), *columns)
             return Iterable(self.e.constant(len(rows), "py_int"), lambda i: NoneValue(), rows)
         parts = [p if p.items is None else self.indexed(p, node) for p in parts]
         count = parts[0].count
@@ -321,6 +354,60 @@ class Iterables(Statements):
             self.e.block,
         )
 
+    def mapped(self, node: ast.Call) -> Iterable:
+        """`map(f, a, ...)`: f is called where an item is asked for."""
+        if len(node.args) < 2 or node.keywords:
+            raise self.refusal(node, "map takes a function and something to run over")
+        function = self.value(node.args[0])
+        parts = [self.iterable(a) for a in node.args[1:]]
+        rows = self.zipped(parts, node)
+
+        def called(row: Value) -> Value:
+            assert isinstance(row, Tuple)
+            return self.settled(self.call(function, list(row.items), {}, node))
+
+        if rows.items is not None:
+            items, rounds = rows.items, range(len(rows.items))
+            lazy = LazyItems(rounds, lambda k: called(items[k]))
+            return Iterable(rows.count, lambda i: NoneValue(), cast("tuple[Value, ...]", lazy))
+
+        def item(i: SSAValue) -> Value:
+            return called(rows.item(i))
+
+        return replace(rows, item=item)
+
+    def zipped_strictly(self, parts: list[Iterable], node: ast.Call) -> Iterable:
+        """`zip(..., strict=True)`: where the counts differ there is one more round, which raises."""
+        rows = self.zipped(parts, node)
+        if rows.lists:
+            raise self.refusal(
+                node, "`zip` of lists is compiled without `strict=True`",
+                "compare the lengths before",
+            )  # fmt: skip
+        if rows.items is not None:
+            if any(len(p.items or ()) != len(rows.items) for p in parts):
+                raise self.refusal(node, "zip() with strict=True of items of different number")
+            return rows
+        e, least = self.e, rows.count
+        others = [scalars.compare(e, "NotEq", p.count, least).ssa for p in parts]
+        more = reduce(lambda a, b: e.emit(arith.OrIOp(a, b)), others)
+        extra = scalars.convert(e, Scalar("py_bool", more, None, 0, 1), "py_int")
+        true = e.constant(True, "py_bool").ssa
+
+        def item(i: SSAValue) -> Value:
+            over = e.emit(arith.CmpiOp(i, least.ssa, "eq"))
+            for word in ("shorter", "longer"):
+                for k, other in enumerate(others[1:], 1):
+                    before = "argument 1" if k == 1 else f"arguments 1-{k}"
+                    wrong = other
+                    if word == "shorter":
+                        wrong = e.emit(arith.AndIOp(others[0], e.emit(arith.XOrIOp(other, true))))
+                    text = f"zip() argument {k + 1} is {word} than {before}"
+                    scalars.raise_if(e, e.emit(arith.AndIOp(over, wrong)), ("ValueError", text))
+            return rows.item(i)
+
+        return replace(rows, count=scalars.integer(e, "Add", least, extra), item=item)
+
     def indexed(self, part: Iterable, node: ast.AST) -> Iterable:
         """A tuple beside what a loop runs over: its items are put into arrays."""
         if not part.items:
@@ -340,6 +427,15 @@ class Iterables(Statements):
             None,
             self.e.block,
         )
+
+
+def lazily(
+    count: int, item: Callable[[int], Value], *sources: Sequence[Value]
+) -> tuple[Value, ...]:
+    """The items made of those of `sources`: where one of them is lazy, where they are asked for."""
+    if any(isinstance(s, LazyItems) for s in sources):
+        return cast("tuple[Value, ...]", LazyItems(range(count), item))
+    return tuple(item(k) for k in range(count))
 
 
 def is_plain_strict(keyword: ast.keyword) -> bool:

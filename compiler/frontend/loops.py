@@ -83,7 +83,7 @@ class Loops(Forms):
 
     def unrolled(self, s: ast.For, items: Sequence[Value], until: ast.Name | None) -> None:
         """The body once for each item, as long as nothing has left the loop."""
-        for k, item in enumerate(items):
+        for k in range(len(items)):
             if self.dead:
                 return
             if k and until is not None:
@@ -94,7 +94,7 @@ class Loops(Forms):
                 names = assigned(s.target, *s.body)
                 self.conditional(self.value(until), (lambda: None, others), names)
                 return
-            self.bind(s.target, item)
+            self.bind(s.target, items[k])
             self.block(s.body)
 
     def while_statement(self, s: ast.While) -> None:

@@ -13,6 +13,7 @@ from .bindings import nonlocals
 from .calling import special_calls, spreading
 from .catching import Caught
 from .context import RESULT, Unready, hint
+from .data import protocols
 from .data.lists import FixedList
 from .data.tables import ListOfConstants
 from .raising import Raising
@@ -192,9 +193,11 @@ class Statements(Raising, Unpacking):
                         "a list of arrays or objects that is an argument does not change: not compiled",
                         "bind a new list: l = l + [x]",
                     )
-                of_lists = self.list_operator(op, before, value, s)
-                if of_lists is not None:
-                    self.bind(s.target, of_lists)
+                made = self.list_operator(op, before, value, s)
+                if made is None:
+                    made = protocols.in_place(self, op, before, value, s)
+                if made is not None:
+                    self.bind(s.target, made)
                     return
                 self.bind(s.target, self.settled(self.binary_values(op, before, value)))
             case ast.Subscript():

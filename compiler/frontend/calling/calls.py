@@ -17,7 +17,7 @@ from .. import python_math as math_functions
 from ..bindings import nonlocals
 from ..catching import Caught
 from ..context import RESULT, Facts, Frame, LocalFunction, Scope, Unready, hint
-from ..data import lists, tables
+from ..data import lists, protocols, tables
 from ..data.fields import fields_in
 from ..data.lists import FixedList, ListMethod, ListObject
 from ..emitter import Emitter
@@ -36,6 +36,7 @@ from ..values import (
     NoneValue,
     Record,
     Scalar,
+    SliceValue,
     Static,
     Struct,
     Tuple,
@@ -43,7 +44,7 @@ from ..values import (
 )
 from . import arguments, library_code, recursion, special_calls, written
 
-ITERATORS = (range, enumerate, zip, reversed)
+ITERATORS = (range, enumerate, zip, reversed, map)
 MAX_DEPTH = 64
 
 
@@ -219,6 +220,8 @@ class Calls(Expressions):
         value = self.one(args, node)
         if isinstance(value, Record | Struct):
             return self.length_of(value, node)
+        if isinstance(value, Static) and getattr(value.object, "bounds", None) is not None:
+            return value.object.count
         if (seq := self.list_of(value)) is not None:
             return lists.length(self.e, seq)
         if isinstance(value, Tuple):
@@ -229,8 +232,50 @@ class Calls(Expressions):
             return shape.items[0]
         raise self.refusal(node, "`len` of something without a length")
 
+    def by_protocol(self, value: Value, method: str, name: str, node: ast.Call) -> Value:
+        found = protocols.by_method(self, value, method, node)
+        if found is None:
+            raise self.refusal(node, f"`{name}` of an object without `{method}`")
+        return found
+
+    def builtin_type(self, args: list[Value], node: ast.Call) -> Value:
+        try:
+            return Static(class_of(self.one(args, node)))
+        except choices.Undecided:
+            raise self.refusal(
+                node, "the type of this, only the run knows", "test for None with `is None`"
+            ) from None
+
+    def builtin_issubclass(self, args: list[Value], node: ast.Call) -> Value:
+        """Decided while compiling."""
+        cls, *others = (self.settled(a) for a in args)
+        classes = others[0].items if others and isinstance(others[0], Tuple) else others
+        known = [c.object for c in (cls, *classes) if isinstance(c, Static)]
+        if len(known) < 1 + len(classes) or not all(isinstance(c, type) for c in known):
+            raise self.refusal(node, "the classes of issubclass must be known while compiling")
+        return self.e.constant(issubclass(known[0], tuple(known[1:])), "py_bool")
+
+    def builtin_callable(self, args: list[Value], node: ast.Call) -> Value:
+        """Decided while compiling."""
+        value = self.one(args, node)
+        if isinstance(value, Record | Struct):
+            return self.e.constant("__call__" in dir(value.cls), "py_bool")
+        return self.e.constant(bool(written.is_callable(value)), "py_bool")
+
+    def builtin_slice(self, args: list[Value], node: ast.Call) -> Value:
+        if not 1 <= len(args) <= 3:
+            raise self.refusal(node, "slice takes 1 to 3 arguments")
+        parts = [None if isinstance(a, NoneValue) else self.scalar(a, "a bound") for a in args]
+        if any(p is not None and scalars.is_float(p.type) for p in parts):
+            raise self.refusal(node, "slice indices must be integers or None")
+        ints = [None if p is None else scalars.convert(self.e, p, "py_int") for p in parts]
+        bounds = [None, *ints, None] if len(ints) == 1 else [*ints, None]
+        return SliceValue(*bounds[:3])
+
     def builtin_abs(self, args: list[Value], node: ast.Call) -> Value:
         x = self.one(args, node)
+        if isinstance(x, Record | Struct):
+            return self.by_protocol(x, "__abs__", "abs", node)
         if not isinstance(x, Scalar) or not is_python(x):
             return library.call(self.e, np.absolute, [x], {})
         if x.constant is not None:
@@ -251,6 +296,8 @@ class Calls(Expressions):
         if not args:
             return self.e.constant(0.0, "py_float")
         value = self.one(args, node)
+        if isinstance(value, Record | Struct):
+            value = self.by_protocol(value, "__float__", "float", node)
         if isinstance(value, Static) and isinstance(value.object, str):
             try:
                 return self.e.constant(float(value.object), "py_float")

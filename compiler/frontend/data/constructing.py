@@ -32,11 +32,14 @@ from ..values import (
     Tuple,
     Value,
 )
+from . import protocols
 from .fields import is_frozen, is_object
 from .records import (
     Method,
     ObjectMethod,
+    Opaque,
     Records,
+    Super,
     class_of_receiver,
     described,
     found_in,
@@ -250,10 +253,12 @@ class Constructing(Records):
             return self.e.constant(has, "py_bool")
         if not has and len(args) == 3:
             return args[2]
-        found = self.member(base, name.object, node)
-        if found is None:
-            raise self.refusal(node, f"getattr of {described(base)}")
-        return found
+        wanted = ast.Attribute(ast.Constant(None), name.object, ast.Load())
+        return self.attribute_of(base, ast.copy_location(wanted, node))
+
+    @abstractmethod
+    def attribute_of(self, value: Value, node: ast.Attribute) -> Value:
+        """`value.name`."""
 
     def has_member(self, base: Value, name: str) -> bool:
         if isinstance(base, Record | Struct):
@@ -265,6 +270,8 @@ class Constructing(Records):
         if isinstance(base, Scalar):
             python = {"py_bool": bool, "py_int": int, "py_float": float}
             return hasattr(python.get(base.type) or NUMPY_DTYPE[base.type].type, name)
+        if isinstance(base, Static) and not isinstance(base.object, Opaque | Method | Super):
+            return hasattr(base.object, name)
         raise self.refusal(None, f"attributes of {described(base)} are looked up by name")
 
     # Dicts.
@@ -371,7 +378,8 @@ class Constructing(Records):
     ) -> None:
         """`d[key] op= value`."""
         if base.cls is not dict:
-            raise self.refusal(target, f"an item of {described(base)} is changed in place")
+            protocols.augmented_item(self, base, target, op, node)
+            return
         key = self.expression(target.slice)
         before = self.dict_item(base, key, target)
         value = self.expression(node)
@@ -501,7 +509,7 @@ class Constructing(Records):
                     found = self.conjunction("or", found, scalars.truth(self.e, same))
                 return found
             case _:
-                return None
+                return protocols.contains(self, wanted, container)
 
 
 NOTHING = object()

@@ -120,7 +120,7 @@ TEMPLATES: dict[object, str] = {
 }
 """What consumes the items of something, in Python."""
 
-ITERATORS: tuple[object, ...] = (range, enumerate, zip, reversed)
+ITERATORS: tuple[object, ...] = (range, enumerate, zip, reversed, map)
 
 FUSED_WITH_LISTS = (list, sum, min, max)
 """Those that take every item of a list: the list of a comprehension is not made for them."""
