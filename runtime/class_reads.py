@@ -35,18 +35,22 @@ def may_have_records(cls: type) -> bool:
         hidden = hidden[:-1]
     raws = [{k: getattr(v, "__func__", v) for k, v in names.items()} for names in own]
     return not any(
-        isinstance(names.get(name), types.FunctionType)
-        and not names[name].__code__.co_filename.startswith("<")
+        isinstance(names.get(name), types.FunctionType) and not is_generated(names[name])
         for names in raws
         for name in hidden
     )
+
+
+def is_generated(function: types.FunctionType) -> bool:
+    """True for what `dataclass` and `namedtuple` write. (Cells of IPython are `<ipython-...>`.)"""
+    return function.__code__.co_filename.startswith(("<string>", "<frozen "))
 
 
 def functions_of(raw: Any) -> tuple[types.FunctionType, ...]:
     """The Python functions that an attribute of a class stands for."""
     match raw:
         case types.FunctionType():
-            return () if raw.__code__.co_filename.startswith("<") else (raw,)
+            return () if is_generated(raw) else (raw,)
         case staticmethod() | classmethod():
             return functions_of(raw.__func__)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
         case property():

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from generated import function_of
 
 import mutad
 from mutad.runtime.captures import captures_of
@@ -324,3 +325,27 @@ def test_two_globals_of_one_name_are_told_apart():
 
 def helper_of_factor(x):
     return x * FACTOR
+
+
+def test_methods_of_classes_in_cells_are_followed() -> None:
+    """As of those that are typed into IPython, whose files are called `<ipython-input-1-...>`."""
+    source = """
+class Plain:
+    def __init__(self, x):
+        self.x = x
+
+    def scaled(self):
+        return scale(self.x)
+
+def scale(v):
+    return v * RATE
+
+def f(p):
+    return p.scaled()
+"""
+    f = function_of(source, "f", {"RATE": 2.0})
+    compiled = mutad.compile(f)
+    p = f.__globals__["Plain"](3.0)
+    assert compiled(p) == 6.0
+    f.__globals__["RATE"] = 5.0
+    assert compiled(p) == 15.0

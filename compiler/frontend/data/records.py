@@ -394,7 +394,7 @@ class Records(Meeting):
             return self.same_object(name == "Is", lhs, rhs)
         method = COMPARISON_METHODS.get(name)
         found = None if method is None else method_of(lhs, method)
-        if found is not None and found.__code__.co_filename != "<string>":
+        if found is not None and not is_generated_function(found):
             return self.invoked(found, [lhs, rhs], self.frame.source.node)
         if not isinstance(lhs, Record | Struct) and not isinstance(rhs, Record | Struct):
             return None
@@ -561,5 +561,7 @@ def is_generated(owner: type) -> bool:
 
 
 def is_generated_function(function: Any) -> bool:
-    """True for what `dataclass` and `namedtuple` write."""
-    return isinstance(function, FunctionType) and function.__code__.co_filename.startswith("<")
+    """True for what `dataclass` and `namedtuple` write. (Cells of IPython are `<ipython-...>`.)"""
+    if not isinstance(function, FunctionType):
+        return False
+    return function.__code__.co_filename.startswith(("<string>", "<frozen "))
