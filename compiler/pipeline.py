@@ -41,6 +41,7 @@ from .transforms.hoist_allocs import HoistAllocs
 from .transforms.hoist_branch_allocs import HoistBranchAllocs
 from .transforms.hoist_checks import HoistChecks
 from .transforms.hoist_invariants import HoistInvariants
+from .transforms.hoist_raises import HoistRaises
 from .transforms.move_conditions import MoveConditions
 from .transforms.promote_scalars import PromoteScalars
 from .transforms.raise_loops import RaiseLoops
@@ -273,6 +274,7 @@ SIMPLIFY: tuple[ModulePass, ...] = (
     HoistChecks(),  # neither sweep checks what was checked on entry
     SelectStores(),  # a loop without branches may be a map
     SelectValues(),  # or is vectorized, with its adjoint
+    HoistRaises(),  # where nothing raises, too
     RaiseLoops(),  # independent iterations are a map, whose adjoint is one
     EliminateCommon(),  # the views that raising made
     WriteProducts(),  # a product is saved, or overwritten, where it goes
@@ -329,6 +331,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     MoveConditions,
     WriteProducts,
     HoistChecks,
+    HoistRaises,
     RaiseLoops,
     CloseCounters,
     DescribeCalls,
