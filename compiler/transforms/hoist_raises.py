@@ -1,9 +1,9 @@
 """Ask before a loop nest whether any of its iterations raises; run it without asking where none does.
 
-A check of data (the domain of `math.log`, a divisor) keeps a loop from being vectorized, and an accumulation from
-being raised to a map. Where its condition depends on nothing that the nest computes, a small loop of
-conditions alone, which is vectorized, comes first. If one holds, the nest as written runs, and raises where
-Python would, with memory as Python leaves it. No raise moves.
+A check of data (the domain of `math.log`, a divisor) keeps a loop from being vectorized, or raised to a
+map. Where its condition depends on nothing that the nest computes, a small loop of conditions alone,
+which is vectorized, comes first. If one holds, the nest as written runs, and raises where Python would,
+with memory as Python leaves it. No raise moves.
 
 Before::
 
@@ -55,8 +55,8 @@ After::
       func.return
     }
 
-Kept: checks of what the nest itself computes or overwrites, of what takes long to compute (so as not to compute
-it twice), under an `if` or in a `while`, and in nests that may raise for other reasons.
+Kept: checks of what the nest itself computes or overwrites, of what takes long to compute (it would be
+computed twice), under an `if` or in a `while`, and in nests that may raise for other reasons.
 """
 
 from __future__ import annotations
