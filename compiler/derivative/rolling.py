@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects import arith, memref
@@ -9,7 +10,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from .inversions import undone
-from .rollback import Either, Inverse, Rolled, Selected, Stretch, Undo, above, leaves
+from .rollback import Either, Inverse, Rolled, Selected, Stretch, Undo, above, inner_leaves, leaves
 from .segments import value_block
 
 if TYPE_CHECKING:
@@ -105,12 +106,20 @@ class Rolling:
                     op.location = step.op.location
                     value = self.primal.at_prologue(block, op)
                 case Selected():
-                    sides = [self._undone(side, value, block) for side in step.sides]
-                    choice = arith.SelectOp(self.primal.get(step.op.cond), *sides)
-                    value = self.primal.at_prologue(block, choice)
+                    value = self._select(step.op.cond, step.sides, value, block)
+                case Either() if not inner_leaves((step,), block):
+                    value = self._select(step.branch.cond, step.sides, value, block)
                 case Either():
                     value = self._of_either(step, value)
         return value
+
+    def _select(
+        self, condition: SSAValue, sides: Sequence[Undo], value: SSAValue, block: Block
+    ) -> SSAValue:
+        """Both sides undone, and a choice: no branch to be guessed wrong."""
+        first, second = (self._undone(side, value, block) for side in sides)
+        choice = arith.SelectOp(self.primal.get(condition), first, second)
+        return self.primal.at_prologue(block, choice)
 
     def _of_either(self, step: Either, value: SSAValue) -> SSAValue:
         def side(index: int, home: Block) -> list[SSAValue]:
