@@ -30,8 +30,11 @@ LAST_POLL, SPARE, POOL, EMPTIED = 224, 240, 248, 256
 RECURSION_LIMIT, STACK_END, ARENA = 264, 272, 280
 """Byte offsets in the context. `IN_USE` and `PEAK` count the bytes that tapes hold."""
 
-POOL_SLOTS, POOLED_FROM, POOLED_TO = 4, 1 << 16, 1 << 29
+POOL_SLOTS, POOLED_FROM, POOLED_TO = 4, 1 << 18, 1 << 29
 """How many blocks the process keeps between calls, and of what sizes in bytes."""
+
+KEPT_FROM = 1 << 16
+"""A call's further block of so many bytes is made large enough to be kept, or malloc gives its pages back."""
 
 TAPE_WORDS = 4
 
@@ -109,7 +112,9 @@ fresh:
   %emptied = load i64, ptr %emptied.at
   store i64 0, ptr %emptied.at
   %another = icmp ne ptr %old, null
-  %floor = select i1 %another, i64 16384, i64 4096
+  %worth = icmp uge i64 %size, {KEPT_FROM}
+  %more = select i1 %worth, i64 {POOLED_FROM}, i64 16384
+  %floor = select i1 %another, i64 %more, i64 4096
   %wanted = call i64 @llvm.umax.i64(i64 %emptied, i64 %floor)
   %least = call i64 @llvm.umax.i64(i64 %size, i64 %wanted)
   %bytes = add i64 %least, 128

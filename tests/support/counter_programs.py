@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from generated import function_of
 from hypothesis import strategies as st
 
 HEAD = "def program(x, n):"
@@ -25,16 +25,7 @@ class CounterProgram:
         return f"CounterProgram(n={self.n}, source='''\n{self.source}''')"
 
     def function(self) -> Callable[..., Any]:
-        file = f"<counter program {abs(hash(self.source)):x}>"
-        linecache.cache[file] = (
-            len(self.source),
-            None,
-            self.source.splitlines(keepends=True),
-            file,
-        )
-        namespace: dict[str, Any] = {}
-        exec(compile(self.source, file, "exec"), namespace)
-        return namespace["program"]
+        return function_of(self.source, "program")
 
     def arguments(self) -> tuple[Any, ...]:
         return np.random.default_rng(self.n).uniform(-0.9, 0.9, 5), self.n
