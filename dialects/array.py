@@ -298,6 +298,24 @@ class StrideOp(IRDLOperation):
         )
 
 
+@irdl_op_definition
+class OverlapOp(IRDLOperation):
+    """Whether two arrays have an element in common: `%o = array.overlap %a, %b : T, U`.
+
+    False is certain. Where one interleaves with the other, true may be said of arrays that have none.
+    """
+
+    name = "array.overlap"
+    a = operand_def(MemRefType)
+    b = operand_def(MemRefType)
+    result = result_def(i1)
+    traits = traits_def(Pure())
+    assembly_format = "$a `,` $b attr-dict `:` type($a) `,` type($b)"
+
+    def __init__(self, a: SSAValue, b: SSAValue) -> None:
+        super().__init__(operands=[a, b], result_types=[i1])
+
+
 AnyView = ViewOp | CollapseOp
 """The ops whose result is another name for elements of their source."""
 
@@ -746,6 +764,7 @@ Array = Dialect(
         ViewOp,
         CollapseOp,
         StrideOp,
+        OverlapOp,
         YieldOp,
         MapOp,
         ConditionOp,

@@ -44,6 +44,7 @@ TOUCHES_NOTHING = (
     array.ViewOp,
     array.CollapseOp,
     array.StrideOp,
+    array.OverlapOp,
     array.LoopOp,
     memref.AllocOp,
     memref.AllocaOp,

@@ -25,6 +25,7 @@ from .arena import chained_pop, chained_push
 from .kernel_state import OUT_OF_MEMORY, Descriptor, KernelState, Place, memory_type, size_of
 from .leaf_loops import place_of
 from .llvm_text import integer
+from .meeting_arrays import lower_overlap
 
 RUNTIME_MEMORY = "nounwind memory(argmem: readwrite, inaccessiblemem: readwrite)"
 """Support functions touch the context and memory that only they know."""
@@ -225,6 +226,7 @@ MEMORY_OPS: dict[type[Operation], Callable[[KernelState, Any], None]] = {
     memref.AllocaOp: lower_cell,
     memref.DimOp: lower_dim,
     array.StrideOp: lower_stride,
+    array.OverlapOp: lower_overlap,
     memref.CastOp: lower_cast,
     array.ViewOp: lower_view,
     array.CollapseOp: lower_collapse,

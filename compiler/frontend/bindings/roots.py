@@ -62,7 +62,7 @@ def writes(op: Operation) -> tuple[SSAValue, ...]:
 
 def accesses(op: Operation) -> Iterator[SSAValue]:
     """The arrays whose elements the op reads or writes."""
-    nothing = memref.DimOp | array.StrideOp | array.AnyView | memref.CastOp
+    nothing = memref.DimOp | array.StrideOp | array.OverlapOp | array.AnyView | memref.CastOp
     if isinstance(op, nothing | array.LoopOp | array.YieldOp):
         return
     for operand in op.operands:

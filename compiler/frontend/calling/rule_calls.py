@@ -255,19 +255,34 @@ class RuleCall:
         return found.replace("none", "")
 
     def check_sharing(self, operands: Sequence[Value], effects: Sequence[str]) -> None:
-        """What is overwritten shares no memory with another argument: the rule could not know."""
+        """What is overwritten shares no memory with another argument: the rule could not know.
+
+        Where only the run can tell, it does: before the call, and with the same words.
+        """
+        names = [*self.names, *["what is read from outside"] * len(operands)]
+        checked = set[frozenset[int]]()
         for k, (one, effect) in enumerate(zip(operands, effects, strict=True)):
             for j, other in enumerate(operands):
                 if j == k or "write" not in effect or not isinstance(other, Array):
                     continue
                 assert isinstance(one, Array)
-                if not overlap.disjoint(self.lowering.e, one.memref, other.memref):
-                    names = [*self.names, *["what is read from outside"] * len(operands)]
+                e, pair = self.lowering.e, frozenset((j, k))
+                if pair in checked or overlap.disjoint(e, one.memref, other.memref):
+                    continue
+                if overlap.meet(e, one.memref, other.memref):
                     raise self.refusal(
                         f"{self.name}() overwrites `{names[k]}`, which may share memory with "
                         f"`{names[j]}`: its rule is written for arguments that do not",
                         f"pass a copy: {names[j]}.copy()",
                     )
+                checked.add(pair)
+                shared = e.emit(array.OverlapOp(one.memref, other.memref), "shared")
+                text = (
+                    f"mutad: {self.name}() overwrites `{names[k]}`, which shares memory with "
+                    f"`{names[j]}` in this call: its rule is written for arguments that do not; "
+                    f"pass a copy, {names[j]}.copy()"
+                )
+                e.insert(array.RaiseIfOp(shared, "ValueError", text))
 
     # The primal.
 

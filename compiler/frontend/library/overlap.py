@@ -36,6 +36,18 @@ def disjoint(e: Emitter, a: SSAValue, b: SSAValue) -> bool:
     return disjoint_memory(e, base_a, base_b)
 
 
+def meet(e: Emitter, a: SSAValue, b: SSAValue) -> bool:
+    """True when two arrays that are not `disjoint` share memory in all runs, or in nearly all: the same
+    array, one and a view of it, views shifted by a constant, and arguments that share memory."""
+    base_a, base_b = strip_views(a), strip_views(b)
+    whole = strip_casts(a) is base_a or strip_casts(b) is base_b
+    if base_a is not base_b:
+        both = strip_casts(a) is base_a and strip_casts(b) is base_b
+        return both and base_a.owner is e.entry and base_b.owner is e.entry
+    pairs = zip(walks(a), walks(b), strict=True)
+    return whole or all((x.offset - y.offset).is_constant for x, y in pairs)
+
+
 # --- Different memory -------------------------------------------------------------------------
 
 
