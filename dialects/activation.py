@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     SymbolRefAttr,
+    i1,
     i64,
 )
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
@@ -96,9 +97,26 @@ class CallOp(IRDLOperation):
         self.properties["writes"] = ArrayAttr([IntegerAttr(i, i64) for i in writes])
 
 
+@irdl_op_definition
+class TooDeepOp(IRDLOperation):
+    """Whether a call now would raise RecursionError: `%deep = activation.too_deep frames 1`.
+
+    It says nothing of any other place or time, so nobody computes it again.
+    """
+
+    name = "activation.too_deep"
+    frames = prop_def(IntegerAttr)
+    deep = result_def(i1)
+    assembly_format = "`frames` $frames attr-dict"
+
+    def __init__(self, frames: int) -> None:
+        super().__init__(properties={"frames": IntegerAttr(frames, i64)}, result_types=[i1])
+        self.deep.name_hint = "deep"
+
+
 def calls(function: Operation) -> list[CallOp]:
     """The calls in a function."""
     return [op for op in function.walk() if isinstance(op, CallOp)]
 
 
-Activation = Dialect("activation", [CallOp], [])
+Activation = Dialect("activation", [CallOp, TooDeepOp], [])

@@ -11,7 +11,10 @@ from xdsl.ir import SSAValue
 from ...dialects import activation
 from .arena import make_arena
 from .kernel_state import KernelState, value_type
-from .support import RECURSION_LIMIT
+from .support import RECURSION_LIMIT, STACK_END
+
+FRAME = 8192
+"""Room on the stack for the frame of a call, in bytes."""
 
 
 def symbol(name: str) -> str:
@@ -57,6 +60,18 @@ def lower_activation(state: KernelState, op: activation.CallOp) -> None:
         state.scalars[result] = text.value(
             f"extractvalue {kind} {every}, {k + 1}", result.name_hint
         )
+
+
+def lower_too_deep(state: KernelState, op: activation.TooDeepOp) -> None:
+    """The depth is used up, or the stack nearly is: it must hold one more frame of the caller's size."""
+    text = state.text
+    name = state.intrinsic("llvm.frameaddress.p0", "ptr", "i32")
+    here = text.value(f"call ptr @{name}(i32 0)", "frame")
+    end = text.value(f"load ptr, ptr {state.context_slot(STACK_END)}, align 8", "end")
+    limit = text.value(f"getelementptr i8, ptr {end}, i64 {FRAME}", "limit")
+    deep = text.value(f"icmp sle i64 {state.depth}, {op.frames.value.data}")
+    used_up = text.value(f"icmp ult ptr {here}, {limit}")
+    state.scalars[op.deep] = text.value(f"or i1 {deep}, {used_up}", "deep")
 
 
 def keeps_record(op: activation.CallOp) -> bool:

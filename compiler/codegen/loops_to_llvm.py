@@ -31,7 +31,7 @@ from ..analysis.dependence import Dependence
 from ..analysis.effects import is_private
 from ..analysis.needed import RAISES
 from . import support
-from .activation_calls import begin, lower_activation
+from .activation_calls import begin, lower_activation, lower_too_deep
 from .alias_scopes import AliasScopes
 from .array_to_loops import combine, identity, lower_map
 from .checks_to_llvm import CHECK_OPS
@@ -641,6 +641,7 @@ LOWERINGS: dict[type[Operation], Callable[[KernelState, Any], None]] = {
     array.MatmulOp: lower_matmul,
     foreign.CallOp: lower_call,
     activation.CallOp: lower_activation,
+    activation.TooDeepOp: lower_too_deep,
 }
 """Ops without control flow around other ops."""
 

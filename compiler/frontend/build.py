@@ -88,8 +88,8 @@ def build_function(
     boundscheck = True if options is None else options.boundscheck
     assumes = True if options is None else not options.stretch
     keys = [signature.parse(text) for text in arguments]
-    for _ in range(MAX_RESTARTS):
-        facts.changed = False
+    for last in range(MAX_RESTARTS - 1, -1, -1):
+        facts.changed = facts.provisional = False
         facts.unready.clear()
         build = Build(function, keys, tuple(overlaps), boundscheck, assumes, facts, captured)
         build.lowering.with_rules = with_rules
@@ -97,6 +97,10 @@ def build_function(
             built = build.run()
         except recursion.Again:
             continue
+        except CompileError:
+            if last and facts.provisional:
+                continue
+            raise
         if not facts.changed:
             return built
     raise CompileError(None, f"the types of {function.__qualname__} do not settle")

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, i1
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects import array
 from ..diagnostics import Span
@@ -69,7 +69,7 @@ class Attempt:
     """A `try` whose body is being lowered: the classes of each handler, and who raised so far.
 
     `relevant` are the names of its frame that are read where an exception was raised. With `keeps`, what
-    was raised may be raised again.
+    was raised may be raised again. With `merges`, places that raise the same are one.
     """
 
     frame: Frame
@@ -78,6 +78,7 @@ class Attempt:
     keeps: bool
     cell: SSAValue
     raises: list[Raise] = field(default_factory=list[Raise])
+    merges: bool = False
 
     def handler_of(self, raised: type[BaseException]) -> int | None:
         return next((k for k, c in enumerate(self.handlers) if issubclass(raised, c)), None)
@@ -85,6 +86,9 @@ class Attempt:
     def of_handler(self, k: int) -> list[Raise]:
         return [r for r in self.raises if r.handler == k]
 
+
+What = tuple[str, str, Sequence[SSAValue]]
+"""What is raised: the class, the message, what it shows."""
 
 Pending = frozenset[Attempt]
 NOTHING: Pending = frozenset()
@@ -253,6 +257,8 @@ class Catching:
         tail = Block()
         if owner.statement_block is owner.e.block:
             owner.statement_block = tail
+        if owner.arm_block is owner.e.block:
+            owner.arm_block = tail
         owner.e.block = scope.block = tail
 
     def end_with(self, blocks: list[Block], pending: Pending) -> None:
@@ -332,7 +338,7 @@ class Catching:
         self,
         condition: SSAValue,
         target: tuple[Attempt, int],
-        what: tuple[str, str, Sequence[SSAValue]],
+        what: What,
     ) -> None:
         """Set the flag where `condition` holds; what follows runs where it does not."""
         e, (attempt, handler) = self.owner.e, target
@@ -349,24 +355,77 @@ class Catching:
             self.set_flag(attempt, handler, what)
         self.open(condition, raised, pending)
 
-    def set_flag(
-        self, attempt: Attempt, handler: int, what: tuple[str, str, Sequence[SSAValue]]
+    def leave_with(self, status: SSAValue, first: int, whats: Sequence[What]) -> None:
+        """Leave where `status` is not 0, by what has its number, counted from `first`."""
+        e = self.owner.e
+        groups: dict[Attempt | None, list[tuple[int, int, What]]] = {}
+        for number, what in enumerate(whats, first):
+            attempt, handler = self.target(*what[:2]) or (None, 0)
+            groups.setdefault(attempt, []).append((number, handler, what))
+        for number, _, (exception, message, shown) in groups.pop(None, []):
+            e.insert(array.RaiseIfOp(self.is_number(status, number), exception, message, shown))
+        for attempt, raises in groups.items():
+            assert attempt is not None
+            if len(groups) == 1:
+                left = e.emit(arith.CmpiOp(status, e.index(0), "ne"))
+            else:
+                left = self.is_number(status, raises[0][0])
+                for number, *_ in raises[1:]:
+                    left = e.emit(arith.OrIOp(left, self.is_number(status, number)))
+            raised = Block()
+            with e.at(raised):
+                self.set_one_flag(attempt, status, raises)
+            self.open(left, raised, frozenset({attempt}))
+
+    def is_number(self, status: SSAValue, number: int) -> SSAValue:
+        e = self.owner.e
+        return e.emit(arith.CmpiOp(status, e.index(number), "eq"))
+
+    def set_one_flag(
+        self, attempt: Attempt, status: SSAValue, raises: Sequence[tuple[int, int, What]]
     ) -> None:
+        """Set the flag to the one whose number the status is."""
+        (number, handler, what), *others = raises
+        if not others:
+            self.set_flag(attempt, handler, what)
+            return
+        e, blocks = self.owner.e, (Block(), Block())
+        with e.at(blocks[0]):
+            self.set_flag(attempt, handler, what)
+            e.insert(scf.YieldOp())
+        with e.at(blocks[1]):
+            self.set_one_flag(attempt, status, others)
+            e.insert(scf.YieldOp())
+        test = self.is_number(status, number)
+        e.insert(scf.IfOp(test, [], Region(blocks[0]), Region(blocks[1])))
+
+    def set_flag(self, attempt: Attempt, handler: int, what: What) -> None:
         e, (exception, message, shown) = self.owner.e, what
-        number = (handler + 1) * STRIDE + (len(attempt.raises) if attempt.keeps else 0)
-        cells = self.cells_for(attempt, message, shown) if attempt.keeps else ()
-        for value, cell in zip(shown, cells, strict=False):
+        noted = self.note(attempt, handler, (exception, message, [v.type for v in shown]))
+        for value, cell in zip(shown, noted.shown, strict=False):
             e.store(value, cell)
-        e.store(e.index(number), attempt.cell)
-        attempt.raises.append(Raise(handler, number, exception, message, cells, e.span))
+        e.store(e.index(noted.number), attempt.cell)
+
+    def note(
+        self, attempt: Attempt, handler: int, what: tuple[str, str, Sequence[Attribute]]
+    ) -> Raise:
+        """One more place that raises."""
+        exception, message, types = what
+        number = (handler + 1) * STRIDE + (len(attempt.raises) if attempt.keeps else 0)
+        cells = self.cells_for(attempt, message, types) if attempt.keeps else ()
+        made = Raise(handler, number, exception, message, cells, self.owner.e.span)
+        for known in attempt.raises if attempt.merges else ():
+            if (known.exception, known.message, known.shown) == (exception, message, cells):
+                return known
+        attempt.raises.append(made)
+        return made
 
     def cells_for(
-        self, attempt: Attempt, message: str, shown: Sequence[SSAValue]
+        self, attempt: Attempt, message: str, types: Sequence[Attribute]
     ) -> tuple[SSAValue, ...]:
         """Where to keep what a message shows: the same cells for all that say the same."""
-        types = [v.type for v in shown]
         for other in attempt.raises:
-            if other.message == message and [c.type.element_type for c in other.shown] == types:  # pyright: ignore
+            if other.message == message and [c.type.element_type for c in other.shown] == [*types]:  # pyright: ignore
                 return other.shown
         return tuple(self.owner.e.cell(type_, "shown") for type_ in types)
 

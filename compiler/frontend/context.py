@@ -250,7 +250,11 @@ class Facts:
     """The forms of their results."""
     numbers: dict[object, int] = field(default_factory=dict[object, int])
     """Their numbers, by form."""
+    strided: set[tuple[object, str]] = field(default_factory=set[tuple[object, str]])
+    """The functions that call themselves with strided arrays, and the parameters that those are."""
     changed: bool = False
+    provisional: bool = False
+    """What this build goes by may be found wrong: it refuses nothing for certain."""
 
     def learn_generator(self, place: generator_loops.Place) -> bool:
         """Let the next build rewrite the loop over the generator called here; False where this one did."""
@@ -319,6 +323,8 @@ class Context(ABC):
         self.dead = False
         self.statement_block: Block | None = None
         """Where the current statement is lowered to, but for what its expressions evaluate conditionally."""
+        self.arm_block: Block | None = None
+        """Where the current arm of a conditional expression is lowered to, but for those in it."""
         self.observed: dict[ast.AST, Value] = {}
         self.rebindings: list[Rebinding] = []
         self.loads: list[Operation] = []
@@ -327,6 +333,8 @@ class Context(ABC):
         self.objects = fields.Objects()
         self.importer: Callable[[Frame, Binding | None], Binding | None] | None = None
         """Where the function is one of several: how it sees the names of functions around it."""
+        self.returning: Callable[[Value], Value] | None = None
+        """There: what a `return` makes of its value."""
         self.inputs: dict[tuple[int, str], Value] = {}
         """The inputs from outside, by holder and name."""
         self.watched: frozenset[tuple[int, str]] | None = None
@@ -421,7 +429,7 @@ class Context(ABC):
 
     def read_local(self, frame: Frame, name: str) -> Value:
         binding = nonlocals.binding_of(self, frame, name)
-        if self.importer is not None:
+        if self.importer is not None and name not in frame.shared:
             binding = self.importer(frame, binding)
         if binding is None:
             self.not_ready(
@@ -713,12 +721,15 @@ class Context(ABC):
 
         def keep(arm: Callable[[], Value]) -> Callable[[], None]:
             def run() -> None:
-                frame, depth = self.frame, len(self.calls)
+                frame, depth, outer = self.frame, len(self.calls), self.arm_block
+                self.arm_block = self.e.block
                 try:
                     self.frame.env[VALUE] = arm()
                 except Unready:  # the other arm says what the value is, in this build
                     self.frame, self.dead = frame, True
                     del self.calls[depth:]
+                finally:
+                    self.arm_block = outer
 
             return run
 

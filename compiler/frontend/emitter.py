@@ -166,11 +166,11 @@ class Emitter:
         self.dims[array, d] = op.result
         op.result.name_hint = f"{array.name_hint or 'array'}_{d}"
         if array.owner is self.entry:
-            self._insert_behind(index.owner, op)
+            self.insert_behind(index.owner, op)
         elif isinstance(array.owner, Block):
             self._insert_first(array.owner, op)
         else:
-            self._insert_behind(array.owner, op)
+            self.insert_behind(array.owner, op)
         return op.result
 
     def stride(self, argument: SSAValue, d: int) -> SSAValue:
@@ -191,7 +191,8 @@ class Emitter:
         else:
             block.insert_op_before(op, block.first_op)
 
-    def _insert_behind(self, before: Operation | Block, op: Operation) -> None:
+    def insert_behind(self, before: Operation | Block, op: Operation) -> None:
+        """Put an op at a place that has been passed, where what it needs is known."""
         if self.span is not None:
             op.location = self.span.location()
         assert isinstance(before, Operation)

@@ -101,7 +101,7 @@ class Expressions(Constructing, ListAccess):
                         node,
                         "a generator is compiled where it is consumed:"
                         " in `for`, sum, min, max, any, all, list",
-                        "call it there",
+                        "call it there; where a generator calls itself, append to a list that is passed",
                     )
                 case ast.NamedExpr():
                     value = self.value(node.value)

@@ -79,7 +79,8 @@ class Statements(Raising, Unpacking):
                 self.while_statement(s)
             case ast.Return():
                 value = NoneValue() if s.value is None else self.value(s.value)
-                self.frame.env[RESULT] = self.into_one_list(RESULT, value)
+                value = self.into_one_list(RESULT, value)
+                self.frame.env[RESULT] = value if self.returning is None else self.returning(value)
             case ast.Pass() | ast.Nonlocal():
                 pass
             case ast.FunctionDef():

@@ -171,19 +171,73 @@ def unpacks_too_many(n, m):
     return a + b + c
 
 
-@refused("f64[?]C", at="halved(x[1:])", says="fill an array that is passed")
-def halved(x):
-    if x.size == 0:
-        return x * 0.5
-    return halved(x[1:])
+@refused("f64[?]C", at="rest(x, 2)", says="a view of an array that the caller has")
+def returns_a_view_of_an_argument(x):
+    def rest(v, i):
+        return v[1:] if i == 0 else rest(v, i - 1)
+
+    return rest(x, 2)
 
 
-@refused("py_int", at="counts(n - 1)", says="within `try` is not compiled")
-def counts(n):
-    try:
-        return 0 if n == 0 else 1 + counts(n - 1)
-    except ValueError:
-        return -1
+@refused("f64[?]C", at="halves(x, 2)", says="arrays that share memory")
+def returns_a_new_array_twice(x):
+    def halves(v, i):
+        y = v * 0.5
+        return (y, y[1:]) if i == 0 else halves(y, i - 1)
+
+    return halves(x, 2)
+
+
+@refused("f64[?]C", at="doubled(x, 2)", says="None or another value: the path decides")
+def returns_none_or_an_array(x):
+    def doubled(v, i):
+        if i == 0:
+            return None
+        return v * 2.0 if i == 1 else doubled(v, i - 1)
+
+    return doubled(x, 2)
+
+
+@refused(
+    "f64[?]C", at="best(q, s, i - 1)", says="it was given or another one, which depends on the path"
+)
+def returns_one_object_or_another(x):
+    def best(s, q, i):
+        if i == 0:
+            return s if s["t"] > q["t"] else q
+        return best(q, s, i - 1)
+
+    a, b = {"t": x[0]}, {"t": x[1]}
+    return best(a, b, 2)["t"]
+
+
+@refused("py_int", at="kept(p, 1)", says="an object in two places")
+def returns_an_object_that_it_keeps(n):
+    def kept(s, i):
+        if i == 0:
+            inner = {"t": 1.0}
+            s["inner"] = inner
+            return inner
+        return kept(s, i - 1)
+
+    p = {"inner": {"t": 0.5}}
+    return kept(p, 1)["t"] + n
+
+
+@refused("py_int", at="listed(n)", says="a list of its own")
+def returns_a_list_of_each_activation(n):
+    def listed(k):
+        return [1.0] if k == 0 else listed(k - 1)
+
+    return listed(n)
+
+
+@refused("py_int", at="total(path + [n], n - 1)", says="append, call, pop")
+def hands_on_new_lists(n):
+    def total(path, n):
+        return sum(path) if n == 0 else total(path + [n], n - 1)
+
+    return total([1], n)
 
 
 @refused("py_int", at="collect(n)", says="a list grows in collect()")
@@ -195,19 +249,6 @@ def collects_in_a_list_of_each_activation(n):
         return 0 if k == 0 else len(found) + collect(k - 1)
 
     return collect(n)
-
-
-@refused("py_int", at="items", says="reads something that is no number or array")
-def shares_a_list(n):
-    items = [1.0]
-
-    def collect(k):
-        if k > 0:
-            items.append(0.5)
-            collect(k - 1)
-
-    collect(n)
-    return len(items)
 
 
 @refused("py_int", at="nested(n - 1, (deeper, n))", says="the same types in every call")

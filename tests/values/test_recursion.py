@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from python_oracle import Case, Programs
 
-from mutad import compile
+from mutad import CompileError, compile
 
 programs = Programs()
 on = programs.on
@@ -247,6 +247,20 @@ def test_recursion_is_as_deep_as_python_allows() -> None:
         sys.setrecursionlimit(limit)
 
 
+def test_a_generator_that_calls_itself_is_refused() -> None:
+    @compile
+    def total(x):
+        def below(i):
+            if i < x.size:
+                yield x[i]
+                yield from below(2 * i + 1)
+
+        return sum(below(0))
+
+    with pytest.raises(CompileError, match="append to a list that is passed"):
+        total(np.ones(7))
+
+
 def stores_around_a_call(x, n):
     for i in range(x.size):
         x[i] = 1.0 + i
@@ -272,7 +286,7 @@ def test_inlined_calls_count() -> None:
 def test_recursion_that_the_native_stack_cannot_hold_raises() -> None:
     program = """
         import sys, threading
-        from mutad import compile
+        from mutad import CompileError, compile
 
         @compile
         def depth(n, x):

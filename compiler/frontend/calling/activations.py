@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects import func
@@ -14,25 +15,20 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from ....dialects import activation, array
 from ...analysis.effects import describe_calls
 from ...diagnostics import CompileError
-from ..bindings.roots import choices
+from ..bindings import nonlocals
 from ..build import Build
-from ..context import Frame
+from ..context import RESULT, Frame
+from ..data.fields import as_hint
+from ..data.handed_lists import HandedLists
 from ..data.list_room import make_room
+from ..data.lists import ListObject
 from ..joins import Maybe
-from ..values import Array, Tuple, Value
-from .recursion import (
-    Definition,
-    Form,
-    Formless,
-    SameForm,
-    TupleForm,
-    form_of,
-    imported,
-    ir_types,
-    leaves,
-    name_of,
-    rebuilt,
-)
+from ..values import NoneValue, Record, Static, Value
+from .forms import Form, Formless, Making, ObjectForm, flat, form_of, ir_types, leaves
+from .guarded import Guard, is_asked
+from .passing import Entered, HandedJournal
+from .recursion import Outcome, Place, Site, imported
+from .sending import Sender
 
 if TYPE_CHECKING:
     from .calls import Calls
@@ -44,10 +40,10 @@ class Outside(dict[tuple[int, str], Value]):
     def __init__(self, place: Activation, outer: dict[tuple[int, str], Value]) -> None:
         super().__init__(outer)
         self.place = place
-        self.outer = outer
+        self.root: dict[tuple[int, str], Value] = getattr(outer, "root", outer)
 
     def __getitem__(self, key: tuple[int, str]) -> Value:
-        return imported(self.outer[key], self.place)
+        return imported(self.root[key], self.place)
 
 
 class Activation(Build):
@@ -55,46 +51,104 @@ class Activation(Build):
 
     def __init__(
         self,
-        outer: Calls,
+        site: Site,
+        records: Sequence[Record],
         name: str,
-        definition: Definition,
-        forms: Sequence[Form],
         number: int,
+        known: Outcome | None,
     ) -> None:
+        outer = site.lowering
         super().__init__(nobody, [], (), outer.e.boundscheck, False, outer.facts, None)
+        self.site = site
         self.name = name
-        self.definition = definition
-        self.forms = forms
+        self.definition = site.definition
+        self.forms = [*site.forms.values(), *(f for t in site.types for _, f in t.fields)]
         self.number = number
+        self.known = known
         self.captures: dict[SSAValue, SSAValue] = {}
         """What it reads of the functions around, with its arguments that stand for that."""
         self.private = func.FuncOp(name, ([], []), Region(self.entry), visibility="private")
         self.emitter.span = outer.e.span
         if outer.e.span is not None:
             self.private.location = outer.e.span.location()
-        for type_ in (t for form in forms for t in ir_types(form)):
+        for type_ in (t for form in self.forms for t in ir_types(form)):
             self.entry.insert_arg(type_, len(self.entry.args))
         self.overlap_all()
+        self.inherit(outer)
+        self.sender = Sender(self)
+        self.entered = Entered(self, site.types, records)
+        self.guard: Guard | None = None
+        self.result: Value | None = None
+        self.assigned: dict[Place, Value] = {}
+
+    def inherit(self, outer: Calls) -> None:
+        """Let the lowering know what that of the caller knows."""
         lowering = self.lowering
         lowering.registry = outer.registry
         lowering.inputs = Outside(self, outer.inputs)
         lowering.fixed, lowering.watched = outer.fixed, outer.watched
         lowering.outside, lowering.with_rules = outer.outside, outer.with_rules
         lowering.routines = outer.routines
-        lowering.importer = self.seen
-        lowering.calls = [definition]
+        lowering.catching.classes = outer.catching.classes
+        lowering.lists = HandedLists(self, outer.lists)
+        journal = outer.objects.journal
+        lowering.objects = replace(
+            outer.objects, journal=None if journal is None else HandedJournal(journal, self)
+        )
+        lowering.importer, lowering.returning, lowering.place = self.seen, self.returning, self
+        lowering.calls = [self.definition]  # pyright: ignore[reportAttributeAccessIssue]
 
-    def lower(self, frame: Frame, body: Sequence[ast.stmt], names: Sequence[str]) -> Value:
-        """Lower the body; the result, of whatever paths have one so far."""
+    # The body
+
+    def lower(self) -> None:
+        """Lower the body: its result, of whatever paths have one so far, and what it has assigned."""
+        frame, names = self.site.frame, list(self.site.forms)
         node = self.definition if isinstance(self.definition, ast.AST) else frame.source.node
         self.private.location = frame.source.span(node).location()
-        parts = iter(list(self.entry.args))
-        values = [rebuilt(form, parts) for form in self.forms]
+        make = Making(iter(list(self.entry.args)), self.entered.records)
+        values = [make.value(form) for form in self.site.forms.values()]
         own = replace(frame, path=(self.number,), env=dict(zip(names, values, strict=True)))
-        for name, form in zip(names, self.forms, strict=True):
+        self.entered.bind(own.env, make)
+        for name, form in zip(names, self.site.forms.values(), strict=True):
             self.name_arguments(name, form)
+        for type_ in self.site.types:
+            for key, form in type_.fields:
+                self.name_arguments(as_hint(f"{type_.name}.{key}"), form)
         self.lowering.frame = own
-        return self.lowering.run_frame(own, body)
+        if is_asked(self.site.lowering):
+            self.result = self.guarded_body(own)
+        else:
+            result = self.lowering.run_frame(own, self.site.body)
+            self.result = None if self.lowering.dead else result
+        self.lowering.dead = False
+        self.assigned = {(n, key): value for n, key, value in self.entered.assigned(own.env)}
+        for place, _ in () if self.known is None else self.known.fields:
+            self.assigned.setdefault(place, self.entered.initial[place[0]][place[1]])
+        for (number, key), value in self.assigned.items():
+            self.assigned[number, key] = self.entered.leaving(
+                value, (number, key), self.entered.new
+            )
+
+    def guarded_body(self, own: Frame) -> Value | None:
+        """The result of a body that keeps what it raises."""
+        lowering = self.lowering
+        raises = () if self.known is None else self.known.raises
+        self.guard = Guard(lowering.catching, self.emitter, own, raises)
+        with lowering.catching.attempt(self.guard.attempt, frozenset({RESULT})):
+            nonlocals.share(lowering, own)
+            lowering.block(self.site.body)
+        lowering.calls.pop()
+        if lowering.dead:
+            return None
+        result = own.env.get(RESULT, NoneValue())
+        assert not isinstance(result, Maybe)
+        return result
+
+    def returning(self, value: Value) -> Value:
+        """What a `return` of this function returns."""
+        if self.lowering.frame.path != (self.number,):
+            return value
+        return self.entered.leaving(value, ("result",), [])
 
     def name_arguments(self, name: str, form: Form) -> None:
         """Call the next arguments without a name after a parameter."""
@@ -102,43 +156,47 @@ class Activation(Build):
         for argument, _ in zip(nameless, ir_types(form), strict=False):
             argument.name_hint = name
 
-    def outcome(self, result: Value) -> Form | None:
-        """The form of the result; None where no path is known to return."""
-        if self.lowering.dead:
-            return None
-        places = list[SSAValue](self.entry.args[: self.own])
-        places = [a for a in places if isinstance(a.type, MemRefType)]
+    def own_arrays(self) -> list[SSAValue]:
+        """The arrays among the arguments that the call gives, in order."""
+        count = sum(len(ir_types(form)) for form in self.forms)
+        return [a for a in self.entry.args[:count] if isinstance(a.type, MemRefType)]
 
-        def visit(value: Value) -> Form:
-            match value:
-                case Array():
-                    found = set(choices(value.memref))
-                    if value.whole or len(found) != 1 or not found <= set(places):
-                        raise Formless("an array that is none of its arguments")
-                    return SameForm(places.index(found.pop()))
-                case Tuple(items):
-                    return TupleForm(tuple(map(visit, items)))
-                case _:
-                    return form_of(value)
+    # What it leaves
 
-        return visit(result)
+    def outcome(self) -> Outcome:
+        """What is known of the outcome after this build."""
+        self.sender.check()
+        form = partial(form_of, number=self.entered.number, sent=self.sender.form)
+        result = None if self.result is None else form(self.result)
+        for one in () if result is None else flat(result):
+            if isinstance(one, ObjectForm) and self.is_own_list(one.value):
+                raise Formless("a list of its own")
+        fields = tuple((place, form(value)) for place, value in self.assigned.items())
+        self.entered.check(result, [f for _, f in fields])
+        return Outcome(result, fields, () if self.guard is None else self.guard.raises())
 
-    @property
-    def own(self) -> int:
-        """How many IR arguments the parameters are."""
-        return sum(len(ir_types(form)) for form in self.forms)
+    def is_own_list(self, value: Value) -> bool:
+        found = value.object if isinstance(value, Static) else None
+        return isinstance(found, ListObject) and found.key[0][:1] == (self.number,)
 
-    def finish(self, result: Value, outcome: Form) -> None:
+    def finish(self, outcome: Outcome) -> None:
         """The function ends here."""
         make_room(self.lowering.lists.values(), self.lowering.facts)
         for op in self.private.walk():
             if array.GROWABLE in op.attributes:
                 raise CompileError(
                     self.emitter.span,
-                    f"a list grows in {name_of(self.definition)}(), which calls itself",
-                    "fill an array, or let a function that does not call itself make the list",
+                    f"a list grows in {self.site.name}(), which calls itself, and is made there",
+                    "fill an array, or make the list before the call and pass it",
                 )
-        self.emitter.insert(func.ReturnOp(*leaves(self.emitter, result, outcome)))
+        results = [] if self.guard is None else self.guard.results()
+        values = [self.assigned[place] for place, _ in outcome.fields]
+        if outcome.result is not None:
+            assert self.result is not None
+            values.append(self.result)
+        for value, form in zip(values, outcome.forms(), strict=True):
+            results += leaves(self.emitter, value, form)
+        self.emitter.insert(func.ReturnOp(*results))
 
     # What it reads of the functions around
 

@@ -7,7 +7,7 @@ import builtins
 import functools
 from collections.abc import Sequence
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xdsl.dialects import arith, math
@@ -43,6 +43,10 @@ from ..values import (
     Value,
 )
 from . import arguments, library_code, recursion, special_calls, written
+from .sending import Buffers
+
+if TYPE_CHECKING:
+    from .activations import Activation
 
 ITERATORS = (range, enumerate, zip, reversed, map)
 MAX_DEPTH = 64
@@ -53,7 +57,9 @@ class Calls(Expressions):
 
     def __init__(self, emitter: Emitter, facts: Facts) -> None:
         super().__init__(emitter, facts)
-        self.registry = recursion.Registry()
+        self.registry = recursion.Registry(Buffers(emitter))
+        self.place: Activation | None = None
+        """The private function that is being lowered."""
 
     def call(
         self, function: Value, args: list[Value], kwargs: dict[str, Value], node: ast.Call
@@ -494,7 +500,11 @@ class Calls(Expressions):
         if code in self.calls:
             raise recursion.found(self, code)
         if len(self.calls) > MAX_DEPTH:
-            raise self.refusal(node, f"calls are nested more than {MAX_DEPTH} deep")
+            raise self.refusal(
+                node,
+                f"calls are nested more than {MAX_DEPTH} deep",
+                "where a generator calls itself, append to a list that is passed",
+            )
         self.calls.append(code)
 
     def new_frame(
@@ -539,7 +549,7 @@ class Calls(Expressions):
         frame.done = True
         self.frame, self.e.span = outer, span
         self.calls.pop()
-        if self.dead and self.e.block is self.statement_block:
+        if self.dead and self.e.block in (self.statement_block, self.arm_block):
             raise Unready  # the call never returns: nothing of the statement follows
         assert not isinstance(result, Maybe)
         return result

@@ -8,33 +8,46 @@ function is noted, and the whole is lowered again: now each call of it is a call
             return 0                             %record, %d = activation.call @depth_1(%child, %j)
         return 1 + depth(child, child[i])        func.return %d_1 : index }
 
-A function is lowered once for each form of its arguments (types, ranks, layouts; functions and other
-objects by identity). What its result is, follows from the paths that do not recurse: a first build leaves
-the others out, and the builds that follow widen what was found, as for the variables of loops. What it
-reads of enclosing functions and from outside are further arguments, which every call hands on.
+A function is lowered once for each form of its arguments (`forms`). What its outcome is, follows from the
+paths that do not recurse: a first build leaves the others out, and the builds that follow widen what was
+found, as for the variables of loops. What it reads of enclosing functions and from outside are further
+arguments, which every call hands on. A call in a `try` is one of a function that tells its caller what it
+raised (`guarded`).
 """
 
 from __future__ import annotations
 
 import ast
-import enum
-import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, i1
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
-from ....dialects import activation, array
-from .. import scalars
+from ....dialects import activation
 from ..context import Frame, LateName, LocalFunction, Unready
-from ..emitter import Emitter
-from ..joins import Maybe, cast
-from ..values import IR_TYPE, PYTHON_SCALARS, Array, NoneValue, Scalar, Static, Tuple, Value, Weak
-from .arguments import Partial
+from ..data.handed_lists import note_changes
+from ..joins import Maybe
+from ..values import Array, NoneValue, Record, Scalar, Static, Struct, Tuple, Value, Weak
+from . import guarded
+from .forms import (
+    Form,
+    Formless,
+    Making,
+    ObjectForm,
+    arrays_in,
+    bound_in,
+    flat,
+    ir_types,
+    joined,
+    key_of,
+    leaves,
+    strided,
+)
+from .guarded import Raised
+from .passing import Passing, RecordType, new_object
+from .sending import Buffers, receive
 
 if TYPE_CHECKING:
     from .activations import Activation
@@ -48,169 +61,32 @@ class Again(Exception):
     """What was learnt makes this build useless: lower once more."""
 
 
-class Formless(Exception):
-    """A value that no argument or result of a call can be. The text says what it is."""
-
-
-# --- Forms ------------------------------------------------------------------------------------
+Place = tuple[int, Any]
+"""A field of an object that a call passes: the object's number, the field."""
 
 
 @dataclass(frozen=True)
-class ScalarForm:
-    """A scalar; `weak` is the Python type that it stands for where a flag, which follows it, is set."""
+class Outcome:
+    """What a call leaves: its result (None where no path is known to return), the fields that it assigns,
+    the exceptions that it tells its caller of."""
 
-    type: str
-    weak: str | None = None
+    result: Form | None
+    fields: tuple[tuple[Place, Form], ...] = ()
+    raises: tuple[Raised, ...] = ()
 
+    def joined(self, other: Outcome) -> Outcome:
+        result = self.result or other.result
+        if self.result is not None and other.result is not None:
+            result = joined(self.result, other.result)
+        fields = dict(self.fields)
+        for place, form in other.fields:
+            fields[place] = joined(fields[place], form) if place in fields else form
+        raises = tuple(dict.fromkeys((*self.raises, *other.raises)))
+        return Outcome(result, tuple(fields.items()), raises)
 
-@dataclass(frozen=True)
-class ArrayForm:
-    type: MemRefType[Attribute]
-    dtype: str
-    whole: bool
-
-
-@dataclass(frozen=True)
-class SameForm:
-    """Of a result: the argument of this number itself."""
-
-    leaf: int
-
-
-@dataclass(frozen=True)
-class TupleForm:
-    items: tuple[Form, ...]
-
-
-@dataclass(frozen=True)
-class ObjectForm:
-    """An object known while compiling, told apart by `key`."""
-
-    key: object
-    value: NoneValue | Static = field(compare=False)
-
-
-Form = ScalarForm | ArrayForm | SameForm | TupleForm | ObjectForm
-
-
-def form_of(value: Value) -> Form:
-    """The form of an argument or a result: what is known of its type, nothing of its value."""
-    match value:
-        case Scalar():
-            return ScalarForm(value.type, None if value.python is None else value.python.type)
-        case Array():
-            return ArrayForm(general(value.type), value.dtype, value.whole)
-        case Tuple(items) if getattr(value, "cls", None) is None:
-            return TupleForm(tuple(map(form_of, items)))
-        case NoneValue():
-            return ObjectForm(None, value)
-        case Static(found):
-            return ObjectForm(key_of(found), value)
-        case _:
-            raise Formless("a value of this kind")
-
-
-def key_of(found: Any) -> object:
-    """What tells an object from others, in every build alike."""
-    if isinstance(found, LocalFunction):
-        return id(found.node), found.frame.path
-    if isinstance(found, str | np.dtype):
-        return str(found)
-    known = FunctionType | BuiltinFunctionType | ModuleType | type | np.ufunc
-    if isinstance(found, known | enum.Enum | functools.partial):
-        return id(found)
-    if callable(found) and hasattr(found, "__wrapped__"):
-        return id(found)
-    raise Formless(getattr(found, "described", f"{found!r:.60}"))
-
-
-def general(type_: MemRefType[Attribute]) -> MemRefType[Attribute]:
-    """The type of arrays of any extents, contiguous where these are."""
-    shape = [DYNAMIC_INDEX] * type_.get_num_dims()
-    if array.is_contiguous(type_):
-        return MemRefType(type_.element_type, shape)
-    return array.strided(type_.element_type, shape, [None] * len(shape))
-
-
-def joined(a: Form, b: Form) -> Form:
-    """The form of a result that is of either form; Formless where there is none."""
-    if a == b:
-        return a
-    match a, b:
-        case ScalarForm(), ScalarForm():
-            python = [f.type for f in (a, b) if f.type in PYTHON_SCALARS]
-            weak = {t for t in (a.weak, b.weak) if t is not None}
-            type_ = scalars.join_types(a, b)  # pyright: ignore
-            if type_ not in PYTHON_SCALARS:
-                weak |= set(python)
-            if len(weak) > 1:
-                raise Formless(
-                    f"a NumPy scalar on one path, {' and '.join(sorted(weak))} on others"
-                )
-            return ScalarForm(type_, next(iter(weak), None))
-        case TupleForm(x), TupleForm(y) if len(x) == len(y):
-            return TupleForm(tuple(joined(p, q) for p, q in zip(x, y, strict=True)))
-        case _:
-            raise Formless("of one type on one path and of another on another")
-
-
-def ir_types(form: Form) -> list[Attribute]:
-    """The types of the SSA values that a value of this form consists of."""
-    match form:
-        case ScalarForm(type_, weak):
-            return [IR_TYPE[type_], *([] if weak is None else [i1])]
-        case ArrayForm(type_):
-            return [type_]
-        case TupleForm(items):
-            return [t for item in items for t in ir_types(item)]
-        case _:
-            return []
-
-
-def leaves(e: Emitter, value: Value, form: Form) -> list[SSAValue]:
-    """The SSA values of `value` in this form."""
-    match form, value:
-        case ScalarForm(type_, weak), Scalar():
-            ssa = scalars.convert(e, value, type_).ssa
-            if weak is None:
-                return [ssa]
-            if value.python is not None:
-                return [ssa, value.python.when]
-            return [ssa, e.constant(value.type == weak, "py_bool").ssa]
-        case ArrayForm(type_), Array():
-            return [cast(e, value.memref, type_)]
-        case TupleForm(items), Tuple():
-            pairs = zip(value.items, items, strict=True)
-            return [leaf for item, f in pairs for leaf in leaves(e, item, f)]
-        case _:
-            return []
-
-
-def rebuilt(form: Form, parts: Iterator[SSAValue], arguments: Sequence[Value] = ()) -> Value:
-    """The value of this form made of the next SSA values; `arguments` are those of the call."""
-    match form:
-        case ScalarForm(type_, weak):
-            ssa = next(parts)
-            python = None if weak is None else Weak(weak, next(parts))
-            low = {"low": 0, "high": 1} if type_ in ("py_bool", "b1") else {}
-            return Scalar(type_, ssa, python=python, **low)
-        case ArrayForm(_, dtype, whole):
-            return Array(next(parts), dtype, whole)
-        case TupleForm(items):
-            return Tuple(tuple(rebuilt(item, parts, arguments) for item in items))
-        case SameForm(leaf):
-            return list(arrays_in(arguments))[leaf]
-        case ObjectForm(_, value):
-            return value
-
-
-def arrays_in(values: Sequence[Value]) -> Iterator[Array]:
-    """The arrays among values, in order."""
-    for value in values:
-        if isinstance(value, Tuple):
-            yield from arrays_in(value.items)
-        elif isinstance(value, Array):
-            yield value
+    def forms(self) -> list[Form]:
+        """The forms of all that is returned."""
+        return [*(f for _, f in self.fields), *([] if self.result is None else [self.result])]
 
 
 # --- Calls ------------------------------------------------------------------------------------
@@ -225,6 +101,7 @@ Key = tuple[object, ...]
 class Registry:
     """The private functions of one build."""
 
+    buffers: Buffers
     open: dict[Key, Activation] = field(default_factory=dict[Key, "Activation"])
     """Those that are being lowered, outermost first."""
     shared: dict[Key, Activation] = field(default_factory=dict[Key, "Activation"])
@@ -243,6 +120,26 @@ def found(lowering: Calls, definition: Definition) -> Again:
     return Again()
 
 
+@dataclass
+class Site:
+    """One call of a recursive function, whose arguments `frame` holds."""
+
+    lowering: Calls
+    frame: Frame
+    body: Sequence[ast.stmt]
+    definition: Definition
+    node: ast.AST
+    forms: dict[str, Form] = field(default_factory=dict[str, Form])
+    types: tuple[RecordType, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return name_of(self.definition)  # pyright: ignore[reportArgumentType]
+
+    def values(self) -> list[Value]:
+        return [v for v in self.frame.env.values() if not isinstance(v, Maybe)]
+
+
 def call(
     lowering: Calls,
     frame: Frame,
@@ -250,112 +147,171 @@ def call(
     definition: Definition,
     node: ast.AST,
 ) -> Value:
-    """Call a recursive function whose arguments `frame` holds."""
-    name = name_of(definition)
-    if lowering.catches():
-        raise lowering.refusal(
-            node, f"{name}() calls itself: such a call within `try` is not compiled",
-            "test the condition before the operation that raises",
-        )  # fmt: skip
-    forms = {p: argument_form(lowering, p, v, name, node) for p, v in frame.env.items()}
+    """Call a recursive function."""
+    site = Site(lowering, frame, body, definition, node)
+    passing = described(site)
+    values = [*site.values(), *passing.values()]
+    forms = [*site.forms.values(), *(f for t in site.types for _, f in t.fields)]
+    catches = guarded.is_asked(lowering)
     place = None if frame.parent is None else frame.parent.path
-    key: Key = (id(definition), place, tuple(forms.items()))
+    key: Key = (id(definition), place, tuple(site.forms.items()), site.types, catches)
     registry = lowering.registry
-    activation_ = registry.open.get(key) or registry.shared.get(key)
-    if activation_ is None:
-        activation_ = lowered(lowering, frame, body, definition, forms, key, node)
-    outcome = lowering.facts.outcomes.get(key)
+    made = registry.open.get(key) or registry.shared.get(key)
+    if made is None:
+        made = lowered(site, passing, key)
+    outcome = known_outcome(lowering, key)
     if outcome is None:  # the paths that do not come here tell what the result is
-        unknown = lowering.refusal(node, f"the result of {name}() depends on itself")
+        unknown = lowering.refusal(node, f"the result of {site.name}() depends on itself")
         lowering.facts.unready.append(unknown)
         raise Unready
-    values = [v for v in frame.env.values() if not isinstance(v, Maybe)]
-    pairs = zip(values, forms.values(), strict=True)
-    operands = [leaf for value, form in pairs for leaf in leaves(lowering.e, value, form)]
     frames = max(len(lowering.calls), 1)
-    op = activation.CallOp(activation_.name, operands, ir_types(outcome), frames)
+    if catches:
+        guarded.raise_when_too_deep(lowering, frames)
+    pairs = zip(values, forms, strict=True)
+    operands = [leaf for value, form in pairs for leaf in leaves(lowering.e, value, form)]
+    returned = outcome.forms()
+    types = [
+        *guarded.result_types(outcome.raises, catches),
+        *(t for f in returned for t in ir_types(f)),
+    ]
+    op = activation.CallOp(made.name, operands, types, frames)
     lowering.e.insert(op)
-    op.record.name_hint = f"{name}_record"
-    return rebuilt(outcome, iter(op.called), values)
+    op.record.name_hint = f"{site.name}_record"
+    note_changes(lowering.lists.values())
+    return after(site, passing, outcome, iter(op.called), list(arrays_in(values)))
 
 
-def argument_form(lowering: Calls, parameter: str, value: Any, name: str, node: ast.AST) -> Form:
+def known_outcome(lowering: Calls, key: Key) -> Outcome | None:
+    """What is known of a call's outcome. That it never returns may follow from what is not known yet."""
+    known = lowering.facts.outcomes
+    outcome = known.get(key)
+    if outcome is None or outcome.result is not None:
+        return outcome
+    return outcome if all(k in known for k in lowering.registry.open) else None
+
+
+def described(site: Site) -> Passing:
+    """What the call passes: forms of its arguments, and objects."""
+    passing = Passing(site.lowering)
+    if site.frame.parent is not None and isinstance(site.definition, ast.AST):
+        around = LocalFunction(site.definition, site.frame.parent, (), ())  # pyright: ignore
+        passing.capture(around)
+    for parameter, value in site.frame.env.items():
+        passing.capture_all(value)
+        try:
+            form = passing.form(value)  # pyright: ignore
+            is_strided = (site.definition, parameter) in site.lowering.facts.strided
+            site.forms[parameter] = strided(form) if is_strided else form
+        except Formless as reason:
+            raise unpassable(site, f"its argument `{parameter}` is {reason}") from None
     try:
-        return form_of(value)
+        site.types = passing.types()
     except Formless as reason:
-        raise lowering.refusal(
-            node, f"{name}() calls itself, and its argument `{parameter}` is {reason}",
-            "give it numbers, arrays, tuples of them, and functions",
-        ) from None  # fmt: skip
+        raise unpassable(site, f"an object that it is given holds {reason}") from None
+    return passing
 
 
-def lowered(
-    lowering: Calls,
-    frame: Frame,
-    body: Sequence[ast.stmt],
-    definition: Definition,
-    forms: dict[str, Form],
-    key: Key,
-    node: ast.AST,
-) -> Activation:
+def unpassable(site: Site, text: str) -> Exception:
+    return site.lowering.refusal(
+        site.node, f"{site.name}() calls itself, and {text}",
+        "give it numbers, arrays, lists of numbers, objects and tuples of them, and functions",
+    )  # fmt: skip
+
+
+def after(
+    site: Site,
+    passing: Passing,
+    outcome: Outcome,
+    parts: Iterator[SSAValue],
+    arrays: Sequence[Array],
+) -> Value:
+    """What follows a call: fields are assigned, exceptions raised, the result is made."""
+    lowering = site.lowering
+    status = guarded.Status.taken(parts, outcome.raises) if guarded.is_asked(lowering) else None
+    make = Making(
+        parts,
+        passing.records,
+        lambda form, parts: receive(lowering, form, parts, arrays),
+        lambda form, items: new_object(lowering, form, items),
+    )
+    for (number, key), form in outcome.fields:
+        record = passing.records[number]
+        lowering.objects.give(record, key, lowering.frame.env, make.value(form))
+    rest = list(parts)
+    if status is not None:
+        status.raise_again(lowering)
+    if outcome.result is None:  # no path of the callee returns: nothing of the statement follows
+        lowering.dead = True
+        if lowering.e.block in (lowering.statement_block, lowering.arm_block):
+            raise Unready
+        return NoneValue()
+    make.parts = iter(rest)
+    return make.value(outcome.result)
+
+
+def lowered(site: Site, passing: Passing, key: Key) -> Activation:
     """The private function for arguments of these forms."""
     from .activations import Activation
 
-    facts, registry, name = lowering.facts, lowering.registry, name_of(definition)
-    if sum(a.definition is definition for a in registry.every) >= MOST_FORMS:
+    lowering, name = site.lowering, site.name
+    facts, registry = lowering.facts, lowering.registry
+    if sum(a.definition is site.definition for a in registry.every) >= MOST_FORMS:
         raise lowering.refusal(
-            node, f"{name}() calls itself with arguments of ever new types",
-            "give the arguments the same types in every call",
+            site.node, f"{name}() calls itself with arguments of ever new types",
+            "give the arguments the same types in every call; of lists, hand on one: append, call, pop",
         )  # fmt: skip
+    learn_layouts(site)
     number = facts.numbers.setdefault(key, len(facts.numbers) + 1)
     symbol = f"{name}_{len(registry.every) + 1}"
-    made = Activation(lowering, symbol, definition, list(forms.values()), -number)
+    known = facts.outcomes.get(key)
+    made = Activation(site, passing.records, symbol, -number, known)
     registry.every.append(made)
     registry.open[key] = made
-    result = made.lower(frame, body, list(forms))
-    del registry.open[key]
-    known = facts.outcomes.get(key)
     try:
-        outcome = made.outcome(result)
-        if known is not None and outcome is not None:
-            outcome = joined(known, outcome)
+        made.lower()
+        del registry.open[key]
+        outcome = made.outcome()
+        outcome = outcome if known is None else known.joined(outcome)
     except Formless as reason:
         raise lowering.refusal(
-            node, f"{name}() calls itself, and its result is {reason}",
-            "return numbers of one type, or fill an array that is passed",
+            site.node, f"{name}() calls itself, and its result is {reason}",
+            "return numbers, new arrays and objects, or arguments themselves; a copy of a view: v.copy()",
         ) from None  # fmt: skip
-    if outcome is None:  # no path returns: it raises, or calls itself for ever
-        outcome = known or ObjectForm(None, NoneValue())
-        result = NoneValue()
     if outcome != known:
         facts.outcomes[key] = outcome
-        facts.changed = True
-    if facts.changed:
-        raise Again
-    made.finish(result, outcome)
-    if is_shared(frame, forms.values()):
+        facts.changed = facts.provisional = True
+    if not facts.changed:
+        made.finish(outcome)
+    if facts.changed or is_shared(site):
         registry.shared[key] = made
     return made
 
 
-def is_shared(frame: Frame, forms: Sequence[Form] | Any) -> bool:
+def learn_layouts(site: Site) -> None:
+    """A function that hands itself strided arrays is one for strided arrays: fewer forms."""
+    facts, definition = site.lowering.facts, site.definition
+    for around in site.lowering.registry.open.values():
+        if around.definition is not definition:
+            continue
+        for parameter, form in site.forms.items():
+            outer = around.site.forms.get(parameter)
+            if outer is not None and outer != form and strided(outer) == strided(form):
+                known = definition, parameter
+                facts.changed |= known not in facts.strided
+                facts.strided.add(known)
+
+
+def is_shared(site: Site) -> bool:
     """True where the function reads nothing of the functions around: then all calls may share it."""
-    if frame.parent is not None:
+    if site.frame.parent is not None or any(t.serial is not None for t in site.types):
         return False
     return not any(
-        isinstance(f, ObjectForm) and isinstance(f.value, Static)
+        isinstance(f, ObjectForm)
+        and isinstance(f.value, Static)
         and isinstance(f.value.object, LocalFunction)
-        for form in forms
+        for form in (*site.forms.values(), *(f for t in site.types for _, f in t.fields))
         for f in flat(form)
-    )  # fmt: skip
-
-
-def flat(form: Form) -> Iterator[Form]:
-    if isinstance(form, TupleForm):
-        for item in form.items:
-            yield from flat(item)
-    else:
-        yield form
+    )
 
 
 def name_of(definition: Definition) -> str:
@@ -380,16 +336,15 @@ def imported(value: Any, place: Activation) -> Any:
             return replace(value, memref=place.handed(value.memref))
         case Tuple(items):
             return replace(value, items=tuple(imported(item, place) for item in items))
-        case Static(Partial(function, args, kwargs)):
-            return Static(
-                Partial(
-                    imported(function, place),
-                    tuple(imported(a, place) for a in args),
-                    {k: imported(a, place) for k, a in kwargs.items()},
-                )
-            )
+        case Struct(items):
+            return replace(value, items=tuple(imported(item, place) for item in items))
+        case Record():
+            place.entered.number(value)
+            return value
         case NoneValue() | Static(LateName()):
             return value
+        case Static() if (bound := bound_in(value)) is not None:
+            return bound.make([imported(part, place) for part in bound.parts])
         case Static(found):
             key_of(found)
             return value

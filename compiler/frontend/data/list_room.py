@@ -37,8 +37,8 @@ def make_room(lists: Iterable[ListObject], facts: Facts) -> None:
     Of those no array may keep the memory: the next build copies them.
     """
     for seq in lists:
-        if seq.buffers:
-            length = Room(seq).length()
+        if seq.buffers and isinstance(seq.buffers[0].owner, array.AllocOp):
+            length = None if seq.passed else Room(seq).length()
             if length is not None:
                 fix_length(seq, length)
             elif seq.lent and seq.key not in facts.unbounded_lists:

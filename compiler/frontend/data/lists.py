@@ -148,6 +148,10 @@ class ListObject:
     """Which argument it is, among those with an identity."""
     changed: bool = False
     """Whether something was done to its length or items."""
+    passed: bool = False
+    """Whether functions that call themselves may change it (`handed_lists`)."""
+    touched: int = 0
+    """How many calls of such functions there are so far."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ListObject) and other.key == self.key and other.row == self.row
@@ -337,7 +341,6 @@ def allocate(e: Emitter, seq: ListObject, hint: str) -> None:
         for made in (op, *reversed(loads)):
             made.location = seq.start.location
             block.insert_op_after(made, seq.start)
-        op.memref.name_hint = hint
         seq.buffers.append(op.memref)
         if rank:
             seq.unknown[op.memref] = tuple(x.results[0] for x in loads)
@@ -388,6 +391,13 @@ def set_length(e: Emitter, seq: ListObject, n: SSAValue) -> Operation:
     if seq.memory is not None:
         return seq.memory.set_length(e, n)
     return e.insert(memref.StoreOp.get(n, seq.length, []))
+
+
+def extents_of(e: Emitter, buffer: SSAValue) -> Sequence[SSAValue]:
+    """The extents of a buffer; one that was handed over is of numbers, and grows."""
+    if isinstance(buffer.owner, array.AllocOp):
+        return tuple(buffer.owner.extents)
+    return [e.index(array.UNBOUNDED)]
 
 
 def row(e: Emitter, buffer: SSAValue, at: SSAValue) -> SSAValue:
@@ -459,7 +469,7 @@ def views(e: Emitter, seq: ListObject, n: SSAValue | None = None) -> list[Array]
     inner = seq.item.item if isinstance(seq.item, ListT) else seq.item
     assert inner is not None
     for leaf, buffer in zip(leaves_of(inner), buffers, strict=True):
-        extents = [count, *e.extents(buffer)[1:]]
+        extents = [count, *extents_of(e, buffer)[1:]]
         axes = range(len(extents))
         op = array.ViewOp(buffer, [zero for _ in axes], axes, extents, [one for _ in axes])
         made.append(Array(e.emit(op, buffer.name_hint), dtype_of_leaf(leaf)))
@@ -478,7 +488,7 @@ def grow(e: Emitter, seq: ListObject, n: SSAValue, amount: SSAValue) -> None:
         return
     ready(e, seq)
     full: SSAValue | None = None
-    for limit in dict.fromkeys(b.owner.extents[0] for b in seq.buffers):  # pyright: ignore
+    for limit in dict.fromkeys(extents_of(e, b)[0] for b in seq.buffers):
         test = e.emit(arith.CmpiOp(more, limit, "ugt"))
         full = test if full is None else e.emit(arith.OrIOp(full, test))
     if full is None:
@@ -644,8 +654,8 @@ def sliced(e: Emitter, seq: ListObject, part: SliceValue) -> list[Array]:
 
 
 def length_stores(seq: ListObject) -> int:
-    """How many places store the length so far."""
-    return sum(isinstance(u.operation, memref.StoreOp) for u in seq.length.uses)
+    """How many places store the length so far, or call what may."""
+    return seq.touched + sum(isinstance(u.operation, memref.StoreOp) for u in seq.length.uses)
 
 
 # Searching.
