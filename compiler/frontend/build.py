@@ -490,13 +490,18 @@ class Build:
 
     def check_rebindings(self) -> None:
         """Refuse the rebindings by copy that the program could tell from real ones."""
+        if not self.facts.changed:
+            self.lowering.require_known()
         rebindings = self.lowering.rebindings
         copied = [seq for seq in self.lowering.lists.values() if seq.copies]
         if not (rebindings or copied) or self.facts.changed:
             return
         order = {op: k for k, op in enumerate(self.entry.walk())}
         own = {copy for r in rebindings for copy in r.copies}
-        list_rows.refuse_visible_copies(self.emitter, copied, order, own, self.outermost)
+        sharing = self.facts.sharing
+        self.facts.changed |= list_rows.refuse_visible_copies(
+            self.emitter, copied, order, own, self.outermost, sharing
+        )
         for seq in copied:
             object_lists.refuse_stale_rows(seq, order)
         for rebinding in rebindings:

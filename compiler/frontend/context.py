@@ -195,6 +195,8 @@ class Facts:
     """The displays of arrays that make lists which can grow."""
     changed_lists: set[int] = field(default_factory=set[int])
     """The caller's lists that change behind, or in a loop with, a check that may raise."""
+    sharing: set[tuple[ListKey, int]] = field(default_factory=set[tuple[ListKey, int]])
+    """The appends of arrays that become rows though they have a name."""
     ragged: set[ListKey] = field(default_factory=set[ListKey])
     """The lists of lists of several lengths."""
     shared_lists: set[ListKey] = field(default_factory=set[ListKey])

@@ -241,14 +241,6 @@ def consumes_an_iterator_twice(x):
     return s
 
 
-@refused("f64[?]C", at="(v for v in x if v > 0)", says="make a list of it")
-def runs_over_a_generator_with_a_condition(x):
-    s = 0.0
-    for v in (v for v in x if v > 0):
-        s += v
-    return s
-
-
 @refused("f64[?]C", at="[(w := v) for v in x]", says="write the loop")
 def binds_in_a_comprehension(x):
     return [(w := v) for v in x], w
@@ -311,3 +303,23 @@ def test_fixed_lists_are_read_like_tuples() -> None:
         return s
 
     assert mutad.compile(total)(np.ones(2)) == 6.0
+
+
+def appended(rows, u):
+    u[0] = 1.0
+    rows.append(u)
+    u[1] = 2.0
+
+
+def changed_by_its_caller(x):
+    rows = [x * 0.5]
+    for k in range(3):
+        u = x * k
+        appended(rows, u)
+        u += 1.0
+    return rows[0].sum()
+
+
+def test_an_array_that_a_function_appends_and_its_caller_changes_is_refused() -> None:
+    with pytest.raises(CompileError, match="a function that it is passed to"):
+        build_function(changed_by_its_caller, ("f64[?]C",))

@@ -72,6 +72,20 @@ def the_name_goes_on(x, n):
     return s, u
 
 
+@on("f64[3] n", n="0 2 5")
+def an_array_with_a_name_that_goes_on_changing(x, n):
+    rows = [x * 0.5]
+    if n > 0:
+        u = x + 1.0
+        rows.append(u)
+        u[0] = 5.0
+        rows[-1][1] += u[0]
+    w = x * 3.0
+    rows.append(w)
+    w += 1.0
+    return np.array(rows), w.sum()
+
+
 def trace(u, n):
     out = [u]
     for _ in range(n):

@@ -17,6 +17,7 @@ from __future__ import annotations
 import ast
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NoReturn
 
 import numpy as np
@@ -32,6 +33,7 @@ from ..calling.calls import Calls
 from ..context import RESULT, Frame, Unready
 from ..joins import (
     ArrayT,
+    Binding,
     FixedT,
     ListT,
     Maybe,
@@ -210,9 +212,30 @@ class Lists(Calls):
             return
         self.learn(target, form)
         if lists.holds_arrays(target):
-            list_rows.append(self.e, target, value, arrays_named(self.frame))
+            self.append_row(target, value)
         else:
             lists.append(self.e, target, value)
+
+    def append_row(self, target: ListObject, value: Value) -> None:
+        """Append an item that holds arrays; those that become rows are these for their names, too."""
+        known = set(target.became)
+        list_rows.append(self.e, target, value, self.named_arrays(), self.facts.sharing)
+        made = {old: new for old, (new, _) in target.became.items() if old not in known}
+        frame = self.frame if made else None
+        while frame is not None:
+            frame.env = {name: with_arrays(b, made) for name, b in frame.env.items()}
+            frame = frame.parent
+
+    def require_known(self) -> None:
+        """Refuse the arrays that have become rows and have a name that nobody found."""
+        for seq in self.lists.values():
+            for old, (_, span) in seq.became.items():
+                if old.uses:
+                    raise CompileError(
+                        span,
+                        "this array is put in a list by a function that it is passed to, and used afterwards",
+                        "append a copy: .append(x.copy())",
+                    )
 
     def named_arrays(self) -> set[SSAValue]:
         return arrays_named(self.frame)
@@ -684,6 +707,21 @@ class Lists(Calls):
         made = library.call(self.e, np.copy, [lists.views(self.e, seq)[0]], {})
         assert isinstance(made, Array)
         return lists.ReturnedList(made.memref, made.dtype, item=seq.item.type)
+
+
+def with_arrays(binding: Binding, made: dict[SSAValue, SSAValue]) -> Binding:
+    """The binding, some arrays in it replaced."""
+    match binding:
+        case Maybe(value, defined):
+            inner = with_arrays(value, made)
+            assert not isinstance(inner, Maybe)
+            return Maybe(inner, defined)
+        case Array(memref) if memref in made:
+            return replace(binding, memref=made[memref])
+        case Tuple(items) | Struct(items):
+            return replace(binding, items=tuple(with_arrays(item, made) for item in items))
+        case _:
+            return binding
 
 
 def is_first_axis(axis: Value | None) -> bool:

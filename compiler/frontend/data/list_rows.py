@@ -5,9 +5,10 @@
     states.append(np.sin(u))        the next row, which the sine is computed into
 
 An array that was made in this block and has no name becomes the row itself; nothing is copied, and whoever
-changes it changes the item. Any other is copied into the row. Its other names then hold other memory, which
-nobody can tell as long as neither of the two is written afterwards, or nobody looks at the array again: that
-is checked when the function has been built (`refuse_visible_copies`).
+changes it changes the item. Any other is copied into the row (one with a name is mostly a loop's variable,
+which a row could not be). Its other names then hold other memory, which nobody can tell as long as neither of
+the two is written afterwards, or nobody looks at the array again: that is checked when the function has been
+built (`refuse_visible_copies`). Where it fails, the next build makes the array a row in spite of its name.
 
 All arrays of a list have one shape, which the first to be appended tells. Its numbers are computed where the
 list's memory is made; a later item of another shape raises NotImplementedError at run time.
@@ -31,21 +32,33 @@ from ..joins import ArrayT, cast
 from ..library import overlap
 from ..values import Array, Value
 from . import lists
-from .lists import ListObject, RowCopy
+from .lists import ListKey, ListObject, RowCopy
 
 OTHER_SHAPE = "mutad: the arrays of a list have different shapes"
 
 
-def append(e: Emitter, seq: ListObject, value: Value, named: Collection[SSAValue]) -> None:
-    """`l.append(value)` of a list with arrays in its items; `named` are those that have a name."""
+def append(
+    e: Emitter,
+    seq: ListObject,
+    value: Value,
+    named: Collection[SSAValue],
+    sharing: Collection[tuple[ListKey, int]],
+) -> None:
+    """`l.append(value)` of a list with arrays in its items; `named` are those that have a name.
+
+    In the appends that are `sharing`, names do not matter.
+    """
     lists.ready(e, seq)
+    seq.appends += 1
+    number = seq.key, seq.appends
     assert seq.item is not None
     parts = lists.parts_of(value, seq.item)
     in_place = set[SSAValue]()
     for leaf, part, buffer in zip(lists.leaves_of(seq.item), parts, seq.buffers, strict=True):
         if isinstance(leaf, ArrayT) and isinstance(part, Array):
             tell_shape(e, seq, buffer, part.memref)
-            if part.memref not in named and becomes_row(e, seq, buffer, part.memref):
+            free = part.memref not in named or number in sharing
+            if free and becomes_row(e, seq, buffer, part.memref):
                 in_place.add(buffer)
             else:
                 refuse_other_shape(e, part.memref, buffer)
@@ -53,7 +66,7 @@ def append(e: Emitter, seq: ListObject, value: Value, named: Collection[SSAValue
     lists.grow(e, seq, n, e.index(1))
     for buffer, op in lists.store_item(e, seq, n, value, skipping=in_place):
         seq.first_stores.add(op)
-        seq.copies.append(RowCopy(op.ins[0], buffer, op, e.span))
+        seq.copies.append(RowCopy(op.ins[0], buffer, op, e.span, number))
 
 
 def ops_after(op: Operation) -> Iterator[Operation]:
@@ -210,6 +223,7 @@ def put_row(
     value.replace_all_uses_with(made)
     alloc.detach()
     alloc.erase()
+    seq.became[value] = made, e.span
 
 
 def touches(op: Operation, cell: SSAValue) -> bool:
@@ -236,27 +250,41 @@ def refuse_visible_copies(
     order: dict[Operation, int],
     rebinding: Collection[Operation],
     outermost: Callable[[Operation, frozenset[SSAValue]], Operation],
-) -> None:
+    sharing: set[tuple[ListKey, int]],
+) -> bool:
     """Refuse the copies into lists that the program could tell from the arrays themselves.
+
+    True where the next build may do without them: then they are `sharing`.
 
     `order` numbers the ops of the function, of which `rebinding` are no changes of an array, and `outermost`
     finds the loop that runs again while some arrays live.
     """
-    found = list(every)
+    found, again = list(every), False
     own = {op for seq in found for op in seq.first_stores} | set(rebinding)
     for seq in found:
         for one in seq.copies:
-            if one.at in order:
-                refuse_visible_copy(e, one, order, own, outermost)
+            if one.at not in order or not is_visible(e, one, order, own, outermost):
+                continue
+            if one.number is None or one.number in sharing:
+                raise CompileError(
+                    one.span,
+                    "this array is put in a list, and one of the two is changed afterwards: the other would"
+                    " have to change with it",
+                    "append a copy: .append(x.copy())",
+                )
+            sharing.add(one.number)
+            again = True
+    return again
 
 
-def refuse_visible_copy(
+def is_visible(
     e: Emitter,
     one: RowCopy,
     order: dict[Operation, int],
     own: Collection[Operation],
     outermost: Callable[[Operation, frozenset[SSAValue]], Operation],
-) -> None:
+) -> bool:
+    """True where somebody may see that an item is a copy."""
     source = roots(e, one.source)
     begins = order[outermost(one.at, source)]
     later = [op for op, k in order.items() if k >= begins and op not in own]
@@ -267,13 +295,7 @@ def refuse_visible_copy(
         visible = any(isinstance(r, BlockArgument) for r in source) or any(
             source & roots(e, m) for op in later for m in accesses(op)
         )
-    if visible:
-        raise CompileError(
-            one.span,
-            "this array is put in a list, and one of the two is changed afterwards: the other would have"
-            " to change with it",
-            "append a copy: .append(x.copy())",
-        )
+    return visible
 
 
 def meet(e: Emitter, a: frozenset[SSAValue], b: frozenset[SSAValue]) -> bool:

@@ -130,6 +130,12 @@ class ListObject:
     first_stores: set[Operation] = field(default_factory=set[Operation])
     """The ops that write a row before it is an item."""
     copies: list[RowCopy] = field(default_factory=list["RowCopy"])
+    became: dict[SSAValue, tuple[SSAValue, Span | None]] = field(
+        default_factory=dict[SSAValue, tuple[SSAValue, Span | None]]
+    )
+    """The arrays that have become rows, those rows, and where that was."""
+    appends: int = 0
+    """How many places append arrays to it."""
     memory: Memory | None = None
     row: Row | None = None
     """Which item of a list it is, and where that is."""
@@ -171,6 +177,8 @@ class RowCopy:
     buffer: SSAValue
     at: Operation
     span: Span | None
+    number: tuple[ListKey, int] | None = None
+    """Which of the list's appends it is."""
 
 
 @dataclass(frozen=True)

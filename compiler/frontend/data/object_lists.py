@@ -55,7 +55,7 @@ class ObjectLists(NestedLists):
         assert isinstance(form, TupleT)
         self.learn(target, ObjectT(form.items, form.cls, form.names))
         at = lists.length(self.e, target).ssa
-        list_rows.append(self.e, target, held, self.named_arrays())
+        self.append_row(target, held)
         item = Item(-1, value.cls, value.name, None, target, at)
         self.objects.moved[value.serial] = item
 

@@ -269,6 +269,31 @@ def f(x):
 """,
     ),
     Compiled(
+        "lists of arrays, of lists and of objects: they grow, and names for their items are the items",
+        (ast.List, ast.ListComp),
+        """
+def f(x):
+    states = [x * 0.5]
+    table = [[0.0] * 3 for _ in range(x.size)]
+    for i in range(x.size):
+        states.append(states[-1] * x)
+        row = table[i]
+        row[0] += states[-1][i]
+    return sum(row[0] for row in table)
+""",
+    ),
+    Compiled(
+        "lists sorted, compared, and changed by slices",
+        (ast.Slice, ast.Delete),
+        """
+def f(x):
+    found = sorted([v * v for v in x], reverse=True)
+    found[1:] = found[:1]
+    del found[:1]
+    return found[0] if found == found[:1] else 0.0
+""",
+    ),
+    Compiled(
         "lists: they grow and shrink",
         (ast.List,),
         """
