@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from . import class_reads, foreign, keys, rules, tables
+from . import class_reads, foreign, keys, rules, settings, tables
 
 
 class Missing:
@@ -70,13 +70,15 @@ class Place:
             self.holder[self.name] = value
         elif isinstance(self.holder, types.CellType):
             self.holder.cell_contents = value
-        else:
+        elif isinstance(self.holder, type):
             setattr(self.holder, self.name, value)
+        else:
+            object.__setattr__(self.holder, self.name, value)  # also of what is frozen
 
     @property
     def key(self) -> tuple[int, str]:
         """What tells two places apart."""
-        if isinstance(self.holder, tables.Contents | tables.Held | tables.Default):
+        if isinstance(self.holder, tables.Contents | tables.Held | tables.Default | settings.Names):
             return self.holder.key, self.name
         return id(self.holder), self.name
 
@@ -191,6 +193,8 @@ class Walk:
     seen: set[int] = field(default_factory=set[int])
     pending: deque[Any] = field(default_factory=deque[Any])
     functions: int = 0
+    names: set[str] = field(default_factory=set[str])
+    """Of the attributes that the functions may read."""
 
     def first(self, value: Any) -> bool:
         """Whether this is met for the first time."""
@@ -212,6 +216,7 @@ def captures_of(function: types.FunctionType) -> Captures:
     own, classes = taken_apart(function)
     for place, value in (*_rule_of(own, own.__name__, walk), *walk.reads(own, *classes)):
         found.setdefault(place.key, (place, value))
+    _follow_settings(found, walk)
     all_tables = tables.Tables()
     held = (all_tables.add(value, place.path) for place, value in list(found.values()))
     for holder, name, path, value in (*(h for each in held for h in each), *all_tables.arrays()):
@@ -226,6 +231,25 @@ def captures_of(function: types.FunctionType) -> Captures:
         tuple(value for _, value in constants),
         all_tables,
     )
+
+
+def _follow_settings(found: dict[tuple[int, str], tuple[Place, Any]], walk: Walk) -> None:
+    """The attributes of the objects that are found outside, and what those lead to."""
+    seen, names = dict[int, Any](), -1
+    while names != (names := len(walk.names) + len(found)):
+        objects = [(p, v) for p, v in found.values() if settings.is_settings(v)]
+        for place, value in objects[:MOST_OBJECTS]:
+            seen[id(value)] = value
+            path = place.path
+            for holder, name, path_to, item in settings.attributes(value, path, walk.names):
+                own = Place(holder, name, path_to)
+                found[own.key] = found.get(own.key, (own, item)) if name != "names" else (own, item)
+                walk.pending.append(item)
+            for other, item in walk.reads(type(value)):
+                found.setdefault(other.key, (other, item))
+
+
+MOST_OBJECTS = 64
 
 
 def taken_apart(function: types.FunctionType) -> tuple[types.FunctionType, tuple[Any, ...]]:
@@ -301,6 +325,7 @@ def _reads(value: Any, walk: Walk) -> Iterator[tuple[Place, Any]]:
     if function is None or not walk.first(function):
         return
     walk.functions += 1
+    walk.names.update(settings.names_in(function.__code__))
     walk.pending += function.__defaults__ or ()
     yield from _defaults(function)
     aliases: Aliases = {}

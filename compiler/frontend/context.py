@@ -23,7 +23,7 @@ from . import scalars, weak
 from .bindings import nonlocals
 from .bindings.descriptors import Form
 from .catching import Arm, Catching, Caught, is_made_in
-from .data import fields, tables
+from .data import fields, settings, tables
 from .data.lists import ListKey, ListObject
 from .emitter import Emitter
 from .joins import (
@@ -76,6 +76,8 @@ class Place(Protocol):
     def holder(self) -> Any: ...
     @property
     def name(self) -> str: ...
+    @property
+    def key(self) -> tuple[int, str]: ...
 
 
 class Captured(Protocol):
@@ -507,7 +509,16 @@ class Context(ABC):
             )
         if value is None or isinstance(value, bool | int | float | str | tuple | np.generic):
             self.note_constant(name, value)
+        if settings.is_followed(self, value) and not self.is_plain_frozen(value):
+            return settings.settings(self, value, name)
         return self.constant(value, name)
+
+    def is_plain_frozen(self, value: Any) -> bool:
+        """A frozen dataclass of constants."""
+        if not is_dataclass(value) or not fields.is_frozen(type(value)):
+            return False
+        known = (getattr(value, f) for f in value.__dataclass_fields__)
+        return all(type(v).__hash__ is not None for v in known)
 
     def note_constant(self, name: str, value: Any) -> None:
         self.facts.constants[f"{self.frame.scope.name}:{name}"] = repr(value)

@@ -362,9 +362,9 @@ def math_of_an_array(x):
     return math.exp(x)
 
 
-@refused("py_int", at="math.factorial(n)", says="is not compiled")
+@refused("py_int", at="math.gamma(n)", says="is not compiled")
 def unknown_math(n):
-    return math.factorial(n)
+    return math.gamma(n)
 
 
 @refused("f64[?,?]C", at="np.linalg.svd(a)", says="is not compiled")

@@ -41,6 +41,7 @@ from ..values import (
 )
 from .fields import is_frozen, is_object
 from .meeting import Meeting
+from .settings import Settings
 
 MISSING = object()
 FROZEN = "dataclasses:FrozenInstanceError"
@@ -320,6 +321,12 @@ class Records(Meeting):
             self.give(base, name, value)
 
     def refuse_joined(self, value: Struct) -> None:
+        if isinstance(value, Settings):
+            raise self.refusal(
+                None,
+                f"this {value.cls.__name__} is from outside, and is assigned to",
+                "pass it as an argument, or assign after the call",
+            )
         raise self.refusal(
             None,
             f"this {value.cls.__name__} is one object or another, which depends on the path, and is"
