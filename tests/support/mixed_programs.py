@@ -1,10 +1,10 @@
 """A hypothesis strategy that writes programs as people do: objects, closures, recursion, generators.
 
-Every program is `program(x, y, a, s, q, k, kind)` over two vectors, a float, a `State` (whose `pos` may be
-`x` itself), a named tuple and an int. It defines a recursive function, a generator function and a
-method; its body calls them, nests functions that see its variables, grows lists, fills dicts,
-matches, raises and catches. Values stay bounded and every function used is smooth, so central
-differences say what the gradient is wherever no branch turns.
+Every program is `program(x, y, a, s, q, given, k, kind)` over two vectors, a float, a `State` (whose `pos` may be
+`x` itself), a named tuple, a list of floats, an int and an enum. It defines a recursive function, a
+generator function and a method; its body calls them, nests functions that see its variables, grows
+lists, fills dicts, matches, raises and catches. Values stay bounded and every function used is smooth,
+so central differences say what the gradient is wherever no branch turns.
 """
 
 from __future__ import annotations
@@ -60,7 +60,11 @@ class Scope:
     indices: tuple[str, ...] = ("0", "-1", "1")
     vectors: tuple[str, ...] = ("x", "y", "s.pos")
     states: tuple[str, ...] = ("s",)
-    lists: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ("given",)
+    histories: tuple[str, ...] = ()
+    """Lists of arrays."""
+    rows: tuple[str, ...] = ()
+    """Lists of lists."""
     functions: tuple[str, ...] = ("smooth",)
     """Functions of one number."""
     constants: tuple[str, ...] = ("k / 4",)
@@ -99,7 +103,7 @@ class MixedProgram:
         rng = np.random.default_rng(self.n + 10 * self.k)
         x, y, pos = (rng.uniform(-0.9, 0.9, self.n) for _ in range(3))
         state = function.__globals__["State"](x if self.shares else pos, 0.4, Pair(0.3, -0.6))
-        return x, y, 0.7, state, Pair(-0.5, 0.8), self.k, Kind(self.k % 2 + 1)
+        return x, y, 0.7, state, Pair(-0.5, 0.8), [0.5, -0.25], self.k, Kind(self.k % 2 + 1)
 
 
 class Writer:
@@ -182,10 +186,22 @@ class Writer:
         kinds = [self.update, self.update, self.field, self.field, self.bind, self.entry]
         if scope.lists:
             kinds += [self.grow, self.read_list]
+        if scope.histories:
+            kinds += [self.history, self.history]
+        if scope.rows:
+            kinds += [self.row, self.row]
         if scope.is_loop:
             kinds.append(self.leave)
         if scope.depth < 2:
-            kinds += [self.new_list, self.new_state, self.closure, self.counting, self.walrus]
+            kinds += [
+                self.new_list,
+                self.new_history,
+                self.new_rows,
+                self.new_state,
+                self.closure,
+                self.counting,
+                self.walrus,
+            ]
         if scope.depth < 3 and self.budget > 0:
             kinds += [self.loop, self.loop, self.items, self.branch, self.cases, self.attempt]
         return self.pick(*kinds)(scope)
@@ -301,6 +317,42 @@ class Writer:
             f"[{v}[i] * {item} for i in range(2) for {item} in y]",
         )
         return [f"{items} = {made}"], replace(scope, lists=(*scope.lists, items))
+
+    def new_history(self, scope: Scope) -> tuple[list[str], Scope]:
+        h = self.name("h")
+        made = self.pick("[]", "[x.copy()]", "[x * 0.5, y * y]", f"[{self.leaf(scope)} * y]")
+        return [f"{h} = {made}"], replace(scope, histories=(*scope.histories, h))
+
+    def history(self, scope: Scope) -> tuple[list[str], Scope]:
+        h, v = self.pick(*scope.histories), self.pick(*scope.vectors)
+        return self.pick(
+            ([f"if len({h}) < 6:", f"    {h}.append({v}.copy())"], scope),
+            ([f"if len({h}) < 6:", f"    {h}.append(0.5 * {v} + {self.leaf(scope)})"], scope),
+            ([f"if {h}:", f"    {h}[-1][0] *= 0.9"], scope),
+            ([f"if {h}:", f"    t += 0.2 * {h}[-1][-1] * {h}[0][0]"], scope),
+            ([f"t = 0.5 * t + 0.1 * sum(u.sum() for u in {h})"], scope),
+            ([f"for u in {h}:", f"    {v}[0] = 0.5 * {v}[0] + 0.2 * u[1]"], scope),
+        )
+
+    def new_rows(self, scope: Scope) -> tuple[list[str], Scope]:
+        r = self.name("r")
+        made = self.pick("[[] for _ in range(3)]", f"[[{self.leaf(scope)} * x[0]], [x[0], x[1]]]")
+        return [f"{r} = {made}"], replace(scope, rows=(*scope.rows, r))
+
+    def row(self, scope: Scope) -> tuple[list[str], Scope]:
+        r, at = self.pick(*scope.rows), self.pick("0", "-1", "k % 2")
+        return self.pick(
+            (
+                [f"if len({r}[{at}]) < 4:", f"    {r}[{at}].append({self.leaf(scope)} * x[1])"],
+                scope,
+            ),
+            ([f"if {r}[{at}]:", f"    {r}[{at}][-1] *= {self.leaf(scope)}"], scope),
+            ([f"t = 0.5 * t + 0.1 * sum(sum(row) for row in {r})"], scope),
+            (
+                [f"for row in {r}:", "    for item in row:", "        t = 0.5 * t + 0.2 * item"],
+                scope,
+            ),
+        )
 
     def grow(self, scope: Scope) -> tuple[list[str], Scope]:
         items, p = self.pick(*scope.lists), f"{self.number(scope)} * x[0]"
@@ -467,7 +519,7 @@ def mixed_programs(draw: Draw) -> MixedProgram:
         written, scope = writer.statement(scope)
         body += written
     body.append(f"return {writer.pick(*RESULTS)}")
-    source = "\n".join([*head, "def program(x, y, a, s, q, k, kind):", *indented(body), ""])
+    source = "\n".join([*head, "def program(x, y, a, s, q, given, k, kind):", *indented(body), ""])
     return MixedProgram(
         source, draw(st.integers(2, 5)), draw(st.integers(0, 4)), draw(st.booleans())
     )
