@@ -77,8 +77,10 @@ class _Peeled:
 class _Rewriting(ast.NodeTransformer):
     def __init__(self, file: str, calls: Set[Place]) -> None:
         self.file, self.calls = file, calls
+        self.all: list[ast.stmt] = []
 
     def statements(self, found: list[ast.stmt]) -> list[ast.stmt]:
+        self.all = self.all or found
         module = self.visit(ast.Module(found, []))
         return module.body
 
@@ -103,8 +105,9 @@ class _Rewriting(ast.NodeTransformer):
         ends = [when(test, [stop], node) for test in peeled.ends]
         body = [*ends, *peeled.after, target, *body]
         body.append(ast.copy_location(ast.Return(code(CONTINUED, node)), node.body[-1]))
-        names = sorted((assigned(*body) | declared(node.body)) - declared(node.body, ast.Global))
-        shared = ast.copy_location(ast.Nonlocal(names), node)
+        names = assigned(*body) | declared(node.body)
+        names = sorted(names - declared(node.body, ast.Global) - self.own_names(node, body))
+        shared = ast.copy_location(ast.Nonlocal(names) if names else ast.Pass(), node)
         own = [ast.copy_location(ast.Name(n, ast.Store()), node) for n in names]
         owned = ast.copy_location(Owned(), node)
         owned.names = [*own]
@@ -130,6 +133,21 @@ class _Rewriting(ast.NodeTransformer):
                 otherwise = [when(equals(state, CONTINUED, node), otherwise, node)]
             result += otherwise
         return result
+
+    def own_names(self, loop: ast.For, body: list[ast.stmt]) -> frozenset[str]:
+        """The names that each iteration binds before it reads them, and nobody else reads."""
+        from .liveness import Liveness, assigned, captured_by, reads
+
+        functions = [
+            inner
+            for s in body
+            for inner in ast.walk(s)
+            if isinstance(inner, ast.FunctionDef | ast.Lambda)
+        ]
+        kept = frozenset(name for inner in functions for name in captured_by(inner))
+        elsewhere = reads(*without(self.all, loop))
+        bound = frozenset(n for n in assigned(*body) if "$" not in n)
+        return bound - kept - elsewhere - Liveness().block(body, frozenset(), kept)
 
     def peeled(self, node: ast.expr, item: ast.expr, k: str) -> _Peeled | None:
         """What a loop runs over, if there is a known generator in it."""
@@ -231,6 +249,19 @@ class _Leaving(ast.NodeTransformer):
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         return node
+
+
+def without(statements: Sequence[ast.AST], loop: ast.stmt) -> list[ast.AST]:
+    """What there is of the statements outside of a loop."""
+    found = list[ast.AST]()
+    for s in statements:
+        if s is loop:
+            found += loop.orelse  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType]
+        elif any(inner is loop for inner in ast.walk(s)):
+            found += without(list(ast.iter_child_nodes(s)), loop)
+        else:
+            found.append(s)
+    return found
 
 
 def code(which: int, like: ast.AST) -> ast.expr:
