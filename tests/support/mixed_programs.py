@@ -1,10 +1,10 @@
 """A hypothesis strategy that writes programs as people do: objects, closures, recursion, generators.
 
-Every program is `program(x, y, a, s, q, given, k, kind)` over two vectors, a float, a `State` (whose `pos` may be
-`x` itself), a named tuple, a list of floats, an int and an enum. It defines a recursive function, a
-generator function and a method; its body calls them, nests functions that see its variables, grows
-lists, fills dicts, matches, raises and catches. Values stay bounded and every function used is smooth,
-so central differences say what the gradient is wherever no branch turns.
+Every program is `program(x, y, a, s, q, given, k, kind)` over two vectors, a float, a `State` (whose
+`pos` may be `x` itself), a named tuple, a list of floats, an int and an enum. It defines a recursive
+function, a generator function and a method; its body calls them, nests functions that see its
+variables, grows lists, fills dicts, matches, raises and catches. Values stay bounded and every function
+used is smooth, so central differences say what the gradient is wherever no branch turns.
 """
 
 from __future__ import annotations
