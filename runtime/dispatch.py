@@ -465,9 +465,7 @@ class Dispatcher:
         calls = {k: foreign.caller(site_list[k], era.captures.expected) for k in opaque}
 
         def report(site: int, payload: int) -> BaseException:
-            made = sites.exception(site_list[site], payload)
-            leaving.handed.checked = id(made)
-            return made
+            return leaving.made(sites.exception(site_list[site], payload))
 
         def show(site: int, payload: int) -> None:
             if (call := calls.get(site)) is not None:

@@ -19,8 +19,8 @@ from . import sites
 from .keys import address_of, is_same_view
 
 handed = threading.local()
-"""Its `now` is the state that this thread's latest exception left: its number and values. Its `checked` is
-the identity of the latest exception that a check in compiled code made."""
+"""Its `pending` is the state that was handed over last, its number and values: the next exception of this
+thread left it. Then it is `now`, and `checked` the identity of that exception."""
 
 SCALARS: dict[str, Callable[[Any], Any]] = {
     "py_bool": bool, "py_int": int, "py_float": float,
@@ -48,19 +48,31 @@ def take_over(site: dict[str, Any], address: int) -> None:
         else:
             values += sites.operands([type_], address)
         address += 8 * sites.words_of(type_)
-    handed.now = site["leaves"], values
+    handed.pending = site["leaves"], values
 
 
-def left() -> tuple[int, list[Any]] | None:
+def made(exception: BaseException) -> BaseException:
+    """A check in compiled code raises this exception."""
+    handed.now, handed.pending = getattr(handed, "pending", None), None
+    handed.checked = id(exception)
+    return exception
+
+
+def left(raised: BaseException) -> tuple[int, list[Any]] | None:
     """The state that the exception which was just raised left."""
-    found = getattr(handed, "now", None)
+    found = getattr(handed, "now", None) if was_made(raised) else None
     handed.now = handed.checked = None
     return found
 
 
+def was_made(raised: BaseException) -> bool:
+    """True for the latest exception that a check in compiled code made."""
+    return getattr(handed, "checked", None) == id(raised)
+
+
 def is_checked(raised: BaseException) -> bool:
     """True for an exception before which compiled code has handed over what had changed."""
-    return getattr(handed, "checked", None) == id(raised) and not isinstance(raised, MemoryError)
+    return was_made(raised) and not isinstance(raised, MemoryError)
 
 
 def values_of(state: dict[str, Any], given: Sequence[Any], known: Sequence[Any]) -> tuple[Any, ...]:

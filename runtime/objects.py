@@ -106,7 +106,7 @@ class Flat:
     def replay(self, raised: BaseException, values: tuple[Any, ...], made: Parts) -> None:
         """Leave the fields of arguments as the call that raised had assigned them until then."""
         is_exact = self.is_exact(raised)
-        state, journal = leaving.left(), values[len(made.leaves)]
+        state, journal = leaving.left(raised), values[len(made.leaves)]
         if state is None and is_exact and (journal is None or not journal.any()):
             return
         records = self.records_for(values)

@@ -323,3 +323,25 @@ def changed_by_its_caller(x):
 def test_an_array_that_a_function_appends_and_its_caller_changes_is_refused() -> None:
     with pytest.raises(CompileError, match="a function that it is passed to"):
         build_function(changed_by_its_caller, ("f64[?]C",))
+
+
+def stores_an_item(items):
+    items[0] = items[1]
+
+
+def appends_an_array(items):
+    items.append(items[0])
+
+
+def takes_any(items, k):
+    return items[k].sum()
+
+
+@pytest.mark.parametrize(
+    ("function", "more"), [(stores_an_item, ()), (appends_an_array, ()), (takes_any, (1,))]
+)
+def test_lists_of_arrays_that_are_arguments_do_not_change(function: Any, more: Any) -> None:
+    import mutad
+
+    with pytest.raises(CompileError, match="way out: change its arrays in place"):
+        mutad.compile(function)([np.ones(2), np.ones(3)], *more)
