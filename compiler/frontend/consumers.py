@@ -28,7 +28,7 @@ from .syntax.comprehensions import Comprehension
 from .syntax.generator_loops import place_of
 from .syntax.liveness import Liveness, bound_by
 from .syntax.scopes import parameters
-from .values import Array, NoneValue, Scalar, Static, Tuple, Value
+from .values import Array, NoneValue, Scalar, SliceValue, Static, Tuple, Value
 
 MOST_ROUNDS = 64
 """A comprehension that is written out has no more."""
@@ -361,6 +361,18 @@ class Consumers(Iterables):
         return getattr(self, which.value)(args)
 
     # Loops over lists.
+
+    def list_slice(self, seq: ListObject, index: SliceValue, node: ast.expr) -> Value:
+        """A slice of a list. That of one whose items stay at their places is something to run over."""
+        if not lists.holds_arrays(seq) or seq.row is not None:
+            return super().list_slice(seq, index, node)
+        start, count, step = self.part(seq, index)
+
+        def item(i: SSAValue) -> Value:
+            at = i if step.constant == 1 else self.e.emit(arith.MuliOp(i, step.ssa))
+            return lists.load_item(self.e, seq, self.e.emit(arith.AddiOp(start.ssa, at)))
+
+        return Static(Iterable(count, item))
 
     def list_loop(
         self,

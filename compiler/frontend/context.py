@@ -199,6 +199,8 @@ class Facts:
     """The caller's lists that change behind, or in a loop with, a check that may raise."""
     sharing: set[tuple[ListKey, int]] = field(default_factory=set[tuple[ListKey, int]])
     """The appends of arrays that become rows though they have a name."""
+    popped: set[ListKey] = field(default_factory=set[ListKey])
+    """The lists from which arrays are popped."""
     ragged: set[ListKey] = field(default_factory=set[ListKey])
     """The lists of lists of several lengths."""
     shared_lists: set[ListKey] = field(default_factory=set[ListKey])

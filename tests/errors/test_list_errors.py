@@ -118,6 +118,22 @@ def replaces_an_array_that_is_in_use(x):
     return s
 
 
+@refused("f64[?]C", at="rows.append(x * 4.0)", says="still in use")
+def overwrites_what_was_popped(x):
+    rows = [x * 2.0]
+    rows.append(x * 3.0)
+    a = rows.pop()
+    rows.append(x * 4.0)
+    return a.sum()
+
+
+@refused("f64[?]C", at="rows.pop()", says="np.stack(l)")
+def pops_a_list(x):
+    rows = [[v] for v in x]
+    rows.pop()
+    return len(rows)
+
+
 @refused("f64[?]C", at="bodies.append(b)", says="copy.copy")
 def puts_one_object_in_a_list_again_and_again(x):
     b = Body(x[0], x[1])
@@ -244,14 +260,6 @@ def consumes_an_iterator_twice(x):
 @refused("f64[?]C", at="[(w := v) for v in x]", says="write the loop")
 def binds_in_a_comprehension(x):
     return [(w := v) for v in x], w
-
-
-@refused("f64[?]C", at="zip(x, x, strict=True)", says="compare the lengths")
-def zips_strictly(x):
-    s = 0.0
-    for a, b in zip(x, x, strict=True):
-        s += a * b
-    return s
 
 
 def other(made):

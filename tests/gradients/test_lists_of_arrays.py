@@ -79,6 +79,20 @@ def times_and_states(x, n):
     return s
 
 
+@on("f64[3] n", n="0 3")
+def an_adjoint_by_hand(x, n):
+    """What many programs do themselves: keep the states, and pop them backwards."""
+    u = x.copy()
+    states = []
+    for _ in range(n):
+        states.append(u)
+        u = u + 0.1 * np.sin(u)
+    bar = 2.0 * u
+    while states:
+        bar = bar + 0.1 * np.cos(states.pop()) * bar
+    return (bar * x).sum()
+
+
 @on("f64[4] n", n="1 3")
 def stacked(x, n):
     rows = [x * x * k for k in range(n)]

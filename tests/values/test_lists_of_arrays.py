@@ -86,6 +86,38 @@ def an_array_with_a_name_that_goes_on_changing(x, n):
     return np.array(rows), w.sum()
 
 
+@on("f64[3] n", n="0 2 5")
+def popped_backwards(x, n):
+    u = x.copy()
+    states = []
+    for _ in range(n):
+        states.append(u)
+        u = u * 0.5 + x
+    total = u * 0.0
+    while states:
+        total = total * 0.5 + states.pop()
+    states.append(total)
+    return states.pop(), len(states)
+
+
+@on("f64[3] n", n="0 1 5")
+def slices_run_over(x, n):
+    rows = [x * k for k in range(n)]
+    s = 0.0
+    for a, b, _ in zip(rows, rows[1:], x):
+        s += (a * b).sum()
+    for a in rows[::-2]:
+        s = s * 0.5 + a[0]
+    return s, sum([a[0] for a in rows[-3:-1]])
+
+
+@on("f64[3]")
+def popped_from_nothing(x):
+    rows = [x * 2.0]
+    rows.pop()
+    return rows.pop()
+
+
 def trace(u, n):
     out = [u]
     for _ in range(n):

@@ -82,7 +82,8 @@ def names_go_along(x):
     q = Particle(x[3], x[0])
     ps.append(q)
     ps[-1].hits = 7
-    return p.x, p.v, ps[0].v, q.hits, q is ps[1]
+    pair = (p, q)
+    return p.x, p.v, ps[0].v, q.hits, q is ps[1], pair[0] is ps[0], pair[1] == ps[0]
 
 
 @on("f64[6]")

@@ -39,6 +39,7 @@ from ..joins import (
     Maybe,
     MaybeT,
     Mismatch,
+    ObjectT,
     ScalarT,
     Template,
     TupleT,
@@ -114,6 +115,7 @@ class Lists(Calls):
         lists.set_length(self.e, made, self.e.index(0))
         made.item = self.facts.lists.get(made.key)
         made.ragged = made.key in self.facts.ragged
+        made.popped = made.key in self.facts.popped
         if not lists.holds_arrays(made):
             lists.ready(self.e, made)
         self.lists[made.key] = made
@@ -396,7 +398,7 @@ class Lists(Calls):
             return NoneValue()
         if kwargs or not low <= len(args) <= high:
             raise self.refusal(node, f"the arguments of .{method.name}")
-        if method.name not in ("append", "extend"):
+        if method.name not in ("append", "extend", "pop"):
             self.require_numbers(target, f".{method.name}()")
         settled = [self.settled(a) for a in args]
         return getattr(self, f"list_{method.name}")(target, settled, node)
@@ -413,7 +415,17 @@ class Lists(Calls):
         index = self.list_index_value(args[0]) if args else None
         if seq.item is None:
             self.never(seq, lists.POP_FROM_EMPTY)
+        if lists.holds_arrays(seq):
+            self.pop_row(seq, index)
         return lists.pop(self.e, seq, index)
+
+    def pop_row(self, seq: ListObject, index: Scalar | None) -> None:
+        """Let the last array leave a list. Who has it must be done with it when the next one comes."""
+        if isinstance(seq.item, ListT | ObjectT) or not (index is None or index.constant == -1):
+            self.require_numbers(seq, ".pop()")
+        if seq.key not in self.facts.popped:
+            self.facts.popped.add(seq.key)
+            raise recursion.Again
 
     def list_insert(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
         index = self.list_index_value(args[0])

@@ -57,7 +57,7 @@ def append(
     for leaf, part, buffer in zip(lists.leaves_of(seq.item), parts, seq.buffers, strict=True):
         if isinstance(leaf, ArrayT) and isinstance(part, Array):
             tell_shape(e, seq, buffer, part.memref)
-            free = part.memref not in named or number in sharing
+            free = not seq.popped and (part.memref not in named or number in sharing)
             if free and becomes_row(e, seq, buffer, part.memref):
                 in_place.add(buffer)
             else:
@@ -66,7 +66,10 @@ def append(
     lists.grow(e, seq, n, e.index(1))
     for buffer, op in lists.store_item(e, seq, n, value, skipping=in_place):
         seq.first_stores.add(op)
-        seq.copies.append(RowCopy(op.ins[0], buffer, op, e.span, number))
+        copied = RowCopy(op.ins[0], buffer, op, e.span, number)
+        seq.copies.append(copied)
+        if seq.popped:
+            seq.replaced.append(copied)
 
 
 def ops_after(op: Operation) -> Iterator[Operation]:

@@ -141,6 +141,8 @@ class ListObject:
     """Which item of a list it is, and where that is."""
     ragged: bool = False
     """Whether the lists in it have lengths of their own."""
+    popped: bool = False
+    """Whether arrays leave it: then the next to come overwrite them."""
     column: bool = False
     """Whether it is but one field of the items of a list of objects."""
     replaced: list[RowCopy] = field(default_factory=list["RowCopy"])

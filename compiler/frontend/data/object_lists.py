@@ -159,8 +159,8 @@ def refuse_stale_rows(seq: ListObject, order: dict[Operation, int]) -> None:
             if any(sees(order, view, use, one.at, loops) for use in users_of(view)):
                 raise CompileError(
                     one.span,
-                    "this field's array is replaced while the old one is still in use",
-                    "change the array in place: p.x[...] = ..., or keep a copy of the old one",
+                    "an array takes the place of one that is still in use: of the field, or popped",
+                    "keep a copy of the old one, or change the array in place: p.x[...] = ...",
                 )
 
 

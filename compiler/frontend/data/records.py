@@ -413,6 +413,8 @@ class Records(Meeting):
         raise self.refusal(None, f"{described(lhs)} is compared with {described(rhs)}")
 
     def same_object(self, same: bool, lhs: Value, rhs: Value) -> Value | None:
+        lhs = self.item_now(lhs) if isinstance(lhs, Record) else lhs
+        rhs = self.item_now(rhs) if isinstance(rhs, Record) else rhs
         if isinstance(lhs, Item) and isinstance(rhs, Item) and lhs.store == rhs.store:
             one = self.e.emit(arith.CmpiOp(lhs.at, rhs.at, "eq" if same else "ne"))
             return Scalar("py_bool", one, None, 0, 1)
