@@ -17,6 +17,7 @@ import dataclasses
 import dis
 import enum
 import functools
+import importlib
 import os
 import sys
 import sysconfig
@@ -391,9 +392,15 @@ INSTALLED = os.sep + "site-packages" + os.sep
 OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
+LIBRARIES = tuple(
+    os.path.join(os.path.dirname(os.path.dirname(np.__file__)), name, "")
+    for name in ("numpy", "scipy")
+)
+
+
 def is_standard(file: str) -> bool:
-    """True for a source file of Python's own library, or of ours: nobody changes what it defines."""
-    own = file.startswith(OWN)
+    """True for a source file of Python, NumPy, SciPy, or of ours: nobody changes what it defines."""
+    own = file.startswith((OWN, *LIBRARIES))
     return own or (file.startswith((STANDARD_LIBRARY, "<frozen ")) and INSTALLED not in file)
 
 
@@ -447,8 +454,22 @@ def reads_of(
     builtins: dict[str, Any] = function.__builtins__  # pyright: ignore[reportAttributeAccessIssue]
     aliases = {} if aliases is None else aliases
     current: list[Owner] = []
+    imported: list[Owner] = []
+    level = 0
     for operation, name in instructions(code):
         match operation:
+            case "LOAD_CONST":
+                level, current = name if type(name) is int else level, []
+            case "IMPORT_NAME":
+                imported = imported_by(function, name, level)
+                current = imported
+            case "IMPORT_FROM":
+                current = []
+                for owner, path in imported:
+                    place = Place(vars(owner), name, f"{path}.{name}")
+                    current.append((place.read(), place.path))
+                    if not is_fixed(owner):
+                        yield place, current[-1][0]
             case "LOAD_GLOBAL" | "LOAD_NAME":
                 place = Place(function.__globals__, name, name)
                 value = place.read()
@@ -483,6 +504,16 @@ def reads_of(
             own = constant.co_varnames[: constant.co_argcount + constant.co_kwonlyargcount]
             inherited = {k: v for k, v in aliases.items() if k not in own}
             yield from reads_of(constant, function, inherited)
+
+
+def imported_by(function: types.FunctionType, name: str, level: int) -> list[Owner]:
+    """The module that an `import` inside a function gives."""
+    package = function.__globals__.get("__package__") or ""
+    try:
+        module = importlib.import_module("." * level + name, package if level else None)
+    except ImportError:
+        return []
+    return [(module, name)]
 
 
 def through_locals(

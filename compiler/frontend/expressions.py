@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import ast
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import ModuleType
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import Pure
 
-from . import choices, library, scalars, weak
+from . import choices, formatting, library, scalars, weak
 from .calling import special_calls, spreading
 from .context import VALUE, LocalFunction, Unready, same_binding
 from .data import lists, protocols, tables
@@ -42,6 +43,7 @@ from .values import (
     Value,
 )
 
+ORDERS = {"Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge}
 WRITERS = frozenset({"copyto", "fill_diagonal", "place", "put", "putmask"})
 READING_BUILTINS: tuple[object, ...] = (abs, len, min, max, float, int, bool, round)
 READING_METHODS = frozenset(
@@ -96,6 +98,8 @@ class Expressions(Constructing, ListAccess):
                     return self.comprehension(node)
                 case Asked():
                     return node.answer()
+                case ast.JoinedStr():
+                    return formatting.made(*self.text(node))
                 case ast.Yield() | ast.YieldFrom():
                     raise self.refusal(
                         node,
@@ -200,6 +204,8 @@ class Expressions(Constructing, ListAccess):
         return self.binary_values(op, lhs, rhs) if of_lists is None else of_lists
 
     def binary_values(self, op: str, lhs: Value, rhs: Value) -> Value:
+        if formatting.is_text(lhs):
+            return self.text_operator(op, lhs, rhs)
         if (
             isinstance(lhs, Scalar)
             and isinstance(rhs, Scalar)
@@ -220,6 +226,17 @@ class Expressions(Constructing, ListAccess):
             return library.binary(self.e, op, lhs, rhs)
         weak.check_division(self.e, op, *both)
         return weak.result(self.e, op, *both, library.binary(self.e, op, lhs, rhs))
+
+    def text_operator(self, op: str, lhs: Value, rhs: Value) -> Value:
+        """`"..." % values`, `"a" + "b"`."""
+        known = lhs.object if isinstance(lhs, Static) else None
+        if op == "Mod" and isinstance(known, str):
+            return formatting.percent(cast(Any, self), known, self.settled(rhs))
+        if op == "Add" and formatting.is_text(rhs):
+            return formatting.added(lhs, rhs)
+        raise self.refusal(
+            None, f"an operand of `{scalars.SYMBOL[op]}` is {known!r}, not a number or an array"
+        )
 
     def numeric(self, value: Value, what: str) -> None:
         if isinstance(value, Choice):
@@ -301,6 +318,9 @@ class Expressions(Constructing, ListAccess):
             return self.identity(name == "Is", lhs, rhs)
         if name in ("In", "NotIn"):
             seq = self.list_of(rhs)
+            shown = None if seq is None else seq.display
+            if shown is not None:
+                rhs, seq = Tuple(shown), None
             inside = self.contains(lhs, rhs) if seq is None else self.in_list(seq, lhs)
             if inside is None:
                 raise self.refusal(
@@ -349,6 +369,11 @@ class Expressions(Constructing, ListAccess):
     def compare_objects(self, name: str, lhs: Value, rhs: Value) -> Value:
         if self.list_of(lhs) is not None or self.list_of(rhs) is not None:
             return self.compare_lists(name, lhs, rhs)
+        texts = [
+            v.object for v in (lhs, rhs) if isinstance(v, Static) and isinstance(v.object, str)
+        ]
+        if len(texts) == 2 and name in ORDERS:
+            return self.e.constant(ORDERS[name](*texts), "py_bool")
         if name in ("Eq", "NotEq"):
             if isinstance(lhs, Static) and isinstance(rhs, Static):
                 return self.e.constant((lhs.object == rhs.object) is (name == "Eq"), "py_bool")
@@ -615,9 +640,18 @@ class Expressions(Constructing, ListAccess):
             return self.list_subscript(seq, node)
         if isinstance(value, Static) and getattr(value.object, "bounds", None) is not None:
             return self.range_item(value.object, node)
+        if isinstance(value, Static) and isinstance(value.object, str):
+            letters = Tuple(tuple(map(Static, value.object)))
+            found = self.tuple_item(letters, node.slice)
+            return Static("".join(self.letters(found))) if isinstance(found, Tuple) else found
+        if isinstance(value, Scalar) and not is_python(value):
+            value = library.call(self.e, np.asarray, [value], {})
         if not isinstance(value, Array):
             raise self.refusal(node, "only arrays and tuples have subscripts in compiled code")
         return marked(library.subscript(self.e, value, self.index(node.slice)), value)
+
+    def letters(self, value: Tuple) -> list[str]:
+        return [item.object for item in value.items if isinstance(item, Static)]
 
     def tuple_item(self, value: Tuple, node: ast.expr) -> Value:
         with self.located(node):

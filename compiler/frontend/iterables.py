@@ -185,6 +185,8 @@ class Iterables(Statements):
                     self.settled(protocols.iterated(self, value, node)), node
                 )
             value = Tuple(self.items_of_iterable(value, node))
+        if isinstance(value, Static) and isinstance(value.object, str):
+            value = Tuple(tuple(map(Static, value.object)))
         if isinstance(value, Tuple):
             count = self.e.constant(len(value.items), "py_int")
             memory = tables.numbers(self, value) if tables.is_long(value) else None

@@ -23,7 +23,7 @@ from .context import RESULT
 from .joins import Maybe
 from .syntax.liveness import Names, assigned, reads
 from .syntax.trying import Guarded, inner
-from .values import IR_TYPE, NoneValue, Scalar, Static, Tuple
+from .values import IR_TYPE, NoneValue, Scalar, Static, Tuple, Value
 
 OWN_STATE = ("__init__", "__new__", "__str__", "__getattribute__", "__setattr__")
 """What an exception's class may not define: how an exception is made, and what it says."""
@@ -35,6 +35,10 @@ class Raising(Calls):
     @abstractmethod
     def text(self, node: ast.expr) -> tuple[str, list[Scalar]]:
         """A message, as a format and its operands."""
+
+    @abstractmethod
+    def shown(self, value: Value, *, quoted: bool) -> tuple[str, list[Scalar]]:
+        """How `str` (or `repr`, when quoted) shows a value: a format and its operands."""
 
     def assert_statement(self, s: ast.Assert) -> None:
         condition = self.test(s.test)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...dialects import array
-from . import choices, library
+from . import choices, formatting, imports, library
 from .bindings import nonlocals
 from .calling import special_calls, spreading
 from .catching import Caught
@@ -83,6 +83,8 @@ class Statements(Raising, Unpacking):
                 self.frame.env[RESULT] = value if self.returning is None else self.returning(value)
             case ast.Pass() | ast.Nonlocal():
                 pass
+            case ast.Import() | ast.ImportFrom():
+                imports.run(self, s)
             case ast.FunctionDef():
                 nonlocals.bind(self, s.name, self.local_function(s))
             case ast.Assert():
@@ -332,11 +334,12 @@ class Statements(Raising, Unpacking):
                 pieces = [self.text(p) for p in parts]
                 return "".join(p for p, _ in pieces), [v for _, shown in pieces for v in shown]
             case ast.FormattedValue():
-                if node.format_spec is not None or node.conversion != -1:
-                    raise self.refusal(
-                        node, "format specifications are not compiled", "print the number as it is"
-                    )
-                return self.shown(self.value(node.value), quoted=False)
+                conversion = None if node.conversion == -1 else chr(node.conversion)
+                spec, inside = ("", []) if node.format_spec is None else self.text(node.format_spec)
+                if inside:
+                    raise self.refusal(node, "a width or precision that only the run knows")
+                value = self.value(node.value)
+                return formatting.field(self, value, spec.format(), conversion)
             case ast.Call(ast.Name("str"), [ast.Name(name)], []) if self.is_caught_exception(name):
                 return self.shown(self.read(name), quoted=False)
             case _:
@@ -367,6 +370,8 @@ class Statements(Raising, Unpacking):
                 return f"({inner})", [v for _, shown in parts for v in shown]
             case Static(Caught() as caught) if not quoted:
                 return self.said(caught)
+            case Static(formatting.Formatted(form, operands)) if not quoted:
+                return form, list(operands)
             case Array() if not quoted:
                 return "{}", [Scalar(value.dtype, value.memref)]
             case _:

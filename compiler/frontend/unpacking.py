@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
+from typing import Any
 
 from xdsl.dialects import arith
 
@@ -36,10 +37,24 @@ class Unpacking(ListAlgorithms):
                 raise self.refusal(target, f"{len(items)} values are unpacked into {count} names")
         elif (seq := self.list_of(value)) is not None:
             items = self.unpacked_list(seq, count)
+        elif isinstance(value, Static) and hasattr(value.object, "item"):
+            items = self.items_run_over(value.object, count, target)
         else:
             raise self.refusal(target, "this value cannot be unpacked")
         for item, part in zip(target.elts, items, strict=True):
             self.bind(item, part)
+
+    def items_run_over(self, found: Any, count: int, target: ast.expr) -> list[Value]:
+        """The `count` items of what a loop could run over (`iterables.Iterable`): of `map`, `zip`."""
+        if found.items is not None:
+            if len(found.items) != count:
+                text = f"{len(found.items)} values are unpacked into {count} names"
+                raise self.refusal(target, text)
+            return [found.items[k] for k in range(count)]
+        differs = scalars.compare(self.e, "NotEq", found.count, self.e.constant(count, "py_int"))
+        text = f"{{}} values are unpacked into {count} names"
+        self.e.insert(array.RaiseIfOp(differs.ssa, "ValueError", text, [found.count.ssa]))
+        return [found.item(self.e.index(k)) for k in range(count)]
 
     def unpack_starred(
         self, target: ast.Tuple | ast.List, star: ast.Starred, first: int, value: Value

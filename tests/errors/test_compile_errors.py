@@ -123,7 +123,7 @@ def enters_a_context(n):
         return n
 
 
-@refused("py_int", at="import os", says="top of the module")
+@refused("py_int", at="os.getpid()", says="is not compiled")
 def imports(n):
     import os
 
@@ -372,9 +372,9 @@ def unknown_numpy(a):
     return np.linalg.svd(a)
 
 
-@refused("py_int", at="sorted", says="is not compiled")
+@refused("py_int", at="hash", says="is not compiled")
 def unknown_builtin(n):
-    return sorted((n, 2))
+    return hash(n)
 
 
 @refused("py_int", at="helper(n, 1, 2)", says="takes 1 positional arguments but 3 were given")
@@ -410,14 +410,14 @@ def names_inside_the_condition_of_a_loop_with_an_else(n):
     return n
 
 
-@refused("py_float", at='f"{x:.3f}"', says="f-strings")
+@refused("py_float", at="def makes_text", says="return")
 def makes_text(x):
     return f"{x:.3f}"
 
 
-@refused("f64[?]C", at="x.real", says=".real")
+@refused("f64[?]C", at="x.nbytes", says=".nbytes")
 def unknown_attribute(x):
-    return x.real
+    return x.nbytes
 
 
 @refused("py_float", at="1j", says="complex")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+import operator
+import warnings
 from collections.abc import Sequence
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
@@ -76,7 +78,7 @@ class Calls(Expressions):
             return made
         if not isinstance(function, Static):
             raise self.refusal(node, "this is called but is no function")
-        callee = function.object
+        callee = library_code.as_numpy(function.object)
         special = special_calls.call(self, callee, args, kwargs, node)
         if special is None:
             special = written.call(self, callee, args, kwargs, node)
@@ -96,6 +98,14 @@ class Calls(Expressions):
             return self.e.constant(bool(known & flag), "py_bool")
         if callee is matching.positional_attribute:
             return self.positional_attribute(args, node)
+        if callee is warnings.warn:
+            return NoneValue()
+        if library_code.is_namespace(callee):
+            return Static(np)
+        if callee is callable:
+            return self.e.constant(library_code.can_be_called(self.one(args, node)), "py_bool")
+        if callee is operator.index:
+            return self.builtin_int(args, node)
         if callee is library_code.refuse:
             raise library_code.refused(self, args, node)
         own_code = library_code.code_of(callee, args, kwargs)
@@ -126,9 +136,9 @@ class Calls(Expressions):
                 f"math.{callee.__name__} is not compiled",
                 "see the list of math functions in the docs",
             )
-        operator = arguments.operator_of(callee)
-        if operator is not None and len(args) == 2 and not kwargs:
-            return self.binary_values(operator, args[0], args[1])
+        sign = arguments.operator_of(callee)
+        if sign is not None and len(args) == 2 and not kwargs:
+            return self.binary_values(sign, args[0], args[1])
         return self.call_library(callee, args, kwargs)
 
     def positional_attribute(self, args: list[Value], node: ast.Call) -> Value:
@@ -149,6 +159,8 @@ class Calls(Expressions):
 
     def call_library(self, callee: object, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """A function of NumPy, or a method of an array: lists are arrays to it."""
+        if isinstance(kwargs.get("device"), NoneValue):
+            del kwargs["device"]
         for value in (*args, *kwargs.values()):
             if isinstance(value, Choice):
                 raise self.refusal(None, *choices.unknown(value))

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import os
 from types import FunctionType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ...diagnostics import CompileError
+from .. import library
 from ..library import written, written_matrices
 from ..library.written_matrices import refuse as refuse
-from ..values import BoundMethod, Static, Value
+from ..values import BoundMethod, Record, Static, Struct, Value
 
 if TYPE_CHECKING:
     from .calls import Calls
+
+PACKAGES = os.path.dirname(os.path.dirname(np.__file__))
+ROOTS = tuple(os.path.join(PACKAGES, name, "") for name in ("numpy", "scipy"))
+"""Where NumPy's and SciPy's own code is."""
 
 
 def code_of(callee: object, args: list[Value], kwargs: dict[str, Value]) -> FunctionType | None:
@@ -23,7 +32,18 @@ def code_of(callee: object, args: list[Value], kwargs: dict[str, Value]) -> Func
         found = written.FUNCTIONS.get(callee)
     except TypeError:  # unhashable
         return None
-    return None if found is written_matrices.norm and len(args) + len(kwargs) == 1 else found
+    if found is written_matrices.norm and len(args) + len(kwargs) == 1:
+        return None
+    return found or own_code(callee)
+
+
+def own_code(callee: object) -> FunctionType | None:
+    """The library's own Python code of a function that is none of the table's: tried as it is."""
+    root = str(getattr(callee, "__module__", "")).partition(".")[0]
+    if root not in ("numpy", "scipy") or isinstance(callee, type) or library.is_known(callee):
+        return None
+    code = inspect.unwrap(callee) if callable(callee) else None
+    return code if isinstance(code, FunctionType) else None
 
 
 def call(
@@ -41,13 +61,46 @@ def call(
     try:
         return lowering.inline(code, args, kwargs, node)
     except CompileError as error:
-        if error.span is None or error.span.file not in written.FILES:
+        if error.span is None or not is_of_library(error.span.file):
             raise
+        if error.span.file not in written.FILES:
+            lowering.frame = frame
+            raise CompileError(
+                source.span(node),
+                f"{code.__name__} is not compiled: its code is outside the language",
+                "write it with the operations that are, or call it outside compiled code",
+                [(error.span, error.reason)],
+            ) from None
         reason, _, way_out = error.reason.partition(": ")
         lowering.frame = frame
         raise CompileError(
             source.span(node), f"{code.__name__}: {reason}", way_out or error.way_out
         ) from None
+
+
+def is_of_library(file: str) -> bool:
+    return file in written.FILES or file.startswith(ROOTS)
+
+
+def is_namespace(callee: object) -> bool:
+    """What SciPy asks for the module that an array is of."""
+    return getattr(callee, "__name__", "") == "array_namespace" and str(
+        getattr(callee, "__module__", "")
+    ).startswith("scipy.")
+
+
+def as_numpy(callee: Any) -> Any:
+    """NumPy's function of the same name, for those by which SciPy calls it."""
+    if ".array_api_compat" not in str(getattr(callee, "__module__", "")):
+        return callee
+    return getattr(np, str(getattr(callee, "__name__", "")), callee)
+
+
+def can_be_called(value: Value) -> bool:
+    """What the builtin `callable` says."""
+    if isinstance(value, Struct | Record):
+        return hasattr(value.cls, "__call__")  # noqa: B004
+    return isinstance(value, Static) and not isinstance(value.object, str)
 
 
 def refused(lowering: Calls, args: list[Value], node: ast.Call) -> CompileError:

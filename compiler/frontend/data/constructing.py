@@ -14,11 +14,11 @@ import dataclasses
 import enum
 import inspect
 from abc import abstractmethod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from .. import choices, scalars
+from .. import choices, formatting, scalars
 from ..context import Unready
 from ..values import (
     NUMPY_DTYPE,
@@ -85,6 +85,8 @@ class Constructing(Records):
                 return self.python_method(receiver, name, args, kwargs, node)
             case type() if callee is super and not args:
                 return self.super_object(node)
+            case type() if callee is super and len(args) == 2:
+                return self.super_of(args, node)
             case type() if callee is type and len(args) == 1 and is_object(args[0]):
                 return Static(class_of_receiver(args[0]))
             case type() if callee is dict:
@@ -431,6 +433,8 @@ class Constructing(Records):
                     return self.named_tuple(cls, [], {**given, **kwargs}, node)
                 if name == "_asdict":
                     return self.dict_of(dict(zip(fields, items, strict=True)))
+            case Static(str() as text) if name == "format":
+                return formatting.braces(cast(Any, self), text, args, kwargs)
             case Static(str() as text) if name in STRING_METHODS:
                 known = [constant_of(a) for a in args]
                 if all(k is not NOTHING for k in known) and not kwargs:

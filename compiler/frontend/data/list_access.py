@@ -28,6 +28,10 @@ class ListAccess(Context):
         """The list that a value is; None for anything else."""
 
     @abstractmethod
+    def text(self, node: ast.expr) -> tuple[str, list[Scalar]]:
+        """A message, as a format and its operands."""
+
+    @abstractmethod
     def list_display(self, node: ast.List) -> Value:
         """`[a, b, c]`."""
 

@@ -28,6 +28,7 @@ from .. import library, scalars
 from ..context import same_binding
 from ..joins import Maybe
 from ..values import (
+    NUMPY_DTYPE,
     Array,
     Expression,
     Item,
@@ -277,6 +278,13 @@ class Records(Meeting):
             raise self.refusal(node, "super() is compiled in methods only")
         return Static(Super(self.read_local(frame, names[0]), cell.cell_contents))
 
+    def super_of(self, args: list[Value], node: ast.AST) -> Value:
+        """`super(Class, self)`."""
+        after, receiver = args
+        if not isinstance(after, Static) or not isinstance(after.object, type):
+            raise self.refusal(node, "super of what is no class")
+        return Static(Super(receiver, after.object))
+
     def invoked(self, function: Callable[..., Any], args: list[Value], node: ast.AST) -> Value:
         """Call a function for an operation that is not written as a call."""
         place = self.e.span, function
@@ -295,6 +303,9 @@ class Records(Meeting):
                     self.always("AttributeError", "can't set attribute")
                 case Record() | Struct() if base.cls is not dict:
                     self.set_field(base, name, value, node)
+                case Array() | Scalar():  # programs try it with what may be a series of pandas
+                    missing = f"{class_name(base)!r} object has no attribute {name!r}"
+                    self.always("AttributeError", missing)
                 case _:
                     raise self.refusal(
                         node,
@@ -526,6 +537,14 @@ def described(value: Value) -> str:
             return repr(found)
         case _:
             return "something else"
+
+
+def class_name(value: Array | Scalar) -> str:
+    """The name of the value's class, as messages of Python's have it."""
+    if isinstance(value, Array):
+        return "numpy.ndarray"
+    python = {"py_bool": "bool", "py_int": "int", "py_float": "float"}
+    return python.get(value.type) or f"numpy.{NUMPY_DTYPE[value.type].type.__name__}"
 
 
 def is_named_tuple(cls: type) -> bool:

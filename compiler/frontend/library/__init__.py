@@ -181,6 +181,7 @@ FUNCTIONS: dict[Any, Function] = {
     np.issubdtype: positional("issubdtype", 2, 2, facts.issubdtype),
     np.squeeze: named("squeeze", ("a", "axis"), 1, facts.squeeze),
     np.broadcast_arrays: facts.broadcast_arrays,
+    np.broadcast: facts.broadcast,
     np.real: positional("real", 1, 1, facts.real_part),
     np.imag: positional("imag", 1, 1, facts.imaginary_part),
 }

@@ -8,7 +8,7 @@ import numpy as np
 
 from ....dialects import array
 from ..emitter import Emitter
-from ..values import NUMPY_DTYPE, Array, Expression, NoneValue, Scalar, Static, Tuple, Value
+from ..values import NUMPY_DTYPE, Array, Expression, NoneValue, Scalar, Static, Struct, Tuple, Value
 from . import creation, shapes
 from .cases import Case
 from .dtypes import dtype_of
@@ -99,6 +99,21 @@ def broadcast_arrays(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:
     return Tuple(tuple(shapes.broadcast_to(e, a, extents) for a in arrays))
 
 
+def broadcast(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:
+    """`np.broadcast(a, b)`, of which the shape is asked."""
+    if kwargs:
+        e.fail("np.broadcast takes no keywords")
+    items = [operand(e, v) for v in args]
+    own = [() if isinstance(i, Scalar) else extents_of(e, i) for i in items]
+    extents = shapes.broadcast_extents(e, own)
+    parts = (
+        shapes.shape_tuple(extents),
+        e.constant(len(extents), "py_int"),
+        shapes.length(shapes.product(e, extents)),
+    )
+    return Struct(parts, ("shape", "ndim", "size"), np.broadcast)
+
+
 def real_part(_: Emitter, value: Value) -> Value:
     return value
 
@@ -115,6 +130,7 @@ CASES: tuple[Case, ...] = (
     Case("np.squeeze(x[None], axis=0)", {"x": "matrix"}),
     Case("x[None, :].squeeze(0) * 2", {"x": "vector"}),
     Case("np.broadcast_arrays(x, x[0])[1] * x", {"x": "matrix"}),
+    Case("np.zeros(np.broadcast(x, x[0]).shape) + np.broadcast(x, 1.0).size", {"x": "matrix"}),
     Case("np.finfo(x.dtype).eps * x", {"x": "real"}),
     Case("np.isscalar(x)", {"x": "real"}),
     Case("np.isscalar(s)", {"s": "scalar"}),

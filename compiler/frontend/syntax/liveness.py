@@ -173,6 +173,8 @@ def assigned(*nodes: ast.AST) -> Names:
             names.add(node.id)
         if isinstance(node, ast.ExceptHandler) and node.name is not None:
             names.add(node.name)
+        if isinstance(node, ast.alias):
+            names.add(node.asname or node.name.partition(".")[0])
         for child in ast.iter_child_nodes(node):
             visit(child)
 
