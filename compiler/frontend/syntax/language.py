@@ -259,6 +259,34 @@ def f(x):
 """,
     ),
     Compiled(
+        "recursion that returns new arrays, shares lists and objects, raises",
+        (),
+        """
+import numpy as np
+
+def haar(x):
+    if x.size < 2:
+        return x.copy()
+    low = haar((x[::2] + x[1::2]) * 0.5)
+    return np.concatenate([low, (x[::2] - x[1::2]) * 0.5])
+
+def f(x):
+    path, state = [], {"best": 0.0}
+
+    def search(i):
+        if i == x.size:
+            raise StopIteration("deep enough")
+        path.append(x[i])
+        search(i + 1)
+
+    try:
+        search(0)
+    except StopIteration:
+        state["best"] += sum(path)
+    return (haar(x[:2] * x[1:3]) ** 2).sum() * state["best"]
+""",
+    ),
+    Compiled(
         "`:=`",
         (ast.NamedExpr,),
         """
