@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .activations import Activation
     from .calls import Calls
 
+TOO_LONG = "mutad: the array that is returned is too long"
 VIEW = "a view of an array that the caller has"
 
 
@@ -196,7 +197,7 @@ def copy_elements(e: Emitter, value: Array, buffer: SSAValue, *, to_buffer: bool
     (n,) = e.extents(flat.memref)
     if to_buffer:
         full = e.emit(arith.CmpiOp(n, e.index(array.UNBOUNDED), "ugt"))
-        e.insert(array.RaiseIfOp(full, "MemoryError", ""))
+        e.insert(array.RaiseIfOp(full, "MemoryError", TOO_LONG))
     view = e.emit(array.ViewOp(buffer, [zero], [0], [n], [one]))
     if to_buffer:
         lists.copy(e, flat, view)

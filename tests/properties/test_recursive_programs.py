@@ -1,0 +1,79 @@
+"""Generated programs that call themselves: values, side effects, exceptions and gradients."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from recursive_programs import RecursiveProgram, recursive_programs
+
+import mutad
+
+QUICK = settings(
+    max_examples=4,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+LONG = settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+PROFILE = LONG if os.environ.get("HYPOTHESIS_PROFILE") == "dev" else QUICK
+
+REFUSED = ("share memory", "a view of an array", "the path decides", "or another one")
+"""What the generator cannot know beforehand that it is refused."""
+
+
+def left(function: Any, x: np.ndarray, n: int) -> tuple[Any, ...]:
+    """What a call returns or raises, and what it leaves in its argument."""
+    x = x.copy()
+    try:
+        return function(x, n), x
+    except mutad.CompileError:
+        raise
+    except Exception as error:
+        return type(error), str(error), x
+
+
+def is_refused(function: Any, *args: Any) -> bool:
+    try:
+        left(function, *args)
+    except mutad.CompileError as error:
+        if not any(words in str(error) for words in REFUSED):
+            raise
+        return True
+    return False
+
+
+X = np.linspace(0.2, 0.9, 4)
+
+
+@PROFILE
+@given(recursive_programs())
+def test_values_and_exceptions_are_python_s(program: RecursiveProgram) -> None:
+    function = program.function()
+    compiled = mutad.compile(function, cache=False, opt=1)
+    if is_refused(compiled, X, 1):
+        return
+    for n in (0, 1, 2, 4):
+        for x in (X, X[:1], X[:2]):
+            got, want = left(compiled, x, n), left(function, x, n)
+            assert got[:-2] == want[:-2], (got, want)
+            for g, w in zip(got[-2:], want[-2:], strict=True):
+                if isinstance(w, str):
+                    assert g == w
+                else:
+                    np.testing.assert_allclose(g, w, rtol=1e-9, atol=1e-12)
+
+
+@PROFILE
+@given(recursive_programs())
+def test_gradients_are_differences(program: RecursiveProgram) -> None:
+    function = program.function()
+    if is_refused(mutad.compile(function, cache=False, opt=1), X, 1):
+        return
+    compiled = mutad.compile(function, cache=False, grad=True, opt=1)
+    for n in (1, 3):
+        if not isinstance(left(function, X, n)[0], type):
+            mutad.check_gradient(compiled, X.copy(), n)
