@@ -611,7 +611,9 @@ class Expressions(Constructing, ListAccess):
             return self.constant(getattr(owner, node.attr), node.attr)
         if not isinstance(owner, ModuleType | type):
             way_out = (
-                "call it outside compiled code"
+                "take the gradient outside of compiled code, or write it as a function of its own"
+                if node.attr in ("grad", "value_and_grad", "vjp", "pullback")
+                else "call it outside compiled code"
                 if hasattr(owner, "__wrapped__")
                 else "pass its values as arguments"
             )
@@ -735,10 +737,6 @@ class Expressions(Constructing, ListAccess):
 
     def local_function(self, node: ast.FunctionDef | ast.Lambda) -> Value:
         a = node.args
-        if isinstance(node, ast.FunctionDef) and node.decorator_list:
-            raise self.refusal(
-                node, "decorators of nested functions are not compiled", "define it outside"
-            )
         defaults = tuple(self.values_of(a.defaults))
         keyword = tuple(None if d is None else self.value(d) for d in a.kw_defaults)
         return Static(LocalFunction(node, self.frame, defaults, keyword))

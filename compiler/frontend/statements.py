@@ -10,7 +10,7 @@ import numpy as np
 from ...dialects import array
 from . import choices, formatting, imports, library
 from .bindings import nonlocals
-from .calling import special_calls, spreading
+from .calling import decorating, special_calls, spreading
 from .catching import Caught
 from .context import RESULT, Unready, hint
 from .data import protocols
@@ -86,7 +86,7 @@ class Statements(Raising, Unpacking):
             case ast.Import() | ast.ImportFrom():
                 imports.run(self, s)
             case ast.FunctionDef():
-                nonlocals.bind(self, s.name, self.local_function(s))
+                nonlocals.bind(self, s.name, decorating.decorated(self, s))
             case ast.Assert():
                 self.assert_statement(s)
             case ast.Raise():

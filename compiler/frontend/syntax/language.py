@@ -472,8 +472,8 @@ def f(x):
     ),
     Refused(
         (ast.Global,),
-        "`global` is not compiled",
-        "return the value",
+        "`global` is not compiled: a compiled function assigns to no name of a module",
+        "return the value, or store to an element of an array of the module: COUNT[0] += 1",
         """
 def f(x):
     global total

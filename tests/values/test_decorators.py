@@ -1,0 +1,88 @@
+"""Decorated functions inside functions; what they may not hold."""
+
+import functools
+
+import numpy as np
+import pytest
+from whole_programs import WholePrograms, agrees
+
+from mutad import CompileError, compile
+
+programs = WholePrograms()
+on = programs.on
+
+
+def doubled(f):
+    @functools.wraps(f)
+    def wrapper(*args, **kwargs):
+        return 2.0 * f(*args, **kwargs)
+
+    return wrapper
+
+
+def scaled(k):
+    def decorator(f):
+        return lambda v: k * f(v)
+
+    return decorator
+
+
+@on()
+def decorated_inner_functions(x):
+    k = x[2]
+
+    @scaled(3.0)
+    @doubled
+    def square(v):
+        return v * v * k
+
+    @scaled(k)
+    def cube(v):
+        return v**3
+
+    return square(x[0]) + cube(x[1])
+
+
+@pytest.mark.parametrize(("function", "point"), programs.cases, ids=programs.names)
+def test_as_in_cpython_and_differences(function, point):
+    agrees(function, point)
+
+
+def remembers(x):
+    @functools.cache
+    def square(v):
+        return v * v
+
+    return square(x[0])
+
+
+CALLS = 0
+
+
+def counts(x):
+    global CALLS
+    CALLS += 1
+    return x.sum()
+
+
+@compile(grad=True)
+def cubes(x):
+    return (x**3).sum()
+
+
+def descends(x):
+    return x - 0.1 * cubes.grad(x)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (remembers, "remembers its results"),
+        (counts, "assigns to no name of a module"),
+        (descends, "take the gradient outside of compiled code"),
+    ],
+)
+def test_refused(function, words):
+    with pytest.raises(CompileError, match=words) as caught:
+        compile(function)(np.array([0.7, 1.3, 0.4]))
+    assert caught.value.span is not None
