@@ -114,7 +114,7 @@ class Constructing(Records):
             return self.replaced(args[0], {}, node, anew=False)
         if callee is object.__setattr__ and len(args) == 3:
             return self.set_raw(args, node)
-        if any(callee is f for f in NAMED) and len(args) > 1 and isinstance(args[1], Static):
+        if any(callee is f for f in NAMED) and len(args) > 1 and is_name(args[1]):
             return self.by_name(callee, args, node)
         if callee is isinstance and len(args) == 2 and is_enumeration(args[0]):
             classes = args[1].items if isinstance(args[1], Tuple) else (args[1],)
@@ -517,6 +517,10 @@ class Constructing(Records):
 
 
 NOTHING = object()
+
+
+def is_name(value: Value) -> bool:
+    return isinstance(value, Static) and isinstance(value.object, str)
 
 
 def constant_of(value: Value) -> Any:
