@@ -152,4 +152,22 @@ def exception_class(name: str) -> type[BaseException]:
 
 def show(site: Site, address: int) -> None:
     """Print what a `print` in compiled code prints."""
-    print(site["print"].format(*map(str, operands(site["operands"], address))))
+    print(site["print"].format(*map(_Shown, operands(site["operands"], address))))
+
+
+class _Shown:
+    """A value that is printed: as `str` says, or by a format specification."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec) if spec else str(self.value)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+    def __str__(self) -> str:
+        return str(self.value)

@@ -1,4 +1,4 @@
-"""Decorated functions inside functions; what they may not hold."""
+"""Decorated functions inside functions, and what they print; what they may not hold."""
 
 import functools
 
@@ -41,6 +41,12 @@ def decorated_inner_functions(x):
         return v**3
 
     return square(x[0]) + cube(x[1])
+
+
+@on()
+def prints_with_specifications(x):
+    print(f"{x[0]:.3f}|{x.size:>5d}|{float(x[1]):e}", x[2])
+    return x.sum()
 
 
 @pytest.mark.parametrize(("function", "point"), programs.cases, ids=programs.names)
