@@ -20,6 +20,7 @@ from .context import Frame, LocalFunction, Scope
 from .data import lists
 from .data.fields import fields_in
 from .data.list_access import Asked
+from .data.list_rows import ShapeUnknown
 from .data.lists import ListObject
 from .data.records import Method
 from .iterables import Iterable, Iterables, is_generator
@@ -49,7 +50,21 @@ class Consumers(Iterables):
         outer = self.iterable(node.generators[0].iter)
         if outer.items is not None and comprehensions.is_plain(node):
             return self.list_of_values(self.each(node, outer), node)
-        return self.consume(list, [Static(outer)], node, node)
+        if id(node) in self.facts.written_out:
+            frame = self.frame_of_comprehension(node)
+            rounds = range(int(outer.count.constant or 0))
+            items = [self.item_of(node, frame, self.numbered(outer, k)) for k in rounds]
+            return self.list_of_values(items, node)
+        try:
+            return self.consume(list, [Static(outer)], node, node)
+        except ShapeUnknown:
+            count = outer.count.constant
+            if count is None or count > MOST_ROUNDS or outer.lists:
+                raise
+            if not comprehensions.is_plain(node):
+                raise
+            self.facts.written_out.add(id(node))
+            raise Again from None
 
     def check_comprehension(self, node: Comprehension) -> None:
         if comprehensions.binds_outside(node):

@@ -221,6 +221,8 @@ class Facts:
         default_factory=dict[tuple[ast.AST, str], ast.FunctionDef]
     )
     """Those for what is done with lists."""
+    written_out: set[int] = field(default_factory=set[int])
+    """The comprehensions of few arrays whose shapes are known one by one."""
     generators: set[generator_loops.Place] = field(default_factory=set[generator_loops.Place])
     """The calls of generator functions that loops run over."""
     forgotten: list[object] = field(default_factory=list[object])

@@ -670,13 +670,16 @@ class Expressions(Constructing, ListAccess):
                 if all((s is None) == (b is None) for s, b in zip(given, bounds, strict=True)):
                     part = slice(*(None if b is None else int(b) for b in bounds))
                     return sequence_like(value, tuple(value.items)[part])
+            at = None
+            if isinstance(index, Scalar) and not scalars.is_float(index.type):
+                at = scalars.convert(self.e, index, "py_int")
+            known = all(isinstance(item, Static) for item in value.items)
+            if at is not None and known and (found := self.chosen_item(value, at)) is not None:
+                return found
             if isinstance(value, FixedList) and not isinstance(value, tables.ListOfConstants):
                 self.growing(value)
-            if isinstance(index, Scalar) and not scalars.is_float(index.type):
-                index = scalars.convert(self.e, index, "py_int")
-                if (found := self.chosen_item(value, index)) is not None:
-                    return found
-                return tables.item_at(self, value, index, node)
+            if at is not None:
+                return tables.item_at(self, value, at, node)
             raise self.refusal(
                 node,
                 "a slice of a tuple whose bounds are known only at run time",

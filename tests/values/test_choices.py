@@ -65,6 +65,15 @@ def an_item_of_a_tuple_of_functions(x):
     return s
 
 
+@on()
+def an_item_of_a_list_of_functions(x):
+    functions = [math.sin, square, lambda v: 2.0 * v]
+    s = 0.0
+    for i in range(x.size):
+        s += functions[(i + int(x[0])) % 3](x[i])
+    return s
+
+
 @on((1.5, 1.3, 0.4), (3.5, 1.3, 0.4), (-3.5, 1.3, 0.4), (-4.5, 1.0, 1.0))
 def a_subscript_that_may_be_out_of_range(x):
     return POWERS[int(x[0])](x[1])

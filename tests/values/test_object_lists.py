@@ -163,6 +163,20 @@ def made_by_each_iteration(x, n):
     return s
 
 
+@on("f64[5]")
+def few_objects_whose_shapes_are_known_one_by_one(x):
+    bodies = [Body(x[k : k + 2].copy(), np.zeros(2), 1.0 + k) for k in range(3)]
+    for b in bodies:
+        for c in bodies:
+            if b is not c:
+                b.vel += (c.pos - b.pos) / c.mass
+    s = 0.0
+    for b in bodies:
+        b.pos = b.pos + 0.1 * b.vel
+        s += (b.pos * b.pos).sum()
+    return s
+
+
 @pytest.mark.parametrize("case", programs.cases, ids=str)
 def test_python_agrees(case: Case) -> None:
     case.check()

@@ -82,6 +82,10 @@ def ops_after(op: Operation) -> Iterator[Operation]:
 # Shapes.
 
 
+class ShapeUnknown(CompileError):
+    """A list of arrays of a shape that is not known yet where the list begins."""
+
+
 class AtStart(Before):
     """Computes numbers where the memory of a list is made, in the middle of a block."""
 
@@ -100,7 +104,7 @@ def tell_shape(e: Emitter, seq: ListObject, buffer: SSAValue, like: SSAValue) ->
     try:
         tell_extents(e, seq, buffer, e.extents(like))
     except Unshaped:
-        raise CompileError(
+        raise ShapeUnknown(
             e.span,
             "the shape of this array is not known where the list's memory is made",
             "make the list where the extents are known, or append slices of an array that is",
