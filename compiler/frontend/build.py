@@ -171,9 +171,10 @@ class Build:
             own_values = boundary.parameters(lowering, self.structure, own_names, own_values)
         frame.env.update(zip(own_names, own_values, strict=True))
         own_rule = special_calls.own_rule(lowering, self.function, own_values, own.node)
-        lowering.calls.append(self.function.__code__)
+        definition = recursion.definition_of(self.function)
+        lowering.calls.append(definition)
         if own_rule is None:
-            result = lowering.run_call(frame, body, self.function.__code__, own.node)
+            result = lowering.run_call(frame, body, definition, own.node)
         else:
             result = own_rule
         if self.facts.unready and not self.facts.changed:

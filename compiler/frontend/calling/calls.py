@@ -465,7 +465,7 @@ class Calls(Expressions):
     def inline(
         self, function: FunctionType, args: list[Value], kwargs: dict[str, Value], node: ast.Call
     ) -> Value:
-        code = function if function.__closure__ else function.__code__  # `wrapper` of a decorator
+        code = recursion.definition_of(function)
         self.enter(code, function.__name__, node)
         own_source, body, liveness, names = self.function_parts(function)
         frame = self.new_frame(own_source, Scope.of(function), names, liveness, node)

@@ -94,6 +94,12 @@ class Outcome:
 Definition = ast.AST | CodeType | FunctionType
 """What tells functions apart: code, and of functions with closure variables the function."""
 
+
+def definition_of(function: FunctionType) -> Definition:
+    """Two functions of one code differ by what they close over, as the wrappers that a decorator makes."""
+    return function if function.__closure__ else function.__code__
+
+
 Key = tuple[object, ...]
 
 
