@@ -39,7 +39,7 @@ from .joins import (
     rebuilt,
     template_of,
 )
-from .syntax import exits, generator_loops
+from .syntax import bindings_of, exits, generator_loops
 from .syntax.liveness import Liveness, Names, assigned
 from .syntax.source import FunctionNode, Source
 from .values import (
@@ -722,10 +722,13 @@ class Context(ABC):
             exits.RESULT: "the function's result",
             VALUE: "the value of this expression",
         }.get(name, f"`{fields.shown(name)}`")
-        raise self.refusal(
-            None,
-            f"{subject} is {text} of this {where}",
+        name = "" if "result" in subject else fields.shown(name)
+        line = 0 if self.e.span is None else self.e.span.line
+        raise CompileError(
+            self.e.span,
+            fields.as_written(f"{subject} is {text} of this {where}"),
             "give it the same type on every path, or use another name",
+            bindings_of.places(self.frame.source, name, line),
         )
 
     def chosen(

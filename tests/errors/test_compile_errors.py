@@ -289,6 +289,26 @@ def gives_two_ranks(n, x):
     return y.sum()
 
 
+@refused("py_int", "f64[?]C", at="if n > 0:", says="`y` is assigned here\n                y = x\n")
+def names_the_one_assignment(n, x):
+    if n > 0:
+        y = x
+    else:
+        y = np.zeros((3, 3))
+    return y.sum()
+
+
+@refused(
+    "py_int", "f64[?]C", at="if n > 0:", says="`y` is assigned here\n                y = np.zeros"
+)
+def names_the_other_assignment(n, x):
+    if n > 0:
+        y = x
+    else:
+        y = np.zeros((3, 3))
+    return y.sum()
+
+
 @refused("py_int", at="for i in range(n):", says="of this loop")
 def becomes_an_array(n):
     s = 0.0
