@@ -28,6 +28,11 @@ class Derived(Base):
         return super(Derived, self).size() + self.w  # noqa: UP008
 
 
+@on()
+def weighted_averages(x):
+    return np.average(x, weights=x * x) * np.average(x)
+
+
 @on((0.7, 1.3, 0.4), (-0.5, 1.0, 2.0), (-5.0, 0.1, 0.2), (-9.0, 0.25, 0.3))
 def raises_with_texts(x):
     text = "%s and %.3f of %d, {%g} 100%%" % (x[1], x[0], x.size, 2.5)  # noqa: UP031
