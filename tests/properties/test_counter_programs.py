@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from python_oracle import run
 
 QUICK = settings(
-    max_examples=8,
+    max_examples=5,
     derandomize=True,
     deadline=None,
     database=None,

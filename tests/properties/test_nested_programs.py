@@ -18,7 +18,7 @@ from python_oracle import Tolerance, assert_same_outcome, run
 import mutad
 
 QUICK = settings(
-    max_examples=8,
+    max_examples=4,
     derandomize=True,
     deadline=None,
     database=None,

@@ -311,7 +311,7 @@ class GradientCase:
 
     def check_gradient(self, saves: str = "minimal") -> None:
         """`value_and_grad` and `grad`: type, effects, closed form, central differences, second use."""
-        function = self.compiled(saves=saves)
+        function = self.compiled(saves=saves, opt=1)  # `pullback` is checked as users get it
         active = self.active()
         arguments = self.arguments()
         value, gradients = function.value_and_grad(*arguments, wrt=active)
