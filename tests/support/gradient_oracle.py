@@ -481,6 +481,15 @@ class GradientPrograms:
         return [c for c in self.cases if c.is_scalar_valued]
 
     @property
+    def called(self) -> list[GradientCase]:
+        """One row of each scalar-valued program, and every row whose gradient is known exactly.
+
+        (The other rows go through `pullback`, which runs the same reverse sweep.)
+        """
+        firsts = {id(c) for c in self.first}
+        return [c for c in self.scalar_valued if c.exact is not None or id(c) in firsts]
+
+    @property
     def accounted(self) -> list[GradientCase]:
         return [c for c in self.cases if c.saved is not None]
 

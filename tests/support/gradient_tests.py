@@ -15,7 +15,7 @@ def gradient_tests(programs: GradientPrograms) -> type:
     """A test class of all checks: each case is a claim, named after its program and its arguments."""
 
     class TestGradients:
-        @pytest.mark.parametrize("case", programs.scalar_valued, ids=str)
+        @pytest.mark.parametrize("case", programs.called, ids=str)
         def test_value_and_grad(self, case: GradientCase) -> None:
             case.check_gradient()
 
