@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from .codegen.loops_to_llvm import KernelText
     from .derivative.receipt import Receipt
     from .frontend.build import Built
-    from .frontend.context import Captured
+    from .frontend.frames import Captured
 
 
 @dataclass(frozen=True)

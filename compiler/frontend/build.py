@@ -29,11 +29,13 @@ from . import signature
 from .bindings.roots import accesses, choices, is_inside, is_root, roots, writes
 from .calling import recursion, special_calls
 from .choices import unknown
-from .context import Captured, Facts, Rebinding, Scope
+from .context import Rebinding
 from .data import boundary, fields, list_rows, lists, object_lists
 from .data.list_room import make_room
 from .data.lists import FixedList, ReturnedList
 from .emitter import Emitter, Form
+from .facts import Facts
+from .frames import Captured, Scope
 from .library import overlap
 from .loops import Loops
 from .syntax.source import Source

@@ -43,7 +43,8 @@ from .syntax.liveness import Names
 from .values import Array, Choice, NoneValue, Record, Scalar, Static, Struct, Tuple
 
 if TYPE_CHECKING:
-    from .context import Context, Frame
+    from .context import Context
+    from .frames import Frame
 
 STRIDE = 2**20
 """Exceptions of the handlers k and k + 1 have numbers that are so far apart."""

@@ -30,8 +30,8 @@ from .values import Choice, NoneValue, Record, Scalar, Static, Value
 if TYPE_CHECKING:
     from .context import Context
     from .emitter import Emitter
-    from .expressions import Expressions
     from .joins import ChoiceT, Template
+    from .operators import Operators
 
 MOST_OPTIONS = 16
 
@@ -103,7 +103,7 @@ def method_parts(found: Any) -> tuple[Any, Any] | None:
 
 def is_choosable(value: Value) -> bool:
     """True for None, and for objects that are the same wherever they are read."""
-    from .context import LocalFunction
+    from .frames import LocalFunction
 
     if isinstance(value, NoneValue):
         return True
@@ -118,7 +118,7 @@ def is_choosable(value: Value) -> bool:
 
 def is_lasting(t: Template) -> bool:
     """False where a form holds a function of this build, which the next does not know."""
-    from .context import LocalFunction
+    from .frames import LocalFunction
     from .joins import ChoiceT, FixedT, MaybeT, TupleT
 
     match t:
@@ -199,7 +199,7 @@ def is_any_of(e: Emitter, choice: Choice, wanted: Iterable[bool]) -> Scalar:
     return result
 
 
-def compared(lowering: Expressions, op: str, lhs: Value, rhs: Value) -> Scalar:
+def compared(lowering: Operators, op: str, lhs: Value, rhs: Value) -> Scalar:
     """`is` and `==` of a choice and an object known while compiling."""
     choice, other = (lhs, rhs) if isinstance(lhs, Choice) else (rhs, lhs)
     assert isinstance(choice, Choice)
@@ -232,7 +232,7 @@ def narrowed(choice: Choice, is_none: bool) -> Value:
 
 
 def raise_type_error(lowering: Any, text: str) -> NoReturn:
-    from .context import Unready
+    from .frames import Unready
 
     lowering.always("TypeError", text)
     raise Unready

@@ -16,13 +16,13 @@ from xdsl.ir import SSAValue
 from ...dialects import array
 from . import scalars
 from .calling.recursion import Again
-from .context import Frame, LocalFunction, Scope
 from .data import lists
 from .data.fields import fields_in
 from .data.list_access import Asked
 from .data.list_rows import ShapeUnknown
 from .data.lists import ListObject
 from .data.records import Method
+from .frames import Frame, LocalFunction, Scope
 from .iterables import Iterable, Iterables, is_generator
 from .syntax import comprehensions, normalize
 from .syntax.comprehensions import Comprehension

@@ -26,10 +26,10 @@ from xdsl.ir import Block, SSAValue
 from ...dialects import array
 from . import scalars
 from .calling.recursion import Again
-from .context import LocalFunction
 from .data import lists, protocols, tables
 from .data.lists import ListObject
 from .data.records import Method
+from .frames import LocalFunction
 from .statements import Statements
 from .syntax import comprehensions
 from .syntax.generator_loops import place_of

@@ -31,10 +31,12 @@ from . import catching, choices, weak
 from .bindings import nonlocals
 from .bindings.forms import End, Forms
 from .bindings.rebinding import Place, Variable, only_layout_of_kept, retyped, uncast
-from .context import RESULT, VALUE, Key, LateName, Rebinding, hint, is_late
+from .context import Rebinding, hint, is_late
 from .data.list_access import Asked
 from .data.meeting import is_value_template
 from .emitter import Carried
+from .facts import Key
+from .frames import RESULT, VALUE, LateName
 from .joins import (
     Binding,
     MaybeT,

@@ -19,7 +19,7 @@ from ...dialects import array
 from . import scalars
 from .calling.calls import Calls
 from .catching import STRIDE, Arm, Attempt, Branch, Caught, Scope
-from .context import RESULT
+from .frames import RESULT
 from .joins import Maybe
 from .syntax.liveness import Names, assigned, reads
 from .syntax.trying import Guarded, inner

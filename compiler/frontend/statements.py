@@ -12,10 +12,11 @@ from . import choices, formatting, imports, library
 from .bindings import nonlocals
 from .calling import decorating, special_calls, spreading
 from .catching import Caught
-from .context import RESULT, Unready, hint
+from .context import hint
 from .data import protocols
 from .data.lists import FixedList
 from .data.tables import ListOfConstants
+from .frames import RESULT, Unready
 from .raising import Raising
 from .scalars import is_python
 from .syntax.language import why_refused

@@ -25,7 +25,8 @@ from ..joins import Binding
 from ..values import Record
 
 if TYPE_CHECKING:
-    from ..context import Context, Frame
+    from ..context import Context
+    from ..frames import Frame
 
 
 class Cell:

@@ -23,8 +23,8 @@ from ....dialects import array
 from ...analysis.alias import strip_casts
 from ...diagnostics import CompileError
 from ..consumers import Consumers
-from ..context import Facts, Key
 from ..emitter import Emitter
+from ..facts import Facts, Key
 from ..joins import (
     ArrayT,
     ChoiceT,

@@ -17,11 +17,11 @@ from ...analysis.effects import describe_calls
 from ...diagnostics import CompileError
 from ..bindings import nonlocals
 from ..build import Build
-from ..context import RESULT, Frame
 from ..data.fields import as_hint
 from ..data.handed_lists import HandedLists
 from ..data.list_room import make_room
 from ..data.lists import ListObject
+from ..frames import RESULT, Frame
 from ..joins import Maybe
 from ..values import NoneValue, Record, Static, Value
 from .forms import Form, Formless, Making, ObjectForm, flat, form_of, ir_types, leaves

@@ -18,12 +18,14 @@ from .. import choices, library, scalars
 from .. import python_math as math_functions
 from ..bindings import nonlocals
 from ..catching import Caught
-from ..context import RESULT, Facts, Frame, LocalFunction, Scope, Unready, hint
+from ..context import hint
 from ..data import lists, protocols, tables
 from ..data.fields import fields_in
 from ..data.lists import FixedList, ListMethod, ListObject
 from ..emitter import Emitter
 from ..expressions import Expressions
+from ..facts import Facts
+from ..frames import RESULT, Frame, LocalFunction, Scope, Unready
 from ..joins import Maybe
 from ..scalars import is_python
 from ..syntax import matching, normalize, source

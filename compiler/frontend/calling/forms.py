@@ -22,11 +22,11 @@ from xdsl.ir import Attribute, SSAValue
 
 from ....dialects import array
 from .. import scalars
-from ..context import LocalFunction
 from ..data.generators import Generator
 from ..data.lists import FixedList, ListObject
 from ..data.records import Method, Opaque
 from ..emitter import Emitter
+from ..frames import LocalFunction
 from ..joins import cast
 from ..values import (
     IR_TYPE,

@@ -21,8 +21,8 @@ from xdsl.ir import Attribute, SSAValue
 from ....dialects import activation, array
 from ...diagnostics import Span
 from ..catching import STRIDE, Attempt, Catching
-from ..context import Frame
 from ..emitter import Emitter
+from ..frames import Frame
 
 if TYPE_CHECKING:
     from .calls import Calls

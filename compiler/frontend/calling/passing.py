@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from xdsl.ir import SSAValue
 
-from ..context import Frame, LocalFunction, same_binding
+from ..context import same_binding
 from ..data.fields import Journal, is_frozen
 from ..emitter import Emitter
+from ..frames import Frame, LocalFunction
 from ..joins import Binding, Maybe
 from ..values import Array, Record, Static, Struct, Tuple, Value
 from .forms import Form, Formless, Making, TupleForm, bound_in, form_of

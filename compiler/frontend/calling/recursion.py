@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any
 from xdsl.ir import SSAValue
 
 from ....dialects import activation
-from ..context import Frame, LateName, LocalFunction, Unready
 from ..data.handed_lists import note_changes
+from ..frames import Frame, LateName, LocalFunction, Unready
 from ..joins import Maybe
 from ..values import Array, NoneValue, Record, Scalar, Static, Struct, Tuple, Value, Weak
 from . import guarded

@@ -17,8 +17,8 @@ from xdsl.ir import Attribute, BlockArgument, Region, SSAValue
 from ...analysis.footprint import reads
 from ..bindings.roots import roots, writes
 from ..build import Build
-from ..context import Facts
 from ..data.list_room import make_room
+from ..facts import Facts
 from ..values import Array, Scalar, Tuple, Value
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from ...diagnostics import CompileError
 from .. import scalars
 from ..bindings.roots import roots
 from ..build import MAX_RESTARTS
-from ..context import Facts
+from ..facts import Facts
 from ..library import overlap
 from ..values import Array, NoneValue, Scalar, Static, Tuple, Value
 from . import foreign_calls, recursion

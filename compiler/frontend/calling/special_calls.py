@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from ..context import Scope
+from ..frames import Scope
 from ..values import Static, Tuple, Value
 from . import arguments, foreign_calls
 

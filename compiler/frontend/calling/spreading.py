@@ -14,7 +14,7 @@ from typing import Any
 
 from ....dialects import array
 from .. import library, scalars
-from ..context import LocalFunction
+from ..frames import LocalFunction
 from ..values import Array, Record, Scalar, Static, Struct, Tuple, Value
 
 

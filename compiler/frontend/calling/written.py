@@ -184,7 +184,7 @@ def is_float_like(value: Value) -> bool:
 def is_callable(value: Value) -> bool | None:
     """`callable(value)`; None for objects of the program's classes."""
     if isinstance(value, Static):
-        from ..context import LocalFunction
+        from ..frames import LocalFunction
 
         found = value.object
         return isinstance(found, LocalFunction) or hasattr(found, "function") or callable(found)

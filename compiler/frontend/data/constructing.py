@@ -19,7 +19,7 @@ from typing import Any, cast
 import numpy as np
 
 from .. import choices, formatting, scalars
-from ..context import Unready
+from ..frames import Unready
 from ..values import (
     NUMPY_DTYPE,
     Array,

@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 
 from ....dialects import array
 from .. import scalars
-from ..context import LocalFunction
+from ..frames import LocalFunction
 from ..library import indexing
 from ..syntax import list_algorithms as algorithms
 from ..syntax.comprehensions import EMPTY

@@ -30,7 +30,7 @@ from ...diagnostics import CompileError
 from .. import library, scalars
 from ..calling import recursion
 from ..calling.calls import Calls
-from ..context import RESULT, Frame, Unready
+from ..frames import RESULT, Frame, Unready
 from ..joins import (
     ArrayT,
     Binding,

@@ -24,7 +24,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import Pure
 
 from ....dialects import array
-from ..context import Facts
+from ..facts import Facts
 from .lists import Growth, ListObject
 
 FACTOR, TOO_LONG = 2**31, 2**59

@@ -11,7 +11,7 @@ import ast
 from typing import Any
 
 from .. import scalars
-from ..context import Unready
+from ..frames import Unready
 from ..values import NUMPY_DTYPE, Record, Scalar, Static, Struct, Value
 from .records import OPERATOR_METHODS, described, method_of
 

@@ -1,0 +1,241 @@
+"""Conditions: truth, `and` and `or`, conditional expressions, and what a test tells about names."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from xdsl.dialects import arith
+from xdsl.ir import Block, Operation
+from xdsl.traits import Pure
+
+from . import choices, library, scalars
+from .calling import spreading
+from .context import same_binding
+from .data import lists, protocols
+from .data.constructing import Constructing
+from .data.fields import fields_in
+from .data.list_access import ListAccess
+from .frames import VALUE, Unready
+from .joins import Maybe
+from .syntax.liveness import Names, assigned
+from .values import (
+    Choice,
+    Expression,
+    Record,
+    Scalar,
+    Struct,
+    Value,
+)
+
+OPPOSITE = {"Lt": "GtE", "LtE": "Gt", "Gt": "LtE", "GtE": "Lt", "NotEq": "Eq", "Eq": "NotEq"}
+MIRRORED = {"Lt": "Gt", "LtE": "GtE", "Gt": "Lt", "GtE": "LtE", "Eq": "Eq"}
+
+
+class Conditions(Constructing, ListAccess):
+    """Lowers what is evaluated only where something else is true."""
+
+    # Values that outlive their expression
+
+    def value(self, node: ast.expr) -> Value:
+        """The value of `node`, arrays in memory."""
+        return self.settled(self.expression(node))
+
+    def settled(self, value: Value) -> Value:
+        """A lazy elementwise expression computed; anything else as it is."""
+        if isinstance(value, Expression):
+            return library.materialize(self.e, value)
+        return value
+
+    def values_of(self, nodes: Sequence[ast.expr]) -> list[Value]:
+        """Several values that outlive the expression."""
+        values = list[Value]()
+        for node in nodes:
+            if isinstance(node, ast.Starred):
+                values += spreading.items(self, node, self.value(node.value))
+            else:
+                values.append(self.value(node))
+        return values
+
+    def test(self, node: ast.expr) -> Scalar:
+        """The truth of an expression, as `if` and `while` ask it."""
+        if isinstance(node, ast.BoolOp):
+            with self.located(node):
+                return self.test_all(node.op, node.values)
+        value = self.expression(node)
+        with self.located(node):
+            return self.truth(self.settled(value))
+
+    def truth(self, value: Value) -> Scalar:
+        """`bool(value)`: of a list, whether it has items."""
+        if isinstance(value, Choice):
+            found = choices.each(self, value, lambda option: self.truth(self.settled(option)))
+            assert isinstance(found, Scalar)
+            return found
+        if isinstance(value, Record | Struct):
+            return protocols.truth(self, value)
+        seq = self.list_of(value)
+        return scalars.truth(self.e, value if seq is None else lists.length(self.e, seq))
+
+    def test_all(self, op: ast.boolop, nodes: Sequence[ast.expr]) -> Scalar:
+        first = self.test(nodes[0])
+        if len(nodes) == 1:
+            return first
+        word = "and" if isinstance(op, ast.And) else "or"
+        result = self.both(
+            word,
+            first,
+            lambda: self.refined(nodes[0], word == "and", lambda: self.test_all(op, nodes[1:])),
+            assigned(*nodes[1:]),
+            nodes[1],
+            as_test=True,
+        )
+        assert isinstance(result, Scalar)
+        return result
+
+    def bool_op(self, op: ast.boolop, nodes: Sequence[ast.expr]) -> Value:
+        """`a and b`: the value of the operand that decides."""
+        first = self.value(nodes[0])
+        if len(nodes) == 1:
+            return first
+        word = "and" if isinstance(op, ast.And) else "or"
+        return self.both(
+            word,
+            first,
+            lambda: self.refined(nodes[0], word == "and", lambda: self.bool_op(op, nodes[1:])),
+            assigned(*nodes[1:]),
+            nodes[1],
+        )
+
+    def both(
+        self,
+        word: str,
+        first: Value,
+        second: Callable[[], Value],
+        names: Names,
+        place: ast.AST,
+        *,
+        as_test: bool = False,
+    ) -> Value:
+        """`first and second()` or `first or second()`; the second is evaluated only where it decides.
+
+        `names` are those that the second, which begins at `place`, may bind.
+
+        Where both are bools and the second is cheap code that cannot raise, both are evaluated. A test
+        whose second part is known to fail (an `or`: to hold) is known, too.
+        """
+        test = self.truth(first)
+        if test.constant is not None:
+            return self.settled(second()) if test.constant == (word == "and") else first
+        keep: Callable[[], Value] = lambda: first  # noqa: E731
+        key = self.frame.path, id(place)
+        if names or key in self.facts.asking:
+            return self.chosen(test, (second, keep) if word == "and" else (keep, second), names)
+        block, before = Block(), dict(self.frame.env)
+        frame, depth = self.frame, len(self.calls)
+        try:
+            with self.e.at(block), self.catching.scope(frozenset({VALUE})) as scope:
+                self.frame.env[VALUE] = self.settled(second())
+        except Unready:
+            self.frame, self.frame.env = frame, before
+            del self.calls[depth:]
+            return self.chosen(test, (second, keep) if word == "and" else (keep, second))
+        value = self.frame.env.pop(VALUE)
+        assert not isinstance(value, Maybe)
+        if any(not same_binding(b, before.get(n)) for n, b in fields_in(self.frame.env).items()):
+            self.facts.asking.add(key)
+            self.facts.changed = True
+        self.frame.env = before
+        ops = list(block.ops)
+
+        def spliced() -> Value:
+            for op in ops:
+                op.detach()
+                self.e.block.add_op(op)
+            self.catching.announce(scope.pending)
+            return value
+
+        match first, value:
+            case Scalar("py_bool" | "b1" as kind), Scalar(other) if kind == other:
+                if all(map(is_speculatable, ops)):
+                    spliced()
+                    return self.conjunction(word, first, value)
+            case _:
+                pass
+        chosen = self.chosen(test, (spliced, keep) if word == "and" else (keep, spliced))
+        known = value.constant if as_test and isinstance(value, Scalar) else None
+        if known is not None and bool(known) == (word == "or"):
+            return self.e.constant(word == "or", "py_bool")
+        return chosen
+
+    def conjunction(self, word: str, a: Scalar, b: Scalar) -> Scalar:
+        for known, other in ((a, b), (b, a)):
+            if known.constant is not None:
+                return other if bool(known.constant) == (word == "and") else known
+        op = arith.AndIOp if word == "and" else arith.OrIOp
+        return Scalar(a.type, self.e.emit(op(a.ssa, b.ssa)), None, 0, 1)
+
+    # What a test tells of the names in it
+
+    def refined(self, test: ast.expr, outcome: bool, run: Callable[[], Value]) -> Value:
+        """`run()` where `test` came out as `outcome`."""
+        before = dict(self.frame.env)
+        self.refine(test, outcome)
+        value = run()
+        for name, binding in before.items():
+            now = self.frame.env.get(name)
+            same = (
+                isinstance(now, Scalar) and isinstance(binding, Scalar) and now.ssa is binding.ssa
+            )
+            narrowed = isinstance(binding, Choice) and any(now is o for o in binding.options)
+            if same or narrowed:
+                self.frame.env[name] = binding
+        return value
+
+    def refine(self, test: ast.expr, outcome: bool) -> None:
+        """Narrow the ranges of the ints that `test` compared."""
+        match test:
+            case ast.UnaryOp(ast.Not(), operand):
+                self.refine(operand, not outcome)
+            case ast.Compare(ast.Name(name), [ast.Is() | ast.IsNot() as op], [ast.Constant(None)]):
+                self.narrow_none(name, isinstance(op, ast.Is) is outcome)
+            case ast.Name(name) if outcome:
+                self.narrow_none(name, False)
+            case ast.BoolOp(op, values) if isinstance(op, ast.And) == outcome:
+                for value in values:
+                    self.refine(value, outcome)
+            case ast.Compare(left, ops, comparators) if outcome or len(ops) == 1:
+                for lhs, op, rhs in zip([left, *comparators], ops, comparators, strict=False):
+                    name = type(op).__name__ if outcome else OPPOSITE.get(type(op).__name__)
+                    if name in MIRRORED:
+                        self.narrow(lhs, name, self.observed.get(rhs))
+                        self.narrow(rhs, MIRRORED[name], self.observed.get(lhs))
+            case _:
+                pass
+
+    def narrow_none(self, name: str, is_none: bool) -> None:
+        value = self.frame.env.get(name)
+        if isinstance(value, Choice):
+            self.frame.env[name] = choices.narrowed(value, is_none)
+
+    def narrow(self, node: ast.expr, op: str, bound: Value | None) -> None:
+        if not isinstance(node, ast.Name) or node.id not in self.frame.locals:
+            return
+        value = self.frame.env.get(node.id)
+        if not isinstance(value, Scalar) or value.type != "py_int" or value.constant is not None:
+            return
+        if not isinstance(bound, Scalar) or bound.type != "py_int":
+            return
+        low, high = value.low, value.high
+        if op in ("Lt", "LtE", "Eq"):
+            high = min(high, bound.high - (op == "Lt"))
+        if op in ("Gt", "GtE", "Eq"):
+            low = max(low, bound.low + (op == "Gt"))
+        if low <= high:
+            self.frame.env[node.id] = replace(value, low=low, high=high)
+
+
+def is_speculatable(op: Operation) -> bool:
+    """Cheap and pure: may run where Python would not have evaluated it."""
+    return op.has_trait(Pure) and not op.regions and op.name.startswith(("arith.", "array.cast"))

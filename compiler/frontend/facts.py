@@ -1,0 +1,150 @@
+"""What one build of a function teaches the next (Note [Widening by restart])."""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..diagnostics import CompileError, Span
+from .bindings.descriptors import Form
+from .data.lists import ListKey
+from .joins import Template
+from .syntax import generator_loops
+from .syntax.liveness import Liveness, Names
+from .syntax.source import Source
+
+Key = tuple[tuple[int, ...], int, str]
+"""A loop's variable: the calls that lead to the loop, the loop, the name."""
+
+
+LocalName = tuple[tuple[int, ...], str]
+"""A variable of one inlined call: the path of its frame, and its name."""
+
+
+@dataclass
+class Facts:
+    """What one build teaches the next (Note [Widening by restart]), and what it read on the way."""
+
+    widened: dict[Key, Template] = field(default_factory=dict[Key, Template])
+    buffered: set[tuple[Key, int]] = field(default_factory=set[tuple[Key, int]])
+    forms: dict[tuple[Key, int], Form] = field(default_factory=dict[tuple[Key, int], Form])
+    trees: dict[types.CodeType, tuple[Source, Sequence[ast.stmt], Liveness, Names]] = field(
+        default_factory=dict[types.CodeType, tuple[Source, Sequence[ast.stmt], Liveness, Names]]
+    )
+    nested: dict[ast.AST, tuple[Sequence[ast.stmt], Liveness, Names]] = field(
+        default_factory=dict[ast.AST, tuple[Sequence[ast.stmt], Liveness, Names]]
+    )
+    lists: dict[ListKey, Template] = field(default_factory=dict[ListKey, Template])
+    """The forms of the items of lists."""
+    grown: set[tuple[tuple[int, ...], int]] = field(
+        default_factory=set[tuple[tuple[int, ...], int]]
+    )
+    """The displays of arrays that make lists which can grow."""
+    changed_lists: set[int] = field(default_factory=set[int])
+    """The caller's lists that change behind, or in a loop with, a check that may raise."""
+    sharing: set[tuple[ListKey, int]] = field(default_factory=set[tuple[ListKey, int]])
+    """The appends of arrays that become rows though they have a name."""
+    popped: set[ListKey] = field(default_factory=set[ListKey])
+    """The lists from which arrays are popped."""
+    ragged: set[ListKey] = field(default_factory=set[ListKey])
+    """The lists of lists of several lengths."""
+    shared_lists: set[ListKey] = field(default_factory=set[ListKey])
+    """The lists that have several names at a time."""
+    unbounded_lists: set[ListKey] = field(default_factory=set[ListKey])
+    """The lists that stay growable, though an array was to keep their memory."""
+    merged_lists: dict[LocalName, ast.AST] = field(default_factory=dict[LocalName, ast.AST])
+    """The names that are one list on one path and another on another: all are moved into one."""
+    growing: set[tuple[tuple[int, ...], int]] = field(
+        default_factory=set[tuple[tuple[int, ...], int]]
+    )
+    """The loops over lists that change the lists' lengths."""
+    consumers: dict[tuple[ast.expr, ast.expr | None], ast.FunctionDef] = field(
+        default_factory=dict[tuple[ast.expr, ast.expr | None], ast.FunctionDef]
+    )
+    """The functions written out for what consumes items."""
+    algorithms: dict[tuple[ast.AST, str], ast.FunctionDef] = field(
+        default_factory=dict[tuple[ast.AST, str], ast.FunctionDef]
+    )
+    """Those for what is done with lists."""
+    written_out: set[int] = field(default_factory=set[int])
+    """The comprehensions of few arrays whose shapes are known one by one."""
+    generators: set[generator_loops.Place] = field(default_factory=set[generator_loops.Place])
+    """The calls of generator functions that loops run over."""
+    forgotten: list[object] = field(default_factory=list[object])
+    """Trees of earlier builds, kept: what is known of statements is known by their identity."""
+    constants: dict[str, str] = field(default_factory=dict[str, str])
+    early: set[Key] = field(default_factory=set[Key])
+    """The names that a loop binds and reads before it does: in the next iteration, perhaps."""
+    unready: list[CompileError] = field(default_factory=list[CompileError])
+    """Reads of names that nothing is bound to: refused where the next build does not know better."""
+    wanted: set[LocalName] = field(default_factory=set[LocalName])
+    """The names that those read."""
+    left_out: set[LocalName] = field(default_factory=set[LocalName])
+    """The names that code which constants leave out would bind: CPython would compile their reads."""
+    fields: dict[tuple[tuple[int, ...], int], set[str]] = field(
+        default_factory=dict[tuple[tuple[int, ...], int], set[str]]
+    )
+    """By loop, the fields of objects that it assigns."""
+    asking: set[tuple[tuple[int, ...], int]] = field(
+        default_factory=set[tuple[tuple[int, ...], int]]
+    )
+    """The loops whose tests, and the operands of `and` and `or` that, assign to objects."""
+    fresh: dict[tuple[tuple[int, ...], int], set[str]] = field(
+        default_factory=dict[tuple[tuple[int, ...], int], set[str]]
+    )
+    """By loop, the names shared with nested functions that each iteration binds for the first time."""
+    implied: dict[tuple[Span | None, object], ast.Call] = field(
+        default_factory=dict[tuple[Span | None, object], ast.Call]
+    )
+    """The calls that stand for operators and attributes of objects, by place and function."""
+    recursive: set[object] = field(default_factory=set[object])
+    """The functions that call themselves (`recursion`)."""
+    outcomes: dict[object, Any] = field(default_factory=dict[object, Any])
+    """The forms of their results."""
+    numbers: dict[object, int] = field(default_factory=dict[object, int])
+    """Their numbers, by form."""
+    strided: set[tuple[object, str]] = field(default_factory=set[tuple[object, str]])
+    """The functions that call themselves with strided arrays, and the parameters that those are."""
+    changed: bool = False
+    provisional: bool = False
+    """What this build goes by may be found wrong: it refuses nothing for certain."""
+
+    def learn_generator(self, place: generator_loops.Place) -> bool:
+        """Let the next build rewrite the loop over the generator called here; False where this one did."""
+        if place in self.generators:
+            return False
+        self.generators.add(place)
+        self.forgotten += [*self.trees.values(), *self.nested.items(), *self.consumers.items()]
+        for known in (self.trees, self.nested, self.consumers):
+            known.clear()
+        self.changed = True
+        return True
+
+    def leave_out(self, names: Iterable[LocalName]) -> None:
+        found = set(names) - self.left_out
+        self.left_out |= found
+        self.changed |= not found.isdisjoint(self.wanted)
+
+    def merge_lists(self, path: tuple[int, ...], name: str) -> bool:
+        """Let the next build keep all lists that a name is in one; False where this one did."""
+        known = (path, name) in self.merged_lists
+        self.merged_lists.setdefault((path, name), ast.Pass())
+        self.changed |= not known
+        return not known
+
+    def widen(self, key: Key, template: Template) -> None:
+        self.widened[key] = template
+        self.changed = True
+
+    def buffer(self, key: Key, leaf: int) -> None:
+        if (key, leaf) not in self.buffered:
+            self.buffered.add((key, leaf))
+            self.changed = True
+
+    def describe(self, key: Key, leaf: int, form: Form) -> None:
+        if self.forms.get((key, leaf)) != form:
+            self.forms[key, leaf] = form
+            self.changed = True
