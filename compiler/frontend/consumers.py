@@ -287,13 +287,7 @@ class Consumers(Iterables):
             source = self.function_parts(generator)[0]
             own, scope = source.node, Scope.of(generator)
         assert isinstance(own, ast.FunctionDef)
-        if function is comprehensions.each and (place := comprehensions.caught_yield(own)):
-            raise self.refusal(
-                call,
-                f"this generator yields within `try` with `except` (line {place.lineno}):"
-                " what the loop raises would be caught there",
-                "loop over list(...), or yield outside of the `try`",
-            )
+        self.check_generator(function, own, call)
         key = node, call
         if key not in self.facts.consumers:
             made = comprehensions.generator_consumer(function, node, own)
@@ -318,6 +312,21 @@ class Consumers(Iterables):
         given = [self.settled(v) for v in values[:count]]
         self.bind_arguments(frame, definition.args, own.name, given, named, defaults, keyword, node)
         return self.run_frame(frame, body)
+
+    def check_generator(self, function: Any, own: ast.FunctionDef, call: ast.expr) -> None:
+        """Refuse a generator that would notice whose code stands for its `yield`."""
+        leaves = function in (comprehensions.each, any, all)
+        if leaves and (found := comprehensions.swallows(own)) is not None:
+            place, words = found
+            line = getattr(place, "lineno", own.lineno)
+            raise self.refusal(
+                call, f"this generator {words} (line {line})",
+                "loop over list(...), or yield outside of the `try`",
+            )  # fmt: skip
+        if comprehensions.stops(own) is not None:
+            raise self.refusal(
+                call, "this generator raises StopIteration, which would be a RuntimeError", "return"
+            )
 
     def beside_items(self, function: Any, start: Sequence[Value]) -> list[Value]:
         """What the lines that consume items take besides these."""
@@ -374,6 +383,18 @@ class Consumers(Iterables):
 
     def intrinsic(self, which: comprehensions.Intrinsic, args: Sequence[Value]) -> Value:
         return getattr(self, which.value)(args)
+
+    def partner(self, args: Sequence[Value]) -> Value:
+        """What stands beside a generator in `zip`: it is subscripted, so its items are not used up."""
+        value = self.settled(args[0])
+        of_range = isinstance(value, Static) and getattr(value.object, "bounds", None) is not None
+        is_sequence = isinstance(value, Tuple) or (isinstance(value, Array) and value.rank > 0)
+        if not of_range and not is_sequence and self.list_of(value) is None:
+            raise self.refusal(
+                None, "a generator beside this in `zip` is not compiled",
+                "zip it with arrays, lists, tuples and ranges",
+            )  # fmt: skip
+        return value
 
     # Loops over lists.
 

@@ -51,10 +51,22 @@ class Unpacking(ListAlgorithms):
                 text = f"{len(found.items)} values are unpacked into {count} names"
                 raise self.refusal(target, text)
             return [found.items[k] for k in range(count)]
-        differs = scalars.compare(self.e, "NotEq", found.count, self.e.constant(count, "py_int"))
-        text = f"{{}} values are unpacked into {count} names"
-        self.e.insert(array.RaiseIfOp(differs.ssa, "ValueError", text, [found.count.ssa]))
-        return [found.item(self.e.index(k)) for k in range(count)]
+        items, count_ssa = list[Value](), found.count.ssa
+        for k in range(count):
+            ends = scalars.compare(self.e, "LtE", found.count, self.e.constant(k, "py_int"))
+            text = f"not enough values to unpack (expected {count}, got {k})"
+            self.e.insert(array.RaiseIfOp(ends.ssa, "ValueError", text))
+            items.append(found.item(self.e.index(k)))
+        more = scalars.compare(self.e, "Gt", found.count, self.e.constant(count, "py_int"))
+
+        def ask_for_more() -> None:
+            found.item(self.e.index(count))
+            text = f"too many values to unpack (expected {count})"
+            beyond = self.e.emit(arith.CmpiOp(count_ssa, self.e.index(count), "sgt"))
+            self.e.insert(array.RaiseIfOp(beyond, "ValueError", text))
+
+        self.conditional(more, (ask_for_more, lambda: None), frozenset())
+        return items
 
     def unpack_starred(
         self, target: ast.Tuple | ast.List, star: ast.Starred, first: int, value: Value

@@ -162,6 +162,63 @@ def of_a_generator_of_generators(x, k):
     return s
 
 
+def exhausted_before_the_generator(x, k):
+    """What stands before a generator in `zip` is asked first: the generator is not asked again."""
+    log, s = np.zeros(2), 0.0
+    for i, (w, v) in enumerate(zip(x[:2], logged(x, log))):
+        if i == 1:
+            continue
+        s += v * w
+    else:
+        s += log[0] * k
+    for v, w in zip(logged(x, log), range(2)):
+        if v > k:
+            break
+        s += v * w
+    else:
+        s += 10.0 * log[0]
+    for w, v in zip(x[:0], logged(x, log)):
+        s += v * w
+    s += sum(v * w for w, v in zip(x[:1], logged(x, log)))
+    return s * log[0] + log[1]
+
+
+def operands_are_evaluated_in_order(x, k):
+    log = np.ones(1)
+
+    def then(a, value):
+        log[0] = log[0] * 2.0 + a
+        return value
+
+    s = 0.0
+    for v, w in zip(parts(then(1.0, x), k), then(5.0, x)):
+        s += v * w
+    for i, v in enumerate(parts(then(2.0, x), k), then(3.0, 1)):
+        s += v * i
+    for w, v in zip(then(4.0, x[:0]), parts(then(7.0, x), k)):
+        s += v * w
+    return s * log[0]
+
+
+def unpacked_lazily(x, k):
+    log = np.zeros(1)
+
+    def doubled(v):
+        log[0] += 1.0
+        return 2.0 * v
+
+    try:
+        a, b = (doubled(v) for v in x)
+    except ValueError:
+        log[0] *= 10.0
+    try:
+        c, d = map(doubled, x[:1])
+    except ValueError:
+        log[0] *= 10.0
+    a, b = map(doubled, x[:2])
+    return a * b * log[0] * k
+
+
 FUNCTIONS = [
     leaves_and_skips,
     reads_the_last_item,
@@ -176,6 +233,9 @@ FUNCTIONS = [
     of_filtered_expressions,
     raises_in_the_body,
     of_a_generator_of_generators,
+    exhausted_before_the_generator,
+    operands_are_evaluated_in_order,
+    unpacked_lazily,
 ]
 
 
@@ -223,6 +283,46 @@ def test_a_yield_whose_exceptions_are_caught_is_refused() -> None:
         return s
 
     with pytest.raises(CompileError, match="what the loop raises would be caught there"):
+        mutad.compile(loops)(np.ones(3))
+
+
+def left_in_finally(x):
+    for v in x:
+        try:
+            yield v
+        finally:
+            return
+
+
+def stopping(x):
+    for v in x:
+        if v > 2.0:
+            raise StopIteration
+        yield v
+
+
+@pytest.mark.parametrize(
+    ("generator", "words"), [(left_in_finally, "leaves the `finally`"), (stopping, "RuntimeError")]
+)
+def test_a_generator_that_would_notice_its_consumer_is_refused(generator: Any, words: str) -> None:
+    def loops(x):
+        s = 0.0
+        for v in generator(x):
+            s += math.sqrt(v)
+        return s
+
+    with pytest.raises(CompileError, match=words):
+        mutad.compile(loops)(np.ones(3))
+
+
+def test_what_has_no_subscripts_is_not_zipped_with_a_generator() -> None:
+    def loops(x):
+        s = 0.0
+        for v, key in zip(parts(x, 2.0), {0: 1.0, 3: 2.0}):
+            s += v * key
+        return s
+
+    with pytest.raises(CompileError, match="a generator beside this in `zip`"):
         mutad.compile(loops)(np.ones(3))
 
 

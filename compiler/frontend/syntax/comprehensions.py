@@ -34,6 +34,7 @@ class Intrinsic(Enum):
 
     ADD = "add_compensated"
     RECOVERED = "recover"
+    PARTNER = "partner"
 
 
 Comprehension = ast.ListComp | ast.GeneratorExp
@@ -219,15 +220,41 @@ def is_generator(node: ast.AST) -> bool:
     return False
 
 
-def caught_yield(generator: ast.FunctionDef) -> ast.expr | None:
-    """A `yield` in the body of a `try` with handlers, if there is one."""
+def swallows(generator: ast.FunctionDef) -> tuple[ast.AST, str] | None:
+    """Where a generator would take for its own what the loop that consumes it does, and in which words.
+
+    A `yield` stands for the body of the loop. What that raises does not reach handlers around the `yield`,
+    nor does a `finally` around it decide how the loop goes on.
+    """
     for attempt in ast.walk(generator):
-        if isinstance(attempt, ast.Try) and attempt.handlers:
-            for statement in attempt.body:
-                for node in ast.walk(statement):
-                    if isinstance(node, ast.Yield | ast.YieldFrom):
-                        return node
+        if isinstance(attempt, ast.Try) and any(map(yields, attempt.body)):
+            if attempt.handlers:
+                place = next(n for s in attempt.body for n in ast.walk(s) if yields_itself(n))
+                return (
+                    place,
+                    "yields within `try` with `except`: what the loop raises would be caught there",
+                )
+            for left in (n for s in attempt.finalbody for n in ast.walk(s)):
+                if isinstance(left, ast.Return | ast.Break | ast.Continue):
+                    return left, "leaves the `finally` around a `yield`"
     return None
+
+
+def stops(generator: ast.FunctionDef) -> ast.AST | None:
+    """Where a generator raises StopIteration, of which CPython makes RuntimeError."""
+    for s in ast.walk(generator):
+        raised = ast.walk(s.exc) if isinstance(s, ast.Raise) and s.exc is not None else ()
+        if any(isinstance(n, ast.Name) and n.id == "StopIteration" for n in raised):
+            return s
+    return None
+
+
+def yields_itself(node: ast.AST) -> bool:
+    return isinstance(node, ast.Yield | ast.YieldFrom)
+
+
+def yields(statement: ast.stmt) -> bool:
+    return any(map(yields_itself, ast.walk(statement)))
 
 
 def is_text(node: ast.expr) -> bool:

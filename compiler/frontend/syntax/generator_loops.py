@@ -15,7 +15,8 @@
 
 `each` is consumed as `sum` is (`comprehensions`): in the generator's body stands `each$1(...)` for `yield`,
 and where that is not 0 the generator is left. A `return` in the loop keeps its value and makes that 2. Of
-`enumerate` and `zip` around it a counter is left, and subscripts of what is zipped with the generator.
+`enumerate` and `zip` around it a counter is left, and subscripts of what is zipped with the generator: what
+stands before it in `zip` is asked first, so at the end of a round whether there is another one.
 
 Which calls are of generators is known while lowering only: it tells the next build.
 """
@@ -27,7 +28,7 @@ import copy
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
-from .comprehensions import each
+from .comprehensions import Intrinsic, each
 from .nodes import assign, name, when
 
 Generating = ast.Call | ast.GeneratorExp
@@ -36,7 +37,8 @@ Generating = ast.Call | ast.GeneratorExp
 Place = tuple[str, int, int]
 """Where one stands: file, line, column."""
 
-CONTINUED, BROKEN, RETURNED = 0, 1, 2
+EXHAUSTED, CONTINUED, BROKEN, RETURNED = -1, 0, 1, 2
+"""How a round ends: the loop is over for a partner in `zip`, goes on, is left by `break`, by `return`."""
 
 
 def place_of(node: ast.expr, file: str) -> Place:
@@ -68,8 +70,10 @@ class _Peeled:
     generator: ast.expr
     item: ast.expr
     before: list[ast.stmt] = field(default_factory=list[ast.stmt])
+    first: list[ast.expr] = field(default_factory=list[ast.expr])
+    """Tests of exhausted partners in `zip` that stand before the generator: asked before it goes on."""
     ends: list[ast.expr] = field(default_factory=list[ast.expr])
-    """Tests of an exhausted partner in `zip`."""
+    """Tests of those that stand behind it."""
     after: list[ast.stmt] = field(default_factory=list[ast.stmt])
     """Counters, increased before the body runs."""
 
@@ -98,13 +102,12 @@ class _Rewriting(ast.NodeTransformer):
         peeled = self.peeled(node.iter, name(f"item${k}", node.iter), k)
         if peeled is None:
             return self.generic_visit(node)  # pyright: ignore[reportReturnType]
-        leaving = _Leaving(f"result${k}$")
+        leaving = _Leaving(f"result${k}$", peeled.first)
         body = [s for part in node.body for s in leaving.changed(part)]
         target = ast.copy_location(ast.Assign([node.target], peeled.item), node.target)
-        stop = ast.copy_location(ast.Return(code(BROKEN, node)), node)
+        stop = ast.copy_location(ast.Return(code(EXHAUSTED, node)), node)
         ends = [when(test, [stop], node) for test in peeled.ends]
-        body = [*ends, *peeled.after, target, *body]
-        body.append(ast.copy_location(ast.Return(code(CONTINUED, node)), node.body[-1]))
+        body = [*ends, *peeled.after, target, *body, leaving.round_is_over(node.body[-1])]
         names = assigned(*body) | declared(node.body)
         names = sorted(names - declared(node.body, ast.Global) - self.own_names(node, body))
         shared = ast.copy_location(ast.Nonlocal(names) if names else ast.Pass(), node)
@@ -123,14 +126,16 @@ class _Rewriting(ast.NodeTransformer):
         )
         state = f"state${k}"
         result: list[ast.stmt] = [owned, visit, *peeled.before]
-        result.append(assign(state, ast.copy_location(call, node.iter), node))
+        consumed: ast.expr = ast.copy_location(call, node.iter)
+        result.append(assign(state, exhausted_or(peeled.first, consumed, node), node))
         if leaving.returns:
             back = ast.copy_location(ast.Return(name(leaving.result, node)), node)
             result.append(when(equals(state, RETURNED, node), [back], node))
         if node.orelse:
             otherwise = self.statements(node.orelse)
             if leaving.breaks:
-                otherwise = [when(equals(state, CONTINUED, node), otherwise, node)]
+                over = ast.Compare(name(state, node), [ast.LtE()], [code(CONTINUED, node)])
+                otherwise = [when(placed(over, node), otherwise, node)]
             result += otherwise
         return result
 
@@ -160,8 +165,9 @@ class _Rewriting(ast.NodeTransformer):
             found = self.peeled(node.args[0], item, k)
             if found is None:
                 return None
-            counter = self.counter(found, f"number${k}${len(found.before)}", node)
             starts = [*node.args[1:], *(w.value for w in node.keywords)]
+            self.call_first(found, k, starts)
+            counter = self.counter(found, f"number${k}${len(found.before)}", node)
             found.before[-1] = assign(counter, starts[0], node) if starts else found.before[-1]
             found.item = placed(ast.Tuple([self.before_it(counter, node), found.item]), node)
             return found
@@ -172,22 +178,59 @@ class _Rewriting(ast.NodeTransformer):
             at = next(j for j, part in enumerate(parts) if part is not None)
             found = parts[at]
             assert found is not None
-            items = list[ast.expr]()
-            for j, other in enumerate(node.args):
-                if j == at:
-                    items.append(found.item)
-                    continue
-                whole = f"zipped${k}${len(found.before)}"
-                found.before.append(assign(whole, other, other))
-                counter = self.counter(found, f"number${k}${len(found.before)}", other)
-                size = placed(ast.Call(constant(len, other), [name(whole, other)], []), other)
-                end = ast.Compare(name(counter, other), [ast.GtE()], [size])
-                found.ends.append(placed(end, other))
-                index = self.before_it(counter, other)
-                items.append(placed(ast.Subscript(name(whole, other), index, ast.Load()), other))
+            self.call_first(found, k, node.args[at + 1 :])
+            inner, found.before = found.before, []
+            items = [self.partner(found, other, k, found.first) for other in node.args[:at]]
+            # What the generator is called with is evaluated though its partners may be empty.
+            self.call_first(found, k, node.args[:at], inner)
+            found.before += inner
+            items.append(found.item)
+            items += [self.partner(found, other, k, found.ends) for other in node.args[at + 1 :]]
             found.item = placed(ast.Tuple(items, ast.Load()), node)
             return found
         return None
+
+    def partner(self, found: _Peeled, other: ast.expr, k: str, ends: list[ast.expr]) -> ast.expr:
+        """The item of what is zipped with a generator, and the test that there is none any more."""
+        place = f"{k}${other.lineno}_{other.col_offset}"
+        whole = f"zipped${place}"
+        taken = ast.Call(constant(Intrinsic.PARTNER, other), [other], [])
+        found.before.append(assign(whole, placed(taken, other), other))
+        counter = self.counter(found, f"number${place}", other)
+        size = placed(ast.Call(constant(len, other), [name(whole, other)], []), other)
+        ends.append(placed(ast.Compare(name(counter, other), [ast.GtE()], [size]), other))
+        index = self.before_it(counter, other)
+        return placed(ast.Subscript(name(whole, other), index, ast.Load()), other)
+
+    def call_first(
+        self,
+        found: _Peeled,
+        k: str,
+        others: Sequence[ast.expr],
+        before: list[ast.stmt] | None = None,
+    ) -> None:
+        """Evaluate what the generator is called with where Python does: beside `others`."""
+        if all(map(is_plain, others)) and before is None:
+            return
+        before = found.before if before is None else before
+        call = found.generator = copy.copy(found.generator)
+
+        def named(part: ast.expr) -> ast.expr:
+            if is_plain(part) or isinstance(part, ast.Starred):
+                return part
+            if isinstance(part, Generating) and place_of(part, self.file) in self.calls:
+                return part
+            given = f"given${k}${len(before)}"
+            before.append(assign(given, part, part))
+            return name(given, part)
+
+        if isinstance(call, ast.GeneratorExp):
+            outer = copy.copy(call.generators[0])
+            outer.iter = named(outer.iter)
+            call.generators = [outer, *call.generators[1:]]
+        elif isinstance(call, ast.Call):
+            call.args = [named(a) for a in call.args]
+            call.keywords = [ast.keyword(w.arg, named(w.value)) for w in call.keywords]
 
     def counter(self, found: _Peeled, counter: str, like: ast.expr) -> str:
         """A counter of the iterations before this one, until it is increased."""
@@ -205,8 +248,8 @@ class _Rewriting(ast.NodeTransformer):
 class _Leaving(ast.NodeTransformer):
     """The body of a loop as that of a function: `break`, `continue` and `return` return how they leave."""
 
-    def __init__(self, result: str) -> None:
-        self.result = result
+    def __init__(self, result: str, first: Sequence[ast.expr]) -> None:
+        self.result, self.first = result, first
         self.depth = 0
         self.breaks = self.returns = False
 
@@ -223,7 +266,11 @@ class _Leaving(ast.NodeTransformer):
     def visit_Continue(self, node: ast.Continue) -> ast.stmt:
         if self.depth:
             return node
-        return ast.copy_location(ast.Return(code(CONTINUED, node)), node)
+        return self.round_is_over(node)
+
+    def round_is_over(self, node: ast.stmt) -> ast.stmt:
+        after = exhausted_or(self.first, code(CONTINUED, node), node)
+        return ast.copy_location(ast.Return(after), node)
 
     def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
         self.returns = self.breaks = True
@@ -262,6 +309,18 @@ def without(statements: Sequence[ast.AST], loop: ast.stmt) -> list[ast.AST]:
         else:
             found.append(s)
     return found
+
+
+def exhausted_or(tests: Sequence[ast.expr], otherwise: ast.expr, like: ast.AST) -> ast.expr:
+    """EXHAUSTED where one of the tests holds."""
+    for test in reversed(tests):
+        otherwise = placed(ast.IfExp(copy.deepcopy(test), code(EXHAUSTED, like), otherwise), like)
+    return otherwise
+
+
+def is_plain(node: ast.expr) -> bool:
+    """True for what may be evaluated sooner or later."""
+    return isinstance(node, ast.Name | ast.Constant)
 
 
 def code(which: int, like: ast.AST) -> ast.expr:
