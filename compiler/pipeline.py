@@ -42,6 +42,7 @@ from .transforms.hoist_branch_allocs import HoistBranchAllocs
 from .transforms.hoist_checks import HoistChecks
 from .transforms.hoist_invariants import HoistInvariants
 from .transforms.hoist_raises import HoistRaises
+from .transforms.lift_choices import LiftChoices
 from .transforms.move_conditions import MoveConditions
 from .transforms.promote_scalars import PromoteScalars
 from .transforms.raise_loops import RaiseLoops
@@ -271,6 +272,7 @@ SIMPLIFY: tuple[ModulePass, ...] = (
     HoistInvariants(),  # an invariant is there once, for both sweeps
     EliminateCommon(),  # what hoisting brought together
     HoistBranchAllocs(),  # an array that leaves a branch has its shadow outside
+    LiftChoices(),  # which shadow it is, is known before the branch is reversed
     HoistChecks(),  # neither sweep checks what was checked on entry
     SelectStores(),  # a loop without branches may be a map
     SelectValues(),  # or is vectorized, with its adjoint
@@ -328,6 +330,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     HoistInvariants,
     HoistAllocs,
     HoistBranchAllocs,
+    LiftChoices,
     MoveConditions,
     WriteProducts,
     HoistChecks,

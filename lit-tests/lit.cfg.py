@@ -13,6 +13,7 @@ config.suffixes = [".mlir"]
 config.excludes = ["lit.cfg.py"]
 config.test_source_root = os.path.dirname(__file__)
 config.environment["PYTHONWARNINGS"] = "error"
+config.environment["PYTHONPATH"] = os.path.dirname(config.test_source_root)
 
 _bin = os.path.dirname(sys.executable)
 config.substitutions += [

@@ -96,3 +96,33 @@ def a_condition_in_a_loop_that_is_left(x, n):
 
 
 TestGradients = gradient_tests(programs)
+
+
+@on("f64[4] 6")
+def the_best_so_far(x, n):
+    best, least = x.copy(), np.sum(x**2)
+    here, value = x.copy(), least
+    for k in range(n):
+        step = np.array([0.4, -0.3, 0.2, -0.1]) * (1 - k % 3)
+        other = here + step * x[k % 4]
+        v = np.sum(other**2)
+        if v < value or k % 2:
+            here, value = other, v
+            if v < least:
+                best, least = other.copy(), v
+    return least + best[0] * here[1]
+
+
+@on("f64[6] 3", "f64[6] 0")
+def views_that_begin_where_a_branch_finds(x, k):
+    m = np.arange(6)
+    if k > 0:
+        a = m[k] - 1
+        if x[a] > x[0]:
+            y = x[a : a + 3]
+        else:
+            y = x[:3]
+    else:
+        y = x[3:]
+    y[0] *= x[1]
+    return (y * y).sum() * x[2]
