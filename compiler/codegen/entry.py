@@ -30,10 +30,12 @@ The text refers to Python and NumPy by external symbols only, so the object code
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from .entry_captures import constants_hold, inputs, read_place, require_constants
+from .entry_cold import COLD, completed, poll, print_, raise_, undo
 from .entry_guard import (
     ArrayValue,
     Form,
@@ -45,7 +47,7 @@ from .entry_guard import (
 from .entry_handles import back, drop, handed_address
 from .entry_plan import EntryPlan, GradientSignature, Signature, gradient_signature, signature_of
 from .entry_result import Boxes, ResultSpec, slot_count
-from .entry_run import CTX_BYTES, endings, poll, print_, run_kernel
+from .entry_run import CTX_BYTES, endings, run_kernel
 from .entry_shadows import cotangent_operands, shadow_objects, shadow_operands
 from .entry_writer import TYPE, Writer, declarations
 
@@ -53,7 +55,7 @@ __all__ = ["Entries", "GradientSignature", "entries", "gradient_signature", "sig
 
 GIVEN_ALL = ("pullback", "forward")
 """The kinds whose caller hands in everything, in order, and has proved the key."""
-DERIVING = ("pullback", "grad", "value_and_grad")
+DERIVING = ("pullback", "grad")
 """The kinds that call a kernel with shadows and cotangents."""
 
 
@@ -107,23 +109,12 @@ def entries(
     kinds = list(KINDS[mode])
     if mode == "gradient" and plan.has_fast_gradient():
         kinds += ["grad", "value_and_grad"]
-    functions = [poll(symbols), print_(symbols)]
+    functions = [poll(symbols), print_(symbols), raise_(symbols), undo(symbols)]
     if not set(kinds) <= {"pullback", "forward", "back", "drop"}:
-        functions += [read_place(symbols), constants_hold(symbols)]
+        functions += [completed(symbols), read_place(symbols), constants_hold(symbols)]
     if "grad" in kinds:
-        functions.append(_match_wrt(symbols, len(wrt)))
-    for kind in kinds:
-        match kind:
-            case "back":
-                body = back(plan, symbols)
-            case "drop":
-                body = drop(symbols)
-            case _:
-                body = _entry(plan, kind, symbols)
-        functions.append(
-            f"define ptr @mutad_entry_{kind}(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) "
-            f"{{\nentry:\n{body}\n}}"
-        )
+        functions += [_match_wrt(symbols, len(wrt)), _fast_gradient(plan, symbols)]
+    functions += [_definition(plan, kind, symbols) for kind in kinds]
     return Entries(
         "\n\n".join(functions) + "\n",
         tuple(declarations(symbols)),
@@ -138,6 +129,34 @@ KINDS = {
     "vjp": ("forward", "back", "drop"),
 }
 """The kinds of entries that a module has in any case."""
+
+
+CALLED = "(ptr %self, ptr %args, i64 %nargs, ptr %kwnames"
+"""What CPython hands to an entry."""
+
+
+def _definition(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
+    """One entry. What Python code of ours calls, and takes longer than any entry, is not optimized."""
+    attributes = ""
+    match kind:
+        case "grad" | "value_and_grad":
+            valued = str(kind == "value_and_grad").lower()
+            body = f"  %made = call ptr @mutad_gradient{CALLED}, i1 {valued})\n  ret ptr %made"
+        case "primal":
+            body = _entry(plan, kind, symbols)
+        case "back":
+            body, attributes = back(plan, symbols), COLD
+        case "drop":
+            body, attributes = drop(symbols), COLD
+        case _:
+            body, attributes = _entry(plan, kind, symbols), COLD
+    return f"define ptr @mutad_entry_{kind}{CALLED}) {attributes}{{\nentry:\n{body}\n}}"
+
+
+def _fast_gradient(plan: EntryPlan, symbols: dict[str, str]) -> str:
+    """What `grad` and `value_and_grad` both are: `%valued` says whether the value is wanted, too."""
+    head = f"define internal ptr @mutad_gradient{CALLED}, i1 %valued) noinline"
+    return f"{head} {{\nentry:\n{_entry(plan, 'grad', symbols)}\n}}"
 
 
 def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
@@ -216,7 +235,7 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
         boxes.finish(boxes.tuple([value, bars]))
     else:
         in_order = [gradients[p] for p in plan.wrt]
-        _return_gradients(w, boxes, in_order, value, form)
+        _return_gradients(w, boxes, in_order, partial(boxes.result, plan.results, 0, arrays), form)
     endings(w, boxes, 0 if kind in GIVEN_ALL else plan.inputs)
     return "\n".join(w.lines)
 
@@ -224,7 +243,7 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
 def _keywords(w: Writer, plan: EntryPlan, kind: str) -> str:
     """Keywords: none; `grad` and `value_and_grad` take `wrt`. Yields how it was written (1 or 2)."""
     none = w.value("icmp eq ptr %kwnames, null", "plain")
-    if kind not in ("grad", "value_and_grad"):
+    if kind != "grad":
         w.require(none)
         return ""
     by_default = "1" if plan.wrt == (0,) else "0"
@@ -258,55 +277,50 @@ def _positional(w: Writer, signature: Signature, inputs: int) -> str:
         complete = w.value(f"and i1 {complete}, %is_proved")
     w.do(f"br i1 {complete}, label %given, label %fewer")
     w.label("fewer")
-    defaults = w.slot("defaults", "defaults")
-    size = w.call("PyTuple_Size", defaults)
-    w.require(w.value(f"icmp sle i64 %nargs, {signature.positional}"))
-    missing = w.value(f"sub i64 {count}, %nargs", "missing")
-    w.require(w.value(f"icmp sge i64 {size}, {missing}"))
-    w.require(w.value(f"icmp sgt i64 {missing}, 0"))
-    offset = w.value(f"sub i64 {size}, {count}", "offset")
-    w.do("br label %fill")
-    w.label("fill")
-    done = "fill"
-    for i in range(count):
-        own, default, done = w.fresh("own"), w.fresh("default"), w.fresh("filled")
-        is_own = w.value(f"icmp slt i64 {i}, %nargs")
-        w.do(f"br i1 {is_own}, label %{own}, label %{default}")
-        w.label(own)
-        given = w.field("%args", 8 * i)
-        w.do(f"br label %{done}")
-        w.label(default)
-        fallback = w.call("PyTuple_GetItem", defaults, w.value(f"add i64 {offset}, {i}"))
-        w.do(f"br label %{done}")
-        w.label(done)
-        chosen = w.value(f"phi ptr [ {given}, %{own} ], [ {fallback}, %{default} ]")
-        w.store("ptr", chosen, "%filled", 8 * i)
-    w.do("br label %given.or.filled")
+    filled = w.value(
+        f"call ptr @mutad_completed(ptr %self, ptr %args, i64 %nargs, ptr %filled, "
+        f"i64 {count}, i64 {signature.positional})"
+    )
+    unknown = w.value(f"icmp eq ptr {filled}, null")
+    w.do(f"br i1 {unknown}, label %mismatch, label %given.or.filled")
     w.label("given")
     w.do("br label %given.or.filled")
     w.label("given.or.filled")
-    return w.value(f"phi ptr [ %args, %given ], [ %filled, %{done} ]", "arguments")
+    return w.value(f"phi ptr [ %args, %given ], [ {filled}, %fewer ]", "arguments")
 
 
-def _return_gradients(w: Writer, boxes: Boxes, gradients: list[str], value: str, form: str) -> None:
+def _return_gradients(
+    w: Writer, boxes: Boxes, gradients: list[str], value: Callable[[], str], form: str
+) -> None:
     """Return the gradient or the tuple of them, behind the value if that is wanted."""
+    before, most = list(boxes.made), 0
 
-    def finish(gradient: str) -> None:
-        boxes.finish(boxes.tuple([value, gradient]) if value else gradient)
+    def finish(gradient: str, shown: str) -> None:
+        nonlocal most
+        boxes.finish(boxes.tuple([shown, gradient]) if shown else gradient)
+        most = max(most, len(boxes.made))
 
-    if len(gradients) > 1:
-        finish(boxes.tuple(gradients))
-        return
-    single = w.value(f"icmp eq i32 {form}, 1")
-    w.do(f"br i1 {single}, label %one, label %many")
-    held = list(boxes.made)
-    w.label("one")
-    finish(gradients[0])
-    count = len(boxes.made)
-    boxes.made = held
-    w.label("many")
-    finish(boxes.tuple(gradients))
-    boxes.made += [""] * (count - len(boxes.made))
+    def both_forms(shown: str) -> None:
+        held = list(boxes.made)
+        if len(gradients) == 1:
+            single, one, many = w.fresh("single"), w.fresh("one"), w.fresh("many")
+            w.do(f"%{single} = icmp eq i32 {form}, 1")
+            w.do(f"br i1 %{single}, label %{one}, label %{many}")
+            w.label(one)
+            finish(gradients[0], shown)
+            boxes.made = held
+            w.label(many)
+        finish(boxes.tuple(gradients), shown)
+
+    w.do("br i1 %valued, label %behind.value, label %alone")
+    w.label("behind.value")
+    both_forms(value())
+    boxes.made = before
+    w.label("alone")
+    if boxes.pending:
+        w.do(f"call void @mutad_undo(ptr %pending, i64 {len(boxes.pending)}, ptr null, i64 0)")
+    both_forms("")
+    boxes.made = [""] * most
 
 
 def _match_wrt(symbols: dict[str, str], count: int) -> str:
@@ -347,7 +361,7 @@ def _match_wrt(symbols: dict[str, str], count: int) -> str:
     w.do("ret i32 0")
     return "\n".join(
         [
-            "define internal i32 @mutad_match_wrt(ptr %self, ptr %kwnames, ptr %value) {",
+            f"define internal i32 @mutad_match_wrt(ptr %self, ptr %kwnames, ptr %value) {COLD}{{",
             *w.lines,
             "}",
         ]

@@ -7,6 +7,7 @@ name, expected value) triples. Neither their number nor their kinds are part of 
 
 from __future__ import annotations
 
+from .entry_cold import function
 from .entry_writer import TYPE, Writer
 
 
@@ -39,7 +40,7 @@ def read_place(symbols: dict[str, str]) -> str:
     w.do("ret ptr null")
     w.label("got")
     w.do(f"ret ptr {attribute}")
-    return _function("ptr @mutad_read_place(ptr %holder, ptr %name)", w)
+    return function("ptr @mutad_read_place(ptr %holder, ptr %name)", w)
 
 
 def constants_hold(symbols: dict[str, str]) -> str:
@@ -79,17 +80,19 @@ def constants_hold(symbols: dict[str, str]) -> str:
     w.do("%hold = phi i1 [ true, %yes ], [ false, %no ]")
     w.call("Py_DecRef", constants)
     w.do("ret i1 %hold")
-    return _function("i1 @mutad_constants_hold(ptr %self)", w)
-
-
-def _function(signature: str, w: Writer) -> str:
-    return "\n".join([f"define internal {signature} {{", "entry:", *w.lines, "}"])
+    return function("i1 @mutad_constants_hold(ptr %self)", w)
 
 
 def require_constants(w: Writer) -> None:
     """Ask the next entry where a captured constant has changed. (Who has proved the key has looked.)"""
+    size = w.call("PyTuple_Size", w.slot("constants"))
+    none = w.value(f"icmp eq i64 {size}, 1", "none")
+    w.do(f"br i1 {none}, label %constant, label %compared")
+    w.label("compared")
     hold = w.value("call i1 @mutad_constants_hold(ptr %self)", "hold")
-    w.require(w.value(f"or i1 {hold}, %is_proved"))
+    held = w.value(f"or i1 {hold}, %is_proved")
+    w.do(f"br i1 {held}, label %constant, label %mismatch")
+    w.label("constant")
 
 
 def inputs(w: Writer, count: int, first: int) -> list[str]:

@@ -409,8 +409,6 @@ class Boxes:
         """The code at `%failed`: an exception is set; drop everything and return null."""
         w = self.w
         w.label("failed")
-        for i in range(len(self.pending)):
-            w.call("mutad_entry_free", w.field("%pending", 8 * i))
-        for i in range(len(self.made)):
-            w.call("Py_DecRef", w.field("%made", 8 * i))
+        blocks = f"ptr %pending, i64 {len(self.pending)}" if self.pending else "ptr null, i64 0"
+        w.do(f"call void @mutad_undo({blocks}, ptr %made, i64 {len(self.made)})")
         w.do("ret ptr null")
