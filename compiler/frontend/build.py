@@ -389,7 +389,9 @@ class Build:
         """The array, copied where it is an item of a list: the list's memory ends with the call."""
         mine = roots(self.emitter, value.memref)
         every = self.lowering.lists.values()
-        copies = [one for seq in every for one in seq.copies if one.buffer in mine]
+        copies = [
+            one for seq in every for one in seq.copies if mine & roots(self.emitter, one.buffer)
+        ]
         if mine.isdisjoint(b for seq in every if lists.holds_arrays(seq) for b in seq.buffers):
             return value
         others = {r for a in self.returned for r in roots(self.emitter, a.memref)}
@@ -518,7 +520,8 @@ class Build:
         initial = roots(self.emitter, r.initial)
         begins = order[self.outermost(r.start, initial)]
         later = [op for op, k in order.items() if k >= begins and op not in own]
-        writes_buffer = any(r.buffer in roots(self.emitter, w) for op in later for w in writes(op))
+        buffer = roots(self.emitter, r.buffer)
+        writes_buffer = any(buffer & roots(self.emitter, w) for op in later for w in writes(op))
         writes_initial = any(
             self.touch(initial, roots(self.emitter, w)) for op in later for w in writes(op)
         )

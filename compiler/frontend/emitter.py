@@ -68,6 +68,8 @@ class Emitter:
     )
     around: list[Block] = field(default_factory=list[Block])
     """The blocks that are being written, from the outside in, but for this one."""
+    became: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    """Arrays whose memory is that of another since they were made: what was noted of them is of that."""
     catch: Callable[[Operation], Operation | None] | None = None
     """Lowers an op that may raise what a handler catches, and says by which op; or None."""
     leave: Callable[[Operation], Operation | None] | None = None
@@ -103,6 +105,12 @@ class Emitter:
             yield
         finally:
             self.block = self.around.pop()
+
+    def now(self, value: SSAValue) -> SSAValue:
+        """The array that an array has become."""
+        while value in self.became:
+            value = self.became[value]
+        return value
 
     def index(self, value: int) -> SSAValue:
         """A constant of type `index`, made once, at the start of the function."""

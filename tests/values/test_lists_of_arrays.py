@@ -215,3 +215,100 @@ def test_arrays_of_different_shapes_are_refused_at_run_time():
 
     with pytest.raises((NotImplementedError, mutad.CompileError), match="shape"):
         prefixes(np.ones(3))
+
+
+def name_read_after_the_loop(x):
+    rows = []
+    for i in range(3):
+        y = x * i
+        rows.append(y)
+    y[1] = 100.0
+    return rows[2].sum()
+
+
+def row_changed_and_name_read(x):
+    rows = []
+    for i in range(3):
+        y = x * i
+        rows.append(y)
+    rows[2][0] = 7.0
+    return y.sum()
+
+
+def bound_in_a_branch(x):
+    rows, y = [x * 1.0], x * 2.0
+    for i in range(3):
+        if i > 0:
+            y = rows[-1] * i
+            rows.append(y)
+    y[1] = 100.0
+    return rows[-1][1]
+
+
+def changed_in_the_next_round(x):
+    u, rows = x * 1.0, []
+    for i in range(3):
+        u[0] = 0.5 * i
+        u = u * x
+        rows.append(u)
+    return rows[0][0]
+
+
+def in_two_lists(x):
+    a, b = [], []
+    for i in range(2):
+        y = x * i
+        a.append(y)
+        b.append(y)
+    a[1][0] = 5.0
+    return b[1][0]
+
+
+def in_one_list_twice(x):
+    rows, y = [], x * 2.0
+    for _ in range(2):
+        rows.append(y)
+    rows[0][0] = 5.0
+    return rows[1][0]
+
+
+def a_row_of_one_list_only(x):
+    a, b = [], []
+    for i in range(2):
+        y = x * i
+        if i > 0:
+            a.append(y)
+        y[0] = 5.0
+        b.append(y)
+        y[1] = 6.0
+    return a[0][0]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        name_read_after_the_loop, row_changed_and_name_read, bound_in_a_branch,
+        changed_in_the_next_round, in_two_lists, in_one_list_twice, a_row_of_one_list_only,
+    ],
+)  # fmt: skip
+def test_an_array_that_a_list_and_a_name_share_is_refused_where_it_changes(function):
+    with pytest.raises(mutad.CompileError, match="is put in a list, and one of the two is changed"):
+        mutad.compile(function)(np.ones(3))
+
+
+def test_an_array_that_nobody_changes_is_in_a_list_and_has_a_name():
+    def path(x, k):
+        rows, u = [], x * 2.0
+        rows.append(u)
+        for i in range(3):
+            y = x * i if i > k else x + i
+            y[1] = 3.0
+            rows.append(y)
+            u = u + rows[-1]
+            u[0] = 0.5
+            rows.append(u)
+        rows[1][0] = 100.0
+        return sum(r.sum() for r in rows) * len(rows)
+
+    x = np.arange(1.0, 4.0)
+    assert mutad.compile(path)(x, 1) == pytest.approx(path(x, 1), rel=1e-15)

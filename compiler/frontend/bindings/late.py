@@ -105,6 +105,7 @@ class LateBuffers:
                 check.detach()
                 op.parent.insert_op_before(check, op)
             op.memref.replace_all_uses_with(buffer)
+            self.e.became[op.memref] = buffer
             op.detach()
             op.erase()
         return True

@@ -208,7 +208,7 @@ class Rebindings(Consumers):
 
     def is_new_array(self, leaf: SSAValue, buffer: SSAValue, block: Block) -> bool:
         """True when `leaf`, at the end of an iteration, was made in it, whatever happened."""
-        kept = {buffer, *(r.buffer for r in self.rebindings)}
+        kept = {buffer, *(self.e.now(r.buffer) for r in self.rebindings)}
         return all(is_fresh_in(r, block) and r not in kept for r in roots(self.e, leaf))
 
     def unless_rebound(self, value: SSAValue, others: Collection[SSAValue]) -> SSAValue:

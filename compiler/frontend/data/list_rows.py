@@ -16,7 +16,7 @@ list's memory is made; a later item of another shape raises NotImplementedError 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import MemRefType
@@ -65,11 +65,39 @@ def append(
     n = lists.length(e, seq).ssa
     lists.grow(e, seq, n, e.index(1))
     for buffer, op in lists.store_item(e, seq, n, value, skipping=in_place):
-        seq.first_stores.add(op)
-        copied = RowCopy(op.ins[0], buffer, op, e.span, number)
-        seq.copies.append(copied)
+        copied = note_copy(e, seq, buffer, op, number)
         if seq.popped:
             seq.replaced.append(copied)
+
+
+def note_copy(
+    e: Emitter,
+    seq: ListObject,
+    buffer: SSAValue,
+    op: array.MapOp,
+    number: tuple[ListKey, int] | None = None,
+) -> RowCopy:
+    """Note that an op copies an array into a row: nobody must be able to tell (`refuse_visible_copies`)."""
+    seq.first_stores[op] = None
+    arrays = roots(e, op.ins[0])
+    before = frozenset(w for r in arrays for w in stores_since(e, r, arrays))
+    copied = RowCopy(op.ins[0], buffer, op, e.span, number, arrays, before)
+    seq.copies.append(copied)
+    return copied
+
+
+def stores_since(e: Emitter, made: SSAValue, arrays: frozenset[SSAValue]) -> Iterator[Operation]:
+    """What has been stored so far to some arrays, of this round of the loops around, since one was made."""
+    alloc, blocks = made.owner, {e.block, *e.around}
+    if not isinstance(alloc, array.AllocOp):
+        return
+    op: Operation | None = alloc
+    while op is not None and not isinstance(op, array.LoopOp):
+        for inner in (inner for after in ops_after(op) for inner in after.walk()):
+            written = writes(inner)
+            if written and all(roots(e, w) <= arrays for w in written):
+                yield inner
+        op = None if op.parent in blocks else op.parent_op()
 
 
 def ops_after(op: Operation) -> Iterator[Operation]:
@@ -183,10 +211,7 @@ def becomes_row(e: Emitter, seq: ListObject, buffer: SSAValue, value: SSAValue) 
         stores_all(op, value) for op in since
     ):
         return False
-    for op in since:
-        for inner in op.walk():
-            if any(value in roots(e, w) for w in writes(inner)):
-                seq.first_stores.add(inner)
+    seq.first_stores |= dict.fromkeys(stores_since(e, value, frozenset({value})), value)
     put_row(e, seq, buffer, alloc, check=True)
     return True
 
@@ -228,6 +253,7 @@ def put_row(
         e.block.insert_op_before(op, alloc)
     made.name_hint = value.name_hint or made.name_hint
     value.replace_all_uses_with(made)
+    e.became[value] = made
     alloc.detach()
     alloc.erase()
     seq.became[value] = made, e.span
@@ -267,42 +293,95 @@ def refuse_visible_copies(
     finds the loop that runs again while some arrays live.
     """
     found, again = list(every), False
-    own = {op for seq in found for op in seq.first_stores} | set(rebinding)
-    for seq in found:
-        for one in seq.copies:
-            if one.at not in order or not is_visible(e, one, order, own, outermost):
-                continue
-            if one.number is None or one.number in sharing:
-                raise CompileError(
-                    one.span,
-                    "this array is put in a list, and one of the two is changed afterwards: the other would"
-                    " have to change with it",
-                    "append a copy: .append(x.copy())",
-                )
-            sharing.add(one.number)
-            again = True
+    copies = Copies(e, [one for seq in found for one in seq.copies], rebinding)
+    first = {op: value for seq in found for op, value in seq.first_stores.items()}
+    first |= dict.fromkeys(rebinding)
+    for one in copies.rows:
+        if one.at not in order or not is_visible(e, one, order, first, outermost, copies):
+            continue
+        if one.number is None or one.number in sharing or copies.is_kept(one):
+            raise CompileError(
+                one.span,
+                "this array is put in a list, and one of the two is changed afterwards: the other would"
+                " have to change with it",
+                "append a copy: .append(x.copy())",
+            )
+        sharing.add(one.number)
+        again = True
     return again
+
+
+class Copies:
+    """The copies that stand for arrays themselves: in rows of lists, in buffers of loops' variables."""
+
+    def __init__(
+        self, e: Emitter, rows: Sequence[RowCopy], rebinding: Collection[Operation]
+    ) -> None:
+        self.e, self.rows = e, rows
+        self.of_row: dict[RowCopy, frozenset[SSAValue]] = {
+            one: roots(e, one.source) for one in rows
+        }
+        self.of_name = [
+            (roots(e, op.ins[0]), roots(e, op.outs[0]))
+            for op in rebinding
+            if isinstance(op, array.MapOp)
+        ]
+
+    def is_kept(self, one: RowCopy) -> bool:
+        """True where the array lives on in a loop's variable: then it cannot become a row."""
+        moved = any(array in self.e.became for array in one.arrays)
+        return moved or any(source & self.of_row[one] for source, _ in self.of_name)
+
+    def elsewhere(self, one: RowCopy) -> frozenset[SSAValue]:
+        """The memory that stands for the array which `one` copies, but for that row."""
+        found = self.of_row[one]
+        pairs = [*self.of_name]
+        for other in self.rows:
+            if other is not one:
+                pairs.append((self.of_row[other], roots(self.e, other.buffer)))
+        while more := [t for s, t in pairs if s & found and not t <= found]:
+            found = found.union(*more)
+        return found
 
 
 def is_visible(
     e: Emitter,
     one: RowCopy,
     order: dict[Operation, int],
-    own: Collection[Operation],
+    first: Mapping[Operation, SSAValue | None],
     outermost: Callable[[Operation, frozenset[SSAValue]], Operation],
+    copies: Copies,
 ) -> bool:
-    """True where somebody may see that an item is a copy."""
-    source = roots(e, one.source)
-    begins = order[outermost(one.at, source)]
-    later = [op for op, k in order.items() if k >= begins and op not in own]
-    written = [w for op in later for w in writes(op)]
-    rows_written = any(one.buffer in roots(e, w) for w in written)
-    visible = any(meet(e, source, roots(e, w)) for w in written)
-    if not visible and rows_written:
-        visible = any(isinstance(r, BlockArgument) for r in source) or any(
-            source & roots(e, m) for op in later for m in accesses(op)
-        )
-    return visible
+    """True where somebody may see that an item is a copy.
+
+    Stores that make a row are none to an item; but to the array that became the row, which may have been
+    copied before.
+    """
+    elsewhere = copies.elsewhere(one)
+    start = outermost(one.at, elsewhere)
+    begins = order[start]
+
+    def is_store(op: Operation) -> bool:
+        if op in one.before:
+            return False
+        made = first.get(op)
+        return op not in first or (made in one.arrays and order[op] > order[one.at])
+
+    later = [op for op, k in order.items() if k >= begins]
+    written = [w for op in later if is_store(op) for w in writes(op)]
+    if any(meet(e, elsewhere, roots(e, w)) for w in written):
+        return True
+    row = roots(e, one.buffer)
+    changes = [op for op in later if is_store(op) and any(row & roots(e, w) for w in writes(op))]
+    if not changes:
+        return False
+    if outermost(one.at, copies.of_row[one]) is not one.at:  # several rows are one array
+        return True
+    since = min(order[outermost(op, elsewhere)] for op in changes)
+    seen = (m for op in later if op not in first and order[op] >= since for m in accesses(op))
+    return any(isinstance(r, BlockArgument) for r in elsewhere) or any(
+        elsewhere & roots(e, m) for m in seen
+    )
 
 
 def meet(e: Emitter, a: frozenset[SSAValue], b: frozenset[SSAValue]) -> bool:

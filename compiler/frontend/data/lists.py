@@ -127,8 +127,10 @@ class ListObject:
         default_factory=dict[SSAValue, tuple[SSAValue, ...]]
     )
     """What stands for the numbers of the buffers of rows whose shape no item has told yet."""
-    first_stores: set[Operation] = field(default_factory=set[Operation])
-    """The ops that write a row before it is an item."""
+    first_stores: dict[Operation, SSAValue | None] = field(
+        default_factory=dict[Operation, "SSAValue | None"]
+    )
+    """The ops that write a row before it is an item: by copying, or to the array that becomes the row."""
     copies: list[RowCopy] = field(default_factory=list["RowCopy"])
     became: dict[SSAValue, tuple[SSAValue, Span | None]] = field(
         default_factory=dict[SSAValue, tuple[SSAValue, Span | None]]
@@ -181,6 +183,10 @@ class RowCopy:
     span: Span | None
     number: tuple[ListKey, int] | None = None
     """Which of the list's appends it is."""
+    arrays: frozenset[SSAValue] = frozenset()
+    """The memory that the array was when it was copied."""
+    before: frozenset[Operation] = frozenset()
+    """What had been stored to it until then, since it was made."""
 
 
 @dataclass(frozen=True)

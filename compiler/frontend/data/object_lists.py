@@ -26,7 +26,7 @@ from ...diagnostics import CompileError
 from ..joins import ObjectT, TupleT, template_of
 from ..values import Array, Item, Record, Struct, Value
 from . import list_rows, lists
-from .lists import ListObject, RowCopy
+from .lists import ListObject
 from .nested_lists import NestedLists
 
 
@@ -135,10 +135,7 @@ class ObjectLists(NestedLists):
             if isinstance(part, Array):
                 list_rows.refuse_other_shape(self.e, part.memref, buffer)
         for buffer, op in lists.store_item(self.e, column, item.at, value):
-            seq.first_stores.add(op)
-            copied = RowCopy(op.ins[0], buffer, op, self.e.span)
-            seq.copies.append(copied)
-            seq.replaced.append(copied)
+            seq.replaced.append(list_rows.note_copy(self.e, seq, buffer, op))
 
     def copy_of_item(self, item: Item) -> Struct:
         """The fields of an item as a value."""

@@ -69,7 +69,9 @@ def roots(e: Emitter, value: SSAValue) -> Iterator[SSAValue]:
     """The arguments, allocations and unknown memrefs that `value` may be."""
     pending, seen = [value], set[SSAValue]()
     while pending:
-        value = strip_views(pending.pop())
+        value = pending.pop()
+        while (found := strip_views(e.now(value))) is not value:
+            value = found
         if value in seen:
             continue
         seen.add(value)
