@@ -243,6 +243,10 @@ def has_flags(w: Writer, obj: str, key: ArrayKey, *, written: bool) -> str:
     return w.value(f"icmp eq i32 {masked}, {wanted | (mask & ~layout)}")
 
 
+MANY_ARRAYS = 12
+"""The pairs of so many arrays are compared in a loop."""
+
+
 def check_sharing(
     w: Writer,
     arrays: Sequence[tuple[int, ArrayValue]],
@@ -266,6 +270,11 @@ def check_sharing(
     for position, array in arrays:
         if position in watched and array.key.layout == "S":
             w.require(never_overlaps_itself(w, array))
+    if len(arrays) >= MANY_ARRAYS and not overlaps:
+        first = [k for k, (i, _) in enumerate(arrays) if i in watched]
+        others = [k for k, (i, _) in enumerate(arrays) if i not in watched]
+        require_apart(w, [bounds_of(k) for k in (*first, *others)], len(first))
+        return
     for (k, (i, a)), (m, (j, b)) in combinations(enumerate(arrays), 2):
         kind = overlaps.get((i, j))
         if kind == "same":
@@ -277,6 +286,48 @@ def check_sharing(
             apart = w.value(f"or i1 {before}, {after}", "apart")
             wanted = apart if kind is None else w.value(f"xor i1 {apart}, true")
             w.require(w.value(f"or i1 {wanted}, %is_proved"))
+
+
+def require_apart(w: Writer, bounds: Sequence[tuple[str, str]], watched: int) -> None:
+    """Check that each of the first `watched` arrays shares memory with none behind it, in two loops:
+    the code grows with the arrays, not with their pairs."""
+    if not watched:
+        return
+    table = w.value(f"alloca ptr, i64 {2 * len(bounds)}", "bounds")
+    for k, (low, high) in enumerate(bounds):
+        w.store("ptr", low, table, 16 * k)
+        w.store("ptr", high, table, 16 * k + 8)
+    names = ("start", "outer", "inner", "pair", "step", "apart")
+    start, outer, inner, pair, step, apart = (w.fresh(name) for name in names)
+    i, i_next, j, j_next = (f"%{w.fresh(name)}" for name in ("i", "i_next", "j", "j_next"))
+    w.do(f"br label %{start}")
+    w.label(start)
+    w.do(f"br label %{outer}")
+    w.label(outer)
+    w.do(f"{i} = phi i64 [ 0, %{start} ], [ {i_next}, %{step} ]")
+    w.do(f"{i_next} = add i64 {i}, 1")
+    low_i, high_i = loaded_bounds(w, table, i)
+    w.do(f"br label %{inner}")
+    w.label(inner)
+    w.do(f"{j} = phi i64 [ {i_next}, %{outer} ], [ {j_next}, %{pair} ]")
+    w.do(f"{j_next} = add i64 {j}, 1")
+    last = w.value(f"icmp eq i64 {j}, {len(bounds)}")
+    w.do(f"br i1 {last}, label %{step}, label %{pair}")
+    w.label(pair)
+    low_j, high_j = loaded_bounds(w, table, j)
+    before = w.value(f"icmp ule ptr {high_i}, {low_j}")
+    after = w.value(f"icmp ule ptr {high_j}, {low_i}")
+    wanted = w.value(f"or i1 {w.value(f'or i1 {before}, {after}')}, %is_proved")
+    w.do(f"br i1 {wanted}, label %{inner}, label %mismatch")
+    w.label(step)
+    done = w.value(f"icmp eq i64 {i_next}, {watched}")
+    w.do(f"br i1 {done}, label %{apart}, label %{outer}")
+    w.label(apart)
+
+
+def loaded_bounds(w: Writer, table: str, k: str) -> tuple[str, str]:
+    at = w.value(f"getelementptr i8, ptr {table}, i64 {w.value(f'mul i64 {k}, 16')}")
+    return w.field(at, 0, hint="low"), w.field(at, 8, hint="high")
 
 
 Number = tuple[int, int] | tuple[str, tuple["Form", ...]]

@@ -115,6 +115,8 @@ class Context(ABC):
         self.homes = [emitter.entry]
         """The blocks at whose ends memory ends: the function's, and those of the loops around."""
         self.lists: dict[ListKey, ListObject] = {}
+        self.counters: dict[SSAValue, tuple[tuple[int, ...], int]] = {}
+        self.rounds = 1
         self.list_numbers: dict[tuple[tuple[int, ...], int], int] = {}
         self.merged_lists: dict[LocalName, ListObject] = {}
         self.moved_lists = set[ListKey]()

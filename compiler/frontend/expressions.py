@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 
 from . import choices, formatting, library, scalars
 from .calling import special_calls, spreading
-from .data import lists, tables
+from .data import fixed_items, lists, tables
 from .data.list_access import Asked
 from .data.lists import FixedList, sequence_like
 from .frames import LocalFunction
@@ -115,6 +115,8 @@ class Expressions(Operators):
 
     def attribute_of(self, value: Value, node: ast.Attribute) -> Value:
         if isinstance(value, Choice):
+            if (found := fixed_items.attribute(self, value, node.attr)) is not None:
+                return found
             return choices.each(self, value, lambda option: self.attribute_of(option, node))
         found = special_calls.attribute(self, value, node) or self.member(value, node.attr, node)
         if found is not None:
@@ -202,6 +204,8 @@ class Expressions(Operators):
                 at = scalars.convert(self.e, index, "py_int")
             known = all(isinstance(item, Static) for item in value.items)
             if at is not None and known and (found := self.chosen_item(value, at)) is not None:
+                return found
+            if at is not None and (found := fixed_items.item_at(self, value, at, node)) is not None:
                 return found
             if isinstance(value, FixedList) and not isinstance(value, tables.ListOfConstants):
                 self.growing(value)

@@ -71,6 +71,10 @@ class Facts:
     """Those for what is done with lists."""
     written_out: set[int] = field(default_factory=set[int])
     """The comprehensions of few arrays whose shapes are known one by one."""
+    unrolled: set[tuple[tuple[int, ...], int]] = field(
+        default_factory=set[tuple[tuple[int, ...], int]]
+    )
+    """The loops that are written out, for their counters index arrays that have names of their own."""
     generators: set[generator_loops.Place] = field(default_factory=set[generator_loops.Place])
     """The calls of generator functions that loops run over."""
     forgotten: list[object] = field(default_factory=list[object])

@@ -32,6 +32,7 @@ from .bindings import nonlocals
 from .bindings.forms import End, Forms
 from .bindings.rebinding import Place, Variable, only_layout_of_kept, retyped, uncast
 from .context import Rebinding, hint, is_late
+from .data import fixed_items
 from .data.list_access import Asked
 from .data.meeting import is_value_template
 from .emitter import Carried
@@ -65,11 +66,16 @@ class Loops(Forms):
     def for_statement(self, s: ast.For) -> None:
         iterable = self.iterable(s.iter)
         until = s.until if isinstance(s, LeavableFor) else None
-        if iterable.items is not None:
-            self.unrolled(s, iterable.items, until)
+        items = iterable.items
+        if items is None:
+            items = fixed_items.rounds_of(self, s, iterable)
+        if items is not None:
+            with fixed_items.written_out(self, len(items)):
+                self.unrolled(s, items, until)
         elif iterable.count.constant is None or iterable.count.constant > 0:
 
             def body(i: SSAValue) -> None:
+                fixed_items.note(self, s, i, iterable)
                 with self.located(s.target):
                     self.bind(s.target, iterable.item(i))
                 self.block(s.body)

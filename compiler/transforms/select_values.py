@@ -59,7 +59,7 @@ from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects import arith, math, memref, scf
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, ModuleOp
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, MemRefType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -95,13 +95,15 @@ class SelectValues(ModulePass):
 
 
 def has_only_small_branches(loop: array.LoopOp) -> bool:
-    """The loop is counted, branches, and does so for a little arithmetic alone."""
+    """The loop is counted, branches, and does so for a little arithmetic alone, not to choose arrays."""
     branches = [op for op in loop.body.block.ops if isinstance(op, scf.IfOp)]
     if not branches or loop.count is None or loop.condition_block is not None or loop.carried:
         return False
     if any(op.regions and not isinstance(op, scf.IfOp) for op in loop.body.block.ops):
         return False
     inner = [op for b in branches for op in b.walk()]
+    if any(isinstance(r.type, MemRefType) for op in inner for r in op.results):
+        return False
     return len(inner) - len(branches) <= FEW and all(
         isinstance(op, (*CHEAP, scf.YieldOp))
         or (isinstance(op, scf.IfOp) and bool(op.results) and array.RAISES not in op.attributes)

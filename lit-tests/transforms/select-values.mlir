@@ -202,3 +202,20 @@ func.func @kept_where_a_side_loads_or_is_not_cheap(%x : memref<?xf64>, %y : memr
   }
   func.return
 }
+
+// An array that is chosen stays chosen by a branch: no selection is of arrays.
+// CHECK-LABEL: @kept_where_an_array_is_chosen
+// CHECK-NOT:     arith.select
+func.func @kept_where_an_array_is_chosen(%x : memref<?xf64>, %y : memref<?xf64>, %n : index, %one : index, %v : f64) {
+  %trips = array.loop %i to %n do {
+    %c = arith.cmpi eq, %i, %one : index
+    %w = scf.if %c -> (memref<?xf64>) {
+      scf.yield %x : memref<?xf64>
+    } else {
+      scf.yield %y : memref<?xf64>
+    }
+    memref.store %v, %w[%one] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}

@@ -30,6 +30,7 @@ from ..joins import Maybe
 from ..values import (
     NUMPY_DTYPE,
     Array,
+    Choice,
     Expression,
     Item,
     NoneValue,
@@ -40,6 +41,7 @@ from ..values import (
     Tuple,
     Value,
 )
+from . import fixed_items
 from .fields import is_frozen, is_object
 from .meeting import Meeting
 from .settings import Settings
@@ -299,6 +301,10 @@ class Records(Meeting):
         """`base.name = value`."""
         with self.located(node):
             match base:
+                case Choice():
+                    fixed_items.assign_each(
+                        self, base, lambda one: self.set_member(one, name, value, node)
+                    )
                 case Tuple(_, type()):
                     self.always("AttributeError", "can't set attribute")
                 case Record() | Struct() if base.cls is not dict:
@@ -360,7 +366,11 @@ class Records(Meeting):
         """`base.name op= value`."""
         base = self.memory_of(self.expression(target.value))
         with self.located(target):
-            before = self.member(base, target.attr, target)
+            before = (
+                fixed_items.attribute(self, base, target.attr)
+                if isinstance(base, Choice)
+                else self.member(base, target.attr, target)
+            )
         if before is None:
             raise self.refusal(
                 target, "assignment to an attribute is not compiled", "write elements: x[...] = ..."
@@ -368,7 +378,9 @@ class Records(Meeting):
         value = self.expression(node)
         if isinstance(before, Array):
             self.in_place(op, before, value)
-            if not isinstance(base, Record) or is_frozen(base.cls):
+            if not isinstance(base, Choice) and (
+                not isinstance(base, Record) or is_frozen(base.cls)
+            ):
                 self.set_member(base, target.attr, before, target)
             return
         after = self.memory_of(self.binary_values(op, before, value))

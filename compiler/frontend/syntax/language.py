@@ -311,6 +311,20 @@ def f(x):
 """,
     ),
     Compiled(
+        "items of lists and tuples of arrays, by an index that only the run knows: the item itself",
+        (ast.Subscript,),
+        """
+def f(x):
+    y = x * 2.0
+    both = [x, y]
+    for i in range(6):
+        both[i * i % 4 % 2][i % 2] *= x[2]
+    for i in range(len(both)):
+        y = y + both[i]
+    return y.sum()
+""",
+    ),
+    Compiled(
         "lists sorted, compared, and changed by slices",
         (ast.Slice, ast.Delete),
         """
