@@ -25,6 +25,8 @@ import numpy as np
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
+from ...dialects import array
+from .scalars import is_bool, is_float
 from .values import Choice, NoneValue, Record, Scalar, Static, Value
 
 if TYPE_CHECKING:
@@ -231,10 +233,93 @@ def narrowed(choice: Choice, is_none: bool) -> Value:
     return left[0] if len(left) == 1 else choice
 
 
-def raise_type_error(lowering: Any, text: str) -> NoReturn:
+# None where a value is asked for.
+
+
+def present(lowering: Context, value: Value, text: str, exception: str = "TypeError") -> Value:
+    """What a value is unless it is None, for which Python's exception is raised."""
+    if isinstance(value, NoneValue):
+        raise_always(lowering, text, exception)
+    if not isinstance(value, Choice):
+        return value
+    known = [isinstance(option, NoneValue) for option in value.options]
+    if len(known) != 2 or sum(known) != 1:
+        raise lowering.refusal(None, *unknown(value))
+    absent = is_number(lowering.e, value.number, known.index(True))
+    lowering.e.insert(array.RaiseIfOp(absent, exception, text))
+    return value.options[known.index(False)]
+
+
+def operands(
+    lowering: Context, symbol: str, lhs: Value, rhs: Value, *, order: bool = False
+) -> tuple[Value, Value]:
+    """The operands of an operator, or an order, where neither is None."""
+    for k, value in enumerate((lhs, rhs)):
+        if isinstance(value, Choice | NoneValue):
+            shown = [kind_of(lhs), kind_of(rhs)]
+            shown[k] = "NoneType"
+            pair = " and ".join(f"'{kind}'" for kind in shown)
+            of_numpy = not is_python((lhs, rhs)[1 - k])
+            sign = symbol.rstrip("=") if of_numpy and not order else symbol
+            sign = "** or pow()" if sign == "**" else sign
+            exception, text = "TypeError", f"unsupported operand type(s) for {sign}: {pair}"
+            if order:
+                text = f"'{symbol}' not supported between instances of {pair}"
+            elif sign == "@" and of_numpy:
+                exception, text = "ValueError", NO_MATRIX.format(k)
+            found = present(lowering, value, text, exception)
+            lhs, rhs = (found, rhs) if k == 0 else (lhs, found)
+    return lhs, rhs
+
+
+NO_MATRIX = (
+    "matmul: Input operand {} does not have enough dimensions (has 0, gufunc core with signature"
+    " (n?,k),(k,m?)->(n?,m?) requires 1)"
+)
+
+
+def arguments_of(lowering: Context, function: Any, args: Sequence[Value]) -> list[Value]:
+    """The arguments of a function of NumPy or `math`; where one is None, what it says to None is raised."""
+    found = list(args)
+    for k, value in enumerate(args):
+        if not isinstance(value, Choice):
+            continue
+        if not isinstance(function, np.ufunc | BuiltinFunctionType):
+            raise lowering.refusal(None, *unknown(value))
+        try:
+            function(*(None if i == k else 1.0 for i in range(len(args))))
+        except Exception as error:
+            found[k] = present(lowering, value, str(error), type(error).__name__)
+        else:
+            raise lowering.refusal(None, *unknown(value))
+    return found
+
+
+def is_python(value: Value) -> bool:
+    """True for None and Python's numbers."""
+    if isinstance(value, Choice):
+        return all(map(is_python, value.options))
+    return isinstance(value, NoneValue) or (
+        isinstance(value, Scalar) and value.type.startswith("py_")
+    )
+
+
+def kind_of(value: Value) -> str:
+    """The class of a value, or of the elements of an array, as CPython's messages name it."""
+    if isinstance(value, NoneValue):
+        return "NoneType"
+    if isinstance(value, Choice):
+        return next((kind_of(o) for o in value.options if not isinstance(o, NoneValue)), "NoneType")
+    type_ = getattr(value, "type", None) if isinstance(value, Scalar) else None
+    type_ = type_ or getattr(value, "dtype", "f64")
+    return "bool" if is_bool(type_) else "float" if is_float(type_) else "int"
+
+
+def raise_always(lowering: Any, text: str, exception: str = "TypeError") -> NoReturn:
+    """Raise wherever this runs."""
     from .frames import Unready
 
-    lowering.always("TypeError", text)
+    lowering.always(exception, text)
     raise Unready
 
 

@@ -15,7 +15,7 @@ from .calling import spreading
 from .context import same_binding
 from .data import lists, protocols
 from .data.constructing import Constructing
-from .data.fields import fields_in
+from .data.fields import fields_in, record_in
 from .data.list_access import ListAccess
 from .frames import VALUE, Unready
 from .joins import Maybe
@@ -198,10 +198,14 @@ class Conditions(Constructing, ListAccess):
         match test:
             case ast.UnaryOp(ast.Not(), operand):
                 self.refine(operand, not outcome)
-            case ast.Compare(ast.Name(name), [ast.Is() | ast.IsNot() as op], [ast.Constant(None)]):
-                self.narrow_none(name, isinstance(op, ast.Is) is outcome)
-            case ast.Name(name) if outcome:
-                self.narrow_none(name, False)
+            case ast.Compare(
+                ast.Name() | ast.Attribute() as tested,
+                [ast.Is() | ast.IsNot() as op],
+                [ast.Constant(None)],
+            ):
+                self.narrow_none(tested, isinstance(op, ast.Is) is outcome)
+            case ast.Name() | ast.Attribute() if outcome:
+                self.narrow_none(test, False)
             case ast.BoolOp(op, values) if isinstance(op, ast.And) == outcome:
                 for value in values:
                     self.refine(value, outcome)
@@ -214,10 +218,23 @@ class Conditions(Constructing, ListAccess):
             case _:
                 pass
 
-    def narrow_none(self, name: str, is_none: bool) -> None:
-        value = self.frame.env.get(name)
-        if isinstance(value, Choice):
+    def narrow_none(self, node: ast.expr, is_none: bool) -> None:
+        name = self.place_of(node)
+        value = None if name is None else self.frame.env.get(name)
+        if name is not None and isinstance(value, Choice):
             self.frame.env[name] = choices.narrowed(value, is_none)
+
+    def place_of(self, node: ast.expr) -> str | None:
+        """Under which name the frame keeps a variable or a field; None for anything else."""
+        match node:
+            case ast.Name(name):
+                return name
+            case ast.Attribute(owner, key):
+                place = self.place_of(owner)
+                record = None if place is None else record_in(self.frame.env.get(place))
+                return None if record is None else self.objects.known_name(record, key)
+            case _:
+                return None
 
     def narrow(self, node: ast.expr, op: str, bound: Value | None) -> None:
         if not isinstance(node, ast.Name) or node.id not in self.frame.locals:

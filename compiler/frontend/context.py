@@ -395,6 +395,8 @@ class Context(ABC):
             gone[name] = deads = [arm.is_gone(name, self.frame) for arm in arms]
             self.meet(name, [arm.env for arm in arms], deads)
             here = [arm.env.get(name) for arm in arms]
+            if (kept := before.get(name)) is not None and all(map(kept_by(kept), here)):
+                continue  # some arms only know more of it
             if sparing and deads[0] != deads[1]:
                 (only,) = (b for b, dead in zip(here, deads, strict=True) if not dead)
                 if only is not None and not any(is_made_in(only, block) for block in blocks):
@@ -534,6 +536,12 @@ def fields_changed(before: dict[str, Binding], arms: Iterable[Arm]) -> set[str]:
         for name, binding in fields.fields_in(arm.env).items()
         if not same_binding(binding, before.get(name))
     }
+
+
+def kept_by(kept: Binding) -> Callable[[Binding | None], bool]:
+    """Whether a path leaves a name what it was, as far as that path knows: None, or not None."""
+    options = kept.options if isinstance(kept, Choice) else ()
+    return lambda now: now is kept or any(now is o for o in options)
 
 
 def is_late(binding: Binding | None) -> bool:

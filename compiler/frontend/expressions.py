@@ -114,6 +114,9 @@ class Expressions(Operators):
         return self.attribute_of(self.expression(node.value), node)
 
     def attribute_of(self, value: Value, node: ast.Attribute) -> Value:
+        if isinstance(value, NoneValue) or (isinstance(value, Choice) and choices.has_none(value)):
+            missing = f"'NoneType' object has no attribute '{node.attr}'"
+            value = choices.present(self, value, missing, "AttributeError")
         if isinstance(value, Choice):
             if (found := fixed_items.attribute(self, value, node.attr)) is not None:
                 return found
@@ -163,6 +166,7 @@ class Expressions(Operators):
 
     def subscript(self, node: ast.Subscript) -> Value:
         value = self.value(node.value)
+        value = choices.present(self, value, "'NoneType' object is not subscriptable")
         if isinstance(value, Record | Struct):
             return self.object_item(value, node)
         if isinstance(value, Tuple):

@@ -24,7 +24,7 @@ from xdsl.dialects import arith, memref
 from xdsl.ir import Block, SSAValue
 
 from ...dialects import array
-from . import scalars
+from . import choices, scalars
 from .calling.recursion import Again
 from .data import lists, protocols, tables
 from .data.lists import ListObject
@@ -175,6 +175,7 @@ class Iterables(Statements):
         return found
 
     def iterable_value(self, value: Value, node: ast.expr) -> Iterable:
+        value = choices.present(self, value, "'NoneType' object is not iterable")
         if isinstance(value, Static) and isinstance(value.object, Iterable):
             return self.over_iterator(value.object, node)
         if (seq := self.list_of(value)) is not None:

@@ -31,6 +31,7 @@ from .values import (
     Value,
 )
 
+SYMBOLS = {"Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">="}
 ORDERS = {"Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge}
 WRITERS = frozenset({"copyto", "fill_diagonal", "place", "put", "putmask"})
 READING_BUILTINS: tuple[object, ...] = (abs, len, min, max, float, int, bool, round)
@@ -101,6 +102,7 @@ class Operators(Conditions):
         return self.binary_values(op, lhs, rhs) if of_lists is None else of_lists
 
     def binary_values(self, op: str, lhs: Value, rhs: Value) -> Value:
+        lhs, rhs = choices.operands(self, scalars.SYMBOL[op], lhs, rhs)
         if formatting.is_text(lhs):
             return self.text_operator(op, lhs, rhs)
         if (
@@ -136,10 +138,6 @@ class Operators(Conditions):
         )
 
     def numeric(self, value: Value, what: str) -> None:
-        if isinstance(value, Choice):
-            raise self.refusal(None, *choices.unknown(value))
-        if isinstance(value, NoneValue):
-            raise self.refusal(None, f"{what} is None", "test `is None` first")
         if isinstance(value, Record | Struct):
             raise self.refusal(None, f"{what} is {described(value)}", "compute with its fields")
         if isinstance(value, Static | SliceValue):
@@ -163,7 +161,9 @@ class Operators(Conditions):
         op = type(node.op).__name__
         if op == "Not":
             return scalars.unary(self.e, op, self.test(node.operand))
+        sign = {"USub": "-", "UAdd": "+"}.get(op, "~")
         x = self.expression(node.operand)
+        x = choices.present(self, x, f"bad operand type for unary {sign}: 'NoneType'")
         if isinstance(x, Scalar) and is_python(x):
             return scalars.unary(self.e, op, x)
         method = method_of(x, UNARY_METHODS[op])
@@ -205,6 +205,8 @@ class Operators(Conditions):
 
     def compare_values(self, op: ast.cmpop, lhs: Value, rhs: Value) -> Value:
         name = type(op).__name__
+        if name in ORDERS:
+            lhs, rhs = choices.operands(self, SYMBOLS[name], lhs, rhs, order=True)
         if isinstance(lhs, Choice) or isinstance(rhs, Choice):
             return choices.compared(self, name, lhs, rhs)
         if is_object(lhs) or is_object(rhs):

@@ -18,7 +18,7 @@ from .data.lists import FixedList
 from .data.tables import ListOfConstants
 from .frames import RESULT, Unready
 from .raising import Raising
-from .scalars import is_python
+from .scalars import SYMBOL, is_python
 from .syntax.language import why_refused
 from .syntax.liveness import assigned
 from .syntax.matching import Entering
@@ -156,6 +156,7 @@ class Statements(Raising, Unpacking):
 
     def store_subscript(self, target: ast.Subscript, value: Value) -> None:
         base = self.value(target.value)
+        base = choices.present(self, base, "'NoneType' object does not support item assignment")
         if isinstance(base, Record | Struct):
             self.set_object_item(base, target, value)
             return
@@ -170,7 +171,7 @@ class Statements(Raising, Unpacking):
             raise self.refusal(
                 target, f"assignment to an item of {what}", "only arrays have items to assign"
             )
-        self.storable(value)
+        value = self.storable(value)
         library.store(self.e, base, self.index(target.slice), value)
 
     def augmented(self, s: ast.AugAssign) -> None:
@@ -180,6 +181,7 @@ class Statements(Raising, Unpacking):
             case ast.Name(name):
                 before = self.read(name)
                 value = self.expression(s.value)
+                before, value = choices.operands(self, f"{SYMBOL[op]}=", before, value)
                 if isinstance(before, Array):
                     self.in_place(op, before, value)
                     return
@@ -212,6 +214,7 @@ class Statements(Raising, Unpacking):
 
     def augmented_subscript(self, target: ast.Subscript, op: str, node: ast.expr) -> None:
         base = self.value(target.value)
+        base = choices.present(self, base, "'NoneType' object is not subscriptable")
         if isinstance(base, Record | Struct):
             self.augmented_item(base, target, op, node)
             return
@@ -243,7 +246,8 @@ class Statements(Raising, Unpacking):
             with self.located(target):
                 place = library.locate(self.e, base, index)
             value = self.expression(node)
-            self.storable(value)
+            _, value = choices.operands(self, SYMBOL[op], base, value)
+            value = self.storable(value)
             with self.located(target):
                 library.augmented(self.e, op, place, value)
             return
@@ -253,7 +257,6 @@ class Statements(Raising, Unpacking):
         if isinstance(before, Array):
             self.in_place(op, before, value)
             return
-        self.numeric(value, "the operand")
         library.store(self.e, base, index, self.binary_values(op, before, value))
 
     def augmented_selection(
@@ -267,7 +270,7 @@ class Statements(Raising, Unpacking):
         """`x[idx] op= value`: read all, compute, write all."""
         if not self.may_write(node):
             value = self.expression(node)
-            self.storable(value)
+            value = self.storable(value)
             with self.located(target):
                 if library.augmented_masked(self.e, op, base, index, value):
                     return
@@ -276,21 +279,29 @@ class Statements(Raising, Unpacking):
             with self.located(target):
                 before = library.subscript(self.e, base, index)
             value = self.expression(node)
-            self.storable(value)
+            value = self.storable(value)
         with self.located(target):
             library.augmented_selection(self.e, op, base, index, before, value)
 
     def in_place(self, op: str, target: Array, value: Value) -> None:
-        self.storable(value)
+        _, value = choices.operands(self, SYMBOL[op], target, value)
+        value = self.storable(value)
         library.augmented(self.e, op, target, value)
 
-    def storable(self, value: Value) -> None:
+    def storable(self, value: Value) -> Value:
+        """What is stored in an array: a number or an array, made of a list or tuple where it is one."""
         if isinstance(value, Choice):
             raise self.refusal(None, *choices.unknown(value))
+        seq = self.list_of(value)
+        if seq is not None:
+            value = self.as_array(value, keep=False) if seq.display is None else Tuple(seq.display)
+        if isinstance(value, Tuple) and value.cls is None:
+            return library.call(self.e, np.array, [self.as_array(value, keep=False)], {})
         if isinstance(value, NoneValue | Static | Tuple):
             raise self.refusal(
                 None, "only numbers and arrays can be stored in an array", "store item by item"
             )
+        return value
 
     # Branches
 

@@ -159,3 +159,12 @@ def shadowed_by_a_closure(x, k):
 
 
 TestGradients = gradient_tests(programs)
+
+
+@on("f64[3] f64[2,3]")
+def lists_and_tuples_in_rows(x, a):
+    a[0] = [x[0] * x[1], 2.0, x[2]]
+    a[1, :2] = (x[1], x[0] * x[0])
+    a[1] += [x[2], 1.0, x[0]]
+    a[:, 1] = [a[0, 0], a[1, 1] * x[1]]
+    return (a * a).sum()

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from whole_programs import WholePrograms, agrees
+from whole_programs import WholePrograms, agrees, outcome
 
-from mutad import CompileError, compile
+from mutad import CompileError, check_gradient, compile
 
 programs = WholePrograms()
 on = programs.on
@@ -199,14 +199,97 @@ def isinstance_of_a_choice(x):
     return x[0] * 3.0 if isinstance(y, float) else x[2]
 
 
+class Moments:
+    def __init__(self):
+        self.mean, self.best = None, None
+
+    def see(self, v):
+        if self.mean is None:
+            self.mean = v * 1.0
+        else:
+            self.mean = 0.5 * self.mean + 0.5 * v
+        if self.best is None or v[0] < self.best:
+            self.best = v[0]
+
+
+@on((0.7, 1.3, 0.4))
+def fields_that_are_none_at_first(x):
+    seen = Moments()
+    for k in range(3):
+        seen.see(x * (k + 1))
+        if seen.best is not None and seen.best > 0.5:
+            seen.best = seen.best * x[1]
+    return (seen.mean * x).sum() + seen.best
+
+
+@on((0.7, 1.3, 0.4))
+def a_field_assigned_where_another_was_none(x):
+    seen = Moments()
+    for _ in range(3):
+        if seen.mean is None:
+            seen.mean, seen.best = np.zeros_like(x), np.zeros_like(x)
+        seen.mean = 0.9 * seen.mean + x
+        seen.best = 0.5 * seen.best + seen.mean * x
+    return (seen.mean * seen.best).sum()
+
+
+def none_where_a_value_is_asked_for(x):
+    k = int(x[0] + 0.5)
+    a, b = (x * 2.0, x[1]) if k > 15 else (None, None)
+    match k:
+        case 0:
+            return 2.0 * b
+        case 1:
+            return a.sum()
+        case 2:
+            return a[0]
+        case 3:
+            return -b
+        case 4:
+            return float(b < 1.0)
+        case 5:
+            return np.sqrt(b)
+        case 6:
+            x[0] += b
+        case 7:
+            return len(a) * 1.0
+        case 8:
+            return a @ x
+        case 9:
+            b += 1.0
+        case 10:
+            a += x
+        case 11:
+            return sum(v for v in a)
+        case 12:
+            return x[0] ** b
+        case 13:
+            return max(b, 1.0)
+        case 14:
+            a[0] = 1.0
+        case 15:
+            return math.sin(b)
+    return a.sum() + 2.0 * b + max(b, 1.0) + np.sqrt(b)
+
+
 @pytest.mark.parametrize(("function", "point"), programs.cases, ids=programs.names)
 def test_as_in_cpython_and_differences(function, point):
     agrees(function, point)
 
 
-def computes_with_none(x):
-    y = x[0] if x[1] > 1.0 else None
-    return y + 1.0
+def test_none_where_a_value_is_asked_for_raises_what_python_raises():
+    compiled = compile(none_where_a_value_is_asked_for, grad=True, cache=False)
+    for k in range(17):
+        mine, theirs = np.array([k, 1.3, 0.4]), np.array([k, 1.3, 0.4])
+        got, want = outcome(compiled, mine), outcome(none_where_a_value_is_asked_for, theirs)
+        assert got == want, k
+        np.testing.assert_array_equal(mine, theirs)
+    check_gradient(compiled, np.array([16.0, 1.3, 0.4]))
+
+
+def stores_what_may_be_none(x):
+    x[0] = x[2] if x[1] > 1.0 else None
+    return x[0]
 
 
 def numbers_or_functions(x):
@@ -224,7 +307,7 @@ def functions_of_finished_calls(x):
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        (computes_with_none, "test `is None` first"),
+        (stores_what_may_be_none, "test `is None` first"),
         (numbers_or_functions, "an object on another"),
         (functions_of_finished_calls, "an object on one path and an object on another"),
     ],

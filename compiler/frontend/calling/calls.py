@@ -74,7 +74,7 @@ class Calls(Expressions):
             ready = [self.settled(a) for a in args], {k: self.settled(v) for k, v in kwargs.items()}
             return choices.each(self, function, lambda f: self.call(f, *ready, node))
         if isinstance(function, NoneValue):
-            choices.raise_type_error(self, "'NoneType' object is not callable")
+            choices.raise_always(self, "'NoneType' object is not callable")
         made = self.object_call(function, args, kwargs, node)
         if made is not None:
             return made
@@ -125,6 +125,7 @@ class Calls(Expressions):
         if math_functions.knows(callee) and getattr(callee, "__module__", "") == "math":
             if kwargs:
                 raise self.refusal(node, "math functions take no keyword arguments")
+            args = choices.arguments_of(self, callee, args)
             return math_functions.call(
                 self.e, callee, [self.scalar(a, "an argument") for a in args]
             )
@@ -163,7 +164,8 @@ class Calls(Expressions):
         """A function of NumPy, or a method of an array: lists are arrays to it."""
         if isinstance(kwargs.get("device"), NoneValue):
             del kwargs["device"]
-        for value in (*args, *kwargs.values()):
+        args = choices.arguments_of(self, callee, args)
+        for value in kwargs.values():
             if isinstance(value, Choice):
                 raise self.refusal(None, *choices.unknown(value))
         own = not isinstance(callee, np.ufunc)
@@ -238,6 +240,7 @@ class Calls(Expressions):
 
     def builtin_len(self, args: list[Value], node: ast.Call) -> Value:
         value = self.one(args, node)
+        value = choices.present(self, value, "object of type 'NoneType' has no len()")
         if isinstance(value, Record | Struct):
             return self.length_of(value, node)
         if isinstance(value, Static) and getattr(value.object, "bounds", None) is not None:
@@ -393,7 +396,11 @@ class Calls(Expressions):
             args = list(only.items)
         if not args:
             raise self.refusal(node, f"{name}() of nothing")
-        best = self.scalar(args[0], f"an argument of {name}")
+        first = args[0]
+        for k, argument in enumerate(args[1:], 1):
+            sides = choices.operands(self, ">" if op == "Gt" else "<", argument, first, order=True)
+            args[k], first = sides
+        best = self.scalar(first, f"an argument of {name}")
         for argument in args[1:]:
             best = self.better(op, best, self.scalar(argument, f"an argument of {name}"))
         return best

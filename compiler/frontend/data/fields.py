@@ -159,6 +159,10 @@ class Objects:
             self.names[place] = f"{name}${taken}.{record.serial}"
         return self.names[place]
 
+    def known_name(self, record: Record, key: Any) -> str | None:
+        """That name, where the object has such a field."""
+        return self.names.get((record.serial, (type(key), key)))
+
     def give(self, record: Record, key: Any, env: dict[str, Binding], value: Value) -> None:
         """Bind a field."""
         if key not in self.keys[record.serial]:

@@ -24,7 +24,7 @@ from typing import Any
 
 from xdsl.dialects import arith
 
-from .. import library, scalars
+from .. import choices, library, scalars
 from ..context import same_binding
 from ..joins import Maybe
 from ..values import (
@@ -376,6 +376,7 @@ class Records(Meeting):
                 target, "assignment to an attribute is not compiled", "write elements: x[...] = ..."
             )
         value = self.expression(node)
+        before, value = choices.operands(self, f"{scalars.SYMBOL[op]}=", before, value)
         if isinstance(before, Array):
             self.in_place(op, before, value)
             if not isinstance(base, Choice) and (
