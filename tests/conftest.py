@@ -24,10 +24,13 @@ RunFilecheck = Callable[[str, str], None]
 
 @pytest.fixture(autouse=True)
 def cache_of_its_own(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """No test reads what another run compiled."""
-    base = tmp_path_factory.getbasetemp() / "mutad-cache"
+    """No test reads what another run compiled; the workers of one run read what others did."""
+    base = tmp_path_factory.getbasetemp()
+    base = (base.parent if hasattr(request.config, "workerinput") else base) / "mutad-cache"
     base.mkdir(mode=0o700, exist_ok=True)
     monkeypatch.setenv("MUTAD_CACHE_DIR", str(base))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import hashlib
 import linecache
 from collections import Counter
 from collections.abc import Callable
@@ -15,7 +16,8 @@ USED: Counter[str] = Counter()
 
 def function_of(source: str, name: str, names: dict[str, Any] | None = None) -> Callable[..., Any]:
     """The function `name` that `source` defines, over `names`; its source can be found."""
-    if (file := f"<generated {abs(hash(source)):x}>") not in linecache.cache:
+    file = f"<generated {hashlib.sha1(source.encode()).hexdigest()[:16]}>"
+    if file not in linecache.cache:
         USED.update({type(node).__name__ for node in ast.walk(ast.parse(source))} | {"programs"})
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     found: dict[str, Any] = {"__name__": "generated", **(names or {})}

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from argument_rows import Row, expanded, make_arguments, memory_of
-from python_oracle import Function, Tolerance, arrays_in, assert_same, compiled, run
+from python_oracle import Function, Outcome, Tolerance, arrays_in, assert_same, compiled, level, run
 
 from mutad import Active, Const, Duplicated
 
@@ -215,6 +215,8 @@ class GradientCase:
     saved: Callable[..., int] | int | None = None
     """The bytes that the gradient saves, or a function of the arguments that says so."""
     options: tuple[tuple[str, Any], ...] = ()
+    first: bool = False
+    """Whether it is the first row of its program."""
 
     def __str__(self) -> str:
         row = self.row if isinstance(self.row, str) else getattr(self.row, "__name__", "made")
@@ -223,6 +225,11 @@ class GradientCase:
     @property
     def tolerance(self) -> float:
         return 3e-4 if isinstance(self.row, str) and "f32" in self.row else self.relative
+
+    @property
+    def level(self) -> dict[str, int]:
+        """LLVM's level for `pullback` and `value_and_grad`, which are compiled together."""
+        return level(self.function, str(self), first=self.first)
 
     def compiled(self, **options: Any) -> Any:
         return compiled(self.function, **{"grad": True, **options, **dict(self.options)})
@@ -237,7 +244,7 @@ class GradientCase:
 
     def check_pullback(self, saves: str = "minimal") -> None:
         """`pullback` from random cotangents of the result and of all final contents."""
-        function = self.compiled(saves=saves)
+        function = self.compiled(saves=saves, **self.level)
         active = self.active()
         plain = run(self.function, self.row)
         if plain.exception is not None:
@@ -248,7 +255,7 @@ class GradientCase:
         finals = [rng.uniform(0.5, 1.5, s.size).astype(s.dtype) for s in memory.like()]
         shadows = [f.copy() for f in finals]
         result, scalar_bars = self.pull_back(function, memory, shadows, result_bar)
-        self.assert_effects(result, memory.arguments)
+        self.assert_effects(plain, result, memory.arguments)
         seen = memory.like(bool)
         for k in active:
             if isinstance(memory.arguments[k], np.ndarray):
@@ -298,9 +305,17 @@ class GradientCase:
                 f"claims {claimed!r}, measured {measured!r} (terms add up to {size!r})"
             )
 
-    def assert_effects(self, result: Any, arguments: tuple[Any, ...]) -> None:
-        """Result and final contents are those of the plain compiled call."""
-        plain = run(compiled(self.function, **dict(self.options)), self.row)
+    def plain(self) -> Outcome:
+        """The plain call, compiled."""
+        return run(compiled(self.function, **dict(self.options)), self.row)
+
+    def assert_effects(self, plain: Outcome, result: Any, arguments: tuple[Any, ...]) -> None:
+        """Result and final contents are those of the plain call: CPython's, or the compiled one.
+
+        Where a loop may make NumPy's float of Python's (docs/contract.md), the compiled call says which.
+        """
+        if isinstance(result, float) and type(result) is not type(plain.result):
+            plain = self.plain()
         if plain.exception is not None:
             raise plain.exception
         assert_close(result, plain.result, "result")
@@ -311,11 +326,11 @@ class GradientCase:
 
     def check_gradient(self, saves: str = "minimal") -> None:
         """`value_and_grad` and `grad`: type, effects, closed form, central differences, second use."""
-        function = self.compiled(saves=saves, opt=1)  # `pullback` is checked as users get it
+        function = self.compiled(saves=saves, **self.level)
         active = self.active()
         arguments = self.arguments()
         value, gradients = function.value_and_grad(*arguments, wrt=active)
-        self.assert_effects(value, arguments)
+        self.assert_effects(run(self.function, self.row), value, arguments)
         initial = self.arguments()
         assert isinstance(gradients, tuple)
         assert len(gradients) == len(active)
@@ -370,7 +385,7 @@ class GradientCase:
         plain = run(self.function, self.row)
         result_bar = random_cotangent(rng, plain.result, plain.arguments)
         pulled: list[Any] = []
-        for function in (self.compiled(), self.compiled(saves="all", opt=1)):
+        for function in (self.compiled(**self.level), self.compiled(saves="all", opt=1)):
             memory = Memory(self.arguments(), self.active())
             shadows = [np.linspace(0.5, 1.5, s.size).astype(s.dtype) for s in memory.like()]
             _, bars = self.pull_back(function, memory, shadows, result_bar)
@@ -391,7 +406,7 @@ class GradientCase:
         arguments = self.arguments()
         names = list(inspect.signature(self.function).parameters)
         result, back = self.compiled(opt=1).vjp(*arguments, wrt=active)
-        self.assert_effects(result, arguments)
+        self.assert_effects(self.plain(), result, arguments)
         rng = np.random.default_rng(zlib.crc32(str(self).encode()))
         result_bar = random_cotangent(rng, result)
         initial = self.arguments()
@@ -477,17 +492,13 @@ class GradientPrograms:
     cases: list[GradientCase] = field(default_factory=list[GradientCase])
 
     @property
-    def scalar_valued(self) -> list[GradientCase]:
-        return [c for c in self.cases if c.is_scalar_valued]
-
-    @property
     def called(self) -> list[GradientCase]:
         """One row of each scalar-valued program, and every row whose gradient is known exactly.
 
         (The other rows go through `pullback`, which runs the same reverse sweep.)
         """
-        firsts = {id(c) for c in self.first}
-        return [c for c in self.scalar_valued if c.exact is not None or id(c) in firsts]
+        wanted = (c for c in self.cases if c.first or c.exact is not None)
+        return [c for c in wanted if c.is_scalar_valued]
 
     @property
     def accounted(self) -> list[GradientCase]:
@@ -495,7 +506,7 @@ class GradientPrograms:
 
     @property
     def first(self) -> list[GradientCase]:
-        return list({c.function: c for c in reversed(self.cases)}.values())[::-1]
+        return [c for c in self.cases if c.first]
 
     def on(
         self,
@@ -508,12 +519,17 @@ class GradientPrograms:
         **letters: str,
     ) -> Callable[[Function], Function]:
         def record(function: Function) -> Function:
-            for row in rows:
-                for r in [row] if callable(row) else expanded(row, letters):
-                    chosen = tuple(dict(options).items())
-                    self.cases.append(
-                        GradientCase(function, r, exact, numeric, relative, saved, chosen)
-                    )
+            chosen = tuple(dict(options).items())
+            known = any(c.function is function for c in self.cases)
+            texts = [
+                r for row in rows for r in ([row] if callable(row) else expanded(row, letters))
+            ]
+            self.cases += [
+                GradientCase(
+                    function, r, exact, numeric, relative, saved, chosen, first=k == 0 and not known
+                )
+                for k, r in enumerate(texts)
+            ]
             return function
 
         return record

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import io
 import warnings
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,17 @@ Function = Callable[..., Any]
 def compiled(function: Function, **options: Any) -> Any:
     """The one compiled form of `function` under these options: specializations are shared by all tests."""
     return mutad.compile(function, **options)
+
+
+def level(function: Function, row: str, *, first: bool) -> dict[str, int]:
+    """LLVM's level for one row of a program: users' for the first row and for every third of the others.
+
+    Rows of one program differ in what the frontend, the analyses and the derivative see. What LLVM does with
+    dtypes and layouts at its highest level is seen on the rows that chance picks, always the same ones.
+    """
+    file = function.__code__.co_filename if hasattr(function, "__code__") else function.__module__
+    name = f"{Path(file).name}: {row}"
+    return {} if first or zlib.crc32(name.encode()) % 3 == 0 else {"opt": 1}
 
 
 @dataclass
@@ -145,6 +158,8 @@ class Case:
     row: Row
     tolerance: Tolerance = Tolerance()
     options: tuple[tuple[str, Any], ...] = ()
+    first: bool = False
+    """Whether it is the first row of its program."""
 
     def __str__(self) -> str:
         row = self.row if isinstance(self.row, str) else getattr(self.row, "__name__", "made")
@@ -152,7 +167,8 @@ class Case:
 
     def check(self) -> None:
         want = run(self.function, self.row)
-        got = run(compiled(self.function, **dict(self.options)), self.row)
+        options = {**level(self.function, str(self), first=self.first), **dict(self.options)}
+        got = run(compiled(self.function, **options), self.row)
         assert_same_outcome(got, want, self.row, self.tolerance)
 
 
@@ -176,12 +192,15 @@ class Programs:
         """
 
         def record(function: Function) -> Function:
-            for row in rows:
-                texts = [row] if callable(row) else expanded(row, letters)
-                self.cases += [
-                    Case(function, r, Tolerance(ulp, terms), tuple(dict(options).items()))
-                    for r in texts
-                ]
+            chosen, tolerance = tuple(dict(options).items()), Tolerance(ulp, terms)
+            known = any(c.function is function for c in self.cases)
+            texts = [
+                r for row in rows for r in ([row] if callable(row) else expanded(row, letters))
+            ]
+            self.cases += [
+                Case(function, r, tolerance, chosen, first=k == 0 and not known)
+                for k, r in enumerate(texts)
+            ]
             return function
 
         return record
