@@ -8,16 +8,25 @@ tuple, whatever the length::
 
 The *form* says what one item is. Items of two types have that which a variable would have where paths
 meet: an int among floats is a float.
+
+Lists that are returned hold more, each part again as one array whatever the length::
+
+    [u, v]                  {"array": "f64"}                            array([u, v])
+    [[1.0], [2.0, 3.0]]     {"rows": "py_float", "even": False}         array([1, 2]), array([1., 2., 3.])
+    [[1.0], [2.0]]          {"rows": "py_float", "even": True}          array([[1.], [2.]])
+    [P(1.0), P(2.0)]        {"object": P, "names": ["x"], "items": ["py_float"]}      array([1., 2.])
+    [Pair(1, 2.0)]          {"tuple": Pair, "items": ["py_int", "py_float"]}          array([1]), array([2.])
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise, repeat
+from typing import Any, cast
 
 import numpy as np
 
-Form = str | tuple["Form", ...]
+Form = str | tuple["Form", ...] | dict[str, Any]
 
 _NAMES: dict[type, str] = {
     float: "py_float",
@@ -61,20 +70,44 @@ def columns(items: Sequence[Any]) -> tuple[Form, list[Any]] | None:
     return tuple(form for form, _ in found), [array for _, arrays in found for array in arrays]
 
 
+def inner(form: Form | None) -> Sequence[Form]:
+    """The forms of the parts of an item."""
+    if isinstance(form, dict):
+        return form.get("items", ())
+    return () if form is None or isinstance(form, str) else form
+
+
 def width(form: Form | None) -> int:
     """How many arrays there are for a list of this form; None is that of no items."""
-    if form is None:
-        return 0
-    return 1 if isinstance(form, str) else sum(map(width, form))
+    if isinstance(form, str):
+        return 1
+    if isinstance(form, dict) and "rows" in form:
+        return width(form["rows"]) + (not form["even"])
+    return 1 if isinstance(form, dict) and "array" in form else sum(map(width, inner(form)))
 
 
 def types_of(form: Form | None) -> Iterator[str]:
     """What the numbers in the arrays are."""
     if isinstance(form, str):
         yield form
-    elif form is not None:
-        for one in form:
-            yield from types_of(one)
+    for one in inner(form):
+        yield from types_of(one)
+
+
+def resolved(form: Form | None, found: Callable[[Any], Any]) -> Form | None:
+    """The form with the classes and objects that its references are of."""
+    if isinstance(form, str) or form is None:
+        return form
+    if not isinstance(form, dict):
+        return tuple([cast(Form, resolved(one, found)) for one in form])
+    made = dict(form)
+    for key in made.keys() & {"object", "tuple", "static"}:
+        made[key] = found(made[key])
+    if "rows" in made:
+        made["rows"] = resolved(made["rows"], found)
+    if "items" in made:
+        made["items"] = [resolved(one, found) for one in made["items"]]
+    return made
 
 
 def items_of(form: Form | None, arrays: Iterator[Any]) -> list[Any]:
@@ -84,17 +117,72 @@ def items_of(form: Form | None, arrays: Iterator[Any]) -> list[Any]:
     if isinstance(form, str):
         array = next(arrays)
         return array.tolist() if form.startswith("py_") else list(array)
-    return list(zip(*[items_of(one, arrays) for one in form], strict=True))
+    if isinstance(form, dict) and "array" in form:
+        return [row.copy() for row in next(arrays)]
+    if isinstance(form, dict) and "rows" in form:
+        return rows_of(form, arrays)
+    columns = zip(*[column_of(one, arrays) for one in inner(form)], strict=False)
+    if not isinstance(form, dict):
+        return list(columns)
+    if "tuple" in form:
+        return [tuple.__new__(form["tuple"], parts) for parts in columns]
+    made: list[Any] = []
+    for parts in columns:
+        one = object.__new__(form["object"])
+        for name, part in zip(form["names"], parts, strict=True):
+            object.__setattr__(one, name, part)
+        made.append(one)
+    return made
+
+
+def column_of(form: Form, arrays: Iterator[Any]) -> Iterable[Any]:
+    """One part of all items."""
+    if isinstance(form, dict) and "static" in form:
+        return repeat(form["static"])
+    return items_of(form, arrays)
+
+
+def rows_of(form: dict[str, Any], arrays: Iterator[Any]) -> list[list[Any]]:
+    """Lists that are the items of a list."""
+    one = form["rows"]
+    if form["even"]:
+        tables = [next(arrays) for _ in range(width(one))]
+        return [items_of(one, iter([t[k] for t in tables])) for k in range(len(tables[0]))]
+    ends = np.cumsum(next(arrays)).tolist()
+    if one is None:
+        return [[] for _ in ends]
+    items = items_of(one, arrays)
+    return [items[a:b] for a, b in pairwise([0, *ends])]
 
 
 def parts_of(form: Form | None, items: Sequence[Any]) -> Iterator[Any]:
-    """The arrays of a list of this form, which may be a list of cotangents."""
+    """The arrays of a list of this form, which may be a list of cotangents; None for arrays of no extents."""
     if isinstance(form, str):
         yield np.array(items, _DTYPES[form])
-    elif form is not None:
-        parts: Any = zip(*items, strict=True) if items else [()] * len(form)
-        for one, part in zip(form, parts, strict=True):
+    elif isinstance(form, dict) and "array" in form:
+        yield np.stack(items) if len(items) else None
+    elif isinstance(form, dict) and "rows" in form:
+        yield from parts_of_rows(form, items)
+    elif isinstance(form, dict) and "object" in form:
+        for name, one in zip(form["names"], form["items"], strict=True):
+            yield from parts_of(one, [getattr(item, name) for item in items])
+    elif form is not None and not (isinstance(form, dict) and "static" in form):
+        forms = inner(form)
+        parts: Any = zip(*items, strict=True) if items else [()] * len(forms)
+        for one, part in zip(forms, parts, strict=True):
             yield from parts_of(one, part)
+
+
+def parts_of_rows(form: dict[str, Any], items: Sequence[Any]) -> Iterator[Any]:
+    if form["even"]:
+        if not len(items):
+            yield from [None] * width(form)
+            return
+        rows = [list(parts_of(form["rows"], row)) for row in items]
+        yield from [np.stack(column) for column in zip(*rows, strict=True)]
+        return
+    yield np.array([len(row) for row in items], np.int64)
+    yield from parts_of(form["rows"], [item for row in items for item in row])
 
 
 def replace(target: list[Any], items: list[Any]) -> None:

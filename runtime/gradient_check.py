@@ -86,12 +86,28 @@ def check_gradient(
     if not function.has_gradient:
         raise TypeError(f"{function.__qualname__} was compiled without gradient")
     bound = dispatcher.bind(*args, **kwargs)
-    if dispatcher.has_objects(bound):
+
+    def of_parts() -> GradientReport:
         flat, made = objects.flat_of(dispatcher, bound)
         floats = tuple(range(len(dispatcher.parameters))) if wrt is None else wrt
         names = objects.flat_names(flat, objects.selected(flat, made, floats, some=wrt is None))
         parts = (*made.leaves, None)
         return check_gradient(flat.compiled, *parts, wrt=names, tolerance=tolerance, seed=seed)
+
+    return dispatcher.either(
+        bound, lambda: check_arguments(function, bound, wrt, tolerance, seed), of_parts
+    )
+
+
+def check_arguments(
+    function: CompiledFunction,
+    bound: tuple[Any, ...],
+    wrt: Any,
+    tolerance: float | None,
+    seed: int,
+) -> GradientReport:
+    """`check_gradient` of numbers and arrays."""
+    dispatcher = function._dispatcher  # pyright: ignore[reportPrivateUsage]
     values = (*bound, *dispatcher.era.captures.values())
     check = _Check(function, values, keys.overlaps_of(values), seed)
     arguments = dispatcher.arguments_of(values)

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .columns import columns, items_of, replace, width
+from .columns import columns, items_of, replace, resolved, width
 from .keys import is_generator
 from .structures import (
     LEAVES,
@@ -210,7 +210,8 @@ class Results(Code):
                 return f"n{number}"
             case ["numbers", form]:
                 parts = "".join(f"{self.expression(['flat'])}, " for _ in range(width(form)))
-                return f"{self.known(items_of)}({self.known(form)}, iter(({parts})))"
+                known = self.known(resolved(form, self.found))
+                return f"{self.known(items_of)}({known}, iter(({parts})))"
             case ["list", items]:
                 return f"[{', '.join([self.expression(item) for item in items])}]"
             case ["tuple", cls, items]:

@@ -30,7 +30,7 @@ from .bindings.roots import accesses, choices, is_inside, is_root, roots, writes
 from .calling import recursion, special_calls
 from .choices import unknown
 from .context import Rebinding
-from .data import boundary, fields, list_rows, lists, object_lists
+from .data import boundary, fields, list_rows, lists, object_lists, returned_lists
 from .data.list_room import make_room
 from .data.lists import FixedList, ReturnedList
 from .emitter import Emitter, Form
@@ -394,6 +394,13 @@ class Build:
         ]
         if mine.isdisjoint(b for seq in every if lists.holds_arrays(seq) for b in seq.buffers):
             return value
+        handed = [seq for seq in every if seq.key in self.lowering.handed_out]
+        if any(b in mine for seq in handed for b in seq.buffers):
+            raise CompileError(
+                own.span(own.node),
+                "the function returns a list and one of its arrays",
+                "return a copy: `return l, l[0].copy()`",
+            )
         others = {r for a in self.returned for r in roots(self.emitter, a.memref)}
         sources = {r for one in copies for r in roots(self.emitter, one.source)}
         if (
@@ -507,6 +514,11 @@ class Build:
         self.facts.changed |= list_rows.refuse_visible_copies(
             self.emitter, copied, order, own, self.outermost, sharing
         )
+        if not self.facts.changed:
+            handed = [seq for seq in copied if seq.key in self.lowering.handed_out]
+            returned_lists.refuse_shared_rows(
+                self.emitter, handed, self.returned, rebindings, order, self.outermost
+            )
         for seq in copied:
             object_lists.refuse_stale_rows(seq, order)
         for rebinding in rebindings:

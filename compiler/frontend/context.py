@@ -115,6 +115,10 @@ class Context(ABC):
         self.homes = [emitter.entry]
         """The blocks at whose ends memory ends: the function's, and those of the loops around."""
         self.lists: dict[ListKey, ListObject] = {}
+        self.handed_out = set[ListKey]()
+        """The lists of arrays, lists, tuples and objects that the caller gets."""
+        self.handed_items = set[ListKey]()
+        """The lists of which it gets copies of items."""
         self.counters: dict[SSAValue, tuple[tuple[int, ...], int]] = {}
         self.rounds = 1
         self.list_numbers: dict[tuple[tuple[int, ...], int], int] = {}

@@ -358,3 +358,118 @@ def test_an_item_chosen_at_run_time_among_arrays_of_two_ranks_is_refused() -> No
 
     with pytest.raises(CompileError, match=r"only the run knows which item.*rank 1.*rank 2"):
         mutad.compile(takes_any)([np.ones(2), np.ones((3, 3))], 1)
+
+
+def an_argument(x, n):
+    out = [x * 2.0]
+    out.append(x)
+    return out
+
+
+def a_row_of_an_argument(x, n):
+    out = []
+    for row in x:
+        out.append(row[1:])
+    return out
+
+
+def one_array_in_each_round(x, n):
+    v, out = x * 2.0, []
+    for _ in range(n):
+        out.append(v)
+    return out
+
+
+def not_always_a_new_array(x, n):
+    out, u = [], x * 2.0
+    for i in range(n):
+        if i % 2:
+            u = u + 1.0
+        out.append(u)
+    return out
+
+
+def its_first_array_twice(x, n):
+    u = x * 2.0
+    out = [u]
+    for _ in range(n):
+        out.append(u)
+        u = u + 1.0
+    return out
+
+
+def starts_with_an_argument(x, n):
+    out = []
+    for _ in range(n):
+        out.append(x)
+        x = x + 1.0
+    return out
+
+
+def in_two_lists(x, n):
+    p, q = [], []
+    for i in range(n):
+        v = x * i
+        p.append(v)
+        q.append((i, v))
+    return p, q
+
+
+def beside_the_list(x, n):
+    out = []
+    for _ in range(n):
+        x = x * 2.0
+        out.append(x)
+    return out, x
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        an_argument,
+        a_row_of_an_argument,
+        one_array_in_each_round,
+        not_always_a_new_array,
+        its_first_array_twice,
+        starts_with_an_argument,
+        in_two_lists,
+        beside_the_list,
+    ],
+    ids=lambda f: f.__name__,
+)
+def test_an_array_in_a_returned_list_that_has_another_place_is_refused(function: Any) -> None:
+    import mutad
+
+    with pytest.raises(
+        CompileError, match=r"(?s)list that is returned.*append\(.*way out: append a copy"
+    ):
+        mutad.compile(function)(np.ones((3, 3)), 3)
+
+
+def a_list_and_its_row(x, n):
+    rows = [[1.0], [2.0]]
+    rows.append([x[0, 0]])
+    return rows, rows[n - 2]
+
+
+def a_list_and_its_array(x, n):
+    out = []
+    for i in range(n):
+        out.append(x * i)
+    return out, out[0]
+
+
+def a_list_and_its_object(x, n):
+    out, first = [], Body(x.sum(), 0.5)
+    out.append(first)
+    return out, first
+
+
+@pytest.mark.parametrize(
+    "function", [a_list_and_its_row, a_list_and_its_array, a_list_and_its_object]
+)
+def test_a_list_and_one_of_its_items_are_not_returned_together(function: Any) -> None:
+    import mutad
+
+    with pytest.raises(CompileError, match=r"a list and one of its"):
+        mutad.compile(function)(np.ones((3, 3)), 3)

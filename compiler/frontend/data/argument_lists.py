@@ -13,17 +13,13 @@ Lists of arrays or objects are `FixedList`: of a length that is known, they are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
-from .. import library
 from ..joins import ScalarT, Template, TupleT
 from ..values import Array, Static, Value
 from . import lists
 from .list_methods import Lists
-from .lists import ListObject
 
 ITEMS = "[:]"
 """The key under which all items of a list are assigned."""
@@ -36,14 +32,6 @@ def template_of_form(form: Any) -> Template:
     if isinstance(form, str):
         return ScalarT(form)
     return TupleT(tuple(template_of_form(one) for one in form))
-
-
-def form_of(template: Template) -> Any:
-    """The form of the items again, as text."""
-    if isinstance(template, TupleT):
-        return [form_of(one) for one in template.items]
-    assert isinstance(template, ScalarT)
-    return template.type
 
 
 def argument_list(lowering: Lists, number: int, form: Any, values: Iterator[Value]) -> Value:
@@ -63,16 +51,3 @@ def argument_list(lowering: Lists, number: int, form: Any, values: Iterator[Valu
     made.changed = False
     lowering.objects.lists[number] = made
     return Static(made)
-
-
-def is_one_column(seq: ListObject) -> bool:
-    """True for a list of numbers, which the entry makes of one array."""
-    return seq.item is None or isinstance(seq.item, ScalarT)
-
-
-def columns(lowering: Lists, seq: ListObject) -> tuple[Any, Sequence[Value]]:
-    """The form of the items of a list of tuples, and its numbers in arrays of their own."""
-    assert seq.item is not None
-    views = lists.views(lowering.e, seq)
-    copies = [library.call(lowering.e, np.copy, [view], {}) for view in views]
-    return form_of(seq.item), copies

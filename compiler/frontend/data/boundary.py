@@ -30,7 +30,8 @@ from .leaving import Leaving
 from .list_methods import Lists
 from .lists import FixedList, ListObject
 from .records import Opaque, refuse_class
-from .taking_apart import Flattening, Recipe, key_reference
+from .references import key_reference
+from .taking_apart import Flattening, Recipe
 
 Shape = Any
 """("leaf",), ("static", object), ("opaque", class), ("tuple", class or None, shapes),
@@ -155,6 +156,12 @@ def results(
         return result, None
     recipe = make.recipe(result)
     changes = [[number, *change] for number, *change in changed(lowering, make)]
+    if lowering.handed_items & lowering.handed_out:
+        raise CompileError(
+            lowering.e.span,
+            "the function returns a list and one of its items, which would be another object",
+            "return a copy of the item, or take it from the list: `l[0]`",
+        )
     states = [] if lowering.objects.leaving is None else lowering.objects.leaving.states
     if not changes and not states and is_plain(result):
         return result, None

@@ -26,9 +26,9 @@ from xdsl.dialects.builtin import IntegerAttr, f64, i64
 from xdsl.ir import Block, SSAValue
 
 from ..emitter import Emitter
-from ..joins import Binding, Maybe, TupleT
+from ..joins import Binding, Maybe
 from ..values import Array, Item, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
-from .lists import FixedList, ListObject, holds_arrays
+from .lists import FixedList, ListObject, is_of_numbers
 
 if TYPE_CHECKING:
     from .leaving import Leaving
@@ -224,10 +224,5 @@ def is_plain(value: Value) -> bool:
         return is_tuple and all(map(is_plain, value.items))
     if isinstance(value, Static):
         seq = value.object
-        return isinstance(seq, ListObject) and seq.origin is None and not is_table(seq)
+        return isinstance(seq, ListObject) and seq.origin is None and is_of_numbers(seq)
     return isinstance(value, Scalar | Array | NoneValue)
-
-
-def is_table(seq: ListObject) -> bool:
-    """True for a list of tuples of numbers."""
-    return isinstance(seq.item, TupleT) and not holds_arrays(seq)

@@ -31,10 +31,10 @@ from ..checks import described, is_inside, outside, overflows, wrapped
 from ..context import same_binding
 from ..joins import Maybe
 from ..values import Array, NoneValue, Record, Scalar, Tuple, Value
-from . import lists
-from .argument_lists import ITEMS, form_of
+from .argument_lists import ITEMS
 from .lists import FixedList, ListObject
-from .taking_apart import Flattening, Recipe, key_reference
+from .references import key_reference
+from .taking_apart import Flattening, Recipe
 
 State = dict[str, Any]
 """`changes`: object, key and recipe of each; `types`: of the numbers among what is handed over, else None."""
@@ -58,8 +58,7 @@ class Handing(Flattening):
     def items(self, seq: ListObject) -> Recipe:
         if seq.item is None:
             return ["numbers", None]
-        self.flat += lists.views(self.lowering.e, seq)
-        return ["numbers", form_of(seq.item)]
+        return self.columns(seq, copied=False)
 
 
 @dataclass

@@ -192,7 +192,8 @@ class Lists(Calls):
         """A list of these items. One of arrays, lists or functions is fixed."""
         place = self.frame.path, id(node)
         grown = place in self.facts.grown and all(map(lists.is_item, items))
-        if not grown and not all(map(lists.is_storable, items)):
+        known = any(isinstance(i, Static) for i in items)
+        if not grown and (known or not all(map(lists.is_storable, items))):
             self.share(items)
             return FixedList(tuple(items), made=place)
         made = self.make_list(node)
@@ -710,18 +711,13 @@ class Lists(Calls):
         scalars.raise_if(self.e, empty.ssa, (kind, text))
 
     def returned_list(self, seq: ListObject) -> Value:
-        """A list that the compiled function returns: its items, from which the entry makes it."""
+        """A list of numbers that the compiled function returns: its items, from which the entry makes it."""
         if seq.item is None:
             seq.read_untyped = True
             empty = library.call(self.e, np.zeros, [self.e.constant(0, "py_int")], {})
             assert isinstance(empty, Array)
             return lists.ReturnedList(empty.memref, empty.dtype, item="py_float")
-        if not isinstance(seq.item, ScalarT):
-            raise self.refusal(
-                None,
-                "only a list of numbers can be returned",
-                "return arrays: one for each number of the tuples",
-            )
+        assert isinstance(seq.item, ScalarT)
         made = library.call(self.e, np.copy, [lists.views(self.e, seq)[0]], {})
         assert isinstance(made, Array)
         return lists.ReturnedList(made.memref, made.dtype, item=seq.item.type)

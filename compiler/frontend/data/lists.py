@@ -307,6 +307,11 @@ def parts_of(value: Value, t: Template) -> list[Value]:
             return []
 
 
+def is_of_numbers(seq: ListObject) -> bool:
+    """True for a list of numbers, which the entry makes of one array."""
+    return seq.item is None or isinstance(seq.item, ScalarT)
+
+
 def holds_arrays(seq: ListObject) -> bool:
     """True for a list whose items are arrays, tuples with arrays in them, or lists."""
     if seq.item is None or isinstance(seq.item, ListT | ObjectT):

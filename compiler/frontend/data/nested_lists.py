@@ -209,6 +209,8 @@ class NestedLists(Lists):
     def with_copies(self, value: Value) -> Value:
         if isinstance(value, Tuple):
             return replace(value, items=tuple(map(self.with_copies, value.items)))
+        if isinstance(value, Item | Row):
+            self.handed_items.add(value.store.key)
         if isinstance(value, Item):
             return self.copy_of_item(value)
         seq = self.list_of(value) if isinstance(value, Row) else None

@@ -7,23 +7,23 @@ return Fit(a, 0.5), a      ["tuple", None, [["object", 0, Fit, ["slopes", "error
 from __future__ import annotations
 
 import enum
-import sys
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...diagnostics import CompileError
-from ..values import Record, Static, Struct, Tuple, Value
-from .argument_lists import columns
-from .fields import is_frozen, is_plain, is_table
+from ..values import Item, Record, Static, Struct, Tuple, Value
+from . import returned_lists
+from .fields import is_frozen, is_plain
 from .list_methods import Lists
-from .lists import FixedList, ListKey, ListObject
+from .lists import FixedList, ListKey, ListObject, is_of_numbers
 from .records import described
+from .references import reference
 
 Recipe = list[Any]
 """["flat"], ["static", reference], ["tuple", class reference or None, recipes], ["argument", number],
 ["object", number, class reference, field names, recipes], ["again", number], ["list", recipes],
-["kept", number, recipe]: what may be met again; ["numbers", form]: a list of tuples, of one array for
-each of their numbers."""
+["kept", number, recipe]: what may be met again; ["numbers", form]: a list of anything but numbers, of the
+arrays that `mutad.runtime.columns` says."""
 
 
 @dataclass
@@ -69,30 +69,51 @@ class Flattening:
                 )
 
     def list(self, value: Value) -> Recipe:
-        """A list of numbers or tuples: the caller's, or a new one, which is one wherever it is met."""
+        """A list: the caller's, or a new one, which is one wherever it is met."""
         seq = self.lowering.list_of(value)
         assert seq is not None
         if seq.origin is not None:
             return ["argument", seq.origin]
-        if seq.key in self.lists:
+        if seq.row is None and seq.key in self.lists:
             return ["again", self.lists[seq.key]]
         number, self.count = self.count, self.count + 1
-        self.lists[seq.key] = number
+        if seq.row is None:
+            self.lists[seq.key] = number
+        else:
+            self.note_item(seq.key)
         return ["kept", number, self.items(seq)]
 
     def items(self, seq: ListObject) -> Recipe:
         """A list with the items of this one."""
-        if not is_table(seq):
+        if is_of_numbers(seq):
             self.flat.append(Static(seq))
             return ["flat"]
-        form, arrays = columns(self.lowering, seq)
+        return self.columns(seq)
+
+    def columns(self, seq: ListObject, *, copied: bool = True) -> Recipe:
+        """The items of a list of anything, as arrays."""
+        if seq.row is None:
+            self.lowering.handed_out.add(seq.key)
+        form, arrays = returned_lists.columns(self.lowering, seq, copied=copied)
         self.flat += arrays
         return ["numbers", form]
+
+    def note_item(self, store: ListKey) -> None:
+        """A list or object leaves that is an item of a list: as a copy, which nobody may be able to tell."""
+        if store in self.lowering.handed_items:
+            raise CompileError(
+                self.lowering.e.span,
+                "the function returns two items of one list, which may be the same",
+                "return copies: l.copy()",
+            )
+        self.lowering.handed_items.add(store)
 
     def object(self, value: Record | Struct) -> Recipe:
         number, self.count = self.count, self.count + 1
         if isinstance(value, Record):
             self.made[value.serial] = number
+            if isinstance(item := self.lowering.item_now(value), Item):
+                self.lowering.handed_items.add(item.store.key)
         names = self.lowering.keys_of(value)
         items = [self.lowering.field(value, name) for name in names]
         shown = [n if isinstance(n, str) else ["static", reference(n)] for n in names]
@@ -117,21 +138,3 @@ class Flattening:
             f"whether the {value.cls.__name__} that is returned is an argument depends on the path",
             "return a new object: copy.copy(s)",
         )
-
-
-def key_reference(key: Any) -> Any:
-    return key if isinstance(key, str) else ["static", reference(key)]
-
-
-def reference(known: Any) -> Any:
-    """How the runtime finds an object again: by its name, or, where it has none, the object itself."""
-    if known is None or (isinstance(known, str | int | float) and not isinstance(known, enum.Enum)):
-        return {"value": known}
-    cls = known if isinstance(known, type) else type(known)
-    found: Any = sys.modules.get(cls.__module__)
-    for part in cls.__qualname__.split("."):
-        found = getattr(found, part, None)
-    if found is not cls:
-        return {"object": known}
-    named: dict[str, Any] = {"module": cls.__module__, "name": cls.__qualname__}
-    return named if cls is known else {**named, "member": known.name}
