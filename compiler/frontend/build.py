@@ -196,6 +196,7 @@ class Build:
             leaves += hidden
             ir_function.attributes["hidden"] = IntegerAttr(len(hidden), i64)
         self.emitter.insert(func.ReturnOp(*leaves))
+        lowering.settle_displays()
         make_room(self.lowering.lists.values(), self.facts)
         private = self.private_functions(ir_function)
         self.erase_dead_loads()
@@ -512,7 +513,7 @@ class Build:
         own = {copy for r in rebindings for copy in r.copies}
         sharing = self.facts.sharing
         self.facts.changed |= list_rows.refuse_visible_copies(
-            self.emitter, copied, order, own, self.outermost, sharing
+            self.emitter, copied, order, own, self.outermost, sharing, self.facts.placed
         )
         if not self.facts.changed:
             handed = [seq for seq in copied if seq.key in self.lowering.handed_out]
@@ -520,7 +521,7 @@ class Build:
                 self.emitter, handed, self.returned, rebindings, order, self.outermost
             )
         for seq in copied:
-            object_lists.refuse_stale_rows(seq, order)
+            self.facts.changed |= object_lists.refuse_stale_rows(seq, order, self.facts.placed)
         for rebinding in rebindings:
             self.check_rebinding(rebinding, order, own)
 

@@ -162,6 +162,11 @@ class Catching:
         self.classes: dict[str, type[BaseException]] = {}
         """The exceptions that are no builtins, by the name that compiled code has for them."""
 
+    def blocks(self) -> list[Block]:
+        """The blocks that are being written, from the outside in, those with an open nest among them."""
+        e, opened = self.owner.e, {s.block: [n.outer for n in s.nests] for s in self.scopes}
+        return [b for block in (*e.around, e.block) for b in (*opened.get(block, ()), block)]
+
     # Scopes
 
     @contextmanager

@@ -24,12 +24,13 @@ from .data.lists import ListObject
 from .data.records import Method
 from .frames import Frame, LocalFunction, Scope
 from .iterables import Iterable, Iterables, is_generator
-from .syntax import comprehensions, normalize
+from .joins import ArrayT
+from .syntax import comprehensions, list_algorithms, normalize
 from .syntax.comprehensions import Comprehension
 from .syntax.generator_loops import place_of
 from .syntax.liveness import Liveness, bound_by
 from .syntax.scopes import parameters
-from .values import Array, NoneValue, Scalar, SliceValue, Static, Tuple, Value
+from .values import Array, NoneValue, Row, Scalar, SliceValue, Static, Tuple, Value
 
 MOST_ROUNDS = 64
 """A comprehension that is written out has no more."""
@@ -234,12 +235,21 @@ class Consumers(Iterables):
         if place not in self.facts.implied:
             listed = ast.Call(node.func, node.args, [])
             self.facts.implied[place] = ast.copy_location(listed, node)
-        items = self.consumed(list, self.facts.implied[place])
+        items = self.list_itself(function, node.args[0])
+        if items is None:
+            items = self.consumed(list, self.facts.implied[place])
         kwargs = {str(k.arg): self.value(k.value) for k in node.keywords}
         if function is sorted:
             return self.sorted_items(items, kwargs, node)
         key = kwargs.get("key", NoneValue())
         return self.extreme_by(function.__name__, items, key, kwargs.get("default"), node)
+
+    def list_itself(self, function: Any, node: ast.expr) -> Value | None:
+        """The list that a name is, where its items need not be put into another list."""
+        if function is sorted or not isinstance(node, ast.Name | ast.Attribute):
+            return None
+        value = self.value(node)
+        return value if isinstance(value, Row) or is_list(value) else None
 
     def generator_function(self, node: ast.expr) -> FunctionType | LocalFunction | Method | None:
         """The generator function that is called here, with plain arguments."""
@@ -354,7 +364,14 @@ class Consumers(Iterables):
             raise self.refusal(node, f"`{name}` of an array", f"use x.{name}() or np.{name}(x)")
         if isinstance(value, Tuple) and function in (min, max):
             return self.extreme_of(function, value, node)
+        if function is sum and self.is_of_arrays(value):
+            return self.algorithm(list_algorithms.SUM, [value, *start], node)
         return self.consume(function, [value, *start], node, None)
+
+    def is_of_arrays(self, value: Value) -> bool:
+        """True for a list of arrays."""
+        seq = self.list_of(value) if isinstance(value, Static) else None
+        return seq is not None and isinstance(lists.form_of_items(seq), ArrayT)
 
     def extreme_of(self, function: Any, value: Tuple, node: ast.Call) -> Value:
         items = list(value.items)
@@ -408,7 +425,7 @@ class Consumers(Iterables):
             at = i if step.constant == 1 else self.e.emit(arith.MuliOp(i, step.ssa))
             return lists.load_item(self.e, seq, self.e.emit(arith.AddiOp(start.ssa, at)))
 
-        return Static(Iterable(count, item))
+        return Static(Iterable(count, item, slice_of=seq))
 
     def list_loop(
         self,
@@ -550,3 +567,7 @@ class Consumers(Iterables):
         )
         with_lost = self.e.emit(arith.AddfOp(total.ssa, lost.ssa))
         return Scalar("py_float", self.e.emit(arith.SelectOp(finite, with_lost, total.ssa)))
+
+
+def is_list(value: Value) -> bool:
+    return isinstance(value, Static) and isinstance(value.object, ListObject)

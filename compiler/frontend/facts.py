@@ -10,7 +10,7 @@ from typing import Any
 
 from ..diagnostics import CompileError, Span
 from .bindings.descriptors import Form
-from .data.lists import ListKey
+from .data.lists import Kind, ListKey, StoreKey
 from .joins import Template
 from .syntax import generator_loops
 from .syntax.liveness import Liveness, Names
@@ -49,12 +49,18 @@ class Facts:
     """The appends of arrays that become rows though they have a name."""
     popped: set[ListKey] = field(default_factory=set[ListKey])
     """The lists from which arrays are popped."""
+    placed: set[Kind] = field(default_factory=set[Kind])
+    """The lists that know their items by their places in stores."""
+    same_store: dict[StoreKey, StoreKey] = field(default_factory=dict[StoreKey, StoreKey])
+    """The stores that are others': those of lists that have items in common."""
     ragged: set[ListKey] = field(default_factory=set[ListKey])
     """The lists of lists of several lengths."""
     shared_lists: set[ListKey] = field(default_factory=set[ListKey])
     """The lists that have several names at a time."""
     unbounded_lists: set[ListKey] = field(default_factory=set[ListKey])
     """The lists that stay growable, though an array was to keep their memory."""
+    changed_displays: set[ListKey] = field(default_factory=set[ListKey])
+    """The lists that do not stay what their displays made."""
     merged_lists: dict[LocalName, ast.AST] = field(default_factory=dict[LocalName, ast.AST])
     """The names that are one list on one path and another on another: all are moved into one."""
     growing: set[tuple[tuple[int, ...], int]] = field(

@@ -64,6 +64,8 @@ class Iterable:
     made: Block | None = None
     bounds: dict[str, Scalar] | None = None
     """Of a range: what its attributes are."""
+    slice_of: ListObject | None = None
+    """The list, of which a slice that nobody keeps is run over."""
 
 
 class LazyItems(Sequence[Value]):

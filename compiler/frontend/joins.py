@@ -12,7 +12,7 @@ variable has after a branch or around a loop::
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from xdsl.dialects import memref
@@ -72,6 +72,8 @@ class TupleT:
     items: tuple[Template, ...]
     cls: type | None = None
     names: tuple[str, ...] | None = None
+    made: Any = field(default=None, compare=False)
+    """Where the list of this length was made that it is (`FixedList`)."""
 
 
 @dataclass(frozen=True)
@@ -130,8 +132,10 @@ def template_of(value: Binding) -> Template:
         case Array():
             return ArrayT(value.type, value.dtype)
         case Tuple(items, cls):
-            cls = list if is_fixed_list(value) else cls
-            return TupleT(tuple(template_of(item) for item in items), cls)
+            parts = tuple(template_of(item) for item in items)
+            if (made := made_by(value)) is not None:
+                return TupleT(parts, list, None, *made)
+            return TupleT(parts, cls)
         case Struct(items, names, cls):
             return TupleT(tuple(template_of(item) for item in items), cls, names)
         case Row(store) | Item(store=store):
@@ -307,7 +311,7 @@ def rebuilt(t: Template, leaves: Iterator[SSAValue]) -> Binding:
             parts = [rebuilt(item, leaves) for item in items]
             values = tuple(p for p in parts if not isinstance(p, Maybe))
             if t.cls is list:
-                return fixed_list(values)
+                return fixed_list(values, t.made)
             if t.names is None or t.cls is None:
                 return Tuple(values, t.cls)
             return Struct(values, t.names, t.cls)
@@ -329,16 +333,17 @@ def rebuilt(t: Template, leaves: Iterator[SSAValue]) -> Binding:
             return Maybe(value, next(leaves))
 
 
-def is_fixed_list(value: Binding) -> bool:
+def made_by(value: Binding) -> tuple[Any] | None:
+    """Of a list of known length, where it was made; None for anything else."""
     from .data.lists import FixedList
 
-    return isinstance(value, FixedList)
+    return (value.made,) if isinstance(value, FixedList) else None
 
 
-def fixed_list(items: tuple[Value, ...]) -> Tuple:
+def fixed_list(items: tuple[Value, ...], made: Any) -> Tuple:
     from .data.lists import FixedList
 
-    return FixedList(items)
+    return FixedList(items, made=made)
 
 
 def cast(e: Emitter, ssa: SSAValue, type_: MemRefType[Attribute]) -> SSAValue:

@@ -217,7 +217,7 @@ class Operators(Conditions):
             return self.identity(name == "Is", lhs, rhs)
         if name in ("In", "NotIn"):
             seq = self.list_of(rhs)
-            shown = None if seq is None else seq.display
+            shown = None if seq is None else self.written_items(seq)
             if shown is not None:
                 rhs, seq = Tuple(shown), None
             inside = self.contains(lhs, rhs) if seq is None else self.in_list(seq, lhs)

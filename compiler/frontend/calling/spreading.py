@@ -96,8 +96,9 @@ def items(
     if isinstance(value, Tuple):
         return value.items
     seq = lowering.list_of(value)
-    if seq is not None and seq.display is not None:
-        return seq.display
+    shown = None if seq is None else lowering.written_items(seq)
+    if shown is not None:
+        return shown
     if isinstance(value, Array) and value.rank and count is not None:
         return vector_items(lowering, value, count)
     if isinstance(value, Array) and value.rank:

@@ -91,6 +91,10 @@ class ListAccess(Context):
         """`l *= n`."""
 
     @abstractmethod
+    def written_items(self, seq: ListObject) -> tuple[Value, ...] | None:
+        """The items that a display wrote out, of a list that nobody changes."""
+
+    @abstractmethod
     def in_list(self, seq: ListObject, item: Value) -> Scalar:
         """`item in l`."""
 

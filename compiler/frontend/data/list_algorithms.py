@@ -16,19 +16,20 @@ from xdsl.ir import SSAValue
 from ....dialects import array
 from .. import scalars
 from ..frames import LocalFunction
+from ..joins import ArrayT, Template
 from ..library import indexing
 from ..syntax import list_algorithms as algorithms
 from ..syntax.comprehensions import EMPTY
 from ..values import EXTENT_MAX, NoneValue, Scalar, SliceValue, Static, Tuple, Value
 from . import lists
 from .lists import ListObject
-from .object_lists import ObjectLists
+from .places import PlacedLists, parts_with_identity
 
 ORDER_SIGNS = {"Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">="}
 OTHER_SIZE = "attempt to assign sequence of size {} to extended slice of size {}"
 
 
-class ListAlgorithms(ObjectLists):
+class ListAlgorithms(PlacedLists):
     """Lowers what is written as Python for lists."""
 
     def algorithm(self, text: str, args: Sequence[Value], node: ast.AST) -> Value:
@@ -74,10 +75,27 @@ class ListAlgorithms(ObjectLists):
             key = Static(algorithms.itself)
         sign = "<" if name == "min" else ">"
         if default is None:
-            text = algorithms.EXTREME.format(name=name, sign=sign, message=EMPTY.format(name))
+            seq = self.list_of(items)
+            has_arrays = seq is not None and any(map(is_array, lists.parts_of_form(seq)))
+            text = algorithms.BEST if has_arrays else algorithms.EXTREME
+            text = text.format(name=name, sign=sign, message=EMPTY.format(name))
             return self.algorithm(text, [items, key], node)
         text = algorithms.EXTREME_OR.format(name=name, sign=sign)
         return self.algorithm(text, [items, key, default], node)
+
+    def find(self, seq: ListObject, wanted: Value, node: ast.AST) -> tuple[Scalar, Scalar]:
+        """How many items are `wanted` or equal to it, and where the first is (or the length)."""
+        if any(map(is_array, lists.parts_of_form(seq))):
+            raise self.refusal(None, "an item is looked for in a list of arrays", "write the loop")
+        has_identity = any(True for _ in parts_with_identity(wanted))
+        test = algorithms.IS_OR_EQUAL if has_identity else algorithms.IS_EQUAL
+        text = algorithms.FIND.format(test=test)
+        found = self.algorithm(text, [Static(seq), wanted], node)
+        assert isinstance(found, Tuple)
+        number, at = found.items
+        assert isinstance(number, Scalar)
+        assert isinstance(at, Scalar)
+        return number, at
 
     # Comparison.
 
@@ -92,8 +110,10 @@ class ListAlgorithms(ObjectLists):
             raise self.refusal(
                 None, "a list is compared with something else", "compare arrays: np.array(l)"
             )
-        for seq in (a, b):
-            self.require_numbers(seq, "a comparison")
+        if any(is_array(t) for seq in (a, b) for t in lists.parts_of_form(seq)):
+            raise self.refusal(
+                None, "lists of arrays are compared", "compare arrays of them: np.stack(l)"
+            )
         untyped = [seq for seq in (a, b) if seq.item is None]
         for seq in untyped:
             seq.read_untyped = True
@@ -144,12 +164,13 @@ class ListAlgorithms(ObjectLists):
         self, seq: ListObject, index: SliceValue, value: Value, node: ast.Subscript
     ) -> None:
         """`l[a:b] = value`, `l[a:b:c] = value`."""
-        self.require_numbers(seq, "assignment to a slice")
+        self.let_move(seq)
         new = self.list_of(value)
         if new is None or new == seq:
             new = self.make_list(node)
             self.append_all(new, value, node)
         if new.item is not None:
+            self.let_move(new)
             self.learn(seq, new.item)
         if seq.item is None:
             return
@@ -196,7 +217,7 @@ class ListAlgorithms(ObjectLists):
 
     def delete_list_slice(self, seq: ListObject, index: SliceValue, node: ast.Subscript) -> None:
         """`del l[a:b]`, `del l[a:b:c]`."""
-        self.require_numbers(seq, "`del` of a slice")
+        self.let_move(seq)
         if seq.item is None:
             seq.read_untyped = True
             return
@@ -225,3 +246,7 @@ class ListAlgorithms(ObjectLists):
             Scalar("py_int", lowest, None, 0, EXTENT_MAX),
             Scalar("py_int", size, None, 1, EXTENT_MAX),
         )
+
+
+def is_array(t: Template) -> bool:
+    return isinstance(t, ArrayT)

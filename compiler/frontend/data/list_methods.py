@@ -40,6 +40,7 @@ from ..joins import (
     MaybeT,
     Mismatch,
     ObjectT,
+    RowT,
     ScalarT,
     Template,
     TupleT,
@@ -113,19 +114,27 @@ class Lists(Calls):
         length = self.e.cell(IndexType(), "length")
         made = ListObject((*place, number), home, self.e.block, start, length)
         lists.set_length(self.e, made, self.e.index(0))
+        self.introduce(made)
+        if not lists.holds_arrays(made):
+            lists.ready(self.e, made)
+        return made
+
+    def introduce(self, made: ListObject) -> None:
+        """What earlier builds have found out about a list."""
+        self.lists[made.key] = made
         made.item = self.facts.lists.get(made.key)
         made.ragged = made.key in self.facts.ragged
         made.popped = made.key in self.facts.popped
-        if not lists.holds_arrays(made):
-            lists.ready(self.e, made)
-        self.lists[made.key] = made
-        return made
 
     def list_of(self, value: Value) -> ListObject | None:
         """The list that a value is; None for anything else."""
         if isinstance(value, Row):
             return self.row_list(value)
-        if not isinstance(value, Static) or not isinstance(value.object, ListObject):
+        if not isinstance(value, Static):
+            return None
+        if (sliced := getattr(value.object, "slice_of", None)) is not None:
+            self.use_places(sliced)
+        if not isinstance(value.object, ListObject):
             return None
         if value.object.row is not None:
             return value.object
@@ -180,7 +189,7 @@ class Lists(Calls):
                 "a list of such items that grows is not compiled",
                 "keep numbers, arrays, or tuples of them in lists that grow",
             )
-        inner = self.list_of(value)
+        inner = None if isinstance(value, Row) else self.list_of(value)
         return template_of(value) if inner is None else ListT(inner.item)
 
     # Displays.
@@ -199,8 +208,21 @@ class Lists(Calls):
         made = self.make_list(node)
         for item in items:
             self.append_value(made, item)
-        made.display = tuple(items)
+        made.changed = False
+        if made.key not in self.facts.changed_displays and all(map(lists.is_storable, items)):
+            made.display = tuple(items)
         return Static(made)
+
+    def written_items(self, seq: ListObject) -> tuple[Value, ...] | None:
+        """The items that a display wrote out, of a list that nobody changes: the next build knows better."""
+        seq.relied_on = True
+        return seq.display if type(self.lists) is dict or not seq.names else None
+
+    def settle_displays(self) -> None:
+        """Tell the next build which lists do not stay what their displays made."""
+        found = {one.key for one in self.lists.values() if one.relied_on and one.changed}
+        self.facts.changed |= not found <= self.facts.changed_displays
+        self.facts.changed_displays |= found
 
     def append_value(self, target: ListObject, value: Value) -> None:
         value = self.settled(value)
@@ -247,6 +269,31 @@ class Lists(Calls):
     def append_object(self, target: ListObject, value: Record) -> None:
         """Append an object to a list."""
 
+    @abstractmethod
+    def use_places(self, seq: ListObject) -> NoReturn:
+        """The next build knows the items of this list by their places (`places`)."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def movable(self, seq: ListObject, value: Value) -> Value:
+        """A value as an item of a list in which items move."""
+
+    @abstractmethod
+    def store_array(self, seq: ListObject, at: SSAValue, value: Value) -> bool:
+        """Overwrite an item that holds arrays; False where the list has none."""
+
+    @abstractmethod
+    def find(self, seq: ListObject, wanted: Value, node: ast.AST) -> tuple[Scalar, Scalar]:
+        """`search` for what is no number."""
+
+    @abstractmethod
+    def comparison_node(self, name: str) -> ast.AST:
+        """A node for the comparison at this place."""
+
+    @abstractmethod
+    def gathered(self, seq: ListObject) -> list[Array]:
+        """The items of a list, which may know them by their places, as arrays."""
+
     def growing(self, value: FixedList) -> NoReturn:
         """The next build makes a list that can grow where this one was made."""
         if value.origin is not None:
@@ -264,20 +311,17 @@ class Lists(Calls):
         self.facts.grown.add(value.made)
         raise recursion.Again
 
-    def require_numbers(self, seq: ListObject, what: str) -> None:
-        """Refuse what would move arrays from place to place in a list."""
+    def let_move(self, seq: ListObject) -> None:
+        """The items of a list are moved from place to place, or into another list."""
         if lists.holds_arrays(seq):
-            raise self.refusal(
-                None, f"{what} of a list of arrays is not compiled",
-                "append to it, read it, and make arrays of it: np.stack(l)",
-            )  # fmt: skip
+            self.use_places(seq)
 
     def extend_by(self, target: ListObject, source: ListObject) -> None:
         """Append the items of a list, which may be the same."""
         if source.item is None:
             source.read_untyped = True
             return
-        self.require_numbers(source, "a second list of the items")
+        self.let_move(source)
         self.learn(target, source.item)
         if target.item is not None and lists.width(target) == lists.width(source):
             count = lists.length(self.e, source).ssa
@@ -393,13 +437,13 @@ class Lists(Calls):
         target = self.list_of(Static(method.receiver))
         assert target is not None
         if method.name == "sort" and not args:
-            self.require_numbers(target, ".sort()")
+            self.let_move(target)
             self.sort(target, *self.sort_arguments(kwargs, node), node)
             return NoneValue()
         if kwargs or not low <= len(args) <= high:
             raise self.refusal(node, f"the arguments of .{method.name}")
-        if method.name not in ("append", "extend", "pop"):
-            self.require_numbers(target, f".{method.name}()")
+        if method.name in ("clear", "copy", "remove", "reverse"):
+            self.let_move(target)
         settled = [self.settled(a) for a in args]
         return getattr(self, f"list_{method.name}")(target, settled, node)
 
@@ -422,15 +466,15 @@ class Lists(Calls):
     def pop_row(self, seq: ListObject, index: Scalar | None) -> None:
         """Let the last array leave a list. Who has it must be done with it when the next one comes."""
         if isinstance(seq.item, ListT | ObjectT) or not (index is None or index.constant == -1):
-            self.require_numbers(seq, ".pop()")
+            self.use_places(seq)
         if seq.key not in self.facts.popped:
             self.facts.popped.add(seq.key)
             raise recursion.Again
 
     def list_insert(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
-        index = self.list_index_value(args[0])
-        self.learn(seq, self.item_form(args[1]))
-        lists.insert(self.e, seq, index, args[1])
+        index, value = self.list_index_value(args[0]), self.movable(seq, args[1])
+        self.learn(seq, self.item_form(value))
+        lists.insert(self.e, seq, index, value)
         return NoneValue()
 
     def list_clear(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
@@ -450,36 +494,40 @@ class Lists(Calls):
         return Static(made)
 
     def list_count(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
-        number, _ = self.search(seq, args[0])
+        number, _ = self.search(seq, args[0], node)
         return number
 
     def list_index(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
-        return self.first_equal(seq, args[0], "is not in list")
+        return self.first_equal(seq, args[0], "is not in list", node)
 
     def list_remove(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
-        at = self.first_equal(seq, args[0], None)
+        at = self.first_equal(seq, args[0], None, node)
         lists.delete(self.e, seq, at)
         return NoneValue()
 
-    def search(self, seq: ListObject, wanted: Value) -> tuple[Scalar, Scalar]:
+    def search(self, seq: ListObject, wanted: Value, node: ast.AST) -> tuple[Scalar, Scalar]:
         """How many items are equal to `wanted`, and where the first is (or the length)."""
         if seq.item is None:
             seq.read_untyped = True
             zero = self.e.constant(0, "py_int")
             return zero, zero
-        if not isinstance(wanted, Scalar):
-            raise self.refusal(None, "only numbers are looked for in a list", "write the loop")
+        if not isinstance(wanted, Scalar) or not isinstance(seq.item, ScalarT):
+            return self.find(seq, wanted, node)
         equal = lists.Equality(self.e, wanted)
         number, at = lists.count_equal(self.e, seq, equal, first_only=True)
         return tuple(Scalar("py_int", v, None, 0, EXTENT_MAX) for v in (number, at))  # pyright: ignore
 
-    def first_equal(self, seq: ListObject, wanted: Value, text: str | None) -> Scalar:
+    def first_equal(
+        self, seq: ListObject, wanted: Value, text: str | None, node: ast.AST
+    ) -> Scalar:
         """The place of the first item that is equal to `wanted`; ValueError where there is none."""
-        number, at = self.search(seq, wanted)
+        number, at = self.search(seq, wanted, node)
         none = scalars.compare(self.e, "Eq", number, self.e.constant(0, "py_int"))
         message = "list.remove(x): x not in list"
         shown = list[Scalar]()
-        if text is not None:
+        if text is not None and isinstance(wanted, Record):
+            message = "mutad: an object is not in list"
+        elif text is not None:
             form, shown = self.shown(wanted, quoted=True)
             message = f"{form} {text}"
         operands = [v.ssa for v in shown]
@@ -521,7 +569,7 @@ class Lists(Calls):
 
     def list_slice(self, seq: ListObject, index: SliceValue, node: ast.expr) -> Value:
         """A new list of the items in a slice."""
-        self.require_numbers(seq, "a slice")
+        self.let_move(seq)
         made = self.make_list(node)
         if seq.item is None:
             seq.read_untyped = True
@@ -547,10 +595,12 @@ class Lists(Calls):
         if isinstance(part, SliceValue):
             self.store_list_slice(seq, part, self.settled(value), node)
             return
-        self.require_numbers(seq, "assignment to an item")
         index = self.list_index_value(part)
         at = self.list_place(seq, index, lists.ASSIGN_OUT_OF_RANGE)
         value = self.settled(value)
+        if self.store_array(seq, at, value):
+            return
+        value = self.movable(seq, value)
         self.learn(seq, self.item_form(value))
         lists.store_item(self.e, seq, at, value)
 
@@ -580,8 +630,7 @@ class Lists(Calls):
         if isinstance(before, Array | Row):
             combine(before)
             return
-        self.require_numbers(seq, "assignment to an item")
-        value = self.settled(combine(before))
+        value = self.movable(seq, self.settled(combine(before)))
         self.learn(seq, self.item_form(value))
         at = self.list_place(seq, index, lists.ASSIGN_OUT_OF_RANGE)
         lists.store_item(self.e, seq, at, value)
@@ -591,7 +640,7 @@ class Lists(Calls):
         if isinstance(index, SliceValue):
             self.delete_list_slice(seq, index, target)
             return
-        self.require_numbers(seq, "`del` of an item")
+        self.let_move(seq)
         at = self.list_index_value(index)
         if seq.item is None:
             self.never(seq, lists.ASSIGN_OUT_OF_RANGE)
@@ -604,10 +653,10 @@ class Lists(Calls):
         a, b = self.list_of(lhs), self.list_of(rhs)
         if a is None and b is None:
             return None
-        if op == "Add" and a is not None and b is not None:
+        if op == "Add" and all(isinstance(v, FixedList) or self.list_of(v) for v in (lhs, rhs)):
             made = self.make_list(node)
-            self.extend_by(made, a)
-            self.extend_by(made, b)
+            self.append_all(made, lhs, node)
+            self.append_all(made, rhs, node)
             return Static(made)
         times = rhs if a is not None else lhs
         one = a if a is not None else b
@@ -622,7 +671,7 @@ class Lists(Calls):
 
     def repeated(self, one: ListObject, times: Scalar, node: ast.AST) -> Value:
         """`l * n`: the items n times over."""
-        self.require_numbers(one, "a repetition")
+        self.let_move(one)
         made = self.make_list(node)
         if one.item is None:
             one.read_untyped = True
@@ -642,7 +691,7 @@ class Lists(Calls):
 
     def in_list(self, seq: ListObject, item: Value) -> Scalar:
         """`item in l`."""
-        number, _ = self.search(seq, self.settled(item))
+        number, _ = self.search(seq, self.settled(item), self.comparison_node("In"))
         return scalars.compare(self.e, "Gt", number, self.e.constant(0, "py_int"))
 
     # Lists as arrays.
@@ -660,14 +709,12 @@ class Lists(Calls):
         if seq.item is None:
             seq.read_untyped = True
             return library.call(self.e, np.zeros, [self.e.constant(0, "py_int")], {})
-        if isinstance(seq.item, ListT) and (seq.ragged or not isinstance(seq.item.item, ScalarT)):
-            raise self.refusal(
-                None, "an array of lists of several lengths", "make arrays of the lists in it"
-            )
-        parts = lists.views(self.e, seq)
-        if isinstance(seq.item, ArrayT | ListT):
+        parts = self.gathered(seq)
+        if isinstance(seq.item, ArrayT | ListT | RowT):
             self.raise_when_empty(seq, "NotImplementedError", "mutad: an array of an empty list")
         if not isinstance(seq.item, TupleT):
+            if isinstance(seq.item, RowT):
+                return parts[0]
             if keep and not seq.names and seq.key not in self.facts.unbounded_lists:
                 seq.lent = True
                 return parts[0]
@@ -683,14 +730,15 @@ class Lists(Calls):
     ) -> Value | None:
         """`np.stack` and `np.concatenate` of a list of arrays; None for any other call."""
         seq = self.list_of(args[0]) if args else None
-        if seq is None or not isinstance(seq.item, ArrayT):
+        form = None if seq is None else lists.form_of_items(seq)
+        if seq is None or not isinstance(form, ArrayT):
             return None
         if callee not in (np.stack, np.concatenate, np.vstack):
             return None
         axis = args[1] if len(args) == 2 else kwargs.get("axis")
         if len(args) + len(kwargs) > 1 + (axis is not None) or not is_first_axis(axis):
             raise self.refusal(None, "the arguments of this call with a list", "use np.array(l)")
-        stacked = callee is np.stack or (callee is np.vstack and seq.item.type.get_num_dims() == 1)
+        stacked = callee is np.stack or (callee is np.vstack and form.type.get_num_dims() == 1)
         text = f"need at least one array to {'stack' if callee is np.stack else 'concatenate'}"
         self.raise_when_empty(seq, "ValueError", text)
         rows = self.as_array(args[0], keep=True)

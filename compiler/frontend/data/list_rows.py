@@ -32,7 +32,7 @@ from ..joins import ArrayT, cast
 from ..library import overlap
 from ..values import Array, Value
 from . import lists
-from .lists import ListKey, ListObject, RowCopy
+from .lists import Kind, ListKey, ListObject, RowCopy
 
 OTHER_SHAPE = "mutad: the arrays of a list have different shapes"
 
@@ -65,7 +65,7 @@ def append(
     n = lists.length(e, seq).ssa
     lists.grow(e, seq, n, e.index(1))
     for buffer, op in lists.store_item(e, seq, n, value, skipping=in_place):
-        copied = note_copy(e, seq, buffer, op, number)
+        copied = note_copy(e, seq, buffer, op, number, seq.kind if seq.popped else None)
         if seq.popped:
             seq.replaced.append(copied)
 
@@ -76,12 +76,13 @@ def note_copy(
     buffer: SSAValue,
     op: array.MapOp,
     number: tuple[ListKey, int] | None = None,
+    moves: Kind | None = None,
 ) -> RowCopy:
     """Note that an op copies an array into a row: nobody must be able to tell (`refuse_visible_copies`)."""
     seq.first_stores[op] = None
     arrays = roots(e, op.ins[0])
     before = frozenset(w for r in arrays for w in stores_since(e, r, arrays))
-    copied = RowCopy(op.ins[0], buffer, op, e.span, number, arrays, before)
+    copied = RowCopy(op.ins[0], buffer, op, e.span, number, arrays, before, moves)
     seq.copies.append(copied)
     return copied
 
@@ -245,7 +246,9 @@ def put_row(
     with e.at(scratch):
         if check:
             refuse_other_shape(e, value, buffer)
-        made = cast(e, lists.row(e, buffer, lists.length(e, seq).ssa), value.type)
+        at = lists.length(e, seq).ssa
+        made = cast(e, lists.row(e, buffer, at), value.type)
+        seq.loaded[made] = seq.buffers.index(buffer), at
         extents = alloc.extents if check else buffer.owner.extents[1:]  # pyright: ignore
         e.dims |= {(made, d): n for d, n in enumerate(extents)}
     for op in list(scratch.ops):
@@ -284,10 +287,11 @@ def refuse_visible_copies(
     rebinding: Collection[Operation],
     outermost: Callable[[Operation, frozenset[SSAValue]], Operation],
     sharing: set[tuple[ListKey, int]],
+    placed: set[Kind],
 ) -> bool:
     """Refuse the copies into lists that the program could tell from the arrays themselves.
 
-    True where the next build may do without them: then they are `sharing`.
+    True where the next build may do without them: then they are `sharing`, or their lists `placed`.
 
     `order` numbers the ops of the function, of which `rebinding` are no changes of an array, and `outermost`
     finds the loop that runs again while some arrays live.
@@ -298,6 +302,10 @@ def refuse_visible_copies(
     first |= dict.fromkeys(rebinding)
     for one in copies.rows:
         if one.at not in order or not is_visible(e, one, order, first, outermost, copies):
+            continue
+        if one.moves is not None:
+            placed.add(one.moves)
+            again = True
             continue
         if one.number is None or one.number in sharing or copies.is_kept(one):
             raise CompileError(

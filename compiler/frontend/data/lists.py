@@ -37,6 +37,7 @@ from ..joins import (
     Maybe,
     Mismatch,
     ObjectT,
+    RowT,
     ScalarT,
     Template,
     TupleT,
@@ -63,6 +64,12 @@ from ..values import (
 
 ListKey = tuple[tuple[int, ...], int, int]
 """A list: the calls that lead to its maker, the maker, how often it has been lowered there."""
+
+Kind = tuple[ListKey, bool]
+"""The items of a list, or those of the lists that are its items."""
+StoreKey = tuple[Kind, int]
+"""Where the items of a list are kept that are known by their places (`places`): the first, second, ... part
+of an item that has an identity."""
 
 STORED = {"py_bool": "b1", "py_int": "i64", "py_float": "f64"}
 """The dtypes in which Python's scalars are kept."""
@@ -120,6 +127,8 @@ class ListObject:
     iterated: int = 0
     display: tuple[Value, ...] | None = None
     """The items that a display wrote out, while the list is what it made."""
+    relied_on: bool = False
+    """Whether the list must stay what the display made."""
     read_untyped: bool = False
     lent: bool = False
     """Whether an array that may be kept is the list's memory."""
@@ -162,6 +171,16 @@ class ListObject:
     """Whether functions that call themselves may change it (`handed_lists`)."""
     touched: int = 0
     """How many calls of such functions there are so far."""
+    keeps: StoreKey | None = None
+    """Whose items it keeps, if it is a store (`places`)."""
+    loaded: dict[SSAValue, tuple[int, SSAValue]] = field(
+        default_factory=dict[SSAValue, tuple[int, SSAValue]]
+    )
+    """The arrays that are rows of it: of which buffer, and where."""
+
+    @property
+    def kind(self) -> Kind:
+        return self.key, self.row is not None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ListObject) and other.key == self.key and other.row == self.row
@@ -187,6 +206,8 @@ class RowCopy:
     """The memory that the array was when it was copied."""
     before: frozenset[Operation] = frozenset()
     """What had been stored to it until then, since it was made."""
+    moves: Kind | None = None
+    """The list that is to know its items by their places, where the copy can be told."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +233,7 @@ class FixedList(Tuple):
 
 def sequence_like(of: Tuple, items: tuple[Value, ...]) -> Tuple:
     """A tuple of these items, or a list where `of` is one."""
-    return FixedList(items) if isinstance(of, FixedList) else Tuple(items)
+    return FixedList(items, made=of.made) if isinstance(of, FixedList) else Tuple(items)
 
 
 @dataclass(frozen=True)
@@ -281,13 +302,13 @@ def joined(a: Template, b: Template) -> Template:
             return bare(join(a, b))
 
 
-Leaf = ScalarT | ArrayT
+Leaf = ScalarT | ArrayT | RowT
 
 
 def leaves_of(t: Template) -> list[Leaf]:
-    """The numbers and arrays of an item."""
+    """The numbers and arrays of an item, and the places of items of other lists."""
     match t:
-        case ScalarT() | ArrayT():
+        case ScalarT() | ArrayT() | RowT():
             return [t]
         case TupleT(items):
             return [leaf for item in items for leaf in leaves_of(item)]
@@ -298,7 +319,7 @@ def leaves_of(t: Template) -> list[Leaf]:
 def parts_of(value: Value, t: Template) -> list[Value]:
     """The numbers and arrays of a value that is an item."""
     match t:
-        case ScalarT() | ArrayT():
+        case ScalarT() | ArrayT() | RowT():
             return [value]
         case TupleT(items):
             pairs = zip(tuple_items(value), items, strict=True)
@@ -341,7 +362,13 @@ def columns_of(seq: ListObject) -> list[tuple[str, int]]:
 
 
 def dtype_of_leaf(leaf: Leaf) -> str:
+    if isinstance(leaf, RowT):
+        return "i64"
     return leaf.dtype if isinstance(leaf, ArrayT) else STORED.get(leaf.type, leaf.type)
+
+
+def type_of_leaf(leaf: ScalarT | RowT) -> str:
+    return leaf.type if isinstance(leaf, ScalarT) else "py_int"
 
 
 # Memory.
@@ -447,13 +474,56 @@ def load_item(e: Emitter, seq: ListObject, at: SSAValue) -> Value:
     for leaf, buffer in zip(leaves_of(seq.item), buffers_of(e, seq), strict=True):
         if isinstance(leaf, ArrayT):
             found.append(row(e, buffer, at))
+            if not seq.column:
+                seq.loaded[found[-1]] = seq.buffers.index(buffer), at
             continue
         loaded = e.emit(memref.LoadOp.get(buffer, [at]), buffer.name_hint)
         stored = Scalar(dtype_of_leaf(leaf), loaded)
-        found.append(scalars.convert(e, stored, leaf.type).ssa)
+        found.append(scalars.convert(e, stored, type_of_leaf(leaf)).ssa)
     value = rebuilt(seq.item, iter(found))
     assert not isinstance(value, Maybe)
-    return value
+    return referred(e, value)
+
+
+def referred(e: Emitter, value: Value) -> Value:
+    """The value, arrays in the place of references to them."""
+    match value:
+        case Row(store, at) if isinstance(store.item, ArrayT):
+            return load_item(e, store, at)
+        case Tuple(items) | Struct(items):
+            return replace(value, items=tuple(referred(e, item) for item in items))
+        case _:
+            return value
+
+
+def form_of_items(seq: ListObject) -> Template | None:
+    """The form of the items, wherever they are kept."""
+    return seq.item.store.item if isinstance(seq.item, RowT) else seq.item
+
+
+def parts_of_form(seq: ListObject) -> list[Template]:
+    """The parts of an item, arrays and objects and lists among them, wherever they are kept."""
+    found, pending = list[Template](), [seq.item]
+    while pending:
+        match pending.pop():
+            case RowT(store):
+                pending.append(store.item)
+            case ObjectT() | ListT() | ScalarT() | ArrayT() as part:
+                found.append(part)
+            case TupleT(items):
+                pending += items
+            case _:
+                pass
+    return found
+
+
+def as_numbers(seq: ListObject) -> ListObject:
+    """The list with places as numbers, which can be moved about."""
+    leaves = [] if seq.item is None else leaves_of(seq.item)
+    if not any(isinstance(leaf, RowT) for leaf in leaves):
+        return seq
+    items = tuple(ScalarT("i64") if isinstance(leaf, RowT) else leaf for leaf in leaves)
+    return replace(seq, item=TupleT(items))
 
 
 def store_item(
@@ -474,8 +544,12 @@ def store_item(
             if buffer not in skipping:
                 copies.append((buffer, copy(e, part, row(e, buffer, at))))
             continue
+        if isinstance(leaf, RowT):
+            assert isinstance(part, Row | Item)
+            part = Scalar("py_int", part.at)
         assert isinstance(part, Scalar)
-        kept = scalars.convert(e, scalars.convert(e, part, leaf.type), dtype_of_leaf(leaf)).ssa
+        type_ = type_of_leaf(leaf)
+        kept = scalars.convert(e, scalars.convert(e, part, type_), dtype_of_leaf(leaf)).ssa
         e.insert(memref.StoreOp.get(kept, buffer, [at]))
     return copies
 
@@ -561,6 +635,7 @@ def shift(e: Emitter, seq: ListObject, first: SSAValue, last: SSAValue, *, up: b
     one = e.index(1)
     count = e.emit(arith.SubiOp(last, first))
     loop, body = counted(count)
+    seq = as_numbers(seq)
     with e.at(body):
         if up:
             source = e.emit(arith.SubiOp(e.emit(arith.SubiOp(last, one)), body.args[0]))
@@ -638,6 +713,7 @@ def reverse(e: Emitter, seq: ListObject) -> None:
     n = length(e, seq).ssa
     half = e.emit(arith.FloorDivSIOp(n, e.index(2)))
     loop, body = counted(half)
+    seq = as_numbers(seq)
     with e.at(body):
         here = body.args[0]
         last = e.emit(arith.SubiOp(n, e.index(1)))

@@ -173,7 +173,7 @@ class NestedLists(Lists):
         assert one.moved is not None
         block = one.moved.at.owner
         block = block if isinstance(block, Block) else block.parent
-        if block is not self.e.block and block not in self.e.around:
+        if block not in self.catching.blocks():
             raise self.refusal(
                 None,
                 "this list has been put in another one on a path that may not have run",

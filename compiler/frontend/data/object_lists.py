@@ -26,7 +26,7 @@ from ...diagnostics import CompileError
 from ..joins import ObjectT, TupleT, template_of
 from ..values import Array, Item, Record, Struct, Value
 from . import list_rows, lists
-from .lists import ListObject
+from .lists import Kind, ListObject
 from .nested_lists import NestedLists
 
 
@@ -61,7 +61,7 @@ class ObjectLists(NestedLists):
 
     def require_own(self, value: Record) -> None:
         """The object is made by this iteration, and nobody has copied its fields."""
-        around = [*self.e.around, self.e.block]
+        around = self.catching.blocks()
         home = self.objects.homes[value.serial]
         if value.origin is not None:
             self.refuse_object("an object of the caller is put in a list that grows")
@@ -80,7 +80,7 @@ class ObjectLists(NestedLists):
             return value
         block = item.at.owner
         block = block if isinstance(block, Block) else block.parent
-        if block is not self.e.block and block not in self.e.around:
+        if block not in self.catching.blocks():
             raise self.refusal(
                 None,
                 "this object has been put in a list on a path that may not have run",
@@ -146,19 +146,28 @@ class ObjectLists(NestedLists):
         return Struct(tuple(v for v in values if v is not None), names, item.cls)
 
 
-def refuse_stale_rows(seq: ListObject, order: dict[Operation, int]) -> None:
-    """Refuse a field's array that is replaced while the old one is still in use."""
+def refuse_stale_rows(seq: ListObject, order: dict[Operation, int], placed: set[Kind]) -> bool:
+    """Refuse a field's array that is replaced while the old one is still in use.
+
+    True where that is an item of a list instead: then the list is `placed` in the next build.
+    """
+    again = False
     for one in seq.replaced:
         if one.at not in order:
             continue
         loops = list(loops_around(one.at))
         for view in views_of(one.buffer):
             if any(sees(order, view, use, one.at, loops) for use in users_of(view)):
+                if one.moves is not None:
+                    placed.add(one.moves)
+                    again = True
+                    break
                 raise CompileError(
                     one.span,
                     "an array takes the place of one that is still in use: of the field, or popped",
                     "keep a copy of the old one, or change the array in place: p.x[...] = ...",
                 )
+    return again
 
 
 def sees(

@@ -82,6 +82,27 @@ def {name}(items, key, ValueError):
         raise ValueError("{message}")
     return best
 """
+SUM = """
+def sum_(items, total, NotImplementedError, len, range):
+    if len(items) == 0:
+        raise NotImplementedError("mutad: the sum of an empty list of arrays")
+    total = total + items[0]
+    for k in range(1, len(items)):
+        total = total + items[k]
+    return total
+"""
+BEST = """
+def {name}(items, key, ValueError, len, range):
+    best = -1
+    for k in range(len(items)):
+        value = key(items[k])
+        if best < 0 or value {sign} rank:
+            best = k
+            rank = value
+    if best < 0:
+        raise ValueError("{message}")
+    return items[best]
+"""
 EXTREME_OR = """
 def {name}(items, key, default):
     found = False
@@ -94,6 +115,18 @@ def {name}(items, key, default):
     if not found:
         return default
     return best
+"""
+IS_EQUAL, IS_OR_EQUAL = "items[k] == wanted", "items[k] is wanted or items[k] == wanted"
+FIND = """
+def find(items, wanted, len, range):
+    number = 0
+    at = len(items)
+    for k in range(len(items)):
+        if {test}:
+            number = number + 1
+            if number == 1:
+                at = k
+    return number, at
 """
 DELETE = """
 def delete(items, start, count, step, len, range):

@@ -1,0 +1,304 @@
+"""Lists of arrays, lists and objects that the program restructures: lists of places over a store.
+
+    hist = [x]                      hist@store, a list of arrays as in `list_rows`, that only grows;
+    hist.append(y)                  hist, a list of ints: the places of its items in the store
+    hist.pop(0)                     a shift of ints
+    last = hist[-1]                 the row hist@store[hist[-1]]
+
+So whatever lists of numbers do, these lists do, and an item keeps its place in the store however often it
+moves. A list of which items are inserted, deleted, sorted, or put into other lists becomes one in the next
+build (`Facts.placed`); lists that are appended to, popped and read stay as they are. Items are `RowT`, as
+names for items are; of a tuple each part that has an identity is one, and each has a store of its own.
+
+What is stored under its own place is seen through every list that has the place: `l[i] = l[j]` and
+`m.append(l[k])` share the item, as in Python. Lists that exchange items have one store, that of the list
+which was made first, and so lives as long as any of them (`Facts.same_store`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+from typing import NoReturn
+
+import numpy as np
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Operation, SSAValue
+
+from .. import library
+from ..calling import recursion
+from ..joins import ArrayT, ListT, ObjectT, RowT, Template, TupleT
+from ..values import Array, Item, Record, Row, Static, Struct, Tuple, Value
+from . import list_rows, lists
+from .lists import FixedList, Kind, ListObject, StoreKey
+from .object_lists import ObjectLists
+
+
+class PlacedLists(ObjectLists):
+    """Lowers what concerns lists that know their items by their places."""
+
+    def is_placed(self, seq: ListObject) -> bool:
+        return seq.kind in self.facts.placed
+
+    def use_places(self, seq: ListObject) -> NoReturn:
+        """The next build knows the items of this list by their places."""
+        if seq.origin is not None:
+            raise self.refusal(
+                None,
+                "a list of arrays or objects that is an argument is changed: not compiled",
+                "change its arrays in place (l[0][...] = v), loop over its items, or return a new list",
+            )
+        self.facts.placed.add(seq.kind)
+        raise recursion.Again
+
+    # Stores.
+
+    def introduce(self, made: ListObject) -> None:
+        super().introduce(made)
+        if made.item is not None:
+            made.item = self.in_stores(made, made.item)
+
+    def in_stores(self, seq: ListObject, form: Template) -> Template | None:
+        """The form of the items, what has an identity as places in the stores of this build."""
+        if isinstance(form, ListT) and not self.is_placed(seq):
+            rows = (seq.key, True)
+            if form.item is None or rows not in self.facts.placed:
+                return form
+            return ListT(self.with_places(rows, form.item))
+        return self.with_places(seq.kind, form) if self.is_placed(seq) else form
+
+    def with_places(self, kind: Kind, form: Template) -> Template:
+        numbers = count()
+
+        def visit(t: Template) -> Template:
+            match t:
+                case ArrayT() | ObjectT() | ListT() | RowT():
+                    store = self.store((kind, next(numbers)))
+                    if store.item is None and not isinstance(t, RowT):
+                        self.facts.lists[store.key] = store.item = t
+                    return RowT(store)
+                case TupleT(items):
+                    return replace(t, items=tuple(map(visit, items)))
+                case _:
+                    return t
+
+        return visit(form)
+
+    def store(self, key: StoreKey) -> ListObject:
+        """The list that keeps the items of others."""
+        kind, number = key = self.representative(key)
+        (path, node, lowered), is_rows = kind
+        name = (*path, -1 - 2 * number - is_rows), node, lowered
+        owner, found = self.lists.get(kind[0]), self.lists.get(name)
+        if owner is None or owner.home not in self.homes:
+            raise self.gone()
+        if found is not None and found.home is owner.home:
+            return found
+        length = self.e.cell(IndexType(), "kept")
+        with self.e.at(owner.home):
+            start = self.e.constant(0, "py_float").ssa.owner
+            assert isinstance(start, Operation)
+            made = ListObject(name, owner.home, owner.home, start, length, keeps=key)
+            lists.set_length(self.e, made, self.e.index(0))
+        self.introduce(made)
+        return made
+
+    def representative(self, key: StoreKey) -> StoreKey:
+        while key in self.facts.same_store:
+            key = self.facts.same_store[key]
+        return key
+
+    def unite(self, a: StoreKey, b: StoreKey) -> NoReturn:
+        """Two lists have an item in common: the next build keeps theirs in one store."""
+        self.facts.placed |= {a[0], b[0]}
+        known = list(self.lists)
+        stores = {self.representative(key) for key in (a, b)}
+        if any(kind[0] not in known for kind, _ in stores):
+            raise self.gone()
+        first, *others = sorted(stores, key=lambda key: known.index(key[0][0]))
+        for other in others:
+            self.facts.same_store[other] = first
+        raise recursion.Again
+
+    def key_of(self, owner: ListObject, number: int = 0) -> StoreKey:
+        """The store that a list is, or the one that its items will be in."""
+        return owner.keeps or (owner.kind, number)
+
+    # The form of items.
+
+    def learn(self, target: ListObject, template: Template) -> None:
+        self.agree(target.kind, template)
+        super().learn(target, template)
+
+    def agree(self, kind: Kind, template: Template) -> None:
+        """Places that come from elsewhere are those of this list's store."""
+        numbers = count()
+        for t in with_identity(template):
+            number = next(numbers)
+            match t:
+                case RowT(store):
+                    mine, theirs = (kind, number), self.key_of(store)
+                    if kind not in self.facts.placed or self.representative(
+                        mine
+                    ) != self.representative(theirs):
+                        self.unite(mine, theirs)
+                case ListT(inner) if inner is not None and not kind[1]:
+                    self.agree((kind[0], True), inner)
+                case _:
+                    pass
+
+    # Values as items.
+
+    def append_value(self, target: ListObject, value: Value) -> None:
+        super().append_value(target, self.as_item(target, self.settled(value)))
+
+    def movable(self, seq: ListObject, value: Value) -> Value:
+        """A value as an item of a list in which items move."""
+        value = self.as_item(seq, value)
+        if not self.is_placed(seq) and any(True for _ in parts_with_identity(value)):
+            self.use_places(seq)
+        return value
+
+    def as_item(self, target: ListObject, value: Value) -> Value:
+        """What an item is: in a placed list, places for what has an identity."""
+        if isinstance(value, Array) and value.rank == 0:
+            value = library.subscript(self.e, value, ())
+        if not self.is_placed(target):
+            if self.needs_places(target, value):
+                self.use_places(target)
+            return value
+        numbers = count()
+
+        def visit(part: Value) -> Value:
+            if isinstance(part, FixedList):
+                self.growing(part)
+            match part:
+                case Array() | Record() | Row() | Static(ListObject()):
+                    return self.kept(self.store((target.kind, next(numbers))), part)
+                case Tuple(items) | Struct(items):
+                    return replace(part, items=tuple(map(visit, items)))
+                case _:
+                    return part
+
+        return visit(value)
+
+    def needs_places(self, target: ListObject, value: Value) -> bool:
+        """True for a value that a list which owns its items cannot hold."""
+        inner = None if isinstance(value, Row) else self.list_of(value)
+        if inner is not None and lists.holds_arrays(inner):
+            self.use_places(inner)
+        if isinstance(value, Tuple | Struct):
+            parts = parts_with_identity(value)
+            return any(target.row is not None or not isinstance(p, Array) for p in parts)
+        if isinstance(value, Record):
+            return target.row is not None or isinstance(self.item_now(value), Item)
+        if isinstance(value, Array):
+            return target.row is not None
+        return isinstance(value, Row) or (
+            inner is not None and (inner.row is not None or target.row is not None)
+        )
+
+    def kept(self, store: ListObject, part: Value) -> Row:
+        """The place of something in a store, where it is put if it is new."""
+        known = self.known_place(part)
+        if known is not None:
+            owner, number, at = known
+            if owner.key != store.key:
+                self.unite(self.key_of(owner, number), self.key_of(store))
+            return Row(store, at)
+        at = lists.length(self.e, store).ssa
+        self.append_value(store, part)
+        return Row(store, at)
+
+    def known_place(self, part: Value) -> tuple[ListObject, int, SSAValue] | None:
+        """Which part of which item of which list something is."""
+        if isinstance(part, Record):
+            part = self.item_now(part)
+        match part:
+            case Row(store, at) | Item(store=store, at=at):
+                owner = self.lists.get(store.key)
+                if owner is None or owner.home not in self.homes:
+                    raise self.gone()
+                return owner, 0, at
+            case Array(memref):
+                for owner in list(self.lists.values()):
+                    if memref in owner.loaded:
+                        return owner, *owner.loaded[memref]
+                return None
+            case Static(ListObject()):
+                inner = self.list_of(part)
+                return None if inner is None or inner.row is None else self.known_place(inner.row)
+            case _:
+                return None
+
+    # Items of arrays, overwritten.
+
+    def store_array(self, seq: ListObject, at: SSAValue, value: Value) -> bool:
+        """`l[i] = value` of arrays that stay where they are: the row is overwritten.
+
+        Whoever has the old array would see that; who has `value` would see what becomes of the row. Where
+        somebody may, the next build knows the items by their places.
+        """
+        arrays = [p for p in parts_with_identity(value) if isinstance(p, Array)]
+        if isinstance(seq.item, ListT | ObjectT) or not lists.holds_arrays(seq) or not arrays:
+            return False
+        if seq.row is not None or any(self.known_place(a) is not None for a in arrays):
+            self.use_places(seq)
+        self.learn(seq, self.item_form(value))
+        assert seq.item is not None
+        if self.facts.changed:
+            return True
+        parts = lists.parts_of(value, seq.item)
+        for buffer, part in zip(seq.buffers, parts, strict=True):
+            if isinstance(part, Array):
+                list_rows.refuse_other_shape(self.e, part.memref, buffer)
+        for buffer, op in lists.store_item(self.e, seq, at, value):
+            copied = list_rows.note_copy(self.e, seq, buffer, op, moves=seq.kind)
+            seq.replaced.append(copied)
+        return True
+
+    # Reading.
+
+    def gathered(self, seq: ListObject) -> list[Array]:
+        """The items as arrays: those that are known by their places, from their rows."""
+        kept = seq.item.store if isinstance(seq.item, RowT) else seq
+        if isinstance(kept.item, ListT) and (
+            kept.ragged or not isinstance(kept.item.item, lists.ScalarT)
+        ):
+            raise self.refusal(
+                None, "an array of lists of several lengths", "make arrays of the lists in it"
+            )
+        if kept is seq:
+            return lists.views(self.e, seq)
+        if isinstance(kept.item, ObjectT) or kept.item is None:
+            raise self.refusal(None, "an array of objects", "make arrays of their fields")
+        (places,) = lists.views(self.e, seq)
+        rows = library.subscript(self.e, lists.views(self.e, kept)[0], (places,))
+        made = library.call(self.e, np.asarray, [rows], {})
+        assert isinstance(made, Array)
+        return [made]
+
+
+def with_identity(t: Template) -> Iterator[Template]:
+    """The forms of the parts of an item that are arrays, lists or objects."""
+    match t:
+        case ArrayT() | ObjectT() | ListT() | RowT():
+            yield t
+        case TupleT(items):
+            for item in items:
+                yield from with_identity(item)
+        case _:
+            pass
+
+
+def parts_with_identity(value: Value) -> Iterator[Value]:
+    """The parts of a value that are arrays, lists or objects."""
+    match value:
+        case Array() | Record() | Row() | Static(ListObject()) | FixedList():
+            yield value
+        case Tuple(items) | Struct(items):
+            for item in items:
+                yield from parts_with_identity(item)
+        case _:
+            pass
