@@ -72,15 +72,6 @@ def puts_a_list_in_a_list_on_a_path(x):
     return len(rows)
 
 
-@refused("f64[?]C", at="n]", says="that change")
-def repeats_a_list(x):
-    row = [v for v in x]
-    n = x.size
-    rows = [row] * 3
-    rows[0][0] = 1.0
-    return rows[n][0]
-
-
 @refused("f64[?]C", at="def returns_two_items", says="return copies")
 def returns_two_items(x):
     rows = [[v] for v in x]

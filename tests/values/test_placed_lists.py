@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-import itertools
-
 import numpy as np
 import pytest
 from python_oracle import Case, Programs
@@ -72,7 +70,7 @@ def a_window(x, n):
         if len(history) > 3:
             history.pop(0)
         history = [history[-1]] + history[:-1]
-        for a, b in itertools.pairwise(history):
+        for a, b in zip(history[:-1], history[-2:], strict=False):
             s += (a * b).sum()
     return s, np.stack(history[-2:]), sum(history[-2:])
 
@@ -248,6 +246,20 @@ def a_heap(x):
             heap[i], heap[j] = heap[j], heap[i]
             i = j
     return [p.u for p in out]
+
+
+@on("f64[3] n", n="0 -1")
+def one_list_or_array_several_times(x, n):
+    row = list(x)
+    rows = [row] * 3
+    rows[n][0] = x[1]
+    rows.append(rows[0])
+    rows[-1][2] = x[0]
+    arrays = [x * 1.0] * 2
+    arrays[n][1] = 5.0
+    arrays.insert(1, arrays[0])
+    arrays[-1] *= 3.0
+    return [sum(r) for r in rows], row[2], np.stack(arrays)
 
 
 @on("f64[3] n", n="0 2")

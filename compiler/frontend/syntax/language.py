@@ -311,6 +311,20 @@ def f(x):
 """,
     ),
     Compiled(
+        "lists of arrays, of lists and of objects whose items move, are replaced, and are in several lists",
+        (ast.Delete, ast.Slice),
+        """
+def f(x):
+    states = [x * k for k in range(4)]
+    states[0], states[3] = states[3], states[0]
+    del states[1]
+    kept = states[1:] + [x * 0.5]
+    kept[0][0] = x[1]
+    kept.sort(key=lambda s: s[0])
+    return states[1][0] + kept.pop(0).sum()
+""",
+    ),
+    Compiled(
         "items of lists and tuples of arrays, by an index that only the run knows: the item itself",
         (ast.Subscript,),
         """
