@@ -80,3 +80,23 @@ def close(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
         return bool((a == b).all())
     scale = float(np.max(np.abs(b), initial=0.0, where=np.isfinite(b)))
     return np.allclose(a, b, rtol=4 * 2.3e-16, atol=scale * 1e-14, equal_nan=True)
+
+
+def test_dtypes_are_numpys() -> None:
+    def results(x, y, c, s):
+        return (
+            np.var(x), x.std(ddof=1), np.nansum(x), np.nan_to_num(x), np.round(x), np.round(s),
+            np.linspace(s, 2, 4), np.linspace(s, s + s, 4), np.arange(s), np.arange(s, s + s),
+            np.polyval([1, 2, 3], x), np.polyval([1.0, 2.5], x), np.polyval(x, s), np.polyval(c, 2),
+            np.nan_to_num(s), np.nan_to_num(c, nan=np.inf), *np.meshgrid(x, y),
+            np.linalg.det(np.outer(x, y)[:2, :2]),
+        )  # fmt: skip
+
+    compiled = mutad.compile(results)
+    c = np.array([1.5, np.nan, -np.inf])
+    for dtype in (np.float64, np.float32, np.int64, np.int32):
+        x, y = np.array([2, 1, 5], dtype), np.array([3, 1], dtype)
+        got, want = compiled(x, y, c, x[0]), results(x, y, c, x[0])
+        for a, b in zip(got, want, strict=True):
+            assert (type(a), a.dtype) == (type(b), b.dtype)
+            np.testing.assert_allclose(a, b, rtol=1e-6)

@@ -41,7 +41,7 @@ from . import (
 )
 from .assignment import assign_view, fill
 from .cases import MAKERS, Case
-from .dtypes import dtype_of, element_type_cast
+from .dtypes import common_dtype, dtype_of, element_type_cast
 from .fusion import Operand, allocate, describe, extents_of, materialize, operand
 from .gather import augmented as augmented_selection
 from .gather import augmented_masked, store, subscript
@@ -108,7 +108,9 @@ def rounded(e: Emitter, value: Value, decimals: Value | None) -> Value:
         e.fail(
             "rounding to decimals is not compiled", way_out="scale, round to integers, scale back"
         )
-    return elementwise.apply(e, np.rint, [value])
+    dtype = common_dtype(e, [operand(e, value, "round")])
+    whole = np.positive if dtype in ("i32", "i64") else np.rint
+    return elementwise.apply(e, whole, [value])
 
 
 def sequence(e: Emitter, value: Value, name: str) -> tuple[Value, ...]:

@@ -218,6 +218,7 @@ def arange(e: Emitter, args: Sequence[Value], kwargs: Arguments) -> Array:
     natural = common_dtype(e, [first, stop, step])
     if natural == "b1":
         e.fail("arange of bools is not supported")
+    natural = "f64" if natural in FLOATS else "i64"  # of np.float32 and np.int32, too
     dtype = dtype_argument(e, given.get("dtype"), natural)
     if dtype == "b1" or (natural in FLOATS and dtype not in FLOATS):
         e.fail("arange: this dtype= is not supported", way_out="convert with astype")
@@ -281,7 +282,10 @@ def linspace(e: Emitter, args: Sequence[Value], kwargs: Arguments) -> Array:
     ends = [operand(e, given[k], k) for k in ("start", "stop")]
     if not all(isinstance(v, Scalar) for v in ends):
         e.fail("linspace takes numbers")
-    a, b = (element_type_cast(e, v, "f64").ssa for v in ends if isinstance(v, Scalar))
+    singles = [isinstance(v, Scalar) and v.type == "f32" for v in ends]
+    others = [isinstance(v, Scalar) and v.type in ("f32", "py_int", "py_float") for v in ends]
+    dtype = "f32" if any(singles) and all(others) else "f64"
+    a, b = (element_type_cast(e, v, dtype).ssa for v in ends if isinstance(v, Scalar))
     endpoint = given.get("endpoint")
     if endpoint is not None and not (
         isinstance(endpoint, Scalar) and endpoint.constant is not None
@@ -294,13 +298,13 @@ def linspace(e: Emitter, args: Sequence[Value], kwargs: Arguments) -> Array:
         message = "Number of samples, {}, must be non-negative."
         e.insert(array.RaiseIfOp(negative, "ValueError", message, [num.ssa]))
     last = shapes.plus(e, num.ssa, -1)
-    refuse_huge(e, [num], "f64")
+    refuse_huge(e, [num], dtype)
     parts = shapes.at_least(e, last if closed else num.ssa, 1)
     delta = e.emit(arith.SubfOp(b, a))
-    step = e.emit(arith.DivfOp(delta, cast(e, parts, "py_int", "f64")))
+    step = e.emit(arith.DivfOp(delta, cast(e, parts, "py_int", dtype)))
 
     def element(i: SSAValue) -> SSAValue:
-        value = e.emit(arith.AddfOp(e.emit(arith.MulfOp(cast(e, i, "py_int", "f64"), step)), a))
+        value = e.emit(arith.AddfOp(e.emit(arith.MulfOp(cast(e, i, "py_int", dtype), step)), a))
         if not closed:
             return value
         # The last sample is `stop` itself, unless it is the only one.
@@ -308,7 +312,7 @@ def linspace(e: Emitter, args: Sequence[Value], kwargs: Arguments) -> Array:
         several = shapes.compare(e, "sgt", last, e.index(0))
         return e.emit(arith.SelectOp(e.emit(arith.AndIOp(at_end, several)), b, value))
 
-    return by_position(e, num.ssa, "f64", "linspace", element)
+    return by_position(e, num.ssa, dtype, "linspace", element)
 
 
 def identity(e: Emitter, name: str, args: Sequence[Value], kwargs: Arguments) -> Array:

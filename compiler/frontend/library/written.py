@@ -107,7 +107,7 @@ def var(a: Array, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Ar
     a = np.asarray(a)
     apart = a - np.mean(a, axis=axis, keepdims=True)
     count = a.size if axis is None else a.shape[axis]
-    return np.sum(apart * apart, axis=axis, keepdims=keepdims) / np.float64(max(count - ddof, 0))
+    return np.sum(apart * apart, axis=axis, keepdims=keepdims) / max(count - ddof, 0)
 
 
 def std(a: Array, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Array:
@@ -203,8 +203,10 @@ def trapezoid(y: Array, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
 
 
 def polyval(p: Any, x: Array) -> Array:
-    y = np.zeros_like(x) if np.ndim(x) > 0 else np.float64(0.0)
-    for c in p:
+    coefficients = np.asarray(p)
+    zero = np.zeros((), coefficients.dtype)[()]
+    y = (np.zeros_like(x) if np.ndim(x) > 0 else np.zeros_like(np.asarray(x))[()]) + zero
+    for c in coefficients:
         y = y * x + c
     return y
 
@@ -219,9 +221,9 @@ def meshgrid(x: Array, y: Array, indexing: str = "xy") -> Any:
     x, y = np.asarray(x), np.asarray(y)
     if indexing == "xy":
         shape = (y.size, x.size)
-        return [np.copy(np.broadcast_to(x, shape)), np.copy(np.broadcast_to(y[:, None], shape))]
+        return (np.copy(np.broadcast_to(x, shape)), np.copy(np.broadcast_to(y[:, None], shape)))
     shape = (x.size, y.size)
-    return [np.copy(np.broadcast_to(x[:, None], shape)), np.copy(np.broadcast_to(y, shape))]
+    return (np.copy(np.broadcast_to(x[:, None], shape)), np.copy(np.broadcast_to(y, shape)))
 
 
 # Comparison, choice, search.
@@ -249,12 +251,15 @@ def array_equal(a1: Array, a2: Array) -> bool:
 
 
 def nan_to_num(x: Array, copy: bool = True, nan: float = 0.0) -> Array:
-    x = np.where(np.isnan(x), nan, x)
-    return np.clip(x, np.finfo(np.float64).min, np.finfo(np.float64).max)
+    x = x if np.ndim(x) > 0 else np.asarray(x)[()]
+    if not np.issubdtype(x.dtype, np.floating):
+        return np.positive(x)
+    largest = np.finfo(x.dtype).max
+    return np.where(np.isnan(x), nan, np.clip(x, -largest, largest))
 
 
 def nansum(a: Array, axis: Any = None) -> Array:
-    return np.sum(np.where(np.isnan(a), 0.0, a), axis=axis)
+    return np.sum(np.where(np.isnan(a), 0, a), axis=axis)
 
 
 def sinc(x: Array) -> Array:

@@ -159,7 +159,7 @@ def det(a: Array) -> Array:
                 factor = lu[i, k] / lu[k, k]
                 for j in range(k + 1, n):
                     lu[i, j] -= factor * lu[k, j]
-    return product
+    return np.float32(product) if a.dtype == np.float32 else product
 
 
 def cholesky(a: Array) -> Array:
