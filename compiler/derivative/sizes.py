@@ -5,14 +5,15 @@ What only a run can tell (the trips of a `while`, a branch) has no value and is 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import arith, func, memref
+from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import IndexType, MemRefType
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from ...dialects import ad, array
 from ..analysis.affine import Affine, Extent, Subscripts, Symbol, Term
@@ -38,7 +39,25 @@ class Unknown:
     at: Operation
 
 
-Number = SSAValue | Dimension | Unknown
+@dataclass(frozen=True)
+class Taken:
+    """1 where a comparison of integers holds, or where it fails, else 0."""
+
+    test: arith.CmpiOp
+    holds: bool
+
+    @property
+    def relation(self) -> str:
+        names = RELATIONS if self.holds else RELATIONS[::-1]
+        return names[SIGNED.index(self.test.predicate.value.data)]
+
+
+SIGNED = (0, 2, 3, 4, 5, 1)
+"""`arith.cmpi`'s numbers of the relations of signed integers, each as far from the end as its opposite is
+from the start."""
+RELATIONS = ("==", "<", "<=", ">", ">=", "!=")
+
+Number = SSAValue | Dimension | Unknown | Taken
 
 LONGEST_SUM = 100_000
 """A sum of more terms than this is not worked out."""
@@ -71,6 +90,15 @@ INTEGER_OPS: dict[type[Operation], tuple[str, Callable[[int, int], int]]] = {
     arith.MinSIOp: ("min", min),
 }
 
+COMPARED: dict[str, Callable[[int, int], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
 
 class Sizes:
     """Evaluates and writes out the index expressions of a function."""
@@ -92,12 +120,12 @@ class Sizes:
         }
         inside = save.push_before is not op
         while (parent := op.parent_op()) is not None and parent is not self.top.parent_op():
-            op = parent
+            side, op = op.parent_region(), parent
             one_place = inside and op not in margins
             inside = inside and op is not save.push_before
             if one_place:
                 continue
-            factors.insert(0, replace(self._repetitions(op), less=margins.get(op, 0)))
+            factors.insert(0, replace(self._repetitions(op, side), less=margins.get(op, 0)))
         if isinstance(save.node, Version):
             base = save.node.base
             known = base_extents(base)
@@ -109,8 +137,13 @@ class Sizes:
             factors[-1] = replace(factors[-1], of=PER_BYTE)
         return factors
 
-    def _repetitions(self, op: Operation) -> Factor:
-        """How often the blocks of `op` run each time that it runs."""
+    def _repetitions(self, op: Operation, side: Region | None) -> Factor:
+        """How often the block on this side of `op` runs each time that it runs."""
+        test = op.cond.owner if isinstance(op, scf.IfOp) else None
+        if isinstance(op, scf.IfOp) and isinstance(test, arith.CmpiOp):
+            taken = Taken(test, side is op.true_region)
+            signed = test.predicate.value.data in SIGNED
+            return Factor(taken if signed and "@" not in self.show(taken) else Unknown(op))
         if not isinstance(op, array.LoopOp) or op.condition_block is not None or op.count is None:
             return Factor(Unknown(op))
         if "@" in self.show(op.count):
@@ -167,13 +200,18 @@ class Sizes:
         if first.induction is None:
             return False
         return any(
-            isinstance(f.number, SSAValue) and depends(f.number, first.induction) for f in rest
+            depends(value, first.induction) for f in rest for value in computed_from(f.number)
         )
 
     def evaluate(self, number: Number) -> int | None:
         """The number for the given arguments; None where they do not tell."""
         if isinstance(number, Unknown) or self.arguments is None:
             return array.constant_value(number) if isinstance(number, SSAValue) else None
+        if isinstance(number, Taken):
+            left, right = self.evaluate(number.test.lhs), self.evaluate(number.test.rhs)
+            if left is None or right is None:
+                return None
+            return int(COMPARED[number.relation](left, right))
         if isinstance(number, Dimension):
             return self._dimension(number.base, number.axis)
         if isinstance(number, BlockArgument):
@@ -253,6 +291,8 @@ class Sizes:
         if isinstance(number, Unknown):
             at = line_of(number.at)
             return f"trips@{at[1] if at else '?'}"
+        if isinstance(number, Taken):
+            return f"({self.show(number.test.lhs)}{number.relation}{self.show(number.test.rhs)})"
         if isinstance(number, Dimension):
             return self._show_dimension(number.base, number.axis)
         known = array.constant_value(number)
@@ -300,6 +340,16 @@ def clipped(form: Affine) -> Affine:
                 if one == Affine():
                     return form - Affine.of(symbol) + other
     return form
+
+
+def computed_from(number: Number) -> Sequence[SSAValue]:
+    match number:
+        case Taken(test):
+            return test.operands
+        case SSAValue():
+            return (number,)
+        case _:
+            return ()
 
 
 def depends(value: SSAValue, induction: SSAValue) -> bool:

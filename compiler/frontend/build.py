@@ -26,7 +26,8 @@ from xdsl.traits import Pure
 from ...dialects import array
 from ..diagnostics import CompileError
 from . import signature
-from .bindings.roots import accesses, choices, is_inside, is_root, roots, writes
+from .bindings.roots import choices, is_inside, is_root, roots, writes
+from .bindings.visible import Visibility, outermost
 from .calling import recursion, special_calls
 from .choices import unknown
 from .context import Rebinding
@@ -510,66 +511,42 @@ class Build:
         if not (rebindings or copied) or self.facts.changed:
             return
         order = {op: k for k, op in enumerate(self.entry.walk())}
-        own = {copy for r in rebindings for copy in r.copies}
+        visibility = Visibility(self.emitter, rebindings, order)
         sharing = self.facts.sharing
         self.facts.changed |= list_rows.refuse_visible_copies(
-            self.emitter, copied, order, own, self.outermost, sharing, self.facts.placed
+            self.emitter, copied, order, visibility.own, outermost, sharing, self.facts.placed
         )
         if not self.facts.changed:
             handed = [seq for seq in copied if seq.key in self.lowering.handed_out]
             returned_lists.refuse_shared_rows(
-                self.emitter, handed, self.returned, rebindings, order, self.outermost
+                self.emitter, handed, self.returned, rebindings, order, outermost
             )
         for seq in copied:
             self.facts.changed |= object_lists.refuse_stale_rows(seq, order, self.facts.placed)
+        known_better = list[Operation]()
         for rebinding in rebindings:
-            self.check_rebinding(rebinding, order, own)
+            body = rebinding.copies[-1].parent
+            if body is None or any(is_inside(op, body) for op in known_better):
+                continue  # what a loop in this one does is not known
+            if visibility.is_visible(rebinding):
+                self.rebind_otherwise(rebinding)
+                known_better.append(rebinding.start)
 
-    def check_rebinding(
-        self, r: Rebinding, order: dict[Operation, int], own: set[Operation]
-    ) -> None:
-        if r.start not in order:
-            return
-        initial = roots(self.emitter, r.initial)
-        begins = order[self.outermost(r.start, initial)]
-        later = [op for op, k in order.items() if k >= begins and op not in own]
-        buffer = roots(self.emitter, r.buffer)
-        writes_buffer = any(buffer & roots(self.emitter, w) for op in later for w in writes(op))
-        writes_initial = any(
-            self.touch(initial, roots(self.emitter, w)) for op in later for w in writes(op)
-        )
-        if not writes_buffer and not writes_initial:
-            return
-        private = all(isinstance(root.owner, array.AllocOp) for root in initial)
-        if private and not any(
-            initial & roots(self.emitter, m) for op in later for m in accesses(op)
-        ):
+    def rebind_otherwise(self, r: Rebinding) -> None:
+        """Let the next build keep the array before the loop until it is rebound, or take the first iteration
+        out of the loop; refuse where neither is of use."""
+        if r.stays is not None and r.stays not in self.facts.staying:
+            self.facts.staying.add(r.stays)
+            self.facts.changed = True
             return
         name = fields.shown(r.name)
-        raise CompileError(
-            r.span,
-            f"`{name}` is rebound to a new array in this loop, and changed in place as well",
-            f"bind a copy before the loop ({name} = {name}.copy()),"
-            f" or assign elements: {name}[...] = ...",
-        )
-
-    def touch(self, a: frozenset[SSAValue], b: frozenset[SSAValue]) -> bool:
-        """True when one of `a` may share memory with one of `b`."""
-        return any(not overlap.distinct_roots(self.emitter, x, y) for x in a for y in b)
-
-    def outermost(self, op: Operation, initial: frozenset[SSAValue]) -> Operation:
-        """The op, or the outermost loop around it that runs again while `initial` lives on."""
-        found = op
-        above = op.parent_op()
-        while above is not None:
-            if isinstance(above, array.LoopOp):
-                body = above.body.block
-                if not all(
-                    isinstance(r.owner, Operation) and is_inside(r.owner, body) for r in initial
-                ):
-                    found = above
-            above = above.parent_op()
-        return found
+        with r.loop.one_more(self.facts):
+            raise CompileError(
+                r.span,
+                f"`{name}` is rebound to a new array in this loop, and changed in place as well",
+                f"bind a copy before the loop ({name} = {name}.copy()),"
+                f" or assign elements: {name}[...] = ...",
+            )
 
 
 def arrays_of(value: Value) -> list[Array]:

@@ -129,7 +129,7 @@ class Conditions(Constructing, ListAccess):
         if test.constant is not None:
             return self.settled(second()) if test.constant == (word == "and") else first
         keep: Callable[[], Value] = lambda: first  # noqa: E731
-        key = self.frame.path, id(place)
+        key = self.frame.place, id(place)
         if names or key in self.facts.asking:
             return self.chosen(test, (second, keep) if word == "and" else (keep, second), names)
         block, before = Block(), dict(self.frame.env)

@@ -435,7 +435,7 @@ class Consumers(Iterables):
         body: Callable[[SSAValue], None],
     ) -> None:
         """A loop over lists. Where the body changes their lengths, each iteration asks for them."""
-        key = self.frame.path, id(s)
+        key = self.frame.place, id(s)
         before = [lists.length_stores(seq) for seq in iterable.lists]
         for seq in iterable.lists:
             seq.iterated += 1

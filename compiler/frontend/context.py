@@ -21,6 +21,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ..diagnostics import CompileError, Span, UndefinedName
 from . import scalars, weak
 from .bindings import nonlocals
+from .bindings.peeling import Peeled
 from .catching import Arm, Catching, Caught, is_made_in
 from .data import fields, settings, tables
 from .data.lists import ListKey, ListObject
@@ -78,7 +79,12 @@ class Rebinding:
     start: Operation
     copies: tuple[Operation, ...]
     span: Span | None
-    trips: SSAValue | None = None
+    trips: SSAValue | None
+    loop: Peeled
+    stays: tuple[Key, int] | None
+    """The variable and which of its arrays, where some iterations may leave it what it was."""
+    sources: frozenset[SSAValue]
+    """The memory that an iteration leaves it in: its own, that of others, what it has made."""
 
 
 class Context(ABC):

@@ -20,6 +20,10 @@ Key = tuple[tuple[int, ...], int, str]
 """A loop's variable: the calls that lead to the loop, the loop, the name."""
 
 
+LoopKey = tuple[tuple[int, ...], int]
+"""A loop: the calls that lead to it, its statement."""
+
+
 LocalName = tuple[tuple[int, ...], str]
 """A variable of one inlined call: the path of its frame, and its name."""
 
@@ -30,6 +34,8 @@ class Facts:
 
     widened: dict[Key, Template] = field(default_factory=dict[Key, Template])
     buffered: set[tuple[Key, int]] = field(default_factory=set[tuple[Key, int]])
+    staying: set[tuple[Key, int]] = field(default_factory=set[tuple[Key, int]])
+    """Those buffered that are the array before the loop until they are rebound."""
     forms: dict[tuple[Key, int], Form] = field(default_factory=dict[tuple[Key, int], Form])
     trees: dict[types.CodeType, tuple[Source, Sequence[ast.stmt], Liveness, Names]] = field(
         default_factory=dict[types.CodeType, tuple[Source, Sequence[ast.stmt], Liveness, Names]]
@@ -98,6 +104,10 @@ class Facts:
         default_factory=dict[tuple[tuple[int, ...], int], set[str]]
     )
     """By loop, the fields of objects that it assigns."""
+    peeled: dict[LoopKey, tuple[int, CompileError]] = field(
+        default_factory=dict[LoopKey, tuple[int, CompileError]]
+    )
+    """By loop, how many of its first iterations are on their own, and why."""
     asking: set[tuple[tuple[int, ...], int]] = field(
         default_factory=set[tuple[tuple[int, ...], int]]
     )

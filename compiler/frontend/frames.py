@@ -87,11 +87,18 @@ class Frame:
     path: tuple[int, ...]
     serial: int
     parent: Frame | None = None
+    turns: tuple[int, ...] = ()
+    """Which iterations of loops that have some on their own are being lowered (`peeling`)."""
     env: dict[str, Binding] = field(default_factory=dict[str, Binding])
     done: bool = False
     """The call has returned: what its names are bound to, was made on some path."""
     shared: dict[str, Record] = field(default_factory=dict[str, Record])
     """The names that functions nested in it rebind, as objects (`nonlocals`)."""
+
+    @property
+    def place(self) -> tuple[int, ...]:
+        """What tells a loop or a call made here from the same one in another iteration or call."""
+        return (*self.path, *self.turns)
 
 
 @dataclass(frozen=True)

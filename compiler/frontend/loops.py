@@ -28,16 +28,17 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
 from . import catching, choices, weak
-from .bindings import nonlocals
+from .bindings import nonlocals, peeling
 from .bindings.forms import End, Forms
 from .bindings.rebinding import Place, Variable, only_layout_of_kept, retyped, uncast
+from .bindings.roots import roots
 from .context import Rebinding, hint, is_late
 from .data import fixed_items
 from .data.list_access import Asked
 from .data.meeting import is_value_template
 from .emitter import Carried
 from .facts import Key
-from .frames import RESULT, VALUE, LateName
+from .frames import RESULT, VALUE, LateName, Unready
 from .joins import (
     Binding,
     MaybeT,
@@ -115,7 +116,7 @@ class Loops(Forms):
                 s.test, "`:=` in the condition of a `while` with `else` is not compiled",
                 "assign before the loop and at the end of its body",
             )  # fmt: skip
-        if (self.frame.path, id(s)) in self.facts.asking:
+        if (self.frame.place, id(s)) in self.facts.asking:
             self.asking_loop(s)
         else:
             self.loop(s, None, s.test, body)
@@ -149,6 +150,17 @@ class Loops(Forms):
         condition: ast.expr | None,
         body: Callable[[SSAValue], None],
     ) -> None:
+        peeling.lower(self, s, count, condition, body)
+
+    def iterate(
+        self,
+        s: ast.For | ast.While,
+        peeled: peeling.Peeled,
+        count: Scalar | None,
+        condition: ast.expr | None,
+        body: Callable[[SSAValue], None],
+    ) -> None:
+        """Emit a loop."""
         changed = assigned(s.target, *s.body) if isinstance(s, ast.For) else assigned(*s.body)
         own_fields = self.fields_assigned(s)
         living = sorted((changed & self.frame.liveness.head[s]) | own_fields)
@@ -198,7 +210,7 @@ class Loops(Forms):
             arrays = list[End]()
             if not self.dead:
                 for variable in variables:
-                    self.leave_iteration(variable, ends.get(variable.name), arrays, copies)
+                    self.leave_iteration(variable, ends.get(variable.name), arrays, copies, peeled)
                 self.settle(variables, arrays, blocks[0], before, yielded)
                 copied = {} if self.facts.changed else self.copy_back(copies)
             else:
@@ -229,7 +241,10 @@ class Loops(Forms):
         for variable, place, leaf in copies if copied else ():
             if place.initial is None:
                 continue
+            if place.moved is not None:
+                continue
             always = self.is_new_array(leaf, place.ssa, blocks[0])
+            sources = roots(self.e, leaf)
             start = copied[place.ssa][0]
             self.rebindings.append(
                 Rebinding(
@@ -240,6 +255,9 @@ class Loops(Forms):
                     tuple(copied[place.ssa][1]),
                     span,
                     loop.trips if always else None,
+                    peeled,
+                    (variable.key, place.leaf) if place.ssa in sources else None,
+                    sources,
                 )
             )
         self.catching.announce(pending | inside.pending)
@@ -257,7 +275,7 @@ class Loops(Forms):
         """The names bound before the loop, put in their places; the names that the loop will bind."""
         variables, late = list[Variable](), dict[str, Key]()
         for name in living:
-            key = (self.frame.path, id(s), name)
+            key = (self.frame.place, id(s), name)
             binding = None if is_late(before.get(name)) else before.get(name)
             learnt = self.facts.widened.get(key)
             if binding is not None and is_value_template(learnt):
@@ -281,7 +299,8 @@ class Loops(Forms):
                 if not isinstance(leaf.type, MemRefType):
                     places.append(Place("cell", self.stored(name, k, leaf)))
                 elif (key, k) in self.facts.buffered:
-                    places.append(self.place_in_buffer(leaf, name))
+                    stays = (key, k) in self.facts.staying
+                    places.append(self.place_in_buffer(leaf, name, stays=stays))
                 elif (key, k) in self.facts.forms:
                     places.append(self.described(leaf, name, (key, k), before))
                 else:
@@ -346,6 +365,8 @@ class Loops(Forms):
             elif place.described is not None:
                 assert place.described.now is not None
                 leaves.append(place.described.now)
+            elif place.now is not None:
+                leaves.append(place.now)
             else:
                 leaves.append(place.ssa)
         variable.template = retyped(variable.template, iter(leaves))
@@ -357,6 +378,7 @@ class Loops(Forms):
         end: Binding | None,
         arrays: list[End],
         copies: list[tuple[Variable, Place, SSAValue]],
+        peeled: peeling.Peeled,
     ) -> None:
         """Keep a variable's value for the next iteration."""
         if end is None:
@@ -366,7 +388,9 @@ class Loops(Forms):
             template = loosened(join(variable.known, template_of(end)))
             require_lasting(template)
         except Mismatch as mismatch:
-            self.refuse_mismatch(variable.name, str(mismatch), "loop")
+            with peeled.one_more(self.facts):
+                self.refuse_mismatch(variable.name, str(mismatch), "loop")
+            raise Unready from None
         settled = template == variable.template or only_layout_of_kept(variable, template)
         if not settled:
             self.facts.widen(variable.key, template)

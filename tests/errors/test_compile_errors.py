@@ -309,19 +309,19 @@ def names_the_other_assignment(n, x):
     return y.sum()
 
 
-@refused("py_int", at="for i in range(n):", says="of this loop")
-def becomes_an_array(n):
+@refused("py_int", at="for _ in range(n):", says="of this loop")
+def has_more_and_more_rank(n):
     s = 0.0
-    for i in range(n):
-        s = s + np.ones(3)
+    for _ in range(n):
+        s = np.stack((s, s))
     return s
 
 
-@refused("f64[?]C", "py_int", at="for _ in range(n):", says="changed in place as well")
-def rebinds_and_writes_the_argument(u, n):
-    for _ in range(n):
+@refused("f64[?]C", "f64[?]C", "py_int", at="for i in range(n):", says="made before the loop")
+def is_written_to_and_may_be_another_array(u, v, n):
+    for i in range(n):
         u[0] = 0.0
-        u = u * 2.0
+        u = v if i % 3 == 1 else u * 2.0
     return u
 
 

@@ -476,18 +476,3 @@ def test_an_array_that_no_iteration_rebound_is_what_it_was(
 @pytest.mark.parametrize("n", [0, 1, 3])
 def test_gradients_of_arrays_that_some_iterations_rebind(function: Any, n: int) -> None:
     mutad.check_gradient(compiled(function, grad=True), np.arange(1.0, 6.0), n)
-
-
-def test_a_name_of_the_array_before_an_inner_loop_sees_what_is_stored_where_that_does_not_run():
-    def halved(x, k):
-        for i in range(3):
-            y = x * i
-            before = y
-            for _ in range(k):
-                y = y * 0.5
-            y[0] = 5.0
-            x[1] = before[0]
-        return (x * y).sum()
-
-    with pytest.raises(mutad.CompileError, match="changed in place as well"):
-        mutad.compile(halved)(np.ones(3), 0)

@@ -13,7 +13,7 @@ Forms only ever change downwards in this list, so the restarts end (Note [Wideni
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -27,6 +27,7 @@ from ...analysis.alias import strip_casts, strip_views
 from ...diagnostics import CompileError
 from ..joins import Binding, Maybe
 from ..values import Array, Struct, Tuple
+from . import staying
 from .descriptors import (
     BaseName,
     Described,
@@ -160,8 +161,10 @@ class Forms(Rebindings):
                 bases[k] = base
         return list(dict.fromkeys(b for b in bases if roots(self.e, b)))
 
-    def remake(self, variables: Iterable[Variable]) -> None:
-        """Make the arrays kept in numbers, here and now."""
+    def remake(self, variables: Sequence[Variable]) -> None:
+        """Make the arrays kept in numbers, and those that may have moved, here and now."""
+        for place in (p for v in variables for p in v.places if p.moved is not None):
+            place.now = staying.present(self, place)
         places = {
             (v.key, k): p.described
             for v in variables

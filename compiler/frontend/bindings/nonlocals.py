@@ -79,7 +79,7 @@ def learn_fresh(lowering: Context, s: ast.stmt, field: str) -> bool:
     frame = lowering.frame
     for name, cell in frame.shared.items():
         if lowering.objects.name(cell, name) == field:
-            names = lowering.facts.fresh.setdefault((frame.path, id(s)), set[str]())
+            names = lowering.facts.fresh.setdefault((frame.place, id(s)), set[str]())
             lowering.facts.changed |= name not in names
             names.add(name)
             return True
@@ -89,7 +89,7 @@ def learn_fresh(lowering: Context, s: ast.stmt, field: str) -> bool:
 def fresh_cells(lowering: Context, s: ast.stmt) -> dict[str, Record]:
     """An iteration begins: new cells for the names that only it binds; those that there were."""
     frame = lowering.frame
-    names = sorted(lowering.facts.fresh.get((frame.path, id(s)), ()))
+    names = sorted(lowering.facts.fresh.get((frame.place, id(s)), ()))
     outer = {
         name: frame.shared[name] for name in names if binding_of(lowering, frame, name) is None
     }

@@ -38,6 +38,7 @@ from ..joins import (
     cast,
     common_type,
 )
+from . import staying
 from .descriptors import Described, either
 from .late import LateBuffers, Unshaped, refuse_other_shape
 from .roots import choices, is_fresh_in, is_placeholder, is_root, roots
@@ -66,6 +67,10 @@ class Place:
     initial: SSAValue | None = None
     leaf: int = 0
     described: Described | None = None
+    moved: SSAValue | None = None
+    """Of a buffer: the cell that says whether the array is there, or still the one before the loop."""
+    now: SSAValue | None = None
+    """With `moved`: the array as the current iteration finds it."""
 
 
 class Rebindings(Consumers):
@@ -75,11 +80,15 @@ class Rebindings(Consumers):
         super().__init__(emitter, facts)
         self.buffers = LateBuffers(emitter)
 
-    def place_in_buffer(self, leaf: SSAValue, name: str) -> Place:
-        """A buffer for an array: with what it holds before the loop, if it is bound there."""
+    def place_in_buffer(self, leaf: SSAValue, name: str, *, stays: bool) -> Place:
+        """A buffer for an array: with what it holds before the loop, if it is bound there. With `stays`
+        the name stays the array before the loop until it is rebound."""
         assert isinstance(leaf.type, MemRefType)
         if is_placeholder(strip_casts(leaf)):
             return Place("buffer", self.buffers.make(leaf.type, name))
+        if stays:
+            own = self.e.emit(array.AllocOp(self.e.extents(leaf), leaf.type.element_type), name)
+            return Place("buffer", own, initial=leaf, moved=staying.moved_cell(self.e, name))
         if self.buffers.is_free(strip_casts(leaf), name):
             return Place("buffer", strip_casts(leaf))
         return self.buffer(leaf, name)
@@ -109,7 +118,7 @@ class Rebindings(Consumers):
         done = dict[SSAValue, tuple[Operation, list[Operation]]]()
         sources = {place.ssa: roots(self.e, leaf) for _, place, leaf in copies}
         self.check_copies(copies, sources, buffers)
-        waiting = [c for c in copies if uncast(c[2]) is not c[1].ssa and not self.arrived(*c)]
+        waiting = [c for c in copies if not self.is_there(*c)]
         while waiting:
             ready = [
                 c
@@ -127,12 +136,17 @@ class Rebindings(Consumers):
                 done[place.ssa] = self.copy_one(variable, place, leaf)
             waiting = [c for c in waiting if c[1].ssa not in done]
         for _, place, _ in copies:
-            if place.ssa not in done and place.initial is not None:
+            if place.ssa not in done and place.initial is not None and place.moved is None:
                 first = next(
                     u.operation for u in place.ssa.uses if isinstance(u.operation, array.MapOp)
                 )
                 done[place.ssa] = first, [first]
         return done
+
+    def is_there(self, variable: Variable, place: Place, leaf: SSAValue) -> bool:
+        if place.moved is not None:
+            return uncast(leaf) is place.now
+        return uncast(leaf) is place.ssa or self.arrived(variable, place, leaf)
 
     def arrived(self, variable: Variable, place: Place, leaf: SSAValue) -> bool:
         """Give a buffer that was made for the loop its shape; True when the array is in it already."""
@@ -152,6 +166,9 @@ class Rebindings(Consumers):
     def copy_one(
         self, variable: Variable, place: Place, leaf: SSAValue
     ) -> tuple[Operation, list[Operation]]:
+        if place.moved is not None:
+            copied = self.arrive(variable, place, leaf)
+            return copied[0], copied
         firsts = [
             u.operation
             for u in place.ssa.uses
@@ -161,6 +178,14 @@ class Rebindings(Consumers):
         refuse_other_shape(self.e, *extents, variable.name)
         copy = self.copy(leaf, place.ssa)
         return (firsts or [copy])[0], [*firsts, copy]
+
+    def arrive(self, variable: Variable, place: Place, leaf: SSAValue) -> list[Operation]:
+        try:
+            return staying.arrive(self, place, leaf, variable.name)
+        except staying.Undecided:
+            self.refuse_rebinding(
+                variable.name, "an array of another name, and changed in place as well"
+            )
 
     def check_copies(
         self,
@@ -184,9 +209,14 @@ class Rebindings(Consumers):
                 if root in seen and root in buffers:
                     what = "the array of another variable, in some iterations only"
                     self.refuse_rebinding(variable.name, what)
-                if root in seen:
+                if root in seen and (place.moved is None or is_fresh_in(root, self.e.block)):
                     self.refuse_rebinding(variable.name, "an array that has another name too")
-                if not own and root not in buffers and not is_fresh_in(root, self.e.block):
+                if (
+                    place.moved is None
+                    and not own
+                    and root not in buffers
+                    and not is_fresh_in(root, self.e.block)
+                ):
                     self.refuse_rebinding(variable.name, "an array that was made before the loop")
             seen |= sources[place.ssa]
 

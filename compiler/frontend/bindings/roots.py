@@ -5,11 +5,11 @@ A root is an argument or an allocation. Views, casts, branches and what loops ca
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from ....dialects import activation, array, foreign
 from ..emitter import Emitter
@@ -17,9 +17,22 @@ from ..joins import PLACEHOLDER
 from ..library import overlap
 
 
-def roots(e: Emitter, value: SSAValue) -> frozenset[SSAValue]:
+def roots(
+    e: Emitter, value: SSAValue, taken: Mapping[Operation, Region] = overlap.NO_BRANCHES
+) -> frozenset[SSAValue]:
     """The arguments and allocations that `value` may be; placeholders of unbound names are nothing."""
-    return frozenset(r for r in overlap.roots(e, value) if not is_placeholder(r))
+    return frozenset(r for r in overlap.roots(e, value, taken) if not is_placeholder(r))
+
+
+def branches_to(op: Operation) -> dict[Operation, Region]:
+    """The branches around an op, and the sides that it is on."""
+    found = dict[Operation, Region]()
+    region = op.parent_region()
+    while region is not None and (above := region.parent_op()) is not None:
+        if isinstance(above, scf.IfOp):
+            found[above] = region
+        region = above.parent_region()
+    return found
 
 
 def is_placeholder(root: SSAValue) -> bool:

@@ -537,7 +537,7 @@ class Calls(Expressions):
         node: ast.AST | None,
     ) -> Frame:
         self.serial += 1
-        path = () if node is None else (*self.frame.path, id(node))
+        path = () if node is None else (*self.frame.place, id(node))
         return Frame(own, scope, names, liveness, path, self.serial)
 
     def run_call(

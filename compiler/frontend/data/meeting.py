@@ -101,7 +101,7 @@ class Meeting(Context):
 
     def fields_assigned(self, s: ast.stmt) -> frozenset[str]:
         """The fields that a loop is known to assign."""
-        path = self.frame.path
+        path = self.frame.place
         known = self.facts.fields.get((path, id(s)), set[str]())
         return frozenset(
             n for n in known if n in self.frame.env or (path, id(s), n) in self.facts.widened
@@ -121,14 +121,14 @@ class Meeting(Context):
                 continue
             if name in before:
                 if not same_binding(binding, before[name]):
-                    self.facts.fields.setdefault((self.frame.path, id(s)), set()).add(name)
+                    self.facts.fields.setdefault((self.frame.place, id(s)), set()).add(name)
                     self.facts.changed = True
             elif serial_of(name) < older and not nonlocals.learn_fresh(self, s, name):
                 if nonlocals.is_in_cell(name):
                     late = template_of(self.as_value(binding, ends))
                     late = late if isinstance(late, MaybeT) else MaybeT(late)
-                    self.facts.fields.setdefault((self.frame.path, id(s)), set()).add(name)
-                    self.facts.widen((self.frame.path, id(s), name), loosened(late))
+                    self.facts.fields.setdefault((self.frame.place, id(s)), set()).add(name)
+                    self.facts.widen((self.frame.place, id(s), name), loosened(late))
                     continue
                 raise self.refusal(
                     s,
@@ -140,7 +140,7 @@ class Meeting(Context):
         """The test of a loop assigns to no object; the next build knows where it does."""
         for name, binding in fields_in(self.frame.env).items():
             if not same_binding(binding, start.get(name)):
-                self.facts.asking.add((self.frame.path, id(s)))
+                self.facts.asking.add((self.frame.place, id(s)))
                 self.facts.changed = True
 
     def one_object(self, variable: Variable, end: Binding) -> Binding:

@@ -6,13 +6,13 @@ known from `Emitter.carried`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import BlockArgument, Operation, Region, SSAValue
 
 from ....dialects import array
 from ...analysis.affine import Affine, Term, affine, extent
@@ -65,8 +65,14 @@ def disjoint_memory(e: Emitter, a: SSAValue, b: SSAValue) -> bool:
     return all(distinct_roots(e, x, y) for x in roots(e, a) for y in roots_b)
 
 
-def roots(e: Emitter, value: SSAValue) -> Iterator[SSAValue]:
-    """The arguments, allocations and unknown memrefs that `value` may be."""
+NO_BRANCHES: Mapping[Operation, Region] = {}
+
+
+def roots(
+    e: Emitter, value: SSAValue, taken: Mapping[Operation, Region] = NO_BRANCHES
+) -> Iterator[SSAValue]:
+    """The arguments, allocations and unknown memrefs that `value` may be, where the sides of branches
+    that were `taken` are known."""
     pending, seen = [value], set[SSAValue]()
     while pending:
         value = pending.pop()
@@ -81,7 +87,7 @@ def roots(e: Emitter, value: SSAValue) -> Iterator[SSAValue]:
             pending.extend(carried.initial)
         elif isinstance(owner, scf.IfOp):
             position = next(k for k, r in enumerate(owner.results) if r is value)
-            for region in owner.regions:
+            for region in (taken[owner],) if owner in taken else owner.regions:
                 last = region.block.last_op
                 assert last is not None
                 pending.append(last.operands[position])
