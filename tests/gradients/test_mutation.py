@@ -158,9 +158,6 @@ def shadowed_by_a_closure(x, k):
     return x.sum() * f(k)
 
 
-TestGradients = gradient_tests(programs)
-
-
 @on("f64[3] f64[2,3]")
 def lists_and_tuples_in_rows(x, a):
     a[0] = [x[0] * x[1], 2.0, x[2]]
@@ -168,3 +165,6 @@ def lists_and_tuples_in_rows(x, a):
     a[1] += [x[2], 1.0, x[0]]
     a[:, 1] = [a[0, 0], a[1, 1] * x[1]]
     return (a * a).sum()
+
+
+TestGradients = gradient_tests(programs)
