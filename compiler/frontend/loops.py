@@ -27,6 +27,7 @@ from xdsl.dialects.builtin import IndexType, MemRefType, i1
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
+from ..analysis.alias import strip_casts
 from . import catching, choices, weak
 from .bindings import nonlocals, peeling
 from .bindings.forms import End, Forms
@@ -51,7 +52,7 @@ from .joins import (
     rebuilt,
     template_of,
 )
-from .syntax.exits import LeavableFor, binds
+from .syntax.exits import LeavableFor, binds, runs_once
 from .syntax.liveness import assigned, reads
 from .syntax.nodes import negated
 from .values import (
@@ -166,7 +167,7 @@ class Loops(Forms):
         living = sorted((changed & self.frame.liveness.head[s]) | own_fields)
         changed |= own_fields
         older = len(self.objects.keys)
-        certain = count is not None and count.low >= 1
+        certain = count.low >= 1 if count is not None else runs_once(s)
         before = dict(self.frame.env)
         variables, late = self.variables(s, living, before)
         carried = [p for v in variables for p in v.places if p.kind == "carried"]
@@ -406,7 +407,16 @@ class Loops(Forms):
                 self.stored(variable.name, k, leaf)
 
     def leave_loop(self, variable: Variable, loop: array.LoopOp) -> None:
-        binding = self.found(variable, loop.results_carried)
+        body = loop.body.block
+        binding = self.found(
+            variable,
+            [
+                first if strip_casts(last) is argument else result
+                for first, argument, last, result in zip(
+                    loop.carried, body.args[1:], loop.yielded, loop.results_carried, strict=True
+                )
+            ],
+        )
         hint(binding, variable.name)
         self.frame.env[variable.name] = binding
 

@@ -249,4 +249,38 @@ def a_name_for_what_was_written_last(u, v, n):
     return (last * u * v).sum()
 
 
+@on("f64[3] 0.5 M", M="1 3")
+def changed_in_an_inner_loop_then_kept(k, h, m):
+    y = np.array([1.0, 0.2, 0.1])
+    for _ in range(m):
+        z = y.copy()
+        for it in range(6):
+            f = z - y - h * k * z * z
+            if np.max(np.abs(f)) < 1e-3 or it > 3:
+                break
+            z -= 0.8 * f
+        y = z
+    return (y * y).sum() + y[0]
+
+
+@on("f64[2] f64[3] f64[3] M", M="1 3")
+def tried_until_better(p, t, y, m):
+    r = p[0] * t - y
+    cost, step = r @ r, 1.0
+    for _ in range(m):
+        g = np.array([r @ t, r.sum()])
+        while True:
+            q = p - step * g
+            s = q[0] * t - y + q[1]
+            new = s @ s
+            if new < cost or step < 1e-3:
+                break
+            step *= 0.25
+        for _ in range(2):
+            last = s * step
+        p, r, cost = q, s, new
+        step *= 2.0
+    return cost * p[0] + (r * last).sum()
+
+
 TestGradients = gradient_tests(programs)

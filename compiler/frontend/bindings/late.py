@@ -128,7 +128,14 @@ class Before:
 
     def is_known(self, value: SSAValue) -> bool:
         block = value.owner if isinstance(value.owner, Block) else value.owner.parent
-        return block is not None and is_inside(self.op, block)
+        return block is not None and (is_inside(self.op, block) or self.is_around(block))
+
+    def is_around(self, block: Block) -> bool:
+        """True for a block around that of the op, in a loop that is still being built."""
+        mine, around = self.op.parent, self.e.around
+        if mine is None or mine not in around or block not in around:
+            return False
+        return around.index(block) <= around.index(mine)
 
     def _again(self, value: SSAValue) -> SSAValue:
         op = value.owner

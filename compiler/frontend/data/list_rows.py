@@ -120,12 +120,10 @@ class AtStart(Before):
 
     def is_known(self, value: SSAValue) -> bool:
         block = value.owner if isinstance(value.owner, Block) else value.owner.parent
-        mine, around = self.op.parent, self.e.around
+        mine = self.op.parent
         if block is mine and isinstance(value.owner, Operation):
             return value.owner.is_before_in_block(self.op)
-        if mine is not None and block is not None and mine in around and block in around:
-            return around.index(block) <= around.index(mine)
-        return block is mine
+        return block is not None and (block is mine or self.is_around(block))
 
 
 def tell_shape(e: Emitter, seq: ListObject, buffer: SSAValue, like: SSAValue) -> None:

@@ -132,6 +132,20 @@ class _Exits(Tries):
         return [start, leavable(s, body, own.left), *self.block(after, region)]
 
 
+def runs_once(loop: Loop) -> bool:
+    """True where the syntax says that there is a first iteration: `while True`, left by a flag or not,
+    `for k in range(3)`."""
+    match loop.iter if isinstance(loop, ast.For) else loop.test:
+        case ast.Call(ast.Name("range"), [ast.Constant(int(count))], []):
+            return count > 0 and isinstance(loop, ast.For) and not isinstance(loop, LeavableFor)
+        case ast.Constant(known):
+            return isinstance(loop, ast.While) and bool(known)
+        case ast.BoolOp(ast.And(), [ast.UnaryOp(ast.Not(), ast.Name(flag)), ast.Constant(known)]):
+            return "$" in flag and bool(known)
+        case _:
+            return False
+
+
 def binds(test: ast.expr) -> bool:
     """True where evaluating a condition binds names: `while (r := f(x)) > 0`."""
     return any(isinstance(n, ast.NamedExpr) for n in ast.walk(test))

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .comprehensions import own_names
-from .exits import LeavableFor
+from .exits import LeavableFor, runs_once
 from .generator_loops import Owned
 from .scopes import declared, parameters, rebound_inside
 from .trying import Guarded
@@ -74,13 +74,13 @@ class Liveness:
                     live |= reads(s.until)
                 targets = assigned(s.target)
                 self.head[s] = head = live | (self.entering(s, always) - targets)
-                self.block(s.body, head, always)
-                return head | reads(s.iter)
+                first = self.block(s.body, head, always) - targets
+                return (first if runs_once(s) else head) | reads(s.iter)
             case ast.While():
                 live = self.block(s.orelse, live, always) | reads(s.test)
                 self.head[s] = head = live | self.entering(s, always)
-                self.block(s.body, head, always)
-                return head
+                first = self.block(s.body, head, always)
+                return first | reads(s.test) if runs_once(s) else head
             case ast.Try():
                 self.done[s] = done = self.block(s.orelse, live | always, always)
                 handlers = (self.handler(h, live | always, always) for h in s.handlers)
