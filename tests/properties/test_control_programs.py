@@ -6,27 +6,19 @@ a test of its own.
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Any
 
 import numpy as np
 from control_programs import ControlProgram, control_programs
 from gradient_oracle import GradientCase, NotSmoothHereError
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
+from profiles import profile
 from python_oracle import Tolerance, assert_same, assert_same_outcome, run
 
 import mutad
 
-QUICK = settings(
-    max_examples=5,
-    derandomize=True,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
-LONG = settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
-PROFILE = LONG if os.environ.get("HYPOTHESIS_PROFILE") == "dev" else QUICK
+PROFILE = profile(few=5)
 ROUNDING = Tolerance(terms=lambda *_: [1e7])
 
 

@@ -6,22 +6,13 @@ a test of its own.
 
 from __future__ import annotations
 
-import os
-
 from counter_programs import CounterProgram, counter_programs
 from gradient_oracle import GradientCase, NotSmoothHereError
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
+from profiles import profile
 from python_oracle import run
 
-QUICK = settings(
-    max_examples=5,
-    derandomize=True,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
-LONG = settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
-PROFILE = LONG if os.environ.get("HYPOTHESIS_PROFILE") == "dev" else QUICK
+PROFILE = profile(few=5)
 
 
 @PROFILE

@@ -7,25 +7,17 @@ a test of its own.
 from __future__ import annotations
 
 import copy
-import os
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from mixed_programs import MixedProgram, mixed_programs
 from object_oracle import outcome
+from profiles import profile
 
 import mutad
 
-QUICK = settings(
-    max_examples=10,
-    derandomize=True,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
-LONG = settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
-PROFILE = LONG if os.environ.get("HYPOTHESIS_PROFILE") == "dev" else QUICK
+PROFILE = profile(few=10)
 
 
 def assert_agree(actual: dict[str, Any], expected: dict[str, Any]) -> None:

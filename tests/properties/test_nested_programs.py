@@ -6,26 +6,17 @@ a test of its own.
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 from gradient_oracle import GradientCase, NotSmoothHereError
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from list_programs import ListProgram
 from nested_programs import RESULTS, nested_programs
+from profiles import profile
 from python_oracle import Tolerance, assert_same_outcome, run
 
 import mutad
 
-QUICK = settings(
-    max_examples=4,
-    derandomize=True,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
-LONG = settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
-PROFILE = LONG if os.environ.get("HYPOTHESIS_PROFILE") == "dev" else QUICK
+PROFILE = profile(few=4)
 ROUNDING = Tolerance(terms=lambda *_: [1e4])
 EVERYTHING = "s, " + ", ".join(RESULTS.values())
 

@@ -1,24 +1,15 @@
 """Generated loops that may raise: exception, words, and what was stored before it are CPython's."""
 
-import os
-
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
+from profiles import profile
 from python_oracle import Outcome, Tolerance, assert_same_outcome, run
 from raising_programs import ROWS, RaisingProgram, raising_programs
 
 import mutad
 from mutad import Active, Const, Duplicated
 
-QUICK = settings(
-    max_examples=12,
-    derandomize=True,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
-LONG = settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
-PROFILE = LONG if os.environ.get("HYPOTHESIS_PROFILE") == "dev" else QUICK
+PROFILE = profile(few=12)
 
 ROUNDING = Tolerance(ulp=8, terms=lambda *_: [1e5])
 

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
+from profiles import profile
 from recursive_programs import RecursiveProgram, recursive_programs
 
 import mutad
 
-QUICK = settings(
-    max_examples=2,
-    derandomize=True,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
-LONG = settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
-PROFILE = LONG if os.environ.get("HYPOTHESIS_PROFILE") == "dev" else QUICK
+PROFILE = profile(few=2, many=500)
 
 REFUSED = ("share memory", "a view of an array", "the path decides", "or another one")
 """What the generator cannot know beforehand that it is refused."""

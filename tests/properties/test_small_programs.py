@@ -4,31 +4,15 @@
 a test of its own.
 """
 
-import os
-
 from gradient_oracle import GradientCase, NotSmoothHereError
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
+from profiles import profile
 from python_oracle import Tolerance, assert_same_outcome, run
 from small_programs import SmallProgram, small_programs
 
 import mutad
 
-settings.register_profile(
-    "ci",
-    max_examples=10,
-    derandomize=True,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
-settings.register_profile(
-    "dev",
-    max_examples=1000,
-    deadline=None,
-    print_blob=True,
-    suppress_health_check=list(HealthCheck),
-)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+PROFILE = profile(few=10)
 
 OPTIONS = (("cache", False),)
 
@@ -37,6 +21,7 @@ def case_of(program: SmallProgram) -> GradientCase:
     return GradientCase(program.function(), program.arguments, relative=1e-6, options=OPTIONS)
 
 
+@PROFILE
 @given(small_programs())
 def test_values_are_python_s(program: SmallProgram) -> None:
     function = program.function()
@@ -47,6 +32,7 @@ def test_values_are_python_s(program: SmallProgram) -> None:
     assert_same_outcome(got, want, program.arguments, rounding)
 
 
+@PROFILE
 @given(small_programs())
 def test_gradients_are_derivatives(program: SmallProgram) -> None:
     case = case_of(program)
@@ -57,6 +43,7 @@ def test_gradients_are_derivatives(program: SmallProgram) -> None:
         assume(False)
 
 
+@PROFILE
 @given(small_programs())
 def test_vjps_are_derivatives(program: SmallProgram) -> None:
     try:
@@ -65,6 +52,7 @@ def test_vjps_are_derivatives(program: SmallProgram) -> None:
         assume(False)
 
 
+@PROFILE
 @given(small_programs())
 def test_saving_everything_changes_nothing(program: SmallProgram) -> None:
     case_of(program).check_saves_all()

@@ -307,7 +307,7 @@ class GradientCase:
 
     def plain(self) -> Outcome:
         """The plain call, compiled."""
-        return run(compiled(self.function, **dict(self.options)), self.row)
+        return run(compiled(self.function, **{**self.level, **dict(self.options)}), self.row)
 
     def assert_effects(self, plain: Outcome, result: Any, arguments: tuple[Any, ...]) -> None:
         """Result and final contents are those of the plain call: CPython's, or the compiled one.

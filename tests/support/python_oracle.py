@@ -34,7 +34,7 @@ def level(function: Function, row: str, *, first: bool) -> dict[str, int]:
     """
     file = function.__code__.co_filename if hasattr(function, "__code__") else function.__module__
     name = f"{Path(file).name}: {row}"
-    return {} if first or zlib.crc32(name.encode()) % 3 == 0 else {"opt": 1}
+    return {"opt": 3 if first or zlib.crc32(name.encode()) % 3 == 0 else 1}
 
 
 @dataclass
