@@ -42,7 +42,7 @@ from .loops import Loops
 from .syntax.source import Source
 from .values import Array, Choice, NoneValue, Scalar, Tuple, Value
 
-MAX_RESTARTS = 20
+MAX_RESTARTS = 40
 
 
 class BuildOptions(Protocol):

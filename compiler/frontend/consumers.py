@@ -15,22 +15,23 @@ from xdsl.ir import SSAValue
 
 from ...dialects import array
 from . import scalars
+from .calling import generating
+from .calling.generating import Pending, pending_of
 from .calling.recursion import Again
-from .data import lists
+from .data import lists, protocols
 from .data.fields import fields_in
 from .data.list_access import Asked
 from .data.list_rows import ShapeUnknown
 from .data.lists import ListObject
-from .data.records import Method
 from .frames import Frame, LocalFunction, Scope
-from .iterables import Iterable, Iterables, is_generator
+from .iterables import Iterable, Iterables
 from .joins import ArrayT
 from .syntax import comprehensions, list_algorithms, normalize
 from .syntax.comprehensions import Comprehension
 from .syntax.generator_loops import place_of
 from .syntax.liveness import Liveness, bound_by
 from .syntax.scopes import parameters
-from .values import Array, NoneValue, Row, Scalar, SliceValue, Static, Tuple, Value
+from .values import Array, NoneValue, Record, Row, Scalar, SliceValue, Static, Struct, Tuple, Value
 
 MOST_ROUNDS = 64
 """A comprehension that is written out has no more."""
@@ -45,7 +46,7 @@ class Consumers(Iterables):
         assert isinstance(node, Comprehension)
         self.check_comprehension(node)
         if isinstance(node, ast.GeneratorExp):
-            return Static(self.lazily(node))
+            return self.generator_expression(node)
         if self.has_generator(node.generators[0].iter):
             return self.consume(list, [NoneValue()], node, node)
         outer = self.iterable(node.generators[0].iter)
@@ -142,35 +143,32 @@ class Consumers(Iterables):
             self.bind(node.generators[0].target, item)
             return self.value(node.elt)
 
-    def lazily(self, node: ast.GeneratorExp) -> Iterable:
-        """A generator expression as something to run over: its items are computed when they are asked for."""
-        outer = self.frame.source.file
-        if not comprehensions.is_plain(node):
-            if self.facts.learn_generator(place_of(node, outer)):
-                raise Again
-            raise self.refusal(
-                node,
-                "a generator expression with a condition or several loops is compiled"
-                " where it is consumed: in loops, sum, min, max, any, all and list",
-                "make a list of it: [... for ...]",
-            )
-        inner = self.iterable(node.generators[0].iter)
+    def generator_expression(self, node: ast.GeneratorExp) -> Value:
+        """A generator expression. Where each item of an array or list makes one, they have places."""
+        first = node.generators[0].iter
+        inner = self.run_over(first)
+        if (
+            isinstance(inner, Pending)
+            or inner.items is not None
+            or not comprehensions.is_plain(node)
+        ):
+            key = node, node
+            if key not in self.facts.consumers:
+                self.facts.consumers[key] = generating.written(node)
+            function = LocalFunction(self.facts.consumers[key], self.frame, (), ())
+            if isinstance(inner, Iterable) and inner.made is not None:
+                inner.made = self.homes[-1]
+            return generating.pending(self, function, [Static(inner)], {})
         frame = self.frame_of_comprehension(node)
-        if inner.items is not None:
-            if self.facts.learn_generator(place_of(node, outer)):
-                raise Again
-            raise self.refusal(
-                node,
-                "a loop over a generator expression over a tuple is not compiled",
-                "make a list of it: [... for ...]",
+        return Static(
+            Iterable(
+                inner.count,
+                lambda i: self.item_of(node, frame, inner.item(i)),
+                None,
+                inner.lists,
+                inner.now,
+                self.homes[-1],
             )
-        return Iterable(
-            inner.count,
-            lambda i: self.item_of(node, frame, inner.item(i)),
-            None,
-            inner.lists,
-            inner.now,
-            self.e.block,
         )
 
     # What consumes items.
@@ -185,28 +183,27 @@ class Consumers(Iterables):
             return self.takes_keywords(function, node)
         if not any(function is f for f in comprehensions.TEMPLATES) and function is not tuple:
             return False
-        two = function is sum or function is comprehensions.each
+        two = function in (sum, next, *comprehensions.VISITING)
         return len(node.args) == 1 or (two and len(node.args) == 2)
 
     def consumed(self, function: Any, node: ast.Call) -> Value:
         if function in comprehensions.ITERATORS:
-            return Static(self.iterator(function, node))
+            return self.iterator(function, node)
         if node.keywords or function is sorted:
             return self.consumed_with_keywords(function, node)
         first, *rest = node.args
+        if function is next and (found := self.asked_for_next(node)) is not None:
+            return found
         start = [self.value(a) for a in rest]
         if function is sum and not start:
             start = [self.e.constant(0, "py_int")]
         if function is tuple:
             return self.tuple_of(self.evaluated(first), node)
+        function = comprehensions.first_or if function is next and start else function
         fused = ast.GeneratorExp
         if function in comprehensions.FUSED_WITH_LISTS:
             fused = Comprehension
-        generator = self.generator_function(first)
-        if generator is not None:
-            assert isinstance(first, ast.Call)
-            return self.consume_generator(function, generator, start, first, node)
-        if self.has_generator(first):
+        if self.is_beside_generator(first):
             first = comprehensions.items_of(first)
         if isinstance(first, fused) and self.has_generator(first.generators[0].iter):
             self.check_comprehension(first)
@@ -221,6 +218,22 @@ class Consumers(Iterables):
         else:
             value = self.value(first)
         return self.consume_value(function, value, start, node)
+
+    def asked_for_next(self, node: ast.Call) -> Value | None:
+        """`next(v)` of an object with `__next__`; None of a generator, of which the first item is taken."""
+        if isinstance(node.args[0], ast.GeneratorExp):
+            return None
+        value = self.value(node.args[0])
+        if len(node.args) == 1 and (found := protocols.by_method(self, value, "__next__", node)):
+            return found
+        if pending_of(value) is None:
+            raise self.refusal(
+                node, "`next` of this is not compiled",
+                "give it a generator, or an object with `__next__`; index what has items: x[k]",
+            )  # fmt: skip
+        default = [self.value(a) for a in node.args[1:]]
+        function = comprehensions.first_or if default else next
+        return self.consume_value(function, value, default, node)
 
     def takes_keywords(self, function: object, node: ast.Call) -> bool:
         """True for `sorted(...)`, and for `min` and `max` with a key or a default."""
@@ -251,61 +264,50 @@ class Consumers(Iterables):
         value = self.value(node)
         return value if isinstance(value, Row) or is_list(value) else None
 
-    def generator_function(self, node: ast.expr) -> FunctionType | LocalFunction | Method | None:
-        """The generator function that is called here, with plain arguments."""
-        if not isinstance(node, ast.Call) or any(isinstance(a, ast.Starred) for a in node.args):
-            return None
-        if any(k.arg is None for k in node.keywords):
-            return None
-        called = self.expression(node.func)
-        found = called.object if isinstance(called, Static) else None
-        return found if is_generator(found) else None
-
     def has_generator(self, node: ast.expr) -> bool:
-        """True for a call of a generator function, and for one in `enumerate` or `zip`."""
+        """True for what is known to be a generator, and for `enumerate` and `zip` with one in it."""
+        if place_of(node, self.frame.source.file) in self.facts.generators:
+            return True
         if not isinstance(node, ast.Call):
             return False
-        if self.generator_function(node) is not None:
-            return True
+        called = self.expression(node.func)
+        found = called.object if isinstance(called, Static) else None
+        return generating.is_generator(found) or self.is_beside_generator(node)
+
+    def is_beside_generator(self, node: ast.expr) -> bool:
+        """True for `enumerate` and `zip` with a generator in it."""
+        if not isinstance(node, ast.Call):
+            return False
         called = self.expression(node.func)
         if not isinstance(called, Static) or called.object not in (enumerate, zip):
             return False
         return any(map(self.has_generator, node.args))
 
     def consume_generator(
-        self,
-        function: Any,
-        found: FunctionType | LocalFunction | Method,
-        start: Sequence[Value],
-        call: ast.Call,
-        node: ast.expr,
+        self, function: Any, found: Pending, start: Sequence[Value], node: ast.AST
     ) -> Value:
         """The body of the generator function, in which each `yield` consumes its item."""
-        values = self.operands([*call.args, *(k.value for k in call.keywords)])
-        count = len(call.args)
-        if isinstance(found, FunctionType | LocalFunction):
-            generator = found
-        else:
-            generator = cast(FunctionType, found.function)  # of a class, bound to nothing
-            values, count = [found.receiver, *values], count + 1
-        names = [str(k.arg) for k in call.keywords]
-        named = dict(zip(names, map(self.settled, values[count:]), strict=True))
-        parent = generator.frame if isinstance(generator, LocalFunction) else None
+        generating.consume(self, found, node)
+        generator = found.function
         if isinstance(generator, LocalFunction):
             own, scope, source = generator.node, generator.frame.scope, generator.frame.source
+            parent = generator.frame
+            defaults, keyword = generator.defaults, generator.keyword_defaults
         else:
-            source = self.function_parts(generator)[0]
-            own, scope = source.node, Scope.of(generator)
+            plain = cast(FunctionType, generator)
+            source, scope, parent = self.function_parts(plain)[0], Scope.of(plain), None
+            own = source.node
+            defaults, keyword = (), ()
         assert isinstance(own, ast.FunctionDef)
-        self.check_generator(function, own, call)
-        key = node, call
+        self.check_generator(function, own, node)
+        key = generating.consumer_key(function, own, source.file, node)
         if key not in self.facts.consumers:
             made = comprehensions.generator_consumer(function, node, own)
             self.facts.consumers[key] = made
         definition = self.facts.consumers[key]
         extra = definition.args.kwonlyargs[len(own.args.kwonlyargs) :]
         more = self.beside_items(function, start)
-        named |= dict(zip([a.arg for a in extra], more, strict=True))
+        named = {**found.kwargs, **dict(zip([a.arg for a in extra], more, strict=True))}
         self.enter(definition, own.name, node)
         if definition not in self.facts.nested:
             body = normalize.function_body(definition, source, self.facts.generators)
@@ -314,18 +316,17 @@ class Consumers(Iterables):
         body, liveness, bound = self.facts.nested[definition]
         frame = self.new_frame(source, scope, bound, liveness, node)
         frame.parent = parent
-        if isinstance(generator, LocalFunction):
-            defaults, keyword = generator.defaults, generator.keyword_defaults
-        else:
-            defaults, keyword = self.defaults_of(generator, source, frame)
+        if not isinstance(generator, LocalFunction):
+            defaults, keyword = self.defaults_of(cast(FunctionType, generator), source, frame)
         keyword = (*keyword, *(None for _ in extra))
-        given = [self.settled(v) for v in values[:count]]
-        self.bind_arguments(frame, definition.args, own.name, given, named, defaults, keyword, node)
-        return self.run_frame(frame, body)
+        self.bind_arguments(
+            frame, definition.args, own.name, found.args, named, defaults, keyword, node
+        )
+        return self.run_call(frame, body, definition, node)
 
-    def check_generator(self, function: Any, own: ast.FunctionDef, call: ast.expr) -> None:
+    def check_generator(self, function: Any, own: ast.FunctionDef, call: ast.AST) -> None:
         """Refuse a generator that would notice whose code stands for its `yield`."""
-        leaves = function in (comprehensions.each, any, all)
+        leaves = function in (*comprehensions.VISITING, comprehensions.first_or, next, any, all)
         if leaves and (found := comprehensions.swallows(own)) is not None:
             place, words = found
             line = getattr(place, "lineno", own.lineno)
@@ -342,7 +343,8 @@ class Consumers(Iterables):
         """What the lines that consume items take besides these."""
         if function is sum and comprehensions.COMPENSATED:
             return [*start, *map(Static, comprehensions.Intrinsic)]
-        return [*start, Static(ValueError)] if function in (min, max) else list(start)
+        errors = {min: ValueError, max: ValueError, next: StopIteration}
+        return [*start, Static(errors[function])] if function in errors else list(start)
 
     def evaluated(self, node: ast.expr) -> Value:
         if isinstance(node, ast.GeneratorExp):
@@ -354,9 +356,16 @@ class Consumers(Iterables):
         return self.value(node)
 
     def consume_value(
-        self, function: Any, value: Value, start: Sequence[Value], node: ast.Call
+        self, function: Any, value: Value, start: Sequence[Value], node: ast.expr
     ) -> Value:
         """A builtin that consumes a value which is there."""
+        if isinstance(value, Record | Struct) and value.cls is not dict:
+            value = self.settled(protocols.iterated(self, value, node))
+        found = pending_of(value)
+        if isinstance(value, Static) and isinstance(value.object, Iterable):
+            found = value.object.endless
+        if found is not None:
+            return self.consume_generator(function, found, start, node)
         if function is list:
             return self.as_list(value, node)
         if isinstance(value, Array) and function in (min, max):
@@ -373,7 +382,7 @@ class Consumers(Iterables):
         seq = self.list_of(value) if isinstance(value, Static) else None
         return seq is not None and isinstance(lists.form_of_items(seq), ArrayT)
 
-    def extreme_of(self, function: Any, value: Tuple, node: ast.Call) -> Value:
+    def extreme_of(self, function: Any, value: Tuple, node: Any) -> Value:
         items = list(value.items)
         if not items:
             raise self.refusal(node, comprehensions.EMPTY.format(function.__name__))
@@ -509,6 +518,8 @@ class Consumers(Iterables):
         source = self.list_of(value)
         if source is not None:
             self.extend_by(target, source)
+        elif (found := pending_of(value)) is not None:
+            self.consume_generator(list.extend, found, [Static(target)], node)
         elif isinstance(value, Static) and isinstance(value.object, Iterable):
             assert isinstance(node, ast.expr)
             self.consume(list.extend, [value, Static(target)], node, None)

@@ -73,8 +73,8 @@ class Facts:
         default_factory=set[tuple[tuple[int, ...], int]]
     )
     """The loops over lists that change the lists' lengths."""
-    consumers: dict[tuple[ast.expr, ast.expr | None], ast.FunctionDef] = field(
-        default_factory=dict[tuple[ast.expr, ast.expr | None], ast.FunctionDef]
+    consumers: dict[tuple[ast.AST, object], ast.FunctionDef] = field(
+        default_factory=dict[tuple[ast.AST, object], ast.FunctionDef]
     )
     """The functions written out for what consumes items."""
     algorithms: dict[tuple[ast.AST, str], ast.FunctionDef] = field(
@@ -88,7 +88,7 @@ class Facts:
     )
     """The loops that are written out, for their counters index arrays that have names of their own."""
     generators: set[generator_loops.Place] = field(default_factory=set[generator_loops.Place])
-    """The calls of generator functions that loops run over."""
+    """The generators that loops run over."""
     forgotten: list[object] = field(default_factory=list[object])
     """Trees of earlier builds, kept: what is known of statements is known by their identity."""
     constants: dict[str, str] = field(default_factory=dict[str, str])
@@ -133,7 +133,7 @@ class Facts:
     """What this build goes by may be found wrong: it refuses nothing for certain."""
 
     def learn_generator(self, place: generator_loops.Place) -> bool:
-        """Let the next build rewrite the loop over the generator called here; False where this one did."""
+        """Let the next build rewrite the loop over the generator here; False where this one did."""
         if place in self.generators:
             return False
         self.generators.add(place)

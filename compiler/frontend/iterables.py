@@ -16,7 +16,6 @@ import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from inspect import isgeneratorfunction
 from types import FunctionType
 from typing import Any, NoReturn, cast
 
@@ -25,11 +24,11 @@ from xdsl.ir import Block, SSAValue
 
 from ...dialects import array
 from . import choices, scalars
+from .calling import generating, standard_iterators
+from .calling.generating import Pending, pending_of
 from .calling.recursion import Again
 from .data import lists, protocols, tables
 from .data.lists import ListObject
-from .data.records import Method
-from .frames import LocalFunction
 from .statements import Statements
 from .syntax import comprehensions
 from .syntax.generator_loops import place_of
@@ -66,6 +65,8 @@ class Iterable:
     """Of a range: what its attributes are."""
     slice_of: ListObject | None = None
     """The list, of which a slice that nobody keeps is run over."""
+    endless: Pending | None = None
+    """It has no end: the generator that it is where nothing beside it has one."""
 
 
 class LazyItems(Sequence[Value]):
@@ -88,40 +89,53 @@ class Iterables(Statements):
 
     def iterable(self, node: ast.expr) -> Iterable:
         with self.located(node):
-            if isinstance(node, ast.Call):
-                function = self.expression(node.func)
-                kind = function.object if isinstance(function, Static) else None
-                if kind in (range, enumerate, zip, reversed, map):
-                    return self.iterator(kind, node)
-                if is_generator(kind):
-                    self.over_generator(node)
-            if isinstance(node, ast.GeneratorExp):
-                return self.generated(node)
-            return self.iterable_value(self.value(node), node)
+            value = self.value(node)
+            over = value.object if isinstance(value, Static) else None
+            if isinstance(over, Iterable) and over.endless is None and self.is_made_here(node):
+                return over
+            return self.iterable_value(value, node)
 
-    def iterator(self, kind: object, node: ast.Call) -> Iterable:
+    def is_made_here(self, node: ast.expr) -> bool:
+        """True where what is run over has no name: nothing else can consume it."""
+        if isinstance(node, ast.Call):
+            called = self.expression(node.func)
+            return isinstance(called, Static) and called.object in comprehensions.ITERATORS
+        return isinstance(node, ast.GeneratorExp)
+
+    def iterator(self, kind: object, node: ast.Call) -> Value:
+        """What `range`, `enumerate`, `zip`, `reversed` or `map` makes: of a generator, a generator."""
         if any(isinstance(a, ast.Starred) for a in node.args):
             raise self.refusal(node, "`*` in a call is not compiled", "write the arguments out")
         if kind is range:
             if node.keywords or not 1 <= len(node.args) <= 3:
                 raise self.refusal(node, "range takes 1 to 3 positional arguments")
-            return self.range(node)
+            return Static(self.range(node))
         if kind is zip:
-            parts = [self.iterable(a) for a in node.args]
+            parts = [self.run_over(a) for a in node.args]
+            if (row := self.zipped_with(parts, node)) is not None:
+                return row
+            plain = cast("list[Iterable]", parts)
             if all(map(is_plain_strict, node.keywords)):
-                return self.zipped(parts, node)
-            return self.zipped_strictly(parts, node)
+                return Static(self.zipped(plain, node))
+            return Static(self.zipped_strictly(plain, node))
         if kind is map:
             return self.mapped(node)
         if not node.args:
             raise self.refusal(node, "an iterator of nothing")
-        inner = self.iterable(node.args[0])
+        inner = self.run_over(node.args[0])
         if kind is reversed:
-            return self.reversed(inner)
+            if isinstance(inner, Pending):
+                raise self.refusal(node, "'generator' object is not reversible", "make a list")
+            return Static(self.reversed(inner))
         starts = [*node.args[1:], *(k.value for k in node.keywords if k.arg == "start")]
         if len(starts) > 1 or len(starts) < len(node.args) - 1 + len(node.keywords):
             raise self.refusal(node, "enumerate takes an iterable and `start`")
         start = self.int_value(starts[0]) if starts else self.e.constant(0, "py_int")
+        if isinstance(inner, Pending):
+            return self.generator(standard_iterators.numbered, Static(inner), start)
+        return Static(self.enumerated(inner, start))
+
+    def enumerated(self, inner: Iterable, start: Scalar) -> Iterable:
         if inner.items is not None:
             own = inner.items
 
@@ -136,10 +150,42 @@ class Iterables(Statements):
             number = scalars.integer(self.e, "Add", start, Scalar("py_int", i, None, 0, high))
             return Tuple((number, inner.item(i)))
 
-        return Iterable(inner.count, item, None, inner.lists, inner.now, self.e.block)
+        return Iterable(inner.count, item, None, inner.lists, inner.now, self.homes[-1])
 
-    def over_generator(self, node: ast.Call) -> NoReturn:
-        """A generator function's call: the next build makes a function of the loop's body."""
+    # Generators.
+
+    def run_over(self, node: ast.expr) -> Iterable | Pending:
+        """What stands in `zip` and the like. A loop over a generator alone there is written out, and the
+        generator asked for its items one by one is another generator."""
+        value = self.value(node)
+        found = pending_of(value)
+        if found is None:
+            return self.iterable_value(value, node, alone=False)
+        if self.facts.learn_generator(place_of(node, self.frame.source.file)):
+            raise Again
+        return found
+
+    def generator(self, function: FunctionType, *args: Value) -> Value:
+        """A generator of the standard library."""
+        return generating.pending(cast(Any, self), function, list(args), {})
+
+    def zipped_with(self, parts: Sequence[Iterable | Pending], node: ast.Call) -> Value | None:
+        """`zip` of a generator and what has its items at places; None where there is no generator."""
+        at = [k for k, p in enumerate(parts) if isinstance(p, Pending)]
+        if not at:
+            return None
+        if len(at) > 1 or node.keywords:
+            raise self.refusal(
+                node, "two generators in one `zip`, or one in `zip(..., strict=True)`, are not compiled",
+                "make a list of one: zip(g, list(h))",
+            )  # fmt: skip
+        (k,) = at
+        whole = [p if isinstance(p, Pending) else self.indexed(p, node) for p in parts]
+        sides = (Tuple(tuple(map(Static, side))) for side in (whole[:k], whole[k + 1 :]))
+        return self.generator(standard_iterators.zipped, Static(whole[k]), *sides)
+
+    def over_generator(self, node: ast.expr) -> NoReturn:
+        """A loop over a generator: the next build makes a function of its body."""
         if self.facts.learn_generator(place_of(node, self.frame.source.file)):
             raise Again
         raise self.refusal(
@@ -147,12 +193,6 @@ class Iterables(Statements):
             "a generator is consumed in a way that is not compiled",
             "loop over it with `for`, alone or in `enumerate` or `zip` with arrays and lists",
         )
-
-    def generated(self, node: ast.GeneratorExp) -> Iterable:
-        """A generator expression that is consumed here."""
-        value = self.comprehension(node)
-        assert isinstance(value, Static)
-        return value.object
 
     def over_list(self, seq: ListObject) -> Iterable:
         if seq.item is None:
@@ -166,7 +206,7 @@ class Iterables(Statements):
 
     def over_iterator(self, found: Iterable, node: ast.expr) -> Iterable:
         """What a name or an argument has been made to run over."""
-        if found.made is not None and found.made is not self.e.block:
+        if found.made is not None and found.made is not self.homes[-1]:
             raise self.refusal(
                 node,
                 "an iterator is consumed in another place than it was made, or twice",
@@ -176,9 +216,14 @@ class Iterables(Statements):
             found.made = Block()
         return found
 
-    def iterable_value(self, value: Value, node: ast.expr) -> Iterable:
+    def iterable_value(self, value: Value, node: ast.expr, *, alone: bool = True) -> Iterable:
+        """What a value makes a loop run over. `alone`: nothing else says when to stop."""
         value = choices.present(self, value, "'NoneType' object is not iterable")
+        if pending_of(value) is not None:
+            self.over_generator(node)
         if isinstance(value, Static) and isinstance(value.object, Iterable):
+            if alone and value.object.endless is not None:
+                self.over_generator(node)
             return self.over_iterator(value.object, node)
         if (seq := self.list_of(value)) is not None:
             return self.over_list(seq)
@@ -265,7 +310,9 @@ class Iterables(Statements):
         """`iter(v)`: what a loop runs over once."""
         if len(args) != 1:
             raise self.refusal(node, "iter is compiled with one argument")
-        return Static(replace(self.iterable_value(self.settled(args[0]), node), made=self.e.block))
+        return Static(
+            replace(self.iterable_value(self.settled(args[0]), node), made=self.homes[-1])
+        )
 
     def range_count(self, start: Scalar, stop: Scalar, step: Scalar) -> Scalar:
         """How many ints the range has: max(0, ceil((stop - start) / step))."""
@@ -356,16 +403,20 @@ class Iterables(Statements):
             None,
             of_lists,
             now if all(p.now is not None or not p.lists for p in parts) else None,
-            self.e.block,
+            self.homes[-1],
         )
 
-    def mapped(self, node: ast.Call) -> Iterable:
+    def mapped(self, node: ast.Call) -> Value:
         """`map(f, a, ...)`: f is called where an item is asked for."""
         if len(node.args) < 2 or node.keywords:
             raise self.refusal(node, "map takes a function and something to run over")
         function = self.value(node.args[0])
-        parts = [self.iterable(a) for a in node.args[1:]]
-        rows = self.zipped(parts, node)
+        parts = [self.run_over(a) for a in node.args[1:]]
+        if len(parts) == 1 and isinstance(parts[0], Pending):
+            return self.generator(standard_iterators.mapped, function, Static(parts[0]))
+        if (row := self.zipped_with(parts, node)) is not None:
+            return self.generator(standard_iterators.starmap, function, row)
+        rows = self.zipped(cast("list[Iterable]", parts), node)
 
         def called(row: Value) -> Value:
             assert isinstance(row, Tuple)
@@ -374,12 +425,13 @@ class Iterables(Statements):
         if rows.items is not None:
             items, rounds = rows.items, range(len(rows.items))
             lazy = LazyItems(rounds, lambda k: called(items[k]))
-            return Iterable(rows.count, lambda i: NoneValue(), cast("tuple[Value, ...]", lazy))
+            known = cast("tuple[Value, ...]", lazy)
+            return Static(Iterable(rows.count, lambda i: NoneValue(), known))
 
         def item(i: SSAValue) -> Value:
             return called(rows.item(i))
 
-        return replace(rows, item=item)
+        return Static(replace(rows, item=item))
 
     def zipped_strictly(self, parts: list[Iterable], node: ast.Call) -> Iterable:
         """`zip(..., strict=True)`: where the counts differ there is one more round, which raises."""
@@ -430,7 +482,7 @@ class Iterables(Statements):
             None,
             inner.lists,
             None,
-            self.e.block,
+            self.homes[-1],
         )
 
 
@@ -450,14 +502,3 @@ def is_plain_strict(keyword: ast.keyword) -> bool:
         and isinstance(keyword.value, ast.Constant)
         and keyword.value.value is False
     )
-
-
-def is_generator(found: object) -> bool:
-    """True for a generator function, nested ones and methods included."""
-    match found:
-        case LocalFunction():
-            return comprehensions.is_generator(found.node)
-        case Method():
-            return isgeneratorfunction(found.function)
-        case _:
-            return isinstance(found, FunctionType) and isgeneratorfunction(found)

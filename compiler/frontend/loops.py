@@ -101,7 +101,7 @@ class Loops(Forms):
                 def others(k: int = k) -> None:
                     self.unrolled(s, items[k:], until)
 
-                names = assigned(s.target, *s.body)
+                names = assigned(s.target, *s.body) & self.frame.liveness.head[s]
                 self.conditional(self.value(until), (lambda: None, others), names)
                 return
             self.bind(s.target, items[k])

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects import arith
 
 from ...dialects import array
 from . import library, scalars
+from .calling.generating import pending_of
 from .data import lists
 from .data.list_algorithms import ListAlgorithms
 from .joins import ScalarT
-from .values import Array, Scalar, SliceValue, Static, Tuple, Value
+from .values import Array, Record, Scalar, SliceValue, Static, Struct, Tuple, Value
 
 
 class Unpacking(ListAlgorithms):
@@ -23,7 +25,16 @@ class Unpacking(ListAlgorithms):
     def bind(self, target: ast.expr, value: Value) -> None:
         """Bind one target."""
 
+    @abstractmethod
+    def consume_value(
+        self, function: Any, value: Value, start: Sequence[Value], node: ast.expr
+    ) -> Value:
+        """What a builtin makes of a value that it consumes."""
+
     def unpack(self, target: ast.Tuple | ast.List, value: Value) -> None:
+        is_ours = isinstance(value, Record | Struct) and value.cls is not dict
+        if is_ours or pending_of(value) is not None:
+            value = self.consume_value(list, value, [], target)
         for k, item in enumerate(target.elts):
             if isinstance(item, ast.Starred):
                 self.unpack_starred(target, item, k, value)

@@ -326,10 +326,17 @@ def test_what_has_no_subscripts_is_not_zipped_with_a_generator() -> None:
         mutad.compile(loops)(np.ones(3))
 
 
-def test_a_generator_that_is_kept_is_refused() -> None:
-    def keeps(x):
+def test_a_generator_is_consumed_once() -> None:
+    def twice(x):
         items = parts(x, 0.5)
-        return sum(items)
+        return sum(items) + sum(items)
 
-    with pytest.raises(CompileError, match="compiled where it is consumed"):
-        mutad.compile(keeps)(np.ones(3))
+    def in_a_loop(x):
+        items, s = parts(x, 0.5), 0.0
+        for v in x:
+            s += v * next(items)
+        return s
+
+    for function in (twice, in_a_loop):
+        with pytest.raises(CompileError, match="in another place than it was made, or twice"):
+            mutad.compile(function)(np.ones(3))

@@ -46,7 +46,7 @@ from ..values import (
     Tuple,
     Value,
 )
-from . import arguments, library_code, recursion, special_calls, written
+from . import arguments, generating, iterators, library_code, recursion, special_calls, written
 from .sending import Buffers
 
 if TYPE_CHECKING:
@@ -75,7 +75,9 @@ class Calls(Expressions):
             return choices.each(self, function, lambda f: self.call(f, *ready, node))
         if isinstance(function, NoneValue):
             choices.raise_always(self, "'NoneType' object is not callable")
-        made = self.object_call(function, args, kwargs, node)
+        made = iterators.call(self, function, args, kwargs, node)
+        if made is None:
+            made = self.object_call(function, args, kwargs, node)
         if made is not None:
             return made
         if not isinstance(function, Static):
@@ -449,6 +451,8 @@ class Calls(Expressions):
     def inline_local(
         self, callee: LocalFunction, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> Value:
+        if generating.is_generator(callee):
+            return generating.pending(self, callee, args, kwargs)
         definition, parent = callee.node, callee.frame
         self.enter(definition, getattr(definition, "name", "<lambda>"), node)
         if definition not in self.facts.nested:
@@ -474,6 +478,8 @@ class Calls(Expressions):
     def inline(
         self, function: FunctionType, args: list[Value], kwargs: dict[str, Value], node: ast.Call
     ) -> Value:
+        if generating.is_generator(function):
+            return generating.pending(self, function, args, kwargs)
         code = recursion.definition_of(function)
         self.enter(code, function.__name__, node)
         own_source, body, liveness, names = self.function_parts(function)

@@ -11,6 +11,7 @@ import ast
 from typing import Any
 
 from .. import scalars
+from ..calling import standard_iterators
 from ..frames import Unready
 from ..values import NUMPY_DTYPE, Record, Scalar, Static, Struct, Value
 from .records import OPERATOR_METHODS, described, method_of
@@ -44,6 +45,8 @@ def iterated(lowering: Any, value: Record | Struct, node: ast.AST) -> Value:
     found = by_method(lowering, value, "__iter__", node)
     if found is None:
         raise lowering.refusal(node, f"a loop over {described(value)}", "loop over its fields")
+    if isinstance(found, Record | Struct) and method_of(found, "__next__") is not None:
+        return lowering.generator(standard_iterators.iterated, found)
     return found
 
 

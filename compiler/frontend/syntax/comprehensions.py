@@ -25,6 +25,8 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Any
 
+from .nodes import assign, name, when
+
 COMPENSATED = sys.version_info >= (3, 12)
 """Whether the builtin `sum` of floats keeps what rounding loses, and adds it at the end."""
 
@@ -101,6 +103,23 @@ def each_(items, visit):
             return state
     return 0
 """
+FIRST = """
+def next_(items, error):
+    for item in items:
+        return item
+    raise error
+"""
+FIRST_OR = """
+def first_or_(items, default):
+    for item in items:
+        return item
+    return default
+"""
+EVERY = """
+def every_(items, visit):
+    for item in items:
+        visit(item)
+"""
 EMPTY = "{}() iterable argument is empty" if COMPENSATED else "{}() arg is an empty sequence"
 
 
@@ -109,8 +128,25 @@ def each(items: Iterable[Any], visit: Callable[[Any], int]) -> int:
     return next((state for item in items if (state := visit(item))), 0)
 
 
+def every(items: Iterable[Any], visit: Callable[[Any], object]) -> None:
+    """Visit all items: a loop that nothing leaves."""
+    for item in items:
+        visit(item)
+
+
+def first_or(items: Iterable[Any], default: Any) -> Any:
+    """`next(items, default)` of what is left then."""
+    return next(iter(items), default)
+
+
+VISITING: tuple[object, ...] = (each, every)
+"""What loops over generators are made of."""
+
 TEMPLATES: dict[object, str] = {
     each: EACH,
+    every: EVERY,
+    next: FIRST,
+    first_or: FIRST_OR,
     list: LIST,
     list.extend: EXTEND,
     sum: COMPENSATED_SUM if COMPENSATED else SUM,
@@ -128,7 +164,7 @@ FUSED_WITH_LISTS = (list, sum, min, max)
 
 
 def consumer(
-    function: object, like: ast.expr, inner: Comprehension | None, *, outer: bool = True
+    function: object, like: ast.AST, inner: Comprehension | None, *, outer: bool = True
 ) -> ast.FunctionDef:
     """The function that consumes its first argument, or with `inner` the items that this yields.
 
@@ -159,8 +195,19 @@ def consumer(
 class _Yielding(ast.NodeTransformer):
     """A generator's body: what consumes an item stands for `yield`, and what follows for `return`."""
 
-    def __init__(self, loop: ast.For, tail: Sequence[ast.stmt]) -> None:
-        self.loop, self.tail = loop, tail
+    def __init__(self, loop: ast.For, tail: Sequence[ast.stmt], function: object) -> None:
+        self.loop, self.tail, self.function = loop, tail, function
+        self.delegates = function in VISITING
+        self.loops = 0
+
+    def visit_For(self, node: ast.For) -> list[ast.stmt] | ast.AST:
+        match node:
+            case ast.For(ast.Name(bound), value, [ast.Expr(ast.Yield(ast.Name(name)))], []):
+                if bound == name and self.delegates:
+                    return delegated(self.function, value, node)
+            case _:
+                pass
+        return self.generic_visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> list[ast.stmt] | ast.stmt:
         match node.value:
@@ -168,14 +215,25 @@ class _Yielding(ast.NodeTransformer):
                 given = ast.copy_location(ast.Constant(None), node) if value is None else value
                 item = ast.Assign([self.loop.target], given)
                 return [ast.copy_location(item, node), *copies(self.loop.body)]
+            case ast.YieldFrom(value) if self.delegates:
+                return delegated(self.function, value, node)
             case ast.YieldFrom(value):
-                made = ast.For(self.loop.target, value, copies(self.loop.body), [])
-                return ast.copy_location(made, node)
+                return self.inner_loop(value, node)
             case _:
                 return node
 
+    def inner_loop(self, value: ast.expr, like: ast.Expr) -> ast.stmt:
+        """`yield from value`: a loop of its own, whose items have a name of their own."""
+        made = copy.deepcopy(ast.For(self.loop.target, value, self.loop.body, []))
+        self.loops += 1
+        own = made.target.id if isinstance(made.target, ast.Name) else ""
+        for node in (made.target, *(n for s in made.body for n in ast.walk(s))):
+            if isinstance(node, ast.Name) and node.id == own:
+                node.id = f"{own}{self.loops}$"
+        return ast.copy_location(made, like)
+
     def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
-        return copies(self.tail)
+        return copies(self.tail) or [ast.copy_location(ast.Return(None), node)]
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
         return node
@@ -184,12 +242,25 @@ class _Yielding(ast.NodeTransformer):
         return node
 
 
+def delegated(function: object, value: ast.expr, like: ast.stmt) -> list[ast.stmt]:
+    """`yield from value` of a generator that is visited: what it runs over is visited in its place."""
+    visiting = ast.copy_location(ast.Constant(function), like)  # pyright: ignore
+    made = ast.Call(visiting, [value, name("visit$", value)], [])
+    call = ast.copy_location(made, value)
+    if function is every:
+        return [ast.copy_location(ast.Expr(call), like)]
+    going_on = ast.copy_location(ast.Constant(0), like)
+    left = ast.Compare(name("state$", like), [ast.NotEq()], [going_on])
+    leave = ast.copy_location(ast.Return(name("state$", like)), like)
+    return [assign("state$", call, like), when(ast.copy_location(left, like), [leave], like)]
+
+
 def copies(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
     return [copy.deepcopy(s) for s in statements]
 
 
 def generator_consumer(
-    function: object, like: ast.expr, generator: ast.FunctionDef
+    function: object, like: ast.AST, generator: ast.FunctionDef
 ) -> ast.FunctionDef:
     """The generator function, made to consume its own items; what else that takes is keyword-only."""
     outer = consumer(function, like, None)
@@ -199,7 +270,7 @@ def generator_consumer(
     tail = outer.body[k + 1 :]
     inner = copy.deepcopy(generator)
     body = [s for s in inner.body if not isinstance(s, ast.Expr) or not is_text(s.value)]
-    holder = _Yielding(loop, tail).visit(ast.Module(body, []))
+    holder = _Yielding(loop, tail, function).visit(ast.Module(body, []))
     inner.body = [*outer.body[:k], *holder.body, *copies(tail)]
     extra = outer.args.args[1:]
     inner.args.kwonlyargs += extra

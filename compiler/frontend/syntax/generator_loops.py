@@ -28,32 +28,32 @@ import copy
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
-from .comprehensions import Intrinsic, each
+from .comprehensions import Intrinsic, each, every
 from .nodes import assign, name, when
 
-Generating = ast.Call | ast.GeneratorExp
-"""What makes generators: calls of generator functions, and expressions."""
-
-Place = tuple[str, int, int]
-"""Where one stands: file, line, column."""
+Place = tuple[str, int, int, int | None]
+"""Where one stands: file, line, first and last column."""
 
 EXHAUSTED, CONTINUED, BROKEN, RETURNED = -1, 0, 1, 2
 """How a round ends: the loop is over for a partner in `zip`, goes on, is left by `break`, by `return`."""
 
 
 def place_of(node: ast.expr, file: str) -> Place:
-    return file, node.lineno, node.col_offset
+    return file, node.lineno, node.col_offset, node.end_col_offset
 
 
 def rewritten(statements: Sequence[ast.stmt], file: str, calls: Set[Place]) -> list[ast.stmt]:
-    """The statements of a function, without loops over the generators that are called at `calls`."""
-    if not any(
-        isinstance(node, Generating) and place_of(node, file) in calls
-        for s in statements
-        for node in ast.walk(s)
-    ):
+    """The statements of a function, without loops over the generators at the places `calls`."""
+    if not any(is_known(n, file, calls) for s in statements for n in ast.walk(s)):
         return list(statements)
     return _Rewriting(file, calls).statements(copy.deepcopy(list(statements)))
+
+
+def is_known(node: ast.AST, file: str, calls: Set[Place]) -> bool:
+    """True for an expression of the program at one of the places."""
+    if not isinstance(node, ast.expr) or (isinstance(node, ast.Name) and node.id.endswith("$")):
+        return False
+    return place_of(node, file) in calls
 
 
 class Owned(ast.Pass):
@@ -119,15 +119,19 @@ class _Rewriting(ast.NodeTransformer):
         made = ast.FunctionDef(f"each${k}", parameters, [shared, *body], [])
         vars(made)["type_params"] = []  # a field in Python 3.12 and later
         visit = ast.copy_location(made, node)
+        leaves = bool(leaving.breaks or ends or peeled.first)
         call = ast.Call(
-            ast.copy_location(ast.Constant(each), node.iter),  # pyright: ignore[reportArgumentType]
+            constant(each if leaves else every, node.iter),
             [peeled.generator, name(f"each${k}", node.iter)],
             [],
         )
         state = f"state${k}"
         result: list[ast.stmt] = [owned, visit, *peeled.before]
         consumed: ast.expr = ast.copy_location(call, node.iter)
-        result.append(assign(state, exhausted_or(peeled.first, consumed, node), node))
+        run: ast.stmt = ast.copy_location(ast.Expr(consumed), node)
+        if leaves:
+            run = assign(state, exhausted_or(peeled.first, consumed, node), node)
+        result.append(run)
         if leaving.returns:
             back = ast.copy_location(ast.Return(name(leaving.result, node)), node)
             result.append(when(equals(state, RETURNED, node), [back], node))
@@ -141,7 +145,7 @@ class _Rewriting(ast.NodeTransformer):
 
     def own_names(self, loop: ast.For, body: list[ast.stmt]) -> frozenset[str]:
         """The names that each iteration binds before it reads them, and nobody else reads."""
-        from .liveness import Liveness, assigned, captured_by, reads
+        from .liveness import Liveness, assigned, captured_by
 
         functions = [
             inner
@@ -150,13 +154,13 @@ class _Rewriting(ast.NodeTransformer):
             if isinstance(inner, ast.FunctionDef | ast.Lambda)
         ]
         kept = frozenset(name for inner in functions for name in captured_by(inner))
-        elsewhere = reads(*without(self.all, loop))
-        bound = frozenset(n for n in assigned(*body) if "$" not in n)
+        elsewhere = exposed(without(self.all, loop))
+        bound = frozenset(n for n in assigned(*body) if "$" not in n or n.startswith("item$"))
         return bound - kept - elsewhere - Liveness().block(body, frozenset(), kept)
 
     def peeled(self, node: ast.expr, item: ast.expr, k: str) -> _Peeled | None:
         """What a loop runs over, if there is a known generator in it."""
-        if isinstance(node, Generating) and place_of(node, self.file) in self.calls:
+        if is_known(node, self.file, self.calls):
             return _Peeled(node, item)
         if not isinstance(node, ast.Call):
             return None
@@ -218,7 +222,7 @@ class _Rewriting(ast.NodeTransformer):
         def named(part: ast.expr) -> ast.expr:
             if is_plain(part) or isinstance(part, ast.Starred):
                 return part
-            if isinstance(part, Generating) and place_of(part, self.file) in self.calls:
+            if is_known(part, self.file, self.calls):
                 return part
             given = f"given${k}${len(before)}"
             before.append(assign(given, part, part))
@@ -308,6 +312,22 @@ def without(statements: Sequence[ast.AST], loop: ast.stmt) -> list[ast.AST]:
             found += without(list(ast.iter_child_nodes(s)), loop)
         else:
             found.append(s)
+    return found
+
+
+def exposed(nodes: Sequence[ast.AST]) -> frozenset[str]:
+    """The names that are read other than in the body of a `for` that binds them."""
+    from .liveness import assigned, reads
+
+    found = frozenset[str]()
+    for node in nodes:
+        if isinstance(node, ast.For):
+            rest = exposed([node.iter, *node.orelse])
+            found |= rest | (exposed(node.body) - assigned(node.target))
+        elif isinstance(node, ast.If | ast.While | ast.With | ast.Try | ast.ExceptHandler):
+            found |= exposed(list(ast.iter_child_nodes(node)))
+        else:
+            found |= reads(node)
     return found
 
 

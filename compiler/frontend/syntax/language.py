@@ -373,9 +373,11 @@ def f(x):
 """,
     ),
     Compiled(
-        "generator functions, consumed by `for`, `sum`, `min`, `max`, `any`, `all`, `list`, comprehensions",
+        "generators, consumed by `for`, `sum`, `list`, `next` and the like; `itertools`",
         (ast.Yield, ast.YieldFrom),
         """
+from itertools import combinations
+
 def f(x):
     def steps(v, n):
         for _ in range(n):
@@ -387,7 +389,8 @@ def f(x):
         if k > 5:
             break
         s += k * v
-    return s
+    g = steps(x[3], 2)
+    return s + next(g) + sum(a * b for a, b in combinations(x, 2))
 """,
     ),
     Compiled(
