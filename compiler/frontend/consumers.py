@@ -413,7 +413,7 @@ class Consumers(Iterables):
     def partner(self, args: Sequence[Value]) -> Value:
         """What stands beside a generator in `zip`: it is subscripted, so its items are not used up."""
         value = self.settled(args[0])
-        of_range = isinstance(value, Static) and getattr(value.object, "bounds", None) is not None
+        of_range = isinstance(value, Static) and isinstance(value.object, Iterable)
         is_sequence = isinstance(value, Tuple) or (isinstance(value, Array) and value.rank > 0)
         if not of_range and not is_sequence and self.list_of(value) is None:
             raise self.refusal(

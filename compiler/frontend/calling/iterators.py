@@ -143,19 +143,8 @@ def item_of(lowering: Any, args: list[Value], node: ast.Call) -> Value:
     return lowering.indexed(found, node).item(at.ssa)
 
 
-def beside(lowering: Any, args: list[Value], node: ast.Call) -> Value:
-    if pending_of(args[0]) is not None:
-        raise lowering.refusal(
-            node,
-            "two generators in one `zip` are not compiled",
-            "make a list of one: zip(g, list(h))",
-        )
-    return args[0]
-
-
 ASKED: dict[FunctionType, Any] = {
     standard_iterators.has_places: has_places,
     standard_iterators.count_of: count_of,
     standard_iterators.item_of: item_of,
-    standard_iterators.beside: beside,
 }

@@ -26,10 +26,6 @@ def item_of(items: Any, k: Any) -> Any:
     """The item at a place."""
 
 
-def beside(items: Any) -> Any:
-    """What is indexed beside a generator; refused where it is one, too."""
-
-
 def pool(items: Any) -> Any:
     """The items, indexed: a list of them where they have no places."""
     return items if has_places(items) else list(items)

@@ -28,6 +28,7 @@ import copy
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
+from ..calling.standard_iterators import count_of, item_of
 from .comprehensions import Intrinsic, each, every
 from .nodes import assign, name, when
 
@@ -201,10 +202,10 @@ class _Rewriting(ast.NodeTransformer):
         taken = ast.Call(constant(Intrinsic.PARTNER, other), [other], [])
         found.before.append(assign(whole, placed(taken, other), other))
         counter = self.counter(found, f"number${place}", other)
-        size = placed(ast.Call(constant(len, other), [name(whole, other)], []), other)
+        size = placed(ast.Call(constant(count_of, other), [name(whole, other)], []), other)
         ends.append(placed(ast.Compare(name(counter, other), [ast.GtE()], [size]), other))
         index = self.before_it(counter, other)
-        return placed(ast.Subscript(name(whole, other), index, ast.Load()), other)
+        return placed(ast.Call(constant(item_of, other), [name(whole, other), index], []), other)
 
     def call_first(
         self,
