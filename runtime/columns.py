@@ -21,12 +21,22 @@ Lists that are returned hold more, each part again as one array whatever the len
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise, repeat
 from typing import Any, cast
 
 import numpy as np
 
-Form = str | tuple["Form", ...] | dict[str, Any]
+
+@dataclass(frozen=True)
+class Rows:
+    """The form of lists whose items are of a form, None while there are none; `even`: all of one length."""
+
+    form: Form | None
+    even: bool
+
+
+Form = str | tuple["Form", ...] | Rows | dict[str, Any]
 
 _NAMES: dict[type, str] = {
     float: "py_float",
@@ -61,6 +71,8 @@ def columns(items: Sequence[Any]) -> tuple[Form, list[Any]] | None:
             raise OverflowError(
                 "an item of a list is a Python int too large for 64 bits, which compiled code computes with"
             ) from None
+    if kinds == frozenset((list,)):
+        return rows(items)
     if kinds != frozenset((tuple,)) or len(set(map(len, items))) != 1 or not items[0]:
         return None
     parts = [columns(column) for column in zip(*items, strict=True)]
@@ -70,19 +82,43 @@ def columns(items: Sequence[Any]) -> tuple[Form, list[Any]] | None:
     return tuple(form for form, _ in found), [array for _, arrays in found for array in arrays]
 
 
+def rows(items: Sequence[list[Any]]) -> tuple[Form, list[Any]] | None:
+    """The same of lists; None where one of them is there twice, or holds anything else than numbers."""
+    if len(set(map(id, items))) < len(items):
+        return None
+    flat = [item for row in items for item in row]
+    if flat and type(flat[0]) is list:
+        return None
+    found = columns(flat) if flat else (None, [])
+    if found is None:
+        return None
+    (form, arrays), lengths = found, [*map(len, items)]
+    if flat and len(set(lengths)) == 1:
+        tables = [a.reshape(len(items), lengths[0]) for a in arrays]
+        return Rows(form, True), tables
+    return Rows(form, False), [np.array(lengths, np.int64), *arrays]
+
+
+def as_rows(form: Form | None) -> Rows | None:
+    """The form of items that are lists; None for others."""
+    if isinstance(form, dict) and "rows" in form:
+        return Rows(form["rows"], form["even"])
+    return form if isinstance(form, Rows) else None
+
+
 def inner(form: Form | None) -> Sequence[Form]:
     """The forms of the parts of an item."""
     if isinstance(form, dict):
         return form.get("items", ())
-    return () if form is None or isinstance(form, str) else form
+    return form if isinstance(form, tuple | list) else ()
 
 
 def width(form: Form | None) -> int:
     """How many arrays there are for a list of this form; None is that of no items."""
     if isinstance(form, str):
         return 1
-    if isinstance(form, dict) and "rows" in form:
-        return width(form["rows"]) + (not form["even"])
+    if (of_rows := as_rows(form)) is not None:
+        return width(of_rows.form) + (not of_rows.even)
     return 1 if isinstance(form, dict) and "array" in form else sum(map(width, inner(form)))
 
 
@@ -90,21 +126,24 @@ def types_of(form: Form | None) -> Iterator[str]:
     """What the numbers in the arrays are."""
     if isinstance(form, str):
         yield form
+    if (of_rows := as_rows(form)) is not None:
+        yield from () if of_rows.even else ("i64",)
+        yield from types_of(of_rows.form)
     for one in inner(form):
         yield from types_of(one)
 
 
 def resolved(form: Form | None, found: Callable[[Any], Any]) -> Form | None:
     """The form with the classes and objects that its references are of."""
-    if isinstance(form, str) or form is None:
+    if isinstance(form, str | Rows) or form is None:
         return form
+    if (of_rows := as_rows(form)) is not None:
+        return Rows(resolved(of_rows.form, found), of_rows.even)
     if not isinstance(form, dict):
         return tuple([cast(Form, resolved(one, found)) for one in form])
     made = dict(form)
     for key in made.keys() & {"object", "tuple", "static"}:
         made[key] = found(made[key])
-    if "rows" in made:
-        made["rows"] = resolved(made["rows"], found)
     if "items" in made:
         made["items"] = [resolved(one, found) for one in made["items"]]
     return made
@@ -119,8 +158,8 @@ def items_of(form: Form | None, arrays: Iterator[Any]) -> list[Any]:
         return array.tolist() if form.startswith("py_") else list(array)
     if isinstance(form, dict) and "array" in form:
         return [row.copy() for row in next(arrays)]
-    if isinstance(form, dict) and "rows" in form:
-        return rows_of(form, arrays)
+    if (of_rows := as_rows(form)) is not None:
+        return rows_of(of_rows, arrays)
     columns = zip(*[column_of(one, arrays) for one in inner(form)], strict=False)
     if not isinstance(form, dict):
         return list(columns)
@@ -142,10 +181,10 @@ def column_of(form: Form, arrays: Iterator[Any]) -> Iterable[Any]:
     return items_of(form, arrays)
 
 
-def rows_of(form: dict[str, Any], arrays: Iterator[Any]) -> list[list[Any]]:
+def rows_of(form: Rows, arrays: Iterator[Any]) -> list[list[Any]]:
     """Lists that are the items of a list."""
-    one = form["rows"]
-    if form["even"]:
+    one = form.form
+    if form.even:
         tables = [next(arrays) for _ in range(width(one))]
         return [items_of(one, iter([t[k] for t in tables])) for k in range(len(tables[0]))]
     ends = np.cumsum(next(arrays)).tolist()
@@ -161,8 +200,8 @@ def parts_of(form: Form | None, items: Sequence[Any]) -> Iterator[Any]:
         yield np.array(items, _DTYPES[form])
     elif isinstance(form, dict) and "array" in form:
         yield np.stack(items) if len(items) else None
-    elif isinstance(form, dict) and "rows" in form:
-        yield from parts_of_rows(form, items)
+    elif (of_rows := as_rows(form)) is not None:
+        yield from parts_of_rows(of_rows, items)
     elif isinstance(form, dict) and "object" in form:
         for name, one in zip(form["names"], form["items"], strict=True):
             yield from parts_of(one, [getattr(item, name) for item in items])
@@ -173,21 +212,26 @@ def parts_of(form: Form | None, items: Sequence[Any]) -> Iterator[Any]:
             yield from parts_of(one, part)
 
 
-def parts_of_rows(form: dict[str, Any], items: Sequence[Any]) -> Iterator[Any]:
-    if form["even"]:
-        if not len(items):
-            yield from [None] * width(form)
-            return
-        rows = [list(parts_of(form["rows"], row)) for row in items]
-        yield from [np.stack(column) for column in zip(*rows, strict=True)]
-        return
-    yield np.array([len(row) for row in items], np.int64)
-    yield from parts_of(form["rows"], [item for row in items for item in row])
+def parts_of_rows(form: Rows, items: Sequence[Any]) -> Iterator[Any]:
+    if not form.even:
+        yield np.array([len(row) for row in items], np.int64)
+        yield from parts_of(form.form, [item for row in items for item in row])
+    elif not len(items):
+        yield from [None] * width(form)
+    else:
+        parts = [list(parts_of(form.form, row)) for row in items]
+        yield from [np.stack(column) for column in zip(*parts, strict=True)]
 
 
 def replace(target: list[Any], items: list[Any]) -> None:
-    """Give a list these items; what is there already and equal stays, an int among floats, too."""
+    """Give a list these items; what is there already and equal stays, an int among floats, too, and the lists
+    in it get theirs."""
     kinds = set(map(type, items))
+    if list in kinds:
+        for old, new in zip(target, items, strict=False):
+            replace(old, new)
+        target[:] = [*target[: len(items)], *items[len(target) :]]
+        return
     if len(kinds) == 1 and set(map(type, target)) <= kinds:
         target[:] = items
         return

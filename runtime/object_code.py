@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .columns import columns, items_of, replace, resolved, width
+from .columns import as_rows, columns, items_of, replace, resolved, width
 from .keys import is_generator
 from .structures import (
     LEAVES,
@@ -152,10 +152,23 @@ def take_arguments(code: Code, structure: Structure, arguments: Sequence[str]) -
 
     for node, argument in zip(structure.nodes, arguments, strict=True):
         take(node, argument)
+    require_own_rows(code, structure, [number for number, cls in met if cls is list])
     parts = "".join(f"v{k}, " for k in range(counts["leaf"]))
     objects = ", ".join(f"o{k}" for k in range(len(structure.objects)))
     others = ", ".join(f"x{k}" for k in range(counts["opaque"]))
     return f"({parts}), [{objects}], [{others}]"
+
+
+def require_own_rows(code: Code, structure: Structure, lists: Sequence[int]) -> None:
+    """Lines that hold where the lists that are items of a list are nothing else."""
+    kept: list[str] = []
+    for number in (n for n in lists if as_rows(structure.objects[n].value) is not None):
+        own, others = f"w{number}", ", ".join(f"id(o{n})" for n in lists if n != number)
+        code.add(f"{own} = set(map(id, o{number}))")
+        code.require(f"{own}.isdisjoint(({others},))" if others else "True")
+        for other in kept:
+            code.require(f"{own}.isdisjoint({other})")
+        kept.append(own)
 
 
 def _names_of(value: Any) -> tuple[str, ...]:
@@ -185,12 +198,13 @@ class Results(Code):
     def finish(self, records: dict[str, Any]) -> None:
         """Lines that make `value` of `result`, and assign to the arguments."""
         start = len(self.lines)
-        self.add(f"value = {self.expression(records['result'])}")
+        value = self.expression(records["result"])
         for number, key, recipe in records["changes"]:
             name = key if isinstance(key, str) else self.found(key[1])
             made = self.expression(recipe)
             target = self.object_of(number)
             self.add(f"{self.known(assign)}({target}, {self.known(name)}, {made})")
+        self.add(f"value = {value}")
         parts = "".join(f"r{k}, " for k in range(self.count))
         self.lines.insert(start, f"        {parts}= result" if parts else "        pass")
 
@@ -203,6 +217,8 @@ class Results(Code):
                 return self.known(self.found(reference))
             case ["argument", number]:
                 return self.object_of(number)
+            case ["item", number]:
+                return f"{self.object_of(number)}[{self.expression(['flat'])}]"
             case ["again", number]:
                 return f"n{number}"
             case ["kept", number, inner]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import gradients, keys
-from .columns import items_of, parts_of, types_of, width
+from .columns import items_of, parts_of, replace, types_of, width
 from .gradients import Active, Const, Duplicated
 from .objects import (
     Flat,
@@ -108,6 +108,8 @@ def parts_of_bar(recipe: list[Any], bar: Any) -> Iterator[Any]:
         case ["tuple", _, items] | ["object", _, _, _, items] | ["list", items]:
             for item in items:
                 yield from parts_of_bar(item, None)
+        case ["item", _]:
+            yield None
         case ["kept", _, inner]:
             yield from parts_of_bar(inner, None)
         case ["numbers", form]:
@@ -324,7 +326,7 @@ class Shadows:
         """Leave the cotangents of numbers in the objects that hold them."""
         for node, shadow in self.lists:
             arrays = [self.arrays.get(n.index, self.made.leaves[n.index]) for n in node.items]
-            shadow[:] = items_of(node.value, iter(arrays))
+            replace(shadow, items_of(node.value, iter(arrays)))
         for node, shadow in self.holders:
             for key, item in zip(node.keys, node.items, strict=True):
                 if item.kind != "leaf" or item.index not in bars:

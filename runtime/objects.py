@@ -243,6 +243,8 @@ def parts_by(recipe: Recipe, value: Any) -> Iterator[Any]:
         case ["tuple", _, items]:
             for item, part in zip(items, value, strict=True):
                 yield from parts_by(item, part)
+        case ["item", _]:
+            yield 0
         case ["kept", _, inner]:
             yield from parts_by(inner, value)
         case ["numbers", form]:

@@ -25,7 +25,7 @@ import numpy as np
 
 from . import keys
 from .captures import is_function, is_versioned
-from .columns import Form, columns, items_of, replace, width
+from .columns import Form, as_rows, columns, items_of, replace, width
 
 Shape = tuple[Any, ...]
 """("leaf",), ("static", object), ("opaque", class), ("tuple", class or None, shapes),
@@ -150,6 +150,9 @@ class Flattening:
     """The objects with fields, by number."""
     others: list[Any] = field(default_factory=list[Any])
     """What is handed through."""
+    rows: set[int] = field(default_factory=set[int])
+    """The lists that are items of lists, which go by them alone."""
+    with_rows: bool = True
 
     def shape(self, value: Any) -> Shape:
         kind = type(value)
@@ -198,6 +201,14 @@ class Flattening:
 
     def list(self, value: list[Any]) -> Shape:
         found = columns(value) if value else (None, [])
+        if found is not None and as_rows(found[0]) is not None:
+            own = set(map(id, value))
+            if not self.with_rows or not own.isdisjoint(self.seen) or not own.isdisjoint(self.rows):
+                found = None
+            else:
+                self.rows |= own
+        if id(value) in self.rows:
+            raise SharedRow
         if found is None and len(value) > LONGEST:
             self.others.append(value)
             return ("opaque", list)
@@ -210,10 +221,18 @@ class Flattening:
         return ("numbers", number, form)
 
 
+class SharedRow(Exception):
+    """A list is an item of a list, and found elsewhere, too."""
+
+
 def flatten(values: tuple[Any, ...]) -> tuple[tuple[Shape, ...], Parts]:
     """The structure of arguments, and their parts."""
     made = Flattening()
-    shapes = tuple([made.shape(v) for v in values])
+    try:
+        shapes = tuple([made.shape(v) for v in values])
+    except SharedRow:
+        made = Flattening(with_rows=False)
+        shapes = tuple([made.shape(v) for v in values])
     return shapes, Parts(tuple(made.leaves), made.objects, made.others)
 
 

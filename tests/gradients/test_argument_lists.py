@@ -69,6 +69,16 @@ def ragged(rows):
     return s
 
 
+def table_of_lists(rows, weights, k):
+    s = 0.0
+    for i in range(len(rows)):
+        for j in range(len(rows[i])):
+            rows[i][j] *= weights[(i + j) % 2][0]
+            s += rows[i][j] ** 2
+    rows[k].append(s * weights[k][0])
+    return sum(rows[k]) * s
+
+
 def steps(h, v):
     h.xs.append(h.t * v)
     h.t += v * h.xs[0]
@@ -100,6 +110,7 @@ def params():
         (table_grows, ([(1, 2.0), (3, 4.0)], 0.5), ("rows", "x")),
         (network, (params(), np.ones(2)), (0, 1)),
         (ragged, ([[1.0], [2.0, 3.0]],), 0),
+        (table_of_lists, ([[1.0], [2.0, 3.0]], [[0.5], [1.5]], 1), ("rows", "weights")),
         (steps, (History([1.0], 2.0), 0.5), ("h", "v")),
         (tree, ({"first": {"W": np.eye(2)}, "scale": [2.0, 3.0]}, np.ones(2)), 0),
     ],
@@ -168,6 +179,25 @@ def test_pullback_leaves_cotangents_in_the_shadow():
     for mine, theirs in zip(shadows, g.grad(params(), np.ones(2)), strict=True):
         np.testing.assert_allclose(mine[0], theirs[0])
         np.testing.assert_allclose(mine[1], theirs[1])
+
+
+def test_gradients_of_tables_are_tables():
+    f = mutad.compile(table_of_lists, grad=True)
+    rows, weights = [[1.0], [2.0, 3.0]], [[0.5], [1.5]]
+    d_rows, d_weights = f.grad(rows, weights, 0, wrt=("rows", "weights"))
+    assert [len(row) for row in (*rows, *d_rows, *d_weights)] == [2, 2, 1, 2, 1, 1]
+    _, back = f.vjp([[1.0], [2.0, 3.0]], weights, 0)
+    assert back(0.0, rows=[[2.0, 0.0], [1.0, 0.0]]) == [[1.0], [1.5, 0.0]]
+    bars = [[0.0], [0.0, 1.0]]
+    own = list(bars)
+    g = mutad.compile(ragged_square, grad=True)
+    g.pullback(Duplicated([[1.0], [2.0, 3.0]], bars), cotangent=1.0)
+    assert bars == [[2.0], [4.0, 7.0]]
+    assert bars[0] is own[0]
+
+
+def ragged_square(rows):
+    return sum(sum(v * v for v in row) for row in rows)
 
 
 def test_shadows_of_another_kind_are_refused():

@@ -8,18 +8,50 @@ length or the items of such a list it returns as one more result, which the call
         l.append(v)                       the items of a list that is l with v behind them
                                         recipe: the result is None; l[:] is the first
 
-Lists of arrays or objects are `FixedList`: of a length that is known, they are taken apart like tuples.
+A list of such lists is one in compiled code, too; the lists in it stay the caller's own, and get their items
+back one by one. Lists of arrays or objects are `FixedList`: of a length that is known, they are taken apart
+like tuples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
-from ..joins import ScalarT, Template, TupleT
+import numpy as np
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import SSAValue
+
+from ....dialects import array
+from .. import library
+from ..calling.recursion import Again
+from ..emitter import Emitter
+from ..joins import ListT, ScalarT, Template, TupleT
 from ..values import Array, Static, Value
-from . import lists
+from . import list_rows, lists
 from .list_methods import Lists
+from .lists import ListObject
+from .nested_lists import (
+    LENGTHS,
+    OFFSETS,
+    ROOMS,
+    check_room,
+    end_of,
+    part,
+    pools_of,
+    store_number,
+)
+
+
+class Rows(Protocol):
+    """The form of items that are lists."""
+
+    @property
+    def form(self) -> Any: ...
+    @property
+    def even(self) -> bool: ...
+
 
 ITEMS = "[:]"
 """The key under which all items of a list are assigned."""
@@ -40,7 +72,9 @@ def argument_list(lowering: Lists, number: int, form: Any, values: Iterator[Valu
     made.origin = number
     made.names.add(CALLER)
     lowering.mark_shared(made)
-    if form is not None:
+    if hasattr(form, "even"):
+        nested_list(lowering, made, form, values)
+    elif form is not None:
         template = template_of_form(form)
         found = [next(values) for _ in lists.leaves_of(template)]
         arrays = [a for a in found if isinstance(a, Array)]
@@ -51,3 +85,67 @@ def argument_list(lowering: Lists, number: int, form: Any, values: Iterator[Valu
     made.changed = False
     lowering.objects.lists[number] = made
     return Static(made)
+
+
+# Lists of lists.
+
+
+def nested_list(lowering: Lists, made: ListObject, form: Rows, values: Iterator[Value]) -> None:
+    """Fill a list of lists: those of one length come as tables, others as their lengths and the numbers of
+    all of them, one list behind the other."""
+    e, inner = lowering.e, form.form
+    template = None if inner is None else template_of_form(inner)
+    leaves = [] if template is None else lists.leaves_of(template)
+    lengths = None if form.even else next(values)
+    arrays = [a for a in (next(values) for _ in leaves) if isinstance(a, Array)]
+    lowering.learn(made, ListT(template))
+    if lowering.facts.changed:
+        return
+    lists.ready(e, made)
+    if isinstance(lengths, Array):
+        if not made.ragged:
+            lowering.facts.ragged.add(made.key)
+            raise Again
+        count = e.extents(lengths.memref)[0]
+        fill_ragged(e, made, arrays, count, lambda k: length_at(e, lengths.memref, k))
+        return
+    count, each = e.extents(arrays[0].memref)
+    if made.ragged:
+        flat = [library.call(e, np.ravel, [a], {}) for a in arrays]
+        fill_ragged(e, made, [a for a in flat if isinstance(a, Array)], count, lambda _: each)
+        return
+    for buffer, source in zip(lists.buffers_of(e, made), arrays, strict=True):
+        list_rows.tell_extents(e, made, buffer, [each])
+        zero, one = e.index(0), e.index(1)
+        target = array.ViewOp(buffer, [zero, zero], [0, 1], [count, each], [one, one])
+        lists.copy(e, source, e.emit(target, buffer.name_hint))
+    lists.grow(e, made, e.index(0), count)
+
+
+def length_at(e: Emitter, lengths: SSAValue, k: SSAValue) -> SSAValue:
+    return e.emit(arith.IndexCastOp(e.emit(memref.LoadOp.get(lengths, [k])), IndexType()))
+
+
+def fill_ragged(
+    e: Emitter,
+    made: ListObject,
+    flat: Sequence[Array],
+    count: SSAValue,
+    length: Callable[[SSAValue], SSAValue],
+) -> None:
+    """Fill a list of lists of lengths of their own with the numbers of all of them."""
+    end = end_of(e, made)
+    for pool, source in zip(pools_of(e, made), flat, strict=True):
+        size = e.extents(source.memref)[0]
+        check_room(e, size)
+        lists.copy(e, source, part(e, pool, e.index(0), size))
+    lists.grow(e, made, e.index(0), count)
+    loop, body = lists.counted(count)
+    with e.at(body):
+        k, start = body.args[0], e.load(end)
+        n = length(k)
+        for column, number in ((LENGTHS, n), (OFFSETS, start), (ROOMS, n)):
+            store_number(e, made, column, k, number)
+        e.store(e.emit(arith.AddiOp(start, n)), end)
+        e.insert(array.YieldOp())
+    e.insert(loop)

@@ -22,7 +22,7 @@ from ..syntax import list_algorithms as algorithms
 from ..syntax.comprehensions import EMPTY
 from ..values import EXTENT_MAX, NoneValue, Scalar, SliceValue, Static, Tuple, Value
 from . import lists
-from .lists import ListObject
+from .lists import FixedList, ListObject
 from .places import PlacedLists, parts_with_identity
 
 ORDER_SIGNS = {"Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">="}
@@ -101,6 +101,7 @@ class ListAlgorithms(PlacedLists):
 
     def compare_lists(self, name: str, lhs: Value, rhs: Value) -> Value:
         """Comparison of two lists, item by item."""
+        lhs, rhs = (self.list_compared(v, name) for v in (lhs, rhs))
         a, b = self.list_of(lhs), self.list_of(rhs)
         if a is None or b is None:
             if name in ("Eq", "NotEq") and isinstance(lhs, Tuple | Static | NoneValue | Scalar):
@@ -125,6 +126,14 @@ class ListAlgorithms(PlacedLists):
             return same if name == "Eq" else scalars.unary(self.e, "Not", same)
         text = algorithms.LESS.format(sign=ORDER_SIGNS[name])
         return self.algorithm(text, [lhs, rhs], node)
+
+    def list_compared(self, value: Value, name: str) -> Value:
+        """A list of known items as one that is compared with any other."""
+        if not isinstance(value, FixedList):
+            return value
+        if not all(map(lists.is_storable, value.items)):
+            self.growing(value)
+        return self.list_of_values(list(value.items), self.comparison_node(name))
 
     def comparison_node(self, name: str) -> ast.AST:
         """A node for the comparison at this place, the same one in each build."""

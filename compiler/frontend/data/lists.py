@@ -434,8 +434,15 @@ def buffers_of(e: Emitter, seq: ListObject) -> list[SSAValue]:
     return seq.buffers
 
 
-def set_length(e: Emitter, seq: ListObject, n: SSAValue) -> Operation:
+def mark_changed(seq: ListObject) -> None:
+    """Note that the length or the items are others now: of the list in which it is, too."""
     seq.changed = True
+    if seq.row is not None:
+        seq.row.store.changed = True
+
+
+def set_length(e: Emitter, seq: ListObject, n: SSAValue) -> Operation:
+    mark_changed(seq)
     if seq.memory is not None:
         return seq.memory.set_length(e, n)
     return e.insert(memref.StoreOp.get(n, seq.length, []))
@@ -534,7 +541,7 @@ def store_item(
     Arrays are copied: the ops that do this, and the buffers that they write to.
     """
     assert seq.item is not None
-    seq.changed = True
+    mark_changed(seq)
     buffers = buffers_of(e, seq)
     parts = parts_of(value, seq.item)
     copies = list[tuple[SSAValue, array.MapOp]]()

@@ -209,6 +209,8 @@ class NestedLists(Lists):
     def with_copies(self, value: Value) -> Value:
         if isinstance(value, Tuple):
             return replace(value, items=tuple(map(self.with_copies, value.items)))
+        if isinstance(value, Row) and value.store.origin is not None:
+            return value
         if isinstance(value, Item | Row):
             self.handed_items.add(value.store.key)
         if isinstance(value, Item):
@@ -313,7 +315,8 @@ class NestedLists(Lists):
 def rows_in(value: Value) -> list[Row | Item]:
     if isinstance(value, Tuple):
         return [row for item in value.items for row in rows_in(item)]
-    return [value] if isinstance(value, Row | Item) else []
+    given = isinstance(value, Row) and value.store.origin is not None
+    return [value] if isinstance(value, Row | Item) and not given else []
 
 
 def is_one(n: SSAValue) -> bool:

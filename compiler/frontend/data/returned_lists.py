@@ -71,7 +71,7 @@ def form_of(lowering: Lists, seq: ListObject, t: Template) -> Form:
             return {"array": dtype}
         case ListT(None):
             return {"rows": None, "even": False}
-        case ListT(item):
+        case ListT(item) if item is not None:
             return {"rows": form_of(lowering, seq, item), "even": not seq.ragged}
         case TupleT(items, cls, names):
             inner = [form_of(lowering, seq, item) for item in items]

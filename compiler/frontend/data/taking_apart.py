@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...diagnostics import CompileError
-from ..values import Item, Record, Static, Struct, Tuple, Value
+from ..values import Item, Record, Row, Scalar, Static, Struct, Tuple, Value
 from . import returned_lists
 from .fields import is_frozen, is_plain
 from .list_methods import Lists
@@ -22,8 +22,8 @@ from .references import reference
 Recipe = list[Any]
 """["flat"], ["static", reference], ["tuple", class reference or None, recipes], ["argument", number],
 ["object", number, class reference, field names, recipes], ["again", number], ["list", recipes],
-["kept", number, recipe]: what may be met again; ["numbers", form]: a list of anything but numbers, of the
-arrays that `mutad.runtime.columns` says."""
+["item", number]: a list in an argument; ["kept", number, recipe]: what may be met again; ["numbers", form]:
+a list of anything but numbers, of the arrays that `mutad.runtime.columns` says."""
 
 
 @dataclass
@@ -40,7 +40,10 @@ class Flattening:
 
     def recipe(self, value: Value) -> Recipe:
         match value:
-            case Static(ListObject()):
+            case Row(store, at) if store.origin is not None:
+                self.flat.append(Scalar("py_int", at))
+                return ["item", store.origin]
+            case Static(ListObject()) | Row():
                 return self.list(value)
             case FixedList(items, origin=origin):
                 if origin is not None:
