@@ -166,6 +166,9 @@ class CompiledFunction:
         With `wrt`, the gradient's; with `plan="split"` as well, that of `vjp`. Without arguments, those of
         the latest compilation are taken.
         """
+        return self._looking(lambda: self._inspect(stage, args, kwargs, wrt, plan))
+
+    def _inspect(self, stage: str, args: Any, kwargs: Any, wrt: Any, plan: str) -> str:
         d = self._dispatcher
         if (taken := self._taken_apart(args, kwargs, wrt)) is not None:
             flat, parts, names = taken
@@ -188,6 +191,9 @@ class CompiledFunction:
         where they do not.
         """
         self._require_gradient()
+        return self._looking(lambda: self._explain(args, kwargs, wrt, plan))
+
+    def _explain(self, args: Any, kwargs: Any, wrt: Any, plan: str) -> Any:
         d = self._dispatcher
         if (taken := self._taken_apart(args, kwargs, wrt)) is not None:
             flat, parts, names = taken
@@ -198,6 +204,16 @@ class CompiledFunction:
         return d.compiler.explain(
             d.function, arguments, overlaps, mode, positions, d.options, d.era.captures, values
         )
+
+    def _looking(self, look: Callable[[], Any]) -> Any:
+        """`look()`, once more where the function turns out to return objects: then it is one of parts."""
+        try:
+            return look()
+        except Exception as error:
+            if not getattr(error, "needs_structure", False) or self._dispatcher.returns_objects:
+                raise
+            self._dispatcher.returns_objects = True
+            return look()
 
     def _taken_apart(self, args: Any, kwargs: Any, wrt: Any) -> Any:
         """Of arguments that hold objects: the function of their parts, the parts, `wrt` as their names."""

@@ -125,6 +125,8 @@ class Context(ABC):
         """The lists of arrays, lists, tuples and objects that the caller gets."""
         self.handed_items = set[ListKey]()
         """The lists of which it gets copies of items."""
+        self.met_items = dict[ListKey, Array]()
+        """By store, which of its items the caller gets (`returned_lists`)."""
         self.counters: dict[SSAValue, tuple[tuple[int, ...], int]] = {}
         self.rounds = 1
         self.list_numbers: dict[tuple[tuple[int, ...], int], int] = {}

@@ -45,6 +45,15 @@ def in_every_form(x, n):
     return {"pairs": pairs, "table": table}, (ragged, particles)
 
 
+def moved_about(x, n):
+    rows, table = [x.copy()], [[x[0]]]
+    for i in range(n):
+        rows.insert(0, rows[-1] * x)
+        table.insert(0, [x[1] * x[2]] * i)
+    rows.pop()
+    return rows, table
+
+
 def kept_in_a_field(run, x, n):
     states = []
     for _ in range(n):
@@ -63,6 +72,7 @@ X = np.array([0.5, 1.5, 0.75])
     [
         (trajectory, (X, 0.1, 3), ("u", "dt")),
         (in_every_form, (X, 2), 0),
+        (moved_about, (X, 3), 0),
         (kept_in_a_field, (Run([], 1.0), X, 2), ("run", "x")),
     ],
 )
@@ -72,6 +82,8 @@ def test_gradients(function, args, wrt):
 
 def test_cotangents_are_lists_as_the_result_is():
     f = mutad.compile(trajectory, grad=True)
+    assert f.explain(X, 0.1, 2, wrt=("u", "dt")).saved_bytes == 24 * 2
+    assert "array.loop" in mutad.compile(trajectory).inspect("frontend", X, 0.1, 2)
     (states, times), back = f.vjp(X, 0.1, 2, wrt=("u", "dt"))
     assert [type(s) for s in (states, *states)] == [list] + [np.ndarray] * 3
     zeros = [np.zeros(3) for _ in states]

@@ -88,6 +88,21 @@ def objects(x, n):
     return Run(particles, 0.5), (levels, slotted)
 
 
+def moved(x, n):
+    rows, table, particles, pairs = [x - 1.0], [[], [2.0, 0.5], [0.5]], [], []
+    for i in range(n):
+        rows.insert(0, x * i)
+        table.append([float(i)] * i)
+        particles.append(Particle(-float(i), x + i))
+        pairs.append((i, x * x))
+    rows.pop()
+    table.sort()
+    del table[1]
+    particles.sort(key=lambda p: p.x)
+    pairs.reverse()
+    return rows, table, particles, pairs
+
+
 def nothing(x, n):
     found = []
     for v in x[:n]:
@@ -116,7 +131,9 @@ X = np.array([0.5, 1.5, 2.5])
 
 
 @pytest.mark.parametrize(
-    "function", [arrays, numbers, lists, objects, nothing, constants], ids=lambda f: f.__name__
+    "function",
+    [arrays, numbers, lists, objects, moved, nothing, constants],
+    ids=lambda f: f.__name__,
 )
 def test_lists_come_back_as_in_cpython(function):
     for n in (3, 0):
@@ -133,3 +150,16 @@ def test_each_array_owns_its_memory():
     assert all(a.flags.owndata and a.flags.writeable for a in (*scaled, *sums))
     scaled[0][:] = 9.0
     assert scaled[1].tolist() == X.tolist()
+
+
+def test_an_item_that_is_twice_in_lists_of_places_is_refused_when_it_is():
+    def halves(x, k):
+        out = [x * 2.0, x * 3.0]
+        out.insert(0, out[k])
+        del out[1]
+        return out
+
+    compiled = mutad.compile(halves)
+    assert [a.tolist() for a in compiled(X[:1], 0)] == [[1.0], [1.5]]
+    with pytest.raises(NotImplementedError, match="append copies"):
+        compiled(X[:1], 1)

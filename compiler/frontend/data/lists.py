@@ -524,6 +524,11 @@ def parts_of_form(seq: ListObject) -> list[Template]:
     return found
 
 
+def holds_places(t: Template) -> bool:
+    """True for the form of items parts of which are known by their places."""
+    return any(isinstance(leaf, RowT) for leaf in leaves_of(t))
+
+
 def as_numbers(seq: ListObject) -> ListObject:
     """The list with places as numbers, which can be moved about."""
     leaves = [] if seq.item is None else leaves_of(seq.item)

@@ -13,10 +13,11 @@ result twice, is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-from xdsl.dialects import arith
+from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
@@ -25,8 +26,8 @@ from ...diagnostics import CompileError, Span
 from .. import library
 from ..bindings.roots import roots, writes
 from ..emitter import Emitter
-from ..joins import ArrayT, FixedT, ListT, ScalarT, Template, TupleT
-from ..values import Array, NoneValue, Static
+from ..joins import ArrayT, FixedT, ListT, RowT, ScalarT, Template, TupleT
+from ..values import Array, NoneValue, Static, Value
 from . import lists
 from .list_methods import Lists
 from .list_rows import Copies
@@ -38,29 +39,82 @@ if TYPE_CHECKING:
     from ..context import Rebinding
 
 Form = Any
+TWICE = "mutad: an array, list or object is returned twice, in lists of which items are moved: append copies"
 
 
 def columns(
     lowering: Lists, seq: ListObject, *, copied: bool = True
 ) -> tuple[Form | None, list[Array]]:
-    """The form of the items, and their arrays: copies, or the list's own memory."""
+    """The form of the items, and their arrays: copies, or the list's own memory where that is possible."""
     if seq.item is None:
         seq.read_untyped = True
         return None, []
+    found = Columns(lowering, copied)
     form = form_of(lowering, seq, seq.item)
-    if isinstance(seq.item, ListT):
-        return form, rows(lowering, seq, seq.item, copied=copied)
-    views = lists.views(lowering.e, seq)
-    if not views:
-        raise lowering.refusal(
-            None, "a list whose items hold no numbers is returned", "return their number"
-        )
-    return form, own(lowering, views) if copied else views
+    return form, found.of(seq, None)
 
 
-def own(lowering: Lists, views: list[Array]) -> list[Array]:
-    copies = [library.call(lowering.e, np.copy, [view], {}) for view in views]
-    return [c for c in copies if isinstance(c, Array)]
+@dataclass
+class Columns:
+    """Makes the arrays of items."""
+
+    lowering: Lists
+    copied: bool
+
+    def of(self, seq: ListObject, places: Array | None) -> list[Array]:
+        """The items of a list, or those at some places of it."""
+        if isinstance(seq.item, ListT):
+            return rows(self, seq, seq.item, places)
+        found = list[Array]()
+        views = lists.views(self.lowering.e, seq)
+        leaves = [] if seq.item is None else lists.leaves_of(seq.item)
+        for leaf, view in zip(leaves, views, strict=True):
+            if isinstance(leaf, RowT):
+                self.lowering.handed_out.add(leaf.store.key)
+                inner = self.taken(view, places)
+                self.require_once(leaf.store, inner)
+                found += self.of(leaf.store, inner)
+            else:
+                found.append(self.taken(view, places))
+        if not found:
+            raise self.lowering.refusal(
+                None, "a list whose items hold no numbers is returned", "return their number"
+            )
+        return found
+
+    def taken(self, view: Array, places: Array | None) -> Array:
+        """What is at some places (None: everything), as an array of its own."""
+        e = self.lowering.e
+        if places is None and not self.copied:
+            return view
+        value: Value = view if places is None else library.subscript(e, view, (places,))
+        made = library.call(e, np.copy if places is None else np.asarray, [value], {})
+        assert isinstance(made, Array)
+        return made
+
+    def require_once(self, store: ListObject, places: Array) -> None:
+        """NotImplementedError where an item is met that has been before: Python's lists would share it."""
+        e, made = self.lowering.e, self.lowering.met_items
+        if not self.copied:
+            return
+        if store.key not in made:
+            kinds: dict[str, Value] = {"dtype": Static(np.bool_)}
+            marks = library.call(e, np.zeros, [lists.length(e, store)], kinds)
+            assert isinstance(marks, Array)
+            made[store.key] = marks
+        marks = made[store.key].memref
+
+        def mark(k: SSAValue) -> None:
+            at = number_at(e, places, k)
+            met = e.emit(memref.LoadOp.get(marks, [at]))
+            e.insert(array.RaiseIfOp(met, "NotImplementedError", TWICE))
+            e.insert(memref.StoreOp.get(e.constant(True, "b1").ssa, marks, [at]))
+
+        for_each(e, e.extents(places.memref)[0], mark)
+
+
+def number_at(e: Emitter, numbers: Array, k: SSAValue) -> SSAValue:
+    return e.emit(arith.IndexCastOp(e.emit(memref.LoadOp.get(numbers.memref, [k])), IndexType()))
 
 
 def form_of(lowering: Lists, seq: ListObject, t: Template) -> Form:
@@ -71,7 +125,9 @@ def form_of(lowering: Lists, seq: ListObject, t: Template) -> Form:
             return {"array": dtype}
         case ListT(None):
             return {"rows": None, "even": False}
-        case ListT(item) if item is not None:
+        case RowT(store) if store.item is not None:
+            return form_of(lowering, store, store.item)
+        case ListT(item) if item is not None and not lists.holds_places(item):
             return {"rows": form_of(lowering, seq, item), "even": not seq.ragged}
         case TupleT(items, cls, names):
             inner = [form_of(lowering, seq, item) for item in items]
@@ -93,25 +149,23 @@ def form_of(lowering: Lists, seq: ListObject, t: Template) -> Form:
 # Lists of lists.
 
 
-def rows(lowering: Lists, seq: ListObject, item: ListT, *, copied: bool) -> list[Array]:
+def rows(columns: Columns, seq: ListObject, item: ListT, places: Array | None) -> list[Array]:
     """Of lists of one length the tables of their numbers; else their lengths, and the numbers of all of them,
     one list behind the other."""
-    e = lowering.e
+    e = columns.lowering.e
     if item.item is not None and not seq.ragged:
-        views = lists.views(e, seq)
-        return own(lowering, views) if copied else views
-    count = lists.length(e, seq).ssa
-    lengths = library.allocate(e, [count], "i64")
-    if item.item is None and not seq.ragged:
-        return [filled(e, lengths)]
-    kept = lists.buffers_of(e, seq)[LENGTHS]
-    lists.copy(e, Array(part(e, kept, e.index(0), count), "i64"), lengths.memref)
+        return [columns.taken(view, places) for view in lists.views(e, seq)]
+    count = lists.length(e, seq).ssa if places is None else e.extents(places.memref)[0]
+    if not seq.ragged:
+        return [filled(e, library.allocate(e, [count], "i64"))]
+    kept = part(e, lists.buffers_of(e, seq)[LENGTHS], e.index(0), lists.length(e, seq).ssa)
+    lengths = Columns(columns.lowering, True).taken(Array(kept, "i64"), places)
     if item.item is None:
         return [lengths]
     total, end = e.cell(IndexType(), "total"), e.cell(IndexType(), "end")
     for cell in (total, end):
         e.store(e.index(0), cell)
-    for_each(e, count, lambda k: advance(e, total, load_number(e, seq, LENGTHS, k)))
+    for_each(e, count, lambda k: advance(e, total, number_at(e, lengths, k)))
     pools, size = pools_of(e, seq), e.load(total)
     flat = [
         library.allocate(e, [size], lists.dtype_of_leaf(leaf))
@@ -119,7 +173,8 @@ def rows(lowering: Lists, seq: ListObject, item: ListT, *, copied: bool) -> list
     ]
 
     def move(k: SSAValue) -> None:
-        n, offset = load_number(e, seq, LENGTHS, k), load_number(e, seq, OFFSETS, k)
+        n = number_at(e, lengths, k)
+        offset = load_number(e, seq, OFFSETS, k if places is None else number_at(e, places, k))
         at = e.load(end)
         for pool, target in zip(pools, flat, strict=True):
             lists.copy(e, Array(part(e, pool, offset, n), ""), part(e, target.memref, at, n))
