@@ -85,6 +85,8 @@ class Rebinding:
     """The variable and which of its arrays, where some iterations may leave it what it was."""
     sources: frozenset[SSAValue]
     """The memory that an iteration leaves it in: its own, that of others, what it has made."""
+    after: SSAValue | None = None
+    """The array after the loop, where that is not the buffer."""
 
 
 class Context(ABC):

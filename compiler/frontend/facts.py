@@ -34,6 +34,8 @@ class Facts:
 
     widened: dict[Key, Template] = field(default_factory=dict[Key, Template])
     buffered: set[tuple[Key, int]] = field(default_factory=set[tuple[Key, int]])
+    resized: set[tuple[Key, int]] = field(default_factory=set[tuple[Key, int]])
+    """Those buffered of which the loop changes the shape."""
     staying: set[tuple[Key, int]] = field(default_factory=set[tuple[Key, int]])
     """Those buffered that are the array before the loop until they are rebound."""
     forms: dict[tuple[Key, int], Form] = field(default_factory=dict[tuple[Key, int], Form])
@@ -163,6 +165,10 @@ class Facts:
         if (key, leaf) not in self.buffered:
             self.buffered.add((key, leaf))
             self.changed = True
+
+    def resize(self, key: Key, leaf: int) -> None:
+        self.changed |= (key, leaf) not in self.resized
+        self.resized.add((key, leaf))
 
     def describe(self, key: Key, leaf: int, form: Form) -> None:
         if self.forms.get((key, leaf)) != form:

@@ -29,10 +29,10 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ...dialects import array
 from ..analysis.alias import strip_casts
 from . import catching, choices, weak
-from .bindings import nonlocals, peeling
+from .bindings import nonlocals, peeling, resizing
 from .bindings.forms import End, Forms
 from .bindings.rebinding import Place, Variable, only_layout_of_kept, retyped, uncast
-from .bindings.roots import roots
+from .bindings.roots import is_placeholder, roots
 from .context import Rebinding, hint, is_late
 from .data import fixed_items
 from .data.list_access import Asked
@@ -253,12 +253,15 @@ class Loops(Forms):
                     place.ssa,
                     place.initial,
                     start,
-                    tuple(copied[place.ssa][1]),
+                    (*place.own, *copied[place.ssa][1]),
                     span,
                     loop.trips if always else None,
                     peeled,
-                    (variable.key, place.leaf) if place.ssa in sources else None,
+                    (variable.key, place.leaf)
+                    if place.ssa in sources and not place.sizes
+                    else None,
                     sources,
+                    place.now,
                 )
             )
         self.catching.announce(pending | inside.pending)
@@ -299,6 +302,8 @@ class Loops(Forms):
             for k, leaf in enumerate(leaves):
                 if not isinstance(leaf.type, MemRefType):
                     places.append(Place("cell", self.stored(name, k, leaf)))
+                elif (key, k) in self.facts.resized and not is_placeholder(strip_casts(leaf)):
+                    places.append(resizing.place_of(self, leaf, name))
                 elif (key, k) in self.facts.buffered:
                     stays = (key, k) in self.facts.staying
                     places.append(self.place_in_buffer(leaf, name, stays=stays))
@@ -407,6 +412,9 @@ class Loops(Forms):
                 self.stored(variable.name, k, leaf)
 
     def leave_loop(self, variable: Variable, loop: array.LoopOp) -> None:
+        for place in variable.places:
+            if place.sizes:
+                place.now = resizing.outlived(self, place)
         body = loop.body.block
         binding = self.found(
             variable,

@@ -27,7 +27,7 @@ from ...analysis.alias import strip_casts, strip_views
 from ...diagnostics import CompileError
 from ..joins import Binding, Maybe
 from ..values import Array, Struct, Tuple
-from . import staying
+from . import resizing, staying
 from .descriptors import (
     BaseName,
     Described,
@@ -162,9 +162,11 @@ class Forms(Rebindings):
         return list(dict.fromkeys(b for b in bases if roots(self.e, b)))
 
     def remake(self, variables: Sequence[Variable]) -> None:
-        """Make the arrays kept in numbers, and those that may have moved, here and now."""
+        """Make the arrays kept in numbers, and those that may have moved or changed, here and now."""
         for place in (p for v in variables for p in v.places if p.moved is not None):
             place.now = staying.present(self, place)
+        for place in (p for v in variables for p in v.places if p.sizes):
+            place.now = resizing.present(self, place)
         places = {
             (v.key, k): p.described
             for v in variables

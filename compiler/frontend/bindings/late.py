@@ -228,5 +228,5 @@ def refuse_other_shape(
             differs = e.emit(arith.CmpiOp(new, old, "ne"))
             wrong = differs if wrong is None else e.emit(arith.OrIOp(wrong, differs))
     if wrong is not None:
-        text = f"mutad: the array '{shown(name)}' changes its shape in a loop"
+        text = f"mutad: the array '{shown(name)}' has another shape after an iteration of this loop"
         e.insert(array.RaiseIfOp(wrong, "NotImplementedError", text))

@@ -10,8 +10,8 @@ See Note [Rebinding by copy].
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import NoReturn
 
@@ -38,7 +38,7 @@ from ..joins import (
     cast,
     common_type,
 )
-from . import staying
+from . import resizing, staying
 from .descriptors import Described, either
 from .late import LateBuffers, Unshaped, refuse_other_shape
 from .roots import choices, is_fresh_in, is_placeholder, is_root, roots
@@ -70,7 +70,11 @@ class Place:
     moved: SSAValue | None = None
     """Of a buffer: the cell that says whether the array is there, or still the one before the loop."""
     now: SSAValue | None = None
-    """With `moved`: the array as the current iteration finds it."""
+    """With `moved` or `sizes`: the array as the current iteration finds it."""
+    sizes: list[SSAValue] = field(default_factory=list[SSAValue])
+    """Of an array that changes its shape: the cells of its extents."""
+    own: list[Operation] = field(default_factory=list[Operation])
+    """Then: the copies of what it was before the loop, and is after it."""
 
 
 class Rebindings(Consumers):
@@ -118,6 +122,7 @@ class Rebindings(Consumers):
         done = dict[SSAValue, tuple[Operation, list[Operation]]]()
         sources = {place.ssa: roots(self.e, leaf) for _, place, leaf in copies}
         self.check_copies(copies, sources, buffers)
+        self.learn_shapes(copies)
         waiting = [c for c in copies if not self.is_there(*c)]
         while waiting:
             ready = [
@@ -137,14 +142,26 @@ class Rebindings(Consumers):
             waiting = [c for c in waiting if c[1].ssa not in done]
         for _, place, _ in copies:
             if place.ssa not in done and place.initial is not None and place.moved is None:
-                first = next(
-                    u.operation for u in place.ssa.uses if isinstance(u.operation, array.MapOp)
+                first = (
+                    next(
+                        u.operation for u in place.ssa.uses if isinstance(u.operation, array.MapOp)
+                    )
+                    if not place.own
+                    else place.own[0]
                 )
                 done[place.ssa] = first, [first]
         return done
 
+    def learn_shapes(self, copies: Sequence[tuple[Variable, Place, SSAValue]]) -> None:
+        """Find the arrays of which the loop changes the shape."""
+        kept = [c for c in copies if c[1].initial is not None]
+        extents = [self.e.extents(place.now or place.ssa) for _, place, _ in kept]
+        for (variable, place, leaf), wanted in zip(kept, extents, strict=True):
+            if not place.sizes and resizing.resizes(self, leaf, wanted, extents):
+                self.facts.resize(variable.key, place.leaf)
+
     def is_there(self, variable: Variable, place: Place, leaf: SSAValue) -> bool:
-        if place.moved is not None:
+        if place.now is not None:
             return uncast(leaf) is place.now
         return uncast(leaf) is place.ssa or self.arrived(variable, place, leaf)
 
@@ -169,6 +186,8 @@ class Rebindings(Consumers):
         if place.moved is not None:
             copied = self.arrive(variable, place, leaf)
             return copied[0], copied
+        if place.sizes:
+            return place.own[0], [resizing.keep(self, place, leaf)]
         firsts = [
             u.operation
             for u in place.ssa.uses
@@ -204,7 +223,7 @@ class Rebindings(Consumers):
                         f"`{variable.name}` changes places with another array in a loop inside of this one",
                         "swap in a loop that is in no other, or copy the contents: a[...] = b",
                     )
-                if own and not self.same_array(leaf, place.ssa):
+                if own and not self.same_array(leaf, place):
                     self.refuse_rebinding(variable.name, "a view of its own array")
                 if root in seen and root in buffers:
                     what = "the array of another variable, in some iterations only"
@@ -220,21 +239,20 @@ class Rebindings(Consumers):
                     self.refuse_rebinding(variable.name, "an array that was made before the loop")
             seen |= sources[place.ssa]
 
-    def same_array(self, leaf: SSAValue, buffer: SSAValue) -> bool:
-        """True when `leaf` is either the very buffer or memory apart from it."""
-        if leaf is buffer:
+    def same_array(self, leaf: SSAValue, place: Place) -> bool:
+        """True when `leaf` is either the very array of a buffer or memory apart from it."""
+        if leaf is (place.now if place.sizes else place.ssa):
             return True
         owner = leaf.owner
         if isinstance(owner, memref.CastOp):
-            return self.same_array(owner.source, buffer)
+            return self.same_array(owner.source, place)
         if isinstance(owner, scf.IfOp):
             number = list(owner.results).index(leaf)  # pyright: ignore
             lasts = [region.block.last_op for region in owner.regions]
             return all(
-                last is not None and self.same_array(last.operands[number], buffer)
-                for last in lasts
+                last is not None and self.same_array(last.operands[number], place) for last in lasts
             )
-        return buffer not in roots(self.e, leaf)
+        return place.ssa not in roots(self.e, leaf)
 
     def is_new_array(self, leaf: SSAValue, buffer: SSAValue, block: Block) -> bool:
         """True when `leaf`, at the end of an iteration, was made in it, whatever happened."""
@@ -257,7 +275,11 @@ class Rebindings(Consumers):
                 return source
             return self.e.emit(owner.of(source, lambda number: number), value.name_hint)
         for r in self.rebindings:
-            if r.buffer is not value or r.trips is None or not self.is_at_hand(r.trips):
+            if (
+                (r.after or r.buffer) is not value
+                or r.trips is None
+                or not self.is_at_hand(r.trips)
+            ):
                 continue
             initial = self.unless_rebound(r.initial, others)
             found = choices(initial)
@@ -365,4 +387,5 @@ def retyped(template: Template, leaves: Iterator[SSAValue]) -> Template:
 #   - the buffer is never written but by these copies, and neither is the array that `u` was before
 #     the loop: then no write shows, or fails to show, through the wrong one of the two; or else that
 #     initial array is a local one that is never looked at again.
-# A different shape in some iteration raises NotImplementedError at run time.
+# Where iterations change the shape, the buffer has room for any (`resizing`). Where one only happens to have
+# another shape, NotImplementedError is raised at run time.

@@ -58,7 +58,7 @@ class Visibility:
         """True where the program could tell."""
         if r.start not in self.order:
             return False
-        buffer = roots(self.e, r.buffer)
+        buffer = roots(self.e, r.buffer) | roots(self.e, r.after or r.buffer)
         initial, twins = self.real_memory(r)
         for root in initial:
             later = self.later(outermost(r.start, frozenset([root])))
