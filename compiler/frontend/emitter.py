@@ -82,6 +82,10 @@ class Emitter:
                 made = None if lowered is None else lowered(op)
                 if made is not None:
                     return self.named(made, hint)  # pyright: ignore[reportReturnType]
+        return self.put(op, hint)
+
+    def put(self, op: OpT, hint: str | None = None) -> OpT:
+        """`insert`, of an op whose exception no handler and no `finally` gets: the machine's."""
         if self.span is not None:
             op.location = self.span.location()
         self.block.add_op(op)

@@ -1031,6 +1031,22 @@ def a_list_is_as_long_as_the_raise_left_it(x, n):
     return sum(roots)
 
 
+@on("f64[3] v", v="-1.0 2.0")
+def lists_grow_around_finally(x, v):
+    found, s = [1.0], 0.5
+    try:
+        found.append(x[0])
+        s += math.sqrt(v)
+        found.append(x[1])
+    except ValueError:
+        found.append(x[2])
+        s += found[-1]
+    finally:
+        s *= 2.0
+        found.append(s)
+    return s + sum(found) * len(found)
+
+
 @on("f64[3] v", v="-9.0 0.0")
 def raised_in_a_comprehension(x, a):
     try:

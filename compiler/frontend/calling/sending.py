@@ -197,7 +197,7 @@ def copy_elements(e: Emitter, value: Array, buffer: SSAValue, *, to_buffer: bool
     (n,) = e.extents(flat.memref)
     if to_buffer:
         full = e.emit(arith.CmpiOp(n, e.index(array.UNBOUNDED), "ugt"))
-        e.insert(array.RaiseIfOp(full, "MemoryError", TOO_LONG))
+        e.put(array.RaiseIfOp(full, "MemoryError", TOO_LONG))
     view = e.emit(array.ViewOp(buffer, [zero], [0], [n], [one]))
     if to_buffer:
         lists.copy(e, flat, view)

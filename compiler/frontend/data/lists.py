@@ -601,7 +601,7 @@ def grow(e: Emitter, seq: ListObject, n: SSAValue, amount: SSAValue) -> None:
     if full is None:
         set_length(e, seq, more)
         return
-    check = e.insert(array.RaiseIfOp(full, "MemoryError", ""))
+    check = e.put(array.RaiseIfOp(full, "MemoryError", ""))
     store = set_length(e, seq, more)
     seq.growths.append(Growth(store, amount, check))
 

@@ -118,7 +118,7 @@ def part(e: Emitter, pool: SSAValue, offset: SSAValue, extent: SSAValue) -> SSAV
 
 def check_room(e: Emitter, end: SSAValue) -> None:
     full = e.emit(arith.CmpiOp(end, e.index(array.UNBOUNDED), "ugt"))
-    e.insert(array.RaiseIfOp(full, "MemoryError", ""))
+    e.put(array.RaiseIfOp(full, "MemoryError", ""))
 
 
 def end_of(e: Emitter, outer: ListObject) -> SSAValue:
