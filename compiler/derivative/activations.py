@@ -83,7 +83,7 @@ class Activities:
         self.of: dict[str, Activity] = {}
         self.alias = {name: AliasAnalysis(f) for name, f in self.private.items()}
         count = -1
-        while count != (count := sum(a.count() for a in self.asked.values())):
+        while count != (count := sum(1 + a.count() for a in self.asked.values())):
             self.ask(function, activity)
             for name in list(self.asked):
                 self.of[name] = self.activity_of(name)

@@ -22,7 +22,7 @@ from .data import lists, protocols
 from .data.fields import fields_in
 from .data.list_access import Asked
 from .data.list_rows import ShapeUnknown
-from .data.lists import ListObject
+from .data.lists import FixedList, ListObject
 from .frames import Frame, LocalFunction, Scope
 from .iterables import Iterable, Iterables
 from .joins import ArrayT
@@ -249,6 +249,8 @@ class Consumers(Iterables):
             listed = ast.Call(node.func, node.args, [])
             self.facts.implied[place] = ast.copy_location(listed, node)
         items = self.list_itself(function, node.args[0])
+        if function is sorted and not node.keywords and (known := self.known_order(node)):
+            return known
         if items is None:
             items = self.consumed(list, self.facts.implied[place])
         kwargs = {str(k.arg): self.value(k.value) for k in node.keywords}
@@ -256,6 +258,31 @@ class Consumers(Iterables):
             return self.sorted_items(items, kwargs, node)
         key = kwargs.get("key", NoneValue())
         return self.extreme_by(function.__name__, items, key, kwargs.get("default"), node)
+
+    def known_order(self, node: ast.Call) -> Value | None:
+        """`sorted(...)` of strings, of the keys of a dict or of its items: in order while compiling."""
+        first = node.args[0]
+        method = (
+            first.func.attr
+            if isinstance(first, ast.Call) and isinstance(first.func, ast.Attribute)
+            else ""
+        )
+        if method not in ("keys", "items") and not isinstance(first, ast.Name):
+            return None
+        value = self.value(first)
+        items = tuple(value.items) if isinstance(value, Tuple) else ()
+        keys = [item.items[0] if isinstance(item, Tuple) and item.items else item for item in items]
+        names = [k.object if isinstance(k, Static) else None for k in keys]
+        if not names or not all(isinstance(n, str) for n in names) or len(set(names)) < len(names):
+            return None
+        order = sorted(range(len(items)), key=lambda k: str(names[k]))
+        return FixedList(tuple(items[k] for k in order))
+
+    def builtin_list(self, args: list[Value], node: ast.Call) -> Value:
+        """`list` as a function: `list()`, what a field is made by."""
+        if not args:
+            return Static(self.make_list(node))
+        return self.consume_value(list, self.settled(args[0]), [], node)
 
     def list_itself(self, function: Any, node: ast.expr) -> Value | None:
         """The list that a name is, where its items need not be put into another list."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Sequence
-from types import ModuleType
+from types import ModuleType, UnionType
 from typing import Any, cast
 
 import numpy as np
@@ -105,6 +105,8 @@ class Operators(Conditions):
         lhs, rhs = choices.operands(self, scalars.SYMBOL[op], lhs, rhs)
         if formatting.is_text(lhs):
             return self.text_operator(op, lhs, rhs)
+        if op == "BitOr" and (union := union_of(lhs, rhs)) is not None:
+            return union
         if (
             isinstance(lhs, Scalar)
             and isinstance(rhs, Scalar)
@@ -309,3 +311,11 @@ def set_as_tuple(op: ast.cmpop, node: ast.expr) -> ast.expr:
     if not isinstance(op, ast.In | ast.NotIn) or not isinstance(node, ast.Set):
         return node
     return ast.copy_location(ast.Tuple(node.elts, ast.Load()), node)
+
+
+def union_of(lhs: Value, rhs: Value) -> Value | None:
+    """`A | B` of two classes, or of a union and a class."""
+    parts = [v.object if isinstance(v, Static) else None for v in (lhs, rhs)]
+    if not all(isinstance(part, type | UnionType) for part in parts):
+        return None
+    return Static(operator.or_(*parts))

@@ -326,3 +326,19 @@ def test_gradients_of_recursion_are_checked_by_the_users_tool() -> None:
         return v[i] + depth_first(v, child, child[i]) * v[0]
 
     check_gradient(depth_first, np.linspace(0.1, 0.9, 5), np.array([2, -1, 4, 1, 3]), 0)
+
+
+def test_a_tree_of_objects_has_a_gradient() -> None:
+    class Node:
+        def __init__(self, value, left=None, right=None):
+            self.value, self.left, self.right = value, left, right
+
+    def total(node):
+        if node is None:
+            return 0.0
+        return node.value**2 + 0.5 * total(node.left) + 0.25 * total(node.right)
+
+    def of_a_tree(x):
+        return total(Node(x[0], Node(x[1], None, Node(x[2])), Node(x[3])))
+
+    check_gradient(compile(of_a_tree, grad=True, opt=1), np.linspace(0.1, 0.9, 4))

@@ -1,9 +1,13 @@
 """Functions of `math`, `functools`, `operator` and builtins that are compiled along, against CPython's."""
 
+import bisect
 import functools
+import heapq
 import itertools
 import math
 import operator
+import statistics
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -72,6 +76,45 @@ def rounding_has_no_slope(x):
 def parts_of_a_float(x):
     rest, whole = math.modf(x[0])
     return rest * rest + whole * x[1] + math.remainder(x[0], 0.5)
+
+
+@on((0.7, 1.3, 0.4, 0.9))
+def heaps(x):
+    heap, s = [], 0.0
+    for i, v in enumerate(x):
+        heapq.heappush(heap, (v * v, i))
+    while heap:
+        d, i = heapq.heappop(heap)
+        s = 0.5 * s + d * (i + 1)
+    return s
+
+
+@on((0.7, 1.3, 0.45), (0.2, 1.9, 1.1))
+def sorted_places(x):
+    knots, values, inserted, s = [0.0, 0.5, 1.0, 2.0], [1.0, 3.0, 2.0, 5.0], [0.6], 0.0
+    for v in x:
+        k = min(max(bisect.bisect_right(knots, v) - 1, 0), 2)
+        t = (v - knots[k]) / (knots[k + 1] - knots[k])
+        s += values[k] * (1.0 - t) + values[k + 1] * t
+        bisect.insort(inserted, v)
+    return s + inserted[0] * inserted[1] + bisect.bisect_left(inserted, 0.65)
+
+
+@dataclass
+class Trace:
+    total: float
+    items: list = field(default_factory=list)
+
+
+@on()
+def lists_made_by_a_call(x):
+    trace, found = Trace(1.0), list()
+    for v in x:
+        trace.items.append(v * v)
+        found.append(v)
+    for name, v in sorted({"b": x[0], "a": x[1]}.items()):
+        trace.total = trace.total * 0.5 + v * len(name)
+    return trace.total + sum(trace.items) * found[-1]
 
 
 @pytest.mark.parametrize(("function", "point"), programs.cases, ids=programs.names)
@@ -177,3 +220,44 @@ def to_digits_of_the_run(x):
 def test_refused():
     with pytest.raises(CompileError, match="constant number of digits"):
         compile(to_digits_of_the_run)(np.ones(2))
+
+
+def test_a_heap_is_laid_out_as_cpythons():
+    def changed(x):
+        heap = [v for v in x]
+        heapq.heapify(heap)
+        heapq.heappush(heap, 0.35)
+        taken = heapq.heapreplace(heap, 0.5) + heapq.heappushpop(heap, 0.05) + heapq.heappop(heap)
+        return heap, taken, heapq.nlargest(2, x), heapq.nsmallest(3, heap)
+
+    x = np.random.default_rng(0).integers(0, 9, 12) / 8.0
+    assert compile(changed, cache=False)(x) == changed(x)
+
+
+def test_statistics_of_floats():
+    def described(x):
+        v = list(x)
+        spread = (
+            statistics.stdev(v),
+            statistics.variance(v),
+            statistics.pstdev(v),
+            statistics.pvariance(v),
+        )
+        return (statistics.fmean(x), statistics.mean(v), statistics.median(v), *spread)
+
+    x = np.array([0.7, 1.3, 0.4, 0.9])
+    assert compile(described, cache=False)(x) == pytest.approx(described(x), rel=1e-14)
+    with pytest.raises(statistics.StatisticsError, match="at least two data points"):
+        compile(described, cache=False)(x[:1])
+
+
+def test_strings_and_unions_of_classes():
+    def kind(v, name):
+        if isinstance(v, np.ndarray | list):
+            return len(name) + int(name[-1])
+        return 1.0 if isinstance(v, int | float) else 2.0
+
+    def kinds(x):
+        return kind(x, "rk4") + kind(2, "a") + kind((x, x), "b")
+
+    assert compile(kinds, cache=False)(np.ones(2)) == 10.0

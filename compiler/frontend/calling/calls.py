@@ -8,7 +8,7 @@ import functools
 import operator
 import warnings
 from collections.abc import Sequence
-from types import BuiltinFunctionType, FunctionType, MethodType
+from types import BuiltinFunctionType, FunctionType, MethodType, UnionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -249,6 +249,8 @@ class Calls(Expressions):
             return value.object.count
         if (seq := self.list_of(value)) is not None:
             return lists.length(self.e, seq)
+        if isinstance(value, Static) and isinstance(value.object, str):
+            return self.e.constant(len(value.object), "py_int")
         if isinstance(value, Tuple):
             return self.e.constant(len(value.items), "py_int")
         if isinstance(value, Array) and value.rank:
@@ -333,7 +335,13 @@ class Calls(Expressions):
     def builtin_int(self, args: list[Value], node: ast.Call) -> Value:
         if not args:
             return self.e.constant(0, "py_int")
-        return self.rounded(self.one(args, node), math.TruncOp, "int")
+        value = self.one(args, node)
+        if isinstance(value, Static) and isinstance(value.object, str):
+            try:
+                return self.e.constant(int(value.object), "py_int")
+            except ValueError as error:
+                raise self.refusal(node, str(error)) from None
+        return self.rounded(value, math.TruncOp, "int")
 
     def builtin_round(self, args: list[Value], node: ast.Call) -> Value:
         if len(args) == 2 and not isinstance(args[1], NoneValue):
@@ -369,8 +377,8 @@ class Calls(Expressions):
                 "write an `except` for each class",
             )
         named = classes.items if isinstance(classes, Tuple) else (classes,)
-        known = [c.object for c in named if isinstance(c, Static) and isinstance(c.object, type)]
-        if len(known) < len(named):
+        known = [part for c in named for part in united(c)]
+        if not all(isinstance(part, type) for part in known):
             raise self.refusal(node, "the classes of isinstance must be known while compiling")
         options = value.options if isinstance(value, Choice) else (value,)
         answers = [issubclass(class_of(option), tuple(known)) for option in options]
@@ -634,6 +642,12 @@ def class_of(value: Value) -> type:
             return classes.pop()
         case _:
             raise AssertionError("a value that is not settled")
+
+
+def united(value: Value) -> tuple[Any, ...]:
+    """The classes that `A | B` is, or the class."""
+    found = value.object if isinstance(value, Static) else None
+    return found.__args__ if isinstance(found, UnionType) else (found,)
 
 
 def of_library(function: object) -> bool:

@@ -10,9 +10,6 @@ from __future__ import annotations
 
 from typing import Any
 
-NOTHING = object()
-"""A parameter that was not given."""
-
 
 def has_places(items: Any) -> Any:
     """Asked while compiling: whether the items can be indexed."""

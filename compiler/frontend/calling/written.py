@@ -8,9 +8,12 @@ operator.itemgetter(1)(t)       t[1]
 from __future__ import annotations
 
 import ast
+import bisect
 import functools
+import heapq
 import math
 import operator
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import FunctionType
@@ -21,7 +24,7 @@ import numpy as np
 from .. import library
 from ..syntax import comprehensions
 from ..values import Record, Scalar, Static, Struct, Tuple, Value
-from . import standard
+from . import standard, standard_collections
 
 if TYPE_CHECKING:
     from .calls import Calls
@@ -59,6 +62,24 @@ FUNCTIONS: tuple[tuple[Any, FunctionType], ...] = (
     (operator.getitem, standard.getitem),
     (operator.setitem, standard.setitem),
     (operator.contains, standard.contains),
+    (bisect.bisect_left, standard_collections.bisect_left),
+    (bisect.bisect_right, standard_collections.bisect_right),
+    (bisect.insort_left, standard_collections.insort_left),
+    (bisect.insort_right, standard_collections.insort_right),
+    (heapq.heappush, standard_collections.heappush),
+    (heapq.heappop, standard_collections.heappop),
+    (heapq.heapreplace, standard_collections.heapreplace),
+    (heapq.heappushpop, standard_collections.heappushpop),
+    (heapq.heapify, standard_collections.heapify),
+    (heapq.nsmallest, standard_collections.nsmallest),
+    (heapq.nlargest, standard_collections.nlargest),
+    (statistics.fmean, standard_collections.fmean),
+    (statistics.mean, standard_collections.mean),
+    (statistics.median, standard_collections.median),
+    (statistics.variance, standard_collections.variance),
+    (statistics.pvariance, standard_collections.pvariance),
+    (statistics.stdev, standard_collections.stdev),
+    (statistics.pstdev, standard_collections.pstdev),
 )
 """What is called, and what runs."""
 
