@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from gradient_oracle import GradientPrograms
 from gradient_tests import gradient_tests
+from recursive_algorithms import fourier_transform, merge_sort
 
 from mutad import check_gradient, compile
 
@@ -15,43 +16,15 @@ programs = GradientPrograms()
 on = programs.on
 
 
-def fourier(re, im):
-    n = re.size
-    if n == 1:
-        return re, im
-    even, even_im = fourier(re[::2], im[::2])
-    odd, odd_im = fourier(re[1::2], im[1::2])
-    angle = -2.0 * np.pi * np.arange(n // 2) / n
-    c, s = np.cos(angle), np.sin(angle)
-    t, t_im = c * odd - s * odd_im, c * odd_im + s * odd
-    return np.concatenate([even + t, even - t]), np.concatenate([even_im + t_im, even_im - t_im])
-
-
 @on("f64[8]")
 def power_of_a_frequency(x):
-    re, im = fourier(x * x, x)
+    re, im = fourier_transform(x * x, x)
     return re[1] ** 2 + im[1] ** 2 + re[3] * im[2]
-
-
-def sort(x):
-    if x.size <= 1:
-        return x
-    a, b = sort(x[: x.size // 2]), sort(x[x.size // 2 :])
-    out = np.empty(x.size)
-    i = j = 0
-    for k in range(x.size):
-        if j >= b.size or (i < a.size and a[i] <= b[j]):
-            out[k] = a[i]
-            i += 1
-        else:
-            out[k] = b[j]
-            j += 1
-    return out
 
 
 @on("f64[n]", n="1 7")
 def sorted_by_merging(x):
-    y = sort(x)
+    y = merge_sort(x)
     return (y * y * np.arange(y.size)).sum() + x[0]
 
 
@@ -262,7 +235,7 @@ def test_gradients_that_go_too_deep_raise_with_arrays() -> None:
 def test_gradients_of_new_arrays_pass_the_users_check() -> None:
     @compile(grad=True)
     def loss(x):
-        re, im = fourier(x, x * x)
+        re, im = fourier_transform(x, x * x)
         return (re * im).sum()
 
     check_gradient(loss, np.linspace(0.1, 0.9, 4))

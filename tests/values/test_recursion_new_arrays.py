@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from python_oracle import Case, Programs
+from recursive_algorithms import fourier_transform, merge_sort
 
 from mutad import compile
 
@@ -10,34 +11,10 @@ programs = Programs()
 on = programs.on
 
 
-@on("f64[n] f64[n]", n="1 2 8 16", ulp=64, terms=lambda re, im: np.abs(re) + np.abs(im))
-def fourier_transform(re, im):
-    n = re.size
-    if n == 1:
-        return re, im
-    even, even_im = fourier_transform(re[::2], im[::2])
-    odd, odd_im = fourier_transform(re[1::2], im[1::2])
-    angle = -2.0 * np.pi * np.arange(n // 2) / n
-    c, s = np.cos(angle), np.sin(angle)
-    t, t_im = c * odd - s * odd_im, c * odd_im + s * odd
-    return np.concatenate([even + t, even - t]), np.concatenate([even_im + t_im, even_im - t_im])
-
-
-@on("f64[n]", n="0 1 2 13 32")
-def merge_sort(x):
-    if x.size <= 1:
-        return x
-    a, b = merge_sort(x[: x.size // 2]), merge_sort(x[x.size // 2 :])
-    out = np.empty(x.size)
-    i = j = 0
-    for k in range(x.size):
-        if j >= b.size or (i < a.size and a[i] <= b[j]):
-            out[k] = a[i]
-            i += 1
-        else:
-            out[k] = b[j]
-            j += 1
-    return out
+on("f64[n] f64[n]", n="1 2 8 16", ulp=64, terms=lambda re, im: np.abs(re) + np.abs(im))(
+    fourier_transform
+)
+on("f64[n]", n="0 1 2 13 32")(merge_sort)
 
 
 @on("f64[n]", n="1 4 16")
