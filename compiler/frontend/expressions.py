@@ -181,6 +181,7 @@ class Expressions(Operators):
             return Static("".join(self.letters(found))) if isinstance(found, Tuple) else found
         if isinstance(value, Scalar) and not is_python(value):
             value = library.call(self.e, np.asarray, [value], {})
+        self.refuse_long_list(value, node)
         if not isinstance(value, Array):
             raise self.refusal(node, "only arrays and tuples have subscripts in compiled code")
         return marked(library.subscript(self.e, value, self.index(node.slice)), value)

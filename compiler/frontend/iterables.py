@@ -242,6 +242,7 @@ class Iterables(Statements):
                 return Iterable(count, lambda i: NoneValue(), tuple(value.items))
             type_ = tables.item_type(value)
             return Iterable(count, lambda i: tables.loaded(self, memory, i, type_))
+        self.refuse_long_list(value, node)
         if not isinstance(value, Array):
             raise self.refusal(
                 node, "this is not something a loop can run over", "use range, an array or a tuple"

@@ -432,3 +432,15 @@ def test_a_list_and_one_of_its_items_are_not_returned_together(function: Any) ->
 
     with pytest.raises(CompileError, match=r"a list and one of its"):
         mutad.compile(function)(np.ones((3, 3)), 3)
+
+
+@pytest.mark.parametrize(
+    "use", [lambda ws: ws[0], len, lambda ws: [w for w in ws]], ids=["item", "len", "loop"]
+)
+def test_a_long_list_of_arrays_is_not_looked_into(use: Any) -> None:
+    import mutad
+
+    with pytest.raises(
+        CompileError, match=r"(?s)at most 256 items.*way out: pass one array of them"
+    ):
+        mutad.compile(lambda items: use(items))([np.ones(2)] * 257)

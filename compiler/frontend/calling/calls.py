@@ -257,6 +257,7 @@ class Calls(Expressions):
             shape = library.attribute(self.e, value, "shape")
             assert isinstance(shape, Tuple)
             return shape.items[0]
+        self.refuse_long_list(value, node)
         raise self.refusal(node, "`len` of something without a length")
 
     def by_protocol(self, value: Value, method: str, name: str, node: ast.Call) -> Value:

@@ -299,7 +299,7 @@ class Lists(Calls):
         if value.origin is not None:
             raise self.refusal(
                 None,
-                "a list of arrays or objects that is an argument is changed: not compiled",
+                "a list of arrays, lists or objects that is an argument is changed: not compiled",
                 "change its arrays in place (l[0][...] = v), loop over its items, or return a new list",
             )
         if value.made is None or not all(map(lists.is_item, value.items)):

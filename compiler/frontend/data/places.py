@@ -46,7 +46,7 @@ class PlacedLists(ObjectLists):
         if seq.origin is not None:
             raise self.refusal(
                 None,
-                "a list of arrays or objects that is an argument is changed: not compiled",
+                "a list of arrays, lists or objects that is an argument is changed: not compiled",
                 "change its arrays in place (l[0][...] = v), loop over its items, or return a new list",
             )
         self.facts.placed.add(seq.kind)

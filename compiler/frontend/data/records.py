@@ -362,6 +362,19 @@ class Records(Meeting):
         scalars.raise_if(self.e, self.e.constant(True, "py_bool").ssa, (exception, text))
         self.dead = True
 
+    def refuse_long_list(self, value: Value, node: ast.AST) -> None:
+        """Refuse to look into a list that is handed through."""
+        if (
+            isinstance(value, Static)
+            and isinstance(value.object, Opaque)
+            and value.object.cls is list
+        ):
+            raise self.refusal(
+                node,
+                "a list of arrays or objects that is an argument has at most 256 items in compiled code",
+                "pass one array of them: np.stack(l), or one for each field",
+            )
+
     def augmented_member(self, target: ast.Attribute, op: str, node: ast.expr) -> None:
         """`base.name op= value`."""
         base = self.memory_of(self.expression(target.value))
