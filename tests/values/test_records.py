@@ -1,7 +1,8 @@
 """Objects: dataclasses, plain classes, named tuples, enums, dicts and strings do what they do in CPython."""
 
 import copy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,8 @@ from sample_objects import (
     vector,
     world,
 )
+
+import mutad
 
 # Mutation.
 
@@ -482,3 +485,27 @@ CASES = [
 @pytest.mark.parametrize(("function", "args"), CASES, ids=lambda v: getattr(v, "__name__", ""))
 def test_python_agrees(function, args):
     agrees(function, *args, calls=2)
+
+
+@dataclass
+class Path:
+    at: Any
+    steps: list[float] = field(default_factory=list)
+
+    def walk(self, k):
+        self.steps.append(self.at.sum())
+        self.at = self.at * k
+        return self
+
+
+def test_a_factory_makes_a_list_for_each_object() -> None:
+    @mutad.compile(grad=True)
+    def walked(x, k, n):
+        first, rest = Path(x), list()
+        for _ in range(n):
+            first = first.walk(k)
+            rest.append(Path(x).walk(k).steps[0])
+        second = Path(first.at).walk(2.0).walk(k)
+        return sum(first.steps) * len(second.steps) + sum(second.steps) + sum(rest)
+
+    mutad.check_gradient(walked, np.arange(1.0, 4.0), 1.5, 3)
