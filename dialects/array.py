@@ -66,6 +66,10 @@ GROWABLE = "growable"
 """The attribute of an `array.alloc` whose memory is reserved, and becomes real where it is touched. Its
 shadow is 0 by itself: no element is read before it is stored to."""
 
+FRESH = "fresh"
+"""The attribute of a store, or of the view that is stored to, whose elements nobody has touched before since
+the memory was made: what is appended to a list that only grows."""
+
 ZERO = "zero"
 """The attribute of such a shadow: it is found and left full of zeros."""
 

@@ -13,7 +13,8 @@ What an access touches is killed by the store that comes first in execution orde
 iteration, then in later iterations of the innermost loop, then outwards. Memory allocated
 in a loop is released at the end of the iteration: its terminator kills what is left.
 
-A branch that always raises (`array.RAISES`) kills nothing: no adjoint runs after it.
+A branch that always raises (`array.RAISES`) kills nothing: no adjoint runs after it. Nor does a store to
+elements that nobody has touched (`array.FRESH`).
 
 Not handled: stores that write back the same value, and values restored later.
 """
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects import func, scf
+from xdsl.dialects import func, memref, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
@@ -127,7 +128,7 @@ class Kills:
         return sorted(found, key=lambda write: self.ssa.order[write.op])
 
     def _meets(self, access: Access, write: Access, level: array.LoopOp | None) -> bool:
-        return self.dependence.may_meet(access, write, level)
+        return not is_fresh(write) and self.dependence.may_meet(access, write, level)
 
     def _inside(self, op: Operation, loop: array.LoopOp) -> bool:
         return loop in self.dependence.loops(op.parent)
@@ -162,6 +163,18 @@ def region_block(op: Operation, loop: array.LoopOp) -> Block:
         block = parent.parent
     assert block is not None
     return block
+
+
+def is_fresh(write: Access) -> bool:
+    """True for a store to elements that nobody has touched before."""
+    if array.FRESH in write.op.attributes:
+        return True
+    owner = write.memref.owner
+    while isinstance(owner, array.AnyView | memref.CastOp):
+        if array.FRESH in owner.attributes:
+            return True
+        owner = owner.source.owner
+    return False
 
 
 def exclusive(a: Operation, b: Operation) -> bool:

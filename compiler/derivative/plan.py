@@ -298,10 +298,11 @@ class _Planner:
             follower = op
             killer = self.kills.killer(access)
         numbers = (*indices, *descriptor_values(source))
-        if killer is None and self.mode != "all":
+        base = self.alias.base(source)
+        unkept = self.mode != "all" or (isinstance(node, Contents) and is_growable(base))
+        if killer is None and unkept:
             return numbers
         self.killer[node] = killer
-        base = self.alias.base(source)
         if isinstance(node, Contents) or self.mode != "all":
             version = Version(base, self.ssa.version(base, follower))
             self.version_of[node] = version
@@ -441,7 +442,7 @@ class _Planner:
         cut: set[Saved] = set()
         for need in self.needed.by:
             if isinstance(need, Contents):
-                cut.add(self.version_of[need])
+                cut |= {self.version_of[need]} if need in self.version_of else set()
             elif not self._trivially_free(need):
                 cut.add(need)
         return cut
@@ -614,6 +615,8 @@ class _Planner:
             size = float(bytes_of(base_type.element_type))
             for axis in range(base_type.get_num_dims()):
                 size *= self.nominal.extent(node.base, axis)
+            if is_growable(node.base):
+                size *= array.UNBOUNDED  # addresses, not memory
             block = self.version_reader[node].parent_block()
             assert block is not None
             return size * self.nominal.trips(block) + VERSION_PREMIUM
@@ -755,6 +758,11 @@ def defining_op(node: Node) -> Operation:
     owner = node.owner if isinstance(node.owner, Operation) else node.owner.parent_op()
     assert owner is not None
     return owner
+
+
+def is_growable(base: SSAValue) -> bool:
+    """True for memory that is mostly addresses: nobody copies it whole."""
+    return isinstance(base.owner, Operation) and array.GROWABLE in base.owner.attributes
 
 
 def killing_line(save: Save) -> tuple[str, int, int] | None:

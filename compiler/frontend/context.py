@@ -474,7 +474,7 @@ class Context(ABC):
             for other in bound[1:]:
                 template = join(template, template_of(other))
         except Mismatch as mismatch:
-            self.refuse_mismatch(name, str(mismatch))
+            self.refuse_mismatch(name, mismatch)
         if len(bound) < len(alive) and not isinstance(template, MaybeT):
             template = MaybeT(template)
         for binding in alive:
@@ -491,10 +491,13 @@ class Context(ABC):
         try:
             known = join(template, self.facts.widened.get(key, template))
         except Mismatch as mismatch:
-            self.refuse_mismatch(key[-1], str(mismatch), "loop")
+            self.refuse_mismatch(key[-1], mismatch, "loop")
         self.facts.widen(key, loosened(known))
 
-    def refuse_mismatch(self, name: str, text: str, where: str = "branch") -> NoReturn:
+    def refuse_mismatch(self, name: str, found: Mismatch, where: str = "branch") -> NoReturn:
+        text = str(found)
+        if self.facts.let_grow(found.made):
+            raise Unready
         if text.count(ListObject.described) == 2 and self.facts.merge_lists(self.frame.path, name):
             raise Unready
         subject = {

@@ -150,6 +150,13 @@ class Facts:
         self.left_out |= found
         self.changed |= not found.isdisjoint(self.wanted)
 
+    def let_grow(self, made: Iterable[Any]) -> bool:
+        """Let the next build make lists that can grow at some places; False where this one did."""
+        places = set(made) - {None} - self.grown
+        self.grown |= places
+        self.changed |= bool(places)
+        return bool(places)
+
     def merge_lists(self, path: tuple[int, ...], name: str) -> bool:
         """Let the next build keep all lists that a name is in one; False where this one did."""
         known = (path, name) in self.merged_lists

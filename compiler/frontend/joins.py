@@ -118,7 +118,14 @@ Template = ScalarT | ArrayT | TupleT | FixedT | ChoiceT | RowT | ListT | MaybeT
 
 
 class Mismatch(Exception):
-    """Two paths give a name values that no one type covers. The text says which."""
+    """Two paths give a name values that no one type covers. The text says which.
+
+    Lists of known length were `made` at places where the next build may make others.
+    """
+
+    def __init__(self, text: str, *made: Any) -> None:
+        super().__init__(text)
+        self.made = made
 
 
 def template_of(value: Binding) -> Template:
@@ -178,7 +185,21 @@ def join(a: Template, b: Template) -> Template:
         case _ if (either := choices.joined(a, b)) is not None:
             return either
         case _:
-            raise Mismatch(f"{describe(a)} on one path and {describe(b)} on another")
+            made = [t.made for t in (a, b) if isinstance(t, TupleT) and is_list(a) and is_list(b)]
+            raise Mismatch(f"{describe(a)} on one path and {describe(b)} on another", *made)
+
+
+def is_list(t: Template) -> bool:
+    """True for the form of a list, of known length or not."""
+    from .data.lists import ListObject
+
+    match t:
+        case TupleT(cls=cls):
+            return cls is list
+        case FixedT(Static(found)):
+            return isinstance(found, ListObject)
+        case _:
+            return isinstance(t, RowT)
 
 
 def is_one_class(a: TupleT, b: TupleT) -> bool:

@@ -295,7 +295,7 @@ class Loops(Forms):
                 if learnt is not None:
                     known = join(known, learnt)
             except Mismatch as mismatch:
-                self.refuse_mismatch(name, str(mismatch), "loop")
+                self.refuse_mismatch(name, mismatch, "loop")
             template = loosened(known)
             leaves = coerced(self.e, binding, template)
             places = list[Place]()
@@ -395,7 +395,7 @@ class Loops(Forms):
             require_lasting(template)
         except Mismatch as mismatch:
             with peeled.one_more(self.facts):
-                self.refuse_mismatch(variable.name, str(mismatch), "loop")
+                self.refuse_mismatch(variable.name, mismatch, "loop")
             raise Unready from None
         settled = template == variable.template or only_layout_of_kept(variable, template)
         if not settled:
@@ -465,7 +465,7 @@ class Loops(Forms):
                 template = loosened(template_of(binding))
                 require_lasting(template)
             except Mismatch as mismatch:
-                self.refuse_mismatch(name, str(mismatch), "loop")
+                self.refuse_mismatch(name, mismatch, "loop")
             arrays = any(isinstance(type_, MemRefType) for type_ in ir_types(template))
             if arrays or key in self.facts.early:
                 known = template if isinstance(template, MaybeT) else MaybeT(template)

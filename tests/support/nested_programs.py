@@ -1,4 +1,4 @@
-"""Small programs with lists of lists, of arrays and of objects that grow, and names for their items.
+"""Small programs with lists of lists, of arrays and of objects, names for their items, and items that move.
 
 What mutad refuses of them (an array in a list that is changed under another name, an object put in a list by
 one path only) is no failure; what it compiles must do what CPython does.
@@ -67,7 +67,14 @@ class Writer:
         lines = list[str]()
         for _ in range(self.draw(st.integers(1, most))):
             compound = ("if_lines", "for_lines", "over_lines") if scope.depth < 2 else ()
-            kinds = ("row_lines", "array_lines", "thing_lines", "row_lines", "read_lines")
+            kinds = (
+                "row_lines",
+                "array_lines",
+                "thing_lines",
+                "row_lines",
+                "read_lines",
+                "move_lines",
+            )
             lines += getattr(self, self.one(*kinds, *compound))(scope)
         return lines
 
@@ -121,6 +128,35 @@ class Writer:
         ]
         return forms[self.draw(st.integers(0, len(forms) - 1))]
 
+    def move_lines(self, scope: Scope) -> list[str]:
+        """Items move in a list, to another, or are in two."""
+        v, name = self.value(scope), self.one("rows", "arrays", "things")
+        i, j = self.index(name), self.index(name)
+        item = {"rows": "row", "arrays": "a", "things": "t"}[name]
+        new = {"rows": f"[{v}, x[0]]", "arrays": f"x * {v}", "things": f"Thing({v}, s)"}[name]
+        key = {"rows": "len(q)", "arrays": "q[1]", "things": "q.u"}[name]
+        forms = [
+            [f"{name}[{i}], {name}[{j}] = {name}[{j}], {name}[{i}]"],
+            [f"{name}.insert({i}, {new})"],
+            [f"{name}[{i}] = {new}"],
+            [f"{name}.append({item})"],
+            [f"{name}[{i}] = {name}[{j}]"],
+            [f"{name}.reverse()"],
+            [f"{name}.sort(key=lambda q: {key})"],
+            [f"if len({name}) > 1:", f"    {item} = {name}.pop({self.one('', '0', '-1')})"],
+            [f"if len({name}) > 1:", f"    del {name}[{i}]"],
+            [f"other = {name}[{self.one('', '1', '-2')}:]", f"{name}.append(other[-1])"]
+            if scope.depth == 0
+            else [f"{name} += {name}[:1]"],
+            [f"if {item} in {name} and len({name}) > 1:", f"    {name}.remove({item})"]
+            if name != "arrays"
+            else [f"a = min(arrays, key=lambda q: {key})"],
+            [f"{name} = [q for q in {name} if {key} < s + 2.0] + {name}[:1]"]
+            if name in ("arrays", "things")
+            else [f"rows = rows[1:] + [[{v}]]"],
+        ]
+        return forms[self.draw(st.integers(0, len(forms) - 1))]
+
     def read_lines(self, scope: Scope) -> list[str]:
         return [
             self.one(
@@ -154,7 +190,8 @@ class Writer:
         v = self.fresh("v")
         item = {"rows": f"{v}[0]", "arrays": f"{v}[2]", "things": f"{v}.u"}[name]
         body = self.block(self.inner(scope, item), 2)
-        grows = any(f"{name}.append" in line for line in body)
+        grows = any(f"{name}{way}" in line for line in body for way in (".", " += "))
+        body = [line for line in body if f"{name} = " not in line] or ["pass"]
         guard = [f"if len({name}) > 6:", "    break"] if grows else []
         return [f"for {v} in {name}:", *indented([*guard, *body])]
 

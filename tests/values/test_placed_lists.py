@@ -103,6 +103,26 @@ def overwritten_and_read(x, n):
     return np.stack(layers)
 
 
+@on("f64[4] n", n="0 3")
+def all_items_anew(x, n):
+    states, few = [x * (k + 1) for k in range(n + 1)], [x, x + 1.0]
+    s = 0.0
+    a = states[0]
+    for t in range(3):
+        states = [v * v + x for v in states if v.sum() > -2.0 or t > 1]
+        s += a.sum()
+        if states:
+            a = states[0]
+        states.append(x * 2.0)
+        states[-1][0] = 3.0
+        few = [v * 2.0 for v in few if v.sum() > -1000.0]
+        if t == 1:
+            few = [x * 0.5]
+        else:
+            few.append(x * t)
+    return np.stack(states), s, np.stack(few)
+
+
 @on("f64[3] n", n="4")
 def the_best_and_the_worst(x, n):
     rows = [np.cos(x * k * 3) for k in range(n)]

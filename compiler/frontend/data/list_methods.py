@@ -287,6 +287,10 @@ class Lists(Calls):
         """Overwrite an item that holds arrays; False where the list has none."""
 
     @abstractmethod
+    def copy_rows(self, target: ListObject, fresh: ListObject) -> bool:
+        """Overwrite all items, which are arrays, by those of a list without a name; False for other lists."""
+
+    @abstractmethod
     def find(self, seq: ListObject, wanted: Value, node: ast.AST) -> tuple[Scalar, Scalar]:
         """`search` for what is no number."""
 
@@ -376,12 +380,11 @@ class Lists(Calls):
                 and current.born is not self.e.block
                 and current.names == {me}
                 and not current.iterated
-                and not lists.holds_arrays(current)
+                and (not lists.holds_arrays(current) or isinstance(current.item, ArrayT))
                 and current.key not in self.facts.shared_lists
             ):
                 self.moved_lists.add(current.key)
-                lists.clear(self.e, current)
-                self.extend_by(current, fresh)
+                self.take_over(current, fresh)
                 return Static(current)
         if fresh.names - {me}:
             self.mark_shared(fresh)
@@ -402,14 +405,19 @@ class Lists(Calls):
         mine = {n for n in fresh.names if n[0] == self.frame.serial} if name == RESULT else set()
         if fresh is one or fresh.names - mine or one.names != {me} or one.iterated:
             return value
-        if lists.holds_arrays(one):
+        if lists.holds_arrays(one) and not isinstance(one.item, ArrayT):
             return value
         self.moved_lists.add(one.key)
         if one.key in self.facts.shared_lists:
             return value
-        lists.clear(self.e, one)
-        self.extend_by(one, fresh)
+        self.take_over(one, fresh)
         return Static(one)
+
+    def take_over(self, target: ListObject, fresh: ListObject) -> None:
+        """Let a list that has a name have the items of one that has none."""
+        if not self.copy_rows(target, fresh):
+            lists.clear(self.e, target)
+            self.extend_by(target, fresh)
 
     def name_argument(self, serial: int, name: str, value: Value) -> None:
         """A parameter names a list while its function runs."""

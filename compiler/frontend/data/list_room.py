@@ -38,7 +38,7 @@ def make_room(lists: Iterable[ListObject], facts: Facts) -> None:
     """
     for seq in lists:
         if seq.buffers and isinstance(seq.buffers[0].owner, array.AllocOp):
-            length = None if seq.passed else Room(seq).length()
+            length = None if seq.passed or seq.taken_over else Room(seq).length()
             if length is not None:
                 fix_length(seq, length)
             elif seq.lent and seq.key not in facts.unbounded_lists:

@@ -60,14 +60,23 @@ def append(
             free = not seq.popped and (part.memref not in named or number in sharing)
             if free and becomes_row(e, seq, buffer, part.memref):
                 in_place.add(buffer)
+                note_fresh(e, seq, part.memref, named)
             else:
                 refuse_other_shape(e, part.memref, buffer)
     n = lists.length(e, seq).ssa
     lists.grow(e, seq, n, e.index(1))
-    for buffer, op in lists.store_item(e, seq, n, value, skipping=in_place):
+    for buffer, op in lists.store_item(e, seq, n, value, in_place, last=True):
         copied = note_copy(e, seq, buffer, op, number, seq.kind if seq.popped else None)
         if seq.popped:
             seq.replaced.append(copied)
+
+
+def note_fresh(e: Emitter, seq: ListObject, value: SSAValue, named: Collection[SSAValue]) -> None:
+    """Note that one store makes all of an array that has become a row, where that is so."""
+    made = e.became[value]
+    stores = [op for op, found in seq.first_stores.items() if found is value]
+    if value not in named and len(stores) == 1 and isinstance(made.owner, Operation):
+        lists.appended(seq, made.owner)
 
 
 def note_copy(

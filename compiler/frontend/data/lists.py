@@ -152,6 +152,8 @@ class ListObject:
     """Which item of a list it is, and where that is."""
     ragged: bool = False
     """Whether the lists in it have lengths of their own."""
+    taken_over: bool = False
+    """Whether it is given the items of other lists: how many at a time, nobody counts."""
     popped: bool = False
     """Whether arrays leave it: then the next to come overwrite them."""
     column: bool = False
@@ -538,10 +540,23 @@ def as_numbers(seq: ListObject) -> ListObject:
     return replace(seq, item=TupleT(items))
 
 
+def appended(seq: ListObject, op: Operation) -> None:
+    """Note that a store, or a view that is stored to, is of an item that a store of items gets."""
+    if seq.keeps is not None:
+        op.attributes[array.FRESH] = UnitAttr()
+
+
 def store_item(
-    e: Emitter, seq: ListObject, at: SSAValue, value: Value, skipping: Collection[SSAValue] = ()
+    e: Emitter,
+    seq: ListObject,
+    at: SSAValue,
+    value: Value,
+    skipping: Collection[SSAValue] = (),
+    *,
+    last: bool = False,
 ) -> list[tuple[SSAValue, array.MapOp]]:
-    """Put an item of the list's form at a place that exists, but for the buffers that have it already.
+    """Put an item of the list's form at a place that exists, the `last`, perhaps; but for the buffers that
+    have it already.
 
     Arrays are copied: the ops that do this, and the buffers that they write to.
     """
@@ -554,7 +569,10 @@ def store_item(
         if isinstance(leaf, ArrayT):
             assert isinstance(part, Array)
             if buffer not in skipping:
-                copies.append((buffer, copy(e, part, row(e, buffer, at))))
+                target = row(e, buffer, at)
+                if last and isinstance(target.owner, memref.CastOp):
+                    appended(seq, target.owner)
+                copies.append((buffer, copy(e, part, target)))
             continue
         if isinstance(leaf, RowT):
             assert isinstance(part, Row | Item)
@@ -562,7 +580,9 @@ def store_item(
         assert isinstance(part, Scalar)
         type_ = type_of_leaf(leaf)
         kept = scalars.convert(e, scalars.convert(e, part, type_), dtype_of_leaf(leaf)).ssa
-        e.insert(memref.StoreOp.get(kept, buffer, [at]))
+        stored = e.insert(memref.StoreOp.get(kept, buffer, [at]))
+        if last:
+            appended(seq, stored)
     return copies
 
 

@@ -163,7 +163,7 @@ class Meeting(Context):
             ends = (template_of(self.as_value(v, env, mark=False)) for v in (first, end))
             wider = join(*ends)
         except Mismatch as mismatch:
-            self.refuse_mismatch(variable.name, str(mismatch), "loop")
+            self.refuse_mismatch(variable.name, mismatch, "loop")
         if isinstance(template, MaybeT) and not isinstance(wider, MaybeT):
             wider = MaybeT(wider)
         self.facts.widen(variable.key, loosened(wider))

@@ -283,7 +283,10 @@ class NestedLists(Lists):
         for buffer, own in zip(target.buffers, inner.buffers, strict=False):
             if not list_rows.becomes_row_of(e, target, buffer, own):
                 source = Array(part(e, own, e.index(0), n), "")
-                lists.copy(e, source, lists.row(e, buffer, at))
+                goal = lists.row(e, buffer, at)
+                if isinstance(goal.owner, Operation):
+                    lists.appended(target, goal.owner)
+                lists.copy(e, source, goal)
         lists.grow(e, target, at, e.index(1))
 
     def make_ragged(self, target: ListObject) -> NoReturn:

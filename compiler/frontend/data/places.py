@@ -258,6 +258,36 @@ class PlacedLists(ObjectLists):
             seq.replaced.append(copied)
         return True
 
+    def copy_rows(self, target: ListObject, fresh: ListObject) -> bool:
+        """`l = [f(a) for a in l]` in a loop, of arrays that stay where they are: all rows are overwritten."""
+        known = target.item is None or isinstance(target.item, ArrayT)
+        if not isinstance(fresh.item, ArrayT) or not known or self.is_placed(target):
+            return False
+        if self.with_rules:  # a gradient wants the old ones again
+            return False
+        self.learn(target, fresh.item)
+        if self.facts.changed:
+            return True
+        if target.key not in self.facts.popped:
+            self.facts.popped.add(target.key)
+            raise recursion.Again
+        lists.ready(self.e, target)
+        e, buffer = self.e, target.buffers[0]
+        row = lists.row(e, fresh.buffers[0], e.index(0))
+        try:
+            list_rows.tell_shape(e, target, buffer, row)
+        except list_rows.ShapeUnknown:
+            self.use_places(target)
+        list_rows.refuse_other_shape(e, row, buffer)
+        n = lists.length(e, fresh).ssa
+        lists.clear(e, target)
+        target.taken_over = True
+        lists.grow(e, target, e.index(0), n)
+        source, goal = lists.views(e, fresh, n)[0], lists.views(e, target, n)[0]
+        op = lists.copy(e, source, goal.memref)
+        target.replaced.append(list_rows.note_copy(e, target, buffer, op, moves=target.kind))
+        return True
+
     # Reading.
 
     def gathered(self, seq: ListObject) -> list[Array]:
