@@ -199,6 +199,59 @@ def isinstance_of_a_choice(x):
     return x[0] * 3.0 if isinstance(y, float) else x[2]
 
 
+@on((0.7, 0.3, 0.9))
+def words_in_tuples_of_a_list(x):
+    book = [("call", 0.2, 3.0), ("put", 0.5, 2.0)]
+    kinds = {"call": lambda s, k: max(s - k, 0.0), "put": lambda s, k: max(k - s, 0.0)}
+    stack, s = [("start", 0, 1.0)], 0.0
+    while stack:
+        kind, i, w = stack.pop()
+        if kind == "leaf":
+            s += w * x[i]
+        elif i < 2:
+            stack.append(("leaf", i, w * x[i]))
+            stack.append(("node", i + 1, w * 0.5))
+    return s * sum(q * kinds[n](x[0], k) for n, k, q in book)
+
+
+@on((0.7, 0.3, 0.9))
+def members_and_none_in_lists(x):
+    kinds, found = [], [None] * 3
+    for i, v in enumerate(x):
+        kinds.append(Kind.LINEAR if v > 0.5 else Kind.QUADRATIC)
+        if v > 0.5:
+            found[i] = v * 2.0
+    found.append(None)
+    found.reverse()
+    s = 0.0
+    for kind, v in zip(kinds, x):
+        s += v if kind is Kind.LINEAR else v * v
+    return s * sum(v * v for v in found if v is not None) + len(found)
+
+
+@on((0.7, 0.3, 0.9))
+def lists_of_other_words_joined(x):
+    a = ["p", "p", "p"]
+    b, c = a[1:], [*a, "q"]
+    d, e = c * 2, [None] * 2 + [1.0]
+    e[0] = x[0]
+    g = e[::2]
+    g[1] = None
+    b[0] = "z"
+    c[1:3] = ["u", "v", "w"]
+    d[::4] = ["s", "t"]
+    s = 0.0
+    for k, n in enumerate(b + c + d):
+        if n == "p":
+            s += k
+        elif n in ("z", "w"):
+            s += x[1] * k
+    for v in e + g:
+        if v is not None:
+            s += v * x[2]
+    return s + len(b) + 10 * len(c) + 100 * len(d) + 1000 * len(g)
+
+
 class Moments:
     def __init__(self):
         self.mean, self.best = None, None

@@ -184,7 +184,7 @@ class ListAlgorithms(PlacedLists):
         if seq.item is None:
             return
         if index.step is not None and index.step.constant != 1:
-            self.store_extended(seq, index, new)
+            self.store_extended(seq, index, new, node)
             return
         start, count, _ = self.part(seq, index)
         end = self.e.emit(arith.AddiOp(start.ssa, count.ssa))
@@ -193,15 +193,24 @@ class ListAlgorithms(PlacedLists):
         self.extend_by(seq, new)
         self.extend_by(seq, rest)
 
-    def store_extended(self, seq: ListObject, index: SliceValue, new: ListObject) -> None:
+    def store_extended(
+        self, seq: ListObject, index: SliceValue, new: ListObject, node: ast.AST
+    ) -> None:
         """Store to items with a step between them, as many as there are."""
         _, count, _ = self.part(seq, index)
         given = lists.length(self.e, new)
         differs = scalars.compare(self.e, "NotEq", given, count)
         shown = [given.ssa, count.ssa]
         self.e.insert(array.RaiseIfOp(differs.ssa, "ValueError", OTHER_SIZE, shown))
-        if new.item is None or lists.width(new) != lists.width(seq):
+        if new.item is None or seq.item is None:
             return
+        if not lists.are_alike(new.item, seq.item):
+            if self.facts.changed:
+                return
+            same = self.make_list(node)
+            self.learn(same, seq.item)
+            self.extend_by(same, new)
+            new = same
         seq.changed = True
         targets = lists.sliced(self.e, seq, index)
         for target, source in zip(targets, lists.views(self.e, new), strict=True):
@@ -214,9 +223,8 @@ class ListAlgorithms(PlacedLists):
         self.learn(rest, seq.item)
         index = SliceValue(Scalar("py_int", start, None, 0, EXTENT_MAX), None, None)
         parts = lists.sliced(self.e, seq, index)
-        if lists.width(rest) == len(parts):
-            count = self.e.emit(arith.SubiOp(lists.length(self.e, seq).ssa, start))
-            lists.extend(self.e, rest, parts, count)
+        count = self.e.emit(arith.SubiOp(lists.length(self.e, seq).ssa, start))
+        self.append_columns(rest, seq.item, parts, count)
         return rest
 
     def cut(self, seq: ListObject, n: SSAValue) -> None:

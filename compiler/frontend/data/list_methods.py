@@ -84,6 +84,10 @@ class Lists(Calls):
         """Append the items of anything that a loop can run over."""
 
     @abstractmethod
+    def part(self, seq: ListObject, index: SliceValue) -> tuple[Scalar, Scalar, Scalar]:
+        """Where a slice begins, how many items it has, and its step."""
+
+    @abstractmethod
     def sort(self, seq: ListObject, key: Value, reverse: Value, node: ast.Call) -> None:
         """Sort a list in place."""
 
@@ -331,9 +335,17 @@ class Lists(Calls):
             return
         self.let_move(source)
         self.learn(target, source.item)
-        if target.item is not None and lists.width(target) == lists.width(source):
-            count = lists.length(self.e, source).ssa
-            lists.extend(self.e, target, lists.views(self.e, source, count), count)
+        count = lists.length(self.e, source).ssa
+        self.append_columns(target, source.item, lists.views(self.e, source, count), count)
+
+    def append_columns(
+        self, target: ListObject, form: Template, parts: Sequence[Array], count: SSAValue
+    ) -> None:
+        """Append items of a form, unless the next build knows better what the items are."""
+        if target.item is None:
+            return
+        if lists.are_alike(target.item, form) or not self.facts.changed:
+            lists.append_columns(self.e, target, form, parts, count)
 
     # Names.
 
@@ -588,9 +600,8 @@ class Lists(Calls):
         else:
             self.learn(made, seq.item)
             parts = lists.sliced(self.e, seq, index)
-            if parts and lists.width(made) == len(parts):
-                count = self.e.extents(parts[0].memref)[0]
-                lists.extend(self.e, made, parts, count)
+            count = self.e.extents(parts[0].memref)[0] if parts else self.part(seq, index)[1].ssa
+            self.append_columns(made, seq.item, parts, count)
         return Static(made)
 
     def list_subscript(self, seq: ListObject, node: ast.Subscript) -> Value:
@@ -689,7 +700,7 @@ class Lists(Calls):
             one.read_untyped = True
             return Static(made)
         self.learn(made, one.item)
-        if lists.width(made) != lists.width(one):
+        if self.facts.changed:
             return Static(made)
         lists.repeat(self.e, made, one, times, None if one.names else one.display)
         return Static(made)

@@ -52,7 +52,7 @@ def append(
     seq.appends += 1
     number = seq.key, seq.appends
     assert seq.item is not None
-    parts = lists.parts_of(value, seq.item)
+    parts = lists.parts_of(e, value, seq.item)
     in_place = set[SSAValue]()
     for leaf, part, buffer in zip(lists.leaves_of(seq.item), parts, seq.buffers, strict=True):
         if isinstance(leaf, ArrayT) and isinstance(part, Array):

@@ -19,6 +19,7 @@ function has been built (`list_room`). Items that are arrays are the rows of a b
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -29,10 +30,11 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ....dialects import array
 from ...diagnostics import CompileError, Span
-from .. import library, scalars
+from .. import choices, library, scalars
 from ..emitter import Emitter
 from ..joins import (
     ArrayT,
+    ChoiceT,
     ListT,
     Maybe,
     Mismatch,
@@ -50,6 +52,7 @@ from ..values import (
     EXTENT_MAX,
     IR_TYPE,
     Array,
+    Choice,
     Item,
     NoneValue,
     Record,
@@ -260,6 +263,8 @@ def bare(t: Template) -> Template:
             return replace(t, items=tuple(bare(item) for item in items))
         case ListT(item):
             return ListT(None if item is None else bare(item))
+        case ChoiceT(options):
+            return ChoiceT(tuple(map(bare, options)))
         case _:
             return t
 
@@ -269,6 +274,8 @@ def is_storable(value: Value) -> bool:
     match value:
         case Scalar() | NoneValue() | Static(str()):
             return True
+        case Choice(_, options):
+            return all(map(is_storable, options))
         case Tuple(items):
             return not isinstance(value, FixedList) and all(map(is_storable, items))
         case _:
@@ -281,6 +288,10 @@ def is_item(value: Value) -> bool:
         return all(map(is_item, value.items))
     if isinstance(value, Static) and isinstance(value.object, ListObject):
         return value.object.item is None or not holds_arrays(value.object)
+    if isinstance(value, Choice):
+        return all(map(is_item, value.options))
+    if isinstance(value, Static) and isinstance(value.object, enum.Enum):
+        return True
     return is_storable(value) or isinstance(value, Array | Row | Record)
 
 
@@ -314,18 +325,26 @@ def leaves_of(t: Template) -> list[Leaf]:
             return [t]
         case TupleT(items):
             return [leaf for item in items for leaf in leaves_of(item)]
+        case ChoiceT(options):
+            return [ScalarT("py_int"), *(leaf for one in options for leaf in leaves_of(one))]
         case _:
             return []
 
 
-def parts_of(value: Value, t: Template) -> list[Value]:
+def parts_of(e: Emitter, value: Value, t: Template) -> list[Value]:
     """The numbers and arrays of a value that is an item."""
     match t:
         case ScalarT() | ArrayT() | RowT():
             return [value]
         case TupleT(items):
             pairs = zip(tuple_items(value), items, strict=True)
-            return [part for v, item in pairs for part in parts_of(v, item)]
+            return [part for v, item in pairs for part in parts_of(e, v, item)]
+        case ChoiceT():
+            found = rebuilt(t, iter(choices.coerced(e, value, t)))
+            assert isinstance(found, Choice)
+            pairs = zip(found.options, t.options, strict=True)
+            number = Scalar("py_int", found.number)
+            return [number, *(part for v, option in pairs for part in parts_of(e, v, option))]
         case _:
             return []
 
@@ -485,13 +504,17 @@ def load_item(e: Emitter, seq: ListObject, at: SSAValue) -> Value:
             found.append(row(e, buffer, at))
             if not seq.column:
                 seq.loaded[found[-1]] = seq.buffers.index(buffer), at
-            continue
-        loaded = e.emit(memref.LoadOp.get(buffer, [at]), buffer.name_hint)
-        stored = Scalar(dtype_of_leaf(leaf), loaded)
-        found.append(scalars.convert(e, stored, type_of_leaf(leaf)).ssa)
+        else:
+            found.append(load_number(e, leaf, buffer, at))
     value = rebuilt(seq.item, iter(found))
     assert not isinstance(value, Maybe)
     return referred(e, value)
+
+
+def load_number(e: Emitter, leaf: ScalarT | RowT, buffer: SSAValue, at: SSAValue) -> SSAValue:
+    """A number of an item."""
+    loaded = e.emit(memref.LoadOp.get(buffer, [at]), buffer.name_hint)
+    return scalars.convert(e, Scalar(dtype_of_leaf(leaf), loaded), type_of_leaf(leaf)).ssa
 
 
 def referred(e: Emitter, value: Value) -> Value:
@@ -563,7 +586,7 @@ def store_item(
     assert seq.item is not None
     mark_changed(seq)
     buffers = buffers_of(e, seq)
-    parts = parts_of(value, seq.item)
+    parts = parts_of(e, value, seq.item)
     copies = list[tuple[SSAValue, array.MapOp]]()
     for leaf, part, buffer in zip(leaves_of(seq.item), parts, buffers, strict=True):
         if isinstance(leaf, ArrayT):
@@ -630,6 +653,40 @@ def append(e: Emitter, seq: ListObject, value: Value) -> None:
     n = length(e, seq).ssa
     grow(e, seq, n, e.index(1))
     store_item(e, seq, n, value)
+
+
+def are_alike(a: Template, b: Template) -> bool:
+    """True where the numbers of items of one form are those of the other, but for their types."""
+    match a, b:
+        case TupleT(xs), TupleT(ys):
+            return len(xs) == len(ys) and all(map(are_alike, xs, ys))
+        case ChoiceT(), ChoiceT():
+            return a == b
+        case _:
+            return type(a) is type(b)
+
+
+def append_columns(
+    e: Emitter, seq: ListObject, form: Template, sources: Sequence[Array], count: SSAValue
+) -> None:
+    """Append `count` items of a form, the numbers of which are in arrays."""
+    assert seq.item is not None
+    if are_alike(seq.item, form):
+        extend(e, seq, sources, count)
+        return
+    loop, body = counted(count)
+    with e.at(body):
+        pairs = zip(leaves_of(form), sources, strict=True)
+        numbers = [
+            load_number(e, leaf, source.memref, body.args[0])
+            for leaf, source in pairs
+            if not isinstance(leaf, ArrayT)
+        ]
+        item = rebuilt(form, iter(numbers))
+        assert not isinstance(item, Maybe)
+        append(e, seq, item)
+        e.insert(array.YieldOp())
+    e.insert(loop)
 
 
 def extend(e: Emitter, seq: ListObject, sources: Sequence[Array], count: SSAValue) -> None:
@@ -727,8 +784,8 @@ def repeat(
     count = times.ssa if times.low >= 0 else e.emit(arith.MaxSIOp(times.ssa, e.index(0)))
     loop, body = counted(count)
     with e.at(body):
-        if display is None:
-            extend(e, seq, views(e, source, n), n)
+        if display is None and source.item is not None:
+            append_columns(e, seq, source.item, views(e, source, n), n)
         for item in display or ():
             append(e, seq, item)
         e.insert(array.YieldOp())

@@ -130,7 +130,7 @@ class ObjectLists(NestedLists):
         if self.facts.changed:
             return
         for buffer, part in zip(
-            column.buffers, lists.parts_of(value, seq.item.items[k]), strict=True
+            column.buffers, lists.parts_of(self.e, value, seq.item.items[k]), strict=True
         ):
             if isinstance(part, Array):
                 list_rows.refuse_other_shape(self.e, part.memref, buffer)

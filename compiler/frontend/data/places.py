@@ -249,7 +249,7 @@ class PlacedLists(ObjectLists):
         assert seq.item is not None
         if self.facts.changed:
             return True
-        parts = lists.parts_of(value, seq.item)
+        parts = lists.parts_of(self.e, value, seq.item)
         for buffer, part in zip(seq.buffers, parts, strict=True):
             if isinstance(part, Array):
                 list_rows.refuse_other_shape(self.e, part.memref, buffer)
