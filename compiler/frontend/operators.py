@@ -209,7 +209,7 @@ class Operators(Conditions):
         name = type(op).__name__
         if name in ORDERS:
             lhs, rhs = choices.operands(self, SYMBOLS[name], lhs, rhs, order=True)
-        if isinstance(lhs, Choice) or isinstance(rhs, Choice):
+        if name not in ("In", "NotIn") and (isinstance(lhs, Choice) or isinstance(rhs, Choice)):
             return choices.compared(self, name, lhs, rhs)
         if is_object(lhs) or is_object(rhs):
             found = self.object_comparison(op, lhs, rhs)

@@ -502,8 +502,12 @@ class Constructing(Records):
         """`wanted in container`; None where it is neither tuple, dict nor string."""
         match wanted, container:
             case _, Record() | Struct() if container.cls is dict:
-                known = self.constant_key(wanted, None)
-                return self.e.constant(known in self.keys_of(container), "py_bool")
+                keys = self.keys_of(container)
+                options = wanted.options if isinstance(wanted, Choice) else (wanted,)
+                known = [self.constant_key(one, None) in keys for one in options]
+                if isinstance(wanted, Choice):
+                    return choices.is_any_of(self.e, wanted, known)
+                return self.e.constant(known[0], "py_bool")
             case Static(str() as part), Static(str() as text):
                 return self.e.constant(part in text, "py_bool")
             case _, Tuple(items):
