@@ -189,6 +189,18 @@ def two_names_of_one_local(x, n):
     return u * 1.0, w * 1.0
 
 
+@on("f64[4] N", N="0 1 3")
+def two_names_one_of_which_an_inner_loop_rebinds(x, n):
+    u = v = x + 1.0
+    for i in range(n):
+        u += u * 0.25
+        for _ in range(n):
+            v = np.sqrt(v)
+            u[i % 3] *= v[0]
+        u = v * 2.0
+    return u * 1.0, v * 1.0
+
+
 @on("f64[3] K", K="0 1 2")
 def another_name_for_what_an_inner_loop_rebinds(x, k):
     for i in range(3):

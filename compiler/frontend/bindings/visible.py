@@ -72,19 +72,25 @@ class Visibility:
 
     def real_memory(self, r: Rebinding) -> tuple[Roots, Roots]:
         """The memory from before the loop that the variable may really be, and the buffers of others that may
-        really be the same."""
-        found, pending = {self.e.now(r.buffer)}, [self.e.now(r.buffer)]
+        really be the same: not by way of this one."""
+        initial, own = self.traced(self.e.now(r.buffer), frozenset())
+        others = self.by_buffer.keys() - own
+        twins = {b for b in others if initial & self.traced(b, own)[0]}
+        return initial, frozenset(twins)
+
+    def traced(self, buffer: SSAValue, without: Roots) -> tuple[Roots, Roots]:
+        """What a buffer may begin as a copy of, and the buffers on the way: those that it takes over in its
+        loop, those of loops around."""
+        found, pending = {buffer}, [buffer]
         while pending:
-            buffer = pending.pop()
-            loop = self.by_buffer[buffer].loop
-            taken = {self.e.now(b) for b in self.by_buffer[buffer].sources}
-            taken = {b for b in taken & self.by_buffer.keys() if self.by_buffer[b].loop is loop}
-            others = (taken | (self.initials[buffer] & self.by_buffer.keys())) - found
+            one = self.by_buffer[pending.pop()]
+            taken = {self.e.now(b) for b in one.sources} & self.by_buffer.keys()
+            taken = {b for b in taken if self.by_buffer[b].loop is one.loop}
+            initial = self.initials[self.e.now(one.buffer)] & self.by_buffer.keys()
+            others = (taken | initial) - found - without
             found |= others
             pending += others
-        initial = frozenset[SSAValue]().union(*(self.initials[b] for b in found))
-        twins = {b for b, known in self.initials.items() if b not in found and initial & known}
-        return initial, frozenset(twins)
+        return frozenset[SSAValue]().union(*(self.initials[b] for b in found)), frozenset(found)
 
     def later(self, begins: Operation) -> Later:
         if begins not in self._later:
