@@ -68,7 +68,7 @@ def object_chosen(bodies, k, n):
 
 def layers():
     rng = np.random.default_rng(0)
-    return [(rng.normal(size=(n, m)), rng.normal(size=n)) for m, n in ((2, 3), (3, 4), (4, 2))]
+    return [(rng.normal(size=(n, m)), rng.normal(size=n)) for m, n in ((2, 3), (3, 2))]
 
 
 def arrays(*shapes):
@@ -87,8 +87,8 @@ def bodies():
         (recurrent, (arrays((3, 3), (3, 3)), np.ones(3), 5), (0, 1)),
         (item_scaled, (arrays(3, 3, 3), 1), 0),
         (overwritten_in_a_loop, (*arrays(2, 3, 4), 7), (0, 1, 2)),
-        (pair_forces, (bodies(), 0.1, 2), ("bodies", "dt")),
-        (object_chosen, (bodies(), 1, 3), 0),
+        (pair_forces, (bodies()[:2], 0.1, 2), ("bodies", "dt")),
+        (object_chosen, (bodies()[:2], 1, 3), 0),
     ],
 )
 def test_gradients(function, args, wrt):

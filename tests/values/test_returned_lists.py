@@ -96,7 +96,7 @@ def moved(x, n):
         particles.append(Particle(-float(i), x + i))
         pairs.append((i, x * x))
     rows.pop()
-    table.sort()
+    table.reverse()
     del table[1]
     particles.sort(key=lambda p: p.x)
     pairs.reverse()
