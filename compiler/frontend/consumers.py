@@ -6,6 +6,7 @@ import ast
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from types import FunctionType
 from typing import Any, cast
 
@@ -58,7 +59,7 @@ class Consumers(Iterables):
             items = [self.item_of(node, frame, self.numbered(outer, k)) for k in rounds]
             return self.list_of_values(items, node)
         try:
-            return self.consume(list, [Static(outer)], node, node)
+            return self.consume(list, [self.handed_on(outer)], node, node)
         except ShapeUnknown:
             count = outer.count.constant
             if count is None or count > MOST_ROUNDS or outer.lists:
@@ -143,6 +144,12 @@ class Consumers(Iterables):
             self.bind(node.generators[0].target, item)
             return self.value(node.elt)
 
+    def handed_on(self, over: Iterable | Pending) -> Static:
+        """What is run over, for the lines that will: what it was made from counts as consumed."""
+        if isinstance(over, Iterable) and over.made is not None:
+            over = replace(over, made=self.homes[-1])
+        return Static(over)
+
     def generator_expression(self, node: ast.GeneratorExp) -> Value:
         """A generator expression. Where each item of an array or list makes one, they have places."""
         first = node.generators[0].iter
@@ -156,9 +163,7 @@ class Consumers(Iterables):
             if key not in self.facts.consumers:
                 self.facts.consumers[key] = generating.written(node)
             function = LocalFunction(self.facts.consumers[key], self.frame, (), ())
-            if isinstance(inner, Iterable) and inner.made is not None:
-                inner.made = self.homes[-1]
-            return generating.pending(self, function, [Static(inner)], {})
+            return generating.pending(self, function, [self.handed_on(inner)], {})
         frame = self.frame_of_comprehension(node)
         return Static(
             Iterable(
@@ -213,7 +218,7 @@ class Consumers(Iterables):
             outer = self.iterable(first.generators[0].iter)
             at_once = function in comprehensions.FUSED_WITH_LISTS and comprehensions.is_plain(first)
             if outer.items is None or not at_once:
-                return self.consume(function, [Static(outer), *start], node, first)
+                return self.consume(function, [self.handed_on(outer), *start], node, first)
             value: Value = Tuple(tuple(self.each(first, outer)))
         else:
             value = self.value(first)

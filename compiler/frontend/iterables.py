@@ -214,7 +214,7 @@ class Iterables(Statements):
             )
         if found.made is not None:
             found.made = Block()
-        return found
+        return replace(found, count=found.now()) if found.lists and found.now else found
 
     def iterable_value(self, value: Value, node: ast.expr, *, alone: bool = True) -> Iterable:
         """What a value makes a loop run over. `alone`: nothing else says when to stop."""

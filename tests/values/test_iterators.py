@@ -200,6 +200,38 @@ def what_stands_first_in_a_zip_ends_it(x):
     return s + x[0]
 
 
+@on()
+def items_change_while_they_are_run_over(x):
+    s, w, found = 0.0, [1.0, 2.0], [v for v in x]
+    late, later = (v * v for v in found if v > 0.5), enumerate(found)
+    found.append(5.0)
+    s += sum(late) + sum(i * v for i, v in later)
+    for a, b in itertools.combinations(x, 2):
+        x[1] += 0.1 * a
+        s += a * b
+    for a, b in pairwise(x):
+        x *= 0.9
+        s += a * b
+    for a, b in itertools.product(found, repeat=2):
+        found[0] += 1.0
+        s += a * b * b
+    for v, c in zip(x, cycle(w)):
+        w[1] = 9.0
+        s += v * c
+    return s
+
+
+@on()
+def names_of_loops_belong_to_the_function(x):
+    for v in x:
+        g = lambda: v * 2.0  # noqa: E731 - what it sees in the end is the point
+    for v in positive(x, 0.1):
+        t = v
+    for t in x[:0]:
+        t = 0.0
+    return g() * t + v
+
+
 @pytest.mark.parametrize(("function", "point"), programs.cases, ids=programs.names)
 def test_values_are_cpythons(function, point):
     got, want = (outcome(f, point.copy())[0] for f in (compile(function, cache=False), function))

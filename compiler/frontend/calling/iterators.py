@@ -12,7 +12,7 @@ import itertools
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from ..values import INT64_MAX, Scalar, Static, Value
+from ..values import INT64_MAX, Array, Scalar, Static, Tuple, Value
 from . import generating, standard_iterators
 from .generating import pending_of
 
@@ -121,6 +121,14 @@ def has_places(lowering: Any, args: list[Value], node: ast.Call) -> Value:
     return lowering.e.constant(pending_of(items) is None and not endless, "py_bool")
 
 
+def may_change(lowering: Any, args: list[Value], node: ast.Call) -> Value:
+    """Rows of arrays, and what tuples hold, are the same things later."""
+    (items,) = args
+    of_range = isinstance(items, Static) and getattr(items.object, "bounds", None) is not None
+    of_rows = isinstance(items, Array) and items.rank > 1
+    return lowering.e.constant(not (of_range or of_rows or isinstance(items, Tuple)), "py_bool")
+
+
 def over(lowering: Any, items: Value, node: ast.Call) -> Any:
     """What has places, as something to run over that is asked more than once."""
     from ..iterables import Iterable
@@ -145,6 +153,7 @@ def item_of(lowering: Any, args: list[Value], node: ast.Call) -> Value:
 
 ASKED: dict[FunctionType, Any] = {
     standard_iterators.has_places: has_places,
+    standard_iterators.may_change: may_change,
     standard_iterators.count_of: count_of,
     standard_iterators.item_of: item_of,
 }

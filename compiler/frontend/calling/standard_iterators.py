@@ -23,9 +23,13 @@ def item_of(items: Any, k: Any) -> Any:
     """The item at a place."""
 
 
+def may_change(items: Any) -> Any:
+    """Whether the items may be others later: not those of a tuple or range. Asked while compiling."""
+
+
 def pool(items: Any) -> Any:
-    """The items, indexed: a list of them where they have no places."""
-    return items if has_places(items) else list(items)
+    """The items as they are now, indexed."""
+    return list(items) if may_change(items) else items
 
 
 # What `for` runs over
@@ -182,10 +186,18 @@ def repeat(item: Any) -> Any:
 
 
 def cycle(items: Any) -> Any:
-    kept = pool(items)
-    while count_of(kept) > 0:
-        for k in range(count_of(kept)):
-            yield item_of(kept, k)
+    if may_change(items):
+        kept = []
+        for item in items:
+            yield item
+            kept.append(item)
+        while len(kept) > 0:
+            for item in kept:
+                yield item
+    else:
+        while count_of(items) > 0:
+            for k in range(count_of(items)):
+                yield item_of(items, k)
 
 
 def combinations(items: Any, r: Any) -> Any:
@@ -227,8 +239,12 @@ def arranged(chosen: Any, places: Any, items: Any, left: Any) -> Any:
 
 def pairwise(items: Any) -> Any:
     if has_places(items):
-        for k in range(1, count_of(items)):
-            yield item_of(items, k - 1), item_of(items, k)
+        if count_of(items) > 0:
+            last = item_of(items, 0)
+            for k in range(1, count_of(items)):
+                item = item_of(items, k)
+                yield last, item
+                last = item
     else:
         found = False
         last = 0

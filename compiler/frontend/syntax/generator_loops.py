@@ -318,12 +318,15 @@ def without(statements: Sequence[ast.AST], loop: ast.stmt) -> list[ast.AST]:
 
 def exposed(nodes: Sequence[ast.AST]) -> frozenset[str]:
     """The names that are read other than in the body of a `for` that binds them."""
-    from .liveness import assigned, reads
+    from .liveness import assigned, captured_by, reads
 
     found = frozenset[str]()
     for node in nodes:
         if isinstance(node, ast.For):
             rest = exposed([node.iter, *node.orelse])
+            for function in ast.walk(node):
+                if isinstance(function, ast.FunctionDef | ast.Lambda):
+                    rest |= captured_by(function)
             found |= rest | (exposed(node.body) - assigned(node.target))
         elif isinstance(node, ast.If | ast.While | ast.With | ast.Try | ast.ExceptHandler):
             found |= exposed(list(ast.iter_child_nodes(node)))
