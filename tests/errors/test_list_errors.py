@@ -164,6 +164,17 @@ def extends_a_slice(x):
     return made[0]
 
 
+@refused("f64[?]C", at="go(3)", says="one more axis")
+def reads_a_list_in_another_order_in_a_function_that_calls_itself(x):
+    rows = [x * k for k in range(4)]
+    rows.reverse()
+
+    def go(k):
+        return 0.0 if k == 0 else rows[k].sum() + go(k - 1)
+
+    return go(3)
+
+
 @refused("f64[?]C", at="x in rows", says="write the loop")
 def looks_for_an_array(x):
     rows = [x * k for k in range(x.size)]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from xdsl.ir import Operation
 
-from ..joins import ListT
-from .lists import ListKey, ListObject, holds_arrays, ready
+from ..joins import ListT, RowT
+from .lists import ListKey, ListObject, holds_arrays, leaves_of, ready
 
 if TYPE_CHECKING:
     from ..calling.activations import Activation
@@ -41,7 +41,13 @@ class HandedLists(dict[ListKey, ListObject]):
         if isinstance(outer, HandedLists):
             emitter = outer.place.emitter
         ready(emitter, known)
-        if holds_arrays(known) or isinstance(known.item, ListT) or known.moved is not None:
+        kept = [] if known.item is None else leaves_of(known.item)
+        if (
+            holds_arrays(known)
+            or any(isinstance(leaf, RowT) for leaf in kept)
+            or isinstance(known.item, ListT)
+            or known.moved is not None
+        ):
             raise site.lowering.refusal(
                 site.node,
                 f"{site.name}() calls itself, and reads a list of arrays or of lists",
