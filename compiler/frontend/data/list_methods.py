@@ -123,10 +123,6 @@ class Lists(Calls):
             lists.ready(self.e, made)
         return made
 
-    def builtin_list(self, args: list[Value], node: ast.Call) -> Value:
-        """`list()`; also where a field of a dataclass asks for it."""
-        return self.as_list(self.one(args, node), node) if args else Static(self.make_list(node))
-
     def introduce(self, made: ListObject) -> None:
         """What earlier builds have found out about a list."""
         self.lists[made.key] = made
