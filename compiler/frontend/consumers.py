@@ -535,10 +535,6 @@ class Consumers(Iterables):
 
     # Lists and tuples of what can be run over.
 
-    def builtin_list(self, args: list[Value], node: ast.Call) -> Value:
-        """`list()`; also where a field of a dataclass asks for it."""
-        return self.as_list(self.one(args, node), node) if args else Static(self.make_list(node))
-
     def as_list(self, value: Value, node: ast.expr) -> Value:
         """`list(value)`."""
         if isinstance(value, Tuple):
