@@ -80,7 +80,7 @@ CASES = [
     *of(with_zeros, ((5,), 5), ((5,), 1), ((5,), 3)),
     *of(two_axes, ((3, 3), 1), ((3, 3), 2), ((3, 3), 3)),
 ]
-COMPILED = {function: mutad.compile(function, grad=True) for function, _ in CASES}
+COMPILED = {function: mutad.compile(function, grad=True, opt=1) for function, _ in CASES}
 
 
 def run(
