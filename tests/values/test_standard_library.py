@@ -7,6 +7,7 @@ import itertools
 import math
 import operator
 import statistics
+from collections import deque
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -261,3 +262,11 @@ def test_strings_and_unions_of_classes():
         return kind(x, "rk4") + kind(2, "a") + kind((x, x), "b")
 
     assert compile(kinds, cache=False)(np.ones(2)) == 10.0
+
+
+def test_what_is_not_compiled_says_what_to_write():
+    def queue(x):
+        return deque(x).popleft()
+
+    with pytest.raises(CompileError, match=r"way out: use a list: l.append\(v\), l.pop\(0\)"):
+        compile(queue, cache=False)(np.ones(2))

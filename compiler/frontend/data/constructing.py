@@ -9,10 +9,12 @@ layer(x), s.energy()           `__call__`, methods
 from __future__ import annotations
 
 import ast
+import collections
 import copy
 import dataclasses
 import enum
 import inspect
+import itertools
 from abc import abstractmethod
 from typing import Any, cast
 
@@ -59,6 +61,14 @@ STRING_METHODS = frozenset(
     }
 )  # fmt: skip
 NAMED = (getattr, setattr, hasattr)
+INSTEAD: dict[type, str] = {
+    collections.deque: "use a list: l.append(v), l.pop(0)",
+    collections.defaultdict: "make a dict of the keys, or index an array or a list of lists",
+    collections.Counter: "count in a dict of the keys, or in an array",
+    collections.OrderedDict: "use a dict",
+    itertools.groupby: "loop, and compare each key with the one before",
+}
+"""What to write in the place of classes of the standard library."""
 Kwargs = dict[str, Value]
 
 
@@ -131,7 +141,7 @@ class Constructing(Records):
         if (reason := refuse_class(cls)) is not None:
             raise self.refusal(
                 node, f"objects of class {cls.__name__} are not compiled: {reason}",
-                "use a dataclass, or a class with `__init__`",
+                INSTEAD.get(cls, "use a dataclass, or a class with `__init__`"),
             )  # fmt: skip
         if is_named_tuple(cls):
             return self.named_tuple(cls, args, kwargs, node)
