@@ -358,7 +358,8 @@ class Consumers(Iterables):
 
     def check_generator(self, function: Any, own: ast.FunctionDef, call: ast.AST) -> None:
         """Refuse a generator that would notice whose code stands for its `yield`."""
-        leaves = function in (*comprehensions.VISITING, comprehensions.first_or, next, any, all)
+        early = (comprehensions.first_or, comprehensions.unpacked, next, any, all)
+        leaves = function in (*comprehensions.VISITING, *early)
         if leaves and (found := comprehensions.swallows(own)) is not None:
             place, words = found
             line = getattr(place, "lineno", own.lineno)

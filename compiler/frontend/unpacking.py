@@ -15,6 +15,7 @@ from .calling.generating import pending_of
 from .data import lists
 from .data.list_algorithms import ListAlgorithms
 from .joins import ScalarT
+from .syntax import comprehensions
 from .values import Array, Record, Scalar, SliceValue, Static, Struct, Tuple, Value
 
 
@@ -34,7 +35,11 @@ class Unpacking(ListAlgorithms):
     def unpack(self, target: ast.Tuple | ast.List, value: Value) -> None:
         is_ours = isinstance(value, Record | Struct) and value.cls is not dict
         if is_ours or pending_of(value) is not None:
-            value = self.consume_value(list, value, [], target)
+            if any(isinstance(item, ast.Starred) for item in target.elts):
+                value = self.consume_value(list, value, [], target)
+            else:
+                most = self.e.constant(len(target.elts), "py_int")
+                value = self.consume_value(comprehensions.unpacked, value, [most], target)
         for k, item in enumerate(target.elts):
             if isinstance(item, ast.Starred):
                 self.unpack_starred(target, item, k, value)

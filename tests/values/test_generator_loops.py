@@ -201,7 +201,7 @@ def operands_are_evaluated_in_order(x, k):
 
 
 def unpacked_lazily(x, k):
-    log = np.zeros(1)
+    log = np.zeros(2)
 
     def doubled(v):
         log[0] += 1.0
@@ -216,7 +216,12 @@ def unpacked_lazily(x, k):
     except ValueError:
         log[0] *= 10.0
     a, b = map(doubled, x[:2])
-    return a * b * log[0] * k
+    try:
+        c, d = logged(x, log)
+    except ValueError:
+        log[0] *= 10.0
+    c, d = logged(x[:2], log)
+    return a * b * log[0] * k + c * d * log[1]
 
 
 FUNCTIONS = [

@@ -142,8 +142,27 @@ def first_or(items: Iterable[Any], default: Any) -> Any:
 VISITING: tuple[object, ...] = (each, every)
 """What loops over generators are made of."""
 
+UNPACKED = """
+def unpacked_(items, most):
+    made = []
+    number = 0
+    for item in items:
+        made.append(item)
+        number = number + 1
+        if number > most:
+            return made
+    return made
+"""
+
+
+def unpacked(items: Iterable[Any], most: int) -> list[Any]:
+    """The items for so many names, and one more where there is one: then no more are asked for."""
+    return [item for _, item in zip(range(most + 1), items, strict=False)]
+
+
 TEMPLATES: dict[object, str] = {
     each: EACH,
+    unpacked: UNPACKED,
     every: EVERY,
     next: FIRST,
     first_or: FIRST_OR,
