@@ -12,6 +12,7 @@ meet: an int among floats is a float.
 Lists that are returned hold more, each part again as one array whatever the length::
 
     [u, v]                  {"array": "f64"}                            array([u, v])
+    [u, v[1:]]              {"arrays": "f64", "rank": 1}                array([2, 1]), array([*u, *v[1:]])
     [[1.0], [2.0, 3.0]]     {"rows": "py_float", "even": False}         array([1, 2]), array([1., 2., 3.])
     [[1.0], [2.0]]          {"rows": "py_float", "even": True}          array([[1.], [2.]])
     [P(1.0), P(2.0)]        {"object": P, "names": ["x"], "items": ["py_float"]}      array([1., 2.])
@@ -20,6 +21,7 @@ Lists that are returned hold more, each part again as one array whatever the len
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, repeat
@@ -119,6 +121,8 @@ def width(form: Form | None) -> int:
         return 1
     if (of_rows := as_rows(form)) is not None:
         return width(of_rows.form) + (not of_rows.even)
+    if isinstance(form, dict) and "arrays" in form:
+        return form["rank"] + 1
     return 1 if isinstance(form, dict) and "array" in form else sum(map(width, inner(form)))
 
 
@@ -158,6 +162,8 @@ def items_of(form: Form | None, arrays: Iterator[Any]) -> list[Any]:
         return array.tolist() if form.startswith("py_") else list(array)
     if isinstance(form, dict) and "array" in form:
         return [row.copy() for row in next(arrays)]
+    if isinstance(form, dict) and "arrays" in form:
+        return arrays_of(form["rank"], arrays)
     if (of_rows := as_rows(form)) is not None:
         return rows_of(of_rows, arrays)
     columns = zip(*[column_of(one, arrays) for one in inner(form)], strict=False)
@@ -172,6 +178,15 @@ def items_of(form: Form | None, arrays: Iterator[Any]) -> list[Any]:
             object.__setattr__(one, name, part)
         made.append(one)
     return made
+
+
+def arrays_of(rank: int, arrays: Iterator[Any]) -> list[Any]:
+    """Arrays of several shapes, whose elements are one behind the other."""
+    shapes = list(zip(*[next(arrays).tolist() for _ in range(rank)], strict=True))
+    flat = next(arrays)
+    ends = np.cumsum([math.prod(shape) for shape in shapes]).tolist()
+    spans = zip(shapes, pairwise([0, *ends]), strict=True)
+    return [flat[a:b].reshape(shape).copy() for shape, (a, b) in spans]
 
 
 def column_of(form: Form, arrays: Iterator[Any]) -> Iterable[Any]:
@@ -200,6 +215,11 @@ def parts_of(form: Form | None, items: Sequence[Any]) -> Iterator[Any]:
         yield np.array(items, _DTYPES[form])
     elif isinstance(form, dict) and "array" in form:
         yield np.stack(items) if len(items) else None
+    elif isinstance(form, dict) and "arrays" in form:
+        for axis in range(form["rank"]):
+            yield np.array([np.shape(item)[axis] for item in items], np.int64)
+        flat = [np.ravel(item) for item in items]
+        yield np.concatenate(flat) if flat else np.zeros(0)
     elif (of_rows := as_rows(form)) is not None:
         yield from parts_of_rows(of_rows, items)
     elif isinstance(form, dict) and "object" in form:

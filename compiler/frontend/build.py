@@ -394,10 +394,10 @@ class Build:
         copies = [
             one for seq in every for one in seq.copies if mine & roots(self.emitter, one.buffer)
         ]
-        if mine.isdisjoint(b for seq in every if lists.holds_arrays(seq) for b in seq.buffers):
+        if mine.isdisjoint(b for seq in every if lists.holds_arrays(seq) for b in seq.memories):
             return value
         handed = [seq for seq in every if seq.key in self.lowering.handed_out]
-        if any(b in mine for seq in handed for b in seq.buffers):
+        if any(b in mine for seq in handed for b in seq.memories):
             raise CompileError(
                 own.span(own.node),
                 "the function returns a list and one of its arrays",

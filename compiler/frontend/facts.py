@@ -63,6 +63,8 @@ class Facts:
     """The stores that are others': those of lists that have items in common."""
     ragged: set[ListKey] = field(default_factory=set[ListKey])
     """The lists of lists of several lengths."""
+    uneven: set[ListKey] = field(default_factory=set[ListKey])
+    """The lists of arrays of several shapes."""
     shared_lists: set[ListKey] = field(default_factory=set[ListKey])
     """The lists that have several names at a time."""
     unbounded_lists: set[ListKey] = field(default_factory=set[ListKey])

@@ -111,4 +111,59 @@ def under_a_condition(x, n):
     return sum([p.sum() ** 2 for p in path])
 
 
+@on("f64[5] 2", "f64[4] 1")
+def levels_of_a_multigrid(x, sweeps):
+    us, n = [], x.size
+    while n > 1:
+        us.append(np.zeros(n))
+        n = (n + 1) // 2
+    us[0][:] = x
+    for _ in range(sweeps):
+        for k in range(len(us) - 1):
+            us[k + 1][:] = us[k][::2] * 2.0 + us[k + 1]
+        for k in range(len(us) - 2, -1, -1):
+            us[k][::2] += 0.3 * us[k + 1] * us[k][0]
+    return sum((u * u).sum() for u in us) + len(us)
+
+
+@on("f64[4]")
+def layers_of_several_sizes(x):
+    acts = [x]
+    for w in (np.full((2, 4), 0.3), np.full((3, 2), 0.2), np.ones((1, 3))):
+        acts.append(np.tanh(w @ acts[-1]))
+    return acts[-1][0] * acts[1][0] + acts[0][2]
+
+
+@on("f64[4]")
+def shapes_mixed_and_moved(x):
+    rows = [x * 1.0, x[1:] * 2.0, x[:2] * 3.0]
+    a = rows.pop()
+    rows.append(np.concatenate([x, a]) * 1.0)
+    flat = np.concatenate(rows)
+    rows.insert(0, x[:1] * 3.0)
+    rows[1] = x[2:] * x[0]
+    tables = []
+    for k in range(1, 4):
+        m = np.zeros((k, 5 - k))
+        m[0, 0] = x[k]
+        m[-1, -1] += x[0] * k
+        tables.append(m)
+    tables.reverse()
+    s = 0.0
+    for i, v in enumerate(rows):
+        s += (i + 1) * (v * v).sum()
+    for m in tables:
+        m *= x[1]
+        s += m.sum() * m.shape[0]
+    return s + flat.sum() * len(flat) + tables[0][-1, 0]
+
+
+@on("f64[5]")
+def stacked_of_shapes_that_turn_out_to_be_one(x):
+    rows = []
+    for k in range(3):
+        rows.append(x[: 3 + k // 2] if k < 2 else x[2:] * x[0])
+    return (np.stack(rows) * np.array(rows)[1, 2]).sum()
+
+
 TestGradients = gradient_tests(programs)

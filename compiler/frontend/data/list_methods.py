@@ -128,6 +128,7 @@ class Lists(Calls):
         self.lists[made.key] = made
         made.item = self.facts.lists.get(made.key)
         made.ragged = made.key in self.facts.ragged
+        made.uneven = made.key in self.facts.uneven
         made.popped = made.key in self.facts.popped
 
     def list_of(self, value: Value) -> ListObject | None:
@@ -248,7 +249,12 @@ class Lists(Calls):
     def append_row(self, target: ListObject, value: Value) -> None:
         """Append an item that holds arrays; those that become rows are these for their names, too."""
         known = set(target.became)
-        list_rows.append(self.e, target, value, self.named_arrays(), self.facts.sharing)
+
+        def outgrown() -> NoReturn:
+            self.facts.uneven.add(target.key)
+            raise recursion.Again
+
+        list_rows.append(self.e, target, value, self.named_arrays(), self.facts.sharing, outgrown)
         made = {old: new for old, (new, _) in target.became.items() if old not in known}
         frame = self.frame if made else None
         while frame is not None:
@@ -297,6 +303,10 @@ class Lists(Calls):
     @abstractmethod
     def comparison_node(self, name: str) -> ast.AST:
         """A node for the comparison at this place."""
+
+    @abstractmethod
+    def concatenated(self, seq: ListObject) -> Array | None:
+        """Arrays of several shapes one behind the other; None where all have one."""
 
     @abstractmethod
     def gathered(self, seq: ListObject) -> list[Array]:
@@ -760,6 +770,8 @@ class Lists(Calls):
         stacked = callee is np.stack or (callee is np.vstack and form.type.get_num_dims() == 1)
         text = f"need at least one array to {'stack' if callee is np.stack else 'concatenate'}"
         self.raise_when_empty(seq, "ValueError", text)
+        if not stacked and (whole := self.concatenated(seq)) is not None:
+            return whole
         rows = self.as_array(args[0], keep=True)
         if stacked:
             return rows

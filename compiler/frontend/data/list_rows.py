@@ -11,12 +11,13 @@ the two is written afterwards, or nobody looks at the array again: that is check
 built (`refuse_visible_copies`). Where it fails, the next build makes the array a row in spite of its name.
 
 All arrays of a list have one shape, which the first to be appended tells. Its numbers are computed where the
-list's memory is made; a later item of another shape raises NotImplementedError at run time.
+list's memory is made. Arrays that may have other shapes are not rows, but lie one behind the other (`pools`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NoReturn
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import MemRefType
@@ -29,9 +30,9 @@ from ..bindings.late import Before, Unshaped
 from ..bindings.roots import accesses, is_placeholder, roots, writes
 from ..emitter import Emitter
 from ..joins import ArrayT, cast
-from ..library import overlap
+from ..library import overlap, shapes
 from ..values import Array, Value
-from . import lists
+from . import lists, pools
 from .lists import Kind, ListKey, ListObject, RowCopy
 
 OTHER_SHAPE = "mutad: the arrays of a list have different shapes"
@@ -43,10 +44,12 @@ def append(
     value: Value,
     named: Collection[SSAValue],
     sharing: Collection[tuple[ListKey, int]],
+    outgrown: Callable[[], NoReturn],
 ) -> None:
     """`l.append(value)` of a list with arrays in its items; `named` are those that have a name.
 
-    In the appends that are `sharing`, names do not matter.
+    In the appends that are `sharing`, names do not matter. An array that may have another shape than those
+    before has `outgrown` the list.
     """
     lists.ready(e, seq)
     seq.appends += 1
@@ -56,19 +59,31 @@ def append(
     in_place = set[SSAValue]()
     for leaf, part, buffer in zip(lists.leaves_of(seq.item), parts, seq.buffers, strict=True):
         if isinstance(leaf, ArrayT) and isinstance(part, Array):
-            tell_shape(e, seq, buffer, part.memref)
+            if not seq.uneven and not has_shape(e, seq, buffer, part.memref):
+                outgrown()
             free = not seq.popped and (part.memref not in named or number in sharing)
             if free and becomes_row(e, seq, buffer, part.memref):
                 in_place.add(buffer)
                 note_fresh(e, seq, part.memref, named)
-            else:
-                refuse_other_shape(e, part.memref, buffer)
+            elif seq.uneven:
+                place_in_pool(e, seq, buffer, e.extents(part.memref))
     n = lists.length(e, seq).ssa
     lists.grow(e, seq, n, e.index(1))
     for buffer, op in lists.store_item(e, seq, n, value, in_place, last=True):
         copied = note_copy(e, seq, buffer, op, number, seq.kind if seq.popped else None)
         if seq.popped:
             seq.replaced.append(copied)
+
+
+def place_in_pool(
+    e: Emitter, seq: ListObject, buffer: SSAValue, extents: Sequence[SSAValue]
+) -> SSAValue:
+    """Where the next array goes, in a list of arrays of several shapes."""
+    at, pool = lists.length(e, seq).ssa, seq.own_shapes[buffer]
+    made, stores = pools.place(e, pool, buffer, at, extents)
+    for op in stores:
+        lists.appended(seq, op)
+    return made
 
 
 def note_fresh(e: Emitter, seq: ListObject, value: SSAValue, named: Collection[SSAValue]) -> None:
@@ -145,6 +160,18 @@ def tell_shape(e: Emitter, seq: ListObject, buffer: SSAValue, like: SSAValue) ->
             "the shape of this array is not known where the list's memory is made",
             "make the list where the extents are known, or append slices of an array that is",
         ) from None
+
+
+def has_shape(e: Emitter, seq: ListObject, buffer: SSAValue, value: SSAValue) -> bool:
+    """True for an array that has the shape of the rows, certainly or where the function assumes it of its
+    arguments; the first tells that shape."""
+    try:
+        tell_extents(e, seq, buffer, e.extents(value))
+    except Unshaped:
+        return False
+    assert isinstance(buffer.owner, array.AllocOp)
+    pairs = zip(e.extents(value), buffer.owner.extents[1:], strict=True)
+    return all(same_number(a, b) or shapes.agree(e, a, b) for a, b in pairs)
 
 
 def tell_extents(e: Emitter, seq: ListObject, buffer: SSAValue, found: Sequence[SSAValue]) -> None:
@@ -251,10 +278,12 @@ def put_row(
     scratch, value = Block(), alloc.memref
     assert isinstance(value.type, MemRefType)
     with e.at(scratch):
-        if check:
-            refuse_other_shape(e, value, buffer)
         at = lists.length(e, seq).ssa
-        made = cast(e, lists.row(e, buffer, at), value.type)
+        if seq.uneven:
+            own = place_in_pool(e, seq, buffer, alloc.extents)
+        else:
+            own = lists.row(e, buffer, at)
+        made = cast(e, own, value.type)
         seq.loaded[made] = seq.buffers.index(buffer), at
         extents = alloc.extents if check else buffer.owner.extents[1:]  # pyright: ignore
         e.dims |= {(made, d): n for d, n in enumerate(extents)}

@@ -25,7 +25,14 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, FloatAttr, IndexType, MemRefType, UnitAttr, f64
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    FloatAttr,
+    IndexType,
+    MemRefType,
+    UnitAttr,
+    f64,
+)
 from xdsl.ir import Block, Operation, SSAValue
 
 from ....dialects import array
@@ -64,6 +71,7 @@ from ..values import (
     Tuple,
     Value,
 )
+from . import pools
 
 ListKey = tuple[tuple[int, ...], int, int]
 """A list: the calls that lead to its maker, the maker, how often it has been lowered there."""
@@ -153,6 +161,10 @@ class ListObject:
     memory: Memory | None = None
     row: Row | None = None
     """Which item of a list it is, and where that is."""
+    uneven: bool = False
+    """Whether the arrays in it have shapes of their own: then there is a pool for each."""
+    own_shapes: dict[SSAValue, pools.Pool] = field(default_factory=dict[SSAValue, pools.Pool])
+    """Those pools, by the buffers that say where each array begins."""
     ragged: bool = False
     """Whether the lists in it have lengths of their own."""
     taken_over: bool = False
@@ -186,6 +198,11 @@ class ListObject:
     @property
     def kind(self) -> Kind:
         return self.key, self.row is not None
+
+    @property
+    def memories(self) -> list[SSAValue]:
+        """Its buffers, and the pools of arrays."""
+        return [*self.buffers, *(pool.memory for pool in self.own_shapes.values())]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ListObject) and other.key == self.key and other.row == self.row
@@ -378,6 +395,8 @@ def columns_of(seq: ListObject) -> list[tuple[str, int]]:
             return [("i64", 0)] * 3
         return [(dtype_of_leaf(leaf), 1) for leaf in inner]
     leaves = [] if seq.item is None else leaves_of(seq.item)
+    if seq.uneven:
+        return [("i64" if isinstance(t, ArrayT) else dtype_of_leaf(t), 0) for t in leaves]
     ranks = [t.type.get_num_dims() if isinstance(t, ArrayT) else 0 for t in leaves]
     return [(dtype_of_leaf(t), rank) for t, rank in zip(leaves, ranks, strict=True)]
 
@@ -413,6 +432,19 @@ def allocate(e: Emitter, seq: ListObject, hint: str) -> None:
         seq.buffers.append(op.memref)
         if rank:
             seq.unknown[op.memref] = tuple(x.results[0] for x in loads)
+    if seq.uneven and seq.item is not None:
+        for leaf, buffer in zip(leaves_of(seq.item), seq.buffers, strict=True):
+            if isinstance(leaf, ArrayT):
+                rank = leaf.type.get_num_dims()
+                made = [
+                    growable(e, d, [e.index(array.UNBOUNDED)])
+                    for d in [leaf.dtype] + ["i64"] * rank
+                ]
+                for op in made:
+                    op.location = seq.start.location
+                    block.insert_op_after(op, seq.start)
+                memory, *extents = [op.memref for op in made]
+                seq.own_shapes[buffer] = pools.Pool(memory, tuple(extents))
 
 
 def growable(e: Emitter, dtype: str, extents: Sequence[SSAValue]) -> array.AllocOp:
@@ -491,6 +523,24 @@ def row(e: Emitter, buffer: SSAValue, at: SSAValue) -> SSAValue:
     return made
 
 
+def row_of(e: Emitter, seq: ListObject, buffer: SSAValue, at: SSAValue) -> SSAValue:
+    """The view of one array in a list."""
+    pool = seq.own_shapes.get(buffer)
+    if pool is None:
+        return row(e, buffer, at)
+    offset, *extents = [
+        e.emit(arith.IndexCastOp(e.emit(memref.LoadOp.get(b, [at])), IndexType()))
+        for b in (buffer, *pool.extents)
+    ]
+    return pools.view(e, pool, offset, extents)
+
+
+def memory_of(seq: ListObject, buffer: SSAValue) -> SSAValue:
+    """Where the arrays of a list are."""
+    pool = seq.own_shapes.get(buffer)
+    return buffer if pool is None else pool.memory
+
+
 def load_item(e: Emitter, seq: ListObject, at: SSAValue) -> Value:
     """The item at a place that exists: numbers are loaded, arrays are views of rows."""
     assert seq.item is not None
@@ -501,7 +551,7 @@ def load_item(e: Emitter, seq: ListObject, at: SSAValue) -> Value:
     found = list[SSAValue]()
     for leaf, buffer in zip(leaves_of(seq.item), buffers_of(e, seq), strict=True):
         if isinstance(leaf, ArrayT):
-            found.append(row(e, buffer, at))
+            found.append(row_of(e, seq, buffer, at))
             if not seq.column:
                 seq.loaded[found[-1]] = seq.buffers.index(buffer), at
         else:
@@ -592,10 +642,10 @@ def store_item(
         if isinstance(leaf, ArrayT):
             assert isinstance(part, Array)
             if buffer not in skipping:
-                target = row(e, buffer, at)
+                target = row_of(e, seq, buffer, at)
                 if last and isinstance(target.owner, memref.CastOp):
                     appended(seq, target.owner)
-                copies.append((buffer, copy(e, part, target)))
+                copies.append((memory_of(seq, buffer), copy(e, part, target)))
             continue
         if isinstance(leaf, RowT):
             assert isinstance(part, Row | Item)

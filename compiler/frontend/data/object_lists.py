@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
-from xdsl.dialects import memref, scf
+from xdsl.dialects import arith, memref, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from ....dialects import array
@@ -133,9 +133,21 @@ class ObjectLists(NestedLists):
             column.buffers, lists.parts_of(self.e, value, seq.item.items[k]), strict=True
         ):
             if isinstance(part, Array):
-                list_rows.refuse_other_shape(self.e, part.memref, buffer)
+                self.require_shape(column, item.at, part, buffer)
         for buffer, op in lists.store_item(self.e, column, item.at, value):
             seq.replaced.append(list_rows.note_copy(self.e, seq, buffer, op))
+
+    def require_shape(
+        self, column: ListObject, at: SSAValue, value: Array, buffer: SSAValue
+    ) -> None:
+        """NotImplementedError where an array that takes the place of another has another shape."""
+        if not column.uneven:
+            list_rows.refuse_other_shape(self.e, value.memref, buffer)
+            return
+        old = lists.row_of(self.e, column, buffer, at)
+        for have, want in zip(self.e.extents(value.memref), self.e.extents(old), strict=True):
+            other = self.e.emit(arith.CmpiOp(have, want, "ne"))
+            self.e.insert(array.RaiseIfOp(other, "NotImplementedError", list_rows.OTHER_SHAPE))
 
     def copy_of_item(self, item: Item) -> Struct:
         """The fields of an item as a value."""

@@ -17,22 +17,41 @@ which was made first, and so lives as long as any of them (`Facts.same_store`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import NoReturn
 
 import numpy as np
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 
+from ....dialects import array
 from .. import library
 from ..calling import recursion
 from ..joins import ArrayT, ListT, ObjectT, RowT, Template, TupleT
-from ..values import Array, Item, Record, Row, Static, Struct, Tuple, Value
+from ..values import (
+    EXTENT_MAX,
+    Array,
+    Item,
+    Record,
+    Row,
+    Scalar,
+    SliceValue,
+    Static,
+    Struct,
+    Tuple,
+    Value,
+)
 from . import list_rows, lists
 from .lists import FixedList, Kind, ListObject, StoreKey
 from .object_lists import ObjectLists
+
+OTHER_EXTENTS = (
+    "all the input array dimensions except for the concatenation axis must match exactly"
+)
+OTHER_SHAPES = "all input arrays must have the same shape"
 
 
 class PlacedLists(ObjectLists):
@@ -243,7 +262,11 @@ class PlacedLists(ObjectLists):
         arrays = [p for p in parts_with_identity(value) if isinstance(p, Array)]
         if isinstance(seq.item, ListT | ObjectT) or not lists.holds_arrays(seq) or not arrays:
             return False
-        if seq.row is not None or any(self.known_place(a) is not None for a in arrays):
+        if (
+            seq.row is not None
+            or seq.uneven
+            or any(self.known_place(a) is not None for a in arrays)
+        ):
             self.use_places(seq)
         self.learn(seq, self.item_form(value))
         assert seq.item is not None
@@ -251,8 +274,10 @@ class PlacedLists(ObjectLists):
             return True
         parts = lists.parts_of(self.e, value, seq.item)
         for buffer, part in zip(seq.buffers, parts, strict=True):
-            if isinstance(part, Array):
-                list_rows.refuse_other_shape(self.e, part.memref, buffer)
+            if isinstance(part, Array) and not list_rows.has_shape(
+                self.e, seq, buffer, part.memref
+            ):
+                self.use_places(seq)
         for buffer, op in lists.store_item(self.e, seq, at, value):
             copied = list_rows.note_copy(self.e, seq, buffer, op, moves=seq.kind)
             seq.replaced.append(copied)
@@ -262,6 +287,8 @@ class PlacedLists(ObjectLists):
         """`l = [f(a) for a in l]` in a loop, of arrays that stay where they are: all rows are overwritten."""
         known = target.item is None or isinstance(target.item, ArrayT)
         if not isinstance(fresh.item, ArrayT) or not known or self.is_placed(target):
+            return False
+        if fresh.uneven or target.uneven:
             return False
         if self.with_rules:  # a gradient wants the old ones again
             return False
@@ -299,6 +326,14 @@ class PlacedLists(ObjectLists):
             raise self.refusal(
                 None, "an array of lists of several lengths", "make arrays of the lists in it"
             )
+        if kept.uneven and isinstance(kept.item, ArrayT):
+            return [self.stacked(seq, kept.item)]
+        if kept is seq and kept.uneven:
+            raise self.refusal(
+                None,
+                "an array of tuples with arrays of several shapes",
+                "make arrays of their items",
+            )
         if kept is seq:
             return lists.views(self.e, seq)
         if isinstance(kept.item, ObjectT) or kept.item is None:
@@ -308,6 +343,72 @@ class PlacedLists(ObjectLists):
         made = library.call(self.e, np.asarray, [rows], {})
         assert isinstance(made, Array)
         return [made]
+
+    def concatenated(self, seq: ListObject) -> Array | None:
+        """Arrays of several shapes one behind the other; None where all have one."""
+        kept = seq.item.store if isinstance(seq.item, RowT) else seq
+        if not kept.uneven or not isinstance(kept.item, ArrayT):
+            return None
+        e, total, end = self.e, self.e.cell(IndexType(), "total"), self.e.cell(IndexType(), "end")
+        n, zero = lists.length(e, seq).ssa, e.index(0)
+        for cell in (total, end):
+            e.store(zero, cell)
+        first = lists.load_item(e, seq, zero)
+        assert isinstance(first, Array)
+        rest = e.extents(first.memref)[1:]
+
+        def each(do: Callable[[Array, Sequence[SSAValue]], None]) -> None:
+            loop, body = lists.counted(n)
+            with e.at(body):
+                row = lists.load_item(e, seq, body.args[0])
+                assert isinstance(row, Array)
+                do(row, e.extents(row.memref))
+                e.insert(array.YieldOp())
+            e.insert(loop)
+
+        def measure(row: Array, extents: Sequence[SSAValue]) -> None:
+            for have, want in zip(extents[1:], rest, strict=True):
+                other = e.emit(arith.CmpiOp(have, want, "ne"))
+                e.insert(array.RaiseIfOp(other, "ValueError", OTHER_EXTENTS))
+            e.store(e.emit(arith.AddiOp(e.load(total), extents[0])), total)
+
+        each(measure)
+        made = library.allocate(e, [e.load(total), *rest], kept.item.dtype)
+
+        def move(row: Array, extents: Sequence[SSAValue]) -> None:
+            start = e.load(end)
+            stop = e.emit(arith.AddiOp(start, extents[0]))
+            a, b = (Scalar("py_int", v, None, 0, EXTENT_MAX) for v in (start, stop))
+            goal = library.subscript(e, made, (SliceValue(a, b, None),))
+            assert isinstance(goal, Array)
+            lists.copy(e, row, goal.memref)
+            e.store(stop, end)
+
+        each(move)
+        return made
+
+    def stacked(self, seq: ListObject, form: ArrayT) -> Array:
+        """Arrays that may have several shapes as the rows of one; ValueError where they have."""
+        e = self.e
+        n = lists.length(e, seq).ssa
+        first = lists.load_item(e, seq, e.index(0))
+        assert isinstance(first, Array)
+        extents = e.extents(first.memref)
+        made = library.allocate(e, [n, *extents], form.dtype)
+        loop, body = lists.counted(n)
+        with e.at(body):
+            row = lists.load_item(e, seq, body.args[0])
+            assert isinstance(row, Array)
+            for have, want in zip(e.extents(row.memref), extents, strict=True):
+                other = e.emit(arith.CmpiOp(have, want, "ne"))
+                e.insert(array.RaiseIfOp(other, "ValueError", OTHER_SHAPES))
+            position = Scalar("py_int", body.args[0], None, 0, EXTENT_MAX)
+            goal = library.subscript(e, made, (position,))
+            if isinstance(goal, Array):
+                lists.copy(e, row, goal.memref)
+            e.insert(array.YieldOp())
+        e.insert(loop)
+        return made
 
 
 def with_identity(t: Template) -> Iterator[Template]:

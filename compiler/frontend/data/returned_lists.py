@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import IndexType, i64
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ....dialects import array
@@ -28,7 +28,7 @@ from ..bindings.roots import roots, writes
 from ..emitter import Emitter
 from ..joins import ArrayT, FixedT, ListT, RowT, ScalarT, Template, TupleT
 from ..values import Array, NoneValue, Static, Value
-from . import lists
+from . import lists, pools
 from .list_methods import Lists
 from .list_rows import Copies
 from .lists import ListObject, RowCopy
@@ -68,8 +68,11 @@ class Columns:
         found = list[Array]()
         views = lists.views(self.lowering.e, seq)
         leaves = [] if seq.item is None else lists.leaves_of(seq.item)
-        for leaf, view in zip(leaves, views, strict=True):
-            if isinstance(leaf, RowT):
+        buffers = lists.buffers_of(self.lowering.e, seq)
+        for leaf, view, buffer in zip(leaves, views, buffers, strict=True):
+            if isinstance(leaf, ArrayT) and seq.uneven:
+                found += self.one_behind_the_other(seq, leaf, buffer, places)
+            elif isinstance(leaf, RowT):
                 self.lowering.handed_out.add(leaf.store.key)
                 inner = self.taken(view, places)
                 self.require_once(leaf.store, inner)
@@ -81,6 +84,40 @@ class Columns:
                 None, "a list whose items hold no numbers is returned", "return their number"
             )
         return found
+
+    def one_behind_the_other(
+        self, seq: ListObject, leaf: ArrayT, buffer: SSAValue, places: Array | None
+    ) -> list[Array]:
+        """Arrays of several shapes: their extents along each axis, and the elements of all of them."""
+        e = self.lowering.e
+        count = lists.length(e, seq).ssa if places is None else e.extents(places.memref)[0]
+        shapes = [library.allocate(e, [count], "i64") for _ in range(leaf.type.get_num_dims())]
+        total, end = e.cell(IndexType(), "total"), e.cell(IndexType(), "end")
+        for cell in (total, end):
+            e.store(e.index(0), cell)
+
+        def row(k: SSAValue) -> SSAValue:
+            at = k if places is None else number_at(e, places, k)
+            return lists.row_of(e, seq, buffer, at)
+
+        def measure(k: SSAValue) -> None:
+            extents = e.extents(row(k))
+            for shape, n in zip(shapes, extents, strict=True):
+                e.insert(memref.StoreOp.get(e.emit(arith.IndexCastOp(n, i64)), shape.memref, [k]))
+            advance(e, total, pools.size_of(e, extents))
+
+        for_each(e, count, measure)
+        flat = library.allocate(e, [e.load(total)], leaf.dtype)
+
+        def move(k: SSAValue) -> None:
+            one = row(k)
+            extents = e.extents(one)
+            goal = pools.view(e, pools.Pool(flat.memref, ()), e.load(end), extents)
+            lists.copy(e, Array(one, leaf.dtype), goal)
+            advance(e, end, pools.size_of(e, extents))
+
+        for_each(e, count, move)
+        return [*shapes, flat]
 
     def taken(self, view: Array, places: Array | None) -> Array:
         """What is at some places (None: everything), as an array of its own."""
@@ -121,8 +158,10 @@ def form_of(lowering: Lists, seq: ListObject, t: Template) -> Form:
     match t:
         case ScalarT(type_):
             return type_
-        case ArrayT(_, dtype):
-            return {"array": dtype}
+        case ArrayT(type_, dtype):
+            return (
+                {"arrays": dtype, "rank": type_.get_num_dims()} if seq.uneven else {"array": dtype}
+            )
         case ListT(None):
             return {"rows": None, "even": False}
         case RowT(store) if store.item is not None:
