@@ -165,7 +165,7 @@ CASES = [
     (arithmetic, (body(),), "`+` of `a`, a Body and a number", "a + 1"),
     (length, (body(),), "object of type 'Body' has no len()", "len(a)"),
     (loops_over, (body(),), "a loop over `a`, a Body", "a"),
-    (unpacks, (body(),), "this value cannot be unpacked", ""),
+    (unpacks, (body(),), "a loop over `a`, a Body", ""),
     (of_strange_classes, (1.0,), "its class defines __new__", "Made()"),
     (strings_by_path, (1.0,), "this is the string 'positive' or", ""),
     (enum_by_number, (1,), "which Mode this is, is known only at run time", "Mode(k)"),

@@ -252,6 +252,23 @@ def lists_of_other_words_joined(x):
     return s + len(b) + 10 * len(c) + 100 * len(d) + 1000 * len(g)
 
 
+@on((0.7, 0.3, 0.9))
+def dicts_asked_for_keys_that_the_run_decides(x):
+    kind, acc = Kind.LINEAR, 0.0
+    counts = {Kind.LINEAR: 0, Kind.QUADRATIC: 0}
+    rates = {0: 0.5, 2: x[0], 5: 1.5}
+    for i in range(6):
+        counts[kind] += 1
+        if i in rates:
+            acc += rates[i] * x[i % 3]
+        acc += rates.get(i, 0.1) * i
+        if i == 2:
+            rates[i] += x[1]
+        kind = Kind.LINEAR if x[i % 3] > 0.5 else Kind.QUADRATIC
+        counts[kind] = counts[kind] + (kind in counts)
+    return acc * counts[Kind.LINEAR] + counts[Kind.QUADRATIC]
+
+
 class Moments:
     def __init__(self):
         self.mean, self.best = None, None

@@ -77,10 +77,7 @@ class LateBuffers:
             owner.parent.insert_op_before(op, first)
         for old, new in zip(list(owner.extents), wanted, strict=True):
             if old in unknown:
-                old.replace_all_uses_with(new)
-                assert isinstance(old.owner, Operation)
-                old.owner.detach()
-                old.owner.erase()
+                replace_number(self.e, old, new)
         self._unknown[buffer] = []
 
     def absorb(self, leaf: SSAValue, buffer: SSAValue, name: str) -> bool:
@@ -109,6 +106,17 @@ class LateBuffers:
             op.detach()
             op.erase()
         return True
+
+
+def replace_number(e: Emitter, old: SSAValue, new: SSAValue) -> None:
+    """Put a number in the place of a load that stood for it."""
+    old.replace_all_uses_with(new)
+    for place, known in e.dims.items():
+        if known is old:
+            e.dims[place] = new
+    assert isinstance(old.owner, Operation)
+    old.owner.detach()
+    old.owner.erase()
 
 
 class Before:

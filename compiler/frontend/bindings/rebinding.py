@@ -154,7 +154,7 @@ class Rebindings(Consumers):
 
     def learn_shapes(self, copies: Sequence[tuple[Variable, Place, SSAValue]]) -> None:
         """Find the arrays of which the loop changes the shape."""
-        kept = [c for c in copies if c[1].initial is not None]
+        kept = [c for c in copies if c[1].initial is not None and roots(self.e, c[1].initial)]
         extents = [self.e.extents(place.now or place.ssa) for _, place, _ in kept]
         for (variable, place, leaf), wanted in zip(kept, extents, strict=True):
             if not place.sizes and resizing.resizes(self, leaf, wanted, extents):

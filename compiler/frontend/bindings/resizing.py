@@ -169,6 +169,16 @@ def is_found_out(lowering: Rebindings, number: Affine) -> bool:
         owner = symbol.owner if isinstance(symbol, SSAValue) else None
         while isinstance(owner, array.CastOp | arith.IndexCastOp):
             owner = owner.operands[0].owner
+        if isinstance(owner, memref.LoadOp) and stands_for_another(owner):
+            continue
         if isinstance(owner, memref.LoadOp | array.LoopOp) and is_inside(owner, lowering.e.block):
             return True
     return False
+
+
+def stands_for_another(load: memref.LoadOp) -> bool:
+    """True for an extent that is not known yet (`late`): nobody writes the cell."""
+    cell = load.memref
+    return isinstance(cell.owner, memref.AllocaOp) and not any(
+        isinstance(use.operation, memref.StoreOp) for use in cell.uses
+    )

@@ -34,7 +34,7 @@ from ..values import (
     Tuple,
     Value,
 )
-from . import protocols
+from . import protocols, run_time_keys
 from .fields import is_frozen, is_object
 from .records import (
     Method,
@@ -349,13 +349,14 @@ class Constructing(Records):
             case _:
                 raise self.refusal(
                     node, "a dict's key is known only at run time",
-                    "keys are constants: strings, ints, enum members; index an array instead",
+                    "keys are constants, or chosen among some: strings, ints, enum members",
                 )  # fmt: skip
 
     def dict_item(self, value: Record | Struct, key: Value, node: ast.AST) -> Value:
         """`d[key]`."""
-        if isinstance(key, Choice):
-            return choices.each(self, key, lambda one: self.dict_item(value, one, node))
+        if run_time_keys.is_open(key):
+            one_of = run_time_keys.which(self, key, self.keys_of(value), node)
+            return choices.each(self, one_of, lambda one: self.dict_item(value, one, node))
         known = self.constant_key(key, node)
         found = self.field(value, known)
         if found is None:
@@ -393,8 +394,32 @@ class Constructing(Records):
             protocols.augmented_item(self, base, target, op, node)
             return
         key = self.expression(target.slice)
+        if run_time_keys.is_open(key):
+            one_of = run_time_keys.which(self, key, self.keys_of(base), target)
+            value = self.memory_of(self.expression(node))
+            run_time_keys.do(
+                self, one_of, lambda one: self.augment_dict_item(base, one, target, op, value)
+            )
+            return
         before = self.dict_item(base, key, target)
         value = self.expression(node)
+        self.replace_dict_item(base, key, target, op, before, value)
+
+    def augment_dict_item(
+        self, base: Record | Struct, key: Value, target: ast.Subscript, op: str, value: Value
+    ) -> None:
+        before = self.dict_item(base, key, target)
+        self.replace_dict_item(base, key, target, op, before, value)
+
+    def replace_dict_item(
+        self,
+        base: Record | Struct,
+        key: Value,
+        target: ast.Subscript,
+        op: str,
+        before: Value,
+        value: Value,
+    ) -> None:
         if isinstance(before, Array):
             self.in_place(op, before, value)
             return
@@ -418,6 +443,9 @@ class Constructing(Records):
 
     def set_dict_item(self, base: Value, key: Value, value: Value, node: ast.AST) -> None:
         """`d[key] = value`."""
+        if isinstance(key, Choice):
+            run_time_keys.do(self, key, lambda one: self.set_dict_item(base, one, value, node))
+            return
         if isinstance(base, Struct):
             self.refuse_joined(base)
         assert isinstance(base, Record)
@@ -459,8 +487,13 @@ class Constructing(Records):
         items = self.items_of(d, node)
         match name:
             case "get":
-                known = self.constant_key(args[0], node)
-                return items.get(known, args[1] if len(args) > 1 else NoneValue())
+                other = args[1] if len(args) > 1 else NoneValue()
+                if run_time_keys.is_open(args[0]):
+                    inside = run_time_keys.contains(self, args[0], items)
+                    return self.chosen(
+                        inside, (lambda: self.dict_item(d, args[0], node), lambda: other)
+                    )
+                return items.get(self.constant_key(args[0], node), other)
             case "keys":
                 return Tuple(tuple(self.constant(key, "a key") for key in items))
             case "values":
@@ -513,11 +546,9 @@ class Constructing(Records):
         match wanted, container:
             case _, Record() | Struct() if container.cls is dict:
                 keys = self.keys_of(container)
-                options = wanted.options if isinstance(wanted, Choice) else (wanted,)
-                known = [self.constant_key(one, None) in keys for one in options]
-                if isinstance(wanted, Choice):
-                    return choices.is_any_of(self.e, wanted, known)
-                return self.e.constant(known[0], "py_bool")
+                if run_time_keys.is_open(wanted):
+                    return run_time_keys.contains(self, wanted, keys)
+                return self.e.constant(self.constant_key(wanted, None) in keys, "py_bool")
             case Static(str() as part), Static(str() as text):
                 return self.e.constant(part in text, "py_bool")
             case _, Tuple(items):

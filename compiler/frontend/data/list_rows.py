@@ -26,7 +26,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from ....dialects import array
 from ...analysis.affine import affine
 from ...diagnostics import CompileError
-from ..bindings.late import Before, Unshaped
+from ..bindings.late import Before, Unshaped, replace_number
 from ..bindings.roots import accesses, is_placeholder, roots, writes
 from ..emitter import Emitter
 from ..joins import ArrayT, cast
@@ -191,17 +191,7 @@ def tell_extents(e: Emitter, seq: ListObject, buffer: SSAValue, found: Sequence[
         op.detach()
         first.parent.insert_op_before(op, first)
     for old, new in zip(unknown, numbers, strict=True):
-        replace(e, old, new)
-
-
-def replace(e: Emitter, old: SSAValue, new: SSAValue) -> None:
-    old.replace_all_uses_with(new)
-    for place, known in e.dims.items():
-        if known is old:
-            e.dims[place] = new
-    assert isinstance(old.owner, Operation)
-    old.owner.detach()
-    old.owner.erase()
+        replace_number(e, old, new)
 
 
 def room(e: Emitter, extents: Iterable[SSAValue]) -> SSAValue:

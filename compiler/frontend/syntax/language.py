@@ -394,7 +394,7 @@ def f(x):
 """,
     ),
     Compiled(
-        "dicts with constant keys; dict comprehensions over what is known while compiling",
+        "dicts with constant keys, which the run may choose among; dict comprehensions over what is known",
         (ast.Dict, ast.DictComp),
         """
 def f(x):
@@ -404,6 +404,7 @@ def f(x):
     for value in p.values():
         s += value
     q = {**{k: 2.0 * v for k, v in p.items() if k != "size"}, "more": x[1]}
+    q["rate" if x[0] > x[1] else "more"] += s
     return s * q["rate"] * q["more"]
 """,
     ),
