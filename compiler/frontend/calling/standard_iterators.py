@@ -291,16 +291,3 @@ def filterfalse(predicate: Any, items: Any) -> Any:
         for item in items:
             if not predicate(item):
                 yield item
-
-
-def batched(items: Any, n: Any) -> Any:
-    if n < 1:
-        raise ValueError("n must be at least one")
-    batch = []
-    for item in items:
-        batch.append(item)
-        if len(batch) == n:
-            yield batch
-            batch = []
-    if len(batch) > 0:
-        yield batch
