@@ -128,7 +128,10 @@ class Conditions(Constructing, ListAccess):
         test = self.truth(first)
         if test.constant is not None:
             return self.settled(second()) if test.constant == (word == "and") else first
-        keep: Callable[[], Value] = lambda: first  # noqa: E731
+
+        def keep() -> Value:
+            return first
+
         key = self.frame.place, id(place)
         if names or key in self.facts.asking:
             return self.chosen(test, (second, keep) if word == "and" else (keep, second), names)

@@ -269,6 +269,23 @@ def dicts_asked_for_keys_that_the_run_decides(x):
     return acc * counts[Kind.LINEAR] + counts[Kind.QUADRATIC]
 
 
+@on((0.4, 0.6, 0.7), (0.7, 0.3, 0.4))
+def an_item_is_read_before_what_is_added_to_it(x):
+    d = {0: x[0], 1: x[1]}
+
+    def changes_it():
+        d[1] = d[1] * 10.0
+        return 1.0
+
+    d[1 if x[2] > 0.5 else 0] += changes_it()
+    rows = {"p": x * 1.0, "q": x * 2.0}
+    which = "p" if x[2] > 0.5 else "q"
+    rows[which] *= x[0]
+    old = rows[which]
+    old[0] = 3.0 * x[1]
+    return d[0] * d[1] + rows["p"].sum() + 2.0 * rows["q"].sum()
+
+
 class Moments:
     def __init__(self):
         self.mean, self.best = None, None

@@ -395,31 +395,9 @@ class Constructing(Records):
             return
         key = self.expression(target.slice)
         if run_time_keys.is_open(key):
-            one_of = run_time_keys.which(self, key, self.keys_of(base), target)
-            value = self.memory_of(self.expression(node))
-            run_time_keys.do(
-                self, one_of, lambda one: self.augment_dict_item(base, one, target, op, value)
-            )
-            return
+            key = run_time_keys.which(self, key, self.keys_of(base), target)
         before = self.dict_item(base, key, target)
         value = self.expression(node)
-        self.replace_dict_item(base, key, target, op, before, value)
-
-    def augment_dict_item(
-        self, base: Record | Struct, key: Value, target: ast.Subscript, op: str, value: Value
-    ) -> None:
-        before = self.dict_item(base, key, target)
-        self.replace_dict_item(base, key, target, op, before, value)
-
-    def replace_dict_item(
-        self,
-        base: Record | Struct,
-        key: Value,
-        target: ast.Subscript,
-        op: str,
-        before: Value,
-        value: Value,
-    ) -> None:
         if isinstance(before, Array):
             self.in_place(op, before, value)
             return

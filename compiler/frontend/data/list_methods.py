@@ -315,11 +315,7 @@ class Lists(Calls):
     def growing(self, value: FixedList) -> NoReturn:
         """The next build makes a list that can grow where this one was made."""
         if value.origin is not None:
-            raise self.refusal(
-                None,
-                "a list of arrays, lists or objects that is an argument is changed: not compiled",
-                "change its arrays in place (l[0][...] = v), loop over its items, or return a new list",
-            )
+            self.refuse_changed_argument()
         if value.made is None or not all(map(lists.is_item, value.items)):
             raise self.refusal(
                 None,
@@ -328,6 +324,13 @@ class Lists(Calls):
             )
         self.facts.grown.add(value.made)
         raise recursion.Again
+
+    def refuse_changed_argument(self) -> NoReturn:
+        raise self.refusal(
+            None,
+            "a list of arrays, lists or objects that is an argument is changed: not compiled",
+            "change its arrays in place (l[0][...] = v), loop over its items, or return a new list",
+        )
 
     def let_move(self, seq: ListObject) -> None:
         """The items of a list are moved from place to place, or into another list."""

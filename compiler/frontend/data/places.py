@@ -63,11 +63,7 @@ class PlacedLists(ObjectLists):
     def use_places(self, seq: ListObject) -> NoReturn:
         """The next build knows the items of this list by their places."""
         if seq.origin is not None:
-            raise self.refusal(
-                None,
-                "a list of arrays, lists or objects that is an argument is changed: not compiled",
-                "change its arrays in place (l[0][...] = v), loop over its items, or return a new list",
-            )
+            self.refuse_changed_argument()
         self.facts.placed.add(seq.kind)
         raise recursion.Again
 
