@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from xdsl.dialects import memref
+from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, UnitAttr, i1
 from xdsl.ir import Attribute, SSAValue
 
@@ -314,6 +314,35 @@ def coerced(e: Emitter, value: Binding | None, t: Template) -> list[SSAValue]:
                 return [*coerced(e, value.value, inner), value.defined]
             defined = e.constant(value is not None, "py_bool").ssa
             return [*coerced(e, value, inner), defined]
+
+
+def presence(e: Emitter, t: Template, leaves: Iterator[SSAValue]) -> Iterator[SSAValue | None]:
+    """For each SSA value of a form whether it is one of the value, and no placeholder; None: it always is."""
+    match t:
+        case TupleT(items):
+            for item in items:
+                yield from presence(e, item, leaves)
+        case ChoiceT(options):
+            number = next(leaves)
+            yield None
+            for k, option in enumerate(options):
+                if not ir_types(option):
+                    continue
+                known = array.constant_value(number)
+                same = None if known is None else e.constant(known == k, "py_bool").ssa
+                here = choices.is_number(e, number, k) if same is None else same
+                for inner in presence(e, option, leaves):
+                    yield here if inner is None else e.emit(arith.AndIOp(here, inner))
+        case MaybeT(inner):
+            parts = [next(leaves) for _ in ir_types(inner)]
+            defined = next(leaves)
+            for one in presence(e, inner, iter(parts)):
+                yield defined if one is None else e.emit(arith.AndIOp(defined, one))
+            yield None
+        case _:
+            for _ in ir_types(t):
+                next(leaves)
+                yield None
 
 
 def tuple_items(value: Binding) -> tuple[Value, ...]:

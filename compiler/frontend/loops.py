@@ -32,7 +32,7 @@ from . import catching, choices, weak
 from .bindings import nonlocals, peeling, resizing
 from .bindings.forms import End, Forms
 from .bindings.rebinding import Place, Variable, only_layout_of_kept, retyped, uncast
-from .bindings.roots import is_placeholder, roots
+from .bindings.roots import roots
 from .context import Rebinding, hint, is_late
 from .data import fixed_items
 from .data.list_access import Asked
@@ -49,6 +49,7 @@ from .joins import (
     ir_types,
     join,
     loosened,
+    presence,
     rebuilt,
     template_of,
 )
@@ -298,13 +299,16 @@ class Loops(Forms):
                 self.refuse_mismatch(name, mismatch, "loop")
             template = loosened(known)
             leaves = coerced(self.e, binding, template)
+            optional = [one is not None for one in presence(self.e, template, iter(leaves))]
             places = list[Place]()
             for k, leaf in enumerate(leaves):
                 if not isinstance(leaf.type, MemRefType):
                     places.append(Place("cell", self.stored(name, k, leaf)))
-                elif (key, k) in self.facts.resized and not is_placeholder(strip_casts(leaf)):
+                elif (key, k) in self.facts.resized:
                     places.append(resizing.place_of(self, leaf, name))
                 elif (key, k) in self.facts.buffered:
+                    if optional[k] and resizing.is_shapeless(leaf):
+                        self.facts.resize(key, k)
                     stays = (key, k) in self.facts.staying
                     places.append(self.place_in_buffer(leaf, name, stays=stays))
                 elif (key, k) in self.facts.forms:
@@ -403,10 +407,12 @@ class Loops(Forms):
         leaves = coerced(self.e, end, template)
         if len(leaves) != len(variable.places):
             return
+        there = list(presence(self.e, template, iter(leaves)))
         for k, (leaf, place) in enumerate(zip(leaves, variable.places, strict=True)):
             if place.kind in ("carried", "described"):
                 arrays.append(End(variable, place, uncast(leaf)))
             elif place.kind == "buffer":
+                place.there = there[k]
                 copies.append((variable, place, leaf))
             elif settled:
                 self.stored(variable.name, k, leaf)

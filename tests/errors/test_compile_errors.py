@@ -325,28 +325,12 @@ def is_written_to_and_may_be_another_array(u, v, n):
     return u
 
 
-@refused(
-    "f64[?,?]C", "py_int", at="for _ in range(n):", says="a view with its axes in another order"
-)
-def turns(u, n):
-    for _ in range(n):
-        u = u.T
-    return u
-
-
 @refused("f64[?,?]C", "f64[?]C", "py_int", at="for i in range(n):", says="arrays of different rank")
 def views_of_a_matrix_or_a_vector(a, x, n):
     row = x
     for i in range(n):
         row = a[i]
     return row.sum()
-
-
-@refused("f64[?]C", "py_int", at="for i in range(n):", says="shape depends on the iteration")
-def array_bound_in_a_loop_that_grows(x, n):
-    for i in range(n):
-        y = x[:i] * 2.0
-    return y
 
 
 @refused("f64[?]C", "py_int", at="for i in range(n):", says="an array that has another name too")

@@ -69,8 +69,9 @@ class Descriptor:
         return Descriptor(numbers[0], View(v.dims, *parts))
 
 
-BaseName = tuple[str, int]
-"""Which base: the n-th array of a name bound before the loop; of "" the n-th argument."""
+BaseName = tuple[str, int, tuple[int, ...]]
+"""Which base: the n-th array of a name bound before the loop; of "" the n-th argument. With its axes in
+another order, these."""
 
 
 Leaf = tuple[tuple[tuple[int, ...], int, str], int]
@@ -123,10 +124,19 @@ class Described:
 class Describer:
     """Emits the numbers of arrays, at the end of the current block."""
 
-    def __init__(self, e: Emitter, bases: Sequence[SSAValue], *, entire: bool) -> None:
+    def __init__(
+        self,
+        e: Emitter,
+        bases: Sequence[SSAValue],
+        *,
+        entire: bool,
+        turned: Callable[[Descriptor], Descriptor] = lambda found: found,
+    ) -> None:
         self.e = e
         self.bases = list(bases)
         self.entire = entire
+        self.turned = turned
+        """The descriptor with the axes of the base in one order, as branches must have them (`turning`)."""
 
     def describe(self, value: SSAValue) -> Descriptor:
         """The numbers of `value`; Undescribed where it is not one of the bases, or a view of one."""
@@ -184,12 +194,13 @@ class Describer:
             for home, end in zip(homes, ends, strict=True)
         ]
         if not any(inside):
-            return self._joined(op.cond, self.describe(values[0]), self.describe(values[1]))
+            then, otherwise = (self.turned(self.describe(v)) for v in values)
+            return self._joined(op.cond, then, otherwise)
         found = list[Descriptor]()
         cells = list[SSAValue]()
         for end, value in zip(ends, values, strict=True):
             with before_end(self.e, end):
-                one = self.describe(value)
+                one = self.turned(self.describe(value))
                 cells = cells or [self.e.cell(n.type, "number") for n in one.numbers]
                 same_form(found[0] if found else one, one)
                 for cell, n in zip(cells, one.numbers, strict=True):

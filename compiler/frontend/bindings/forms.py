@@ -27,7 +27,7 @@ from ...analysis.alias import strip_casts, strip_views
 from ...diagnostics import CompileError
 from ..joins import Binding, Maybe
 from ..values import Array, Struct, Tuple
-from . import resizing, staying
+from . import resizing, staying, turning
 from .descriptors import (
     BaseName,
     Described,
@@ -75,20 +75,19 @@ class Forms(Rebindings):
         found = dict[SSAValue, BaseName]()
         for name, binding in sorted(before.items()):
             for k, one in enumerate(arrays_in(binding)):
-                found.setdefault(strip_views(one.memref), (name, k))
+                found.setdefault(strip_views(one.memref), (name, k, ()))
         for k, argument in enumerate(self.e.entry.args):
             if isinstance(argument.type, MemRefType):
-                found.setdefault(argument, ("", k))
+                found.setdefault(argument, ("", k, ()))
         return found
 
     def bases(self, form: Form, before: dict[str, Binding]) -> tuple[SSAValue, ...]:
         """The bases of a form; without those of names that are not bound here in this build."""
         found = list[SSAValue]()
-        for name, k in form.bases:
-            if not name:
-                found.append(self.e.entry.args[k])
-            elif name in before:
-                found += [strip_views(a.memref) for a in list(arrays_in(before[name]))[k : k + 1]]
+        for name, k, axes in form.bases:
+            arrays = [a.memref for a in arrays_in(before[name])] if name in before else []
+            bases = arrays[k : k + 1] if name else [self.e.entry.args[k]]
+            found += [turning.turned_array(self.e, strip_views(b), axes) for b in bases]
         return tuple(dict.fromkeys(b for b in found if not is_placeholder(b)))
 
     # An array in numbers.
@@ -203,7 +202,10 @@ class Forms(Rebindings):
         assert d is not None
         found: Descriptor | None = None
         with suppress(Undescribed):
-            found = Describer(self.e, d.bases, entire=d.form.entire).describe(end.value)
+            describer = Describer(
+                self.e, d.bases, entire=d.form.entire, turned=lambda f: self.turned(end, d, f)
+            )
+            found = self.turned(end, d, describer.describe(end.value))
         if found is None or (found.view and found.view.dims) != (d.like.view and d.like.view.dims):
             self.refuse_rebinding(end.variable.name, "a view with its axes in another order")
         moved = {
@@ -221,6 +223,22 @@ class Forms(Rebindings):
             )
         for k, cell in d.cells.items():
             self.e.store(found.numbers[k], cell)
+
+    def turned(self, end: End, d: Described, found: Descriptor) -> Descriptor:
+        """The array as one of the bases with their axes in another order; the next build has those."""
+        if found.view is None or d.like.view is None or found.view.dims == d.like.view.dims:
+            return found
+        wanted = d.like.view.dims
+        order = turning.order_between(wanted, found.view.dims)
+        if order is None or len(d.bases) != len(d.form.bases):
+            return found
+        names = turning.with_turned(d.form.bases, order)
+        if names == frozenset(d.form.bases):
+            return turning.described_by(self.e, found, wanted, order, d.form.bases)
+        moving = d.form.moving | {0}
+        form = replace(d.form, bases=tuple(sorted(names)), moving=moving)
+        self.facts.describe(end.variable.key, end.place.leaf, form)
+        return d.like
 
     # Which form.
 
@@ -318,6 +336,8 @@ class Forms(Rebindings):
         if old is not None and old.group != group:
             group = ()
         axes = () if entire else self.axes(leaf, ends, block)
+        if old is not None and sorted(old.axes) == sorted(axes):
+            axes = old.axes
         return Form(bases, entire, moving, group, axes)
 
     def axes(self, leaf: Leaf, ends: dict[Leaf, End], block: Block) -> tuple[int, ...]:

@@ -10,14 +10,14 @@ See Note [Rebinding by copy].
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import NoReturn
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from ....dialects import array
 from ...analysis.alias import strip_casts
@@ -75,6 +75,8 @@ class Place:
     """Of an array that changes its shape: the cells of its extents."""
     own: list[Operation] = field(default_factory=list[Operation])
     """Then: the copies of what it was before the loop, and is after it."""
+    there: SSAValue | None = None
+    """Of a name that may be None or unbound: whether an iteration leaves it an array."""
 
 
 class Rebindings(Consumers):
@@ -172,12 +174,8 @@ class Rebindings(Consumers):
         try:
             self.buffers.shape(place.ssa, leaf)
         except Unshaped:
-            raise self.refusal(
-                None,
-                f"the array `{variable.name}` is first bound inside the loop and read after it, and its"
-                " shape depends on the iteration",
-                f"bind `{variable.name}` before the loop, with the shape it will have",
-            ) from None
+            self.facts.resize(variable.key, place.leaf)
+            return False
         return self.buffers.absorb(leaf, place.ssa, variable.name)
 
     def copy_one(
@@ -186,17 +184,23 @@ class Rebindings(Consumers):
         if place.moved is not None:
             copied = self.arrive(variable, place, leaf)
             return copied[0], copied
+        found = list[Operation]()
         if place.sizes:
-            return place.own[0], [resizing.keep(self, place, leaf)]
+            where(self.e, place.there, lambda: found.append(resizing.keep(self, place, leaf)))
+            return place.own[0], found
         firsts = [
             u.operation
             for u in place.ssa.uses
             if isinstance(u.operation, array.MapOp) and u.operation.parent is not self.e.block
         ][: place.initial is not None]
-        extents = self.e.extents(leaf), self.e.extents(place.ssa)
-        refuse_other_shape(self.e, *extents, variable.name)
-        copy = self.copy(leaf, place.ssa)
-        return (firsts or [copy])[0], [*firsts, copy]
+
+        def keep() -> None:
+            extents = self.e.extents(leaf), self.e.extents(place.ssa)
+            refuse_other_shape(self.e, *extents, variable.name)
+            found.append(self.copy(leaf, place.ssa))
+
+        where(self.e, place.there, keep)
+        return (firsts or found)[0], [*firsts, *found]
 
     def arrive(self, variable: Variable, place: Place, leaf: SSAValue) -> list[Operation]:
         try:
@@ -309,6 +313,20 @@ class Rebindings(Consumers):
             f"in this loop `{name}` is rebound to {what}",
             f"change the array in place: {name}[...] = ..., or bind a copy",
         )
+
+
+def where(e: Emitter, condition: SSAValue | None, emit: Callable[[], None]) -> None:
+    """Emit code that runs where the condition holds; always, where there is none."""
+    known = True if condition is None else array.constant_value(condition)
+    if condition is None or known is not None:
+        if known:
+            emit()
+        return
+    block = Block()
+    with e.at(block):
+        emit()
+        e.insert(scf.YieldOp())
+    e.insert(scf.IfOp(condition, [], Region(block), Region()))
 
 
 def uncast(value: SSAValue) -> SSAValue:

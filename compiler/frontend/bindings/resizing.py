@@ -21,7 +21,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ....dialects import array
 from ...analysis.affine import Affine, Symbol, Term, affine
-from ...analysis.alias import strip_casts
+from ...analysis.alias import strip_casts, strip_views
 from ..library import shapes
 from .descriptors import last_of, result_index
 from .roots import is_inside, is_placeholder
@@ -49,6 +49,22 @@ def place_of(lowering: Rebindings, initial: SSAValue, name: str) -> Place:
     place = Place("buffer", room.results[0], initial=initial, sizes=cells)
     place.own.append(keep(lowering, place, initial))
     return place
+
+
+def is_shapeless(leaf: SSAValue) -> bool:
+    """True for an array of which only the run knows whether it is there."""
+    return not is_placeholder(strip_casts(leaf)) and may_be_nothing(leaf)
+
+
+def may_be_nothing(leaf: SSAValue) -> bool:
+    """True where the run may find no array here, and so no extents."""
+    leaf = strip_views(leaf)
+    owner = leaf.owner
+    if isinstance(owner, scf.IfOp):
+        ends = (last_of(region.block) for region in owner.regions)
+        return any(may_be_nothing(end.operands[result_index(leaf)]) for end in ends)
+    room = isinstance(owner, array.AllocOp) and array.GROWABLE in owner.attributes
+    return room or is_placeholder(leaf)
 
 
 def keep(lowering: Rebindings, place: Place, leaf: SSAValue) -> Operation:

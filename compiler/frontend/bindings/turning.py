@@ -1,0 +1,85 @@
+"""Views with their axes in another order: a base with its axes in that order is one more base.
+
+    for _ in range(n):              %turned = array.view %a dims(1, 0)         before the loop
+        a = a.T                     array.loop ... {
+                                      %now = scf.if %which == 0 { yield %a } else { yield %turned }
+                                      ...
+                                      %after = arith.select %which == 0, 1, 0
+
+So the order that an array has at a moment is part of which base it is, a number; its offsets change places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import SSAValue
+
+from ....dialects import array
+from ..emitter import Emitter
+from .descriptors import BaseName, Descriptor, View, compared
+
+Axes = tuple[int, ...]
+"""Of a base that is turned: for each of its axes, that of the array it is made of. Empty: as they are."""
+
+
+def turned_array(e: Emitter, base: SSAValue, axes: Axes) -> SSAValue:
+    """The array with its axes in this order."""
+    if not axes:
+        return base
+    assert isinstance(base.type, MemRefType)
+    zeros, ones = ([e.index(n)] * len(axes) for n in (0, 1))
+    own = e.extents(base)
+    return e.emit(array.ViewOp(base, zeros, axes, [own[d] for d in axes], ones), base.name_hint)
+
+
+def order_between(wanted: Axes, found: Axes) -> Axes | None:
+    """The order of a base's axes that turns a view of dimensions `found` into one of `wanted`."""
+    if sorted(wanted) != sorted(found):
+        return None
+    to = dict(zip(wanted, found, strict=True))
+    if any((d < 0) != (f < 0) for d, f in to.items()):
+        return None
+    rank = max(wanted, default=-1) + 1
+    return tuple(to.get(d, d) for d in range(rank))
+
+
+def name_turned(name: BaseName, order: Axes) -> BaseName:
+    """The name of a base whose axes are put in this order."""
+    source, k, axes = name
+    rank = max(len(axes), len(order))
+    before = axes or tuple(range(rank))
+    after = tuple(before[order[d]] if d < len(order) else before[d] for d in range(rank))
+    return source, k, () if after == tuple(range(rank)) else after
+
+
+def with_turned(names: Iterable[BaseName], order: Axes) -> frozenset[BaseName]:
+    """The names, and those of the bases turned once, twice, and so on."""
+    found = set(names)
+    pending = list(found)
+    while pending:
+        one = name_turned(pending.pop(), order)
+        if one not in found:
+            found.add(one)
+            pending.append(one)
+    return frozenset(found)
+
+
+def described_by(
+    e: Emitter, found: Descriptor, dims: Axes, order: Axes, names: Sequence[BaseName]
+) -> Descriptor:
+    """The descriptor of the same array as a view of dimensions `dims`, of the turned bases."""
+    v = found.view
+    assert v is not None
+    offsets = tuple(v.offsets[order[d]] if d < len(order) else n for d, n in enumerate(v.offsets))
+    places = [names.index(name_turned(name, order)) for name in names]
+    known = array.constant_value(found.which)
+    if known is not None:
+        which = e.index(places[known])
+    else:
+        which = e.index(places[-1])
+        for here, place in zip(compared(e, found.which, len(names)), places[:-1], strict=False):
+            which = e.emit(arith.SelectOp(here, e.index(place), which))
+    return Descriptor(which, View(dims, offsets, v.extents, v.steps))
