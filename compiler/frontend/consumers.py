@@ -406,6 +406,8 @@ class Consumers(Iterables):
             raise self.refusal(node, f"`{name}` of an array", f"use x.{name}() or np.{name}(x)")
         if isinstance(value, Tuple) and function in (min, max):
             return self.extreme_of(function, value, node)
+        if function in (min, max) and self.is_of_objects(value):
+            return self.extreme_by(function.__name__, value, NoneValue(), None, node)
         if function is sum and self.is_of_arrays(value):
             return self.algorithm(list_algorithms.SUM, [value, *start], node)
         return self.consume(function, [value, *start], node, None)

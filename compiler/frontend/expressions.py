@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import enum
 from dataclasses import replace
 from types import ModuleType
 from typing import Protocol
@@ -179,6 +180,8 @@ class Expressions(Operators):
             letters = Tuple(tuple(map(Static, value.object)))
             found = self.tuple_item(letters, node.slice)
             return Static("".join(self.letters(found))) if isinstance(found, Tuple) else found
+        if isinstance(value, Static) and isinstance(value.object, enum.EnumMeta):
+            return self.enum_by_name(value.object, node)
         if isinstance(value, Scalar) and not is_python(value):
             value = library.call(self.e, np.asarray, [value], {})
         self.refuse_long_list(value, node)

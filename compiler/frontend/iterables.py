@@ -13,6 +13,7 @@ The ints of a range have its bounds: that proves subscripts and arithmetic with 
 from __future__ import annotations
 
 import ast
+import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -235,6 +236,8 @@ class Iterables(Statements):
             value = Tuple(self.items_of_iterable(value, node))
         if isinstance(value, Static) and isinstance(value.object, str):
             value = Tuple(tuple(map(Static, value.object)))
+        if isinstance(value, Static) and isinstance(value.object, enum.EnumMeta):
+            value = Tuple(tuple(self.constant(member, "a member") for member in value.object))
         if isinstance(value, Tuple):
             count = self.e.constant(len(value.items), "py_int")
             memory = tables.numbers(self, value) if tables.is_long(value) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import enum
 import functools
 import operator
 import warnings
@@ -249,7 +250,7 @@ class Calls(Expressions):
             return value.object.count
         if (seq := self.list_of(value)) is not None:
             return lists.length(self.e, seq)
-        if isinstance(value, Static) and isinstance(value.object, str):
+        if isinstance(value, Static) and isinstance(value.object, str | enum.EnumMeta):
             return self.e.constant(len(value.object), "py_int")
         if isinstance(value, Tuple):
             return self.e.constant(len(value.items), "py_int")

@@ -209,6 +209,14 @@ class Constructing(Records):
         except ValueError as error:
             raise self.refusal(node, str(error)) from None
 
+    def enum_by_name(self, cls: enum.EnumMeta, node: ast.Subscript) -> Value:
+        """`Colour["RED"]`."""
+        wanted = self.expression(node.slice)
+        name = wanted.object if isinstance(wanted, Static) else None
+        if not isinstance(name, str) or name not in cls.__members__:
+            raise self.refusal(node, f"which member of {cls.__name__} this is, is not known")
+        return self.constant(cls.__members__[name], cls.__name__)
+
     def replaced(
         self, value: Value, changes: Kwargs, node: ast.Call, *, anew: bool = True
     ) -> Value:
@@ -529,6 +537,8 @@ class Constructing(Records):
                 return self.e.constant(self.constant_key(wanted, None) in keys, "py_bool")
             case Static(str() as part), Static(str() as text):
                 return self.e.constant(part in text, "py_bool")
+            case Static(enum.Enum() as member), Static(enum.EnumMeta() as cls):
+                return self.e.constant(member in cls, "py_bool")
             case _, Tuple(items):
                 found = self.e.constant(False, "py_bool")
                 for item in items:

@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 from ....dialects import array
 from .. import scalars
 from ..frames import LocalFunction
-from ..joins import ArrayT, Template
+from ..joins import ArrayT, ListT, ObjectT, Template
 from ..library import indexing
 from ..syntax import list_algorithms as algorithms
 from ..syntax.comprehensions import EMPTY
@@ -68,20 +68,30 @@ class ListAlgorithms(PlacedLists):
         return items
 
     def extreme_by(
-        self, name: str, items: Value, key: Value, default: Value | None, node: ast.Call
+        self, name: str, items: Value, key: Value, default: Value | None, node: ast.expr
     ) -> Value:
         """`min(items, key=..., default=...)`."""
-        if isinstance(key, NoneValue):
+        itself = isinstance(key, NoneValue)
+        if itself:
             key = Static(algorithms.itself)
         sign = "<" if name == "min" else ">"
         if default is None:
             seq = self.list_of(items)
-            has_arrays = seq is not None and any(map(is_array, lists.parts_of_form(seq)))
-            text = algorithms.BEST if has_arrays else algorithms.EXTREME
+            parts = [] if seq is None else lists.parts_of_form(seq)
+            if itself and self.is_of_objects(items):
+                text = algorithms.LEAST
+            else:
+                text = algorithms.BEST if any(map(is_array, parts)) else algorithms.EXTREME
             text = text.format(name=name, sign=sign, message=EMPTY.format(name))
             return self.algorithm(text, [items, key], node)
         text = algorithms.EXTREME_OR.format(name=name, sign=sign)
         return self.algorithm(text, [items, key, default], node)
+
+    def is_of_objects(self, items: Value) -> bool:
+        """True for a list of what is ordered by a method of its class, or item by item."""
+        seq = self.list_of(items)
+        parts = [] if seq is None else lists.parts_of_form(seq)
+        return any(isinstance(p, ObjectT | ListT) for p in parts)
 
     def find(self, seq: ListObject, wanted: Value, node: ast.AST) -> tuple[Scalar, Scalar]:
         """How many items are `wanted` or equal to it, and where the first is (or the length)."""

@@ -442,12 +442,24 @@ class Records(Meeting):
             return self.invoked(found, [lhs, rhs], self.frame.source.node)
         if not isinstance(lhs, Record | Struct) and not isinstance(rhs, Record | Struct):
             return None
+        mirrored = REFLECTED.get(name)
+        found = None if mirrored is None else method_of(rhs, COMPARISON_METHODS[mirrored])
+        if found is not None and not is_generated_function(found):
+            return self.invoked(found, [rhs, lhs], self.frame.source.node)
         if isinstance(lhs, Record | Struct) and isinstance(rhs, Record | Struct):
             if name in ("Eq", "NotEq"):
                 return self.equal_objects(name == "Eq", lhs, rhs)
+            if name in REFLECTED and lhs.cls is rhs.cls and orders_fields(lhs.cls):
+                sides = (Tuple(self.compared(side)) for side in (lhs, rhs))
+                return self.compare_values(op, *sides)
         elif name in ("Eq", "NotEq") and any(isinstance(v, NoneValue | Static) for v in (lhs, rhs)):
             return self.e.constant(name == "NotEq", "py_bool")
         raise self.refusal(None, f"{described(lhs)} is compared with {described(rhs)}")
+
+    def compared(self, value: Record | Struct) -> tuple[Value, ...]:
+        """The fields by which dataclasses are ordered."""
+        found = [self.field(value, name) for name in compared_fields(value.cls)]
+        return tuple(v for v in found if v is not None)
 
     def same_object(self, same: bool, lhs: Value, rhs: Value) -> Value | None:
         lhs = self.item_now(lhs) if isinstance(lhs, Record) else lhs
@@ -504,6 +516,7 @@ OPERATOR_METHODS = {
 COMPARISON_METHODS = {
     "Eq": "__eq__", "NotEq": "__ne__", "Lt": "__lt__", "LtE": "__le__", "Gt": "__gt__", "GtE": "__ge__",
 }  # fmt: skip
+REFLECTED = {"Lt": "Gt", "LtE": "GtE", "Gt": "Lt", "GtE": "LtE"}
 UNARY_METHODS = {"USub": "__neg__", "UAdd": "__pos__", "Invert": "__invert__"}
 
 
@@ -580,6 +593,11 @@ def is_named_tuple(cls: type) -> bool:
 def compares_fields(cls: type) -> bool:
     """True where `==` is that of dataclasses."""
     return is_dataclass(cls) and bool(cls.__dataclass_params__.eq)  # pyright: ignore
+
+
+def orders_fields(cls: type) -> bool:
+    """True where `<` is that of dataclasses."""
+    return is_dataclass(cls) and bool(cls.__dataclass_params__.order)  # pyright: ignore
 
 
 def compared_fields(cls: type) -> list[str]:

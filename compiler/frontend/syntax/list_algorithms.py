@@ -103,6 +103,16 @@ def {name}(items, key, ValueError, len, range):
         raise ValueError("{message}")
     return items[best]
 """
+LEAST = """
+def {name}(items, key, ValueError, len, range):
+    best = -1
+    for k in range(len(items)):
+        if best < 0 or items[k] {sign} items[best]:
+            best = k
+    if best < 0:
+        raise ValueError("{message}")
+    return items[best]
+"""
 EXTREME_OR = """
 def {name}(items, key, default):
     found = False
