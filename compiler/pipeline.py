@@ -26,6 +26,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ..dialects import activation
+from . import remembered
 from .analysis.effects import is_private
 from .analysis.print_analyses import PASSES as PRINTED_ANALYSES
 from .derivative.passes import PrintNeeded, PrintPlan, Reverse
@@ -109,6 +110,8 @@ class Compilation:
         self.request = request
         self.context = Context()
         self.stage = ""
+        self.done: set[str] = set()
+        """The stages that need not run: an earlier compilation did."""
         self.seconds: dict[tuple[str, str], float] = {}
         """By stage, then by what of it: the stage's own name, or a pass within it."""
         self.built: Built
@@ -353,8 +356,14 @@ PASSES: tuple[type[ModulePass], ...] = (
 """Every pass that `mutad-opt -p` knows by name."""
 
 
-def compile_request(request: Request) -> Artifact:
-    """Compile for the runtime: every stage that makes something."""
+def compile_request(
+    request: Request, wanted: Callable[[Sequence[Any]], bool] | None = None
+) -> Artifact:
+    """Compile for the runtime: every stage that makes something.
+
+    Where the code would not be `wanted` with what it assumes of the arguments' extents, there is none, and
+    of the metadata only that.
+    """
     c = Compilation(request)
     dump = frozenset(os.environ.get("MUTAD_DUMP", "").split(",")) - {""}
     unknown = dump - {s.name for s in STAGES}
@@ -363,13 +372,58 @@ def compile_request(request: Request) -> Artifact:
             f"MUTAD_DUMP: no stage named {', '.join(sorted(unknown))}; {stage_names()}"
         )
     with without_collection():
+        if not dump:
+            c = begun(request)
         for stage in stages_for(request):
-            with_time(c, stage.name, lambda s=stage: s.run(c))
+            advance(c, stage)
             if stage.name in dump:
                 write_dump(c, stage)
+            if stage.name == "frontend" and wanted is not None and not wanted(c.built.assumed):
+                return Artifact(b"", {"assumed": c.built.assumed})
     if os.environ.get("MUTAD_TIME") == "1":
         print_times(c)
     return Artifact(c.object_code, metadata_of(c))
+
+
+def begun(request: Request) -> Compilation:
+    """A compilation that goes on from the most that earlier ones made (`remembered`)."""
+    checked = remembered.take_checked(request)
+    if checked is None:
+        return simplified(request)
+    checked.request = request
+    return checked
+
+
+def simplified(request: Request) -> Compilation:
+    """A compilation that need not come as far as `simplify`, if an earlier one did."""
+    c, known = Compilation(request), remembered.recall(request)
+    if known is not None:
+        c.built, c.module = known.built, known.module.clone()
+        c.done = {"frontend", "simplify"}
+    return c
+
+
+def advance(c: Compilation, stage: Stage) -> None:
+    """Run a stage, unless that was done."""
+    if stage.name in c.done:
+        return
+    with_time(c, stage.name, lambda: stage.run(c))
+    c.done.add(stage.name)
+    if stage.name == "simplify":
+        remembered.remember(c)
+
+
+def check_request(request: Request, wanted: Callable[[Sequence[Any]], bool]) -> None:
+    """CompileError where the gradient cannot be compiled, and is `wanted`; makes no code."""
+    with without_collection():
+        c = begun(request)
+        for stage in stages_for(request):
+            advance(c, stage)
+            if stage.name == "frontend" and not wanted(c.built.assumed):
+                return
+            if stage.name == "adjoint":
+                remembered.remember_checked(c)
+                return
 
 
 @contextmanager
@@ -408,9 +462,9 @@ def explain_request(request: Request, values: Sequence[Any] | None) -> Receipt:
     from .derivative.receipt import Allocated, allocated_by, receipt_of
     from .derivative.reverse import activities_of, gradient_of, only_function, plan_gradient
 
-    c = Compilation(request)
-    frontend(c)
-    simplify(c)
+    c = simplified(request)
+    for stage in STAGES[:2]:
+        advance(c, stage)
     leaves = None if values is None else [leaf for value in values for leaf in ir_leaves(value)]
     function = only_function(c.module)
     finals, saves = c.final_arguments, request.options.saves

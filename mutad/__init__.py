@@ -52,11 +52,12 @@ class _LazyCompiler:
         wrt: Any,
         options: dict[str, Any],
         captured: Any,
+        wanted: Any = None,
     ) -> tuple[bytes, dict[str, Any]]:
         from .compiler import pipeline
 
         request = self._request(function, arguments, overlaps, mode, wrt, options, captured)
-        artifact = pipeline.compile_request(request)
+        artifact = pipeline.compile_request(request, wanted)
         return artifact.object_code, artifact.metadata
 
     def stage(
@@ -83,8 +84,12 @@ class _LazyCompiler:
         wrt: Any,
         options: Any,
         captured: Any,
+        wanted: Any,
     ) -> None:
-        self.stage("adjoint", function, arguments, overlaps, "gradient", wrt, options, captured)
+        from .compiler import pipeline
+
+        args = function, arguments, overlaps, "gradient", wrt, options, captured
+        pipeline.check_request(self._request(*args), wanted)
 
     def explain(
         self,

@@ -32,6 +32,10 @@ verifying = threading.local()
 """Its `now` is true in a thread that checks a gradient."""
 
 
+Wanted = Callable[[Sequence[Any]], bool]
+"""Whether code is of use that assumes these forms of the arguments' extents to be 0."""
+
+
 class Compiler(Protocol):
     """What the face injects: the runtime imports nothing of the compiler.
 
@@ -47,8 +51,9 @@ class Compiler(Protocol):
         wrt: tuple[int, ...],
         options: dict[str, Any],
         captured: Captures,
+        wanted: Wanted | None = None,
     ) -> tuple[bytes, dict[str, Any]]:
-        """Object code and metadata."""
+        """Object code and metadata; where code with what it assumes is not `wanted`, that alone."""
         ...
 
     def stage(
@@ -73,6 +78,7 @@ class Compiler(Protocol):
         wrt: tuple[int, ...],
         options: dict[str, Any],
         captured: Captures,
+        wanted: Wanted,
     ) -> None:
         """CompileError where the gradient cannot be compiled; makes no code."""
         ...
@@ -169,6 +175,8 @@ class Era:
     captures: Captures
     table: dict[Key, Specialization] = field(default_factory=dict[Key, Specialization])
     links: list[Link] = field(default_factory=list[Link])
+    assumed: dict[Key, Sequence[Any]] = field(default_factory=dict[Key, Sequence[Any]])
+    """By key, what code would assume that was not made, for no arguments were like that."""
 
     def renew(self, now: Captures) -> None:
         """Take over constants that are equal, as the objects they are now."""
@@ -370,13 +378,15 @@ class Dispatcher:
         pairs = zip(values, names, strict=True)
         arguments = tuple([keys.argument_key(value, name) for value, name in pairs])
         overlaps = keys.overlaps_of(values)
-        found = era.table.get((arguments, overlaps, wrt, mode, False))
-        if found is None:
+        key = (arguments, overlaps, wrt, mode, False)
+        found = era.table.get(key)
+        if found is None and keys.assumptions_hold(era.assumed.get(key, ()), values):
             if wrt and os.environ.get("MUTAD_VERIFY") == "1":
                 self.verify(values[: len(self.parameters)], wrt)
-            found = self.add((arguments, overlaps, wrt, mode, False), era)
-        if not keys.assumptions_hold(found.metadata["assumed"], values):
-            found = self.add((arguments, overlaps, wrt, mode, True), era)
+            found = self.add(key, era, values)
+        if found is None or not keys.assumptions_hold(found.metadata["assumed"], values):
+            found = self.add((arguments, overlaps, wrt, mode, True), era, values)
+            assert found is not None
         watched: list[int] = [
             *found.metadata["written"],
             *(found.gradient["shadows"] if wrt else ()),
@@ -417,34 +427,43 @@ class Dispatcher:
                     f"sliding window): pass {name}.copy()"
                 )
 
-    def add(self, key: Key, era: Era) -> Specialization:
+    def add(self, key: Key, era: Era, values: Sequence[Any]) -> Specialization | None:
         """Compile (or load from disk) and install; one thread at a time."""
         with engine.compiling:
             found = era.table.get(key)
             if found is None:
-                found = self.load(key, era)
+                found = self.load(key, era, values)
+            if found is not None and key not in era.table:
                 era.table[key] = found
                 self.install(found, era)
             return found
 
-    def load(self, key: Key, era: Era) -> Specialization:
+    def load(self, key: Key, era: Era, values: Sequence[Any]) -> Specialization | None:
+        """The code for a key; None where it assumes something that these values do not fulfil."""
         arguments, overlaps, wrt, mode, stretch = key
         options = {**self.options, "stretch": stretch}
         place = disk_cache.place_of(self.function, arguments, overlaps, mode, wrt, options)
         cached = disk_cache.read(place)
-        if cached is None:
+
+        def wanted(assumed: Sequence[Any]) -> bool:
+            return keys.assumptions_hold(assumed, values)
+
+        if cached is None or not (cached[0] or not wanted(cached[1]["assumed"])):
             if self.checks_gradient and not wrt:
                 own = arguments[: len(arguments) - len(era.captures.inputs)]
                 active = tuple(i for i, a in enumerate(own) if keys.is_active_key(a))
                 if active:
                     self.compiler.check_differentiable(
-                        self.function, arguments, overlaps, active, self.options, era.captures
+                        self.function, arguments, overlaps, active, options, era.captures, wanted
                     )
             cached = self.compiler.compile(
-                self.function, arguments, overlaps, mode, wrt, options, era.captures
+                self.function, arguments, overlaps, mode, wrt, options, era.captures, wanted
             )
             disk_cache.write(place, *cached)
         object_code, metadata = cached
+        if not object_code:
+            era.assumed[key] = metadata["assumed"]
+            return None
         records = metadata.get("records")
         if records not in self.recipes:
             self.recipes = [*self.recipes, records]

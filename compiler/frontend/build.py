@@ -30,7 +30,7 @@ from .bindings.roots import choices, is_inside, is_root, roots, writes
 from .bindings.visible import Visibility, outermost
 from .calling import recursion, special_calls
 from .choices import unknown
-from .context import Rebinding
+from .context import Purpose, Rebinding
 from .data import boundary, fields, list_rows, lists, object_lists, returned_lists
 from .data.list_room import make_room
 from .data.lists import FixedList, ReturnedList
@@ -71,6 +71,8 @@ class Built:
     """What callers of the code must have found to be 0."""
     records: dict[str, Any] | None = None
     """How objects are made of the results, and which fields of arguments are assigned (`boundary`)."""
+    depends_on_purpose: bool = True
+    """Whether another IR is made where the derivative is not taken, or is."""
 
 
 def build_function(
@@ -91,11 +93,12 @@ def build_function(
     boundscheck = True if options is None else options.boundscheck
     assumes = True if options is None else not options.stretch
     keys = [signature.parse(text) for text in arguments]
+    purpose = Purpose(with_rules)
     for last in range(MAX_RESTARTS - 1, -1, -1):
         facts.changed = facts.provisional = False
         facts.unready.clear()
         build = Build(function, keys, tuple(overlaps), boundscheck, assumes, facts, captured)
-        build.lowering.with_rules = with_rules
+        build.lowering.purpose = purpose
         try:
             built = build.run()
         except recursion.Again:
@@ -105,7 +108,7 @@ def build_function(
                 continue
             raise
         if not facts.changed:
-            return built
+            return replace(built, depends_on_purpose=purpose.asked)
     raise CompileError(None, f"the types of {function.__qualname__} do not settle")
 
 

@@ -65,6 +65,14 @@ OWN_FILE = str(Path(__file__).parent / "calling" / "standard.py")
 UNBOUND_LOCAL = "cannot access local variable '{}' where it is not associated with a value"
 
 
+@dataclass
+class Purpose:
+    """Whether the derivative will be taken of what is lowered, and whether that was asked."""
+
+    derivative: bool = False
+    asked: bool = False
+
+
 @dataclass(frozen=True)
 class Rebinding:
     """An array variable of a loop that lives in a buffer: valid only while nobody can tell.
@@ -137,12 +145,17 @@ class Context(ABC):
         """The lists into which fresh ones have been moved."""
         self.outside: Captured | None = None
         """What there is outside: foreign functions, rules."""
-        self.with_rules = False
-        """Calls of functions with a rule are kept as such: the derivative will be taken."""
+        self.purpose = Purpose()
         self.routines: list[func.FuncOp] = []
         """The private functions of calls with rules."""
         self.fixed: Callable[[types.ModuleType | type | str], bool] = lambda _: False
         """Whether a module, a class, or what a source file defines is a library's own."""
+
+    @property
+    def with_rules(self) -> bool:
+        """The derivative will be taken: calls of functions with a rule are kept as such."""
+        self.purpose.asked = True
+        return self.purpose.derivative
 
     @abstractmethod
     def expression(self, node: ast.expr) -> Value:

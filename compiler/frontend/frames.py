@@ -56,6 +56,10 @@ class Captured(Protocol):
         """Whether the code may depend on what a list, dict or set holds."""
         ...
 
+    def agrees(self, other: Any) -> bool:
+        """Whether code that was made for this serves where the other is found."""
+        ...
+
     def numbers(self, table: Any) -> tuple[tuple[int, str], int, int] | None:
         """In which input the numbers of a table are, from where on, and how many."""
         ...

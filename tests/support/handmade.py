@@ -44,6 +44,7 @@ class Handmade(Compiler):
         wrt: Any,
         options: Any,
         captured: Any,
+        wanted: Any = None,
     ) -> tuple[bytes, dict[str, Any]]:
         self.requests.append((mode, arguments, overlaps, wrt))
         made = entries(

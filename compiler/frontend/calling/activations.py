@@ -87,7 +87,7 @@ class Activation(Build):
         lowering.registry = outer.registry
         lowering.inputs = Outside(self, outer.inputs)
         lowering.fixed, lowering.watched = outer.fixed, outer.watched
-        lowering.outside, lowering.with_rules = outer.outside, outer.with_rules
+        lowering.outside, lowering.purpose = outer.outside, outer.purpose
         lowering.routines = outer.routines
         lowering.catching.classes = outer.catching.classes
         lowering.lists = HandedLists(self, outer.lists)

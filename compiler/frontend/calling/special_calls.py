@@ -121,8 +121,10 @@ def own_rule(
     lowering: Calls, function: FunctionType, values: list[Value], node: ast.AST
 ) -> Value | None:
     """The result of the function that is compiled, by way of its own rule; None where it has none."""
-    rule = lowering.outside.rule(function) if lowering.outside and lowering.with_rules else None
-    return None if rule is None else with_rule(lowering, rule, function, values, node)
+    rule = lowering.outside.rule(function) if lowering.outside else None
+    if rule is None or not lowering.with_rules:
+        return None
+    return with_rule(lowering, rule, function, values, node)
 
 
 def with_rule(lowering: Calls, rule: Any, callee: Any, values: list[Value], node: ast.AST) -> Value:
