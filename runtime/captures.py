@@ -340,8 +340,14 @@ def _reads(value: Any, walk: Walk) -> Iterator[tuple[Place, Any]]:
 
 
 def _defaults(function: types.FunctionType) -> Iterator[tuple[Place, Any]]:
-    """The defaults of parameters that can change: those a function has are assigned by nobody."""
-    named = (function.__kwdefaults__ or {}).items()
+    """The places of a function's defaults, which may be replaced; and of those in them that can change."""
+    table = function.__kwdefaults__
+    for where in ("__defaults__", "__kwdefaults__"):
+        if found := getattr(function, where):
+            yield Place(function, where, f"{function.__name__}.{where}"), found
+    for name, value in (table or {}).items():
+        yield Place(table, sys.intern(name), f"{function.__name__}.{name}"), value
+    named = (table or {}).items()
     for name, value in (*enumerate(function.__defaults__ or ()), *named):
         items: Any = value if type(value) is tuple else ()
         if tables.is_table(value) or any(tables.is_table(v) or is_input(v) for v in items):

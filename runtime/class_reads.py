@@ -23,12 +23,10 @@ UNREAD = frozenset(
 
 
 def may_have_records(cls: type) -> bool:
-    """False for classes of which the compiler makes no objects whatever it has: exceptions, series.
+    """False for classes of which the compiler makes no objects whatever it has: series of pandas.
 
     What such a class is used for (`isinstance`, static methods) reads nothing in its methods.
     """
-    if issubclass(cls, BaseException):
-        return False
     own = [vars(owner) for owner in cls.__mro__ if owner.__module__ not in ("builtins", "typing")]
     hidden = ("__setattr__", "__getattribute__", "__getattr__", "__delattr__", "__new__")
     if issubclass(cls, tuple | enum.Enum):

@@ -201,8 +201,9 @@ class Dispatcher:
     checks_gradient: bool
     """The first call of each kind of arguments checks that its gradient can be compiled."""
     parameters: tuple[str, ...] = field(init=False)
-    bind: Callable[..., tuple[Any, ...]] = field(init=False)
-    """The arguments by position; raises what CPython raises for wrong ones."""
+    binder: Callable[..., tuple[Any, ...]] = field(init=False)
+    bound_defaults: tuple[Any, ...] = field(init=False)
+    """The function's defaults, as the binder has them."""
     defaults: tuple[Any, ...] = field(init=False)
     eras: list[Era] = field(init=False)
     """The latest is the last."""
@@ -229,10 +230,26 @@ class Dispatcher:
             )
         count = code.co_argcount + code.co_kwonlyargcount
         self.parameters = tuple(sys.intern(n) for n in code.co_varnames[:count])
-        self.bind = binder(self.function)
-        self.defaults = trailing_defaults(self.function)
+        self.take_defaults()
         self.installed = lambda _kind, _head: None
         self.begin()
+
+    def take_defaults(self) -> None:
+        """Bind arguments with the defaults that the function has now."""
+        self.binder = binder(self.function)
+        self.bound_defaults = defaults_of(self.function)
+        self.defaults = trailing_defaults(self.function)
+
+    @property
+    def bind(self) -> Callable[..., tuple[Any, ...]]:
+        """The arguments by position; raises what CPython raises for wrong ones."""
+        now = defaults_of(self.function)
+        if len(now) != len(self.bound_defaults) or any(
+            a is not b for a, b in zip(now, self.bound_defaults, strict=True)
+        ):
+            self.take_defaults()
+            self.forget()
+        return self.binder
 
     def begin(self) -> None:
         """Nothing is compiled yet."""
@@ -572,6 +589,12 @@ def binder(function: FunctionType) -> Callable[..., tuple[Any, ...]]:
     bind.__qualname__ = function.__qualname__
     bind.__kwdefaults__ = function.__kwdefaults__
     return bind
+
+
+def defaults_of(function: FunctionType) -> tuple[Any, ...]:
+    """All that a function has as defaults; not equal but identical where nobody has replaced any."""
+    named = function.__kwdefaults__ or {}
+    return (function.__defaults__, *named, *named.values())
 
 
 def trailing_defaults(function: FunctionType) -> tuple[Any, ...]:

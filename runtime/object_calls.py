@@ -22,7 +22,7 @@ together as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from .objects import Flat, Records, Selection
 
 Following = Callable[..., Any]
+
+ABSENT = object()
+"""Stands for an argument that is not given."""
 
 
 def signature_of(function: Callable[..., Any]) -> tuple[str, list[str], str]:
@@ -68,7 +71,8 @@ class Call(Results):
     def function(self, header: str) -> Any:
         """The function, which is called what the user's is and has its defaults."""
         own: Any = self.structure.function
-        source = f"def f({header}):\n" + "\n".join(line[4:] for line in self.lines)
+        lines = [line[4:] for line in (*self.defaults(own), *self.lines)]
+        source = f"def f({header}):\n" + "\n".join(lines)
         namespace = dict(self.names)
         exec(source, namespace)
         made: FunctionType = namespace["f"]
@@ -79,11 +83,26 @@ class Call(Results):
             co_name=own.__name__,
             co_qualname=own.__qualname__,
         )
-        called = FunctionType(renamed, namespace, own.__name__, own.__defaults__)
-        called.__qualname__, called.__kwdefaults__ = own.__qualname__, own.__kwdefaults__
+        absent = (ABSENT,) * len(own.__defaults__ or ())
+        called = FunctionType(renamed, namespace, own.__name__, absent or None)
+        called.__qualname__ = own.__qualname__
+        called.__kwdefaults__ = dict.fromkeys(own.__kwdefaults__ or {}, ABSENT)
         if code.co_kwonlyargcount + code.co_argcount > count:
-            called.__kwdefaults__ = {**(own.__kwdefaults__ or {}), "wrt": 0}
+            called.__kwdefaults__["wrt"] = 0
         return called
+
+    def defaults(self, own: Any) -> Iterator[str]:
+        """Lines that give parameters without arguments the defaults that the function has now."""
+        code, given = own.__code__, own.__defaults__ or ()
+        names = [f"a{k}" for k in range(code.co_argcount + code.co_kwonlyargcount)]
+        first = code.co_argcount - len(given)
+        for k in range(len(given)):
+            now = f"{self.known(own)}.__defaults__[{k}]"
+            yield f"        if {names[first + k]} is {self.known(ABSENT)}: {names[first + k]} = {now}"
+        for at in range(code.co_argcount, len(names)):
+            if (key := code.co_varnames[at]) in (own.__kwdefaults__ or {}):
+                now = f"{self.known(own)}.__kwdefaults__[{key!r}]"
+                yield f"        if {names[at]} is {self.known(ABSENT)}: {names[at]} = {now}"
 
     def take(self, arguments: Sequence[str], onward: str) -> str:
         """Take the arguments apart, or hand them on."""

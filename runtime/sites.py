@@ -6,15 +6,14 @@ module's metadata, knows the words and the place in the source.
 
 from __future__ import annotations
 
-import builtins
 import ctypes
-import importlib
 import re
 from collections.abc import Callable
-from functools import reduce
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
+
+from . import raised as raised_by
 
 Site = dict[str, Any]
 
@@ -132,22 +131,13 @@ def _array_at(address: int, element: type[np.generic], rank: int) -> Any:
 
 def exception(site: Site, address: int) -> BaseException:
     """The exception of a site that raised, with a note that shows its line."""
-    message = site["message"].format(*operands(site["operands"], address))
-    kind = exception_class(site["exception"])
-    raised = kind(message) if message else kind()
+    shown = operands(site["operands"], address)
+    raised = raised_by.exception(site["exception"], site["message"], shown)
     if site.get("file"):
         raised.add_note(
             f"{site['file']}:{site['line']}:{site['column']}: {site.get('source', '').strip()}"
         )
     return raised
-
-
-def exception_class(name: str) -> type[BaseException]:
-    """The class of this name: a builtin's, or `module:name` or `module.name` of another."""
-    module, _, inside = name.rpartition(":" if ":" in name else ".")
-    if not module:
-        return getattr(builtins, inside)
-    return reduce(getattr, inside.split("."), cast(Any, importlib.import_module(module)))
 
 
 def show(site: Site, address: int) -> None:

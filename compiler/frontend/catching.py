@@ -97,10 +97,16 @@ NOTHING: Pending = frozenset()
 
 @dataclass(frozen=True)
 class Caught:
-    """What `except ... as name` binds: an exception that handler `handler` caught."""
+    """What `except ... as name` binds: an exception that handler `handler` caught, where one of `only`."""
 
     attempt: Attempt
     handler: int
+    only: tuple[Raise, ...] | None = None
+
+    @property
+    def raises(self) -> list[Raise]:
+        """The places that may have raised it."""
+        return self.attempt.of_handler(self.handler) if self.only is None else list(self.only)
 
 
 @dataclass(frozen=True)
@@ -304,12 +310,16 @@ class Catching:
         """The handler that catches an exception."""
         if message.startswith(OURS):
             return None
-        raised = self.classes.get(exception) or getattr(builtins, exception, Exception)
+        raised = self.class_of(exception)
         for attempt in reversed(self.attempts):
             handler = attempt.handler_of(raised)
             if handler is not None:
                 return attempt, handler
         return None
+
+    def class_of(self, exception: str) -> type[BaseException]:
+        """The class that has this name in compiled code."""
+        return self.classes.get(exception) or getattr(builtins, exception, Exception)
 
     def caught(self, op: Operation) -> Operation | None:
         """Lower an op that may raise; None where nobody catches what it raises."""

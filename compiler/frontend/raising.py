@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import ast
-import builtins
-import sys
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from functools import reduce
-from typing import cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import SSAValue
 
 from ...dialects import array
-from . import scalars
+from . import exceptions, scalars
 from .calling.calls import Calls
 from .catching import STRIDE, Arm, Attempt, Branch, Caught, Scope
 from .frames import RESULT
 from .joins import Maybe
 from .syntax.liveness import Names, assigned, reads
 from .syntax.trying import Guarded, inner
-from .values import IR_TYPE, NoneValue, Scalar, Static, Tuple, Value
-
-OWN_STATE = ("__init__", "__new__", "__str__", "__getattribute__", "__setattr__")
-"""What an exception's class may not define: how an exception is made, and what it says."""
+from .values import IR_TYPE, Scalar, Static, Tuple, Value
 
 
 class Raising(Calls):
@@ -40,6 +32,10 @@ class Raising(Calls):
     def shown(self, value: Value, *, quoted: bool) -> tuple[str, list[Scalar]]:
         """How `str` (or `repr`, when quoted) shows a value: a format and its operands."""
 
+    @abstractmethod
+    def statement(self, s: ast.stmt) -> None:
+        """Lower one statement."""
+
     def assert_statement(self, s: ast.Assert) -> None:
         condition = self.test(s.test)
         failed = scalars.unary(self.e, "Not", condition)
@@ -52,7 +48,7 @@ class Raising(Calls):
     def raise_statement(self, s: ast.Raise) -> None:
         caught = self.caught_exception(s)
         if caught is not None:
-            self.catching.raise_again(caught.attempt, caught.attempt.of_handler(caught.handler))
+            self.catching.raise_again(caught.attempt, caught.raises)
             return
         self.raise_when(self.e.constant(True, "py_bool"), s)
         self.dead = True
@@ -79,79 +75,32 @@ class Raising(Calls):
         bound = self.frame.env.get(name)
         return isinstance(bound, Static) and isinstance(bound.object, Caught)
 
-    def said(self, caught: Caught) -> tuple[str, list[Scalar]]:
-        """The message of an exception that was caught, as a format and its operands."""
-        raises = caught.attempt.of_handler(caught.handler)
-        first = raises[0]
-        if any(r.message != first.message or r.shown != first.shown for r in raises):
-            raise self.refusal(
-                None,
-                "this may be one of several exceptions, with messages of their own",
-                "write an `except` for each, or a `try` for each place that raises",
-            )
-        return first.message, [Scalar(scalar_type(c), self.e.load(c)) for c in first.shown]
-
     def raise_when(self, condition: Scalar, s: ast.stmt) -> None:
         """`raise Exception("message")` where `condition` holds."""
         assert isinstance(s, ast.Raise)
-        call = s.exc
-        arguments = list[ast.expr]()
-        if isinstance(call, ast.Call) and not call.keywords:
-            call, arguments = call.func, call.args
-        kind = None if call is None else self.expression(call)
-        exception = kind.object if isinstance(kind, Static) else None
-        if (
-            not isinstance(exception, type)
-            or not issubclass(exception, Exception)
-            or len(arguments) > 1
-        ):
+        assert s.exc is not None
+        value = self.value(s.exc)
+        found: object = value.object if isinstance(value, Static) else None
+        if isinstance(found, type) and issubclass(found, BaseException):
+            called = ast.copy_location(ast.Call(s.exc, [], []), s)
+            value = exceptions.made(self, found, [], {}, called)
+            found = value.object if isinstance(value, Static) else None
+        if not isinstance(found, exceptions.Made) or not issubclass(found.cls, Exception):
             raise self.refusal(
                 s,
                 "this `raise` is not compiled",
                 'raise an exception: raise ValueError("message")',
             )
-        name = self.name_of(exception, s)
-        if s.cause is not None:
-            self.check_cause(s.cause)
-        text, shown = self.text(arguments[0]) if arguments else ("", list[Scalar]())
-        if any(isinstance(v.ssa.type, MemRefType) for v in shown):
-            raise self.refusal(
-                s, "an array in the message of an exception is not compiled", "show its numbers"
-            )
-        self.e.insert(array.RaiseIfOp(condition.ssa, name, text, [v.ssa for v in shown]))
-
-    def name_of(self, exception: type[Exception], s: ast.stmt) -> str:
-        """The name that compiled code has for the class: a builtin's, or its module and its name there."""
-        if getattr(builtins, exception.__name__, None) is exception:
-            return exception.__name__
-        module, name = exception.__module__, exception.__qualname__
-        found: object = None
-        with suppress(AttributeError, KeyError):
-            found = reduce(getattr, name.split("."), cast(object, sys.modules[module]))
-        if found is not exception:
-            raise self.refusal(
-                s,
-                f"{exception.__name__} is not found in its module by its name",
-                "define the class at the top of a module",
-            )
-        own = [c for c in exception.__mro__ if c.__module__ != "builtins"]
-        if any(n in vars(c) for c in own for n in OWN_STATE):
-            raise self.refusal(
-                s,
-                f"{exception.__name__} has an `__init__` or `__str__` of its own",
-                "raise exceptions of classes that only inherit: class MyError(ValueError): pass",
-            )
-        self.catching.classes[f"{module}:{name}"] = exception
-        return f"{module}:{name}"
-
-    def check_cause(self, cause: ast.expr) -> None:
-        """What stands behind `from`: None or an exception, which compiled code does not keep."""
-        made = cause.func if isinstance(cause, ast.Call) else cause
-        value = self.expression(made)
-        known = value.object if isinstance(value, Static) else None
-        is_class = isinstance(known, type) and issubclass(known, BaseException)
-        if not (isinstance(value, NoneValue) or isinstance(known, Caught) or is_class):
-            raise self.refusal(cause, "the cause of this `raise` is no exception")
+        for here, cause, own in exceptions.causes(self, s.cause):
+            one = exceptions.what(self, found, cause, own, s)
+            if any(isinstance(v.type, MemRefType) for v in one.shown):
+                raise self.refusal(
+                    s, "an array in the message of an exception is not compiled", "show its numbers"
+                )
+            both = condition.ssa
+            if here is not None:
+                both = self.e.emit(arith.AndIOp(both, here))
+            self.e.insert(array.RaiseIfOp(both, one.exception, one.message, one.shown))
 
     # try
 

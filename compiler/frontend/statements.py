@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...dialects import array
-from . import choices, formatting, imports, library
+from . import choices, exceptions, formatting, imports, library
 from .bindings import nonlocals
 from .calling import decorating, special_calls, spreading
 from .catching import Caught
@@ -50,6 +50,11 @@ class Statements(Raising, Unpacking):
         self.statement_block = self.e.block if outer is start else outer
 
     def statement(self, s: ast.stmt) -> None:
+        if self.handling and isinstance(s, ast.Expr | ast.Raise):
+            several = exceptions.shown_in(self, s)
+            if several is not None:
+                exceptions.split(self, s, *several)
+                return
         match s:
             case ast.Assign():
                 value = self.expression(s.value)
@@ -380,10 +385,10 @@ class Statements(Raising, Unpacking):
                 parts = [self.shown(item, quoted=True) for item in items]
                 inner = ", ".join(p for p, _ in parts) + ("," if len(parts) == 1 else "")
                 return f"({inner})", [v for _, shown in parts for v in shown]
-            case Static(Caught() as caught) if not quoted:
-                return self.said(caught)
-            case Static(formatting.Formatted(form, operands)) if not quoted:
-                return form, list(operands)
+            case Static(Caught() | exceptions.Made() as found) if not quoted:
+                return exceptions.said(self, found)
+            case Static(formatting.Formatted(form, operands)):
+                return repr(form) if quoted else form, list(operands)
             case Array() if not quoted:
                 return "{}", [Scalar(value.dtype, value.memref)]
             case _:

@@ -53,17 +53,33 @@ def raises_nothing_again(x):
     return x
 
 
-@refused("py_float", at="raise Stateful", says="classes that only inherit")
-def raises_with_a_state(x):
+@refused("f64[?]C", at="raise Stateful(3, x)", says="no number, string, None")
+def raises_with_an_array_that_is_caught(x):
     try:
-        raise Stateful(3)
-    except Stateful:
-        return x
+        raise Stateful(3, x)
+    except Stateful as e:
+        return e.code
+
+
+@refused("f64[?]C", at="raise Stateful(x, x)", says="no number, string, None")
+def raises_with_an_array(x):
+    raise Stateful(x, x)
+
+
+@refused("py_float", at="Unmade(3)", says="defines `__new__`")
+def raises_what_makes_itself(x):
+    raise Unmade(3)
 
 
 class Stateful(Exception):
-    def __init__(self, code):
+    def __init__(self, step, code):
+        super().__init__(step)
         self.code = code
+
+
+class Unmade(Exception):
+    def __new__(cls, code):
+        return super().__new__(cls, code)
 
 
 @refused("py_float", at="raise Hidden", says="top of a module")
@@ -74,29 +90,14 @@ def raises_what_has_no_name(x):
 Hidden = type("Unknown", (Exception,), {})
 
 
-@refused("py_float", "py_float", at="print", says="an `except` for each")
-def shows_one_of_several(x, y):
+@refused("py_float", "py_float", at='f"{e}"', says="an `except` for each")
+def keeps_what_one_of_several_says(x, y):
     try:
         return math.sqrt(x) / y
     except (ValueError, ZeroDivisionError) as e:
-        print(e)
+        text = f"{e}"
+        print(text)
         return 0.0
-
-
-@refused("py_float", at="isinstance(e, ArithmeticError)", says="an `except` for each")
-def asks_an_exception(x):
-    try:
-        return math.sqrt(x)
-    except ValueError as e:
-        return 1.0 if isinstance(e, ArithmeticError) else 2.0
-
-
-@refused("py_float", at="e.args", says=".args")
-def looks_into_an_exception(x):
-    try:
-        return math.sqrt(x)
-    except ValueError as e:
-        return len(e.args)
 
 
 @refused("py_float", at="x:", says="name classes of exceptions")

@@ -196,6 +196,34 @@ def whole_arrays_around_a_check(x, i):
     return y.sum() * x[1]
 
 
+class Unstable(ArithmeticError):
+    def __init__(self, step, value):
+        super().__init__(f"unstable in step {step}")
+        self.step, self.value = step, value
+
+
+def advance(x, k):
+    if x[k] > 0.5:
+        raise Unstable(k, x[k] * x[k])
+    return math.sqrt(x[k] + 9.0)
+
+
+@on("f64[6]")
+def the_fields_of_what_is_caught(x):
+    s, k = x[0], 0
+    while True:
+        try:
+            s += advance(x, k) * s
+            k += 1
+        except Unstable as e:
+            if e.step > 4:
+                return s * e.value
+            s += e.value * e.step
+            k += 1
+        except IndexError:
+            return s
+
+
 TestGradients = gradient_tests(programs)
 
 

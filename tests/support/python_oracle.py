@@ -131,6 +131,7 @@ def assert_same_outcome(got: Outcome, want: Outcome, row: Row, tolerance: Tolera
             f"{got.exception!r} is not {want.exception!r}"
         )
         assert str(got.exception) == str(want.exception)
+        assert state_of(got.exception) == state_of(want.exception)
     assert_same(got.result, want.result, tolerance, initial, "result")
     assert got.printed == want.printed
     for k, (g, w) in enumerate(zip(got.arguments, want.arguments, strict=True)):
@@ -138,6 +139,14 @@ def assert_same_outcome(got: Outcome, want: Outcome, row: Row, tolerance: Tolera
         if isinstance(w, np.ndarray):
             assert_same(memory_of(g), memory_of(w), tolerance, initial, f"memory of argument {k}")
     assert sharing(got) == sharing(want), "results share other memory than Python's"
+
+
+def state_of(exception: BaseException) -> tuple[Any, ...]:
+    """All else that a handler can tell: arguments, attributes, the cause."""
+    own = {k: repr(v) for k, v in vars(exception).items() if k != "__notes__"}
+    cause = exception.__cause__
+    caused = None if cause is None else (type(cause), state_of(cause))
+    return repr(exception.args), own, caused, exception.__suppress_context__
 
 
 def sharing(outcome: Outcome) -> list[tuple[bool, bool]]:

@@ -10,12 +10,12 @@ import operator
 import warnings
 from collections.abc import Sequence
 from types import BuiltinFunctionType, FunctionType, MethodType, UnionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from xdsl.dialects import arith, math
 
-from .. import choices, library, scalars
+from .. import choices, exceptions, library, scalars
 from .. import python_math as math_functions
 from ..bindings import nonlocals
 from ..catching import Caught
@@ -372,16 +372,12 @@ class Calls(Expressions):
         if len(args) != 2:
             raise self.refusal(node, "isinstance takes two arguments")
         value, classes = (self.settled(a) for a in args)
-        if isinstance(value, Static) and isinstance(value.object, Caught):
-            raise self.refusal(
-                node,
-                "isinstance of an exception is not compiled",
-                "write an `except` for each class",
-            )
         named = classes.items if isinstance(classes, Tuple) else (classes,)
         known = [part for c in named for part in united(c)]
         if not all(isinstance(part, type) for part in known):
             raise self.refusal(node, "the classes of isinstance must be known while compiling")
+        if isinstance(value, Static) and isinstance(value.object, Caught):
+            return exceptions.is_instance(cast(Any, self), value.object, tuple(known))
         options = value.options if isinstance(value, Choice) else (value,)
         answers = [issubclass(class_of(option), tuple(known)) for option in options]
         if isinstance(value, Choice):
@@ -510,10 +506,15 @@ class Calls(Expressions):
             names = [a.arg for a in own.node.args.kwonlyargs]
             return (
                 tuple(self.default_value(d) for d in function.__defaults__ or ()),
-                tuple(self.default_value(table[k]) if k in table else None for k in names),
+                tuple(self.keyword_default(table, k) if k in table else None for k in names),
             )
         finally:
             self.frame = outer
+
+    def keyword_default(self, table: dict[str, Any], name: str) -> Value:
+        """The default of a keyword: an input where callers read it at each call."""
+        found = self.inputs.get((id(table), name))
+        return self.default_value(table[name]) if found is None else found
 
     def default_value(self, value: Any) -> Value:
         return self.constant(value, f"default {value!r}")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from .. import exceptions
 from ..frames import Scope
 from ..values import Static, Tuple, Value
 from . import arguments, foreign_calls
@@ -49,8 +50,10 @@ def attribute(lowering: Any, base: Value, node: ast.Attribute) -> Value | None:
         found = [attribute(lowering, item, node) for item in base.items]
         parts = tuple(part for part in found if part is not None)
         return replace(base, items=parts) if len(parts) == len(found) else None
-    if not isinstance(base, Static) or not isinstance(base.object, Member):
+    if not isinstance(base, Static):
         return None
+    if not isinstance(base.object, Member):
+        return exceptions.attribute(lowering, base.object, node)
     return base.object.read(lowering, node.attr, node)
 
 

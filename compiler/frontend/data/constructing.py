@@ -20,7 +20,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from .. import choices, formatting, scalars
+from .. import choices, exceptions, formatting, scalars
 from ..frames import Unready
 from ..values import (
     NUMPY_DTYPE,
@@ -101,16 +101,16 @@ class Constructing(Records):
                 return Static(class_of_receiver(args[0]))
             case type() if callee is dict:
                 return self.dict_call(args, kwargs, node)
+            case type() if issubclass(callee, BaseException):
+                return exceptions.made(cast(Any, self), callee, args, kwargs, node)
             case type() if self.is_ours(callee):
                 return self.construct(callee, args, kwargs, node)
             case _:
                 return self.function_on_object(callee, args, kwargs, node)
 
     def is_ours(self, cls: type) -> bool:
-        """True for classes of the program, but for its exceptions."""
-        return not issubclass(cls, BaseException) and not self.fixed(cls) and (
-            cls.__module__ not in ("builtins", "numpy")
-        )  # fmt: skip
+        """True for classes of the program."""
+        return not self.fixed(cls) and cls.__module__ not in ("builtins", "numpy")
 
     def function_on_object(
         self, callee: Any, args: list[Value], kwargs: Kwargs, node: ast.Call
@@ -118,6 +118,8 @@ class Constructing(Records):
         """Functions of the standard library that take objects apart."""
         if callee is initializes_nothing:
             return NoneValue()
+        if (init := exceptions.initializer(callee)) is not None and not isinstance(callee, type):
+            return self.call(Static(init), args, kwargs, node)
         if callee is dataclasses.replace and args:
             return self.replaced(args[0], kwargs, node)
         if callee is copy.copy and args and isinstance(args[0], Record | Struct | Tuple):
@@ -369,7 +371,7 @@ class Constructing(Records):
         found = self.field(value, known)
         if found is None:
             scalars.raise_if(
-                self.e, self.e.constant(True, "py_bool").ssa, ("KeyError", repr(known))
+                self.e, self.e.constant(True, "py_bool").ssa, exceptions.key_error(known)
             )
             raise self.refusal(node, f"the dict has no key {known!r}")
         return found
@@ -511,7 +513,7 @@ class Constructing(Records):
         if known not in items:
             if len(args) > 1:
                 return args[1]
-            self.always("KeyError", repr(known))
+            self.always(*exceptions.key_error(known))
             raise Unready
         if isinstance(d, Struct):
             self.refuse_joined(d)

@@ -24,7 +24,7 @@ from typing import Any
 
 from xdsl.dialects import arith
 
-from .. import choices, library, scalars
+from .. import choices, exceptions, library, scalars
 from ..context import same_binding
 from ..joins import Maybe
 from ..values import (
@@ -137,7 +137,7 @@ class Records(Meeting):
         if isinstance(binding, Maybe):
             unbound = scalars.logical_not(self.e, binding.defined)
             missing = f"{value.cls.__name__!r} object has no attribute {key!r}"
-            kind = ("KeyError", repr(key)) if value.cls is dict else ("AttributeError", missing)
+            kind = exceptions.key_error(key) if value.cls is dict else ("AttributeError", missing)
             scalars.raise_if(self.e, unbound, kind)
             self.frame.env[self.objects.name(value, key)] = binding.value
             return binding.value
@@ -267,6 +267,8 @@ class Records(Meeting):
                     return Static(Method(of.receiver, function))
                 if owner is object and name == "__init__":
                     return Static(Method(of.receiver, initializes_nothing))
+                if name == "__init__" and (init := exceptions.initializer(owner)) is not None:
+                    return Static(Method(of.receiver, init))
                 break
         raise self.refusal(node, f"super().{name} is not compiled")
 

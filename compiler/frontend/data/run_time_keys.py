@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects import arith
 
 from ....dialects import array
-from .. import choices, scalars
+from .. import choices, exceptions, scalars
 from ..values import Choice, NoneValue, Scalar, Value
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def which(lowering: Constructing, key: Value, known: Iterable[Any], node: ast.AS
         same = equal(lowering, key, options[k])
         found = e.emit(arith.SelectOp(same.ssa, e.index(k), found))
     missing = choices.is_number(e, found, len(numbers))
-    e.insert(array.RaiseIfOp(missing, "KeyError", "{}", [key.ssa]))
+    e.insert(array.RaiseIfOp(missing, "KeyError", exceptions.of_number(key), [key.ssa]))
     return Choice(found, options)
 
 

@@ -125,11 +125,29 @@ class _Exits(Tries):
         after = list(rest)
         if any(isinstance(node, ast.Return) for node in inner(s.body)):
             returns = ast.copy_location(ast.Return(name(RESULT, s)), s)
-            after = [when(name(RETURNED, s), [returns], s), *after]
+            only = not breaks(s.body) and (ends(s.orelse) or never_ends(s))
+            after = [returns] if only else [when(name(RETURNED, s), [returns], s), *after]
         if s.orelse:
             after = [when(negated(own.left, s), s.orelse, s.orelse[0]), *after]
         start = assign(own.left, ast.Constant(False), s)
         return [start, leavable(s, body, own.left), *self.block(after, region)]
+
+
+def breaks(statements: Sequence[ast.stmt]) -> bool:
+    """True where one of the statements leaves the loop around them by `break`."""
+    return any(
+        isinstance(s, ast.Break)
+        or breaks(s.orelse if isinstance(s, ast.For | ast.While) else children(s))
+        for s in statements
+        if not isinstance(s, ast.FunctionDef)
+    )
+
+
+def never_ends(loop: Loop) -> bool:
+    """True for `while True`: nothing follows it but what leaves it."""
+    return (
+        isinstance(loop, ast.While) and isinstance(t := loop.test, ast.Constant) and bool(t.value)
+    )
 
 
 def runs_once(loop: Loop) -> bool:

@@ -143,6 +143,26 @@ def f(x):
 """,
     ),
     Compiled(
+        "exceptions with several arguments, causes; `e.args` (and attributes that an `__init__` assigns)",
+        (ast.Raise, ast.ExceptHandler),
+        """
+def f(x):
+    s = 0.0
+    for k in range(x.size):
+        try:
+            if x[k] > 0.7:
+                raise OverflowError(k, x[k])
+            s += x[k] / k
+        except OverflowError as e:
+            step, value = e.args
+            s += value * step
+        except ZeroDivisionError as e:
+            if s > 1e9:
+                raise RuntimeError("too large", s) from e
+    return s
+""",
+    ),
+    Compiled(
         "`try`, `except`, `else`, `finally`; `raise`; `assert`",
         (ast.Try, ast.Raise, ast.Assert),
         """

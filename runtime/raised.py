@@ -1,0 +1,80 @@
+"""Exceptions that compiled code raises: made of what their sites say, and of the values of the run.
+
+Most have one message, a format. Where there is more to say (several arguments, numbers that stay numbers, a
+cause), the site's message is a *recipe* behind a mark that begins no message of a program's::
+
+    raise Unstable(step, "drift", v) from None     {"args": [["n", "py_int"], ["c", "drift"], ["n", "f64"]],
+                                                    "cause": "none"}
+
+An item takes the operands that it shows in order. The exception is made as Python makes it: its class is
+called, an `__init__` of the program's runs.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import json
+from collections.abc import Iterator
+from functools import reduce
+from typing import Any, cast
+
+import numpy as np
+
+MARK = "\x1fexception "
+"""How a recipe begins."""
+
+EXACT: dict[str, Any] = {
+    "py_bool": bool, "py_int": int, "py_float": float,
+    "b1": np.bool_, "i32": np.int32, "i64": np.int64, "f32": np.float32, "f64": np.float64,
+}  # fmt: skip
+"""By the compiler's name of a type, what makes a number of it."""
+
+
+def exception(name: str, message: str, operands: list[Any]) -> BaseException:
+    """The exception of this class: what its `__init__` raises, where it does."""
+    if not message.startswith(MARK):
+        kind = exception_class(name)
+        text = message.format(*operands)
+        return kind(text) if text else kind()
+    return _made(name, json.loads(message[len(MARK) :]), iter(operands))
+
+
+def _made(name: str, recipe: dict[str, Any], operands: Iterator[Any]) -> BaseException:
+    args = [_item(item, operands) for item in recipe["args"]]
+    kwargs = {key: _item(item, operands) for key, item in recipe.get("kwargs", {}).items()}
+    for item in recipe.get("fields", {}).values():
+        _item(item, operands)  # what handlers in compiled code read
+    try:
+        raised = exception_class(name)(*args, **kwargs)
+    except Exception as error:
+        return error
+    cause = recipe.get("cause")
+    if cause == "none":
+        raised.__cause__ = None
+    elif cause is not None:
+        own = [next(operands) for _ in range(cause["operands"])]
+        raised.__cause__ = exception(cause["class"], cause["message"], own)
+    return raised
+
+
+def _item(item: list[Any], operands: Iterator[Any]) -> Any:
+    match item:
+        case ["n", type_]:
+            return EXACT[type_](next(operands))
+        case ["s", form, count]:
+            return form.format(*[next(operands) for _ in range(count)])
+        case ["t", items]:
+            return tuple([_item(part, operands) for part in items])
+        case [_, known]:
+            return known
+        case _:
+            return None
+
+
+def exception_class(name: str) -> type[BaseException]:
+    """The class of this name: a builtin's, or `module:name` or `module.name` of another."""
+    module, _, inside = name.rpartition(":" if ":" in name else ".")
+    if not module:
+        return getattr(builtins, inside)
+    return reduce(getattr, inside.split("."), cast(Any, importlib.import_module(module)))
