@@ -291,7 +291,9 @@ class Expressions(Operators):
         if isinstance(function, Static) and function.object is print:
             return self.print_call(node)
         nodes = [*node.args, *(k.value for k in keywords)]
-        if node.args and isinstance(function, Static) and is_library_function(function.object):
+        if isinstance(function, Static) and library.written.is_written(function.object):
+            nodes = [tuple_for_list(n) for n in nodes]
+        elif node.args and isinstance(function, Static) and is_library_function(function.object):
             nodes[0] = tuple_for_list(nodes[0])
         method = function.object if isinstance(function, Static) else None
         if isinstance(method, BoundMethod) and any(map(self.may_write, nodes)):

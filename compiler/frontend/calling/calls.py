@@ -84,7 +84,9 @@ class Calls(Expressions):
         if not isinstance(function, Static):
             raise self.refusal(node, "this is called but is no function")
         callee = library_code.as_numpy(function.object)
-        special = special_calls.call(self, callee, args, kwargs, node)
+        special = library_code.planned(self, callee, args, kwargs, node)
+        if special is None:
+            special = special_calls.call(self, callee, args, kwargs, node)
         if special is None:
             special = written.call(self, callee, args, kwargs, node)
         if special is not None:

@@ -12,9 +12,19 @@ import numpy as np
 
 from ...diagnostics import CompileError
 from .. import library
-from ..library import written, written_matrices
+from ..library import plans, written, written_matrices
 from ..library.written_matrices import refuse as refuse
-from ..values import BoundMethod, Record, Static, Struct, Value
+from ..values import (
+    BoundMethod,
+    NoneValue,
+    Record,
+    Scalar,
+    SliceValue,
+    Static,
+    Struct,
+    Tuple,
+    Value,
+)
 
 if TYPE_CHECKING:
     from .calls import Calls
@@ -76,6 +86,47 @@ def call(
         raise CompileError(
             source.span(node), f"{code.__name__}: {reason}", way_out or error.way_out
         ) from None
+
+
+def planned(
+    lowering: Calls, plan: Any, args: list[Value], kwargs: dict[str, Value], node: ast.Call
+) -> Value | None:
+    """What a function that the library's code asks while compiling says; None for any other function."""
+    if not isinstance(plan, FunctionType) or plan not in plans.PLANS:
+        return None
+    given = [known(lowering, a, node) for a in args]
+    named = {k: known(lowering, a, node) for k, a in kwargs.items()}
+    try:
+        return constant(lowering, plan(*given, **named))
+    except plans.Unplanned as error:
+        raise lowering.refusal(node, str(error)) from None
+
+
+def known(lowering: Calls, value: Value, node: ast.Call) -> Any:
+    """The Python object that an argument is."""
+    match lowering.settled(value):
+        case NoneValue():
+            return None
+        case Static(found):
+            return found
+        case Scalar(constant=found) if found is not None:
+            return found
+        case Tuple(items):
+            return tuple(known(lowering, item, node) for item in items)
+        case _:
+            names = ast.unparse(node.args[0]) if node.args else "this"
+            raise lowering.refusal(
+                node, f"`{names}` must be known while compiling: write it as a constant"
+            )
+
+
+def constant(lowering: Calls, found: Any) -> Value:
+    if isinstance(found, tuple):
+        return Tuple(tuple(constant(lowering, item) for item in found))
+    if isinstance(found, slice):
+        ends = [constant(lowering, end) for end in (found.start, found.stop, found.step)]
+        return SliceValue(*(end if isinstance(end, Scalar) else None for end in ends))
+    return lowering.constant(found, "a plan")
 
 
 def is_of_library(file: str) -> bool:

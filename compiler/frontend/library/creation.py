@@ -476,6 +476,8 @@ def scalar_type(e: Emitter, type_: Any, args: Sequence[Value], kwargs: Arguments
 
 def transpose(e: Emitter, value: Value, axes: Value | None) -> Value:
     """`np.transpose(a, axes)` and `a.transpose(axes)`: a view."""
+    if isinstance(value, Tuple):
+        value = of_tuple(e, value, None)
     if not isinstance(value, Array | Expression):
         return value
     a = materialize(e, value)

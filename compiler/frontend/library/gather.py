@@ -376,4 +376,5 @@ CASES: tuple[Case, ...] = (
     Case("np.take(a.T, np.arange(n))", {"a": "matrix", "n": "count"}),
     Case("np.nonzero(x)[0]", {"x": "natural"}),
     Case("np.flatnonzero(x > 0)", {"x": "vector"}),
+    Case("np.argwhere(a > 0)", {"a": "matrix"}),
 )

@@ -1,0 +1,98 @@
+"""What functions written in Python (`written`) ask while compiling: orders of axes, subscripts, parsed text.
+
+These functions are not compiled: the compiler runs them, on arguments that it knows, and what they return
+(numbers, strings, None, slices, tuples of them) is a constant of the code around the call::
+
+    np.transpose(a, moved(a.ndim, axis, -1))        np.transpose(a, (0, 2, 1))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+EVERYTHING = slice(None)
+
+
+class Unplanned(Exception):
+    """What is asked for is not compiled, or is an error of NumPy's; `reason: way out`."""
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """The axis, counted from the front."""
+    if not -rank <= axis < rank:
+        raise Unplanned(f"axis {axis} is out of bounds for array of dimension {rank}")
+    return axis % rank
+
+
+def axes_of(axes: Any, rank: int) -> tuple[int, ...]:
+    """The axes that `axis=` names, all of them for None."""
+    if axes is None:
+        return tuple(range(rank))
+    found = tuple(axis_of(a, rank) for a in (axes if isinstance(axes, tuple) else (axes,)))
+    if len(set(found)) < len(found):
+        raise Unplanned("duplicate value in 'axis'")
+    return found
+
+
+def moved(rank: int, source: Any, destination: Any) -> tuple[int, ...]:
+    """The order of axes in which those of `source` stand at `destination`."""
+    first, last = axes_of(source, rank), axes_of(destination, rank)
+    if len(first) != len(last):
+        raise Unplanned(
+            "`source` and `destination` arguments must have the same number of elements"
+        )
+    order = [a for a in range(rank) if a not in first]
+    for to, axis in sorted(zip(last, first, strict=True)):
+        order.insert(to, axis)
+    return tuple(order)
+
+
+def swapped(rank: int, axis1: int, axis2: int) -> tuple[int, ...]:
+    order = list(range(rank))
+    a, b = axis_of(axis1, rank), axis_of(axis2, rank)
+    order[a], order[b] = b, a
+    return tuple(order)
+
+
+def reversing(rank: int, axes: Any) -> tuple[slice, ...]:
+    """The subscript that turns these axes around."""
+    turned = axes_of(axes, rank)
+    return tuple(slice(None, None, -1) if k in turned else EVERYTHING for k in range(rank))
+
+
+def quarters(k: int) -> int:
+    return k % 4
+
+
+def whole(count: int) -> tuple[slice, ...]:
+    """`:` for as many axes."""
+    return (EVERYTHING,) * count
+
+
+def at_axis(count: int, at: int) -> tuple[Any, ...]:
+    """The subscript that makes a vector run along axis `at` of `count`."""
+    return tuple(EVERYTHING if k == at else None for k in range(count))
+
+
+def upto(count: int) -> tuple[int, ...]:
+    return tuple(range(count))
+
+
+def is_int(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "ib"
+
+
+def as_float(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype that ints are computed in where a fraction may come out."""
+    return dtype if dtype.kind == "f" else np.dtype(float)
+
+
+PLANS: frozenset[Callable[..., Any]] = frozenset(
+    (
+        axis_of, axes_of, moved, swapped, reversing, quarters, whole, at_axis, upto, is_int, as_float,
+    )
+)  # fmt: skip
+"""All of them."""
