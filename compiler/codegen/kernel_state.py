@@ -105,6 +105,8 @@ class KernelState:
     """Symbols that only the vectorizer will call."""
     functions: dict[str, str] = field(default_factory=dict[str, str])
     """Functions written for this module (matrix products), by name."""
+    alike: dict[str, str] = field(default_factory=dict[str, str])
+    """By what it does, the name of the function of a map (`outlined_maps`)."""
     support: set[str] = field(default_factory=set[str])
     """Support functions in use."""
     attributes: dict[str, int] = field(default_factory=dict[str, int])

@@ -8,11 +8,13 @@ function of a map sees its own memory only, so the lists of what may not meet st
     ...
     call void @map_7(ptr %ctx, i64 %n.3, ptr %p.20, ptr %p.21, double %v.22)
 
-A call costs a few nanoseconds, so small kernels, whose compilation gains nothing, keep their loops.
+A call costs a few nanoseconds, so small kernels, whose compilation gains nothing, keep their loops. Maps that
+are the same but for their operands have one function: fills and copies are, and much of an adjoint.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from xdsl.dialects import func
@@ -21,7 +23,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects import array
 from .kernel_state import Descriptor, KernelState, value_type
-from .llvm_text import FunctionText
+from .llvm_text import FunctionText, Metadata
 
 MANY = 12
 """Maps in a kernel from which on each is a function."""
@@ -77,13 +79,16 @@ class OutlinedMap:
         body = self.inside.text.text()
         leaves = "ret i32" in body
         result = "i32" if leaves else "void"
-        shown = [f"{typed.split()[0]} {own}" for typed, own in self.parameters.items()]
+        used = {found[0] for found in NAME.finditer(body)}
+        given = {typed: own for typed, own in self.parameters.items() if own in used}
+        shown = [f"{typed.split()[0]} {own}" for typed, own in given.items()]
         head = f"define internal {result} @{self.name}({', '.join(['ptr noalias %ctx', *shown])})"
         end = "  ret i32 0" if leaves else "  ret void"
-        self.outer.functions[self.name] = "\n".join(
-            [f"{head} noinline nounwind {{", self.inside.text.text(end), "}"]
-        )
-        call = f"call {result} @{self.name}({', '.join(['ptr %ctx', *self.parameters])})"
+        definition = "\n".join([f"{head} noinline nounwind {{", self.inside.text.text(end), "}"])
+        same = essence(definition.replace(f"@{self.name}(", "@(", 1), self.outer.metadata)
+        self.name = self.outer.alike.setdefault(same, self.name)
+        self.outer.functions.setdefault(self.name, definition)
+        call = f"call {result} @{self.name}({', '.join(['ptr %ctx', *given])})"
         if not leaves:
             text.do(call)
             return
@@ -91,6 +96,38 @@ class OutlinedMap:
         with text.in_cold(label):
             self.outer.leave(status)
         text.branch_if_unlikely(text.value(f"icmp ne i32 {status}, 0"), label)
+
+
+NAME = re.compile(r"(%|^)[A-Za-z_]\w*\.(\d+)", re.MULTILINE)
+NODE = re.compile(r"!(\d+)")
+SCOPE = re.compile(r'distinct !\{(!\d+, !\d+), !"')
+
+
+def essence(text: str, metadata: Metadata) -> str:
+    """The text of a function without what its names and the numbers of its metadata happen to be.
+
+    Two functions that have it in common do the same: each name and each distinct node of metadata has the
+    number of its first appearance, and every node stands where it is first met.
+    """
+    met: dict[str, str] = {}
+    names: dict[str, str] = {}
+
+    def node(found: re.Match[str]) -> str:
+        number = found[1]
+        if number in met:
+            return met[number]
+        shown = metadata.nodes[int(number)].partition(" = ")[2]
+        if not shown.startswith("distinct"):
+            return NODE.sub(node, shown)
+        met[number] = f"!#{len(met)}"
+        if scope := SCOPE.match(shown):
+            shown = f"distinct !{{{scope[1]}}}"
+        return f"{met[number]} = {NODE.sub(node, shown)}"
+
+    def name(found: re.Match[str]) -> str:
+        return names.setdefault(found[2], f"%{len(names)}")
+
+    return NODE.sub(node, NAME.sub(name, text))
 
 
 def captured_by(op: array.MapOp) -> list[SSAValue]:

@@ -226,3 +226,11 @@ def span_of(node: ast.AST, file: str, first_line: int) -> Span:
         (getattr(node, "end_lineno", None) or 1) + first_line - 1,
         getattr(node, "end_col_offset", None) or 0,
     )
+
+
+PLACEHOLDER = "placeholder"
+"""Attribute of an allocation that stands for an array on a path that has none."""
+
+
+def is_placeholder(root: SSAValue) -> bool:
+    return isinstance(root.owner, Operation) and PLACEHOLDER in root.owner.attributes

@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ...dialects import array
 from . import choices
-from .emitter import Emitter
+from .emitter import PLACEHOLDER, Emitter
 from .scalars import convert, is_bool, join_types
 from .values import (
     INT64_MAX,
@@ -401,10 +401,6 @@ def cast(e: Emitter, ssa: SSAValue, type_: MemRefType[Attribute]) -> SSAValue:
     if ssa.type == type_:
         return ssa
     return e.emit(memref.CastOp.get(ssa, type_), ssa.name_hint)
-
-
-PLACEHOLDER = "placeholder"
-"""Attribute of an allocation that stands for an array on a path that has none."""
 
 
 def placeholder(e: Emitter, type_: MemRefType[Attribute]) -> SSAValue:

@@ -45,9 +45,34 @@ def test_many_maps_compute_what_they_compute_one_by_one(compile_kernel, maps: in
     np.testing.assert_array_equal(b, expected_b)
 
 
-def test_each_of_many_maps_is_a_function(compile_kernel) -> None:
+def test_maps_that_are_alike_share_a_function(compile_kernel) -> None:
     text = compile_kernel(program(MANY)).kernel.text
-    assert text.count("define internal void @map_") == MANY
+    assert text.count("define internal void @map_") == 2
+    assert text.count("call void @map_") == MANY
+
+
+def test_maps_that_differ_in_a_number_or_in_what_may_meet_have_functions_of_their_own(
+    compile_kernel,
+) -> None:
+    body = "".join(
+        f"""
+  %k{k} = arith.constant {k % 3}.5 : f64
+  array.map(%n) ins(%{ins} : memref<?xf64>) outs(%b : memref<?xf64>) kinds ["store"] {{
+  ^bb0(%x : f64):
+    %y{k} = arith.mulf %x, %k{k} : f64
+    array.yield %y{k} : f64
+  }}"""
+        for k, ins in enumerate("ab" * MANY)
+    )
+    text = compile_kernel(HEAD + body + "  func.return\n}\n").kernel.text
+    assert text.count("define internal void @map_") == 6
+
+
+def test_what_a_map_does_not_use_is_no_parameter_of_its_function(compile_kernel) -> None:
+    text = compile_kernel(chain(MANY)).kernel.text
+    heads = re.findall(r"define internal void @map_\d+\((.*)\) noinline", text)
+    types = [[one.split()[0] for one in head.split(", ")] for head in heads]
+    assert types == [["ptr", "i64", "ptr", "ptr"]] * MANY
 
 
 def test_a_few_maps_stay_in_the_kernel(compile_kernel) -> None:
@@ -55,13 +80,15 @@ def test_a_few_maps_stay_in_the_kernel(compile_kernel) -> None:
 
 
 def chain(maps: int) -> str:
-    """Each map reads one argument and writes the next."""
+    """Each map reads one argument and writes the next, no two in the same way."""
     arguments = ", ".join(f"%a{k} : memref<?xf64>" for k in range(maps + 1))
     body = "".join(
         f"""
+  %k{k} = arith.constant {k}.0 : f64
   array.map(%n) ins(%a{k} : memref<?xf64>) outs(%a{k + 1} : memref<?xf64>) kinds ["store"] {{
   ^bb0(%x : f64):
-    array.yield %x : f64
+    %y{k} = arith.addf %x, %k{k} : f64
+    array.yield %y{k} : f64
   }}"""
         for k in range(maps)
     )

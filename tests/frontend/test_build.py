@@ -545,3 +545,16 @@ def test_a_lambda_over_several_lines_is_found() -> None:
         else x
     )  # fmt: skip
     assert "scf.if" in text(build(f, "py_float"))
+
+
+# What is assumed of extents
+
+
+def test_an_array_that_a_path_has_not_is_as_long_as_those_of_the_others() -> None:
+    def pulled(x):
+        points = [x * float(k) for k in range(len(x))]
+        points.sort(key=lambda p: p[0])
+        middle = sum(p for p in points[:-1]) / 2.0
+        return middle + (middle - points[-1])
+
+    assert build(pulled, "f64[?]C").assumed == []

@@ -12,8 +12,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from ....dialects import activation, array, foreign
-from ..emitter import Emitter
-from ..joins import PLACEHOLDER
+from ..emitter import Emitter, is_placeholder
 from ..library import overlap
 
 
@@ -33,10 +32,6 @@ def branches_to(op: Operation) -> dict[Operation, Region]:
             found[above] = region
         region = above.parent_region()
     return found
-
-
-def is_placeholder(root: SSAValue) -> bool:
-    return isinstance(root.owner, Operation) and PLACEHOLDER in root.owner.attributes
 
 
 def is_fresh_in(root: SSAValue, block: Block) -> bool:

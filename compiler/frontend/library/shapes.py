@@ -21,7 +21,7 @@ from ....dialects.array import constant_value
 from ...analysis.affine import Affine, Extent, Term, affine
 from ...analysis.affine import extent as extent_of
 from ...analysis.alias import strip_casts
-from ..emitter import Emitter, Form, Number
+from ..emitter import Emitter, Form, Number, is_placeholder
 from ..values import EXTENT_MAX, INT64_MAX, Array, Scalar, Tuple
 
 # --- Integers ---------------------------------------------------------------------------------
@@ -358,13 +358,17 @@ def conditions_for(e: Emitter, left: Affine, right: Affine) -> set[Form] | None:
 
 
 def choices(e: Emitter, memref: SSAValue) -> tuple[SSAValue, ...]:
-    """The arrays one of which a loop carries, or a branch has chosen; empty for any other array."""
+    """The arrays one of which a loop carries, or a branch has chosen; empty for any other array.
+
+    What stands for no array, behind an exception, is none of them: its extents mean nothing.
+    """
     owner = memref.owner
     if memref in e.carried:
         return tuple(a for a in e.carried[memref].initial if a.type == memref.type)
     if isinstance(memref, OpResult) and isinstance(owner, scf.IfOp):
         ends = (region.block.last_op for region in owner.regions)
-        return tuple(end.operands[memref.index] for end in ends if end is not None)
+        chosen = (end.operands[memref.index] for end in ends if end is not None)
+        return tuple(a for a in chosen if not is_placeholder(strip_casts(a)))
     if isinstance(owner, array.LoopOp):
         return tuple(a for a in owner.carried if a.type == memref.type)
     return ()
