@@ -516,8 +516,9 @@ class Build:
         order = {op: k for k, op in enumerate(self.entry.walk())}
         visibility = Visibility(self.emitter, rebindings, order)
         sharing = self.facts.sharing
+        own = visibility.own | {*self.lowering.pool_copies}
         self.facts.changed |= list_rows.refuse_visible_copies(
-            self.emitter, copied, order, visibility.own, outermost, sharing, self.facts.placed
+            self.emitter, copied, order, own, outermost, sharing, self.facts.placed
         )
         if not self.facts.changed:
             handed = [seq for seq in copied if seq.key in self.lowering.handed_out]

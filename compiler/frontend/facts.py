@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..diagnostics import CompileError, Span
-from .bindings.descriptors import Form
+from .bindings.descriptors import BaseName, Form, Leaf
 from .data.lists import Kind, ListKey, StoreKey
 from .joins import Template
 from .syntax import generator_loops
@@ -19,6 +19,9 @@ from .syntax.source import Source
 Key = tuple[tuple[int, ...], int, str]
 """A loop's variable: the calls that lead to the loop, the loop, the name."""
 
+
+MOST_POOLED = 4
+"""At most so many variables of a loop have one pool of arrays."""
 
 LoopKey = tuple[tuple[int, ...], int]
 """A loop: the calls that lead to it, its statement."""
@@ -39,6 +42,12 @@ class Facts:
     staying: set[tuple[Key, int]] = field(default_factory=set[tuple[Key, int]])
     """Those buffered that are the array before the loop until they are rebound."""
     forms: dict[tuple[Key, int], Form] = field(default_factory=dict[tuple[Key, int], Form])
+    pooled: dict[Leaf, frozenset[Leaf]] = field(default_factory=dict[Leaf, frozenset[Leaf]])
+    """The arrays of loops' variables that may be one array, and be changed: with which others (`pooling`)."""
+    pool_bases: dict[Leaf, frozenset[BaseName]] = field(
+        default_factory=dict[Leaf, frozenset[BaseName]]
+    )
+    """The arrays from before the loop that those become in it."""
     trees: dict[types.CodeType, tuple[Source, Sequence[ast.stmt], Liveness, Names]] = field(
         default_factory=dict[types.CodeType, tuple[Source, Sequence[ast.stmt], Liveness, Names]]
     )
@@ -178,6 +187,21 @@ class Facts:
     def resize(self, key: Key, leaf: int) -> None:
         self.changed |= (key, leaf) not in self.resized
         self.resized.add((key, leaf))
+
+    def pool(self, leaves: Iterable[Leaf]) -> bool:
+        """Let the next build keep these in one pool; False where this one did, or they are too many."""
+        group = frozenset(leaves)
+        group |= {other for leaf in group for other in self.pooled.get(leaf, ())}
+        if len(group) > MOST_POOLED or all(self.pooled.get(leaf) == group for leaf in group):
+            return False
+        self.pooled |= dict.fromkeys(group, group)
+        self.changed = True
+        return True
+
+    def pool_base(self, leaf: Leaf, base: BaseName) -> None:
+        known = self.pool_bases.get(leaf, frozenset())
+        self.changed |= base not in known
+        self.pool_bases[leaf] = known | {base}
 
     def describe(self, key: Key, leaf: int, form: Form) -> None:
         if self.forms.get((key, leaf)) != form:

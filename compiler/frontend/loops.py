@@ -29,7 +29,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ...dialects import array
 from ..analysis.alias import strip_casts
 from . import catching, choices, weak
-from .bindings import nonlocals, peeling, resizing
+from .bindings import nonlocals, peeling, pooling, resizing
 from .bindings.forms import End, Forms
 from .bindings.rebinding import Place, Variable, only_layout_of_kept, retyped, uncast
 from .bindings.roots import roots
@@ -213,8 +213,11 @@ class Loops(Forms):
             if not self.dead:
                 for variable in variables:
                     self.leave_iteration(variable, ends.get(variable.name), arrays, copies, peeled)
-                self.settle(variables, arrays, blocks[0], before, yielded)
-                copied = {} if self.facts.changed else self.copy_back(copies)
+                copied = {}
+                with pooling.instead(self, variables):
+                    self.settle(variables, arrays, blocks[0], before, yielded)
+                    copied = {} if self.facts.changed else self.copy_back(copies)
+                    pooling.leave(self, variables, blocks[0], before)
             else:
                 copied = {}
             late_variables = (
@@ -304,6 +307,8 @@ class Loops(Forms):
             for k, leaf in enumerate(leaves):
                 if not isinstance(leaf.type, MemRefType):
                     places.append(Place("cell", self.stored(name, k, leaf)))
+                elif (key, k) in self.facts.pooled:
+                    places.append(Place("pooled", leaf, initial=leaf))
                 elif (key, k) in self.facts.resized:
                     places.append(resizing.place_of(self, leaf, name))
                 elif (key, k) in self.facts.buffered:
@@ -318,6 +323,7 @@ class Loops(Forms):
             for k, place in enumerate(places):
                 place.leaf = k
             variables.append(Variable(name, key, known, template, places))
+        pooling.enter(self, variables, before)
         number = 0
         for variable in variables:
             for place in variable.places:
@@ -409,6 +415,7 @@ class Loops(Forms):
             return
         there = list(presence(self.e, template, iter(leaves)))
         for k, (leaf, place) in enumerate(zip(leaves, variable.places, strict=True)):
+            place.end = leaf
             if place.kind in ("carried", "described"):
                 arrays.append(End(variable, place, uncast(leaf)))
             elif place.kind == "buffer":

@@ -319,10 +319,10 @@ def has_more_and_more_rank(n):
 
 
 @refused("f64[?]C", "f64[?]C", "py_int", at="for i in range(n):", says="made before the loop")
-def is_written_to_and_may_be_another_array(u, v, n):
+def is_written_to_and_may_be_part_of_another_array(u, v, n):
     for i in range(n):
         u[0] = 0.0
-        u = v if i % 3 == 1 else u * 2.0
+        u = v[1:] if i % 3 == 1 else u * 2.0
     return u
 
 
@@ -335,12 +335,13 @@ def views_of_a_matrix_or_a_vector(a, x, n):
 
 
 @refused("f64[?]C", "py_int", at="for i in range(n):", says="an array that has another name too")
-def two_names_for_one_array_of_a_loop(x, n):
+def two_names_for_parts_of_one_array_of_a_loop(x, n):
+    r = x
     for i in range(n):
         t = x * i
         if i > 1:
-            r = t
-    return r + t
+            r = t[1:]
+    return r.sum() + t.sum()
 
 
 @refused("f64[?]C", "py_int", at="s", says="read in the loop before the loop assigns it")

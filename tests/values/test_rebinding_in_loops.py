@@ -1,6 +1,7 @@
 """Names that loops bind anew, and to something else: None again, transposes, arrays with other names."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -141,3 +142,109 @@ def test_a_view_that_is_turned_is_returned_as_a_view() -> None:
         assert got.shape == turned(a, n).shape
         assert got.strides == turned(a, n).strides
         assert np.shares_memory(got, a)
+
+
+# One array under several names, changed in place.
+
+
+@on(X, n="0 1 2 7")
+def the_best_so_far_is_changed(x, n):
+    current = x * 1.0
+    best = current
+    total = 0.0 * x[0]
+    for i in range(n):
+        for j in range(2):
+            current = current * 0.9 + 0.1
+            if current[0] < best[0] + 0.05 * j:
+                best = current
+            best[0] += 0.25
+        total += (current * best).sum()
+        if i % 2:
+            current = best
+        current[1] *= 0.5
+    return total + best.sum() + current.sum()
+
+
+@on(X, X[::-1].copy(), n="0 1 2 6")
+def arguments_and_new_arrays_in_turn(x, y, n):
+    a, b = x, y
+    for i in range(n):
+        if i == 5:
+            break
+        new = a * 0.5 + b
+        if i % 3 == 1:
+            a, b = b, new
+        elif i % 3 == 2:
+            a = y
+        else:
+            a = b = new
+        b[0] += 0.25
+        a[1] *= 0.5
+    return (a * b).sum() + x.sum()
+
+
+@on(X, n="1 2 3 6")
+def with_names_that_are_none_or_bound_first(x, n):
+    a, b = None, None
+    total = 0.0 * x[0]
+    for i in range(n):
+        a, b = b, a
+        t = x * (1.0 + i)
+        if i != 1:
+            r = t
+        if a is None:
+            a = r
+        elif i % 3 == 0:
+            b = None
+        t[0] += 1.0
+        r[1] *= 0.5
+        if b is not None:
+            total += (a * b).sum()
+    return total + (r * t).sum()
+
+
+@dataclass
+class Search:
+    current: np.ndarray
+    best: np.ndarray
+
+    def step(self, i):
+        self.current = self.current * 0.9 + 0.1
+        if i % 3 == 2:
+            raise ArithmeticError
+        if i % 2:
+            self.best = self.current
+        self.best[0] += 0.5
+
+
+@on(X, n="0 1 4")
+def fields_of_an_object_in_a_try(x, n):
+    s = Search(x * 1.0, x)
+    for i in range(n):
+        try:
+            s.step(i)
+        except ArithmeticError:
+            s.current = s.best
+        s.current[1] *= 0.75
+    return s.best.sum() + (s.current**2).sum()
+
+
+def test_names_for_one_array_are_returned_as_one() -> None:
+    def f(x: np.ndarray, y: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+        a, b = x, y
+        for i in range(n):
+            t = a * 0.5 + b
+            if i % 2:
+                b = t
+            else:
+                a = b
+            b[0] += 0.25
+        return a, b
+
+    def seen(run: Any, n: int) -> Any:
+        given = X.copy(), X[::-1].copy()
+        found = run(*given, n)
+        return [[u is v for v in (*found, *given)] for u in found], [u.tolist() for u in found]
+
+    for n in range(5):
+        assert seen(compiled(f), n) == seen(f, n)

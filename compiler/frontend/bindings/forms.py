@@ -27,7 +27,7 @@ from ...analysis.alias import strip_casts, strip_views
 from ...diagnostics import CompileError
 from ..joins import Binding, Maybe
 from ..values import Array, Struct, Tuple
-from . import resizing, staying, turning
+from . import pooling, resizing, staying, turning
 from .descriptors import (
     BaseName,
     Described,
@@ -166,6 +166,8 @@ class Forms(Rebindings):
             place.now = staying.present(self, place)
         for place in (p for v in variables for p in v.places if p.sizes):
             place.now = resizing.present(self, place)
+        for place in (p for v in variables for p in v.places if p.pool is not None):
+            place.now = pooling.present(self, place)
         places = {
             (v.key, k): p.described
             for v in variables

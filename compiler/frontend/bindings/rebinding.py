@@ -41,6 +41,7 @@ from ..joins import (
 from . import resizing, staying
 from .descriptors import Described, either
 from .late import LateBuffers, Unshaped, refuse_other_shape
+from .pooling import Pool
 from .roots import choices, is_fresh_in, is_placeholder, is_root, roots
 
 
@@ -59,7 +60,8 @@ class Variable:
 
 @dataclass
 class Place:
-    """Where one leaf of a variable is kept: in a cell, carried by the loop, in a buffer, or in numbers."""
+    """Where one leaf of a variable is kept: in a cell, carried by the loop, in a buffer, in numbers, or in
+    a pool."""
 
     kind: str
     ssa: SSAValue
@@ -77,6 +79,11 @@ class Place:
     """Then: the copies of what it was before the loop, and is after it."""
     there: SSAValue | None = None
     """Of a name that may be None or unbound: whether an iteration leaves it an array."""
+    end: SSAValue | None = None
+    """The array that an iteration leaves."""
+    pool: Pool | None = None
+    which: SSAValue | None = None
+    """Of a pool: which of its arrays the current iteration finds."""
 
 
 class Rebindings(Consumers):
@@ -85,6 +92,9 @@ class Rebindings(Consumers):
     def __init__(self, emitter: Emitter, facts: Facts) -> None:
         super().__init__(emitter, facts)
         self.buffers = LateBuffers(emitter)
+        self.pool_copies = list[Operation]()
+        self.not_kept: dict[CompileError, tuple[str, ...]] = {}
+        """The names that an error refuses, for what a loop rebinds them to."""
 
     def place_in_buffer(self, leaf: SSAValue, name: str, *, stays: bool) -> Place:
         """A buffer for an array: with what it holds before the loop, if it is bound there. With `stays`
@@ -133,12 +143,14 @@ class Rebindings(Consumers):
                 if not any(c[1].ssa in sources[other[1].ssa] for other in waiting if other is not c)
             ]
             if not ready:
-                raise self.refusal(
+                error = self.refusal(
                     None,
                     f"the arrays {', '.join(f'`{v.name}`' for v, _, _ in waiting)} change places in a way"
                     " that is not the same in each iteration",
                     "swap all of them in each iteration, or copy the contents: a[...] = b",
                 )
+                self.not_kept[error] = tuple(v.name for v, _, _ in waiting)
+                raise error
             for variable, place, leaf in ready:
                 done[place.ssa] = self.copy_one(variable, place, leaf)
             waiting = [c for c in waiting if c[1].ssa not in done]
@@ -222,11 +234,13 @@ class Rebindings(Consumers):
             for root in sources[place.ssa]:
                 own = root is place.ssa
                 if isinstance(uncast(leaf).owner, array.LoopOp):
-                    raise self.refusal(
+                    error = self.refusal(
                         None,
                         f"`{variable.name}` changes places with another array in a loop inside of this one",
                         "swap in a loop that is in no other, or copy the contents: a[...] = b",
                     )
+                    self.not_kept[error] = (variable.name,)
+                    raise error
                 if own and not self.same_array(leaf, place):
                     self.refuse_rebinding(variable.name, "a view of its own array")
                 if root in seen and root in buffers:
@@ -308,11 +322,13 @@ class Rebindings(Consumers):
         raise self.refused_rebinding(name, what)
 
     def refused_rebinding(self, name: str, what: str) -> CompileError:
-        return self.refusal(
+        error = self.refusal(
             None,
             f"in this loop `{name}` is rebound to {what}",
             f"change the array in place: {name}[...] = ..., or bind a copy",
         )
+        self.not_kept[error] = (name,)
+        return error
 
 
 def where(e: Emitter, condition: SSAValue | None, emit: Callable[[], None]) -> None:
@@ -338,7 +354,7 @@ def uncast(value: SSAValue) -> SSAValue:
 def only_layout_of_kept(variable: Variable, template: Template) -> bool:
     """True when all that the new template forgets is the layout of arrays that are copied anyway, or
     kept in numbers."""
-    own = {k for k, p in enumerate(variable.places) if p.kind in ("buffer", "described")}
+    own = {k for k, p in enumerate(variable.places) if p.kind in ("buffer", "described", "pooled")}
     return without_layouts(template, own) == without_layouts(variable.template, own)
 
 
