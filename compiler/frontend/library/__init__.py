@@ -130,6 +130,8 @@ def concatenate(e: Emitter, values: Value, axis: Value | None) -> Value:
 
 def as_property(name: str) -> Function:
     def call(e: Emitter, value: Value) -> Value:
+        if isinstance(value, Tuple):
+            return attribute(e, operand(e, value), name)
         return attribute(e, e.constant(0.0, "f64") if is_python_number(value) else value, name)
 
     return positional(name, 1, 1, call)

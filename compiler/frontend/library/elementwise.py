@@ -21,9 +21,9 @@ from xdsl.ir import Operation, SSAValue
 from ....dialects import array
 from ..emitter import Emitter
 from ..values import NUMPY_DTYPE, Array, Expression, NoneValue, Scalar, Tuple, Value
-from .assignment import write_out
+from .assignment import require_same_kind, write_out
 from .cases import Case
-from .dtypes import FLOATS, INTEGERS, common_dtype, element_type_cast, resolve, truth
+from .dtypes import FLOATS, INTEGERS, common_dtype, dtype_of, element_type_cast, resolve, truth
 from .fusion import Lowering, Operand, as_expression, elementwise, extents_of, operand
 
 Elements = list[SSAValue]
@@ -440,20 +440,31 @@ def apply(
 
 
 def call(e: Emitter, ufunc: np.ufunc, args: Sequence[Value], kwargs: dict[str, Value]) -> Value:
-    """`ufunc(*args, out=..., dtype=...)`: the one or the other keyword."""
+    """`ufunc(*args, out=..., where=...)`: the one or the other keyword."""
     args, kwargs = list(args), dict(kwargs)
     if len(args) == ufunc.nin + 1:
         kwargs.setdefault("out", args.pop())
-    out = kwargs.pop("out", None)
+    out, mask = kwargs.pop("out", None), kwargs.pop("where", None)
     if kwargs:
         e.fail(f"{ufunc.__name__}: the keyword {next(iter(kwargs))!r} is not supported")
     if isinstance(out, Tuple) and len(out.items) == 1:
         out = out.items[0]
+    if isinstance(mask, Scalar) and mask.constant is True:
+        mask = None
     if out is None or isinstance(out, NoneValue):
+        if mask is not None:
+            e.fail(
+                f"{ufunc.__name__} with `where` and without `out` leaves elements that nobody set",
+                way_out="say what they are: out=np.zeros_like(x)",
+            )
         return apply(e, ufunc, args)
     if not isinstance(out, Array):
         e.fail("out= takes an array")
-    write_out(e, ufunc.__name__, apply(e, ufunc, args, out=out), out)
+    result = apply(e, ufunc, args, out=out)
+    if mask is not None:
+        require_same_kind(e, ufunc.__name__, dtype_of(result), out.dtype)
+        result = where(e, (mask, result, out))
+    write_out(e, ufunc.__name__, result, out)
     return out
 
 
@@ -615,5 +626,6 @@ CASES: tuple[Case, ...] = (
     Case("np.where(x > 0, x, y)", {"x": "real", "y": "real"}),
     Case("np.where(x > 0, 1, 0.5)", {"x": "real"}),
     Case("np.clip(x, -0.5, 0.5)", {"x": "real"}),
+    Case("np.divide(x, y, out=np.zeros_like(x), where=y > 0)", {"x": "real", "y": "real"}),
     Case("np.clip(x, None, 1)", {"x": "integer"}),
 )

@@ -25,14 +25,17 @@ Operand = Scalar | Array | Expression
 
 
 def operand(e: Emitter, value: Value, what: str = "an operand") -> Operand:
-    """A value that an elementwise operation takes; arrays of rank 0 are read."""
+    """A value that an elementwise operation takes; arrays of rank 0 are read, tuples are arrays."""
+    if isinstance(value, Tuple):
+        from .creation import of_tuple  # which itself builds on this module
+
+        return of_tuple(e, value, None)
     if isinstance(value, Array) and value.rank == 0:
         return load(e, value, ())
     if isinstance(value, Expression) and value.rank == 0:
         return Scalar(value.dtype, _evaluate(e, value))
     if not isinstance(value, Scalar | Array | Expression):
-        way_out = "build an array first" if isinstance(value, Tuple) else None
-        e.fail(f"{what} is {describe(value)}, not an array or a number", way_out)
+        e.fail(f"{what} is {describe(value)}, not an array or a number")
     return value
 
 

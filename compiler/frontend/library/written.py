@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from . import written_axes, written_matrices, written_sums
+from . import written_axes, written_matrices, written_sorting, written_sums
 from .cases import Case
-from .written_matrices import Array, refuse
+from .written_matrices import Array
+from .written_sorting import place_of
 
-PARTS = (written_axes, written_sums, written_matrices)
+PARTS = (written_axes, written_sums, written_sorting, written_matrices)
 
 FILES = frozenset({__file__, *(part.__file__ for part in PARTS)})
 
@@ -103,48 +104,6 @@ def value_of(function: Any, x: Array) -> Array:
     return function if isinstance(function, (int, float)) else function(x)
 
 
-def place_of(a: Array, v: float, left: bool) -> int:
-    low, high = 0, a.size
-    while low < high:
-        middle = (low + high) // 2
-        item = a[middle]
-        if left:
-            before = item < v or (v != v and item == item)
-        else:
-            before = not (v < item or (item != item and v == v))
-        if before:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-def searchsorted(a: Array, v: Array, side: str = "left") -> Array:
-    a = np.asarray(a)
-    if np.ndim(v) == 0:
-        return np.int64(place_of(a, v, side == "left"))
-    if np.ndim(v) > 1:
-        refuse("`searchsorted` is compiled for numbers and vectors: ravel the array")
-    v = np.asarray(v)
-    out = np.empty(v.size, np.int64)
-    for i in range(v.size):
-        out[i] = place_of(a, v[i], side == "left")
-    return out
-
-
-def digitize(x: Array, bins: Array, right: bool = False) -> Array:
-    bins = np.asarray(bins)
-    falls, rises = False, False
-    for i in range(1, bins.size):
-        rises = rises or bins[i] > bins[i - 1]
-        falls = falls or bins[i] < bins[i - 1]
-    if rises and falls:
-        raise ValueError("bins must be monotonically increasing or decreasing")
-    if falls:
-        return bins.size - searchsorted(bins[::-1], x, "right" if right else "left")
-    return searchsorted(bins, x, "left" if right else "right")
-
-
 def interp(x: Array, xp: Array, fp: Array, left: Any = None, right: Any = None) -> Array:
     xp, fp = np.asarray(xp), np.asarray(fp)
     if xp.size == 0:
@@ -184,7 +143,7 @@ FUNCTIONS: dict[Any, Any] = {
         for f in (
             polyval, logspace, meshgrid, isclose, allclose, array_equal, nan_to_num, sinc, select,
             piecewise,
-            searchsorted, digitize, interp,
+            interp,
         )
     },
     **{function: ours for part in PARTS for function, ours in part.FUNCTIONS.items()},
@@ -197,10 +156,7 @@ def is_written(function: object) -> bool:
     return any(function is known for known in FUNCTIONS)
 
 
-METHODS: dict[str, Any] = {
-    "searchsorted": searchsorted,
-    **{name: ours for part in PARTS for name, ours in part.METHODS.items()},
-}
+METHODS: dict[str, Any] = {name: ours for part in PARTS for name, ours in part.METHODS.items()}
 """The same, of arrays' methods."""
 
 CASES: tuple[Case, ...] = (
@@ -219,10 +175,6 @@ CASES: tuple[Case, ...] = (
     Case("np.sinc(x)", {"x": "real"}),
     Case("np.select([x > 1, x < 0], [x, x * x], 2.0)", {"x": "real"}),
     Case("np.piecewise(x, [x < 0, x >= 0], [lambda v: -v, lambda v: v * v])", {"x": "real"}),
-    Case("np.searchsorted(np.cumsum(w), 2.0)", {"w": "positive"}),
-    Case("np.searchsorted(np.cumsum(w), w.ravel(), side='right')", {"w": "positive"}),
-    Case("np.digitize(x.ravel(), [-1.0, 0.0, 1.0])", {"x": "real"}),
-    Case("np.digitize(x.ravel(), [1.0, 0.0, -1.0], right=True)", {"x": "real"}),
     Case("np.interp(x, [-1.0, 0.0, 0.5, 2.0], [2.0, 1.0, 4.0, 3.0])", {"x": "real"}),
     Case(
         "np.interp(s, np.cumsum(w), np.cumsum(w * w), left=-1.0)", {"s": "scalar", "w": "positive"}
