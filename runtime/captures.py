@@ -380,10 +380,21 @@ def is_function(value: Any) -> bool:
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, np.ufunc, functools.partial)
 
 
+@contextmanager
+def _managed() -> Generator[None]:
+    yield
+
+
+MANAGED: types.CodeType = _managed.__code__  # pyright: ignore[reportFunctionMemberAccess]
+"""The code of every function that `contextlib.contextmanager` has made."""
+
+
 def compiled_along(value: Any) -> types.FunctionType | None:
     """The Python function that a call of `value` compiles along; None where it is none, or a library's."""
     wrapped = getattr(value, "__wrapped__", None)
     is_wrapper = isinstance(value, type | types.FunctionType)  # a decorator's own code is what runs
+    if isinstance(value, types.FunctionType) and value.__code__ is MANAGED:
+        is_wrapper = False  # but that of contextlib.contextmanager
     if isinstance(wrapped, types.FunctionType) and not is_wrapper:
         value = wrapped
     if isinstance(value, types.FunctionType) and not is_of_library(value):

@@ -16,6 +16,7 @@ import numpy as np
 
 from . import class_reads, foreign, rules, tables
 from .captures import (
+    MANAGED,
     MISSING,
     is_input,
     is_of_library,
@@ -150,7 +151,9 @@ class _Walk:
         elif foreign.is_foreign(value):
             self.foreign(value)
         elif isinstance(value, types.FunctionType):
-            if not is_of_library(value):
+            if value.__code__ is MANAGED:
+                self.function(value.__wrapped__)  # pyright: ignore[reportFunctionMemberAccess]
+            elif not is_of_library(value):
                 self.function(value)
             else:
                 self.add("library function", value.__module__, value.__qualname__)

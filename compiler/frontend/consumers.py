@@ -188,7 +188,7 @@ class Consumers(Iterables):
             return self.takes_keywords(function, node)
         if not any(function is f for f in comprehensions.TEMPLATES) and function is not tuple:
             return False
-        two = function in (sum, next, *comprehensions.VISITING)
+        two = function in (sum, next, comprehensions.managed, *comprehensions.VISITING)
         return len(node.args) == 1 or (two and len(node.args) == 2)
 
     def consumed(self, function: Any, node: ast.Call) -> Value:
@@ -342,7 +342,9 @@ class Consumers(Iterables):
         named = {**found.kwargs, **dict(zip([a.arg for a in extra], more, strict=True))}
         self.enter(definition, own.name, node)
         if definition not in self.facts.nested:
-            body = normalize.function_body(definition, source, self.facts.generators)
+            body = normalize.function_body(
+                definition, source, self.facts.generators, self.facts.managers
+            )
             bound = parameters(definition.args) | bound_by(body)
             self.facts.nested[definition] = body, Liveness.of(body), bound
         body, liveness, bound = self.facts.nested[definition]

@@ -412,6 +412,22 @@ def is_instance(lowering: Raising, caught: Caught, classes: tuple[type, ...]) ->
     )
 
 
+def type_of(lowering: Raising, found: Caught | Made) -> Value:
+    """`type(e)`."""
+    if isinstance(found, Made):
+        return Static(found.cls)
+    classes = list(dict.fromkeys(class_of(lowering, one) for one in found.raises))
+
+    def from_on(k: int) -> Value:
+        if k + 1 == len(classes):
+            return Static(classes[k])
+        which = lowering.e.load(found.attempt.cell)
+        test = is_one_of(lowering, found, which, lambda one: class_of(lowering, one) is classes[k])
+        return lowering.chosen(test, (lambda: Static(classes[k]), lambda: from_on(k + 1)))
+
+    return from_on(0)
+
+
 def read(
     lowering: Raising,
     found: Caught | Made,

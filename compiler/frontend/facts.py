@@ -102,6 +102,10 @@ class Facts:
     """The loops that are written out, for their counters index arrays that have names of their own."""
     generators: set[generator_loops.Place] = field(default_factory=set[generator_loops.Place])
     """The generators that loops run over."""
+    managers: dict[generator_loops.Place, str] = field(
+        default_factory=dict[generator_loops.Place, str]
+    )
+    """The context managers that do something, and of which kind they are."""
     forgotten: list[object] = field(default_factory=list[object])
     """Trees of earlier builds, kept: what is known of statements is known by their identity."""
     constants: dict[str, str] = field(default_factory=dict[str, str])
@@ -150,11 +154,23 @@ class Facts:
         if place in self.generators:
             return False
         self.generators.add(place)
+        self.rewrite()
+        return True
+
+    def learn_manager(self, place: generator_loops.Place, kind: str) -> bool:
+        """Let the next build rewrite the `with` here; False where this one did."""
+        if place in self.managers:
+            return False
+        self.managers[place] = kind
+        self.rewrite()
+        return True
+
+    def rewrite(self) -> None:
+        """Bodies of functions are made ready anew."""
         self.forgotten += [*self.trees.values(), *self.nested.items(), *self.consumers.items()]
         for known in (self.trees, self.nested, self.consumers):
             known.clear()
         self.changed = True
-        return True
 
     def leave_out(self, names: Iterable[LocalName]) -> None:
         found = set(names) - self.left_out

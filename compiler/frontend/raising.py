@@ -12,6 +12,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects import array
 from . import exceptions, scalars
+from .calling import managing
 from .calling.calls import Calls
 from .catching import STRIDE, Arm, Attempt, Branch, Caught, Scope
 from .frames import RESULT
@@ -241,6 +242,8 @@ class Raising(Calls):
         if h.type is None:
             return (BaseException,)
         value = self.value(h.type)
+        if isinstance(value, Static) and isinstance(value.object, managing.Suppressing):
+            value = Tuple(value.object.classes)
         parts = value.items if isinstance(value, Tuple) else (value,)
         found = [p.object for p in parts if isinstance(p, Static)]
         known = [c for c in found if isinstance(c, type) and issubclass(c, BaseException)]

@@ -21,7 +21,6 @@ from .raising import Raising
 from .scalars import SYMBOL, is_python
 from .syntax.language import why_refused
 from .syntax.liveness import assigned
-from .syntax.matching import Entering
 from .syntax.trying import Guarded
 from .unpacking import Unpacking
 from .values import Array, Choice, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
@@ -71,8 +70,6 @@ class Statements(Raising, Unpacking):
                     self.bind(s.target, self.value(s.value))
             case ast.AugAssign():
                 self.augmented(s)
-            case Entering():
-                self.enter_context(s)
             case ast.Expr():
                 self.expression(s.value)
             case ast.Delete():
@@ -103,26 +100,6 @@ class Statements(Raising, Unpacking):
                 self.guarded(s)
             case _:
                 raise self.refusal(s, *why_refused(type(s)))
-
-    def enter_context(self, s: Entering) -> None:
-        """`with np.errstate(...)`: as mutad gives no warnings, nothing to do."""
-        call = s.value
-        manager = self.expression(call.func) if isinstance(call, ast.Call) else None
-        if not isinstance(manager, Static) or manager.object is not np.errstate:
-            raise self.refusal(
-                s, "`with` is compiled for np.errstate only", "use it outside the function"
-            )
-        assert isinstance(call, ast.Call)
-        for keyword in call.keywords:
-            match keyword.value:
-                case ast.Constant("ignore" | "warn"):
-                    pass
-                case _:
-                    raise self.refusal(
-                        keyword.value,
-                        'np.errstate is compiled with "ignore" and "warn", which change no value',
-                        "test for the condition, or use it outside the function",
-                    )
 
     def delete(self, s: ast.Delete) -> None:
         """`del name`, of a name that nothing reads any more."""

@@ -143,9 +143,16 @@ def deletes_what_is_read(n):
     return n  # noqa: F821
 
 
-@refused("py_int", at="open(str(n))", says="outside")
+@refused("py_int", at="np", says="use it outside the function")
 def enters_another_context(n):
-    with open(str(n)):
+    with np:
+        return n
+
+
+@refused("py_int", at="thing", says="no `__enter__`")
+def enters_what_is_no_context(n):
+    thing = Thing()
+    with thing:
         return n
 
 

@@ -1,5 +1,6 @@
 """Gradients of programs that catch exceptions: of the path that ran, caught exceptions included."""
 
+import contextlib
 import math
 
 import numpy as np
@@ -206,6 +207,46 @@ def advance(x, k):
     if x[k] > 0.5:
         raise Unstable(k, x[k] * x[k])
     return math.sqrt(x[k] + 9.0)
+
+
+@contextlib.contextmanager
+def scaled(x, k):
+    kept = x.copy()
+    x *= k
+    try:
+        yield kept
+    except ValueError:
+        x += kept
+    finally:
+        x[0] += kept[1]
+
+
+class Halved:
+    def __init__(self, x):
+        self.x = x
+
+    def __enter__(self):
+        self.x[1] *= self.x[2]
+        return self.x[1]
+
+    def __exit__(self, kind, error, trace):
+        self.x *= self.x[3]
+        return kind is not None
+
+
+@on("f64[6]")
+def managers_change_arrays_on_the_way_out(x):
+    s = x[0]
+    for i in range(4):
+        with scaled(x, 0.5) as old, Halved(x) as h:
+            s += old[i] * h
+            if i == 2:
+                continue
+            s += math.sqrt(float(i) - 1.0) * x[i]
+        with scaled(x, 0.5):
+            s += math.sqrt(-abs(x[i]) - 1.0)
+        s += x[i] * x[i]
+    return s
 
 
 @on("f64[6]")

@@ -47,7 +47,16 @@ from ..values import (
     Tuple,
     Value,
 )
-from . import arguments, generating, iterators, library_code, recursion, special_calls, written
+from . import (
+    arguments,
+    generating,
+    iterators,
+    library_code,
+    managing,
+    recursion,
+    special_calls,
+    written,
+)
 from .sending import Buffers
 
 if TYPE_CHECKING:
@@ -77,6 +86,8 @@ class Calls(Expressions):
         if isinstance(function, NoneValue):
             choices.raise_always(self, "'NoneType' object is not callable")
         made = iterators.call(self, function, args, kwargs, node)
+        if made is None:
+            made = managing.call(self, function, args, kwargs, node)
         if made is None:
             made = self.object_call(function, args, kwargs, node)
         if made is not None:
@@ -270,8 +281,11 @@ class Calls(Expressions):
         return found
 
     def builtin_type(self, args: list[Value], node: ast.Call) -> Value:
+        value = self.one(args, node)
+        if isinstance(value, Static) and isinstance(value.object, Caught | exceptions.Made):
+            return exceptions.type_of(cast(Any, self), value.object)
         try:
-            return Static(class_of(self.one(args, node)))
+            return Static(class_of(value))
         except choices.Undecided:
             raise self.refusal(
                 node, "the type of this, only the run knows", "test for None with `is None`"
@@ -280,6 +294,10 @@ class Calls(Expressions):
     def builtin_issubclass(self, args: list[Value], node: ast.Call) -> Value:
         """Decided while compiling."""
         cls, *others = (self.settled(a) for a in args)
+        if isinstance(cls, Choice):
+            answers = [self.builtin_issubclass([one, *others], node) for one in cls.options]
+            truths = [isinstance(a, Scalar) and bool(a.constant) for a in answers]
+            return choices.is_any_of(self.e, cls, truths)
         classes = others[0].items if others and isinstance(others[0], Tuple) else others
         known = [c.object for c in (cls, *classes) if isinstance(c, Static)]
         if len(known) < 1 + len(classes) or not all(isinstance(c, type) for c in known):
@@ -464,7 +482,9 @@ class Calls(Expressions):
         definition, parent = callee.node, callee.frame
         self.enter(definition, getattr(definition, "name", "<lambda>"), node)
         if definition not in self.facts.nested:
-            body = normalize.function_body(definition, parent.source, self.facts.generators)
+            body = normalize.function_body(
+                definition, parent.source, self.facts.generators, self.facts.managers
+            )
             names = parameters(definition.args) | bound_by(body)
             self.facts.nested[definition] = body, Liveness.of(body), names
         body, liveness, names = self.facts.nested[definition]
@@ -528,7 +548,9 @@ class Calls(Expressions):
         code = function.__code__
         if code not in self.facts.trees:
             own = source.read(function)
-            body = normalize.function_body(own.node, own, self.facts.generators)
+            body = normalize.function_body(
+                own.node, own, self.facts.generators, self.facts.managers
+            )
             names = parameters(own.node.args) | bound_by(body)
             self.facts.trees[code] = own, body, Liveness.of(body), names
         return self.facts.trees[code]

@@ -139,6 +139,11 @@ def first_or(items: Iterable[Any], default: Any) -> Any:
     return next(iter(items), default)
 
 
+def managed(items: Iterable[Any], visit: Callable[[Any], object]) -> None:
+    """Visit what a generator of `contextlib.contextmanager` yields: the body of a `with` (`managers`)."""
+    every(items, visit)
+
+
 VISITING: tuple[object, ...] = (each, every)
 """What loops over generators are made of."""
 
@@ -164,6 +169,7 @@ TEMPLATES: dict[object, str] = {
     each: EACH,
     unpacked: UNPACKED,
     every: EVERY,
+    managed: EVERY,
     next: FIRST,
     first_or: FIRST_OR,
     list: LIST,

@@ -152,7 +152,7 @@ def f(x):
         try:
             if x[k] > 0.7:
                 raise OverflowError(k, x[k])
-            s += x[k] / k
+            s += float(x[k]) / k
         except OverflowError as e:
             step, value = e.args
             s += value * step
@@ -187,14 +187,41 @@ def f(x):
 """,
     ),
     Compiled(
-        '`with np.errstate(...)` of "ignore" and "warn"',
+        "`with`: classes with `__exit__`, `contextmanager`, `suppress`, `nullcontext`, `np.errstate`",
         (ast.With,),
         """
+import contextlib
 import numpy as np
 
+class Logged:
+    def __init__(self):
+        self.ends = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self.ends += 1
+        return kind is not None and issubclass(kind, ZeroDivisionError)
+
+@contextlib.contextmanager
+def scaled(x, k):
+    x *= k
+    try:
+        yield k
+    finally:
+        x /= k
+
 def f(x):
-    with np.errstate(divide="ignore"):
-        return np.log(np.abs(x) + 1.0).sum()
+    s, log = 0.0, Logged()
+    for i in range(x.size):
+        with scaled(x, 2.0) as k, log:
+            s += float(k * x[i]) / i
+            if i == 3:
+                break
+        with np.errstate(divide="ignore"), contextlib.suppress(ValueError):
+            s += x[0]
+    return s * log.ends
 """,
     ),
     Compiled(

@@ -1,4 +1,4 @@
-"""`match` as `if` and `elif`, and the bodies of `with` statements without it.
+"""`match` as `if` and `elif`.
 
 What is matched is evaluated once; a pattern is a test of it and some names bound to its parts::
 
@@ -37,12 +37,8 @@ SELF_MATCHING = ("bool", "float", "int", "str", "tuple")
 """Classes whose pattern `int(x)` binds what is matched itself."""
 
 
-class Entering(ast.Expr):
-    """The context manager of a `with` statement, whose body follows."""
-
-
 def plain(statements: Sequence[ast.stmt], source: Source) -> list[ast.stmt]:
-    """The statements of a function without `match` and `with`."""
+    """The statements of a function without `match`."""
     return _Plain(source).block(statements)
 
 
@@ -74,9 +70,6 @@ class _Plain:
                     done.append(ast.copy_location(made, s))
                 case ast.Try():
                     done.append(self.attempted(s))
-                case ast.With():
-                    done += self.entered(s)
-                    done += self.block(s.body)
                 case ast.Match():
                     done += self.matched(s)
                 case _:
@@ -90,18 +83,6 @@ class _Plain:
         ]
         body, orelse, final = (self.block(part) for part in (s.body, s.orelse, s.finalbody))
         return ast.copy_location(ast.Try(body, handlers, orelse, final), s)
-
-    def entered(self, s: ast.With) -> list[ast.stmt]:
-        found = list[ast.stmt]()
-        for item in s.items:
-            if item.optional_vars is not None:
-                raise CompileError(
-                    self.source.span(item.optional_vars),
-                    "`with ... as` is not compiled",
-                    "use it outside the compiled function",
-                )
-            found.append(ast.copy_location(Entering(item.context_expr), item.context_expr))
-        return found
 
     # match
 

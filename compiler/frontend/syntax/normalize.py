@@ -9,31 +9,36 @@ What follows an `if` that returns belongs to the branches that do not::
                                     return s
 
 Returns inside loops have been brought there before (`exits`), and before that `match` and `with` are
-gone (`matching`).
+gone (`matching`, `managers`).
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
+from types import MappingProxyType
 
-from . import exits, generator_loops, matching, trying
+from . import exits, generator_loops, managers, matching, trying
 from .generator_loops import Place
 from .source import FunctionNode, Source
 
 
 def function_body(
-    node: FunctionNode, source: Source, generators: Set[Place] = frozenset()
+    node: FunctionNode,
+    source: Source,
+    generators: Set[Place] = frozenset(),
+    contexts: Mapping[Place, str] = MappingProxyType({}),
 ) -> list[ast.stmt]:
     """The statements of a function, docstring dropped, each path ending in `return` or `raise`.
 
-    The calls at `generators` are of generator functions.
+    The calls at `generators` are of generator functions, the managers at `contexts` are of these kinds.
     """
     if isinstance(node, ast.Lambda):
         return [ast.copy_location(ast.Return(node.body), node.body)]
     statements = list(node.body)
     if is_docstring(statements[0]):
         statements = statements[1:]
+    statements = managers.rewritten(statements, source.file, contexts)
     statements = generator_loops.rewritten(statements, source.file, generators)
     return tail(exits.structured(matching.plain(statements, source)), node)
 
