@@ -17,10 +17,12 @@ Lists that are returned hold more, each part again as one array whatever the len
     [[1.0], [2.0]]          {"rows": "py_float", "even": True}          array([[1.], [2.]])
     [P(1.0), P(2.0)]        {"object": P, "names": ["x"], "items": ["py_float"]}      array([1., 2.])
     [Pair(1, 2.0)]          {"tuple": Pair, "items": ["py_int", "py_float"]}          array([1]), array([2.])
+    [v, u]                  {"placed": 0}                               array([1, 0]), in a store of u and v
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -39,6 +41,8 @@ class Rows:
 
 
 Form = str | tuple["Form", ...] | Rows | dict[str, Any]
+Stores = Sequence[Sequence[Any]]
+"""What lists have items of by their places: the caller's items, then new ones."""
 
 _NAMES: dict[type, str] = {
     float: "py_float",
@@ -123,7 +127,8 @@ def width(form: Form | None) -> int:
         return width(of_rows.form) + (not of_rows.even)
     if isinstance(form, dict) and "arrays" in form:
         return form["rank"] + 1
-    return 1 if isinstance(form, dict) and "array" in form else sum(map(width, inner(form)))
+    is_one = isinstance(form, dict) and ("array" in form or "placed" in form)
+    return 1 if is_one else sum(map(width, inner(form)))
 
 
 def types_of(form: Form | None) -> Iterator[str]:
@@ -153,10 +158,13 @@ def resolved(form: Form | None, found: Callable[[Any], Any]) -> Form | None:
     return made
 
 
-def items_of(form: Form | None, arrays: Iterator[Any]) -> list[Any]:
-    """The items of a list again."""
+def items_of(form: Form | None, arrays: Iterator[Any], stores: Stores = ()) -> list[Any]:
+    """The items of a list again; `stores` are those of which it has places."""
     if form is None:
         return []
+    if isinstance(form, dict) and "placed" in form:
+        store = stores[form["placed"]]
+        return [store[place] for place in next(arrays).tolist()]
     if isinstance(form, str):
         array = next(arrays)
         return array.tolist() if form.startswith("py_") else list(array)
@@ -166,7 +174,7 @@ def items_of(form: Form | None, arrays: Iterator[Any]) -> list[Any]:
         return arrays_of(form["rank"], arrays)
     if (of_rows := as_rows(form)) is not None:
         return rows_of(of_rows, arrays)
-    columns = zip(*[column_of(one, arrays) for one in inner(form)], strict=False)
+    columns = zip(*[column_of(one, arrays, stores) for one in inner(form)], strict=False)
     if not isinstance(form, dict):
         return list(columns)
     if "tuple" in form:
@@ -189,11 +197,11 @@ def arrays_of(rank: int, arrays: Iterator[Any]) -> list[Any]:
     return [flat[a:b].reshape(shape).copy() for shape, (a, b) in spans]
 
 
-def column_of(form: Form, arrays: Iterator[Any]) -> Iterable[Any]:
+def column_of(form: Form, arrays: Iterator[Any], stores: Stores = ()) -> Iterable[Any]:
     """One part of all items."""
     if isinstance(form, dict) and "static" in form:
         return repeat(form["static"])
-    return items_of(form, arrays)
+    return items_of(form, arrays, stores)
 
 
 def rows_of(form: Rows, arrays: Iterator[Any]) -> list[list[Any]]:
@@ -209,9 +217,12 @@ def rows_of(form: Rows, arrays: Iterator[Any]) -> list[list[Any]]:
     return [items[a:b] for a, b in pairwise([0, *ends])]
 
 
-def parts_of(form: Form | None, items: Sequence[Any]) -> Iterator[Any]:
-    """The arrays of a list of this form, which may be a list of cotangents; None for arrays of no extents."""
-    if isinstance(form, str):
+def parts_of(form: Form | None, items: Sequence[Any], stores: Sequence[Any] = ()) -> Iterator[Any]:
+    """The arrays of a list of this form, which may be a list of cotangents; None for arrays of no extents.
+    `stores` say what the places of items are (`placed`)."""
+    if isinstance(form, dict) and "placed" in form:
+        yield stores[form["placed"]].numbers(items)
+    elif isinstance(form, str):
         yield np.array(items, _DTYPES[form])
     elif isinstance(form, dict) and "array" in form:
         yield np.stack(items) if len(items) else None
@@ -224,12 +235,12 @@ def parts_of(form: Form | None, items: Sequence[Any]) -> Iterator[Any]:
         yield from parts_of_rows(of_rows, items)
     elif isinstance(form, dict) and "object" in form:
         for name, one in zip(form["names"], form["items"], strict=True):
-            yield from parts_of(one, [getattr(item, name) for item in items])
+            yield from parts_of(one, [getattr(item, name) for item in items], stores)
     elif form is not None and not (isinstance(form, dict) and "static" in form):
         forms = inner(form)
         parts: Any = zip(*items, strict=True) if items else [()] * len(forms)
         for one, part in zip(forms, parts, strict=True):
-            yield from parts_of(one, part)
+            yield from parts_of(one, part, stores)
 
 
 def parts_of_rows(form: Rows, items: Sequence[Any]) -> Iterator[Any]:
@@ -257,6 +268,37 @@ def replace(target: list[Any], items: list[Any]) -> None:
         return
     kept = [old if is_equal(old, new) else new for old, new in zip(target, items, strict=False)]
     target[:] = kept + items[len(kept) :]
+
+
+def stores_of(form: Form | None) -> Iterator[int]:
+    """The stores of which a list of this form has items."""
+    if isinstance(form, dict) and "placed" in form:
+        yield form["placed"]
+    for one in inner(form):
+        yield from stores_of(one)
+
+
+def refill(target: list[Any], items: list[Any]) -> None:
+    """Give a list these items; a tuple, or frozen object, of what one of its items is of is that item."""
+    old = {known: one for one in target if (known := parts_known(one)) is not None}
+    if old:
+        items = [old.get(parts_known(one), one) for one in items]
+    target[:] = items
+
+
+def parts_known(item: Any) -> Any:
+    """By what a tuple or frozen object is told from others: by the very arrays and objects in it."""
+    if not isinstance(item, tuple) and not is_frozen(type(item)):
+        return None
+    parts: Any = item if isinstance(item, tuple) else vars(item).values()
+    return type(item), *[
+        (type(p), p) if isinstance(p, float | int | str | np.generic) else parts_known(p) or id(p)
+        for p in parts
+    ]
+
+
+def is_frozen(cls: Any) -> bool:
+    return dataclasses.is_dataclass(cls) and bool(cls.__dataclass_params__.frozen)  # pyright: ignore
 
 
 def is_equal(old: Any, new: Any) -> bool:

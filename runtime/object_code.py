@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .columns import as_rows, columns, items_of, replace, resolved, width
+from .columns import as_rows, columns, items_of, refill, replace, resolved, stores_of, width
 from .keys import is_generator
 from .structures import (
     LEAVES,
@@ -199,11 +199,14 @@ class Results(Code):
         """Lines that make `value` of `result`, and assign to the arguments."""
         start = len(self.lines)
         value = self.expression(records["result"])
-        for number, key, recipe in records["changes"]:
+        changed = [(*change, self.expression(change[2])) for change in records["changes"]]
+        for k, made in enumerate([self.store(one) for one in records.get("stores", ())]):
+            self.lines.insert(start, f"        s{k} = {made}")
+        for number, key, recipe, made in changed:
             name = key if isinstance(key, str) else self.found(key[1])
-            made = self.expression(recipe)
-            target = self.object_of(number)
-            self.add(f"{self.known(assign)}({target}, {self.known(name)}, {made})")
+            how = refill if recipe[0] == "placed" else assign
+            shown = "" if recipe[0] == "placed" else f" {self.known(name)},"
+            self.add(f"{self.known(how)}({self.object_of(number)},{shown} {made})")
         self.add(f"value = {value}")
         parts = "".join(f"r{k}, " for k in range(self.count))
         self.lines.insert(start, f"        {parts}= result" if parts else "        pass")
@@ -228,6 +231,13 @@ class Results(Code):
                 parts = "".join(f"{self.expression(['flat'])}, " for _ in range(width(form)))
                 known = self.known(resolved(form, self.found))
                 return f"{self.known(items_of)}({known}, iter(({parts})))"
+            case ["placed", form]:
+                parts = "".join(f"{self.expression(['flat'])}, " for _ in range(width(form)))
+                known = self.known(resolved(form, self.found))
+                stores = "".join(f"s{k}, " for k in range(1 + max(stores_of(form), default=-1)))
+                return f"{self.known(items_of)}({known}, iter(({parts})), ({stores}))"
+            case ["picked", number]:
+                return f"s{number}[{self.expression(['flat'])}]"
             case ["list", items]:
                 return f"[{', '.join([self.expression(item) for item in items])}]"
             case ["tuple", cls, items]:
@@ -237,6 +247,20 @@ class Results(Code):
                 return f"{self.known(tuple.__new__)}({self.known(self.found(cls))}, ({parts}))"
             case _:
                 return self.object(recipe)
+
+    def store(self, store: list[Any]) -> str:
+        """The items that lists have places of: those that were given, then new ones."""
+        references, form, left_out = store
+        given = "".join(f"{self.given(*one)}, " for one in references)
+        parts = "".join(f"{self.expression(['flat'])}, " for _ in range(width(form)))
+        known = self.known(resolved(form, self.found))
+        rest = f"[{left_out}:]" if left_out else ""
+        return f"[{given}*{self.known(items_of)}({known}, iter(({parts}))){rest}]"
+
+    def given(self, number: int, *path: Any) -> str:
+        """An item of an argument, or a part of one."""
+        steps = [f".{step}" if isinstance(step, str) else f"[{step}]" for step in path]
+        return self.object_of(number) + "".join(steps)
 
     def object(self, recipe: list[Any]) -> str:
         _, number, cls, keys, items = recipe

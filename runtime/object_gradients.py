@@ -9,7 +9,7 @@ function of the parts. What the function leaves bound has the cotangent of the a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -31,11 +31,15 @@ from .objects import (
     parts_by,
     selected,
 )
+from .placed import Bars, Pending
 from .structures import ITEMS, Node, Parts, get_field, set_field
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher
     from .vjp import Back
+
+
+LISTS = ("list", "numbers")
 
 
 @dataclass
@@ -54,7 +58,7 @@ class Cotangents:
     def add(self, node: Node, bar: Any, place: tuple[int, Any] | None = None) -> None:
         """The cotangent of a part: an object of the same class for an object."""
         node = self.flat.structure.original(node)
-        changed = self.change_at((node.index, ITEMS) if node.kind == "numbers" else place)
+        changed = self.change_at((node.index, ITEMS) if node.kind in LISTS else place)
         if bar is None:
             return
         if changed is not None:
@@ -82,14 +86,42 @@ class Cotangents:
                 return k
         return None
 
-    def of_results(self, out_bar: Any, spec: dict[str, Any]) -> Any:
-        """The cotangent of what the kernel returns."""
+    def is_placed(self, change: int) -> bool:
+        """Whether what is bound anew are places, which only `vjp` knows."""
+        assert self.records is not None
+        return self.records["changes"][change][2][0] == "placed"
+
+    def of_results(self, out_bar: Any, spec: dict[str, Any], result: Any = None) -> Any:
+        """The cotangent of what the kernel returns, which is `result` if that is known."""
         if self.records is None:
             return out_bar
-        bars = list(parts_of_bar(self.records["result"], out_bar))
+        stores = [Bars(len(given), form) for given, form, _ in self.records["stores"]]
+        for k, part in enumerate(self.parts(out_bar, stores)):
+            if isinstance(part, Pending):
+                part.hand_out(None if result is None else result[k])
+        for store, (given, _, _) in zip(stores, self.records["stores"], strict=True):
+            for place, bar in store.given.items():
+                self.add_given(given[place], bar)
+        found = [None if isinstance(p, Pending) else p for p in self.parts(out_bar, stores)]
+        return without_others(spec, (*found, *(bar for store in stores for bar in store.parts())))
+
+    def parts(self, out_bar: Any, stores: Sequence[Bars]) -> list[Any]:
+        """The cotangents of what the kernel returns but for the items of stores."""
+        assert self.records is not None
+        found = list(parts_of_bar(self.records["result"], out_bar, stores))
         for k, (_, _, recipe) in enumerate(self.records["changes"]):
-            bars += parts_of_bar(recipe, self.changes.get(k))
-        return without_others(spec, tuple(bars))
+            found += parts_of_bar(recipe, self.changes.get(k), stores)
+        return found
+
+    def add_given(self, reference: list[Any], bar: Any) -> None:
+        """The cotangent of an item of an argument that is still in a list."""
+        node = self.flat.structure.objects[reference[0]]
+        for step in reference[1:]:
+            node = self.flat.structure.original(node.items[node.keys.index(step)])
+        if node.kind == "leaf" and node.name in self.arrays:
+            self.arrays[node.name] = self.arrays[node.name] + bar
+        else:
+            self.add(node, bar)
 
 
 def numbers_in(node: Node, bar: Any) -> Iterator[tuple[Node, str, Any]]:
@@ -97,10 +129,10 @@ def numbers_in(node: Node, bar: Any) -> Iterator[tuple[Node, str, Any]]:
     return zip(node.items, types_of(node.value), parts_of(node.value, bar), strict=True)
 
 
-def parts_of_bar(recipe: list[Any], bar: Any) -> Iterator[Any]:
+def parts_of_bar(recipe: list[Any], bar: Any, stores: Sequence[Bars] = ()) -> Iterator[Any]:
     """The cotangents of the parts of a result; None stands for none."""
     if bar is not None:
-        yield from parts_by(recipe, bar)
+        yield from parts_by(recipe, bar, stores)
         return
     match recipe:
         case ["flat"]:
@@ -108,11 +140,11 @@ def parts_of_bar(recipe: list[Any], bar: Any) -> Iterator[Any]:
         case ["tuple", _, items] | ["object", _, _, _, items] | ["list", items]:
             for item in items:
                 yield from parts_of_bar(item, None)
-        case ["item", _]:
+        case ["item" | "picked", _]:
             yield None
         case ["kept", _, inner]:
             yield from parts_of_bar(inner, None)
-        case ["numbers", form]:
+        case ["numbers" | "placed", form]:
             yield from [None] * width(form)
         case _:
             pass
@@ -126,6 +158,8 @@ class ObjectBack:
     flat: Flat
     made: Parts
     selection: Selection
+    result: Any
+    """What the kernel returned."""
 
     def __call__(self, out_bar: Any = None, /, **final: Any) -> Any:
         cotangents = Cotangents(self.flat, self.back.found.metadata["records"])
@@ -134,7 +168,7 @@ class ObjectBack:
             if node is None:
                 raise TypeError(f"back: {name!r} is no parameter of the function or part of one")
             cotangents.add(node, bar, place_of(self.flat, node))
-        out = cotangents.of_results(out_bar, self.back.results)
+        out = cotangents.of_results(out_bar, self.back.results, self.result)
         found = self.back(out, **cotangents.arrays)
         by_position = dict(zip(self.selection.positions, found, strict=True))
         for leaf, bar in cotangents.numbers.items():
@@ -175,7 +209,7 @@ def vjp(dispatcher: Dispatcher, bound: tuple[Any, ...], wrt: Any) -> tuple[Any, 
         names = flat_names(flat, selection)
         result, back = run_vjp(flat.dispatcher, flat.dispatcher.values_of(*values), names)
     value = finished(flat, back.found.metadata["records"], result, made)
-    return value, ObjectBack(back, flat, made, selection)
+    return value, ObjectBack(back, flat, made, selection, result)
 
 
 # pullback
@@ -290,7 +324,7 @@ class Shadows:
     def add_numbers(self, node: Node, shadow: list[Any], found: Cotangents) -> None:
         """The shadows of the arrays that a list is: zeros where the function returns the list anew."""
         changed = found.change_at((node.index, ITEMS))
-        if changed is not None:
+        if changed is not None and not found.is_placed(changed):
             found.changes[changed] = list(shadow)
         for leaf, type_, bar in numbers_in(node, shadow):
             primal = self.made.leaves[leaf.index]

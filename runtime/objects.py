@@ -21,6 +21,7 @@ import numpy as np
 from . import keys, leaving, object_calls
 from .columns import parts_of
 from .object_code import finisher, taker
+from .placed import met_stores
 from .structures import (
     ITEMS,
     Assembly,
@@ -144,6 +145,7 @@ class Flat:
         known = (*made.leaves, *self.dispatcher.era.captures.values())
         values = leaving.values_of(state, given, known)
         nothing = {"result": ["static", {"value": None}], "changes": state["changes"]}
+        nothing["stores"] = state["stores"]
         finisher(nothing, found)(values, made.objects)
         return {(number, key_of(key)) for number, key, _ in state["changes"]}
 
@@ -210,14 +212,15 @@ def run_python(flat: Flat, parts: tuple[Any, ...]) -> Any:
     others = [None for n in structure.by_name.values() if n.kind == "opaque"]
     assembly = Assembly(structure, list(parts[:-1]), others)
     arguments = [assembly.make(node) for node in structure.nodes]
-    result = call_by_position(structure.function, arguments)  # pyright: ignore[reportArgumentType]
     records = flat.dispatcher.specialize(flat.dispatcher.values_of(*parts)).metadata["records"]
+    stores = [] if records is None else met_stores(records["stores"], assembly.made)
+    result = call_by_position(structure.function, arguments)  # pyright: ignore[reportArgumentType]
     if records is None:
         return result
-    found = list(parts_by(records["result"], result))
+    parted = list(parts_by(records["result"], result, stores))
     for number, key, recipe in records["changes"]:
-        found += parts_by(recipe, get_field(assembly.made[number], key_of(key)))
-    return tuple(found)
+        parted += parts_by(recipe, get_field(assembly.made[number], key_of(key)), stores)
+    return (*parted, *(part for store in stores for part in store.parts()))
 
 
 def call_by_position(function: FunctionType, arguments: Sequence[Any]) -> Any:
@@ -235,26 +238,28 @@ def finished(flat: Flat, records: Records | None, result: Any, made: Parts) -> A
     return result if records is None else flat.finisher(records)(result, made.objects)
 
 
-def parts_by(recipe: Recipe, value: Any) -> Iterator[Any]:
-    """What the kernel returns, of a result."""
+def parts_by(recipe: Recipe, value: Any, stores: Sequence[Any] = ()) -> Iterator[Any]:
+    """What the kernel returns, of a result; `stores` say what the places of items are."""
     match recipe:
         case ["flat"]:
             yield value
         case ["tuple", _, items]:
             for item, part in zip(items, value, strict=True):
-                yield from parts_by(item, part)
+                yield from parts_by(item, part, stores)
         case ["item", _]:
             yield 0
+        case ["picked", number]:
+            yield stores[number].number(value)
         case ["kept", _, inner]:
-            yield from parts_by(inner, value)
-        case ["numbers", form]:
-            yield from parts_of(form, value)
+            yield from parts_by(inner, value, stores)
+        case ["numbers" | "placed", form]:
+            yield from parts_of(form, value, stores)
         case ["list", items]:
             for item, part in zip(items, value, strict=True):
-                yield from parts_by(item, part)
+                yield from parts_by(item, part, stores)
         case ["object", _, _, names, items]:
             for name, item in zip(names, items, strict=True):
-                yield from parts_by(item, get_field(value, key_of(name)))
+                yield from parts_by(item, get_field(value, key_of(name)), stores)
         case _:
             pass
 

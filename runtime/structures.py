@@ -13,7 +13,6 @@ respect to, which shadows there are. A mutable object that is met twice is one o
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +24,7 @@ import numpy as np
 
 from . import keys
 from .captures import is_function, is_versioned
-from .columns import Form, as_rows, columns, items_of, replace, width
+from .columns import Form, as_rows, columns, is_frozen, items_of, replace, width
 
 Shape = tuple[Any, ...]
 """("leaf",), ("static", object), ("opaque", class), ("tuple", class or None, shapes),
@@ -352,10 +351,6 @@ JOURNAL = "<journal>"
 
 def path_to(name: str, cls: Any, key: Any) -> str:
     return f"{name}[{key!r}]" if cls in (dict, list, None) else f"{name}.{key}"
-
-
-def is_frozen(cls: Any) -> bool:
-    return dataclasses.is_dataclass(cls) and bool(cls.__dataclass_params__.frozen)  # pyright: ignore
 
 
 # Putting together.

@@ -60,6 +60,10 @@ class Facts:
         default_factory=set[tuple[tuple[int, ...], int]]
     )
     """The displays of arrays that make lists which can grow."""
+    changed_arguments: set[int] = field(default_factory=set[int])
+    """The caller's lists of arrays or objects that change: places, not items of known number."""
+    with_rows: set[StoreKey] = field(default_factory=set[StoreKey])
+    """The stores that hold more than the caller's items (`given_items`)."""
     changed_lists: set[int] = field(default_factory=set[int])
     """The caller's lists that change behind, or in a loop with, a check that may raise."""
     sharing: set[tuple[ListKey, int]] = field(default_factory=set[tuple[ListKey, int]])

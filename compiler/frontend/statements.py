@@ -104,11 +104,13 @@ class Statements(Raising, Unpacking):
     def delete(self, s: ast.Delete) -> None:
         """`del name`, of a name that nothing reads any more."""
         for target in s.targets:
-            if isinstance(target, ast.Subscript) and (
-                seq := self.list_of(self.expression(target.value))
-            ):
-                self.delete_list_item(seq, target)
-                continue
+            if isinstance(target, ast.Subscript):
+                value = self.expression(target.value)
+                if isinstance(value, FixedList) and not isinstance(value, ListOfConstants):
+                    self.growing(value)
+                if (seq := self.list_of(value)) is not None:
+                    self.delete_list_item(seq, target)
+                    continue
             if not isinstance(target, ast.Name):
                 raise self.refusal(target, "`del` is compiled for names only")
             if target.id in self.frame.liveness.after[s]:
@@ -167,7 +169,7 @@ class Statements(Raising, Unpacking):
                 if isinstance(before, Array):
                     self.in_place(op, before, value)
                     return
-                if op == "Add" and isinstance(before, FixedList):
+                if op in ("Add", "Mult") and isinstance(before, FixedList):
                     self.growing(before)
                 if op == "Add" and (seq := self.list_of(before)) is not None:
                     self.append_all(seq, self.settled(value), s)
@@ -175,12 +177,6 @@ class Statements(Raising, Unpacking):
                 if op == "Mult" and (seq := self.list_of(before)) is not None:
                     self.repeat_in_place(seq, self.settled(value), s)
                     return
-                if isinstance(before, FixedList) and before.origin is not None:
-                    raise self.refusal(
-                        s,
-                        "a list of arrays or objects that is an argument does not change: not compiled",
-                        "bind a new list: l = l + [x]",
-                    )
                 made = self.list_operator(op, before, value, s)
                 if made is None:
                     made = protocols.in_place(self, op, before, value, s)

@@ -16,7 +16,7 @@ like tuples.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from xdsl.dialects import arith, memref
@@ -29,9 +29,9 @@ from ..calling.recursion import Again
 from ..emitter import Emitter
 from ..joins import ListT, ScalarT, Template, TupleT
 from ..values import Array, Static, Value
-from . import list_rows, lists
+from . import given_items, list_rows, lists
 from .list_methods import Lists
-from .lists import ListObject
+from .lists import FixedList, ListObject
 from .nested_lists import (
     LENGTHS,
     OFFSETS,
@@ -53,6 +53,9 @@ class Rows(Protocol):
     def even(self) -> bool: ...
 
 
+if TYPE_CHECKING:
+    from .places import PlacedLists
+
 ITEMS = "[:]"
 """The key under which all items of a list are assigned."""
 CALLER = (-1, "")
@@ -68,8 +71,7 @@ def template_of_form(form: Any) -> Template:
 
 def argument_list(lowering: Lists, number: int, form: Any, values: Iterator[Value]) -> Value:
     """The list that is argument `number`, of which the arrays are the next `values`."""
-    made = lowering.make_list(lowering.frame.source.node)
-    made.origin = number
+    made = lowering.argument_object(number)
     made.names.add(CALLER)
     lowering.mark_shared(made)
     if hasattr(form, "even"):
@@ -82,6 +84,19 @@ def argument_list(lowering: Lists, number: int, form: Any, values: Iterator[Valu
         if len(made.buffers) == len(arrays):
             count = lowering.e.extents(arrays[0].memref)[0]
             lists.extend(lowering.e, made, arrays, count)
+    made.changed = False
+    lowering.objects.lists[number] = made
+    return Static(made)
+
+
+def fixed_or_changing(lowering: PlacedLists, number: int, items: Sequence[Value]) -> Value:
+    """The list of anything but numbers that is argument `number`: of a length that is known, unless the
+    program changes it."""
+    if number not in lowering.facts.changed_arguments:
+        return FixedList(tuple(items), origin=number)
+    made = given_items.changing_list(lowering, number, items)
+    made.names.add(CALLER)
+    lowering.mark_shared(made)
     made.changed = False
     lowering.objects.lists[number] = made
     return Static(made)

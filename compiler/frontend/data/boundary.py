@@ -24,7 +24,7 @@ from ...diagnostics import CompileError
 from ..context import same_binding
 from ..joins import Maybe
 from ..values import Array, Record, Row, Static, Struct, Tuple, Value
-from .argument_lists import ITEMS, argument_list
+from .argument_lists import ITEMS, argument_list, fixed_or_changing
 from .fields import Journal, is_frozen, is_plain
 from .leaving import Leaving
 from .list_methods import Lists
@@ -93,7 +93,7 @@ class Unflattened:
                 return made
             case ("list", number, shapes):
                 items = [self.parameter(f"{name}_{k}", s) for k, s in enumerate(shapes)]
-                made = FixedList(tuple(items), origin=number)
+                made = fixed_or_changing(self.lowering, number, items)  # pyright: ignore
                 self.lowering.objects.arguments[number] = made
                 return made
             case _:
@@ -156,6 +156,7 @@ def results(
         return result, None
     recipe = make.recipe(result)
     changes = [[number, *change] for number, *change in changed(lowering, make)]
+    stores = make.finish()
     if lowering.handed_items & lowering.handed_out:
         raise CompileError(
             lowering.e.span,
@@ -172,6 +173,7 @@ def results(
     calls = bool(lowering.registry.every or lowering.routines)
     records = {
         "result": recipe, "changes": changes, "slots": slots, "states": states, "calls": calls,
+        "stores": stores,
     }  # fmt: skip
     return Tuple(tuple(make.flat)), records
 

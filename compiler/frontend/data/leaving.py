@@ -37,7 +37,8 @@ from .references import key_reference
 from .taking_apart import Flattening, Recipe
 
 State = dict[str, Any]
-"""`changes`: object, key and recipe of each; `types`: of the numbers among what is handed over, else None."""
+"""`changes`: object, key and recipe of each; `stores`: those of which they have items; `types`: of the
+numbers among what is handed over, else None."""
 
 
 @dataclass
@@ -119,7 +120,7 @@ class Leaving:
 
     def hand_over(self) -> None:
         """Hand over what has changed but for numbers, and note how it is put together."""
-        make = Handing(self.lowering)
+        make = Handing(self.lowering, exact=False)
         changes = list[list[Any]]()
         for number, key, value in self.changed():
             before = len(make.flat)
@@ -129,9 +130,10 @@ class Leaving:
                 del make.flat[before:]
                 continue
             changes.append([number, key, recipe])
+        stores = make.finish()
         types = [v.type if isinstance(v, Scalar) else None for v in make.flat]
         values = [ssa for v in make.flat for ssa in ssa_of(v)]
-        state: State = {"changes": changes, "types": types}
+        state: State = {"changes": changes, "types": types, "stores": stores}
         if state not in self.states:
             self.states.append(state)
         self.lowering.e.insert(array.PrintOp("", values, leaves=self.states.index(state)))

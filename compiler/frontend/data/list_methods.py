@@ -61,7 +61,7 @@ from ..values import (
     Value,
 )
 from . import list_rows, lists
-from .lists import FixedList, ListMethod, ListObject
+from .lists import FixedList, ListKey, ListMethod, ListObject
 
 
 def unpacking_words() -> str:
@@ -111,12 +111,20 @@ class Lists(Calls):
         """A new empty list, made by `node`."""
         place = self.frame.path, id(node)
         number = self.list_numbers[place] = self.list_numbers.get(place, -1) + 1
+        return self.list_called((*place, number))
+
+    def argument_object(self, number: int) -> ListObject:
+        """The list that is an argument of this number: its key is its own, whatever other lists become."""
+        return self.list_called((self.frame.path, id(self.frame.source.node), -1 - number), number)
+
+    def list_called(self, key: ListKey, origin: int | None = None) -> ListObject:
+        """A new empty list, found again by this key."""
         home = self.homes[-1]
         with self.e.at(home):
             start = self.e.constant(0, "py_float").ssa.owner
         assert isinstance(start, Operation)
         length = self.e.cell(IndexType(), "length")
-        made = ListObject((*place, number), home, self.e.block, start, length)
+        made = ListObject(key, home, self.e.block, start, length, origin=origin)
         lists.set_length(self.e, made, self.e.index(0))
         self.introduce(made)
         if not lists.holds_arrays(made):
@@ -315,7 +323,8 @@ class Lists(Calls):
     def growing(self, value: FixedList) -> NoReturn:
         """The next build makes a list that can grow where this one was made."""
         if value.origin is not None:
-            self.refuse_changed_argument()
+            self.facts.changed_arguments.add(value.origin)
+            raise recursion.Again
         if value.made is None or not all(map(lists.is_item, value.items)):
             raise self.refusal(
                 None,
@@ -324,13 +333,6 @@ class Lists(Calls):
             )
         self.facts.grown.add(value.made)
         raise recursion.Again
-
-    def refuse_changed_argument(self) -> NoReturn:
-        raise self.refusal(
-            None,
-            "a list of arrays, lists or objects that is an argument is changed: not compiled",
-            "change its arrays in place (l[0][...] = v), loop over its items, or return a new list",
-        )
 
     def let_move(self, seq: ListObject) -> None:
         """The items of a list are moved from place to place, or into another list."""

@@ -22,7 +22,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
@@ -72,6 +72,9 @@ from ..values import (
     Value,
 )
 from . import pools
+
+if TYPE_CHECKING:
+    from .given_items import Given
 
 ListKey = tuple[tuple[int, ...], int, int]
 """A list: the calls that lead to its maker, the maker, how often it has been lowered there."""
@@ -190,6 +193,8 @@ class ListObject:
     """How many calls of such functions there are so far."""
     keeps: StoreKey | None = None
     """Whose items it keeps, if it is a store (`places`)."""
+    given: Given | None = None
+    """The first of those, where they are the caller's arrays or objects (`given_items`)."""
     loaded: dict[SSAValue, tuple[int, SSAValue]] = field(
         default_factory=dict[SSAValue, tuple[int, SSAValue]]
     )
@@ -548,6 +553,14 @@ def load_item(e: Emitter, seq: ListObject, at: SSAValue) -> Value:
         return Row(seq, at)
     if isinstance(seq.item, ObjectT) and seq.item.cls is not None:
         return Item(-1, seq.item.cls, seq.item.cls.__name__, None, seq, at)
+    if seq.given is not None and isinstance(seq.item, ArrayT):
+        return seq.given.array(e, seq, at)
+    return row_item(e, seq, at)
+
+
+def row_item(e: Emitter, seq: ListObject, at: SSAValue) -> Value:
+    """The numbers and arrays of an item, from the buffers."""
+    assert seq.item is not None
     found = list[SSAValue]()
     for leaf, buffer in zip(leaves_of(seq.item), buffers_of(e, seq), strict=True):
         if isinstance(leaf, ArrayT):

@@ -209,7 +209,7 @@ class NestedLists(Lists):
     def with_copies(self, value: Value) -> Value:
         if isinstance(value, Tuple):
             return replace(value, items=tuple(map(self.with_copies, value.items)))
-        if isinstance(value, Row) and value.store.origin is not None:
+        if is_of_caller(value):
             return value
         if isinstance(value, Item | Row):
             self.handed_items.add(value.store.key)
@@ -318,8 +318,14 @@ class NestedLists(Lists):
 def rows_in(value: Value) -> list[Row | Item]:
     if isinstance(value, Tuple):
         return [row for item in value.items for row in rows_in(item)]
-    given = isinstance(value, Row) and value.store.origin is not None
-    return [value] if isinstance(value, Row | Item) and not given else []
+    return [value] if isinstance(value, Row | Item) and not is_of_caller(value) else []
+
+
+def is_of_caller(value: Value) -> bool:
+    """True for an item that is, or may be, the caller's: it is returned itself."""
+    if isinstance(value, Row) and value.store.origin is not None:
+        return True
+    return isinstance(value, Row | Item) and value.store.given is not None
 
 
 def is_one(n: SSAValue) -> bool:

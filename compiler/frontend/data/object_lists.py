@@ -25,7 +25,7 @@ from ....dialects import array
 from ...diagnostics import CompileError
 from ..joins import ObjectT, TupleT, template_of
 from ..values import Array, Item, Record, Struct, Value
-from . import list_rows, lists
+from . import given_items, list_rows, lists
 from .lists import Kind, ListObject
 from .nested_lists import NestedLists
 
@@ -104,14 +104,27 @@ class ObjectLists(NestedLists):
         first = sum(len(lists.leaves_of(t)) for t in form.items[:k])
         count = len(lists.leaves_of(form.items[k]))
         buffers = lists.buffers_of(self.e, seq)[first : first + count]
-        return replace(seq, item=form.items[k], buffers=buffers, column=True), k
+        return replace(seq, item=form.items[k], buffers=buffers, column=True, given=None), k
 
     def item_field(self, item: Item, key: Any) -> Value | None:
+        if (given := given_items.given_of(self, item)) is not None:
+            return given_items.field_of(self, given, item, key, lambda: self.row_field(item, key))
+        return self.row_field(item, key)
+
+    def row_field(self, item: Item, key: Any) -> Value | None:
         found = self.column(item, key)
         return None if found is None else lists.load_item(self.e, found[0], item.at)
 
     def give_item(self, item: Item, key: Any, value: Value) -> None:
         """`p.key = value`."""
+        if (given := given_items.given_of(self, item)) is not None:
+            given_items.give_field(
+                self, given, item, key, value, lambda: self.give_row(item, key, value)
+            )
+            return
+        self.give_row(item, key, value)
+
+    def give_row(self, item: Item, key: Any, value: Value) -> None:
         found = self.column(item, key)
         if found is None:
             raise self.refusal(
@@ -169,7 +182,7 @@ def refuse_stale_rows(seq: ListObject, order: dict[Operation, int], placed: set[
             continue
         loops = list(loops_around(one.at))
         for view in views_of(one.buffer):
-            if any(sees(order, view, use, one.at, loops) for use in users_of(view)):
+            if any(sees(order, view, use, one.at, loops) for use in users_of(view.results[0])):
                 if one.moves is not None:
                     placed.add(one.moves)
                     again = True
@@ -213,10 +226,13 @@ def views_of(buffer: SSAValue) -> Iterator[Operation]:
             yield use.operation
 
 
-def users_of(view: Operation) -> Iterator[Operation]:
-    """What uses a view, or a view of it."""
-    for use in view.results[0].uses:
+def users_of(view: SSAValue) -> Iterator[Operation]:
+    """What uses a view, a view of it, or what a branch chooses of it and others."""
+    for use in view.uses:
+        branch = use.operation.parent_op()
         if isinstance(use.operation, array.AnyView | memref.CastOp):
-            yield from users_of(use.operation)
+            yield from users_of(use.operation.results[0])
+        elif isinstance(use.operation, scf.YieldOp) and isinstance(branch, scf.IfOp):
+            yield from users_of(branch.results[use.index])
         else:
             yield use.operation

@@ -44,7 +44,7 @@ from ..values import (
     Tuple,
     Value,
 )
-from . import list_rows, lists
+from . import given_items, list_rows, lists
 from .lists import FixedList, Kind, ListObject, StoreKey
 from .object_lists import ObjectLists
 
@@ -62,8 +62,6 @@ class PlacedLists(ObjectLists):
 
     def use_places(self, seq: ListObject) -> NoReturn:
         """The next build knows the items of this list by their places."""
-        if seq.origin is not None:
-            self.refuse_changed_argument()
         self.facts.placed.add(seq.kind)
         raise recursion.Again
 
@@ -117,6 +115,8 @@ class PlacedLists(ObjectLists):
             made = ListObject(name, owner.home, owner.home, start, length, keeps=key)
             lists.set_length(self.e, made, self.e.index(0))
         self.introduce(made)
+        if owner.origin is not None and not isinstance(made.item, ListT):
+            made.given = given_items.Given(key in self.facts.with_rows)
         return made
 
     def representative(self, key: StoreKey) -> StoreKey:
@@ -200,6 +200,10 @@ class PlacedLists(ObjectLists):
 
     def needs_places(self, target: ListObject, value: Value) -> bool:
         """True for a value that a list which owns its items cannot hold."""
+        if target.origin is not None and any(
+            isinstance(part, Array | Record) for part in parts_with_identity(value)
+        ):
+            return True
         inner = None if isinstance(value, Row) else self.list_of(value)
         if inner is not None and lists.holds_arrays(inner):
             self.use_places(inner)
@@ -222,6 +226,7 @@ class PlacedLists(ObjectLists):
             if owner.key != store.key:
                 self.unite(self.key_of(owner, number), self.key_of(store))
             return Row(store, at)
+        given_items.require_rows(self, store)
         at = lists.length(self.e, store).ssa
         self.append_value(store, part)
         return Row(store, at)

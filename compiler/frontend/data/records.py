@@ -131,8 +131,12 @@ class Records(Meeting):
         if isinstance(value, Struct):
             return value.items[value.names.index(key)] if key in value.names else None
         value = self.item_now(value)
-        if isinstance(value, Item):
-            return self.item_field(value, key)
+        return (
+            self.item_field(value, key) if isinstance(value, Item) else self.own_field(value, key)
+        )
+
+    def own_field(self, value: Record, key: Any) -> Value | None:
+        """A field of an object that has its own."""
         binding = self.frame.env.get(self.objects.name(value, key))
         if isinstance(binding, Maybe):
             unbound = scalars.logical_not(self.e, binding.defined)
@@ -155,6 +159,10 @@ class Records(Meeting):
         if isinstance(record, Item):
             self.give_item(record, key, value)
             return
+        self.own_give(record, key, value)
+
+    def own_give(self, record: Record, key: Any, value: Value) -> None:
+        """Assign to a field of an object that has its own."""
         if record.serial in self.objects.snapshots:
             raise self.refusal(
                 None,

@@ -12,7 +12,7 @@ result twice, is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -169,10 +169,7 @@ def form_of(lowering: Lists, seq: ListObject, t: Template) -> Form:
         case ListT(item) if item is not None and not lists.holds_places(item):
             return {"rows": form_of(lowering, seq, item), "even": not seq.ragged}
         case TupleT(items, cls, names):
-            inner = [form_of(lowering, seq, item) for item in items]
-            if names is not None:
-                return {"object": reference(cls), "names": list(names), "items": inner}
-            return inner if cls is None else {"tuple": reference(cls), "items": inner}
+            return form_of_tuple([form_of(lowering, seq, item) for item in items], cls, names)
         case FixedT(NoneValue()):
             return {"static": reference(None)}
         case FixedT(Static(str() as text)):
@@ -183,6 +180,12 @@ def form_of(lowering: Lists, seq: ListObject, t: Template) -> Form:
                 "a list of such items is returned",
                 "return lists of numbers, arrays, lists, tuples and objects of them",
             )
+
+
+def form_of_tuple(items: list[Form], cls: type | None, names: Sequence[str] | None) -> Form:
+    if names is not None:
+        return {"object": reference(cls), "names": list(names), "items": items}
+    return items if cls is None else {"tuple": reference(cls), "items": items}
 
 
 # Lists of lists.

@@ -11,18 +11,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...diagnostics import CompileError
-from ..values import Item, Record, Row, Scalar, Static, Struct, Tuple, Value
+from ..values import Array, Item, Record, Row, Scalar, Static, Struct, Tuple, Value
 from . import returned_lists
 from .fields import is_frozen, is_plain
+from .given_items import given_of
 from .list_methods import Lists
 from .lists import FixedList, ListKey, ListObject, is_of_numbers
+from .placed_results import PlacedResults, is_kept_apart
 from .records import described
 from .references import reference
 
 Recipe = list[Any]
 """["flat"], ["static", reference], ["tuple", class reference or None, recipes], ["argument", number],
 ["object", number, class reference, field names, recipes], ["again", number], ["list", recipes],
-["item", number]: a list in an argument; ["kept", number, recipe]: what may be met again; ["numbers", form]:
+["item", number]: a list in an argument; ["placed", form]: a list, ["picked", number]: an item, of stores
+(`placed_results`); ["kept", number, recipe]: what may be met again; ["numbers", form]:
 a list of anything but numbers, of the arrays that `mutad.runtime.columns` says."""
 
 
@@ -37,6 +40,18 @@ class Flattening:
     lists: dict[ListKey, int] = field(default_factory=dict[ListKey, int])
     """The new lists that are there already."""
     count: int = 0
+    exact: bool = True
+    """Whether what is taken apart says no more than CPython's results do."""
+    placed: PlacedResults = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.placed = PlacedResults(self.lowering, self.exact)
+
+    def finish(self) -> list[Any]:
+        """What the stores are of which recipes have items: their parts follow all others."""
+        found = list(self.placed.finish())
+        self.flat += [a for _, arrays in found for a in arrays]
+        return [store for store, _ in found]
 
     def recipe(self, value: Value) -> Recipe:
         match value:
@@ -49,6 +64,10 @@ class Flattening:
                 if origin is not None:
                     return ["argument", origin]
                 return ["list", [self.recipe(item) for item in items]]
+            case Array() if (known := self.kept_array(value)) is not None:
+                return self.item(known)
+            case Item() if given_of(self.lowering, value) is not None:
+                return self.item(value)
             case _ if is_plain(value):
                 self.flat.append(value)
                 return ["flat"]
@@ -95,11 +114,28 @@ class Flattening:
 
     def columns(self, seq: ListObject, *, copied: bool = True) -> Recipe:
         """The items of a list of anything, as arrays."""
+        if is_kept_apart(seq):
+            form, arrays = self.placed.items(seq)
+            self.flat += arrays
+            return ["placed", form]
         if seq.row is None:
             self.lowering.handed_out.add(seq.key)
         form, arrays = returned_lists.columns(self.lowering, seq, copied=copied)
         self.flat += arrays
         return ["numbers", form]
+
+    def item(self, value: Item | Row) -> Recipe:
+        """An item of a store that may be the caller's."""
+        number, place = self.placed.item(value)
+        self.flat.append(place)
+        return ["picked", number]
+
+    def kept_array(self, value: Array) -> Row | None:
+        """Where an array is that is the caller's or a row: an item of a list that is an argument."""
+        for store in self.lowering.lists.values():
+            if store.given is not None and store.given.rows and value.memref in store.loaded:
+                return None if value.whole else Row(store, store.loaded[value.memref][1])
+        return None
 
     def note_item(self, store: ListKey) -> None:
         """A list or object leaves that is an item of a list: as a copy, which nobody may be able to tell."""

@@ -1,0 +1,135 @@
+"""Gradients with respect to lists of arrays and objects that change have the form of what comes in."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from object_oracle import gradient_agrees
+
+import mutad
+from mutad import Const, Duplicated
+
+
+@dataclass
+class Particle:
+    x: float
+    v: float
+
+
+@dataclass
+class State:
+    x: np.ndarray
+    history: list
+
+
+def arrays(n):
+    return [np.arange(1.0, 4.0) + k for k in range(n)]
+
+
+def particles(n):
+    return [Particle(float(3 * k % 5), 1.0 + k) for k in range(n)]
+
+
+def window(items, u, n):
+    for k in range(n):
+        items.append(u * items[-1])
+        if len(items) > 2:
+            items.pop(0)
+        items[0] *= 1.0 + k
+    return sum((a * a).sum() for a in items)
+
+
+def exchanged(items, others, g):
+    for k in range(len(items)):
+        items[k] = items[k] - g * items[k]
+    others.append(items.pop(0))
+    items.append(others[0])
+    others[0] *= g
+    items[0], items[1] = items[1], items[0]
+    return (items[0] * others[1]).sum() + (items[1] ** 2).sum()
+
+
+def swarm(ps, limit):
+    for p in ps:
+        p.x += 0.5 * p.v * p.x
+    ps.append(Particle(limit * ps[0].v, limit))
+    ps.sort(key=lambda p: -p.x)
+    i = 0
+    while i < len(ps):
+        if ps[i].x > 4.0 * limit:
+            del ps[i]
+        else:
+            i += 1
+    return sum(p.x * p.x * p.v for p in ps)
+
+
+def remembers(s, n):
+    for _ in range(n):
+        s.x = s.x * s.x
+        s.history.append(s.x.copy())
+    s.history[0] *= s.x
+    return sum(h.sum() for h in s.history)
+
+
+def pushes(items, u):
+    items[0] *= u
+    items.append(u * u)
+    items.reverse()
+    return items[0].sum()
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "wrt"),
+    [
+        (window, (arrays(2), np.array([0.5, 1.0, 2.0]), 3), ("items", "u")),
+        (exchanged, (arrays(2), arrays(1), np.array([0.5, 1.0, 2.0])), ("items", "others", "g")),
+        (swarm, (particles(2), 1.1), ("ps", "limit")),
+        (remembers, (State(np.array([0.5, 1.5]), []), 2), 0),
+    ],
+)
+def test_gradients(function, args, wrt):
+    gradient_agrees(function, *args, wrt=wrt)
+
+
+def test_one_array_in_two_places_has_one_gradient():
+    x = np.array([1.0, 2.0])
+    f = mutad.compile(pushes, grad=True)
+    first, second = f.grad([x, x], np.ones(2))
+    assert np.shares_memory(first, second)
+
+
+def test_cotangents_are_of_the_list_that_is_left():
+    f = mutad.compile(pushes, grad=True)
+    items, u = [np.array([1.0, 2.0]), np.array([3.0, 4.0])], np.array([0.5, 2.0])
+    _, back = f.vjp(items, u, wrt=("items", "u"))
+    bars = [np.array([1.0, 2.0]), np.array([10.0, 20.0]), np.array([100.0, 300.0])]
+    (first, second), d_u = back(1.0, items=bars)
+    np.testing.assert_array_equal([first, second, d_u], [[50, 600], [10, 20], [102, 612]])
+    with pytest.raises(ValueError, match="a list of 3 items has 2 cotangents"):
+        back(1.0, items=bars[:2])
+    shadows, u_bar = [np.array([1.0, 1.0]), np.zeros(2)], np.zeros(2)
+    items = [np.array([1.0, 2.0]), np.array([3.0, 4.0])]
+    f.pullback(Duplicated(items, shadows), Duplicated(u, u_bar), cotangent=1.0)
+    np.testing.assert_array_equal([*shadows, u_bar], [[0.5, 2], [0, 0], [2, 6]])
+
+
+def picked(ps, x):
+    p = ps.pop(0)
+    ps.append(Particle(x * p.x, p.v))
+    p.x = p.x * x
+    return p, ps[-1]
+
+
+def test_items_that_are_returned_are_those_of_the_list():
+    f = mutad.compile(picked, grad=True)
+    ps = particles(2)
+    mine = list(ps)
+    (p, last), back = f.vjp(ps, 2.0, wrt=("ps", "x"))
+    assert p is mine[0]
+    assert ps[0] is mine[1]
+    assert last is ps[1]
+    bars = (Particle(1.0, 0.0), Particle(10.0, 0.0))
+    first, second = back(bars, ps=[Particle(0.0, 1.0), Particle(0.0, 5.0)])[0]
+    assert (first.x, first.v, second.x, second.v) == (22.0, 5.0, 0.0, 1.0)
+    with pytest.raises(ValueError, match="use vjp"):
+        f.pullback(Duplicated(ps, particles(2)), Const(2.0), cotangent=bars)
