@@ -529,7 +529,12 @@ class _Planner:
         broken = set[Node]()
 
         def operands(node: Node) -> Iterable[Node]:
-            found = rolled[node].takes if node in rolled else self.again[node] or ()
+            found: Iterable[Node]
+            if node in rolled:
+                found = rolled[node].takes
+            else:
+                version = self.version_of.get(node)
+                found = (*(self.again[node] or ()), *(() if version is None else (version,)))
             return (n for n in found if not (self.free[n] or n in given or n in broken))
 
         if not rolled:
@@ -554,7 +559,7 @@ class _Planner:
             back = rolled.get(node)
             again = self.again[node] if back is None else back.takes
             version = self.version_of.get(node) if back is None else None
-            if version is not None:
+            if version is not None and version in edges:
                 edges[version].append(node)
             if again is None:
                 sources.append(node)

@@ -43,6 +43,7 @@ from .activations import (
     refuse_to_save,
     reverse_call,
 )
+from .copied_operands import copy_operands
 from .cotangents import EntryExtents, extents_of, require_extents
 from .forward_sweep import ForwardSweep
 from .plan import Plan, make_plan
@@ -127,6 +128,9 @@ def plan_gradient(
         refuse_to_save(function, activity)
     if finals is not None:
         hand_over(function, alias)
+    if copy_operands(function, alias):
+        activity = activity_of(function, active_arguments, finals)
+        alias = activity.alias
     return make_plan(function, alias, activity, saves)
 
 

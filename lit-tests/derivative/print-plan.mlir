@@ -242,3 +242,22 @@ func.func @saved_when_the_arguments_may_overlap(%x : memref<?xf64>, %y : memref<
   }
   func.return
 }
+
+// A growable array is mostly addresses: of its item, a copy is kept.
+// CHECK-LABEL: @a_killed_item_of_a_growable_array_is_copied_for_a_product
+// CHECK:         %copied = array.alloc(
+// CHECK:         ins(%v : memref<?x1xf64, strided<[1, 0]>>) outs(%copied : memref<?x1xf64>) kinds ["store"] {{.*}}save
+// CHECK:         array.matmul %A, %copied into %w
+func.func @a_killed_item_of_a_growable_array_is_copied_for_a_product(%A : memref<?x?xf64>, %n : index, %m : index, %w : memref<?x1xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %items = array.alloc(%m, %n) {growable} : memref<?x?xf64>
+  %trips = array.loop %i to %m do {
+    %v = array.view %items[%c0, %c0] dims [1, -1] extents(%n, %c1) steps(%c1, %c0) : memref<?x?xf64> -> memref<?x1xf64, strided<[1, 0]>>
+    array.matmul %A, %v into %w : memref<?x?xf64>, memref<?x1xf64, strided<[1, 0]>>, memref<?x1xf64>
+    %s = memref.load %w[%c0, %c0] : memref<?x1xf64>
+    memref.store %s, %items[%c0, %c0] : memref<?x?xf64>
+    array.yield
+  }
+  func.return
+}

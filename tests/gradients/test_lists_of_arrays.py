@@ -166,4 +166,103 @@ def stacked_of_shapes_that_turn_out_to_be_one(x):
     return (np.stack(rows) * np.array(rows)[1, 2]).sum()
 
 
+@on("f64[3,3] f64[3] n", n="0 1 4", saved=lambda A, b, n: 8 * n * b.size)
+def products_of_items_under_a_condition(A, b, n):
+    """An appended item overwrites nothing: of the items, nothing is saved."""
+    basis = [b * b]
+    for j in range(n):
+        w = A @ basis[j % len(basis)]
+        if w[0] > 0.1:
+            basis.append(w * w)
+    return basis[-1].sum()
+
+
+@on("f64[3] n", n="1 10", saved=lambda x, n: -(-n // 8))
+def squares_under_a_condition(x, n):
+    """What is appended is recomputed from the items, of each round, a bit is saved."""
+    steps = [x]
+    for j in range(n):
+        w = steps[-1] * steps[-1]
+        if w[0] > 1e-3:
+            steps.append(w * 0.9)
+    return steps[-1].sum()
+
+
+@on("f64[3,3] f64[3] n", n="1 7")
+def products_of_items_that_are_overwritten(A, b, n):
+    basis = [b * b]
+    s = 0.0
+    for j in range(n):
+        w = A @ basis[-1]
+        if w[0] > 0.3:
+            basis.append(w * w * 0.1)
+        else:
+            basis.append(w + 1.0)
+            basis.append(w * 0.5)
+        if j % 3 == 2:
+            s += (A @ basis.pop(0)).sum()
+    return basis[-1].sum() + s
+
+
+@on("f64[4,4] f64[4] n", n="1 3")
+def gmres(A, b, n):
+    """Arnoldi's basis in a list, Givens rotations in place."""
+    A = A + 3.0 * np.eye(4)
+    beta = np.linalg.norm(b)
+    basis = [b / beta]
+    H = np.zeros((n + 1, n))
+    g = np.zeros(n + 1)
+    g[0] = beta
+    for j in range(n):
+        w = A @ basis[j]
+        for i in range(j + 1):
+            H[i, j] = w @ basis[i]
+            w = w - H[i, j] * basis[i]
+        H[j + 1, j] = np.linalg.norm(w)
+        if H[j + 1, j] > 1e-12:
+            basis.append(w / H[j + 1, j])
+    y = np.linalg.solve(H.T @ H, H.T @ g)
+    x = sum(c * v for c, v in zip(y, basis))
+    return (x**2).sum()
+
+
+class CompressedRows:
+    def __init__(self, data, columns, starts):
+        self.data, self.columns, self.starts = data, columns, starts
+
+    def __matmul__(self, x):
+        y = np.zeros(len(self.starts) - 1)
+        for i in range(len(y)):
+            for p in range(self.starts[i], self.starts[i + 1]):
+                y[i] += self.data[p] * x[self.columns[p]]
+        return y
+
+
+@on("f64[7] f64[3]")
+def conjugate_gradients(data, b):
+    """The old residual is recomputed from a version of the solution that is free."""
+    A = CompressedRows(
+        data + np.array([4.0, 0, 0, 5, 0, 0, 6]),
+        np.array([0, 1, 0, 1, 2, 1, 2]),
+        np.array([0, 2, 5, 7]),
+    )
+    x = np.zeros_like(b)
+    r = b - A @ x
+    p = r.copy()
+    rs = r @ r
+    log = []
+    for k in range(3):
+        q = A @ p
+        a = rs / (p @ q)
+        x += a * p
+        r -= a * q
+        new = r @ r
+        log.append((k, new))
+        if new < 1e-20:
+            break
+        p = r + new / rs * p
+        rs = new
+    return x @ x + log[0][1]
+
+
 TestGradients = gradient_tests(programs)

@@ -19,13 +19,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import Pure
 
 from ....dialects import array
 from ..facts import Facts
-from .lists import Growth, ListObject
+from .lists import Growth, ListObject, only_grows
 
 FACTOR, TOO_LONG = 2**31, 2**59
 """A product of larger factors counts as a length for which there never is memory."""
@@ -34,9 +34,13 @@ FACTOR, TOO_LONG = 2**31, 2**59
 def make_room(lists: Iterable[ListObject], facts: Facts) -> None:
     """Give each list's buffers the length that is known to suffice; the others stay growable.
 
-    Of those no array may keep the memory: the next build copies them.
+    Of those no array may keep the memory: the next build copies them. Appended items of a list that only
+    grows lie where nobody has been (`array.FRESH`).
     """
     for seq in lists:
+        if only_grows(seq):
+            for op in seq.appended:
+                op.attributes[array.FRESH] = UnitAttr()
         if seq.buffers and isinstance(seq.buffers[0].owner, array.AllocOp):
             length = None if seq.passed or seq.taken_over else Room(seq).length()
             if length is not None:

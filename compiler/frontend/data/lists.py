@@ -159,6 +159,8 @@ class ListObject:
         default_factory=dict[SSAValue, tuple[SSAValue, Span | None]]
     )
     """The arrays that have become rows, those rows, and where that was."""
+    appended: list[Operation] = field(default_factory=list[Operation])
+    """The stores of appended items, and the views that are stored to."""
     appends: int = 0
     """How many places append arrays to it."""
     memory: Memory | None = None
@@ -627,9 +629,21 @@ def as_numbers(seq: ListObject) -> ListObject:
 
 
 def appended(seq: ListObject, op: Operation) -> None:
-    """Note that a store, or a view that is stored to, is of an item that a store of items gets."""
+    """Note that a store, or a view that is stored to, is of the item behind the last.
+
+    Where nothing is ever taken away, nobody has touched that before: so it is in stores of items, and
+    `only_grows` tells of other lists when they are done.
+    """
     if seq.keeps is not None:
         op.attributes[array.FRESH] = UnitAttr()
+    else:
+        seq.appended.append(op)
+
+
+def only_grows(seq: ListObject) -> bool:
+    """True for a list that lives as long as its memory does and from which nothing is taken."""
+    known = seq.memory is None and seq.home is seq.born
+    return known and not (seq.shrinks or seq.popped or seq.passed or seq.taken_over)
 
 
 def store_item(
@@ -715,7 +729,7 @@ def grow(e: Emitter, seq: ListObject, n: SSAValue, amount: SSAValue) -> None:
 def append(e: Emitter, seq: ListObject, value: Value) -> None:
     n = length(e, seq).ssa
     grow(e, seq, n, e.index(1))
-    store_item(e, seq, n, value)
+    store_item(e, seq, n, value, last=True)
 
 
 def are_alike(a: Template, b: Template) -> bool:

@@ -1,0 +1,75 @@
+"""Give products copies of the items of lists that would otherwise have to be kept whole.
+
+The adjoint of a product reads the contents of its factors. What is killed of a factor is kept as a version of
+the array that it is a view of; but a growable array is mostly addresses, and nobody copies those. So a
+factor that is an item of such a list, and killed, is copied first: the version of the copy is one item.
+
+Before::
+
+    %v = array.view %items[%at, %c0] dims [1] extents(%n) steps(%c1) : ...
+    array.matmul %A, %v into %w
+
+After::
+
+    %copied = array.alloc(%n) : memref<?xf64>
+    array.map(%n) ins(%v) outs(%copied) kinds ["store"] { ... }
+    array.matmul %A, %copied into %w
+
+Refused where nothing overwrites the item: it is read again where it lies.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from ...dialects import array
+from ..analysis.alias import AliasAnalysis
+from ..analysis.footprint import Access
+from ..analysis.kills import Kills
+from .forward_sweep import copy_into, dims
+from .plan import is_growable
+
+FACTORS = (0, 1)
+
+
+def copy_operands(function: func.FuncOp, alias: AliasAnalysis) -> bool:
+    """Copy the factors of products that are killed items of growable arrays; whether there were any."""
+    factors = [
+        (op, number)
+        for op in function.walk()
+        if isinstance(op, array.MatmulOp)
+        for number in FACTORS
+        if is_growable(alias.base(op.operands[number]))
+    ]
+    if not factors:
+        return False
+    kills = Kills(function, alias)
+    killed = [
+        (op, number)
+        for op, number in factors
+        if kills.killer(Access(op, op.operands[number], "read", True)) is not None
+    ]
+    for op, number in killed:
+        op.operands[number] = copied(op.operands[number], op)
+    return bool(killed)
+
+
+def copied(source: SSAValue, reader: Operation) -> SSAValue:
+    """A copy of an array, made before its reader."""
+    before = Block()
+    extents = dims(source, before)
+    made = array.AllocOp(extents, cast(MemRefType[Attribute], source.type).element_type)
+    made.memref.name_hint = "copied"
+    before.add_op(made)
+    copy_into(source, made.memref, extents, before, reader)
+    block = reader.parent_block()
+    assert block is not None
+    for op in list(before.ops):
+        op.location = reader.location
+        op.detach()
+        block.insert_op_before(op, reader)
+    return made.memref
