@@ -169,6 +169,7 @@ class Build:
             ir_function.attributes["overlaps"] = pairs
         ir_function.location = self.emitter.span.location()
         frame = lowering.new_frame(own, Scope.of(self.function), names, liveness, None)
+        lowering.make_heaps()
         values = self.parameter_values(parameters)
         self.provide(values[own_count:])
         lowering.frame = frame

@@ -40,7 +40,7 @@ from .data.fields import fields_in, is_field
 from .joins import Binding
 from .scalars import COMPLEX_POWER, logical_not
 from .syntax.liveness import Names
-from .values import Array, Choice, NoneValue, Record, Scalar, Static, Struct, Tuple
+from .values import Array, Choice, Item, NoneValue, Record, Scalar, Static, Struct, Tuple
 
 if TYPE_CHECKING:
     from .context import Context
@@ -479,6 +479,8 @@ def is_made_in(binding: Binding, block: Block) -> bool:
             return is_value_made_in(ssa, block)
         case Tuple(items) | Struct(items):
             return any(is_made_in(item, block) for item in items)
+        case Item(at=at):
+            return is_value_made_in(at, block)
         case NoneValue() | Static() | Record():
             return False
         case Choice(number, options):

@@ -27,7 +27,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects import array
 from .scalars import is_bool, is_float
-from .values import Choice, NoneValue, Record, Scalar, Static, Value
+from .values import Choice, NoneValue, Record, Reference, Scalar, Static, Value
 
 if TYPE_CHECKING:
     from .context import Context
@@ -167,6 +167,13 @@ def is_number(e: Emitter, number: SSAValue, k: int) -> SSAValue:
     return e.emit(arith.CmpiOp(number, e.index(k), "eq"))
 
 
+def is_option(e: Emitter, choice: Choice, k: int) -> SSAValue:
+    """Whether it is option k."""
+    if isinstance(choice, Reference):
+        return e.emit(arith.CmpiOp(choice.number, e.index(0), "sge" if k else "slt"))
+    return is_number(e, choice.number, k)
+
+
 # What is done with a choice.
 
 
@@ -177,7 +184,7 @@ def each(lowering: Context, choice: Choice, use: Callable[[Value], Value]) -> Va
     def from_on(k: int) -> Value:
         if k == last:
             return settled(lowering, use(choice.options[k]))
-        test = Scalar("py_bool", is_number(lowering.e, choice.number, k))
+        test = Scalar("py_bool", is_option(lowering.e, choice, k))
         arms = lambda: settled(lowering, use(choice.options[k])), lambda: from_on(k + 1)
         return lowering.chosen(test, arms)
 
@@ -195,7 +202,7 @@ def is_any_of(e: Emitter, choice: Choice, wanted: Iterable[bool]) -> Scalar:
     if len(places) == len(choice.options):
         return e.constant(True, "py_bool")
     for k in places:
-        here = is_number(e, choice.number, k)
+        here = is_option(e, choice, k)
         whole = here if result.constant is False else e.emit(arith.OrIOp(result.ssa, here))
         result = Scalar("py_bool", whole, None, 0, 1)
     return result
@@ -203,6 +210,8 @@ def is_any_of(e: Emitter, choice: Choice, wanted: Iterable[bool]) -> Scalar:
 
 def compared(lowering: Operators, op: str, lhs: Value, rhs: Value) -> Scalar:
     """`is` and `==` of a choice and an object known while compiling."""
+    if (found := lowering.references_compared(op, lhs, rhs)) is not None:
+        return found
     choice, other = (lhs, rhs) if isinstance(lhs, Choice) else (rhs, lhs)
     assert isinstance(choice, Choice)
     same = op in ("Is", "Eq")
@@ -245,7 +254,7 @@ def present(lowering: Context, value: Value, text: str, exception: str = "TypeEr
     known = [isinstance(option, NoneValue) for option in value.options]
     if len(known) != 2 or sum(known) != 1:
         raise lowering.refusal(None, *unknown(value))
-    absent = is_number(lowering.e, value.number, known.index(True))
+    absent = is_option(lowering.e, value, known.index(True))
     lowering.e.insert(array.RaiseIfOp(absent, exception, text))
     return value.options[known.index(False)]
 

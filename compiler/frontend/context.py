@@ -49,6 +49,7 @@ from .values import (
     INT64_MIN,
     Array,
     Choice,
+    Item,
     NoneValue,
     Record,
     Scalar,
@@ -178,6 +179,10 @@ class Context(ABC):
     @abstractmethod
     def item_now(self, value: Record) -> Record:
         """The item of a list that an object has become, or the object."""
+
+    @abstractmethod
+    def use_heap(self, *classes: type) -> None:
+        """The next build knows the objects of these classes by their places, where that is possible."""
 
     @abstractmethod
     def meet(self, name: str, ends: list[dict[str, Binding]], deads: list[bool]) -> None:
@@ -509,6 +514,7 @@ class Context(ABC):
 
     def refuse_mismatch(self, name: str, found: Mismatch, where: str = "branch") -> NoReturn:
         text = str(found)
+        self.use_heap(*found.objects)
         if self.facts.let_grow(found.made):
             raise Unready
         if text.count(ListObject.described) == 2 and self.facts.merge_lists(self.frame.path, name):
@@ -588,6 +594,8 @@ def same_binding(a: Binding | None, b: Binding | None) -> bool:
     if isinstance(a, Tuple | Struct) and isinstance(b, Tuple | Struct):
         alike = a.cls is b.cls and len(a.items) == len(b.items)
         return alike and all(same_binding(x, y) for x, y in zip(a.items, b.items, strict=True))
+    if isinstance(a, Item) and isinstance(b, Item):
+        return a.store == b.store and a.at is b.at
     if isinstance(a, Choice) and isinstance(b, Choice):
         pairs = zip(a.options, b.options, strict=False)
         alike = a.number is b.number and len(a.options) == len(b.options)

@@ -74,6 +74,10 @@ class Facts:
     """The lists that know their items by their places in stores."""
     same_store: dict[StoreKey, StoreKey] = field(default_factory=dict[StoreKey, StoreKey])
     """The stores that are others': those of lists that have items in common."""
+    heaps: dict[type, ListKey] = field(default_factory=dict[type, ListKey])
+    """The classes whose objects are known by their places in a store (`data.heaps`)."""
+    field_numbers: dict[object, int] = field(default_factory=dict[object, int])
+    """The numbers of the stores of what is in their fields."""
     ragged: set[ListKey] = field(default_factory=set[ListKey])
     """The lists of lists of several lengths."""
     uneven: set[ListKey] = field(default_factory=set[ListKey])
@@ -152,6 +156,9 @@ class Facts:
     changed: bool = False
     provisional: bool = False
     """What this build goes by may be found wrong: it refuses nothing for certain."""
+
+    def number_of(self, part: object) -> int:
+        return self.field_numbers.setdefault(part, len(self.field_numbers))
 
     def learn_generator(self, place: generator_loops.Place) -> bool:
         """Let the next build rewrite the loop over the generator here; False where this one did."""

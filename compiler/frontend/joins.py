@@ -11,7 +11,7 @@ variable has after a branch or around a loop::
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,6 +32,7 @@ from .values import (
     Item,
     NoneValue,
     Record,
+    Reference,
     Row,
     Scalar,
     Static,
@@ -98,6 +99,11 @@ class RowT:
 
 
 @dataclass(frozen=True)
+class ReferenceT(RowT):
+    """None, or an object that is an item of a store: its place, -1 for None."""
+
+
+@dataclass(frozen=True)
 class ObjectT(TupleT):
     """What the items of a list are that are objects: the forms of their fields."""
 
@@ -123,9 +129,11 @@ class Mismatch(Exception):
     Lists of known length were `made` at places where the next build may make others.
     """
 
-    def __init__(self, text: str, *made: Any) -> None:
+    def __init__(self, text: str, *made: Any, objects: Iterable[type] = ()) -> None:
         super().__init__(text)
         self.made = made
+        self.objects = tuple(objects)
+        """The classes of the objects that meet."""
 
 
 def template_of(value: Binding) -> Template:
@@ -149,6 +157,8 @@ def template_of(value: Binding) -> Template:
             return RowT(store)
         case Maybe(inner, _):
             return MaybeT(template_of(inner))
+        case Reference(_, (_, Item(store=store))):
+            return ReferenceT(store)
         case Choice(_, options):
             return ChoiceT(tuple(template_of(option) for option in options))
         case NoneValue() | Static() | Record():
@@ -181,12 +191,70 @@ def join(a: Template, b: Template) -> Template:
             return ArrayT(common_type(a.type, b.type), a.dtype)
         case TupleT(), TupleT() if len(a.items) == len(b.items) and is_one_class(a, b):
             items = tuple(join(x, y) for x, y in zip(a.items, b.items, strict=True))
-            return replace(a, items=items)
+            return of_one_depth(replace(a, items=items), a, b)
+        case _ if (reference := joined_references(a, b)) is not None:
+            return reference
         case _ if (either := choices.joined(a, b)) is not None:
-            return either
+            return of_one_depth(either, a, b)
         case _:
             made = [t.made for t in (a, b) if isinstance(t, TupleT) and is_list(a) and is_list(b)]
-            raise Mismatch(f"{describe(a)} on one path and {describe(b)} on another", *made)
+            text = f"{describe(a)} on one path and {describe(b)} on another"
+            raise Mismatch(text, *made, objects=classes_that_meet(a, b))
+
+
+def of_one_depth(joined: Template, a: Template, b: Template) -> Template:
+    """The joined form, unless it is that of objects which refer to others of their class, as deep as the
+    run makes them."""
+    deep = {cls for cls, depth in depths(joined).items() if depth > 1}
+    if deep and depths(a) != depths(b):
+        raise Mismatch(f"{describe(a)} on one path and {describe(b)} on another", objects=deep)
+    return joined
+
+
+def depths(t: Template) -> dict[type, int]:
+    """How many objects of a class are in one another, by class."""
+    match t:
+        case TupleT(items) | ChoiceT(items):
+            inner = [depths(item) for item in items]
+            found = {cls: max(d.get(cls, 0) for d in inner) for d in inner for cls in d}
+            if isinstance(t, TupleT) and t.names is not None and t.cls is not None:
+                found[t.cls] = found.get(t.cls, 0) + 1
+            return found
+        case MaybeT(inner):
+            return depths(inner)
+        case _:
+            return {}
+
+
+def classes_that_meet(a: Template, b: Template) -> set[type]:
+    """The classes of objects where an object meets another, or None."""
+    found = set[type]()
+    for t in (a, b):
+        match t:
+            case FixedT(Record(cls=cls)):
+                found.add(cls)
+            case TupleT(_, type() as cls, tuple()):
+                found.add(cls)
+            case RowT(store):
+                found.add(store.cls)
+            case ChoiceT(options):
+                for option in options:
+                    found |= classes_that_meet(option, option)
+            case FixedT(NoneValue()):
+                pass
+            case _:
+                return set()
+    return found
+
+
+def joined_references(a: Template, b: Template) -> ReferenceT | None:
+    """The form of None or an object of a store, where that covers both."""
+    stores = [t.store for t in (a, b) if isinstance(t, RowT) and t.store.is_heap]
+    others = [t for t in (a, b) if not isinstance(t, RowT)]
+    known = all(isinstance(t, FixedT) and isinstance(t.value, NoneValue) for t in others)
+    if not known or len(stores) + len(others) < 2 or any(s != stores[0] for s in stores):
+        return None
+    return ReferenceT(stores[0]) if stores else None
 
 
 def is_list(t: Template) -> bool:
@@ -256,6 +324,10 @@ def describe(t: Template) -> str:
             return "an object"
         case ChoiceT(options):
             return " or ".join(dict.fromkeys(map(describe, options)))
+        case ReferenceT(store):
+            return f"None or {describe(RowT(store))}"
+        case RowT(store) if store.is_heap:
+            return "an object"
         case RowT(store):
             return "an object in a list" if isinstance(store.item, ObjectT) else "a list in a list"
         case ListT():
@@ -306,6 +378,8 @@ def coerced(e: Emitter, value: Binding | None, t: Template) -> list[SSAValue]:
         case ChoiceT():
             assert not isinstance(value, Maybe)
             return choices.coerced(e, value, t)
+        case ReferenceT():
+            return [place_in_store(e, value)]
         case RowT():
             assert value is None or isinstance(value, Row | Item)
             return [e.index(0) if value is None else value.at]
@@ -345,6 +419,18 @@ def presence(e: Emitter, t: Template, leaves: Iterator[SSAValue]) -> Iterator[SS
                 yield None
 
 
+def place_in_store(e: Emitter, value: Binding | None) -> SSAValue:
+    """The place of an object, -1 for None."""
+    match value:
+        case Reference(number):
+            return number
+        case Row(at=at) | Item(at=at):
+            return at
+        case _:
+            assert value is None or isinstance(value, NoneValue)
+            return e.index(-1)
+
+
 def tuple_items(value: Binding) -> tuple[Value, ...]:
     assert isinstance(value, Tuple | Struct)
     return value.items
@@ -371,6 +457,13 @@ def rebuilt(t: Template, leaves: Iterator[SSAValue]) -> Binding:
             number = next(leaves)
             values = [rebuilt(option, leaves) for option in options]
             return Choice(number, tuple(v for v in values if not isinstance(v, Maybe)))
+        case ReferenceT(store):
+            at = next(leaves)
+            return Reference(
+                at, (NoneValue(), Item(-1, store.cls, store.cls.__name__, None, store, at))
+            )
+        case RowT(store) if store.is_heap:
+            return Item(-1, store.cls, store.cls.__name__, None, store, next(leaves))
         case RowT(store):
             if isinstance(store.item, ObjectT) and (cls := store.item.cls) is not None:
                 return Item(-1, cls, cls.__name__, None, store, next(leaves))

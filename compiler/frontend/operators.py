@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+from abc import abstractmethod
 from collections.abc import Sequence
 from types import ModuleType, UnionType
 from typing import Any, cast
@@ -42,6 +43,10 @@ READING_METHODS = frozenset(
 
 class Operators(Conditions):
     """Lowers operators on values of every kind."""
+
+    @abstractmethod
+    def references_compared(self, op: str, lhs: Value, rhs: Value) -> Scalar | None:
+        """`is` and `==` of what may be None and objects; None where that is something else."""
 
     def operands(self, nodes: Sequence[ast.expr]) -> list[Value]:
         """Several operands; lazy ones are computed before a later one that could write memory."""

@@ -174,6 +174,11 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Reference(Choice):
+    """None or an object of a store: `number` is the place of the object, -1 for None (see `data.heaps`)."""
+
+
+@dataclass(frozen=True)
 class SliceValue:
     """A slice inside a subscript: `start:stop:step`, each a Python int or absent."""
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
+from typing import cast as cast_value
 
 import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, i1
@@ -27,14 +28,16 @@ from ..data.lists import FixedList, ListObject
 from ..data.records import Method, Opaque
 from ..emitter import Emitter
 from ..frames import LocalFunction
-from ..joins import cast
+from ..joins import ReferenceT, RowT, cast, place_in_store, rebuilt
 from ..values import (
     IR_TYPE,
     PYTHON_SCALARS,
     Array,
     Choice,
+    Item,
     NoneValue,
     Record,
+    Reference,
     Scalar,
     Static,
     Struct,
@@ -98,6 +101,14 @@ class RecordForm:
 
 
 @dataclass(frozen=True)
+class PlaceForm:
+    """An object that only the run knows, of a store (`data.heaps`); or None, where it `may_be_none`."""
+
+    store: ListObject
+    may_be_none: bool
+
+
+@dataclass(frozen=True)
 class BoundForm:
     """What holds values besides an object known while compiling: a method of an object, a partial."""
 
@@ -114,7 +125,9 @@ class ObjectForm:
     value: NoneValue | Static = field(compare=False)
 
 
-Form = ScalarForm | ArrayForm | SentForm | TupleForm | RecordForm | BoundForm | ObjectForm
+Form = (
+    ScalarForm | ArrayForm | SentForm | TupleForm | RecordForm | PlaceForm | BoundForm | ObjectForm
+)
 
 
 @dataclass(frozen=True)
@@ -191,6 +204,12 @@ def form_of(
                 return TupleForm(tuple(map(visit, items)), cls)
             case Struct(items, names, cls, origin):
                 return TupleForm(tuple(map(visit, items)), cls, names, origin)
+            case Item(store=store):
+                if not store.is_heap:
+                    raise Formless("an object in a list")
+                return PlaceForm(store, False)
+            case Reference(_, (_, Item(store=store))):
+                return PlaceForm(store, True)
             case Record() if number is not None:
                 return RecordForm(number(value))
             case NoneValue():
@@ -238,7 +257,7 @@ def general(type_: MemRefType[Attribute]) -> MemRefType[Attribute]:
 
 
 def strided(form: Form) -> Form:
-    """The form, with arrays of any strides."""
+    """The form, with arrays of any strides, and objects that may be None."""
     match form:
         case ArrayForm(type_):
             count = type_.get_num_dims()
@@ -248,6 +267,8 @@ def strided(form: Form) -> Form:
             return replace(form, items=tuple(map(strided, items)))
         case BoundForm(_, parts):
             return replace(form, parts=tuple(map(strided, parts)))
+        case PlaceForm():
+            return replace(form, may_be_none=True)
         case _:
             return form
 
@@ -270,6 +291,10 @@ def joined(a: Form, b: Form) -> Form:
             return ScalarForm(type_, next(iter(weak), None))
         case SentForm(), SentForm() if (a.dtype, a.rank, a.tag) == (b.dtype, b.rank, b.tag):
             return replace(a, fresh=a.fresh or b.fresh, among=a.among | b.among)
+        case PlaceForm(p), PlaceForm(q) if p == q:
+            return PlaceForm(p, True)
+        case (PlaceForm(p), ObjectForm(None)) | (ObjectForm(None), PlaceForm(p)):
+            return PlaceForm(p, True)
         case TupleForm(x), TupleForm(y) if len(x) == len(y) and is_one_kind(a, b):
             items = tuple(joined(p, q) for p, q in zip(x, y, strict=True))
             return replace(a, items=items, origin=a.origin if a.origin == b.origin else None)
@@ -288,6 +313,8 @@ def ir_types(form: Form) -> list[Attribute]:
             return [IR_TYPE[type_], *([] if weak is None else [i1])]
         case ArrayForm(type_):
             return [type_]
+        case PlaceForm():
+            return [IndexType()]
         case SentForm():
             return [IndexType()] * (form.has_choice + form.fresh * form.rank)
         case TupleForm(items):
@@ -310,6 +337,8 @@ def leaves(e: Emitter, value: Value, form: Form) -> list[SSAValue]:
             return [ssa, e.constant(value.type == weak, "py_bool").ssa]
         case ArrayForm(type_), Array():
             return [cast(e, value.memref, type_)]
+        case PlaceForm(), _:
+            return [place_in_store(e, value)]
         case SentForm(), Tuple((which, *extents)):
             shown = [*([which] if form.has_choice else []), *(extents if form.fresh else [])]
             return [s.ssa for s in shown if isinstance(s, Scalar)]
@@ -347,6 +376,9 @@ class Making:
             case SentForm():
                 assert self.received is not None
                 return self.received(form, self.parts)
+            case PlaceForm(store, may_be_none):
+                found = rebuilt(ReferenceT(store) if may_be_none else RowT(store), self.parts)
+                return cast_value(Any, found)
             case TupleForm():
                 return self.tuple_or_object(form)
             case RecordForm(number):

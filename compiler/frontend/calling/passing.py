@@ -23,7 +23,7 @@ from ..data.fields import Journal, is_frozen
 from ..emitter import Emitter
 from ..frames import Frame, LocalFunction
 from ..joins import Binding, Maybe
-from ..values import Array, Record, Static, Struct, Tuple, Value
+from ..values import Array, Item, Record, Static, Struct, Tuple, Value
 from .forms import Form, Formless, Making, TupleForm, bound_in, form_of
 
 if TYPE_CHECKING:
@@ -133,6 +133,8 @@ def records_in(binding: Binding | None, seen: set[object]) -> Iterator[Record]:
     match binding:
         case Maybe(value, _):
             yield from records_in(value, seen)
+        case Item():
+            pass
         case Record():
             yield binding
         case Tuple(items) | Struct(items):
@@ -217,6 +219,8 @@ class Entered:
         match value:
             case Array():
                 return sender.send(value, tag)
+            case Item():
+                return value
             case Tuple(items):
                 made = inner(items)
                 return replace(value, items=made)

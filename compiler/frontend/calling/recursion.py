@@ -27,9 +27,22 @@ from xdsl.ir import SSAValue
 
 from ....dialects import activation
 from ..data.handed_lists import note_changes
+from ..data.fields import classes_in
 from ..frames import Frame, LateName, LocalFunction, Unready
 from ..joins import Maybe
-from ..values import Array, NoneValue, Record, Scalar, Static, Struct, Tuple, Value, Weak
+from ..values import (
+    Array,
+    Item,
+    NoneValue,
+    Record,
+    Reference,
+    Scalar,
+    Static,
+    Struct,
+    Tuple,
+    Value,
+    Weak,
+)
 from . import guarded
 from .forms import (
     Form,
@@ -209,10 +222,13 @@ def described(site: Site) -> Passing:
             is_strided = (site.definition, parameter) in site.lowering.facts.strided
             site.forms[parameter] = strided(form) if is_strided else form
         except Formless as reason:
+            lowering = site.lowering
+            lowering.use_heap(*classes_in([*site.values(), *passing.records]))
             raise unpassable(site, f"its argument `{parameter}` is {reason}") from None
     try:
         site.types = passing.types()
     except Formless as reason:
+        site.lowering.use_heap(*classes_in([*site.values(), *passing.records]))
         raise unpassable(site, f"an object that it is given holds {reason}") from None
     return passing
 
@@ -262,6 +278,7 @@ def lowered(site: Site, passing: Passing, key: Key) -> Activation:
     lowering, name = site.lowering, site.name
     facts, registry = lowering.facts, lowering.registry
     if sum(a.definition is site.definition for a in registry.every) >= MOST_FORMS:
+        lowering.use_heap(*classes_in([*site.values(), *passing.records]))
         raise lowering.refusal(
             site.node, f"{name}() calls itself with arguments of ever new types",
             "give the arguments the same types in every call; of lists, hand on one: append, call, pop",
@@ -279,6 +296,8 @@ def lowered(site: Site, passing: Passing, key: Key) -> Activation:
         outcome = made.outcome()
         outcome = outcome if known is None else known.joined(outcome)
     except Formless as reason:
+        result = [] if made.result is None else [made.result]
+        lowering.use_heap(*classes_in([*site.values(), *passing.records, *result]))
         raise lowering.refusal(
             site.node, f"{name}() calls itself, and its result is {reason}",
             "return numbers, new arrays and objects, or arguments themselves; a copy of a view: v.copy()",
@@ -344,6 +363,10 @@ def imported(value: Any, place: Activation) -> Any:
             return replace(value, items=tuple(imported(item, place) for item in items))
         case Struct(items):
             return replace(value, items=tuple(imported(item, place) for item in items))
+        case Item(at=at) if value.store.is_heap:
+            return replace(value, at=place.handed(at))
+        case Reference(number, (none, item)):
+            return Reference(place.handed(number), (none, imported(item, place)))
         case Record():
             place.entered.number(value)
             return value

@@ -157,7 +157,11 @@ class Constructing(Records):
             self.call(Static(init), [made, *args], kwargs, node)
         elif found[0] is not object or args or kwargs:
             raise self.refusal(node, f"this call of {cls.__name__} is not compiled")
-        return self.snapshot(made, self.frame.env, mark=False) if is_frozen(cls) else made
+        return self.made_object(made)
+
+    @abstractmethod
+    def made_object(self, made: Record) -> Value:
+        """An object, when its `__init__` has returned."""
 
     def initialize(
         self, made: Record, cls: Any, args: list[Value], kwargs: Kwargs, node: ast.Call
@@ -251,7 +255,7 @@ class Constructing(Records):
             item = self.field(value, key)
             assert item is not None
             self.give(made, key, item)
-        return made
+        return made if made.cls is dict else self.made_object(made)
 
     # Attributes by name.
 

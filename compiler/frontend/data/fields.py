@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 import enum
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, is_dataclass
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ from xdsl.ir import Block, SSAValue
 
 from ..emitter import Emitter
 from ..joins import Binding, Maybe
-from ..values import Array, Item, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
+from ..values import Array, Choice, Item, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
 from .lists import FixedList, ListObject, is_of_numbers
 
 if TYPE_CHECKING:
@@ -122,6 +122,8 @@ class Objects:
     """Those whose fields a value of several paths has copied: nothing is assigned to them any more."""
     moved: dict[int, Item] = field(default_factory=dict[int, Item])
     """Those that have become items of lists."""
+    given: dict[int, set[Any]] = field(default_factory=dict[int, set[Any]])
+    """Of those in heaps, the fields that they were given since (`heaps`)."""
     journal: Journal | None = None
     leaving: Leaving | None = None
     code: set[str] = field(default_factory=set[str])
@@ -226,3 +228,20 @@ def is_plain(value: Value) -> bool:
         seq = value.object
         return isinstance(seq, ListObject) and seq.origin is None and is_of_numbers(seq)
     return isinstance(value, Scalar | Array | NoneValue)
+
+
+def classes_in(values: Iterable[Value]) -> Iterator[type]:
+    """The classes of objects in values."""
+    for value in values:
+        match value:
+            case Item():
+                pass
+            case Record():
+                yield value.cls
+            case Struct(items):
+                yield value.cls
+                yield from classes_in(items)
+            case Tuple(items) | Choice(_, items):
+                yield from classes_in(items)
+            case _:
+                pass

@@ -42,7 +42,7 @@ class HandedLists(dict[ListKey, ListObject]):
             emitter = outer.place.emitter
         ready(emitter, known)
         kept = [] if known.item is None else leaves_of(known.item)
-        if (
+        if not known.is_heap and (
             holds_arrays(known)
             or any(isinstance(leaf, RowT) for leaf in kept)
             or isinstance(known.item, ListT)
@@ -78,6 +78,7 @@ class HandedLists(dict[ListKey, ListObject]):
         made.item = known.item
         made.buffers = [self.place.handed(b) for b in known.buffers]
         made.origin, made.iterated = known.origin, 1
+        made.is_heap, made.cls, made.keeps = known.is_heap, known.cls, known.keeps
         made.names.add(ELSEWHERE)
         made.passed = made.read_untyped = True
         return made

@@ -23,13 +23,14 @@ from ..syntax.comprehensions import EMPTY
 from ..values import EXTENT_MAX, NoneValue, Scalar, SliceValue, Static, Tuple, Value
 from . import lists
 from .lists import FixedList, ListObject
-from .places import PlacedLists, parts_with_identity
+from .heaps import Heaps
+from .places import parts_with_identity
 
 ORDER_SIGNS = {"Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">="}
 OTHER_SIZE = "attempt to assign sequence of size {} to extended slice of size {}"
 
 
-class ListAlgorithms(PlacedLists):
+class ListAlgorithms(Heaps):
     """Lowers what is written as Python for lists."""
 
     def algorithm(self, text: str, args: Sequence[Value], node: ast.AST) -> Value:

@@ -186,6 +186,7 @@ class Lists(Calls):
         try:
             both = lists.joined(target.item, new)
         except Mismatch as mismatch:
+            self.use_heap(*mismatch.objects)
             raise self.refusal(
                 None,
                 f"the items of this list are {mismatch}",

@@ -52,6 +52,7 @@ from ..joins import (
     TupleT,
     is_one_class,
     join,
+    place_in_store,
     rebuilt,
     tuple_items,
 )
@@ -197,6 +198,9 @@ class ListObject:
     """Whose items it keeps, if it is a store (`places`)."""
     given: Given | None = None
     """The first of those, where they are the caller's arrays or objects (`given_items`)."""
+    cls: type = object
+    is_heap: bool = False
+    """Whether it keeps all objects of the class `cls` (`heaps`)."""
     loaded: dict[SSAValue, tuple[int, SSAValue]] = field(
         default_factory=dict[SSAValue, tuple[int, SSAValue]]
     )
@@ -675,8 +679,7 @@ def store_item(
                 copies.append((memory_of(seq, buffer), copy(e, part, target)))
             continue
         if isinstance(leaf, RowT):
-            assert isinstance(part, Row | Item)
-            part = Scalar("py_int", part.at)
+            part = Scalar("py_int", place_in_store(e, part))
         assert isinstance(part, Scalar)
         type_ = type_of_leaf(leaf)
         kept = scalars.convert(e, scalars.convert(e, part, type_), dtype_of_leaf(leaf)).ssa

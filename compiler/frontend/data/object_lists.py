@@ -36,11 +36,13 @@ class ObjectLists(NestedLists):
     def append_object(self, target: ListObject, value: Record) -> None:
         """`l.append(p)`: the object becomes an item."""
         if isinstance(value, Item):
-            self.refuse_object("an object that is an item of a list already is put in a list")
+            what = "an object that is an item of a list already is put in a list"
+            self.refuse_object(what, value.cls)
         self.require_own(value)
         held = self.snapshot(value, self.frame.env, mark=False)
         for name, item in zip(held.names, held.items, strict=True):
             if isinstance(item, Record | Struct) or not lists.is_item(item):
+                self.use_heap(value.cls)
                 raise self.refusal(
                     None,
                     f"the field `{name}` of an object in a list that grows is no number, array or tuple",
@@ -64,13 +66,14 @@ class ObjectLists(NestedLists):
         around = self.catching.blocks()
         home = self.objects.homes[value.serial]
         if value.origin is not None:
-            self.refuse_object("an object of the caller is put in a list that grows")
+            self.refuse_object("an object of the caller is put in a list that grows", value.cls)
         if value.cls is dict or value.serial in self.objects.snapshots:
-            self.refuse_object("this object cannot move into a list")
+            self.refuse_object("this object cannot move into a list", value.cls)
         if home not in around or around.index(home) < around.index(self.homes[-1]):
-            self.refuse_object("each iteration puts the same object in a list")
+            self.refuse_object("each iteration puts the same object in a list", value.cls)
 
-    def refuse_object(self, what: str) -> None:
+    def refuse_object(self, what: str, *classes: type) -> None:
+        self.use_heap(*classes)
         raise self.refusal(None, what, "append a copy: copy.copy(p)")
 
     def item_now(self, value: Record) -> Record:
@@ -81,6 +84,7 @@ class ObjectLists(NestedLists):
         block = item.at.owner
         block = block if isinstance(block, Block) else block.parent
         if block not in self.catching.blocks():
+            self.use_heap(value.cls)
             raise self.refusal(
                 None,
                 "this object has been put in a list on a path that may not have run",

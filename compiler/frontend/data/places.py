@@ -36,6 +36,7 @@ from ..values import (
     Array,
     Item,
     Record,
+    Reference,
     Row,
     Scalar,
     SliceValue,
@@ -90,7 +91,7 @@ class PlacedLists(ObjectLists):
                     store = self.store((kind, next(numbers)))
                     if store.item is None and not isinstance(t, RowT):
                         self.facts.lists[store.key] = store.item = t
-                    return RowT(store)
+                    return replace(t, store=store) if isinstance(t, RowT) else RowT(store)
                 case TupleT(items):
                     return replace(t, items=tuple(map(visit, items)))
                 case _:
@@ -189,6 +190,8 @@ class PlacedLists(ObjectLists):
             if isinstance(part, FixedList):
                 self.growing(part)
             match part:
+                case Reference():
+                    return self.of_store(self.store((target.kind, next(numbers))), part)
                 case Array() | Record() | Row() | Static(ListObject()):
                     return self.kept(self.store((target.kind, next(numbers))), part)
                 case Tuple(items) | Struct(items):
@@ -214,6 +217,8 @@ class PlacedLists(ObjectLists):
             return target.row is not None or isinstance(self.item_now(value), Item)
         if isinstance(value, Array):
             return target.row is not None
+        if isinstance(value, Reference):
+            return True
         return isinstance(value, Row) or (
             inner is not None and (inner.row is not None or target.row is not None)
         )
@@ -230,6 +235,14 @@ class PlacedLists(ObjectLists):
         at = lists.length(self.e, store).ssa
         self.append_value(store, part)
         return Row(store, at)
+
+    def of_store(self, store: ListObject, part: Reference) -> Reference:
+        """An object or None, as an item of a list of places in the store of the object."""
+        (_, item) = part.options
+        assert isinstance(item, Item)
+        if item.store != store:
+            self.unite(self.key_of(item.store), self.key_of(store))
+        return part
 
     def known_place(self, part: Value) -> tuple[ListObject, int, SSAValue] | None:
         """Which part of which item of which list something is."""
@@ -427,7 +440,7 @@ def with_identity(t: Template) -> Iterator[Template]:
 def parts_with_identity(value: Value) -> Iterator[Value]:
     """The parts of a value that are arrays, lists or objects."""
     match value:
-        case Array() | Record() | Row() | Static(ListObject()) | FixedList():
+        case Array() | Record() | Row() | Static(ListObject()) | FixedList() | Reference():
             yield value
         case Tuple(items) | Struct(items):
             for item in items:

@@ -164,6 +164,7 @@ class Records(Meeting):
     def own_give(self, record: Record, key: Any, value: Value) -> None:
         """Assign to a field of an object that has its own."""
         if record.serial in self.objects.snapshots:
+            self.use_heap(record.cls)
             raise self.refusal(
                 None,
                 f"`{record.name}` was joined with another {record.cls.__name__} where paths meet,"
@@ -311,6 +312,8 @@ class Records(Meeting):
         """`base.name = value`."""
         with self.located(node):
             match base:
+                case _ if may_be_none(base):
+                    self.set_member(self.having(base, name), name, value, node)
                 case Choice():
                     fixed_items.assign_each(
                         self, base, lambda one: self.set_member(one, name, value, node)
@@ -328,6 +331,11 @@ class Records(Meeting):
                         "assignment to an attribute of something that is no object of a class",
                         "write elements: x[...] = ...",
                     )
+
+    def having(self, base: Value, name: str) -> Value:
+        """What has an attribute, unless it is None."""
+        missing = f"'NoneType' object has no attribute {name!r}"
+        return choices.present(self, base, missing, "AttributeError")
 
     def set_field(self, base: Record | Struct, name: str, value: Value, node: ast.AST) -> None:
         cls = base.cls
@@ -354,6 +362,7 @@ class Records(Meeting):
                 f"this {value.cls.__name__} is from outside, and is assigned to",
                 "pass it as an argument, or assign after the call",
             )
+        self.use_heap(value.cls)
         raise self.refusal(
             None,
             f"this {value.cls.__name__} is one object or another, which depends on the path, and is"
@@ -389,6 +398,7 @@ class Records(Meeting):
         """`base.name op= value`."""
         base = self.memory_of(self.expression(target.value))
         with self.located(target):
+            base = self.having(base, target.attr) if may_be_none(base) else base
             before = (
                 fixed_items.attribute(self, base, target.attr)
                 if isinstance(base, Choice)
@@ -481,6 +491,7 @@ class Records(Meeting):
             return self.e.constant((lhs is rhs) is same, "py_bool")
         if any(isinstance(v, NoneValue | Scalar | Array) for v in (lhs, rhs)):
             return self.e.constant(not same, "py_bool")
+        self.use_heap(*(v.cls for v in (lhs, rhs) if isinstance(v, Struct)))
         raise self.refusal(None, "`is` compares objects that are values here", "use `==`")
 
     def equal_objects(self, equal: bool, lhs: Record | Struct, rhs: Record | Struct) -> Value:
@@ -594,6 +605,10 @@ def class_name(value: Array | Scalar) -> str:
         return "numpy.ndarray"
     python = {"py_bool": "bool", "py_int": "int", "py_float": "float"}
     return python.get(value.type) or f"numpy.{NUMPY_DTYPE[value.type].type.__name__}"
+
+
+def may_be_none(value: Value) -> bool:
+    return isinstance(value, NoneValue) or (isinstance(value, Choice) and choices.has_none(value))
 
 
 def is_named_tuple(cls: type) -> bool:
