@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, is_dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -35,6 +36,7 @@ from .joins import (
     Mismatch,
     Template,
     coerced,
+    deepened,
     ir_types,
     join,
     loosened,
@@ -488,9 +490,9 @@ class Context(ABC):
         if not bound:
             return None
         try:
-            template = template_of(bound[0])
-            for other in bound[1:]:
-                template = join(template, template_of(other))
+            forms = [template_of(b) for b in bound]
+            template = reduce(join, forms)
+            self.use_heap(*deepened(template, *forms))
         except Mismatch as mismatch:
             self.refuse_mismatch(name, mismatch)
         if len(bound) < len(alive) and not isinstance(template, MaybeT):

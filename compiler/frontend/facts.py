@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -159,6 +159,13 @@ class Facts:
 
     def number_of(self, part: object) -> int:
         return self.field_numbers.setdefault(part, len(self.field_numbers))
+
+    def forget(self, is_stale: Callable[[Template], bool]) -> None:
+        """Forget the forms that the next build does not have any more."""
+        for known in (self.widened, self.lists):
+            for key in [key for key, form in known.items() if is_stale(form)]:
+                del known[key]  # pyright: ignore[reportArgumentType]
+        self.outcomes.clear()
 
     def learn_generator(self, place: generator_loops.Place) -> bool:
         """Let the next build rewrite the loop over the generator here; False where this one did."""

@@ -191,24 +191,21 @@ def join(a: Template, b: Template) -> Template:
             return ArrayT(common_type(a.type, b.type), a.dtype)
         case TupleT(), TupleT() if len(a.items) == len(b.items) and is_one_class(a, b):
             items = tuple(join(x, y) for x, y in zip(a.items, b.items, strict=True))
-            return of_one_depth(replace(a, items=items), a, b)
+            return replace(a, items=items)
         case _ if (reference := joined_references(a, b)) is not None:
             return reference
         case _ if (either := choices.joined(a, b)) is not None:
-            return of_one_depth(either, a, b)
+            return either
         case _:
             made = [t.made for t in (a, b) if isinstance(t, TupleT) and is_list(a) and is_list(b)]
             text = f"{describe(a)} on one path and {describe(b)} on another"
             raise Mismatch(text, *made, objects=classes_that_meet(a, b))
 
 
-def of_one_depth(joined: Template, a: Template, b: Template) -> Template:
-    """The joined form, unless it is that of objects which refer to others of their class, as deep as the
-    run makes them."""
-    deep = {cls for cls, depth in depths(joined).items() if depth > 1}
-    if deep and depths(a) != depths(b):
-        raise Mismatch(f"{describe(a)} on one path and {describe(b)} on another", objects=deep)
-    return joined
+def deepened(joined: Template, *forms: Template) -> set[type]:
+    """The classes of objects that refer to others of their class, deeper on one path than on another."""
+    found = {cls for cls, depth in depths(joined).items() if depth > 1}
+    return {cls for cls in found if len({depths(t).get(cls, 0) for t in forms}) > 1}
 
 
 def depths(t: Template) -> dict[type, int]:

@@ -46,6 +46,7 @@ from .joins import (
     Mismatch,
     Template,
     coerced,
+    deepened,
     ir_types,
     join,
     loosened,
@@ -401,7 +402,9 @@ class Loops(Forms):
             return
         end = self.one_object(variable, end)
         try:
-            template = loosened(join(variable.known, template_of(end)))
+            wider = join(variable.known, template_of(end))
+            self.use_heap(*deepened(wider, variable.known, template_of(end)))
+            template = loosened(wider)
             require_lasting(template)
         except Mismatch as mismatch:
             with peeled.one_more(self.facts):

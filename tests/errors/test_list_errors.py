@@ -95,25 +95,6 @@ def replaces_an_array_that_is_in_use(x):
     return s
 
 
-@refused("f64[?]C", at="bodies.append(b)", says="copy.copy")
-def puts_one_object_in_a_list_again_and_again(x):
-    b = Body(x[0], x[1])
-    bodies = []
-    for _ in range(3):
-        bodies.append(b)
-    return len(bodies)
-
-
-@refused("f64[?]C", at="b.pos = 1.0", says="copy.copy")
-def puts_an_object_in_a_list_on_a_path(x):
-    b = Body(x[0], x[1])
-    bodies = []
-    if x[1] > 0.0:
-        bodies.append(b)
-    b.pos = 1.0
-    return len(bodies)
-
-
 @refused("f64[?]C", at="bodies[0].mass = 1.0", says="before the object is put")
 def adds_an_attribute(x):
     bodies = [Body(v, v) for v in x]

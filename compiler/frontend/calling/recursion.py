@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any
 from xdsl.ir import SSAValue
 
 from ....dialects import activation
-from ..data.handed_lists import note_changes
 from ..data.fields import classes_in
+from ..data.handed_lists import note_changes
 from ..frames import Frame, LateName, LocalFunction, Unready
 from ..joins import Maybe
 from ..values import (

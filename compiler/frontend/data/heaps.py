@@ -22,9 +22,9 @@ of lists. Arrays and lists in fields are known by their places in stores of thei
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
@@ -33,13 +33,13 @@ from xdsl.ir import Operation
 from ..calling import recursion
 from ..frames import Unready
 from ..joins import (
-    ListT,
     Mismatch,
     ObjectT,
     RowT,
     Template,
     TupleT,
     coerced,
+    depths,
     place_in_store,
     rebuilt,
     template_of,
@@ -60,7 +60,7 @@ from ..values import (
 )
 from . import lists
 from .fields import is_frozen
-from .lists import FixedList, ListKey, ListObject, StoreKey
+from .lists import FixedList, ListObject, StoreKey
 from .places import PlacedLists
 from .records import compares_fields
 from .settings import Settings
@@ -80,6 +80,7 @@ class Heaps(PlacedLists):
         if found:
             for cls in found:
                 self.facts.heaps[cls] = (), id(cls), 0
+            self.facts.forget(lambda t: not depths(t).keys().isdisjoint(found))
             raise recursion.Again
 
     def may_use_heap(self, cls: type) -> bool:
@@ -128,7 +129,8 @@ class Heaps(PlacedLists):
         if not self.is_on_heap(made.cls):
             return self.snapshot(made, self.frame.env, mark=False) if is_frozen(made.cls) else made
         item = self.on_heap(made)
-        names = self.facts.lists[item.store.key].names  # pyright: ignore
+        form = self.facts.lists[item.store.key]
+        names = form.names or () if isinstance(form, ObjectT) else ()
         given = self.given.get(made.serial, set[Any]()) | set(self.objects.keys[made.serial])
         late = [name for name in names if name not in given]
         if late and item.store.item is not None:
@@ -175,8 +177,7 @@ class Heaps(PlacedLists):
 
     def placeholder_of(self, t: Template) -> Value:
         """What stands for a field that is not assigned yet."""
-        found = rebuilt(t, iter(coerced(self.e, None, t)))
-        return found  # pyright: ignore[reportReturnType]
+        return cast(Value, rebuilt(t, iter(coerced(self.e, None, t))))
 
     def learn_fields_of(self, heap: ListObject, forms: Mapping[Any, Template]) -> bool:
         """The objects have fields of these forms; False where only the next build knows."""
@@ -219,17 +220,16 @@ class Heaps(PlacedLists):
                     return self.as_item_of_heap(part)
                 case Settings():
                     raise self.refusal(
-                        None, f"a {part.cls.__name__} from outside is put in a {heap.cls.__name__}",
+                        None,
+                        f"a {part.cls.__name__} from outside is put in a {heap.cls.__name__}",
                         "pass it as an argument, or make a new one",
-                    )  # fmt: skip
+                    )
                 case Struct() if not is_frozen(part.cls) or self.is_on_heap(part.cls):
-                    self.use_heap(part.cls)
-                    self.refuse_joined(part)
+                    raise self.one_or_another(part)
                 case Reference():
-                    return part
+                    pass
                 case Choice(_, options):
                     self.use_heap(*(o.cls for o in options if isinstance(o, Record | Struct)))
-                    return part
                 case FixedList():
                     self.growing(part)
                 case Array() | Row() | Static(ListObject()):
@@ -239,7 +239,8 @@ class Heaps(PlacedLists):
                 case Tuple(items) | Struct(items):
                     return replace(part, items=tuple(map(visit, items)))
                 case _:
-                    return part
+                    pass
+            return part
 
         found = visit(value)
         if not lists.is_item(found):

@@ -22,8 +22,8 @@ from ..syntax import list_algorithms as algorithms
 from ..syntax.comprehensions import EMPTY
 from ..values import EXTENT_MAX, NoneValue, Scalar, SliceValue, Static, Tuple, Value
 from . import lists
-from .lists import FixedList, ListObject
 from .heaps import Heaps
+from .lists import FixedList, ListObject
 from .places import parts_with_identity
 
 ORDER_SIGNS = {"Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">="}

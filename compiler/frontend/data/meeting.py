@@ -30,6 +30,7 @@ from ..joins import (
     Mismatch,
     Template,
     TupleT,
+    deepened,
     join,
     loosened,
     template_of,
@@ -160,8 +161,9 @@ class Meeting(Context):
             return end
         env = self.frame.env
         try:
-            ends = (template_of(self.as_value(v, env, mark=False)) for v in (first, end))
+            ends = [template_of(self.as_value(v, env, mark=False)) for v in (first, end)]
             wider = join(*ends)
+            self.use_heap(*deepened(wider, *ends))
         except Mismatch as mismatch:
             self.refuse_mismatch(variable.name, mismatch, "loop")
         if isinstance(template, MaybeT) and not isinstance(wider, MaybeT):

@@ -24,6 +24,7 @@ from typing import Any
 
 from xdsl.dialects import arith
 
+from ...diagnostics import CompileError
 from .. import choices, exceptions, library, scalars
 from ..context import same_binding
 from ..joins import Maybe
@@ -362,8 +363,12 @@ class Records(Meeting):
                 f"this {value.cls.__name__} is from outside, and is assigned to",
                 "pass it as an argument, or assign after the call",
             )
+        raise self.one_or_another(value)
+
+    def one_or_another(self, value: Struct) -> CompileError:
+        """The refusal of a value that stands for an object; the next build may know its place instead."""
         self.use_heap(value.cls)
-        raise self.refusal(
+        return self.refusal(
             None,
             f"this {value.cls.__name__} is one object or another, which depends on the path, and is"
             " assigned to",

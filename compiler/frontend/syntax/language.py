@@ -488,6 +488,35 @@ def f(x):
 """,
     ),
     Compiled(
+        "objects of which only the run knows which is which: linked lists, trees, None",
+        (ast.Attribute, ast.While, ast.Is),
+        """
+class Node:
+    def __init__(self, value):
+        self.value = value
+        self.left = self.right = None
+
+def insert(node, value):
+    if node is None:
+        return Node(value)
+    if value < node.value:
+        node.left = insert(node.left, value)
+    else:
+        node.right = insert(node.right, value)
+    return node
+
+def f(x):
+    root = None
+    for v in x:
+        root = insert(root, v)
+    least = root
+    while least.left is not None:
+        least = least.left
+    least.value *= 2.0
+    return root.value * least.value
+""",
+    ),
+    Compiled(
         "`import` of modules and their names",
         (ast.Import, ast.ImportFrom),
         """
