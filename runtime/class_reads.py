@@ -7,6 +7,7 @@ what is cached on disk (`fingerprint`).
 from __future__ import annotations
 
 import enum
+import functools
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -51,6 +52,8 @@ def functions_of(raw: Any) -> tuple[types.FunctionType, ...]:
             return () if is_generated(raw) else (raw,)
         case staticmethod() | classmethod():
             return functions_of(raw.__func__)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        case functools.cached_property():
+            return functions_of(raw.func)  # pyright: ignore[reportUnknownMemberType]
         case property():
             return (*functions_of(raw.fget), *functions_of(raw.fset))
         case _:

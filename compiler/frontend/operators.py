@@ -266,6 +266,10 @@ class Operators(Conditions):
             if None not in lists_:
                 return self.e.constant((lists_[0] is lists_[1]) is same, "py_bool")
             return self.e.constant((lhs.object is rhs.object) is same, "py_bool")
+        if any(
+            isinstance(v, Static) and v.object in (NotImplemented, Ellipsis) for v in (lhs, rhs)
+        ):
+            return self.e.constant(not same, "py_bool")
         raise self.refusal(
             None,
             "`is` compares objects, which compiled numbers and arrays are not",

@@ -387,18 +387,32 @@ class Constructing(Records):
         method = method_of(value, "__getitem__")
         if method is None:
             raise self.refusal(node, f"{described(value)} has no items")
-        return self.invoked(method, [value, self.memory_of(self.expression(node.slice))], node)
+        return self.invoked(method, [value, self.subscript_of(node.slice)], node)
+
+    def subscript_of(self, node: ast.expr) -> Value:
+        """What stands between the brackets of an object's subscript; slices are values there."""
+        match node:
+            case ast.Slice():
+                return self.index_part(node)
+            case ast.Tuple(parts) if any(isinstance(part, ast.Slice) for part in parts):
+                return Tuple(tuple(map(self.subscript_of, parts)))
+            case _:
+                return self.memory_of(self.expression(node))
+
+    @abstractmethod
+    def index_part(self, node: ast.expr) -> Value:
+        """A part of a subscript."""
 
     def set_object_item(self, base: Record | Struct, target: ast.Subscript, value: Value) -> None:
         """`base[key] = value`."""
-        key, value = self.expression(target.slice), self.memory_of(value)
+        key, value = self.subscript_of(target.slice), self.memory_of(value)
         if base.cls is dict:
             self.set_dict_item(base, key, value, target)
             return
         method = method_of(base, "__setitem__")
         if method is None:
             raise self.refusal(target, f"{described(base)} has no items")
-        self.invoked(method, [base, self.memory_of(key), value], target)
+        self.invoked(method, [base, key, value], target)
 
     def augmented_item(
         self, base: Record | Struct, target: ast.Subscript, op: str, node: ast.expr

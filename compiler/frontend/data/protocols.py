@@ -95,7 +95,7 @@ def augmented_item(
     get, set_ = method_of(base, "__getitem__"), method_of(base, "__setitem__")
     if get is None or set_ is None:
         raise lowering.refusal(target, f"an item of {described(base)} is changed in place")
-    key = lowering.memory_of(lowering.expression(target.slice))
+    key = lowering.subscript_of(target.slice)
     before = lowering.settled(lowering.invoked(get, [base, key], target))
     value = lowering.expression(node)
     after = lowering.memory_of(lowering.binary_values(op, before, value))

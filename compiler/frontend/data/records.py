@@ -247,16 +247,38 @@ class Records(Meeting):
                 return Static(raw.__func__)  # pyright: ignore[reportUnknownMemberType]
             case classmethod():
                 return Static(Method(Static(cls), plain_function(raw.__func__)))  # pyright: ignore
-            case functools.cached_property():
-                raise self.refusal(
-                    node, "functools.cached_property is not compiled", "use a property"
-                )
+            case functools.cached_property(func=getter):
+                return self.remembered(value, name, getter, node)
             case MemberDescriptorType():
                 raise self.refusal(node, f"{cls.__name__!r} object has no attribute {name!r}")
             case _ if self.fixed(owner) or is_named_tuple(cls):
                 return Static(ObjectMethod(value, name))
             case _:
                 return self.captured(owner, name, raw, f"{owner.__name__}.{name}")
+
+    def remembered(self, value: Value, name: str, getter: Any, node: ast.AST) -> Value:
+        """A `functools.cached_property`: a field, once it has been read."""
+        value = self.item_now(value) if isinstance(value, Record) else value
+        if not isinstance(value, Record) or isinstance(value, Item):
+            raise self.refusal(
+                node,
+                f"`.{name}`, a functools.cached_property, is read of {described(value)}",
+                "use a property, or read it of the object before paths meet",
+            )
+
+        def compute() -> Value:
+            return self.memory_of(self.invoked(getter, [value], node))
+
+        known = self.frame.env.get(self.objects.name(value, name))
+        if known is not None and not isinstance(known, Maybe):
+            return known
+        if known is None:
+            made = compute()
+        else:
+            kept, has = known.value, Scalar("py_bool", known.defined, None, 0, 1)
+            made = self.chosen(has, (lambda: kept, compute))
+        self.give(value, name, made)
+        return made
 
     def enum_member(self, member: enum.Enum, name: str, node: ast.AST) -> Value:
         if name in ("name", "value", "_name_", "_value_"):
@@ -272,9 +294,16 @@ class Records(Meeting):
         above = cls.__mro__[cls.__mro__.index(of.after) + 1 :]
         for owner in above:
             if name in vars(owner):
-                function = plain_function(vars(owner)[name])
+                raw = vars(owner)[name]
+                function = plain_function(raw)
                 if function is not None:
                     return Static(Method(of.receiver, function))
+                if isinstance(raw, property) and raw.fget is not None:
+                    return self.invoked(raw.fget, [of.receiver], node)
+                if isinstance(raw, staticmethod):
+                    return Static(raw.__func__)  # pyright: ignore[reportUnknownMemberType]
+                if isinstance(raw, classmethod):
+                    return Static(Method(Static(cls), plain_function(raw.__func__)))  # pyright: ignore
                 if owner is object and name == "__init__":
                     return Static(Method(of.receiver, initializes_nothing))
                 if name == "__init__" and (init := exceptions.initializer(owner)) is not None:
@@ -437,11 +466,9 @@ class Records(Meeting):
         ):
             return self.joined_dicts(lhs, rhs)
         name = OPERATOR_METHODS[op]
-        for receiver, method, other in ((lhs, f"__{name}__", rhs), (rhs, f"__r{name}__", lhs)):
-            found = method_of(receiver, method)
-            if found is not None:
-                node = self.frame.source.node
-                return self.invoked(found, [receiver, self.memory_of(other)], node)
+        made = self.by_methods(f"__{name}__", f"__r{name}__", lhs, rhs)
+        if made is not None:
+            return made
         if isinstance(lhs, Record | Struct) or isinstance(rhs, Record | Struct):
             raise self.refusal(
                 None,
@@ -449,6 +476,32 @@ class Records(Meeting):
                 "compute with their fields",
             )
         return None
+
+    def by_methods(self, method: str, mirrored: str, lhs: Value, rhs: Value) -> Value | None:
+        """What the method of `lhs` says, or the mirrored one of `rhs`: it is asked first where its class is
+        one of the other's subclasses that has its own, and where the other does not know."""
+        sides = [(lhs, method_of(lhs, method), rhs), (rhs, method_of(rhs, mirrored), lhs)]
+        if is_object(lhs) and is_object(rhs):
+            classes = class_of_receiver(lhs), class_of_receiver(rhs)
+            inherited = found_in(classes[0], mirrored) == found_in(classes[1], mirrored)
+            if (
+                classes[0] is not classes[1]
+                and issubclass(classes[1], classes[0])
+                and not inherited
+            ):
+                sides.reverse()
+        for receiver, found, other in sides:
+            if found is None or is_generated_function(found):
+                continue
+            node = self.frame.source.node
+            made = self.invoked(found, [receiver, self.memory_of(other)], node)
+            if not isinstance(made, Static) or made.object is not NotImplemented:
+                return made
+        return None
+
+    @abstractmethod
+    def truth(self, value: Value) -> Scalar:
+        """`bool(value)`."""
 
     @abstractmethod
     def joined_dicts(self, lhs: Value, rhs: Value) -> Value:
@@ -461,23 +514,23 @@ class Records(Meeting):
             return None
         if name in ("Is", "IsNot"):
             return self.same_object(name == "Is", lhs, rhs)
-        method = COMPARISON_METHODS.get(name)
-        found = None if method is None else method_of(lhs, method)
-        if found is not None and not is_generated_function(found):
-            return self.invoked(found, [lhs, rhs], self.frame.source.node)
+        method = COMPARISON_METHODS[name]
+        mirrored = COMPARISON_METHODS[REFLECTED.get(name, name)]
+        made = self.by_methods(method, mirrored, lhs, rhs)
+        if made is None and name == "NotEq":
+            made = self.by_methods("__eq__", "__eq__", lhs, rhs)
+            made = None if made is None else scalars.unary(self.e, "Not", self.truth(made))
+        if made is not None:
+            return made
         if not isinstance(lhs, Record | Struct) and not isinstance(rhs, Record | Struct):
             return None
-        mirrored = REFLECTED.get(name)
-        found = None if mirrored is None else method_of(rhs, COMPARISON_METHODS[mirrored])
-        if found is not None and not is_generated_function(found):
-            return self.invoked(found, [rhs, lhs], self.frame.source.node)
         if isinstance(lhs, Record | Struct) and isinstance(rhs, Record | Struct):
             if name in ("Eq", "NotEq"):
                 return self.equal_objects(name == "Eq", lhs, rhs)
             if name in REFLECTED and lhs.cls is rhs.cls and orders_fields(lhs.cls):
                 sides = (Tuple(self.compared(side)) for side in (lhs, rhs))
                 return self.compare_values(op, *sides)
-        elif name in ("Eq", "NotEq") and any(isinstance(v, NoneValue | Static) for v in (lhs, rhs)):
+        elif name in ("Eq", "NotEq") and any(map(is_another_kind, (lhs, rhs))):
             return self.e.constant(name == "NotEq", "py_bool")
         raise self.refusal(None, f"{described(lhs)} is compared with {described(rhs)}")
 
@@ -614,6 +667,12 @@ def class_name(value: Array | Scalar) -> str:
 
 def may_be_none(value: Value) -> bool:
     return isinstance(value, NoneValue) or (isinstance(value, Choice) and choices.has_none(value))
+
+
+def is_another_kind(value: Value) -> bool:
+    """True for what is equal to no object whose class does not say so."""
+    python = isinstance(value, Scalar) and value.type.startswith("py_")
+    return python or isinstance(value, NoneValue | Static | Tuple)
 
 
 def is_named_tuple(cls: type) -> bool:
