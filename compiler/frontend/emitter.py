@@ -68,6 +68,8 @@ class Emitter:
     )
     around: list[Block] = field(default_factory=list[Block])
     """The blocks that are being written, from the outside in, but for this one."""
+    rooms: set[SSAValue] = field(default_factory=set[SSAValue])
+    """The memory of arrays that change their shape: mostly addresses, which no gradient saves whole."""
     became: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     """Arrays whose memory is that of another since they were made: what was noted of them is of that."""
     catch: Callable[[Operation], Operation | None] | None = None

@@ -1,5 +1,6 @@
 """Arrays of which a loop changes the shape: they grow, are halved, filtered, padded."""
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -154,11 +155,12 @@ def test_the_room_of_an_inner_loop_is_given_back() -> None:
 
 
 def test_the_shape_of_another_array_is_expected_to_be_the_same() -> None:
-    def f(u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        for _ in range(2):
-            u = v * 2.0
-        return u
+    def f(u: np.ndarray, v: np.ndarray, n: int) -> np.ndarray:
+        w = None
+        for i in range(n):
+            u = v * 2.0 if i % 2 else u + 1.0
+            w = None if i % 3 == 1 else u * 0.5 if i % 2 else v * 3.0
+        return u if w is None else w
 
-    assert compiled(f)(np.ones(3), np.ones(3)).tolist() == [2.0] * 3
-    with pytest.raises(NotImplementedError, match="'u' has another shape after an iteration"):
-        compiled(f)(np.ones(3), np.ones(4))
+    for v, n in itertools.product((np.ones(3), np.ones(4), np.ones(0)), range(5)):
+        assert compiled(f)(np.ones(3), v, n).tolist() == f(np.ones(3), v, n).tolist()

@@ -144,6 +144,29 @@ def test_a_view_that_is_turned_is_returned_as_a_view() -> None:
         assert np.shares_memory(got, a)
 
 
+# The shape of another array, or one of its own.
+
+
+@on(X, np.array([-0.2, 0.5, 0.9, 0.4]), n="0 1 2 5")
+def longer_in_some_iterations(u, v, n):
+    total = 0.0 * u[0]
+    for i in range(n):
+        u = v * u[0] if i % 2 else u + 1.0
+        first = v * 2.0 if i % 3 else u * 3.0
+        total += (u * u).sum() + (first * first).sum()
+    return total
+
+
+@on(A, n="0 1 3")
+def products_of_an_array_that_changes_its_shape(a, n):
+    total = 0.0 * a[0, 0]
+    for i in range(n):
+        v = np.ones(a.shape[1]) * a[0, 0]
+        total += (a @ v).sum() + a.max()
+        a = np.hstack([a @ a.T, a[:, :1] * 0.5]).T * 0.25
+    return total + a[0, 1]
+
+
 # One array under several names, changed in place.
 
 

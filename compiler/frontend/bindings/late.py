@@ -12,6 +12,8 @@ iteration raises NotImplementedError at run time; one that cannot be computed be
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
@@ -22,6 +24,7 @@ from ...analysis.affine import affine
 from ...analysis.alias import strip_casts
 from ..data.fields import shown
 from ..emitter import Emitter
+from ..library import shapes
 from .descriptors import last_of, result_index
 from .roots import is_inside, is_placeholder
 
@@ -229,12 +232,22 @@ def only_fresh(value: SSAValue, buffer: SSAValue, block: Block, found: list[arra
 def refuse_other_shape(
     e: Emitter, found: tuple[SSAValue, ...], wanted: tuple[SSAValue, ...], name: str
 ) -> None:
-    """NotImplementedError where an array of the loop has not the shape it had before."""
-    wrong: SSAValue | None = None
+    """NotImplementedError where an array of the loop has not the shape it had before, if nothing that the
+    function assumes of its arguments says that it has."""
+    wrong = list[SSAValue]()
+    broken = list[SSAValue]()
     for new, old in zip(found, wanted, strict=True):
         if new is not old and affine(new) != affine(old):
             differs = e.emit(arith.CmpiOp(new, old, "ne"))
-            wrong = differs if wrong is None else e.emit(arith.OrIOp(wrong, differs))
-    if wrong is not None:
+            (broken if shapes.agree(e, new, old) else wrong).append(differs)
+    if wrong:
         text = f"mutad: the array '{shown(name)}' has another shape after an iteration of this loop"
-        e.insert(array.RaiseIfOp(wrong, "NotImplementedError", text))
+        e.insert(array.RaiseIfOp(shapes.either(e, wrong), "NotImplementedError", text))
+    if broken:
+        e.insert(array.RaiseIfOp(shapes.either(e, broken), "SystemError", shapes.BROKEN))
+
+
+def agrees(e: Emitter, found: Sequence[SSAValue], wanted: Sequence[SSAValue]) -> bool:
+    """True where the extents are equal, certainly or under what the function assumes of its arguments."""
+    pairs = zip(found, wanted, strict=True)
+    return all(m is n or affine(m) == affine(n) or shapes.agree(e, m, n) for m, n in pairs)

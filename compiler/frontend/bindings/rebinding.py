@@ -40,7 +40,7 @@ from ..joins import (
 )
 from . import resizing, staying
 from .descriptors import Described, either
-from .late import LateBuffers, Unshaped, refuse_other_shape
+from .late import LateBuffers, Unshaped, agrees, refuse_other_shape
 from .pooling import Pool
 from .roots import choices, is_fresh_in, is_placeholder, is_root, roots
 
@@ -186,6 +186,10 @@ class Rebindings(Consumers):
         try:
             self.buffers.shape(place.ssa, leaf)
         except Unshaped:
+            self.facts.resize(variable.key, place.leaf)
+            return False
+        wanted = self.e.extents(place.ssa)
+        if not all(agrees(self.e, shape, wanted) for shape in resizing.shapes_of(self, leaf)):
             self.facts.resize(variable.key, place.leaf)
             return False
         return self.buffers.absorb(leaf, place.ssa, variable.name)

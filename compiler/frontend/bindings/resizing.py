@@ -24,6 +24,7 @@ from ...analysis.affine import Affine, Symbol, Term, affine
 from ...analysis.alias import strip_casts, strip_views
 from ..library import shapes
 from .descriptors import last_of, result_index
+from .late import agrees
 from .roots import is_inside, is_placeholder
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def place_of(lowering: Rebindings, initial: SSAValue, name: str) -> Place:
     )
     with e.at(lowering.homes[-1]):
         e.insert(room, name)
+    e.rooms.add(room.results[0])
     cells = [e.cell(IndexType(), f"{name}_extent") for _ in initial.type.get_shape()]
     place = Place("buffer", room.results[0], initial=initial, sizes=cells)
     place.own.append(keep(lowering, place, initial))
@@ -127,7 +129,8 @@ def resizes(
 
     It does where an extent is computed from what the extents of the loop's variables were (n + 1, n // 2), is
     larger or smaller by what is no difference of extents, or is found out in the iteration. Otherwise it is
-    that of another array, and mostly the same.
+    that of another array, and mostly the same: the function assumes so of its arguments. Where it cannot, or
+    nothing may be assumed, the array changes its shape.
     """
     before = (wanted, *others)
     symbols = {symbol for shape in before for n in shape for symbol in symbols_in(affine(n))}
@@ -142,6 +145,8 @@ def resizes(
                 computed = new not in same_axis and not symbols.isdisjoint(symbols_in(new))
                 if changed or computed:
                     return True
+        if not agrees(lowering.e, shape, wanted):
+            return True
     return False
 
 

@@ -82,7 +82,8 @@ def product(e: Emitter, a: Array | Expression, b: Array | Expression, out: Value
         e.fail("products of bool matrices are not supported", way_out="convert to int64 first")
     if a.rank == b.rank == 1:
         return vector_product(e, a, b, dtype, out)
-    left, right = ready(e, a, dtype), ready(e, b, dtype)
+    left = ready(e, a, dtype)
+    right = left if b is a else ready(e, b, dtype)
     kept = [*extents_of(e, a)[:-1], *extents_of(e, b)[1:]]
     target = destination(e, kept, dtype, out, left, right)
     rows = as_matrix(e, left, row=True)
@@ -131,8 +132,11 @@ def vector_product(
 
 
 def ready(e: Emitter, value: Array | Expression, dtype: str) -> Array:
-    """The operand in memory, in the product's dtype."""
-    return materialize(e, value) if value.dtype == dtype else copy(e, value, dtype)
+    """The operand in memory, in the product's dtype; no part of a room."""
+    in_room = isinstance(value, Array) and not e.rooms.isdisjoint(overlap.roots(e, value.memref))
+    if in_room or value.dtype != dtype:
+        return copy(e, value, dtype)
+    return materialize(e, value)
 
 
 def as_matrix(e: Emitter, a: Array, *, row: bool) -> Array:
