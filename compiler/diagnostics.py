@@ -5,9 +5,16 @@ from __future__ import annotations
 import linecache
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
 from xdsl.ir import Attribute, Operation
+
+
+@lru_cache(maxsize=10_000)
+def location_at(file: str, line: int, column: int) -> FileLineColLoc:
+    """The attribute for a place, made once: every op has one."""
+    return FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(column))
 
 
 @dataclass(frozen=True)
@@ -22,7 +29,7 @@ class Span:
 
     def location(self) -> FileLineColLoc:
         """The span's start as an MLIR location."""
-        return FileLineColLoc(StringAttr(self.file), IntAttr(self.line), IntAttr(self.column))
+        return location_at(self.file, self.line, self.column)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column + 1}"

@@ -9,8 +9,10 @@ Not handled: views with steps known only at run time, and diagonals; such a dime
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from functools import cache
+from typing import Any, Literal
 
 from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import MemRefType
@@ -60,40 +62,67 @@ TOUCHES_NOTHING = (
 
 def accesses(op: Operation) -> list[Access]:
     """What `op` itself reads and writes, reads first; what its regions do is theirs."""
-    match op:
-        case memref.LoadOp():
-            return [Access(op, op.memref, "read")]
-        case memref.StoreOp():
-            return [Access(op, op.memref, "write")]
-        case array.MapOp():
-            combined = [m for m, kind in zip(op.outs, op.out_kinds, strict=True) if kind != "store"]
-            return [Access(op, m, "read") for m in unique([*op.ins, *combined])] + [
-                Access(op, m, "write") for m in unique(list(op.outs))
-            ]
-        case array.MatmulOp():
-            reads = [op.a, op.b] if op.accumulate is None else [op.a, op.b, op.c]
-            return [*(Access(op, m, "read") for m in unique(reads)), Access(op, op.c, "write")]
-        case array.PrintOp():
-            return [Access(op, m, "read") for m in memrefs(op)]
-        case activation.CallOp():
-            return [
-                *(Access(op, m, "read", must=False) for m in unique(op.read())),
-                *(Access(op, m, "write", must=False) for m in unique(op.written())),
-            ]
-        case ad.HandoverOp():
-            return [Access(op, m, "write", must=False) for m in memrefs(op)]
-        case foreign.CallOp() | foreign.RuleCallOp():
-            return [
-                *(Access(op, m, "read", must=False) for m in unique(op.arguments_that("read"))),
-                *(Access(op, m, "write", must=False) for m in unique(op.arguments_that("write"))),
-            ]
-        case _ if isinstance(op, TOUCHES_NOTHING) or op.has_trait(IsTerminator):
-            return []
-        case _:
-            touched = memrefs(op)
-            return [Access(op, m, "read", must=False) for m in touched] + [
-                Access(op, m, "write", must=False) for m in touched
-            ]
+    return rule_of(type(op))(op)
+
+
+def of_map(op: array.MapOp) -> list[Access]:
+    combined = [m for m, kind in zip(op.outs, op.out_kinds, strict=True) if kind != "store"]
+    return [Access(op, m, "read") for m in unique([*op.ins, *combined])] + [
+        Access(op, m, "write") for m in unique(list(op.outs))
+    ]
+
+
+def of_product(op: array.MatmulOp) -> list[Access]:
+    reads = [op.a, op.b] if op.accumulate is None else [op.a, op.b, op.c]
+    return [*(Access(op, m, "read") for m in unique(reads)), Access(op, op.c, "write")]
+
+
+def of_activation(op: activation.CallOp) -> list[Access]:
+    return [
+        *(Access(op, m, "read", must=False) for m in unique(op.read())),
+        *(Access(op, m, "write", must=False) for m in unique(op.written())),
+    ]
+
+
+def of_call(op: foreign.CallOp | foreign.RuleCallOp) -> list[Access]:
+    return [
+        *(Access(op, m, "read", must=False) for m in unique(op.arguments_that("read"))),
+        *(Access(op, m, "write", must=False) for m in unique(op.arguments_that("write"))),
+    ]
+
+
+def of_unknown(op: Operation) -> list[Access]:
+    touched = memrefs(op)
+    return [Access(op, m, "read", must=False) for m in touched] + [
+        Access(op, m, "write", must=False) for m in touched
+    ]
+
+
+def nothing(_: Operation) -> list[Access]:
+    return []
+
+
+RULES: dict[type[Operation], Callable[[Any], list[Access]]] = {
+    memref.LoadOp: lambda op: [Access(op, op.memref, "read")],
+    memref.StoreOp: lambda op: [Access(op, op.memref, "write")],
+    array.MapOp: of_map,
+    array.MatmulOp: of_product,
+    array.PrintOp: lambda op: [Access(op, m, "read") for m in memrefs(op)],
+    activation.CallOp: of_activation,
+    ad.HandoverOp: lambda op: [Access(op, m, "write", must=False) for m in memrefs(op)],
+    foreign.CallOp: of_call,
+    foreign.RuleCallOp: of_call,
+    **dict.fromkeys(TOUCHES_NOTHING, nothing),
+}
+
+
+@cache
+def rule_of(kind: type[Operation]) -> Callable[[Any], list[Access]]:
+    """What says it of ops of a kind; found once for each, since every analysis asks of every op."""
+    for known, rule in RULES.items():
+        if issubclass(kind, known):
+            return rule
+    return nothing if kind.has_trait(IsTerminator) else of_unknown
 
 
 def memrefs(op: Operation) -> list[SSAValue]:

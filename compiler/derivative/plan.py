@@ -179,6 +179,7 @@ class _Planner:
         self.overwrites = Overwrites(self.kills)
         self.answers: dict[Node, Answer] = {}
         self.margins: dict[Overwritten, Margins] = {}
+        self.capacities: dict[Saved, float] = {}
         self.nominal = Nominal(self.overwrites.subscripts)
         self.invariance = Invariance(self.kills)
         self.rolled: dict[Node, Rolled] = {}
@@ -577,6 +578,7 @@ class _Planner:
                 if answer is not None and (not answer.dims or is_view(answer)):
                     self.answers[node] = answer
         self.margins = margins_of(self.answers)
+        self.capacities.clear()
 
     def _answer(self, access: Access) -> Answer | None:
         """The old contents that serve an access, where all numbers that find them again are free."""
@@ -606,6 +608,13 @@ class _Planner:
         )
 
     def _capacity(self, node: Saved) -> float:
+        """The bytes of a save, nominally."""
+        found = self.capacities.get(node)
+        if found is None:
+            found = self.capacities[node] = self._bytes(node)
+        return found
+
+    def _bytes(self, node: Saved) -> float:
         if isinstance(node, Contents):
             return INFINITE
         if isinstance(node, Overwritten):

@@ -67,6 +67,8 @@ def activities_of(
     function: func.FuncOp, active_arguments: Sequence[int], finals: Sequence[int] | None = None
 ) -> Activities | None:
     """What is active in the private functions that a function calls; None where it calls none."""
+    if not activation.calls(function):
+        return None
     return describe_activities(function, activity_of(function, active_arguments, finals))
 
 

@@ -6,6 +6,7 @@ A root is an argument or an allocation. Views, casts, branches and what loops ca
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import MemRefType
@@ -53,6 +54,8 @@ def is_inside(op: Operation, block: Block) -> bool:
 
 def writes(op: Operation) -> tuple[SSAValue, ...]:
     """The arrays that the op itself stores to; cells are no arrays."""
+    if not may_write(type(op)):
+        return ()
     match op:
         case memref.StoreOp():
             return (op.memref,) if not isinstance(op.memref.owner, memref.AllocaOp) else ()
@@ -66,6 +69,12 @@ def writes(op: Operation) -> tuple[SSAValue, ...]:
             return tuple(op.written())
         case _:
             return ()
+
+
+@cache
+def may_write(kind: type[Operation]) -> bool:
+    calls = foreign.CallOp, foreign.RuleCallOp, activation.CallOp
+    return issubclass(kind, (memref.StoreOp, array.MapOp, array.MatmulOp, *calls))
 
 
 def accesses(op: Operation) -> Iterator[SSAValue]:
