@@ -26,7 +26,7 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from ...dialects import array
-from .scalars import is_bool, is_float
+from .scalars import is_bool, is_float, unary
 from .values import Choice, NoneValue, Record, Reference, Scalar, Static, Value
 
 if TYPE_CHECKING:
@@ -209,18 +209,36 @@ def is_any_of(e: Emitter, choice: Choice, wanted: Iterable[bool]) -> Scalar:
 
 
 def compared(lowering: Operators, op: str, lhs: Value, rhs: Value) -> Scalar:
-    """`is` and `==` of a choice and an object known while compiling."""
+    """`is` and `==` of a choice and an object known while compiling, or of two choices of such."""
     if (found := lowering.references_compared(op, lhs, rhs)) is not None:
         return found
     choice, other = (lhs, rhs) if isinstance(lhs, Choice) else (rhs, lhs)
     assert isinstance(choice, Choice)
     same = op in ("Is", "Eq")
-    known = all(isinstance(o, NoneValue | Static) for o in choice.options)
-    comparable = isinstance(other, NoneValue) or (known and isinstance(other, Static))
-    if not comparable or not (same or op in ("IsNot", "NotEq")):
+    if not (same or op in ("IsNot", "NotEq")):
+        raise lowering.refusal(None, *unknown(choice))
+    if is_known(choice) and isinstance(other, Choice) and is_known(other):
+        found = same_option(lowering.e, choice, other)
+        return found if same else unary(lowering.e, "Not", found)
+    if not (isinstance(other, NoneValue) or (is_known(choice) and isinstance(other, Static))):
         raise lowering.refusal(None, *unknown(choice))
     alike = [is_one(option, other) for option in choice.options]
     return is_any_of(lowering.e, choice, [a is same for a in alike])
+
+
+def is_known(choice: Choice) -> bool:
+    """True where all that it may be is known while compiling."""
+    return all(isinstance(o, NoneValue | Static) for o in choice.options)
+
+
+def same_option(e: Emitter, a: Choice, b: Choice) -> Scalar:
+    """Whether two choices of known objects are one object."""
+    found = e.constant(False, "py_bool").ssa
+    for k, option in enumerate(a.options):
+        there = is_any_of(e, b, [is_one(option, other) for other in b.options])
+        here = e.emit(arith.AndIOp(is_number(e, a.number, k), there.ssa))
+        found = e.emit(arith.OrIOp(found, here))
+    return Scalar("py_bool", found, None, 0, 1)
 
 
 def unknown(choice: Choice) -> tuple[str, str]:

@@ -269,6 +269,21 @@ def dicts_asked_for_keys_that_the_run_decides(x):
     return acc * counts[Kind.LINEAR] + counts[Kind.QUADRATIC]
 
 
+@on((0.7, 0.3, 0.9), (0.1, 0.2, 0.2))
+def two_of_which_only_the_run_knows(x):
+    """A machine's state and the one before, compared."""
+    kind, old, switches, acc = Kind.LINEAR, None, 0, 0.0
+    for v in x:
+        old = kind
+        kind = Kind.QUADRATIC if v > 0.5 else Kind.LINEAR
+        switches += kind is not old
+        if kind == old:
+            acc += v
+        if kind != old and kind is Kind.QUADRATIC:
+            acc += 2.0 * v * v
+    return acc * switches
+
+
 @on((0.4, 0.6, 0.7), (0.7, 0.3, 0.4))
 def an_item_is_read_before_what_is_added_to_it(x):
     d = {0: x[0], 1: x[1]}
