@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import keys, memory
+from .either import is_one_float
 from .keys import Array, Overlaps
 
 if TYPE_CHECKING:
@@ -158,7 +159,11 @@ def seeds(dispatcher: Dispatcher, found: Specialization) -> list[Any]:
     if found.results.get("type") in keys.FLOATS:
         return [1.0]
     records, leaves = found.metadata["records"], list(leaves_of(found.results))
-    if records is None or records["result"] != ["flat"] or leaves[0].get("type") not in keys.FLOATS:
+    if records is not None and is_one_float(records["result"]):
+        leaves = leaves[1:]  # without the number that says whether it is there
+    elif records is None or records["result"] != ["flat"]:
+        raise TypeError(no_scalar(dispatcher, found))
+    if leaves[0].get("type") not in keys.FLOATS:
         raise TypeError(no_scalar(dispatcher, found))
     others = [leaf for leaf in leaves[1:] if is_float(leaf)]
     return [1.0, *(0.0 if leaf["kind"] == "scalar" else None for leaf in others)]

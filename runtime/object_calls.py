@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .columns import items_of
+from .either import is_choice, require_float
 from .object_code import Results, take_arguments
 from .structures import Node, Parts, Structure, has_plain_attributes, new_object, set_field
 
@@ -182,6 +183,8 @@ def gradient(
         call.add(f"if not ({' and '.join(kinds)}): return N({onward})")
     call.run(parts, f'result, g = D.heads["value_and_grad"]({{leaves}}j, wrt={call.known(names)})')
     call.results(flat.dispatcher.recipes[0], parts)
+    if is_choice(flat.dispatcher.recipes[0]):
+        call.add(f"{call.known(require_float)}(value)")
     shown = Gradient(call, flat.structure, selection.positions)
     items = [shown.of(item) for item in selection.items]
     made = items[0] if selection.single else f"({''.join(f'{item}, ' for item in items)})"

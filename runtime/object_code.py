@@ -218,6 +218,11 @@ class Results(Code):
                 return f"r{self.count - 1}"
             case ["static", reference]:
                 return self.known(self.found(reference))
+            case ["choice", options]:
+                which = self.expression(["flat"])
+                *parts, last = [self.expression(one) for one in options]
+                tests = "".join(f"{p} if {which} == {k} else " for k, p in enumerate(parts))
+                return f"({tests}{last})"
             case ["argument", number]:
                 return self.object_of(number)
             case ["item", number]:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import gradients, keys
-from .columns import items_of, parts_of, replace, types_of, width
+from .columns import items_of, parts_of, replace, types_of
+from .either import nothing_of
 from .gradients import Active, Const, Duplicated
 from .objects import (
     Flat,
@@ -134,20 +135,7 @@ def parts_of_bar(recipe: list[Any], bar: Any, stores: Sequence[Bars] = ()) -> It
     if bar is not None:
         yield from parts_by(recipe, bar, stores)
         return
-    match recipe:
-        case ["flat"]:
-            yield None
-        case ["tuple", _, items] | ["object", _, _, _, items] | ["list", items]:
-            for item in items:
-                yield from parts_of_bar(item, None)
-        case ["item" | "picked", _]:
-            yield None
-        case ["kept", _, inner]:
-            yield from parts_of_bar(inner, None)
-        case ["numbers" | "placed", form]:
-            yield from [None] * width(form)
-        case _:
-            pass
+    yield from nothing_of(recipe)
 
 
 @dataclass(frozen=True, eq=False)

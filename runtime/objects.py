@@ -20,6 +20,7 @@ import numpy as np
 
 from . import keys, leaving, object_calls
 from .columns import parts_of
+from .either import is_choice, nothing_of, option_of, require_float
 from .object_code import finisher, taker
 from .placed import met_stores
 from .structures import (
@@ -246,6 +247,11 @@ def parts_by(recipe: Recipe, value: Any, stores: Sequence[Any] = ()) -> Iterator
         case ["tuple", _, items]:
             for item, part in zip(items, value, strict=True):
                 yield from parts_by(item, part, stores)
+        case ["choice", options]:
+            taken = option_of([known_of(one) for one in options], value)
+            yield taken
+            for k, one in enumerate(options):
+                yield from parts_by(one, value, stores) if k == taken else nothing_of(one)
         case ["item", _]:
             yield 0
         case ["picked", number]:
@@ -262,6 +268,11 @@ def parts_by(recipe: Recipe, value: Any, stores: Sequence[Any] = ()) -> Iterator
                 yield from parts_by(item, get_field(value, key_of(name)), stores)
         case _:
             pass
+
+
+def known_of(recipe: Recipe) -> tuple[Any, ...]:
+    """The object that a recipe is of, where it is known while compiling."""
+    return (found(recipe[1]),) if recipe[0] == "static" else ()
 
 
 def key_of(key: Any) -> Any:
@@ -399,6 +410,8 @@ def gradient(dispatcher: Dispatcher, kind: str, wrt: Any, bound: tuple[Any, ...]
     with journaled(flat, values, made):
         result, gradient = own.heads["value_and_grad"](*values, wrt=names)
     value = flat.finished(result, values, made)
+    if len(own.recipes) != 1 or is_choice(own.recipes[0]):
+        require_float(value)
     shown = selection.gradients(dict(zip(selection.positions, gradient, strict=True)), flat, made)
     if len(own.recipes) == 1 and isinstance(wrt, str | int | tuple):
         kinds = tuple([(type(v), getattr(v, "dtype", None)) for v in made.leaves])

@@ -108,16 +108,6 @@ def catches_a_number(x):
         return 0.0
 
 
-@refused("py_float", at="def is_an", says="one of several kinds")
-def is_an_array_on_one_path(x):
-    y = None
-    try:
-        y = np.full(3, 1.0 / x)
-    except ZeroDivisionError:
-        pass
-    return y
-
-
 @refused("py_int", at='"raise"', says="test for the condition")
 def enters_a_context(n):
     with np.errstate(divide="raise"):

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from ...diagnostics import CompileError
 from ..context import same_binding
 from ..joins import Maybe
-from ..values import Array, Record, Row, Static, Struct, Tuple, Value
+from ..values import Array, Choice, Record, Row, Static, Struct, Tuple, Value
 from .argument_lists import ITEMS, argument_list, fixed_or_changing
 from .fields import Journal, is_frozen, is_plain
 from .leaving import Leaving
@@ -185,7 +185,7 @@ def recipe_needed(value: Value) -> bool:
             return True
         case Tuple(items, cls):
             return cls is not None or any(map(recipe_needed, items))
-        case Record() | Struct() | Row() | Static(str() | enum.Enum() | ListObject()):
+        case Choice() | Record() | Struct() | Row() | Static(str() | enum.Enum() | ListObject()):
             return True
         case _:
             return False

@@ -10,8 +10,23 @@ import enum
 from dataclasses import dataclass, field
 from typing import Any
 
+from xdsl.dialects import arith
+
 from ...diagnostics import CompileError
-from ..values import Array, Item, Record, Row, Scalar, Static, Struct, Tuple, Value
+from ..values import (
+    Array,
+    Choice,
+    Item,
+    NoneValue,
+    Record,
+    Reference,
+    Row,
+    Scalar,
+    Static,
+    Struct,
+    Tuple,
+    Value,
+)
 from . import returned_lists
 from .fields import is_frozen, is_plain
 from .given_items import given_of
@@ -22,7 +37,8 @@ from .records import described
 from .references import reference
 
 Recipe = list[Any]
-"""["flat"], ["static", reference], ["tuple", class reference or None, recipes], ["argument", number],
+"""["flat"], ["static", reference], ["choice", recipes]: which, a number says,
+["tuple", class reference or None, recipes], ["argument", number],
 ["object", number, class reference, field names, recipes], ["again", number], ["list", recipes],
 ["item", number]: a list in an argument; ["placed", form]: a list, ["picked", number]: an item, of stores
 (`placed_results`); ["kept", number, recipe]: what may be met again; ["numbers", form]:
@@ -68,6 +84,11 @@ class Flattening:
                 return self.item(known)
             case Item() if given_of(self.lowering, value) is not None:
                 return self.item(value)
+            case Reference(_, (_, Item() as item)):
+                return self.recipe(self.copied(value, item))
+            case Choice(number, options):
+                self.flat.append(Scalar("py_int", number))
+                return ["choice", [self.option(one) for one in options]]
             case _ if is_plain(value):
                 self.flat.append(value)
                 return ["flat"]
@@ -89,6 +110,18 @@ class Flattening:
                     f"the function returns {described(value)}",
                     "return numbers, arrays, strings, tuples, dicts or objects with fields",
                 )
+
+    def copied(self, value: Reference, item: Item) -> Value:
+        """None, or a copy of an object that the run refers to: its fields are read where it is there."""
+        self.note_item(item.store.key)
+        lowering = self.lowering
+        there = lowering.e.emit(arith.CmpiOp(value.number, lowering.e.index(0), "sge"))
+        arms = lambda: lowering.copy_of_item(item), NoneValue
+        return lowering.chosen(Scalar("py_bool", there, None, 0, 1), arms)
+
+    def option(self, value: Value) -> Recipe:
+        """One of several values: None is told apart from a number."""
+        return ["static", {"value": None}] if isinstance(value, NoneValue) else self.recipe(value)
 
     def list(self, value: Value) -> Recipe:
         """A list: the caller's, or a new one, which is one wherever it is met."""
