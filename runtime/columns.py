@@ -41,6 +41,8 @@ class Rows:
 
 
 Form = str | tuple["Form", ...] | Rows | dict[str, Any]
+LEAF = "leaf"
+"""What a store was given that is an array among the numbers and arrays which arguments hold."""
 Stores = Sequence[Sequence[Any]]
 """What lists have items of by their places: the caller's items, then new ones."""
 

@@ -61,7 +61,7 @@ class Call(Results):
     """Writes one of these functions."""
 
     def __init__(self, flat: Flat, found: Callable[[Any], Any], following: Following) -> None:
-        super().__init__(found, "o{}".format)
+        super().__init__(found, "o{}".format, "v{}".format)
         self.flat, self.structure = flat, flat.structure
         self.names |= {
             "N": following, "P": flat.journals, "Z": np.zeros, "I": np.int64,

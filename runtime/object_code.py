@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .columns import as_rows, columns, items_of, refill, replace, resolved, stores_of, width
+from .columns import LEAF, as_rows, columns, items_of, refill, replace, resolved, stores_of, width
 from .keys import is_generator
 from .structures import (
     LEAVES,
@@ -178,19 +178,25 @@ def _names_of(value: Any) -> tuple[str, ...]:
 
 def finisher(
     records: dict[str, Any], found: Callable[[Any], Any]
-) -> Callable[[Any, list[Any]], Any]:
+) -> Callable[[Any, list[Any], Sequence[Any]], Any]:
     """Puts a result together, and assigns to the fields of arguments; `found` resolves references."""
-    code = Results(found, "objects[{}]".format)
+    code = Results(found, "objects[{}]".format, "leaves[{}]".format)
     code.finish(records)
     code.add("return value")
-    return code.function("result, objects")
+    return code.function("result, objects, leaves")
 
 
 class Results(Code):
-    """Writes the expressions that results are made by; `object_of` how an argument is written."""
+    """Writes the expressions that results are made by; `object_of` and `leaf_of` arguments."""
 
-    def __init__(self, found: Callable[[Any], Any], object_of: Callable[[int], str]) -> None:
+    def __init__(
+        self,
+        found: Callable[[Any], Any],
+        object_of: Callable[[int], str],
+        leaf_of: Callable[[int], str],
+    ) -> None:
         super().__init__()
+        self.leaf_of = leaf_of
         self.found = found
         self.object_of = object_of
         self.count = 0
@@ -262,8 +268,10 @@ class Results(Code):
         rest = f"[{left_out}:]" if left_out else ""
         return f"[{given}*{self.known(items_of)}({known}, iter(({parts}))){rest}]"
 
-    def given(self, number: int, *path: Any) -> str:
-        """An item of an argument, or a part of one."""
+    def given(self, number: Any, *path: Any) -> str:
+        """An argument, an item of one, or a part of that."""
+        if number == LEAF:
+            return self.leaf_of(path[0])
         steps = [f".{step}" if isinstance(step, str) else f"[{step}]" for step in path]
         return self.object_of(number) + "".join(steps)
 

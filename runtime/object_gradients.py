@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import gradients, keys
-from .columns import items_of, parts_of, replace, types_of
+from .columns import LEAF, items_of, parts_of, replace, types_of
 from .either import nothing_of
 from .gradients import Active, Const, Duplicated
 from .objects import (
@@ -116,6 +116,10 @@ class Cotangents:
 
     def add_given(self, reference: list[Any], bar: Any) -> None:
         """The cotangent of an item of an argument that is still in a list."""
+        if reference[0] == LEAF:
+            name = self.flat.structure.names[reference[1]]
+            self.arrays[name] = self.arrays[name] + bar if name in self.arrays else bar
+            return
         node = self.flat.structure.objects[reference[0]]
         for step in reference[1:]:
             node = self.flat.structure.original(node.items[node.keys.index(step)])

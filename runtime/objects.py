@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 Recipe = list[Any]
 Records = dict[str, Any]
-Finisher = Callable[[Any, list[Any]], Any]
+Finisher = Callable[[Any, list[Any], Sequence[Any]], Any]
 
 CODES: tuple[Callable[[int], Any], ...] = (
     lambda bits: None,
@@ -147,7 +147,7 @@ class Flat:
         values = leaving.values_of(state, given, known)
         nothing = {"result": ["static", {"value": None}], "changes": state["changes"]}
         nothing["stores"] = state["stores"]
-        finisher(nothing, found)(values, made.objects)
+        finisher(nothing, found)(values, made.objects, made.leaves)
         return {(number, key_of(key)) for number, key, _ in state["changes"]}
 
 
@@ -214,7 +214,7 @@ def run_python(flat: Flat, parts: tuple[Any, ...]) -> Any:
     assembly = Assembly(structure, list(parts[:-1]), others)
     arguments = [assembly.make(node) for node in structure.nodes]
     records = flat.dispatcher.specialize(flat.dispatcher.values_of(*parts)).metadata["records"]
-    stores = [] if records is None else met_stores(records["stores"], assembly.made)
+    stores = [] if records is None else met_stores(records["stores"], assembly.made, parts)
     result = call_by_position(structure.function, arguments)  # pyright: ignore[reportArgumentType]
     if records is None:
         return result
@@ -236,7 +236,7 @@ def call_by_position(function: FunctionType, arguments: Sequence[Any]) -> Any:
 
 def finished(flat: Flat, records: Records | None, result: Any, made: Parts) -> Any:
     """The result of a call, after its assignments to the arguments' fields."""
-    return result if records is None else flat.finisher(records)(result, made.objects)
+    return result if records is None else flat.finisher(records)(result, made.objects, made.leaves)
 
 
 def parts_by(recipe: Recipe, value: Any, stores: Sequence[Any] = ()) -> Iterator[Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .columns import Form, parts_of, width
+from .columns import LEAF, Form, parts_of, width
 from .keys import is_same_view
 from .structures import layout_of, set_field
 
@@ -22,8 +22,10 @@ Store = list[Any]
 out at the beginning."""
 
 
-def item_given(objects: Any, number: int, *path: Any) -> Any:
-    """An item of an argument, or a part of one."""
+def item_given(objects: Any, leaves: Sequence[Any], number: Any, *path: Any) -> Any:
+    """An argument, an item of one, or a part of that."""
+    if number == LEAF:
+        return leaves[path[0]]
     found = objects[number]
     for step in path:
         found = getattr(found, step) if isinstance(step, str) else found[step]
@@ -56,9 +58,9 @@ def is_one_array(a: Any, b: Any) -> bool:
     return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and is_same_view(a, b)
 
 
-def met_stores(stores: Sequence[Store], objects: Any) -> list[Met]:
+def met_stores(stores: Sequence[Store], objects: Any, leaves: Sequence[Any]) -> list[Met]:
     """The stores of a recipe, before the call."""
-    return [Met([item_given(objects, *one) for one in given], form) for given, form, _ in stores]
+    return [Met([item_given(objects, leaves, *one) for one in given], form) for given, form, _ in stores]
 
 
 @dataclass

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..diagnostics import CompileError, Span
 from .bindings.descriptors import BaseName, Form, Leaf
-from .data.lists import Kind, ListKey, StoreKey
+from .data.lists import Kind, ListKey, Reference, StoreKey
 from .joins import Template
 from .syntax import generator_loops
 from .syntax.liveness import Liveness, Names
@@ -64,6 +64,10 @@ class Facts:
     """The caller's lists of arrays or objects that change: places, not items of known number."""
     with_rows: set[StoreKey] = field(default_factory=set[StoreKey])
     """The stores that hold more than the caller's items (`given_items`)."""
+    given: dict[StoreKey, dict[Reference, None]] = field(
+        default_factory=dict[StoreKey, "dict[Reference, None]"]
+    )
+    """The caller's arrays and objects that are put in stores, besides those of lists."""
     changed_lists: set[int] = field(default_factory=set[int])
     """The caller's lists that change behind, or in a loop with, a check that may raise."""
     sharing: set[tuple[ListKey, int]] = field(default_factory=set[tuple[ListKey, int]])

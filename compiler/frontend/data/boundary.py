@@ -24,6 +24,7 @@ from ...diagnostics import CompileError
 from ..context import same_binding
 from ..joins import Maybe
 from ..values import Array, Choice, Record, Row, Static, Struct, Tuple, Value
+from . import given_items
 from .argument_lists import ITEMS, argument_list, fixed_or_changing
 from .fields import Journal, is_frozen, is_plain
 from .leaving import Leaving
@@ -142,7 +143,9 @@ def parameters(
     lowering.objects.leaving = Leaving(lowering)
     lowering.e.leave = lowering.objects.leaving.lowered
     make = Unflattened(lowering, iter(values))
-    return [make.parameter(n, s) for n, s in zip(names, structure.shapes, strict=True)]
+    made = [make.parameter(n, s) for n, s in zip(names, structure.shapes, strict=True)]
+    given_items.finish(lowering, values)  # pyright: ignore[reportArgumentType]
+    return made
 
 
 def results(

@@ -118,6 +118,8 @@ class Objects:
     """Their fields, by number, as they come."""
     lists: dict[int, ListObject] = field(default_factory=dict[int, ListObject])
     """The caller's lists of numbers, by number."""
+    leaves: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    """The caller's arrays: which of all numbers and arrays that the arguments hold."""
     snapshots: set[int] = field(default_factory=set[int])
     """Those whose fields a value of several paths has copied: nothing is assigned to them any more."""
     moved: dict[int, Item] = field(default_factory=dict[int, Item])

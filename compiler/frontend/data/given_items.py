@@ -30,14 +30,13 @@ from ..joins import ArrayT, Mismatch, ObjectT, Template, coerced, join, template
 from ..library import shapes
 from ..values import Array, Item, Record, Row, Scalar, Struct, Tuple, Value
 from . import fixed_items, list_rows, lists
-from .lists import FixedList, ListObject, StoreKey
+from .lists import FixedList, ListObject, Reference
 
 if TYPE_CHECKING:
     from ..emitter import Emitter
     from .places import PlacedLists
 
-Reference = tuple[Any, ...]
-"""Which item of which argument list, and which part of that: indices, and names of fields."""
+LEAF = "leaf"
 
 
 @dataclass
@@ -90,17 +89,7 @@ def changing_list(lowering: PlacedLists, number: int, items: Sequence[Value]) ->
     """The list that is argument `number`, and changes: it holds places of the caller's `items`."""
     made = lowering.argument_object(number)
     lowering.facts.placed.add(made.kind)
-    stores = dict[StoreKey, ListObject]()
-    held = [placed(lowering, made, item, (number, k), stores) for k, item in enumerate(items)]
-    for store in stores.values():
-        assert store.given is not None
-        count = lowering.e.index(len(store.given.items))
-        if store.given.rows:
-            lists.grow(lowering.e, store, lowering.e.index(0), count)
-            clear_pools(lowering.e, store, count)
-        else:
-            lists.set_length(lowering.e, store, count)
-        store.given.extents = common_extents(lowering, store)
+    held = [placed(lowering, made, item, (number, k)) for k, item in enumerate(items)]
     for value in held:
         lowering.learn(made, lowering.item_form(value))
     if not lowering.facts.changed:
@@ -109,13 +98,32 @@ def changing_list(lowering: PlacedLists, number: int, items: Sequence[Value]) ->
     return made
 
 
-def placed(
-    lowering: PlacedLists,
-    made: ListObject,
-    item: Value,
-    reference: Reference,
-    stores: dict[StoreKey, ListObject],
-) -> Value:
+def finish(lowering: PlacedLists, values: Sequence[Value]) -> None:
+    """All arguments, of which the `values` are the numbers and arrays, are there: make the stores what they
+    are before the function begins."""
+    objects = lowering.objects
+    for k, value in enumerate(values):
+        if isinstance(value, Array):
+            objects.leaves.setdefault(value.memref, k)
+    for key, references in lowering.facts.given.items():
+        store = lowering.store(key)
+        for reference in references:
+            of = values[reference[1]] if reference[0] == LEAF else objects.arguments[reference[0]]
+            assert isinstance(of, Array | Record)
+            place(lowering, store, of, reference)
+    for store in list(lowering.lists.values()):
+        if store.given is None or not store.given.items:
+            continue
+        count = lowering.e.index(len(store.given.items))
+        if store.given.rows:
+            lists.grow(lowering.e, store, lowering.e.index(0), count)
+            clear_pools(lowering.e, store, count)
+        else:
+            lists.set_length(lowering.e, store, count)
+        store.given.extents = common_extents(lowering, store)
+
+
+def placed(lowering: PlacedLists, made: ListObject, item: Value, reference: Reference) -> Value:
     """An item of the caller's as one of the list's: what has an identity as its place in a store."""
     numbers = iter(range(256))
 
@@ -125,7 +133,7 @@ def placed(
                 raise refused(lowering)
             case Array() | Record():
                 key = lowering.representative((made.kind, next(numbers)))
-                store = stores.setdefault(key, lowering.store(key))
+                store = lowering.store(key)
                 return Row(store, lowering.e.index(place(lowering, store, part, of)))
             case Tuple(items):
                 parts = enumerate(items)
@@ -227,6 +235,31 @@ def clear_pools(e: Emitter, store: ListObject, count: SSAValue) -> None:
 
 def is_alike(a: ArrayT, b: ArrayT) -> bool:
     return a.dtype == b.dtype and a.type.get_num_dims() == b.type.get_num_dims()
+
+
+def require_given(lowering: PlacedLists, store: ListObject, part: Value) -> None:
+    """The caller's own array or object is put into the store of a list that is an argument: the next build
+    has it there from the start."""
+    key = store.keeps
+    owner = None if key is None else lowering.lists.get(key[0][0])
+    if key is None or owner is None or owner.origin is None:
+        return
+    reference: Reference | None = None
+    if isinstance(part, Array) and not part.whole and part.memref in lowering.objects.leaves:
+        reference = LEAF, lowering.objects.leaves[part.memref]
+    elif isinstance(part, Record) and part.origin is not None and part.cls is not dict:
+        reference = (part.origin,)
+    if reference is not None:
+        lowering.facts.given.setdefault(key, {})[reference] = None
+        raise recursion.Again
+
+
+def require_places(lowering: PlacedLists, value: Record) -> None:
+    """An object of the caller's moves: the argument list that has it holds places in the next build."""
+    for number, one in lowering.objects.arguments.items():
+        if isinstance(one, FixedList) and any(item is value for item in one.items):
+            lowering.facts.changed_arguments.add(number)
+            raise recursion.Again
 
 
 def require_rows(lowering: PlacedLists, store: ListObject) -> None:

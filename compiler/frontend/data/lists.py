@@ -22,7 +22,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
@@ -85,6 +85,10 @@ Kind = tuple[ListKey, bool]
 StoreKey = tuple[Kind, int]
 """Where the items of a list are kept that are known by their places (`places`): the first, second, ... part
 of an item that has an identity."""
+
+Reference = tuple[Any, ...]
+"""Which item of which argument list, and which part of that: indices, and names of fields. Or an object that
+is an argument, or (LEAF, k) for the array that is the k-th of all that the arguments hold."""
 
 STORED = {"py_bool": "b1", "py_int": "i64", "py_float": "f64"}
 """The dtypes in which Python's scalars are kept."""

@@ -66,6 +66,7 @@ class ObjectLists(NestedLists):
         around = self.catching.blocks()
         home = self.objects.homes[value.serial]
         if value.origin is not None:
+            given_items.require_places(self, value)  # pyright: ignore[reportArgumentType]
             self.refuse_object("an object of the caller is put in a list that grows", value.cls)
         if value.cls is dict or value.serial in self.objects.snapshots:
             self.refuse_object("this object cannot move into a list", value.cls)

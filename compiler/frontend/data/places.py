@@ -231,6 +231,7 @@ class PlacedLists(ObjectLists):
             if owner.key != store.key:
                 self.unite(self.key_of(owner, number), self.key_of(store))
             return Row(store, at)
+        given_items.require_given(self, store, part)
         given_items.require_rows(self, store)
         at = lists.length(self.e, store).ssa
         self.append_value(store, part)
