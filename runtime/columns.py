@@ -280,6 +280,13 @@ def stores_of(form: Form | None) -> Iterator[int]:
         yield from stores_of(one)
 
 
+def kept_rows(target: list[Any], items: list[Any]) -> list[Any]:
+    """The lists in a list, which get the items of the first of `items`, and the others of these."""
+    for old, new in zip(target, items, strict=False):
+        replace(old, new)
+    return [*target, *items[len(target) :]]
+
+
 def refill(target: list[Any], items: list[Any]) -> None:
     """Give a list these items; a tuple, or frozen object, of what one of its items is of is that item."""
     old = {known: one for one in target if (known := parts_known(one)) is not None}

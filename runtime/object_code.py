@@ -21,7 +21,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .columns import LEAF, as_rows, columns, items_of, refill, replace, resolved, stores_of, width
+from .columns import (
+    LEAF,
+    as_rows,
+    columns,
+    items_of,
+    kept_rows,
+    refill,
+    replace,
+    resolved,
+    stores_of,
+    width,
+)
 from .keys import is_generator
 from .structures import (
     LEAVES,
@@ -261,12 +272,15 @@ class Results(Code):
 
     def store(self, store: list[Any]) -> str:
         """The items that lists have places of: those that were given, then new ones."""
-        references, form, left_out = store
+        references, form, left_out, copied = store
         given = "".join(f"{self.given(*one)}, " for one in references)
         parts = "".join(f"{self.expression(['flat'])}, " for _ in range(width(form)))
         known = self.known(resolved(form, self.found))
         rest = f"[{left_out}:]" if left_out else ""
-        return f"[{given}*{self.known(items_of)}({known}, iter(({parts}))){rest}]"
+        items = f"{self.known(items_of)}({known}, iter(({parts}))){rest}"
+        if copied is not None:
+            return f"{self.known(kept_rows)}({self.object_of(copied)}, {items})"
+        return f"[{given}*{items}]"
 
     def given(self, number: Any, *path: Any) -> str:
         """An argument, an item of one, or a part of that."""

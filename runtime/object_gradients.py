@@ -96,15 +96,21 @@ class Cotangents:
         """The cotangent of what the kernel returns, which is `result` if that is known."""
         if self.records is None:
             return out_bar
-        stores = [Bars(len(given), form) for given, form, _ in self.records["stores"]]
+        stores = [
+            Bars(len(given), form, copied is not None)
+            for given, form, _, copied in self.records["stores"]
+        ]
         for k, part in enumerate(self.parts(out_bar, stores)):
             if isinstance(part, Pending):
                 part.hand_out(None if result is None else result[k])
-        for store, (given, _, _) in zip(stores, self.records["stores"], strict=True):
+        for store, (given, *_) in zip(stores, self.records["stores"], strict=True):
             for place, bar in store.given.items():
                 self.add_given(given[place], bar)
         found = [None if isinstance(p, Pending) else p for p in self.parts(out_bar, stores)]
-        return without_others(spec, (*found, *(bar for store in stores for bar in store.parts())))
+        for store in stores:
+            end = len(found) + width(store.form)
+            found += store.parts(None if result is None else result[len(found) : end])
+        return without_others(spec, tuple(found))
 
     def parts(self, out_bar: Any, stores: Sequence[Bars]) -> list[Any]:
         """The cotangents of what the kernel returns but for the items of stores."""
@@ -316,7 +322,13 @@ class Shadows:
     def add_numbers(self, node: Node, shadow: list[Any], found: Cotangents) -> None:
         """The shadows of the arrays that a list is: zeros where the function returns the list anew."""
         changed = found.change_at((node.index, ITEMS))
-        if changed is not None and not found.is_placed(changed):
+        if changed is not None and found.is_placed(changed):
+            parts = numbers_in(node, shadow)
+            if any(type_ in keys.FLOATS and np.any(part) for _, type_, part in parts):
+                raise ValueError(
+                    f"pullback: the items of {node.name!r} move, and have cotangents: use vjp"
+                )
+        elif changed is not None:
             found.changes[changed] = list(shadow)
         for leaf, type_, bar in numbers_in(node, shadow):
             primal = self.made.leaves[leaf.index]

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from .columns import LEAF, Form, parts_of, width
+from .columns import LEAF, Form, items_of, parts_of, width
 from .keys import is_same_view
 from .structures import layout_of, set_field
 
 Store = list[Any]
-"""Which items of which arguments the caller has given, the form of the others, and how many of those are left
-out at the beginning."""
+"""Which items of which arguments the caller has given, the form of the others, how many of those are left out
+at the beginning, and of which argument the first of them are the lists."""
 
 
 def item_given(objects: Any, leaves: Sequence[Any], number: Any, *path: Any) -> Any:
@@ -60,7 +60,14 @@ def is_one_array(a: Any, b: Any) -> bool:
 
 def met_stores(stores: Sequence[Store], objects: Any, leaves: Sequence[Any]) -> list[Met]:
     """The stores of a recipe, before the call."""
-    return [Met([item_given(objects, leaves, *one) for one in given], form) for given, form, _ in stores]
+    return [
+        Met(
+            [item_given(objects, leaves, *one) for one in given],
+            form,
+            [] if copied is None else list(objects[copied]),
+        )
+        for given, form, _, copied in stores
+    ]
 
 
 @dataclass
@@ -88,6 +95,8 @@ class Bars:
 
     count: int
     form: Form | None
+    copied: bool
+    """Whether the first of the others are the caller's lists."""
     given: dict[int, Any] = field(default_factory=dict[int, Any])
     """Of the caller's items, by place."""
     new: dict[int, Any] = field(default_factory=dict[int, Any])
@@ -102,11 +111,25 @@ class Bars:
         known = self.given if place < self.count else self.new
         known[place] = added(known[place], bar) if place in known else bar
 
-    def parts(self) -> Iterator[Any]:
-        if self.form is None or not self.new:
+    def parts(self, arrays: Sequence[Any] | None) -> Iterator[Any]:
+        """The cotangents of the new items, which the kernel has returned as these `arrays`."""
+        if self.form is None or not self.new or arrays is None:
             yield from [None] * width(self.form)
+            return
+        if self.copied:  # some lists of the caller's may be in no list any more
+            rows = enumerate(items_of(self.form, iter(arrays)))
+            found = [self.new.get(k, nothing(row)) for k, row in rows]
         else:
-            yield from parts_of(self.form, [self.new[k] for k in sorted(self.new)])
+            found = [self.new[k] for k in sorted(self.new)]
+        yield from parts_of(self.form, found)
+
+
+def nothing(item: Any) -> Any:
+    """The cotangent of what nothing depends on."""
+    if isinstance(item, list | tuple):
+        parts: Sequence[Any] = item
+        return type(item)(map(nothing, parts))
+    return 0.0 if isinstance(item, float) else item
 
 
 def added(a: Any, b: Any) -> Any:

@@ -78,12 +78,43 @@ def pushes(items, u):
     return items[0].sum()
 
 
+def partition(ps, p, limit):
+    ps.append(p)
+    near = [q for q in ps if q.x < limit]
+    for q in near:
+        q.x *= q.v
+    ps[:] = near
+    return sum(q.x * q.x for q in ps) * p.x
+
+
+def shares(s, u):
+    s.history.append(s.x)
+    s.history.append(u)
+    s.x = s.x * u
+    s.history[-2] *= u
+    return (s.history[0] * s.history[-1] * s.x).sum()
+
+
+def rows_move(table, x):
+    first = table.pop(0)
+    first.append(x * x)
+    table.append([x, 2.0 * x])
+    table.sort(key=lambda row: -row[0])
+    table[0][0] *= first[-1]
+    table.insert(1, first)
+    del table[0]
+    return sum(row[0] * row[-1] for row in table)
+
+
 @pytest.mark.parametrize(
     ("function", "args", "wrt"),
     [
         (window, (arrays(2), np.array([0.5, 1.0, 2.0]), 3), ("items", "u")),
         (exchanged, (arrays(2), arrays(1), np.array([0.5, 1.0, 2.0])), ("items", "others", "g")),
         (swarm, (particles(2), 1.1), ("ps", "limit")),
+        (partition, (particles(2), Particle(1.5, 0.5), 3.5), ("ps", "p")),
+        (shares, (State(np.array([0.5, 1.5]), []), np.array([2.0, 3.0])), ("s", "u")),
+        (rows_move, ([[1.0, 2.0], [4.0, 3.0], [2.0, 6.0]], 0.5), ("table", "x")),
         (remembers, (State(np.array([0.5, 1.5]), []), 2), 0),
     ],
 )
@@ -133,3 +164,15 @@ def test_items_that_are_returned_are_those_of_the_list():
     assert (first.x, first.v, second.x, second.v) == (22.0, 5.0, 0.0, 1.0)
     with pytest.raises(ValueError, match="use vjp"):
         f.pullback(Duplicated(ps, particles(2)), Const(2.0), cotangent=bars)
+
+
+def test_cotangents_of_tables_whose_lists_move() -> None:
+    f = mutad.compile(rows_move, grad=True)
+    table = [[1.0, 2.0], [4.0, 3.0], [2.0, 6.0]]
+    _, back = f.vjp(
+        table, 0.5, wrt=("table", "x")
+    )  # leaves [1, 2, .25], [2, 6], [.5, 1]; drops [4 * .25, 3]
+    bars = [[1.0, 2.0, 3.0], [10.0, 20.0], [100.0, 200.0]]
+    assert back(0.0, table=bars) == ([[1.0, 2.0], [0.0, 0.0], [10.0, 20.0]], 3.0 + 100.0 + 400.0)
+    with pytest.raises(ValueError, match="use vjp"):
+        f.pullback(Duplicated([[1.0, 2.0], [4.0, 3.0]], [[1.0, 0.0], [0.0, 0.0]]), Const(0.5))

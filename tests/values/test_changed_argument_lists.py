@@ -189,6 +189,41 @@ def midway(items, ps, k):
         items.pop(0)
 
 
+def partition(ps, p, limit):
+    near, far = [], []
+    ps.append(p)
+    for q in ps:
+        q.x *= 1.5
+        if q.x < limit:
+            near.append(q)
+        else:
+            far.append(q)
+    ps[:] = far
+    near.sort(key=lambda q: q.x)
+    ps += near
+    return near
+
+
+def shares(s, u):
+    s.history.append(s.x)
+    s.history.append(u)
+    s.x = s.x + u
+    s.history[-2] *= 2.0
+    u += 1.0
+
+
+def rows_move(table, x):
+    first = table.pop(0)
+    first.append(x)
+    table.append([x, 2.0 * x])
+    table.sort(key=lambda row: -row[0])
+    table[0].append(first[0])
+    table[0], table[-1] = table[-1], table[0]
+    table.insert(1, first)
+    del table[0]
+    return first, [row for row in table if len(row) > 2]
+
+
 PROGRAMS = [
     (window, (arrays(2), np.ones(3), 4)),
     (window, ([], np.ones(3), 2)),
@@ -206,6 +241,11 @@ PROGRAMS = [
     (pairs, ([(np.ones(2), np.ones(2)), (np.zeros(2), np.arange(2.0))], np.full(2, 0.1))),
     (called, (arrays(2), np.ones(3))),
     (midway, (arrays(2), particles(2), 2)),
+    (partition, (particles(4), Particle(1.5, 0.0), 3.0)),
+    (partition, ([], Particle(1.5, 0.0), 3.0)),
+    (shares, (State(np.ones(2), [np.zeros(2)]), np.arange(2.0))),
+    (rows_move, ([[1.0, 2.0], [4.0, 3.0], [2.0, 6.0]], 0.5)),
+    (rows_move, ([[1.0], [4.0, 3.0], []], 0.5)),
 ]
 
 

@@ -27,10 +27,9 @@ from ....dialects import array
 from .. import library
 from ..calling.recursion import Again
 from ..emitter import Emitter
-from ..joins import ListT, ScalarT, Template, TupleT
-from ..values import Array, Static, Value
+from ..joins import ListT, RowT, ScalarT, Template, TupleT
+from ..values import Array, Row, Static, Value
 from . import given_items, list_rows, lists
-from .list_methods import Lists
 from .lists import FixedList, ListObject
 from .nested_lists import (
     LENGTHS,
@@ -69,12 +68,14 @@ def template_of_form(form: Any) -> Template:
     return TupleT(tuple(template_of_form(one) for one in form))
 
 
-def argument_list(lowering: Lists, number: int, form: Any, values: Iterator[Value]) -> Value:
+def argument_list(lowering: PlacedLists, number: int, form: Any, values: Iterator[Value]) -> Value:
     """The list that is argument `number`, of which the arrays are the next `values`."""
     made = lowering.argument_object(number)
     made.names.add(CALLER)
     lowering.mark_shared(made)
-    if hasattr(form, "even"):
+    if hasattr(form, "even") and lowering.is_placed(made):
+        placed_rows(lowering, made, form, values)
+    elif hasattr(form, "even"):
         nested_list(lowering, made, form, values)
     elif form is not None:
         template = template_of_form(form)
@@ -84,7 +85,7 @@ def argument_list(lowering: Lists, number: int, form: Any, values: Iterator[Valu
         if len(made.buffers) == len(arrays):
             count = lowering.e.extents(arrays[0].memref)[0]
             lists.extend(lowering.e, made, arrays, count)
-    made.changed = False
+    made.changed = isinstance(made.item, RowT)
     lowering.objects.lists[number] = made
     return Static(made)
 
@@ -105,7 +106,9 @@ def fixed_or_changing(lowering: PlacedLists, number: int, items: Sequence[Value]
 # Lists of lists.
 
 
-def nested_list(lowering: Lists, made: ListObject, form: Rows, values: Iterator[Value]) -> None:
+def nested_list(
+    lowering: PlacedLists, made: ListObject, form: Rows, values: Iterator[Value]
+) -> None:
     """Fill a list of lists: those of one length come as tables, others as their lengths and the numbers of
     all of them, one list behind the other."""
     e, inner = lowering.e, form.form
@@ -135,6 +138,37 @@ def nested_list(lowering: Lists, made: ListObject, form: Rows, values: Iterator[
         target = array.ViewOp(buffer, [zero, zero], [0, 1], [count, each], [one, one])
         lists.copy(e, source, e.emit(target, buffer.name_hint))
     lists.grow(e, made, e.index(0), count)
+
+
+def placed_rows(
+    lowering: PlacedLists, made: ListObject, form: Rows, values: Iterator[Value]
+) -> None:
+    """Fill a list of lists of which items move: the lists are the first rows of its store."""
+    e, store = lowering.e, lowering.store((made.kind, 0))
+    if store.copied is not None:
+        raise lowering.refusal(
+            None,
+            "lists move from one argument to another",
+            "append a copy: l.append(row.copy())",
+        )
+    store.given = None
+    nested_list(lowering, store, form, values)
+    if lowering.facts.changed:
+        return
+    count = lists.length(e, store).ssa
+    store.copied = number_of(made), count
+    lowering.learn(made, RowT(store))
+    lists.grow(e, made, e.index(0), count)
+    loop, body = lists.counted(count)
+    with e.at(body):
+        lists.store_item(e, made, body.args[0], Row(store, body.args[0]))
+        e.insert(array.YieldOp())
+    e.insert(loop)
+
+
+def number_of(made: ListObject) -> int:
+    assert made.origin is not None
+    return made.origin
 
 
 def length_at(e: Emitter, lengths: SSAValue, k: SSAValue) -> SSAValue:

@@ -89,7 +89,7 @@ class Unflattened:
             case ("again", number):
                 return self.again(number, name)
             case ("numbers", number, form):
-                made = argument_list(self.lowering, number, form, self.values)
+                made = argument_list(self.lowering, number, form, self.values)  # pyright: ignore
                 self.lowering.objects.arguments[number] = made
                 return made
             case ("list", number, shapes):

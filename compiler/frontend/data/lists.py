@@ -205,6 +205,8 @@ class ListObject:
     cls: type = object
     is_heap: bool = False
     """Whether it keeps all objects of the class `cls` (`heaps`)."""
+    copied: tuple[int, SSAValue] | None = None
+    """The argument that those are the lists of with which it begins, and how many they are."""
     loaded: dict[SSAValue, tuple[int, SSAValue]] = field(
         default_factory=dict[SSAValue, tuple[int, SSAValue]]
     )

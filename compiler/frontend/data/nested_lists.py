@@ -325,7 +325,9 @@ def is_of_caller(value: Value) -> bool:
     """True for an item that is, or may be, the caller's: it is returned itself."""
     if isinstance(value, Row) and value.store.origin is not None:
         return True
-    return isinstance(value, Row | Item) and value.store.given is not None
+    if not isinstance(value, Row | Item):
+        return False
+    return value.store.given is not None or value.store.copied is not None
 
 
 def is_one(n: SSAValue) -> bool:

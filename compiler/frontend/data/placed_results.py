@@ -27,6 +27,7 @@ from .lists import ListKey, ListObject
 from .returned_lists import Columns, for_each, number_at
 
 if TYPE_CHECKING:
+    from ..emitter import Emitter
     from .list_methods import Lists
 
 
@@ -140,6 +141,8 @@ class PlacedResults:
             count = lowering.e.cell(IndexType(), "met")
             lowering.e.store(lowering.e.index(0), count)
             numbering = Numbering(numbers, order, count)
+            if store.copied is not None:
+                begin(lowering.e, numbering, store.copied[1])
             self.stores[store.key] = StoreResult(lowering, number, store, numbering)
         return self.stores[store.key]
 
@@ -175,13 +178,30 @@ class PlacedResults:
         return found.number, Scalar("py_int", found.numbered(item.at))
 
     def finish(self) -> Iterator[tuple[list[Any], Sequence[Array]]]:
-        """For each store the items that were given, the form of its rows, and how many of those to leave
-        out; the arrays of the rows."""
+        """For each store the items that were given, the form of its rows, how many of those to leave out, and
+        the list whose lists the first of them are; the arrays of the rows."""
         for one in self.stores.values():
             form, arrays = one.rows()
             given = one.store.given
             references = [] if given is None else [list(r) for r in given.references]  # pyright: ignore
-            yield [references, form, 0 if self.exact or form is None else one.given], arrays
+            left_out = 0 if self.exact or form is None else one.given
+            copied = None if one.store.copied is None else one.store.copied[0]
+            yield [references, form, left_out, copied], arrays
+
+
+def begin(e: Emitter, numbering: Numbering, count: SSAValue) -> None:
+    """The first rows are the caller's lists: all of them are met, in their order."""
+
+    def each(k: SSAValue) -> None:
+        for buffer, n in (
+            (numbering.order, k),
+            (numbering.numbers, e.emit(arith.AddiOp(k, e.index(1)))),
+        ):
+            kept = e.emit(arith.IndexCastOp(n, i64))
+            e.insert(memref.StoreOp.get(kept, buffer.memref, [k]))
+
+    for_each(e, count, each)
+    e.store(count, numbering.count)
 
 
 def is_kept_apart(seq: ListObject) -> bool:
@@ -189,4 +209,5 @@ def is_kept_apart(seq: ListObject) -> bool:
     if seq.item is None or not lists.holds_places(seq.item):
         return False
     stores = [leaf.store for leaf in lists.leaves_of(seq.item) if isinstance(leaf, RowT)]
-    return seq.origin is not None or any(store.given is not None for store in stores)
+    given = any(store.given is not None or store.copied is not None for store in stores)
+    return seq.origin is not None or given

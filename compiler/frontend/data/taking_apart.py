@@ -74,6 +74,8 @@ class Flattening:
             case Row(store, at) if store.origin is not None:
                 self.flat.append(Scalar("py_int", at))
                 return ["item", store.origin]
+            case Row(store) if store.copied is not None:
+                return self.item(value)
             case Static(ListObject()) | Row():
                 return self.list(value)
             case FixedList(items, origin=origin):
