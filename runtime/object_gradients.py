@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import gradients, keys
-from .columns import LEAF, items_of, parts_of, replace, types_of
+from .columns import LEAF, items_of, parts_of, replace, types_of, width
 from .either import nothing_of
 from .gradients import Active, Const, Duplicated
 from .objects import (
