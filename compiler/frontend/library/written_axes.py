@@ -373,7 +373,19 @@ FUNCTIONS: dict[Any, Any] = {
     np.place: putmask,
 }
 
-METHODS: dict[str, Any] = {f.__name__: f for f in (swapaxes, repeat, put)}
+
+def tolist(a: Any) -> Any:
+    """The items as Python numbers, in lists of lists."""
+    if a.ndim == 0:
+        return a.item()
+    if a.ndim == 1:
+        return [v.item() for v in a]
+    if a.ndim > 2:
+        refuse("`tolist` is compiled for up to two dimensions: write the loop")
+    return [[v.item() for v in row] for row in a]
+
+
+METHODS: dict[str, Any] = {f.__name__: f for f in (swapaxes, repeat, put, tolist)}
 
 
 def method_compress(a: Array, condition: Array, axis: int | None = None) -> Array:
@@ -416,4 +428,5 @@ CASES: tuple[Case, ...] = (
     ),
     Case("np.concatenate(np.array_split(x, 3)[::-1])", VECTOR),
     Case("np.split(x, [1, 2], axis=1)[1]", MATRIX),
+    *(Case(f"np.array({x}.tolist())", MATRIX) for x in ("x", "x[0]")),
 )  # fmt: skip
