@@ -26,6 +26,7 @@ from xdsl.traits import Pure
 from ...dialects import array
 from ..diagnostics import CompileError
 from . import signature
+from .bindings import pooling
 from .bindings.roots import choices, is_inside, is_root, roots, writes
 from .bindings.visible import Visibility, outermost
 from .calling import recursion, special_calls
@@ -538,20 +539,24 @@ class Build:
                 known_better.append(rebinding.start)
 
     def rebind_otherwise(self, r: Rebinding) -> None:
-        """Let the next build keep the array before the loop until it is rebound, or take the first iteration
-        out of the loop; refuse where neither is of use."""
+        """Let the next build keep the array before the loop until it is rebound, take the first iteration
+        out of the loop, or make a pool of arrays; refuse where none is of use."""
         if r.stays is not None and r.stays not in self.facts.staying:
             self.facts.staying.add(r.stays)
             self.facts.changed = True
             return
         name = fields.shown(r.name)
-        with r.loop.one_more(self.facts):
-            raise CompileError(
-                r.span,
-                f"`{name}` is rebound to a new array in this loop, and changed in place as well",
-                f"bind a copy before the loop ({name} = {name}.copy()),"
-                f" or assign elements: {name}[...] = ...",
-            )
+        try:
+            with r.loop.one_more(self.facts):
+                raise CompileError(
+                    r.span,
+                    f"`{name}` is rebound to a new array in this loop, and changed in place as well",
+                    f"bind a copy before the loop ({name} = {name}.copy()),"
+                    f" or assign elements: {name}[...] = ...",
+                )
+        except CompileError:
+            if not pooling.is_of_use(self.facts, r):
+                raise
 
 
 def arrays_of(value: Value) -> list[Array]:

@@ -98,6 +98,8 @@ class Rebinding:
     """The memory that an iteration leaves it in: its own, that of others, what it has made."""
     after: SSAValue | None = None
     """The array after the loop, where that is not the buffer."""
+    leaf: int = 0
+    """Which of the variable's arrays."""
 
 
 class Context(ABC):

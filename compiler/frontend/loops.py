@@ -267,6 +267,7 @@ class Loops(Forms):
                     else None,
                     sources,
                     place.now,
+                    place.leaf,
                 )
             )
         self.catching.announce(pending | inside.pending)

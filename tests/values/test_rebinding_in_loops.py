@@ -271,3 +271,27 @@ def test_names_for_one_array_are_returned_as_one() -> None:
 
     for n in range(5):
         assert seen(compiled(f), n) == seen(f, n)
+
+
+@on(X, n="0 1 2 5")
+def changed_under_one_name_and_kept_under_another(x, n):
+    a, b = x, None
+    for i in range(n):
+        b = a if i % 2 else b
+        a = a * 0.5
+        if b is not None:
+            b[0] += 1.0
+            if i == 4:
+                return (a * b).sum()
+    return a.sum() + x.sum()
+
+
+@on(SQUARE, n="0 1 2 5")
+def rows_and_columns(a, n):
+    v = a[0]
+    total = 0.0 * v[0]
+    for i in range(n):
+        v = a[:, i % 2] if i % 3 == 0 else a[i % 2]
+        v[0] += 0.5
+        total += v[1] * v[0]
+    return total + v.sum()

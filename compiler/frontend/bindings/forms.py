@@ -231,7 +231,7 @@ class Forms(Rebindings):
         if found.view is None or d.like.view is None or found.view.dims == d.like.view.dims:
             return found
         wanted = d.like.view.dims
-        order = turning.order_between(wanted, found.view.dims)
+        order = turning.order_between(wanted, found.view.dims, len(found.view.offsets))
         if order is None or len(d.bases) != len(d.form.bases):
             return found
         names = turning.with_turned(d.form.bases, order)

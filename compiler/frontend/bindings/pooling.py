@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, scf
@@ -47,7 +48,9 @@ from .late import Unshaped, refuse_other_shape
 from .roots import is_fresh_in, is_placeholder, roots
 
 if TYPE_CHECKING:
+    from ..context import Rebinding
     from ..emitter import Emitter
+    from ..facts import Facts
     from ..joins import Binding
     from .forms import Forms
     from .rebinding import Place, Variable
@@ -246,19 +249,19 @@ def keep(lowering: Forms, pool: Pool, found: Sequence[SSAValue]) -> None:
         is_kept = e.emit(arith.CmpiOp(which, e.index(count), "ult"))
         kept.append(e.emit(arith.SelectOp(is_kept, which, goes_to)))
     for (variable, place), which, is_new in zip(pool.members, kept, copied, strict=True):
-
-        def copy(
-            variable: Variable = variable, place: Place = place, which: SSAValue = which
-        ) -> None:
-            assert place.end is not None
-            refuse_other_shape(e, e.extents(place.end), e.extents(pool.buffers[0]), variable.name)
-            at = e.emit(arith.SubiOp(which, e.index(first)))
-            op = lowering.copy(place.end, chosen(e, at, pool.buffers))
-            lowering.pool_copies.append(op)
-
-        if is_new is not None:
-            where(e, is_new, copy)
         e.store(which, place.ssa)
+        if is_new is not None:
+            at = e.emit(arith.SubiOp(which, e.index(first)))
+            buffer, name = chosen(e, at, pool.buffers), variable.name
+            where(e, is_new, partial(copy_new, lowering, pool, place, buffer, name))
+
+
+def copy_new(lowering: Forms, pool: Pool, place: Place, buffer: SSAValue, name: str) -> None:
+    """Copy an array that an iteration made to one of the buffers."""
+    e, new = lowering.e, place.end
+    assert new is not None
+    refuse_other_shape(e, e.extents(new), e.extents(pool.buffers[0]), name)
+    lowering.pool_copies.append(lowering.copy(new, buffer))
 
 
 def free_buffer(e: Emitter, taken: Sequence[SSAValue], first: int, count: int) -> SSAValue:
@@ -282,10 +285,12 @@ def free_buffer(e: Emitter, taken: Sequence[SSAValue], first: int, count: int) -
 @contextmanager
 def instead(lowering: Forms, variables: Sequence[Variable]) -> Generator[None]:
     """Where a rebinding is refused, let the next build make a pool of the variables."""
+    widened = widen(lowering, variables)
     try:
-        widen(lowering, variables)
         yield
     except CompileError as error:
+        if widened:
+            return
         names = lowering.not_kept.get(error, ())
         leaves = arrays_at_end(lowering, variables)
         group = linked(lowering, (leaf for leaf in leaves if leaf[0][-1] in names), leaves)
@@ -295,14 +300,25 @@ def instead(lowering: Forms, variables: Sequence[Variable]) -> Generator[None]:
             raise
 
 
-def widen(lowering: Forms, variables: Sequence[Variable]) -> None:
+def is_of_use(facts: Facts, r: Rebinding) -> bool:
+    """Let the next build make a pool of a variable, and no first iterations on their own; False where this
+    one had a pool."""
+    if not facts.pool([((*r.loop.key, r.name), r.leaf)]):
+        return False
+    facts.peeled.pop(r.loop.key, None)
+    return True
+
+
+def widen(lowering: Forms, variables: Sequence[Variable]) -> bool:
     """Let the next build have those in a pool that may be one array with one in it."""
     leaves = arrays_at_end(lowering, variables)
+    widened = False
     for leaf, place in leaves.items():
         if place.kind == "pooled" and leaf in lowering.facts.pooled:
             group = linked(lowering, [*lowering.facts.pooled[leaf]], leaves)
             if not group <= lowering.facts.pooled[leaf]:
-                lowering.facts.pool(group)
+                widened |= lowering.facts.pool(group)
+    return widened
 
 
 def is_view_of(value: SSAValue, block: Block) -> bool:

@@ -35,15 +35,18 @@ def turned_array(e: Emitter, base: SSAValue, axes: Axes) -> SSAValue:
     return e.emit(array.ViewOp(base, zeros, axes, [own[d] for d in axes], ones), base.name_hint)
 
 
-def order_between(wanted: Axes, found: Axes) -> Axes | None:
+def order_between(wanted: Axes, found: Axes, rank: int) -> Axes | None:
     """The order of a base's axes that turns a view of dimensions `found` into one of `wanted`."""
-    if sorted(wanted) != sorted(found):
+    if len(wanted) != len(found):
         return None
     to = dict(zip(wanted, found, strict=True))
     if any((d < 0) != (f < 0) for d, f in to.items()):
         return None
-    rank = max(wanted, default=-1) + 1
-    return tuple(to.get(d, d) for d in range(rank))
+    left, right = ([d for d in range(rank) if d not in dims] for dims in (wanted, found))
+    if len(left) != len(right) or max((*wanted, *found), default=0) >= rank:
+        return None
+    to |= dict(zip(left, right, strict=True))
+    return tuple(to[d] for d in range(rank))
 
 
 def name_turned(name: BaseName, order: Axes) -> BaseName:
