@@ -145,6 +145,10 @@ def show(site: Site, address: int) -> None:
     print(site["print"].format(*map(_Shown, operands(site["operands"], address))))
 
 
+LIST_OF = "list of "
+"""The format of a list of numbers, which comes as an array: what its items are."""
+
+
 class _Shown:
     """A value that is printed: as `str` says, or by a format specification."""
 
@@ -154,6 +158,9 @@ class _Shown:
         self.value = value
 
     def __format__(self, spec: str) -> str:
+        if spec.startswith(LIST_OF):
+            kind = raised_by.EXACT[spec.removeprefix(LIST_OF)]
+            return repr([kind(item) for item in self.value.tolist()])
         return format(self.value, spec) if spec else str(self.value)
 
     def __repr__(self) -> str:

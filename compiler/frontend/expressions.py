@@ -287,6 +287,8 @@ class Expressions(Operators):
         function = self.expression(node.func)
         if isinstance(function, Static) and self.consumes(function.object, node):
             return self.consumed(function.object, node)
+        if (found := spreading.whole(self, function, node)) is not None:
+            return found
         keywords = spreading.written_out(node)
         if isinstance(function, Static) and function.object is print:
             return self.print_call(node)

@@ -14,9 +14,10 @@ from .calling import decorating, special_calls, spreading
 from .catching import Caught
 from .context import hint
 from .data import protocols
-from .data.lists import FixedList
+from .data.lists import FixedList, ListObject
 from .data.tables import ListOfConstants
 from .frames import RESULT, Unready
+from .joins import ScalarT
 from .raising import Raising
 from .scalars import SYMBOL, is_python
 from .syntax.language import why_refused
@@ -272,7 +273,8 @@ class Statements(Raising, Unpacking):
             raise self.refusal(None, *choices.unknown(value))
         seq = self.list_of(value)
         if seq is not None:
-            value = self.as_array(value, keep=False) if seq.display is None else Tuple(seq.display)
+            items = self.written_items(seq)
+            value = self.as_array(value, keep=False) if items is None else Tuple(items)
         if isinstance(value, Tuple) and value.cls is None:
             return library.call(self.e, np.array, [self.as_array(value, keep=False)], {})
         if isinstance(value, NoneValue | Static | Tuple):
@@ -354,22 +356,34 @@ class Statements(Raising, Unpacking):
                 return "None", []
             case Static(str() as text):
                 return (repr(text) if quoted else text).replace("{", "{{").replace("}", "}}"), []
-            case Tuple(items):
-                parts = [self.shown(item, quoted=True) for item in items]
-                inner = ", ".join(p for p, _ in parts) + ("," if len(parts) == 1 else "")
-                return f"({inner})", [v for _, shown in parts for v in shown]
+            case FixedList(items):
+                return self.shown_items(items, "[{}]")
+            case Tuple(items, None):
+                return self.shown_items(items, "({},)" if len(items) == 1 else "({})")
             case Static(Caught() | exceptions.Made() as found) if not quoted:
                 return exceptions.said(self, found)
             case Static(formatting.Formatted(form, operands)):
                 return repr(form) if quoted else form, list(operands)
             case Array() if not quoted:
                 return "{}", [Scalar(value.dtype, value.memref)]
+            case Static(ListObject() as seq) if (items := self.written_items(seq)) is not None:
+                return self.shown_items(items, "[{}]")
+            case Static(ListObject(item=ScalarT(type_)) as seq) if seq.origin is None:
+                items = self.as_array(value, keep=True)
+                assert isinstance(items, Array)
+                return f"{{:list of {type_}}}", [Scalar(items.dtype, items.memref)]
             case _:
                 raise self.refusal(
                     None,
                     "this cannot be printed from compiled code",
                     "print numbers, strings and arrays",
                 )
+
+    def shown_items(self, items: Sequence[Value], form: str) -> tuple[str, list[Scalar]]:
+        """How a list or tuple of these items is shown."""
+        parts = [self.shown(item, quoted=True) for item in items]
+        inner = ", ".join(p for p, _ in parts)
+        return form.replace("{}", inner), [v for _, shown in parts for v in shown]
 
     def print_call(self, node: ast.Call) -> Value:
         separator = " "

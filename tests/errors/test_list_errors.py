@@ -209,8 +209,8 @@ def consumes_an_iterator_twice(x):
 
 
 @refused("f64[?]C", at="[(w := v) for v in x]", says="write the loop")
-def binds_in_a_comprehension(x):
-    return [(w := v) for v in x], w
+def binds_in_a_comprehension_behind_a_call(x):
+    return other(x), [(w := v) for v in x], w
 
 
 def other(made):

@@ -14,6 +14,8 @@ from typing import Any
 
 from ....dialects import array
 from .. import library, scalars
+from ..data.list_access import Asked
+from ..data.records import class_name
 from ..frames import LocalFunction
 from ..values import Array, Record, Scalar, Static, Struct, Tuple, Value
 
@@ -146,3 +148,40 @@ def keywords(lowering: Any, named: Iterable[tuple[ast.keyword, Value]]) -> dict[
                 )
             found[key] = item
     return found
+
+
+def whole(lowering: Any, function: Value, node: ast.Call) -> Value | None:
+    """`zip(*m)`, and `min(*l)` and `max(*l)` of as many items as only the run knows; None for other calls."""
+    called = function.object if isinstance(function, Static) else None
+    if called not in (zip, min, max) or len(node.args) != 1 or node.keywords:
+        return None
+    starred = node.args[0]
+    if not isinstance(starred, ast.Starred):
+        return None
+    value = lowering.value(starred.value)
+    if called is zip:
+        parts = [answered(item, starred) for item in items(lowering, starred, value)]
+        place = lowering.e.span, (zip, id(node))
+        made = lowering.facts.implied.setdefault(
+            place, ast.copy_location(ast.Call(node.func, [], []), node)
+        )
+        made.args = parts
+        return lowering.consumed(zip, made)
+    seq = lowering.list_of(value)
+    if seq is None or lowering.written_items(seq) is not None:
+        return lowering.call(function, list(items(lowering, starred, value)), {}, node)
+    count, name = lowering.builtin_len([value], node), "min" if called is min else "max"
+    shown = class_name(Scalar(getattr(seq.item, "type", "py_float"), count.ssa))
+    none = scalars.compare(lowering.e, "Eq", count, lowering.e.constant(0, "py_int"))
+    only = scalars.compare(lowering.e, "Eq", count, lowering.e.constant(1, "py_int"))
+    scalars.raise_if(
+        lowering.e, none.ssa, ("TypeError", f"{name} expected at least 1 argument, got 0")
+    )
+    scalars.raise_if(lowering.e, only.ssa, ("TypeError", f"'{shown}' object is not iterable"))
+    return lowering.consume_value(called, value, [], node)
+
+
+def answered(value: Value, like: ast.expr) -> ast.expr:
+    made = Asked()
+    made.answer = lambda: value
+    return ast.copy_location(made, like)

@@ -229,6 +229,8 @@ class Lists(Calls):
 
     def written_items(self, seq: ListObject) -> tuple[Value, ...] | None:
         """The items that a display wrote out, of a list that nobody changes: the next build knows better."""
+        if seq.changed:
+            return None
         seq.relied_on = True
         return seq.display if type(self.lists) is dict or not seq.names else None
 

@@ -18,7 +18,7 @@ import ast
 from collections.abc import Mapping, Sequence, Set
 from types import MappingProxyType
 
-from . import exits, generator_loops, managers, matching, trying
+from . import exits, generator_loops, managers, matching, trying, walrus
 from .generator_loops import Place
 from .source import FunctionNode, Source
 
@@ -38,6 +38,7 @@ def function_body(
     statements = list(node.body)
     if is_docstring(statements[0]):
         statements = statements[1:]
+    statements = walrus.rewritten(statements)
     statements = managers.rewritten(statements, source.file, contexts)
     statements = generator_loops.rewritten(statements, source.file, generators)
     return tail(exits.structured(matching.plain(statements, source)), node)
