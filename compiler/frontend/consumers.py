@@ -16,9 +16,10 @@ from xdsl.ir import SSAValue
 
 from ...dialects import array
 from . import scalars
-from .calling import generating
+from .calling import generating, stepped
 from .calling.generating import Pending, pending_of
 from .calling.recursion import Again
+from .calling.stepped import Suspended
 from .data import lists, protocols
 from .data.fields import fields_in
 from .data.list_access import Asked
@@ -144,7 +145,7 @@ class Consumers(Iterables):
             self.bind(node.generators[0].target, item)
             return self.value(node.elt)
 
-    def handed_on(self, over: Iterable | Pending) -> Static:
+    def handed_on(self, over: Iterable | Pending | Suspended) -> Static:
         """What is run over, for the lines that will: what it was made from counts as consumed."""
         if isinstance(over, Iterable) and over.made is not None:
             over = replace(over, made=self.homes[-1])
@@ -153,17 +154,22 @@ class Consumers(Iterables):
     def generator_expression(self, node: ast.GeneratorExp) -> Value:
         """A generator expression. Where each item of an array or list makes one, they have places."""
         first = node.generators[0].iter
+        place = stepped.place_here(self, node)
+        if stepped.is_stepped(self, place):
+            over = stepped.places(self, self.value(first), node)
+            return stepped.start(self, self.written_generator(node), [over], {}, place)
         inner = self.run_over(first)
         if (
-            isinstance(inner, Pending)
+            not isinstance(inner, Iterable)
             or inner.items is not None
             or not comprehensions.is_plain(node)
         ):
-            key = node, node
-            if key not in self.facts.consumers:
-                self.facts.consumers[key] = generating.written(node)
-            function = LocalFunction(self.facts.consumers[key], self.frame, (), ())
-            return generating.pending(self, function, [self.handed_on(inner)], {})
+            made = generating.pending(
+                self, self.written_generator(node), [self.handed_on(inner)], {}
+            )
+            if (found := pending_of(made)) is not None:
+                found.place = place
+            return made
         frame = self.frame_of_comprehension(node)
         return Static(
             Iterable(
@@ -173,8 +179,16 @@ class Consumers(Iterables):
                 inner.lists,
                 inner.now,
                 self.homes[-1],
+                place=place,
             )
         )
+
+    def written_generator(self, node: ast.GeneratorExp) -> LocalFunction:
+        """The generator function that a generator expression is."""
+        key = node, node
+        if key not in self.facts.consumers:
+            self.facts.consumers[key] = generating.written(node)
+        return LocalFunction(self.facts.consumers[key], self.frame, (), ())
 
     # What consumes items.
 
@@ -229,13 +243,19 @@ class Consumers(Iterables):
         if isinstance(node.args[0], ast.GeneratorExp):
             return None
         value = self.value(node.args[0])
+        if (suspended := stepped.suspended_of(value)) is not None:
+            if len(node.args) == 1:
+                return stepped.next_item(self, suspended, NoneValue(), node)
+            return stepped.next_or(self, suspended, self.value(node.args[1]), node)
         if len(node.args) == 1 and (found := protocols.by_method(self, value, "__next__", node)):
             return found
         if pending_of(value) is None:
-            raise self.refusal(
+            refusal = self.refusal(
                 node, "`next` of this is not compiled",
                 "give it a generator, or an object with `__next__`; index what has items: x[k]",
             )  # fmt: skip
+            made = value.object if isinstance(value, Static) else None
+            stepped.again(self, getattr(made, "place", None), refusal)
         default = [self.value(a) for a in node.args[1:]]
         function = comprehensions.first_or if default else next
         return self.consume_value(function, value, default, node)
@@ -331,7 +351,7 @@ class Consumers(Iterables):
             own = source.node
             defaults, keyword = (), ()
         assert isinstance(own, ast.FunctionDef)
-        self.check_generator(function, own, node)
+        self.check_generator(function, own, node, found)
         key = generating.consumer_key(function, own, source.file, node)
         if key not in self.facts.consumers:
             made = comprehensions.generator_consumer(function, node, own)
@@ -358,26 +378,38 @@ class Consumers(Iterables):
         )
         return self.run_call(frame, body, definition, node)
 
-    def check_generator(self, function: Any, own: ast.FunctionDef, call: ast.AST) -> None:
+    def check_generator(
+        self, function: Any, own: ast.FunctionDef, call: ast.AST, found: Pending
+    ) -> None:
         """Refuse a generator that would notice whose code stands for its `yield`."""
         early = (comprehensions.first_or, comprehensions.unpacked, next, any, all)
         leaves = function in (*comprehensions.VISITING, *early)
-        if leaves and (found := comprehensions.swallows(own)) is not None:
-            place, words = found
-            line = getattr(place, "lineno", own.lineno)
-            raise self.refusal(
+        if leaves and (noticed := comprehensions.swallows(own)) is not None:
+            yielding, words = noticed
+            line = getattr(yielding, "lineno", own.lineno)
+            refusal = self.refusal(
                 call, f"this generator {words} (line {line})",
                 "loop over list(...), or yield outside of the `try`",
             )  # fmt: skip
-        if comprehensions.stops(own) is not None:
-            raise self.refusal(
+            stepped.again(self, found.place, refusal)
+        may_stop = leaves and function is not comprehensions.every
+        if may_stop and comprehensions.finishes(own) and stepped.has_name(self, found):
+            refusal = self.refusal(call, "a generator with a `finally` is left, and kept")
+            stepped.again(self, found.place, refusal)
+        if comprehensions.sends(own):
+            refusal = self.refusal(call, "this generator asks for what it is sent")
+            stepped.again(self, found.place, refusal)
+        if comprehensions.stops(own):
+            refusal = self.refusal(
                 call, "this generator raises StopIteration, which would be a RuntimeError", "return"
             )
+            stepped.again(self, found.place, refusal)
 
     def beside_items(self, function: Any, start: Sequence[Value]) -> list[Value]:
         """What the lines that consume items take besides these."""
         if function is sum and comprehensions.COMPENSATED:
-            return [*start, *map(Static, comprehensions.Intrinsic)]
+            both = comprehensions.Intrinsic.ADD, comprehensions.Intrinsic.RECOVERED
+            return [*start, *map(Static, both)]
         errors = {min: ValueError, max: ValueError, next: StopIteration}
         return [*start, Static(errors[function])] if function in errors else list(start)
 
@@ -557,7 +589,7 @@ class Consumers(Iterables):
             self.extend_by(target, source)
         elif (found := pending_of(value)) is not None:
             self.consume_generator(list.extend, found, [Static(target)], node)
-        elif isinstance(value, Static) and isinstance(value.object, Iterable):
+        elif isinstance(value, Static) and isinstance(value.object, Iterable | Suspended):
             assert isinstance(node, ast.expr)
             self.consume(list.extend, [value, Static(target)], node, None)
         elif isinstance(value, Tuple):

@@ -27,7 +27,7 @@ from .catching import Arm, Catching, Caught, is_made_in
 from .data import fields, settings, tables
 from .data.lists import ListKey, ListObject
 from .emitter import Emitter
-from .facts import Facts, Key, LocalName
+from .facts import Facts, Key, LocalName, LoopKey
 from .frames import RESULT, VALUE, Captured, Frame, LateName, Unready
 from .joins import (
     Binding,
@@ -133,6 +133,16 @@ class Context(ABC):
         self.catching = Catching(self)
         self.handling: list[tuple[Frame, Caught]] = []
         """The exceptions whose handlers are being lowered, and whose calls those are."""
+        self.resuming: list[tuple[Any, int]] = []
+        """The generators that are being asked for an item, and how long the paths of those calls are."""
+        self.inner_generators: dict[object, Any] = {}
+        """By place, the generators that others make."""
+        self.watched_generators: list[Any] = []
+        """Those that may be left in a `try`."""
+        self.frames: dict[tuple[int, ...], Frame] = {}
+        """By path, the calls."""
+        self.loops: list[tuple[LoopKey, int]] = []
+        """The loops that are being lowered, and how many of `homes` are around each."""
         self.homes = [emitter.entry]
         """The blocks at whose ends memory ends: the function's, and those of the loops around."""
         self.lists: dict[ListKey, ListObject] = {}
@@ -239,6 +249,8 @@ class Context(ABC):
         binding = nonlocals.binding_of(self, frame, name)
         if self.importer is not None and name not in frame.shared:
             binding = self.importer(frame, binding)
+        if binding is None and name in frame.certain:
+            raise Unready  # in this build: in the last, a state that constants keep from being reached
         if binding is None:
             self.not_ready(
                 frame,
@@ -254,8 +266,8 @@ class Context(ABC):
                 f"`{name}` is read in the loop before the loop assigns it",
                 f"give `{name}` a value of the same type before the loop",
             )
-        if isinstance(binding, Maybe) and name == exits.RESULT:
-            return binding.value  # `returned$` has been asked
+        if isinstance(binding, Maybe) and (name == exits.RESULT or name in frame.certain):
+            return binding.value  # `returned$` has been asked, or the state of a generator
         if isinstance(binding, Maybe):
             unbound = scalars.logical_not(self.e, binding.defined)
             scalars.raise_if(self.e, unbound, ("UnboundLocalError", UNBOUND_LOCAL.format(name)))

@@ -12,7 +12,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from . import choices, formatting, library, scalars
-from .calling import special_calls, spreading
+from .calling import special_calls, spreading, stepped
 from .data import fixed_items, lists, tables
 from .data.list_access import Asked
 from .data.lists import FixedList, sequence_like
@@ -21,6 +21,7 @@ from .operators import Operators
 from .scalars import is_python
 from .syntax.language import why_refused
 from .syntax.liveness import assigned
+from .syntax.stepping import Given
 from .values import (
     Array,
     BoundMethod,
@@ -84,6 +85,8 @@ class Expressions(Operators):
                     return self.comprehension(node)
                 case Asked():
                     return node.answer()
+                case Given():
+                    return stepped.given_item(self, node.item)
                 case ast.JoinedStr():
                     return formatting.made(*self.text(node))
                 case ast.Yield() | ast.YieldFrom():

@@ -118,6 +118,16 @@ class Facts:
         default_factory=dict[generator_loops.Place, str]
     )
     """The context managers that do something, and of which kind they are."""
+    stepped: dict[object, ast.AST] = field(default_factory=dict[object, ast.AST])
+    """The places of generators that are asked for their items one by one (`calling.stepped`)."""
+    inner_generators: dict[object, dict[object, Any]] = field(
+        default_factory=dict[object, dict[object, Any]]
+    )
+    """By the place of a generator, those of generators that it makes: their kept names."""
+    stepping: dict[object, Any] = field(default_factory=dict[object, Any])
+    """Their functions, made ready for that."""
+    indirect: set[object] = field(default_factory=set[object])
+    """Those that run over objects of which `iter` makes something else."""
     forgotten: list[object] = field(default_factory=list[object])
     """Trees of earlier builds, kept: what is known of statements is known by their identity."""
     constants: dict[str, str] = field(default_factory=dict[str, str])
@@ -190,7 +200,8 @@ class Facts:
     def rewrite(self) -> None:
         """Bodies of functions are made ready anew."""
         self.forgotten += [*self.trees.values(), *self.nested.items(), *self.consumers.items()]
-        for known in (self.trees, self.nested, self.consumers):
+        self.forgotten += self.stepping.values()
+        for known in (self.trees, self.nested, self.consumers, self.stepping):
             known.clear()
         self.changed = True
 

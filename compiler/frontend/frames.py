@@ -96,6 +96,10 @@ class Frame:
     env: dict[str, Binding] = field(default_factory=dict[str, Binding])
     done: bool = False
     """The call has returned: what its names are bound to, was made on some path."""
+    cells: dict[str, Record] = field(default_factory=dict[str, Record])
+    """Those of its shared names that have been made already."""
+    certain: Names = frozenset()
+    """The names that are bound wherever they are read, though joins do not know it."""
     shared: dict[str, Record] = field(default_factory=dict[str, Record])
     """The names that functions nested in it rebind, as objects (`nonlocals`)."""
 

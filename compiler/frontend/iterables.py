@@ -25,7 +25,7 @@ from xdsl.ir import Block, SSAValue
 
 from ...dialects import array
 from . import choices, scalars
-from .calling import generating, standard_iterators
+from .calling import generating, standard_iterators, stepped
 from .calling.generating import Pending, pending_of
 from .calling.recursion import Again
 from .data import lists, protocols, tables
@@ -68,6 +68,10 @@ class Iterable:
     """The list, of which a slice that nobody keeps is run over."""
     endless: Pending | None = None
     """It has no end: the generator that it is where nothing beside it has one."""
+    place: Any = None
+    """Where in the program it was made: for the next build."""
+    resumed: stepped.Suspended | None = None
+    """The generator that is asked for the items one by one."""
 
 
 class LazyItems(Sequence[Value]):
@@ -105,6 +109,15 @@ class Iterables(Statements):
 
     def iterator(self, kind: object, node: ast.Call) -> Value:
         """What `range`, `enumerate`, `zip`, `reversed` or `map` makes: of a generator, a generator."""
+        place = stepped.place_here(self, kind)
+        if kind is not range and stepped.is_stepped(self, place):
+            return stepped.iterator(self, kind, node, place)
+        made = self.iterator_at_once(kind, node)
+        if kind is not range and isinstance(made, Static) and isinstance(made.object, Iterable):
+            return Static(replace(made.object, place=place))
+        return made
+
+    def iterator_at_once(self, kind: object, node: ast.Call) -> Value:
         if any(isinstance(a, ast.Starred) for a in node.args):
             raise self.refusal(node, "`*` in a call is not compiled", "write the arguments out")
         if kind is range:
@@ -113,7 +126,7 @@ class Iterables(Statements):
             return Static(self.range(node))
         if kind is zip:
             parts = [self.run_over(a) for a in node.args]
-            if (row := self.zipped_with(parts, node)) is not None:
+            if (row := self.zipped_with(kind, parts, node)) is not None:
                 return row
             plain = cast("list[Iterable]", parts)
             if all(map(is_plain_strict, node.keywords)):
@@ -125,14 +138,14 @@ class Iterables(Statements):
             raise self.refusal(node, "an iterator of nothing")
         inner = self.run_over(node.args[0])
         if kind is reversed:
-            if isinstance(inner, Pending):
+            if not isinstance(inner, Iterable):
                 raise self.refusal(node, "'generator' object is not reversible", "make a list")
             return Static(self.reversed(inner))
         starts = [*node.args[1:], *(k.value for k in node.keywords if k.arg == "start")]
         if len(starts) > 1 or len(starts) < len(node.args) - 1 + len(node.keywords):
             raise self.refusal(node, "enumerate takes an iterable and `start`")
         start = self.int_value(starts[0]) if starts else self.e.constant(0, "py_int")
-        if isinstance(inner, Pending):
+        if not isinstance(inner, Iterable):
             return self.generator(standard_iterators.numbered, Static(inner), start)
         return Static(self.enumerated(inner, start))
 
@@ -155,10 +168,12 @@ class Iterables(Statements):
 
     # Generators.
 
-    def run_over(self, node: ast.expr) -> Iterable | Pending:
+    def run_over(self, node: ast.expr) -> Iterable | Pending | stepped.Suspended:
         """What stands in `zip` and the like. A loop over a generator alone there is written out, and the
         generator asked for its items one by one is another generator."""
-        value = self.value(node)
+        value = self.iterated(self.value(node), node)
+        if (suspended := stepped.suspended_of(value)) is not None:
+            return suspended
         found = pending_of(value)
         if found is None:
             return self.iterable_value(value, node, alone=False)
@@ -166,22 +181,31 @@ class Iterables(Statements):
             raise Again
         return found
 
+    def iterated(self, value: Value, node: ast.AST) -> Value:
+        """What is run over: of an object, what its `__iter__` makes."""
+        if isinstance(value, Record | Struct) and value.cls is not dict:
+            return self.settled(protocols.iterated(self, value, node))
+        return value
+
     def generator(self, function: FunctionType, *args: Value) -> Value:
         """A generator of the standard library."""
         return generating.pending(cast(Any, self), function, list(args), {})
 
-    def zipped_with(self, parts: Sequence[Iterable | Pending], node: ast.Call) -> Value | None:
+    def zipped_with(
+        self, kind: Any, parts: Sequence[Iterable | Pending | stepped.Suspended], node: ast.Call
+    ) -> Value | None:
         """`zip` of a generator and what has its items at places; None where there is no generator."""
-        at = [k for k, p in enumerate(parts) if isinstance(p, Pending)]
+        at = [k for k, p in enumerate(parts) if not isinstance(p, Iterable)]
         if not at:
             return None
         if len(at) > 1 or node.keywords:
-            raise self.refusal(
-                node, "two generators in one `zip`, or one in `zip(..., strict=True)`, are not compiled",
-                "make a list of one: zip(g, list(h))",
+            refusal = self.refusal(
+                node, "a generator in `zip(..., strict=True)` is not compiled",
+                "make a list of it: zip(list(g), x, strict=True)",
             )  # fmt: skip
+            stepped.again(self, stepped.place_here(self, kind), refusal)
         (k,) = at
-        whole = [p if isinstance(p, Pending) else self.indexed(p, node) for p in parts]
+        whole = [self.indexed(p, node) if isinstance(p, Iterable) else p for p in parts]
         sides = (Tuple(tuple(map(Static, side))) for side in (whole[:k], whole[k + 1 :]))
         return self.generator(standard_iterators.zipped, Static(whole[k]), *sides)
 
@@ -208,11 +232,12 @@ class Iterables(Statements):
     def over_iterator(self, found: Iterable, node: ast.expr) -> Iterable:
         """What a name or an argument has been made to run over."""
         if found.made is not None and found.made is not self.homes[-1]:
-            raise self.refusal(
+            refusal = self.refusal(
                 node,
                 "an iterator is consumed in another place than it was made, or twice",
                 "make a list of it, or make it anew",
             )
+            stepped.again(self, found.place, refusal)
         if found.made is not None:
             found.made = Block()
         return replace(found, count=found.now()) if found.lists and found.now else found
@@ -222,6 +247,9 @@ class Iterables(Statements):
         value = choices.present(self, value, "'NoneType' object is not iterable")
         if pending_of(value) is not None:
             self.over_generator(node)
+        if (suspended := stepped.suspended_of(value)) is not None:
+            endless = self.e.constant(INT64_MAX, "py_int")
+            return Iterable(endless, lambda i: NoneValue(), resumed=suspended)
         if isinstance(value, Static) and isinstance(value.object, Iterable):
             if alone and value.object.endless is not None:
                 self.over_generator(node)
@@ -314,9 +342,16 @@ class Iterables(Statements):
         """`iter(v)`: what a loop runs over once."""
         if len(args) != 1:
             raise self.refusal(node, "iter is compiled with one argument")
-        return Static(
-            replace(self.iterable_value(self.settled(args[0]), node), made=self.homes[-1])
-        )
+        value = self.iterated(self.settled(args[0]), node)
+        found = value.object if isinstance(value, Static) else None
+        is_iterator = isinstance(found, Iterable) and found.made is not None
+        if pending_of(value) is not None or isinstance(found, stepped.Suspended) or is_iterator:
+            return value
+        place = stepped.place_here(self, iter)
+        if stepped.is_stepped(self, place):
+            return stepped.iterator_of(self, value, node, place)
+        over = self.iterable_value(value, node)
+        return Static(replace(over, made=self.homes[-1], bounds=None, place=place))
 
     def range_count(self, start: Scalar, stop: Scalar, step: Scalar) -> Scalar:
         """How many ints the range has: max(0, ceil((stop - start) / step))."""
@@ -416,9 +451,9 @@ class Iterables(Statements):
             raise self.refusal(node, "map takes a function and something to run over")
         function = self.value(node.args[0])
         parts = [self.run_over(a) for a in node.args[1:]]
-        if len(parts) == 1 and isinstance(parts[0], Pending):
+        if len(parts) == 1 and not isinstance(parts[0], Iterable):
             return self.generator(standard_iterators.mapped, function, Static(parts[0]))
-        if (row := self.zipped_with(parts, node)) is not None:
+        if (row := self.zipped_with(map, parts, node)) is not None:
             return self.generator(standard_iterators.starmap, function, row)
         rows = self.zipped(cast("list[Iterable]", parts), node)
 

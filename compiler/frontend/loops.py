@@ -33,6 +33,7 @@ from .bindings import nonlocals, peeling, pooling, resizing
 from .bindings.forms import End, Forms
 from .bindings.rebinding import Place, Variable, only_layout_of_kept, retyped, uncast
 from .bindings.roots import roots
+from .calling import stepped
 from .context import Rebinding, hint, is_late
 from .data import fixed_items
 from .data.list_access import Asked
@@ -71,6 +72,10 @@ class Loops(Forms):
         iterable = self.iterable(s.iter)
         until = s.until if isinstance(s, LeavableFor) else None
         items = iterable.items
+        if iterable.resumed is not None:
+            stepped.loop(self, s, iterable.resumed)
+            self.block(s.orelse)
+            return
         if items is None:
             items = fixed_items.rounds_of(self, s, iterable)
         if items is not None:
@@ -201,8 +206,10 @@ class Loops(Forms):
         with self.e.at(blocks[0]):
             self.enter_iteration(before, variables, late, blocks[0])
             outer_cells = nonlocals.fresh_cells(self, s)
+            self.loops.append((peeled.key, depth))
             with self.catching.scope(frozenset(living)) as inside:
                 body(blocks[0].args[0])
+            self.loops.pop()
             self.dead = self.dead and not inside.pending
             self.e.span = span
             ends = self.frame.env

@@ -32,6 +32,7 @@ class Statements(Raising, Unpacking):
 
     def block(self, statements: Sequence[ast.stmt]) -> None:
         frame, depth, homes = self.frame, len(self.calls), len(self.homes)
+        loops = len(self.loops)
         outer, start = self.statement_block, self.e.block
         self.statement_block = start
         for k, statement in enumerate(statements):
@@ -47,6 +48,7 @@ class Statements(Raising, Unpacking):
                     self.statement_block = self.e.block
                     del self.calls[depth:]
                     del self.homes[homes:]
+                    del self.loops[loops:]
         self.statement_block = self.e.block if outer is start else outer
 
     def statement(self, s: ast.stmt) -> None:

@@ -11,6 +11,7 @@ from xdsl.dialects import arith
 
 from ...dialects import array
 from . import library, scalars
+from .calling import stepped
 from .calling.generating import pending_of
 from .data import lists
 from .data.list_algorithms import ListAlgorithms
@@ -34,7 +35,7 @@ class Unpacking(ListAlgorithms):
 
     def unpack(self, target: ast.Tuple | ast.List, value: Value) -> None:
         is_ours = isinstance(value, Record | Struct) and value.cls is not dict
-        if is_ours or pending_of(value) is not None:
+        if is_ours or pending_of(value) is not None or stepped.suspended_of(value) is not None:
             if any(isinstance(item, ast.Starred) for item in target.elts):
                 value = self.consume_value(list, value, [], target)
             else:

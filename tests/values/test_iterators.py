@@ -5,11 +5,10 @@ import operator
 from dataclasses import dataclass
 from itertools import chain, count, cycle, islice, pairwise, repeat
 
-import numpy as np
 import pytest
 from whole_programs import WholePrograms, X, outcome
 
-from mutad import CompileError, check_gradient, compile
+from mutad import check_gradient, compile
 
 programs = WholePrograms()
 on = programs.on
@@ -241,11 +240,3 @@ def test_values_are_cpythons(function, point):
 @pytest.mark.parametrize("function", [combined, generators_have_names, generators_call_themselves])
 def test_gradients_are_derivatives(function):
     check_gradient(compile(function, grad=True, cache=False, opt=1), X.copy())
-
-
-def test_two_generators_in_one_zip_are_refused():
-    def pairs(x):
-        return sum(a * b for a, b in zip(positive(x, 0.1), positive(x, 0.2)))
-
-    with pytest.raises(CompileError, match=r"in one `zip`|beside this in `zip`"):
-        compile(pairs)(np.ones(3))

@@ -37,7 +37,7 @@ def share(lowering: Context, frame: Frame) -> None:
     """A call begins: make the cells of its names, its arguments in them."""
     frame.shared = {}
     for name in sorted(frame.liveness.rebound & frame.locals):
-        frame.shared[name] = cell_of(lowering, name)
+        frame.shared[name] = frame.cells.get(name) or cell_of(lowering, name)
         given = frame.env.pop(name, None)
         if given is not None:
             bind_in(lowering, frame, name, given)

@@ -55,6 +55,7 @@ from . import (
     managing,
     recursion,
     special_calls,
+    stepped,
     written,
 )
 from .sending import Buffers
@@ -106,6 +107,8 @@ class Calls(Expressions):
             return self.inline_local(callee, args, kwargs, node)
         if isinstance(callee, ListMethod):
             return self.call_list_method(callee, args, kwargs, node)
+        if isinstance(callee, Intrinsic) and callee in stepped.ASKED:
+            return stepped.asked(self, callee, args, node)
         if isinstance(callee, Intrinsic):
             return self.intrinsic(callee, args)
         if isinstance(callee, functools.partial | arguments.Partial | MethodType):
@@ -579,7 +582,8 @@ class Calls(Expressions):
     ) -> Frame:
         self.serial += 1
         path = () if node is None else (*self.frame.place, id(node))
-        return Frame(own, scope, names, liveness, path, self.serial)
+        made = self.frames[path] = Frame(own, scope, names, liveness, path, self.serial)
+        return made
 
     def run_call(
         self,

@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 from inspect import isgeneratorfunction
-from types import FunctionType
+from types import FunctionType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from xdsl.ir import Block
@@ -24,6 +24,7 @@ from ..frames import LocalFunction
 from ..syntax import comprehensions
 from ..values import Static, Value
 from . import standard_iterators
+from .special_calls import Member
 
 if TYPE_CHECKING:
     from .calls import Calls
@@ -32,7 +33,7 @@ GeneratorFunction = FunctionType | LocalFunction
 
 
 @dataclass(eq=False)
-class Pending:
+class Pending(Member):
     """A generator before its first item."""
 
     function: GeneratorFunction
@@ -40,6 +41,25 @@ class Pending:
     kwargs: dict[str, Value] = field(default_factory=dict[str, Value])
     made: Block | None = None
     """Where it was made, and has to be consumed."""
+    place: Any = None
+    """Where in the program that is: for the next build."""
+
+    described = "a generator"
+
+    @property
+    def type(self) -> type:
+        return GeneratorType
+
+    def read(self, lowering: Any, attribute: str, node: ast.AST) -> Value:
+        from . import stepped
+
+        refusal = lowering.refusal(node, f"`.{attribute}` of a generator is not compiled")
+        stepped.again(lowering, self.place, refusal)
+
+    def assign(
+        self, lowering: Any, attribute: str, op: str | None, value: Value, node: ast.AST
+    ) -> None:
+        raise lowering.refusal(node, "attributes of a generator are not assigned")
 
 
 def is_generator(found: object) -> bool:
@@ -57,9 +77,14 @@ def pending(
     lowering: Calls, function: GeneratorFunction, args: list[Value], kwargs: dict[str, Value]
 ) -> Value:
     """The generator that a call of its function makes."""
+    from . import stepped
+
     given = [lowering.settled(a) for a in args]
     named = {name: lowering.settled(value) for name, value in kwargs.items()}
-    return Static(Pending(function, given, named, lowering.homes[-1]))
+    place = stepped.place_here(lowering, function)
+    if stepped.is_stepped(lowering, place):
+        return stepped.start(lowering, function, given, named, place)
+    return Static(Pending(function, given, named, lowering.homes[-1], place))
 
 
 def pending_of(value: object) -> Pending | None:
@@ -70,12 +95,15 @@ def pending_of(value: object) -> Pending | None:
 
 def consume(lowering: Any, generator: Pending, node: ast.AST) -> None:
     """The generator is asked for all its items, here."""
+    from . import stepped
+
     if generator.made is not lowering.homes[-1]:
-        raise lowering.refusal(
+        refusal = lowering.refusal(
             node,
             "a generator is consumed in another place than it was made, or twice",
             "make a list of it, or make it anew where it is consumed",
         )
+        stepped.again(lowering, generator.place, refusal)
     generator.made = None
 
 

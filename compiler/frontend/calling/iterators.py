@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from ..values import INT64_MAX, Array, Scalar, Static, Tuple, Value
-from . import generating, standard_iterators
+from . import generating, standard_iterators, stepped
 from .generating import pending_of
 
 if TYPE_CHECKING:
@@ -118,7 +118,11 @@ def has_places(lowering: Any, args: list[Value], node: ast.Call) -> Value:
     (items,) = args
     place = items.object if isinstance(items, Static) else None
     endless = isinstance(place, Iterable) and place.endless is not None
-    return lowering.e.constant(pending_of(items) is None and not endless, "py_bool")
+    return lowering.e.constant(not is_generator(items) and not endless, "py_bool")
+
+
+def is_generator(value: Value) -> bool:
+    return pending_of(value) is not None or stepped.suspended_of(value) is not None
 
 
 def may_change(lowering: Any, args: list[Value], node: ast.Call) -> Value:

@@ -45,6 +45,11 @@ def iterated(iterator: Any) -> Any:
         yield item
 
 
+def items_of(items: Any) -> Any:
+    """`iter(items)`."""
+    yield from items
+
+
 def numbered(items: Any, start: Any) -> Any:
     k = start
     for item in items:
@@ -71,6 +76,28 @@ def zipped(items: Any, before: Any, after: Any) -> Any:
                 return
 
 
+def rows_of(items: Any) -> Any:
+    """`zip(items)`."""
+    for item in items:
+        yield (item,)
+
+
+def side_by_side(items: Any, others: Any) -> Any:
+    """`zip(items, *others)`, of an iterator and of one over the rows of the others."""
+    for item in items:
+        for row in others:
+            yield (item, *row)
+            break
+        else:
+            return
+
+
+def backwards(items: Any) -> Any:
+    """`reversed(items)`, of what has places."""
+    for k in range(count_of(items) - 1, -1, -1):
+        yield item_of(items, k)
+
+
 def mapped(function: Any, items: Any) -> Any:
     for item in items:
         yield function(item)
@@ -93,6 +120,12 @@ def filtered(function: Any, items: Any) -> Any:
 def chain(*parts: Any) -> Any:
     for part in parts:
         yield from part
+
+
+def one_behind_another(items: Any, others: Any) -> Any:
+    """`chain(items, *others)`."""
+    yield from items
+    yield from others
 
 
 def chain_of(parts: Any) -> Any:

@@ -32,11 +32,17 @@ COMPENSATED = sys.version_info >= (3, 12)
 
 
 class Intrinsic(Enum):
-    """What those lines call that is no Python."""
+    """What those lines call that is no Python; from `PLACES` on, what split generators do (`stepped`)."""
 
     ADD = "add_compensated"
     RECOVERED = "recover"
     PARTNER = "partner"
+    PLACES = "places"
+    MORE = "more"
+    GIVEN = "given"
+    ITEM = "item"
+    BEHIND = "behind"
+    RETURNED = "returned"
 
 
 Comprehension = ast.ListComp | ast.GeneratorExp
@@ -336,13 +342,46 @@ def swallows(generator: ast.FunctionDef) -> tuple[ast.AST, str] | None:
     return None
 
 
-def stops(generator: ast.FunctionDef) -> ast.AST | None:
-    """Where a generator raises StopIteration, of which CPython makes RuntimeError."""
-    for s in ast.walk(generator):
-        raised = ast.walk(s.exc) if isinstance(s, ast.Raise) and s.exc is not None else ()
-        if any(isinstance(n, ast.Name) and n.id == "StopIteration" for n in raised):
-            return s
-    return None
+def stops(generator: ast.AST) -> bool:
+    """True where a generator may raise StopIteration, of which CPython makes RuntimeError."""
+    match generator:
+        case ast.Raise(raised) if raised is not None and names_stop(raised):
+            return True
+        case ast.Call(ast.Name("next"), [_], []) | ast.Call(ast.Attribute(_, "send" | "__next__")):
+            return True
+        case ast.Try(handlers=handlers) if any(catches_stop(h.type) for h in handlers):
+            rest = [*handlers, *generator.orelse, *generator.finalbody]
+            return any(map(stops, rest))
+        case ast.Lambda():
+            return False
+        case _:
+            return any(map(stops, ast.iter_child_nodes(generator)))
+
+
+def names_stop(node: ast.AST) -> bool:
+    return any(isinstance(n, ast.Name) and n.id == "StopIteration" for n in ast.walk(node))
+
+
+def catches_stop(caught: ast.expr | None) -> bool:
+    if caught is None or names_stop(caught):
+        return True
+    return isinstance(caught, ast.Name) and caught.id in ("Exception", "BaseException")
+
+
+def finishes(generator: ast.FunctionDef) -> bool:
+    """True where something is left to do when nobody asks a generator any more."""
+    return any(
+        isinstance(n, ast.With | ast.Try)
+        and any(map(yields, n.body))
+        and (isinstance(n, ast.With) or bool(n.finalbody))
+        for n in ast.walk(generator)
+    )
+
+
+def sends(generator: ast.FunctionDef) -> bool:
+    """True where a `yield` is more than a statement."""
+    plain = {s.value for s in ast.walk(generator) if isinstance(s, ast.Expr)}
+    return any(yields_itself(n) and n not in plain for n in ast.walk(generator))
 
 
 def yields_itself(node: ast.AST) -> bool:

@@ -420,7 +420,7 @@ def f(x):
 """,
     ),
     Compiled(
-        "generators, consumed by `for`, `sum`, `list`, `next` and the like; `itertools`",
+        "generators, consumed whole or in parts by `for`, `sum`, `next`, `send` and the like; `itertools`",
         (ast.Yield, ast.YieldFrom),
         """
 from itertools import combinations
@@ -437,7 +437,10 @@ def f(x):
             break
         s += k * v
     g = steps(x[3], 2)
-    return s + next(g) + sum(a * b for a, b in combinations(x, 2))
+    s += next(g)
+    for v in g:
+        s = s * 0.5 + v
+    return s + sum(a * b for a, b in combinations(x, 2))
 """,
     ),
     Compiled(
