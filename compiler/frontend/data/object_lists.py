@@ -49,6 +49,7 @@ class ObjectLists(NestedLists):
                     "keep numbers, arrays, and tuples of them in the fields",
                 )
             if lists.holds_list(item):
+                self.use_heap(value.cls)
                 raise self.refusal(
                     None, f"the field `{name}` of an object in a list that grows is a list",
                     "keep the lists in a list beside it",
