@@ -80,6 +80,8 @@ class Facts:
     """The stores that are others': those of lists that have items in common."""
     heaps: dict[type, ListKey] = field(default_factory=dict[type, ListKey])
     """The classes whose objects are known by their places in a store (`data.heaps`)."""
+    heap_stores: dict[StoreKey, None] = field(default_factory=dict[StoreKey, None])
+    """The stores of what is in their fields that functions which call themselves ask for."""
     field_numbers: dict[object, int] = field(default_factory=dict[object, int])
     """The numbers of the stores of what is in their fields."""
     ragged: set[ListKey] = field(default_factory=set[ListKey])

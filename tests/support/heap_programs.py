@@ -1,8 +1,10 @@
 """Programs with objects of which only the run knows which is which: values and gradients are tested."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 
 class Node:
@@ -363,7 +365,146 @@ def a_decision_tree(xs):
     return walked(Leafy(0, 0.5, Leafy(1, 0.2, value=1.0), right), xs)
 
 
+@dataclass
+class Branch:
+    value: float
+    kids: list = field(default_factory=list)
+    parent: Any = None
+
+
+def summed(branch, w):
+    s = branch.value * w
+    for kid in branch.kids:
+        s += summed(kid, w * 0.5)
+    return s
+
+
+def lists_of_children(xs):
+    root = Branch(1.0)
+    here = root
+    for x in xs:
+        n = Branch(x, [], here)
+        here.kids.append(n)
+        if x > 0.4:
+            here = n
+        elif here.parent is not None:
+            here = here.parent
+    s, stack = 0.0, [(root, 1.0)]
+    while stack:
+        n, w = stack.pop()
+        s += n.value * n.value * w
+        for kid in n.kids:
+            stack.append((kid, w * 0.5))
+    return s + summed(root, xs[0])
+
+
+class Vertex:
+    def __init__(self, x):
+        self.x = x
+        self.near = []
+        self.weights = []
+        self.seen = False
+
+
+def a_graph_with_lists_of_neighbours(xs):
+    vertices = [Vertex(x) for x in xs]
+    for i, v in enumerate(vertices):
+        for j, u in enumerate(vertices):
+            if i != j and abs(xs[i] - xs[j]) < 0.35:
+                v.near.append(u)
+                v.weights.append(xs[i] * xs[j])
+    for _ in range(2):
+        for v in vertices:
+            s = 0.0
+            for u, w in zip(v.near, v.weights):
+                s += u.x * w
+            v.x = 0.5 * v.x + 0.1 * s
+    stack, s, k = [vertices[0]], 0.0, 1.0
+    while stack:
+        v = stack.pop()
+        if v.seen:
+            continue
+        v.seen = True
+        s += v.x * k
+        k += 1.0
+        for u in v.near:
+            if not u.seen:
+                stack.append(u)
+    return s
+
+
+class Quad:
+    def __init__(self, depth):
+        self.depth = depth
+        self.kids = [None] * 4
+        self.mass = 0.0
+
+    def add(self, x, y, m):
+        self.mass += m
+        if self.depth == 0:
+            return
+        k = (1 if x >= 0.5 else 0) + (2 if y >= 0.5 else 0)
+        if self.kids[k] is None:
+            self.kids[k] = Quad(self.depth - 1)
+        self.kids[k].add((x * 2) % 1.0, (y * 2) % 1.0, m * 0.9)
+
+    def energy(self):
+        s = self.mass * self.mass
+        for kid in self.kids:
+            if kid is not None:
+                s += kid.energy()
+        return s
+
+
+def a_quadtree_with_a_list_of_four(xs):
+    root = Quad(3)
+    for i in range(len(xs)):
+        root.add(xs[i] * 0.99, xs[i - 1] * 0.98, xs[i])
+    return root.energy()
+
+
+class Split:
+    def __init__(self, point, axis):
+        self.point, self.axis = point, axis
+        self.left = self.right = None
+
+
+def split(points, index, depth):
+    if len(index) == 0:
+        return None
+    axis = depth % 2
+    order = index[np.argsort(points[index, axis])]
+    mid = len(order) // 2
+    n = Split(points[order[mid]] * 1.0, axis)
+    n.left = split(points, order[:mid].copy(), depth + 1)
+    n.right = split(points, order[mid + 1 :].copy(), depth + 1)
+    return n
+
+
+def nearest(n, q, best):
+    if n is None:
+        return best
+    best = min(best, ((n.point - q) ** 2).sum())
+    diff = q[n.axis] - n.point[n.axis]
+    near, far = (n.left, n.right) if diff < 0 else (n.right, n.left)
+    best = nearest(near, q, best)
+    return nearest(far, q, best) if diff * diff < best else best
+
+
+def a_tree_of_points(xs):
+    points = np.stack([np.sin(7 * xs * np.arange(1, 8)), np.cos(5 * xs + np.arange(7))], axis=1)
+    root = split(points, np.arange(7), 0)
+    s = 0.0
+    for k in range(2):
+        s += nearest(root, np.array([0.1 * k + xs[k] * 0.1, 0.3 - 0.2 * k]), 1e9)
+    return s
+
+
 PROGRAMS = (
+    lists_of_children,
+    a_graph_with_lists_of_neighbours,
+    a_quadtree_with_a_list_of_four,
+    a_tree_of_points,
     stack_as_a_list_of_links,
     queue_with_two_ends,
     reversed_in_place,

@@ -61,7 +61,7 @@ from ..values import (
 from . import lists
 from .fields import is_frozen
 from .lists import FixedList, ListObject, StoreKey
-from .places import PlacedLists
+from .places import PlacedLists, name_of
 from .records import compares_fields
 from .settings import Settings
 
@@ -104,6 +104,8 @@ class Heaps(PlacedLists):
             lists.set_length(self.e, made, self.e.index(0))
         for key in self.facts.heaps.values():
             self.introduce(self.lists[key])
+        for key in self.facts.heap_stores:
+            self.store(key)
 
     def in_stores(self, seq: ListObject, form: Template) -> Template | None:
         return self.of_this_build(form) if seq.is_heap else super().in_stores(seq, form)
@@ -119,8 +121,14 @@ class Heaps(PlacedLists):
                 return form
 
     def store(self, key: StoreKey) -> ListObject:
-        kind, number = self.representative(key)
-        return self.lists[kind[0]] if number == OBJECTS else super().store((kind, number))
+        kind, number = key = self.representative(key)
+        if number == OBJECTS:
+            return self.lists[kind[0]]
+        is_elsewhere = self.place is not None and kind[0] in self.facts.heaps.values()
+        if is_elsewhere and self.lists.get(name_of(key)) is None:
+            self.facts.heap_stores[key] = None
+            raise recursion.Again
+        return super().store(key)
 
     # Making objects.
 
@@ -163,6 +171,8 @@ class Heaps(PlacedLists):
         held = self.snapshot(made, self.frame.env, mark=False)
         self.objects.moved[made.serial] = item
         self.given[made.serial] = set[Any]()
+        for key in held.names:  # nobody reads them any more
+            del self.frame.env[self.objects.name(made, key)]
         pairs = zip(held.names, held.items, strict=True)
         values = {name: self.as_field(heap, name, value) for name, value in pairs}
         if self.learn_fields_of(heap, {n: template_of(v) for n, v in values.items()}):

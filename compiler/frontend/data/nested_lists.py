@@ -242,6 +242,9 @@ class NestedLists(Lists):
         if inner.home is not self.homes[-1]:
             self.refuse_sharing("each iteration puts the same list in a list")
         self.learn(target, ListT(inner.item))
+        known = target.item.item if isinstance(target.item, ListT) else None
+        if known is not None and inner.item is not None and not lists.are_alike(known, inner.item):
+            self.learn(inner, known)
         lists.ready(self.e, target)
         at = lists.length(self.e, target).ssa
         if target.ragged:
@@ -249,7 +252,8 @@ class NestedLists(Lists):
         else:
             self.append_even(target, inner, at)
         inner.moved = Row(target, at)
-        inner.buffers = []
+        if not target.ragged:  # else they are still to be told their length
+            inner.buffers = []
 
     def refuse_sharing(self, what: str) -> NoReturn:
         raise self.refusal(None, what, "append a copy: l.copy()")

@@ -46,7 +46,7 @@ from ..values import (
     Value,
 )
 from . import given_items, list_rows, lists
-from .lists import FixedList, Kind, ListObject, StoreKey
+from .lists import FixedList, Kind, ListKey, ListObject, StoreKey
 from .object_lists import ObjectLists
 
 OTHER_EXTENTS = (
@@ -101,9 +101,8 @@ class PlacedLists(ObjectLists):
 
     def store(self, key: StoreKey) -> ListObject:
         """The list that keeps the items of others."""
-        kind, number = key = self.representative(key)
-        (path, node, lowered), is_rows = kind
-        name = (*path, -1 - 2 * number - is_rows), node, lowered
+        kind, _ = key = self.representative(key)
+        name = name_of(key)
         owner, found = self.lists.get(kind[0]), self.lists.get(name)
         if owner is None or owner.home not in self.homes:
             raise self.gone()
@@ -424,6 +423,12 @@ class PlacedLists(ObjectLists):
             e.insert(array.YieldOp())
         e.insert(loop)
         return made
+
+
+def name_of(key: StoreKey) -> ListKey:
+    """The key of the list that a store is."""
+    ((path, node, lowered), is_rows), number = key
+    return (*path, -1 - 2 * number - is_rows), node, lowered
 
 
 def with_identity(t: Template) -> Iterator[Template]:
