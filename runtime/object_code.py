@@ -35,6 +35,7 @@ from .columns import (
 )
 from .keys import is_generator
 from .structures import (
+    ITEMS,
     LEAVES,
     Node,
     Structure,
@@ -301,9 +302,9 @@ class Results(Code):
 
 def assign(target: Any, key: Any, value: Any) -> None:
     """Assign to a field or an item of an argument."""
-    if type(target) is dict:
-        target[key] = value
-    elif type(target) is list:
+    if type(target) is list and key == ITEMS:
         replace(target, value)  # pyright: ignore[reportUnknownArgumentType]
+    elif type(target) in (dict, list):
+        target[key] = value
     else:
         setattr(target, key, value)

@@ -72,8 +72,8 @@ class Cotangents:
                 if type_ in keys.FLOATS:
                     self.arrays[item.name] = part
         elif node.kind in ("tuple", "list"):
-            for item, part in zip(node.items, bar, strict=True):
-                self.add(item, part)
+            for k, (item, part) in enumerate(zip(node.items, bar, strict=True)):
+                self.add(item, part, (node.index, k) if node.kind == "list" else None)
         elif node.kind == "leaf" and isinstance(bar, np.ndarray | list):
             self.arrays[node.name] = bar
         elif node.kind == "leaf" and isinstance(bar, float | np.floating):
@@ -309,7 +309,9 @@ class Shadows:
             self.add_numbers(node, shadow, found)
         for node, shadow in self.holders:
             for key, item in zip(node.keys, node.items, strict=True):
-                changed = found.change_at((node.index, key)) if node.kind == "object" else None
+                changed = (
+                    found.change_at((node.index, key)) if node.kind in ("object", "list") else None
+                )
                 bar = shadow[key] if isinstance(key, int) else get_field(shadow, key)
                 if changed is not None and bar is not None:
                     found.changes[changed] = bar.copy() if isinstance(bar, np.ndarray) else bar

@@ -407,7 +407,7 @@ ITEMS = "[:]"
 
 def get_field(of: Any, key: Any) -> Any:
     if type(of) is list:
-        return of  # pyright: ignore[reportUnknownVariableType]
+        return of if key == ITEMS else of[key]  # pyright: ignore
     return of[key] if type(of) is dict else getattr(of, key)  # pyright: ignore
 
 
@@ -415,7 +415,9 @@ def set_field(of: Any, key: Any, value: Any) -> None:
     """Assign, also to what is frozen."""
     if type(of) is dict:
         of[key] = value
-    elif type(of) is list:
+    elif type(of) is list and key == ITEMS:
         replace(of, value)  # pyright: ignore[reportUnknownArgumentType]
+    elif type(of) is list:
+        of[key] = value
     else:
         object.__setattr__(of, key, value)

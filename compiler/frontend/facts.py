@@ -62,6 +62,8 @@ class Facts:
     """The displays of arrays that make lists which can grow."""
     changed_arguments: set[int] = field(default_factory=set[int])
     """The caller's lists of arrays or objects that change: places, not items of known number."""
+    assigned_arguments: set[int] = field(default_factory=set[int])
+    """Those of which items are assigned, where it is known which (`assigned_items`)."""
     with_rows: set[StoreKey] = field(default_factory=set[StoreKey])
     """The stores that hold more than the caller's items (`given_items`)."""
     given: dict[StoreKey, dict[Reference, None]] = field(

@@ -29,6 +29,7 @@ from .calling import generating, standard_iterators, stepped
 from .calling.generating import Pending, pending_of
 from .calling.recursion import Again
 from .data import lists, protocols, tables
+from .data.assigned_items import LiveItems
 from .data.lists import ListObject
 from .statements import Statements
 from .syntax import comprehensions
@@ -270,7 +271,9 @@ class Iterables(Statements):
             count = self.e.constant(len(value.items), "py_int")
             memory = tables.numbers(self, value) if tables.is_long(value) else None
             if memory is None:
-                return Iterable(count, lambda i: NoneValue(), tuple(value.items))
+                items: Sequence[Value] = value.items
+                own = lazily(len(items), lambda k: items[k], items)
+                return Iterable(count, lambda i: NoneValue(), own)
             type_ = tables.item_type(value)
             return Iterable(count, lambda i: tables.loaded(self, memory, i, type_))
         self.refuse_long_list(value, node)
@@ -529,7 +532,7 @@ def lazily(
     count: int, item: Callable[[int], Value], *sources: Sequence[Value]
 ) -> tuple[Value, ...]:
     """The items made of those of `sources`: where one of them is lazy, where they are asked for."""
-    if any(isinstance(s, LazyItems) for s in sources):
+    if any(isinstance(s, LazyItems | LiveItems) for s in sources):
         return cast("tuple[Value, ...]", LazyItems(range(count), item))
     return tuple(item(k) for k in range(count))
 

@@ -13,7 +13,7 @@ from .bindings import nonlocals
 from .calling import decorating, special_calls, spreading
 from .catching import Caught
 from .context import hint
-from .data import protocols
+from .data import assigned_items, protocols
 from .data.lists import FixedList, ListObject
 from .data.tables import ListOfConstants
 from .frames import RESULT, Unready
@@ -151,6 +151,8 @@ class Statements(Raising, Unpacking):
             self.store_list_item(seq, target, value)
             return
         if isinstance(base, FixedList) and not isinstance(base, ListOfConstants):
+            if assigned_items.store(self, base, target, value):
+                return
             self.growing(base)
         if not isinstance(base, Array):
             what = "a tuple" if isinstance(base, Tuple) else "something that is no array"

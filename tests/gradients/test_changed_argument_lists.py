@@ -106,12 +106,22 @@ def rows_move(table, x):
     return sum(row[0] * row[-1] for row in table)
 
 
+def trained(layers, x, rate):
+    for _ in range(2):
+        y = np.tanh(layers[0] @ x + layers[1])
+        for k in range(len(layers)):
+            layers[k] = layers[k] - rate * y.sum() * layers[k]
+        layers[1] *= y
+    return sum((w * w).sum() for w in layers)
+
+
 @pytest.mark.parametrize(
     ("function", "args", "wrt"),
     [
         (window, (arrays(2), np.array([0.5, 1.0, 2.0]), 3), ("items", "u")),
         (exchanged, (arrays(2), arrays(1), np.array([0.5, 1.0, 2.0])), ("items", "others", "g")),
         (swarm, (particles(2), 1.1), ("ps", "limit")),
+        (trained, ([np.eye(2, 3), np.ones(2)], np.ones(3), 0.1), ("layers", "x", "rate")),
         (partition, (particles(2), Particle(1.5, 0.5), 3.5), ("ps", "p")),
         (shares, (State(np.array([0.5, 1.5]), []), np.array([2.0, 3.0])), ("s", "u")),
         (rows_move, ([[1.0, 2.0], [4.0, 3.0], [2.0, 6.0]], 0.5), ("table", "x")),
@@ -142,6 +152,19 @@ def test_cotangents_are_of_the_list_that_is_left():
     items = [np.array([1.0, 2.0]), np.array([3.0, 4.0])]
     f.pullback(Duplicated(items, shadows), Duplicated(u, u_bar), cotangent=1.0)
     np.testing.assert_array_equal([*shadows, u_bar], [[0.5, 2], [0, 0], [2, 6]])
+
+
+def test_cotangents_of_items_that_are_assigned():
+    f = mutad.compile(trained, grad=True)
+    layers = [np.eye(2, 3), np.ones(2)]
+    whole = f.grad([np.eye(2, 3), np.ones(2)], np.ones(3), 0.1)
+    _, back = f.vjp(layers, np.ones(3), 0.1)
+    for mine, theirs in zip(back(0.0, layers=[2.0 * w for w in layers]), whole, strict=True):
+        np.testing.assert_allclose(mine, theirs)
+    shadows = [2.0 * w for w in layers]
+    f.pullback(Duplicated([np.eye(2, 3), np.ones(2)], shadows), Const(np.ones(3)), Const(0.1))
+    for mine, theirs in zip(shadows, whole, strict=True):
+        np.testing.assert_allclose(mine, theirs)
 
 
 def picked(ps, x):

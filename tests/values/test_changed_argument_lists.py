@@ -224,6 +224,29 @@ def rows_move(table, x):
     return first, [row for row in table if len(row) > 2]
 
 
+def trained(layers, x, steps, rate):
+    for _ in range(steps):
+        y = x
+        for k in range(0, len(layers), 2):
+            y = np.tanh(layers[k] @ y + layers[k + 1])
+        for k in range(len(layers)):
+            layers[k] = layers[k] - rate * y.sum() * layers[k]
+    layers[-1][0] = 3.0
+    return layers[1]
+
+
+def assigned(items, ps, c):
+    for i, a in enumerate(items):
+        if i + 1 < len(items):
+            items[i + 1] = items[i + 1] + a
+    if c > 0:
+        items[0] = items[1]
+    items[0] += 1.0
+    ps[0], ps[1] = ps[1], Particle(c, ps[0].x)
+    ps[0].x += 1.0
+    items[3] = items[0]
+
+
 PROGRAMS = [
     (window, (arrays(2), np.ones(3), 4)),
     (window, ([], np.ones(3), 2)),
@@ -241,6 +264,9 @@ PROGRAMS = [
     (pairs, ([(np.ones(2), np.ones(2)), (np.zeros(2), np.arange(2.0))], np.full(2, 0.1))),
     (called, (arrays(2), np.ones(3))),
     (midway, (arrays(2), particles(2), 2)),
+    (trained, ([np.eye(2, 3), np.ones(2), np.ones((3, 2)), np.zeros(3)], np.ones(3), 3, 0.1)),
+    (assigned, (arrays(3), particles(2), 1.0)),
+    (assigned, (arrays(3), particles(2), -1.0)),
     (partition, (particles(4), Particle(1.5, 0.0), 3.0)),
     (partition, ([], Particle(1.5, 0.0), 3.0)),
     (shares, (State(np.ones(2), [np.zeros(2)]), np.arange(2.0))),

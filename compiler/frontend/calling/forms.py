@@ -23,6 +23,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ....dialects import array
 from .. import scalars
+from ..data.assigned_items import LiveItems
 from ..data.generators import Generator
 from ..data.lists import FixedList, ListObject
 from ..data.records import Method, Opaque
@@ -196,6 +197,8 @@ def form_of(
                 return ScalarForm(value.type, None if value.python is None else value.python.type)
             case Array():
                 return ArrayForm(general(value.type), value.dtype, value.whole)
+            case FixedList(items) if isinstance(items, LiveItems):
+                raise Formless("a list that is an argument and has items assigned")
             case FixedList(items, origin=origin):
                 return TupleForm(tuple(map(visit, items)), FixedList, None, origin)
             case Tuple(_, type() as cls) if issubclass(cls, Sent) and sent is not None:

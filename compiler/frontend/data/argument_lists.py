@@ -29,7 +29,7 @@ from ..calling.recursion import Again
 from ..emitter import Emitter
 from ..joins import ListT, RowT, ScalarT, Template, TupleT
 from ..values import Array, Row, Static, Value
-from . import given_items, list_rows, lists
+from . import assigned_items, given_items, list_rows, lists
 from .lists import FixedList, ListObject
 from .nested_lists import (
     LENGTHS,
@@ -90,10 +90,14 @@ def argument_list(lowering: PlacedLists, number: int, form: Any, values: Iterato
     return Static(made)
 
 
-def fixed_or_changing(lowering: PlacedLists, number: int, items: Sequence[Value]) -> Value:
+def fixed_or_changing(
+    lowering: PlacedLists, number: int, name: str, items: Sequence[Value]
+) -> Value:
     """The list of anything but numbers that is argument `number`: of a length that is known, unless the
     program changes it."""
     if number not in lowering.facts.changed_arguments:
+        if number in lowering.facts.assigned_arguments:
+            return assigned_items.live_list(lowering, number, name, items)
         return FixedList(tuple(items), origin=number)
     made = given_items.changing_list(lowering, number, items)
     made.names.add(CALLER)

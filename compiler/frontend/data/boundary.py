@@ -94,7 +94,7 @@ class Unflattened:
                 return made
             case ("list", number, shapes):
                 items = [self.parameter(f"{name}_{k}", s) for k, s in enumerate(shapes)]
-                made = fixed_or_changing(self.lowering, number, items)  # pyright: ignore
+                made = fixed_or_changing(self.lowering, number, name, items)  # pyright: ignore
                 self.lowering.objects.arguments[number] = made
                 return made
             case _:
@@ -201,9 +201,7 @@ def changed(lowering: Lists, make: Flattening) -> Iterator[tuple[int, Any, Recip
     for number, seq in sorted(objects.lists.items()):
         if seq.changed:
             yield number, ITEMS, make.items(seq)
-    for number, record in sorted(objects.arguments.items()):
-        if not isinstance(record, Record):
-            continue
+    for number, record in objects.assigned_to():
         for key in objects.keys[record.serial]:
             binding = env.get(objects.name(record, key))
             if isinstance(binding, Maybe) or binding is None:

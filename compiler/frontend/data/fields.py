@@ -118,6 +118,8 @@ class Objects:
     """Their fields, by number, as they come."""
     lists: dict[int, ListObject] = field(default_factory=dict[int, ListObject])
     """The caller's lists of numbers, by number."""
+    assigned: dict[int, Record] = field(default_factory=dict[int, Record])
+    """The caller's lists whose items are assigned, by number: objects, whose fields those are."""
     leaves: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     """The caller's arrays: which of all numbers and arrays that the arguments hold."""
     snapshots: set[int] = field(default_factory=set[int])
@@ -130,6 +132,11 @@ class Objects:
     leaving: Leaving | None = None
     code: set[str] = field(default_factory=set[str])
     """The names of methods and properties of their classes."""
+
+    def assigned_to(self) -> list[tuple[int, Record]]:
+        """The caller's objects, and those lists, by number."""
+        found = [(n, r) for n, r in self.arguments.items() if isinstance(r, Record)]
+        return sorted([*found, *self.assigned.items()], key=lambda pair: pair[0])
 
     def knows(self, cls: type) -> None:
         """Objects of this class are about: its methods may be what an expression runs."""

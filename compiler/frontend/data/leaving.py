@@ -30,7 +30,7 @@ from ..catching import constant_truth
 from ..checks import described, is_inside, outside, overflows, wrapped
 from ..context import same_binding
 from ..joins import Maybe
-from ..values import Array, NoneValue, Record, Scalar, Tuple, Value
+from ..values import Array, NoneValue, Scalar, Tuple, Value
 from .argument_lists import ITEMS
 from .lists import FixedList, ListObject
 from .references import key_reference
@@ -150,13 +150,13 @@ class Leaving:
                 found.append((number, ITEMS, seq))
             else:
                 self.unchanged.add(number)
-        for number, record in sorted(objects.arguments.items()):
-            if not isinstance(record, Record):
-                continue
+        for number, record in objects.assigned_to():
             initial = objects.initial.get(number, {})
             for key in objects.keys[record.serial]:
                 binding = env.get(objects.name(record, key))
-                if binding is None or isinstance(binding, Maybe | Scalar):
+                if binding is None or isinstance(binding, Maybe):
+                    continue
+                if isinstance(binding, Scalar) and record.cls is not list:
                     continue
                 if number in objects.initial and not same_binding(binding, initial.get(key)):
                     found.append((number, key_reference(key), binding))
