@@ -24,7 +24,6 @@ from .either import is_choice, nothing_of, option_of, require_float
 from .object_code import finisher, taker
 from .placed import met_stores
 from .structures import (
-    ITEMS,
     Assembly,
     Node,
     Parts,
@@ -114,7 +113,7 @@ class Flat:
         records = self.records_for(values)
         if records is None:
             return
-        changes_lists = any(key == ITEMS for _, key, _ in records["changes"])
+        changes_lists = any(type(made.objects[number]) is list for number, *_ in records["changes"])
         if state is None and changes_lists and not is_exact:
             raised.add_note(
                 "mutad: what was done to lists before this was raised has not reached the caller's"

@@ -247,6 +247,13 @@ def assigned(items, ps, c):
     items[3] = items[0]
 
 
+def stacked(items, u):
+    items.append(u * 2.0)
+    whole = np.stack(items), np.concatenate(items)
+    items.pop(0)
+    return whole, np.array(items), sum(items)
+
+
 PROGRAMS = [
     (window, (arrays(2), np.ones(3), 4)),
     (window, ([], np.ones(3), 2)),
@@ -267,6 +274,7 @@ PROGRAMS = [
     (trained, ([np.eye(2, 3), np.ones(2), np.ones((3, 2)), np.zeros(3)], np.ones(3), 3, 0.1)),
     (assigned, (arrays(3), particles(2), 1.0)),
     (assigned, (arrays(3), particles(2), -1.0)),
+    (stacked, (arrays(2), np.ones(3))),
     (partition, (particles(4), Particle(1.5, 0.0), 3.0)),
     (partition, ([], Particle(1.5, 0.0), 3.0)),
     (shares, (State(np.ones(2), [np.zeros(2)]), np.arange(2.0))),

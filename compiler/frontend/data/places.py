@@ -340,7 +340,8 @@ class PlacedLists(ObjectLists):
             raise self.refusal(
                 None, "an array of lists of several lengths", "make arrays of the lists in it"
             )
-        if kept.uneven and isinstance(kept.item, ArrayT):
+        has_others = kept.given is not None and kept.given.items
+        if (kept.uneven or has_others) and isinstance(kept.item, ArrayT):
             return [self.stacked(seq, kept.item)]
         if kept is seq and kept.uneven:
             raise self.refusal(
