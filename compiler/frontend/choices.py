@@ -18,6 +18,7 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -32,6 +33,7 @@ from .values import Choice, NoneValue, Record, Reference, Scalar, Static, Value
 if TYPE_CHECKING:
     from .context import Context
     from .emitter import Emitter
+    from .frames import LocalFunction
     from .joins import ChoiceT, Template
     from .operators import Operators
 
@@ -47,18 +49,18 @@ class Undecided(Exception):
 
 def joined(a: Template, b: Template) -> ChoiceT | None:
     """The form that is of either; None where no choice is made between such."""
-    from .joins import ChoiceT, FixedT, join
+    from .joins import ChoiceT, ClosureT, FixedT, join
 
     if not isinstance(a, FixedT | ChoiceT) and not isinstance(b, FixedT | ChoiceT):
         return None
-    options = list(options_of(a))
-    for other in options_of(b):
+    options = [with_forms(o) for o in options_of(a)]
+    for other in map(with_forms, options_of(b)):
         place = place_of(options, other)
         if place is None:
             options.append(other)
         elif not isinstance(other, FixedT):
             options[place] = join(options[place], other)
-    others = [o for o in options if not isinstance(o, FixedT)]
+    others = [o for o in options if not isinstance(o, FixedT | ClosureT)]
     fixed = [o.value for o in options if isinstance(o, FixedT)]
     if not all(map(is_choosable, fixed)) or not 2 <= len(options) <= MOST_OPTIONS:
         return None
@@ -75,15 +77,51 @@ def options_of(t: Template) -> tuple[Template, ...]:
 
 def place_of(options: Sequence[Template], wanted: Template) -> int | None:
     """Which option a form is one of: the same object, or the one that is none."""
-    from .joins import FixedT
+    from .joins import ClosureT, FixedT
 
     for k, option in enumerate(options):
         if isinstance(option, FixedT) and isinstance(wanted, FixedT):
             if is_one(option.value, wanted.value):
                 return k
+        elif isinstance(option, ClosureT) or isinstance(wanted, ClosureT):
+            if (
+                isinstance(option, ClosureT)
+                and isinstance(wanted, ClosureT)
+                and option.place == wanted.place
+            ):
+                return k
         elif not isinstance(option, FixedT) and not isinstance(wanted, FixedT):
             return k
     return None
+
+
+def with_forms(t: Template) -> Template:
+    """The form of a nested function by those of its defaults, where it has some."""
+    from .frames import LocalFunction
+    from .joins import ClosureT, FixedT, Mismatch, template_of
+
+    found = t.value.object if isinstance(t, FixedT) and isinstance(t.value, Static) else None
+    if not isinstance(found, LocalFunction) or found.frame.done or not defaults_of(Static(found)):
+        return t
+    try:
+        items = tuple(with_forms(template_of(v)) for v in defaults_of(Static(found)))
+    except Mismatch:
+        return t
+    return ClosureT(items, place=(id(found.node), id(found.frame)), function=found)
+
+
+def defaults_of(value: Static) -> tuple[Value, ...]:
+    """The defaults of a nested function: of its parameters, then of those that are keywords only."""
+    function = value.object
+    return (*function.defaults, *(v for v in function.keyword_defaults if v is not None))
+
+
+def with_defaults(function: LocalFunction, values: Sequence[Value]) -> Static:
+    """The function with these defaults."""
+    count = len(function.defaults)
+    keywords = iter(values[count:])
+    own = tuple(None if v is None else next(keywords) for v in function.keyword_defaults)
+    return Static(replace(function, defaults=tuple(values[:count]), keyword_defaults=own))
 
 
 def is_one(a: Value, b: Value) -> bool:
@@ -121,15 +159,20 @@ def is_choosable(value: Value) -> bool:
 def is_lasting(t: Template) -> bool:
     """False where a form holds a function of this build, which the next does not know."""
     from .frames import LocalFunction
-    from .joins import ChoiceT, FixedT, MaybeT, TupleT
+    from .joins import ChoiceT, ClosureT, FixedT, MaybeT, TupleT
 
     match t:
         case ChoiceT(options):
             return not any(
-                isinstance(o, FixedT)
-                and isinstance(getattr(o.value, "object", None), LocalFunction)
+                isinstance(o, ClosureT)
+                or (
+                    isinstance(o, FixedT)
+                    and isinstance(getattr(o.value, "object", None), LocalFunction)
+                )
                 for o in options
             )
+        case ClosureT():
+            return False
         case TupleT(items):
             return all(map(is_lasting, items))
         case MaybeT(inner):
@@ -144,7 +187,7 @@ def coerced(e: Emitter, value: Value | None, t: ChoiceT) -> list[SSAValue]:
     from .joins import template_of
 
     given = value.options if isinstance(value, Choice) else () if value is None else (value,)
-    places = [place_of(t.options, template_of(option)) or 0 for option in given]
+    places = [place_of(t.options, with_forms(template_of(option))) or 0 for option in given]
     number = e.index(places[0] if places else 0)
     if isinstance(value, Choice):
         number = renumbered(e, value.number, places)

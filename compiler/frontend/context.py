@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..diagnostics import CompileError, Span, UndefinedName
-from . import scalars, weak
+from . import choices, scalars, weak
 from .bindings import nonlocals
 from .bindings.peeling import Peeled
 from .catching import Arm, Catching, Caught, is_made_in
@@ -510,7 +510,7 @@ class Context(ABC):
         except Mismatch as mismatch:
             self.refuse_mismatch(name, mismatch)
         if len(bound) < len(alive) and not isinstance(template, MaybeT):
-            template = MaybeT(template)
+            template = MaybeT(choices.with_forms(template))
         for binding in alive:
             self.keep_around(binding, template)
         return template
@@ -522,6 +522,16 @@ class Context(ABC):
 
     def keep_from_start(self, key: Key, template: Template) -> None:
         """The next build knows the name as a variable of the loop, unbound or of this form."""
+        if not choices.is_lasting(template):
+            name, what = (
+                fields.shown(key[-1]),
+                "a nested function with defaults that the loop binds first",
+            )
+            raise self.refusal(
+                None,
+                f"`{name}` is {what}",
+                "define it before the loop, or pass the defaults as arguments",
+            )
         try:
             known = join(template, self.facts.widened.get(key, template))
         except Mismatch as mismatch:

@@ -92,6 +92,15 @@ class ChoiceT:
 
 
 @dataclass(frozen=True)
+class ClosureT(TupleT):
+    """A nested function that is one of several: the forms of its defaults."""
+
+    place: tuple[int, int] = (0, 0)
+    """Where it is defined, and in which call."""
+    function: Any = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
 class RowT:
     """A list that is an item of another."""
 
@@ -299,6 +308,8 @@ def loosened(t: Template) -> Template:
 
 def describe(t: Template) -> str:
     match t:
+        case ClosureT():
+            return "a nested function"
         case ScalarT(type_):
             return {"py_int": "an int", "py_float": "a float", "py_bool": "a bool"}.get(
                 type_, f"a NumPy scalar ({type_})"
@@ -429,6 +440,8 @@ def place_in_store(e: Emitter, value: Binding | None) -> SSAValue:
 
 
 def tuple_items(value: Binding) -> tuple[Value, ...]:
+    if isinstance(value, Static):
+        return choices.defaults_of(value)
     assert isinstance(value, Tuple | Struct)
     return value.items
 
@@ -440,6 +453,9 @@ def rebuilt(t: Template, leaves: Iterator[SSAValue]) -> Binding:
             return Scalar(type_, next(leaves), None, low, high)
         case ArrayT(_, dtype):
             return Array(next(leaves), dtype)
+        case ClosureT(items):
+            parts = (rebuilt(item, leaves) for item in items)
+            return choices.with_defaults(t.function, [p for p in parts if not isinstance(p, Maybe)])
         case TupleT(items):
             parts = [rebuilt(item, leaves) for item in items]
             values = tuple(p for p in parts if not isinstance(p, Maybe))

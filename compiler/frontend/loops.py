@@ -490,6 +490,7 @@ class Loops(Forms):
                 require_lasting(template)
             except Mismatch as mismatch:
                 self.refuse_mismatch(name, mismatch, "loop")
+            template = choices.with_forms(template)
             arrays = any(isinstance(type_, MemRefType) for type_ in ir_types(template))
             if arrays or key in self.facts.early:
                 known = template if isinstance(template, MaybeT) else MaybeT(template)

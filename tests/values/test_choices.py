@@ -374,6 +374,50 @@ def none_where_a_value_is_asked_for(x):
     return a.sum() + 2.0 * b + max(b, 1.0) + np.sqrt(b)
 
 
+# Nested functions with defaults.
+
+
+@on((0.7, 1.3, 0.4), (0.3, 1.3, 0.4), (-0.5, 0.2, 0.6))
+def nested_functions_with_defaults_on_two_paths(x):
+    a = x * 2.0
+    if x[0] > 0.5:
+        k = x[0]
+
+        def g(v, k=k, *, w=a):
+            return (v * k * w).sum()
+
+    elif x[0] > 0:
+
+        def g(v, k=x[1] * 2.0, *, w=1.0):
+            return (v + k * w).sum()
+
+    else:
+        g = None
+    a[0] = k = 7.0
+    return x[2] * k if g is None else g(x) + g(x, 1.0, w=2.0)
+
+
+@on()
+def nested_functions_that_iterations_define(x):
+    total = 0.0 * x[0]
+    for i in range(4):
+        for j in range(2):
+
+            def g(v, k=x[j] * i):
+                return v * k
+
+            def h(v, f=g):
+                return f(v) + 1.0
+
+        if i % 2:
+
+            def g(v, k=x[2], b=i):
+                return v - k + b
+
+        total += g(x[2]) * h(x[1])
+    return total
+
+
 @pytest.mark.parametrize(("function", "point"), programs.cases, ids=programs.names)
 def test_as_in_cpython_and_differences(function, point):
     agrees(function, point)
