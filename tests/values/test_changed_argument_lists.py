@@ -247,6 +247,12 @@ def assigned(items, ps, c):
     items[3] = items[0]
 
 
+def mirrored(items, n):
+    for _ in range(n):
+        items.reverse()
+    return len(items)
+
+
 def stacked(items, u):
     items.append(u * 2.0)
     whole = np.stack(items), np.concatenate(items)
@@ -275,6 +281,8 @@ PROGRAMS = [
     (assigned, (arrays(3), particles(2), 1.0)),
     (assigned, (arrays(3), particles(2), -1.0)),
     (stacked, (arrays(2), np.ones(3))),
+    (mirrored, (arrays(3), 1)),
+    (mirrored, (arrays(2), 0)),
     (partition, (particles(4), Particle(1.5, 0.0), 3.0)),
     (partition, ([], Particle(1.5, 0.0), 3.0)),
     (shares, (State(np.ones(2), [np.zeros(2)]), np.arange(2.0))),

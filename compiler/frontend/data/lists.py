@@ -630,7 +630,8 @@ def holds_places(t: Template) -> bool:
 
 
 def as_numbers(seq: ListObject) -> ListObject:
-    """The list with places as numbers, which can be moved about."""
+    """A list whose items are about to move, with places as numbers."""
+    mark_changed(seq)
     leaves = [] if seq.item is None else leaves_of(seq.item)
     if not any(isinstance(leaf, RowT) for leaf in leaves):
         return seq
