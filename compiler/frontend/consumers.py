@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects import array
 from . import scalars
-from .calling import generating, stepped
+from .calling import asking, generating, stepped
 from .calling.generating import Pending, pending_of
 from .calling.recursion import Again
 from .calling.stepped import Suspended
@@ -156,7 +156,7 @@ class Consumers(Iterables):
         first = node.generators[0].iter
         place = stepped.place_here(self, node)
         if stepped.is_stepped(self, place):
-            over = stepped.places(self, self.value(first), node)
+            over = asking.places(self, self.value(first), node)
             return stepped.start(self, self.written_generator(node), [over], {}, place)
         inner = self.run_over(first)
         if (

@@ -25,7 +25,7 @@ from xdsl.ir import Block, SSAValue
 
 from ...dialects import array
 from . import choices, scalars
-from .calling import generating, standard_iterators, stepped
+from .calling import asking, generating, standard_iterators, stepped
 from .calling.generating import Pending, pending_of
 from .calling.recursion import Again
 from .data import lists, protocols, tables
@@ -112,7 +112,7 @@ class Iterables(Statements):
         """What `range`, `enumerate`, `zip`, `reversed` or `map` makes: of a generator, a generator."""
         place = stepped.place_here(self, kind)
         if kind is not range and stepped.is_stepped(self, place):
-            return stepped.iterator(self, kind, node, place)
+            return asking.iterator(self, kind, node, place)
         made = self.iterator_at_once(kind, node)
         if kind is not range and isinstance(made, Static) and isinstance(made.object, Iterable):
             return Static(replace(made.object, place=place))
@@ -352,7 +352,7 @@ class Iterables(Statements):
             return value
         place = stepped.place_here(self, iter)
         if stepped.is_stepped(self, place):
-            return stepped.iterator_of(self, value, node, place)
+            return asking.iterator_of(self, value, node, place)
         over = self.iterable_value(value, node)
         return Static(replace(over, made=self.homes[-1], bounds=None, place=place))
 

@@ -49,13 +49,13 @@ from ..values import (
 )
 from . import (
     arguments,
+    asking,
     generating,
     iterators,
     library_code,
     managing,
     recursion,
     special_calls,
-    stepped,
     written,
 )
 from .sending import Buffers
@@ -107,8 +107,8 @@ class Calls(Expressions):
             return self.inline_local(callee, args, kwargs, node)
         if isinstance(callee, ListMethod):
             return self.call_list_method(callee, args, kwargs, node)
-        if isinstance(callee, Intrinsic) and callee in stepped.ASKED:
-            return stepped.asked(self, callee, args, node)
+        if isinstance(callee, Intrinsic) and callee in asking.ASKED:
+            return asking.asked(self, callee, args, node)
         if isinstance(callee, Intrinsic):
             return self.intrinsic(callee, args)
         if isinstance(callee, functools.partial | arguments.Partial | MethodType):

@@ -35,7 +35,8 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from .blocks import Block, Blocks, Branch, Jump, Yielded, captured_names, constant, placed
+from .block_graph import Block, Branch, Jump, Yielded, captured_names, constant, placed
+from .blocks import Blocks
 from .generator_loops import Owned, Place
 from .liveness import Liveness, assigned, reads
 from .nodes import assign, name
