@@ -2,7 +2,8 @@
 
 Every measurement is a process of its own; the disk cache is a fresh directory. First calls are timed
 after the imports (of the compiler where something is compiled, else of LLVM's bindings), which have a
-row of their own.
+row of their own. The kernels are a few lines each; the programs of `long_programs` have lists, objects and
+calls. Times are of the processor: what a user waits for on a machine that does nothing else.
 
 Then the curve: the processor time of each stage for generated functions of growing size. Time that is linear
 in the size doubles from column to column; the last column says what the last doubling multiplied.
@@ -25,6 +26,7 @@ from rich.table import Table
 from mutad.compiler.pipeline import Compilation, Request, stages_for
 
 from .generated import loop_nest, scalar_lines, slice_lines
+from .long_programs import PROGRAMS
 from .timing import console, ratio, seconds, table
 
 ROOT = Path(__file__).parent.parent
@@ -36,9 +38,9 @@ import numpy as np
 """
 
 TIMED = """
-start = time.perf_counter()
+start = time.process_time()
 {}
-print(time.perf_counter() - start)
+print(time.process_time() - start)
 """
 
 COMPILER, LOADER = (
@@ -55,6 +57,14 @@ f = compile(kernel.function, grad={grad})
 arguments = kernel.make(small=True)
 call = lambda: {call}
 """
+PROGRAM = """
+from mutad import compile
+from benchmarks.long_programs import PROGRAMS
+function, make = PROGRAMS[{name!r}]
+f = compile(function, grad={grad})
+arguments = make()
+call = lambda: {call}
+"""
 HILLSLOPE = """
 import hillslope
 call = hillslope.smallest_call()
@@ -68,6 +78,10 @@ FIRST_CALLS = {
     "nbody, gradient": KERNEL.format(name="nbody", grad=True, call=GRADIENT),
     "hillslope.py, gradient": HILLSLOPE,
 }
+for _name in PROGRAMS:
+    FIRST_CALLS[_name] = PROGRAM.format(name=_name, grad=False, call="f(*arguments)")
+    _gradient = PROGRAM.format(name=_name, grad=True, call="f.value_and_grad(*arguments)")
+    FIRST_CALLS[f"{_name}, gradient"] = _gradient
 
 
 LINES, SLICES, DEPTHS = (125, 250, 500, 1000, 2000), (25, 50, 100, 200), (3, 6, 12)
