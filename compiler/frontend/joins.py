@@ -335,7 +335,7 @@ def describe(t: Template) -> str:
         case ReferenceT(store):
             return f"None or {describe(RowT(store))}"
         case RowT(store) if store.is_heap:
-            return "an object"
+            return f"a {store.cls.__name__}"
         case RowT(store):
             return "an object in a list" if isinstance(store.item, ObjectT) else "a list in a list"
         case ListT():

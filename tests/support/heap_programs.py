@@ -1,5 +1,6 @@
 """Programs with objects of which only the run knows which is which: values and gradients are tested."""
 
+import heapq
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -500,7 +501,45 @@ def a_tree_of_points(xs):
     return s
 
 
+class Holder:
+    def __init__(self, root):
+        self.root = root
+
+
+def held_and_in_a_circle(xs):
+    a, b = Node(xs[0]), Node(xs[1])
+    a.left, b.left = b, a
+    first, second = Holder(a), Holder(b)
+    held = first if xs[2] > 0.5 else second
+    a.m = 5.0 * xs[3]
+    s, p = held.root.m, a
+    for x in xs:
+        p.m, p.left.m = p.left.m * x, p.m + x
+        p = p.left if x > 0.2 else p
+    return s + held.root.m - 2 * b.m
+
+
+def sorted_and_in_a_heap(xs):
+    nodes, waiting = [], []
+    for k, x in enumerate(xs):
+        nodes.append(Node(x))
+        heapq.heappush(waiting, (x, k, nodes[-1]))
+    nodes[0].left, nodes[2].left = nodes[3], nodes[0]
+    nodes.sort(key=lambda n: n.x)
+    max(nodes, key=lambda n: n.x).m += 1
+    s, w = sum(n.m * n.x * (k + 1) for k, n in enumerate(nodes)), 1.0
+    while waiting:
+        x, k, n = heapq.heappop(waiting)
+        if n.left is not None:
+            n.left.m += x
+        s += w * n.m * k
+        w *= 0.8
+    return s
+
+
 PROGRAMS = (
+    held_and_in_a_circle,
+    sorted_and_in_a_heap,
     lists_of_children,
     a_graph_with_lists_of_neighbours,
     a_quadtree_with_a_list_of_four,

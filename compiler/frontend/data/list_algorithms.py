@@ -20,11 +20,13 @@ from ..joins import ArrayT, ListT, ObjectT, Template
 from ..library import indexing
 from ..syntax import list_algorithms as algorithms
 from ..syntax.comprehensions import EMPTY
-from ..values import EXTENT_MAX, NoneValue, Scalar, SliceValue, Static, Tuple, Value
+from ..values import EXTENT_MAX, Item, NoneValue, Scalar, SliceValue, Static, Tuple, Value
 from . import lists
 from .heaps import Heaps
 from .lists import FixedList, ListObject
 from .places import parts_with_identity
+from .records import COMPARISON_METHODS as METHODS
+from .records import method_of
 
 ORDER_SIGNS = {"Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">="}
 OTHER_SIZE = "attempt to assign sequence of size {} to extended slice of size {}"
@@ -159,12 +161,26 @@ class ListAlgorithms(Heaps):
         counts = [self.e.constant(len(v.items), "py_int") for v in (lhs, rhs)]
         result = scalars.compare(self.e, name, *counts)
         both = list(zip(lhs.items, rhs.items, strict=False))
-        for a, b in reversed(both):
-            same = self.truth(self.compare_values(ast.Eq(), a, b))
+        alike = [self.truth(self.compare_values(ast.Eq(), a, b)) for a, b in both]
+        for k, (a, b) in reversed(list(enumerate(both))):
+            same = alike[k]
+            if isinstance(a, Item) and isinstance(b, Item) and method_of(a, METHODS[name]) is None:
+                self.require_decided(name, (a, b), alike[: k + 1])
+                continue
             here = self.truth(self.compare_values(getattr(ast, name)(), a, b))
             ssa = self.e.emit(arith.SelectOp(same.ssa, result.ssa, here.ssa))
             result = Scalar("py_bool", ssa, None, 0, 1)
         return result
+
+    def require_decided(self, name: str, pair: tuple[Item, Item], alike: list[Scalar]) -> None:
+        """TypeError where objects without an order would decide: all before them are alike."""
+        *before, same = alike
+        asked = scalars.logical_not(self.e, same.ssa)
+        for one in before:
+            asked = self.e.emit(arith.AndIOp(one.ssa, asked))
+        classes = " and ".join(f"{item.cls.__name__!r}" for item in pair)
+        text = f"'{ORDER_SIGNS[name]}' not supported between instances of {classes}"
+        scalars.raise_if(self.e, asked, ("TypeError", text))
 
     # Slices that are assigned or deleted.
 

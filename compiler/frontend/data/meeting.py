@@ -48,7 +48,14 @@ class Meeting(Context):
 
     # Copies.
 
-    def snapshot(self, value: Record, env: Mapping[str, Binding], *, mark: bool = True) -> Struct:
+    def snapshot(
+        self,
+        value: Record,
+        env: Mapping[str, Binding],
+        *,
+        mark: bool = True,
+        around: tuple[Record, ...] = (),
+    ) -> Struct:
         """The object as a value: its fields as they are, and those of the objects in them."""
         now = self.item_now(value)
         if isinstance(now, Item):
@@ -60,8 +67,19 @@ class Meeting(Context):
             if binding is None:
                 continue
             names.append(key)
-            inner = isinstance(binding, Record) and mark
-            items.append(self.snapshot(binding, env) if inner else binding)  # pyright: ignore
+            if isinstance(binding, Record):
+                binding = self.item_now(binding)
+            on_heap = isinstance(binding, Item) and binding.store.is_heap
+            inner = isinstance(binding, Record) and mark and not on_heap
+            if inner and (binding is value or binding in around):
+                self.use_heap(value.cls)
+                raise self.refusal(
+                    None, f"objects of class {value.cls.__name__} refer to each other in a circle, and"
+                    " the path decides which of them a name is",
+                    "keep numbers in the place of references: indices into lists",
+                )  # fmt: skip
+            here = (*around, value)
+            items.append(self.snapshot(binding, env, around=here) if inner else binding)  # pyright: ignore
         if mark:
             self.objects.snapshots.add(value.serial)
         return Struct(tuple(items), tuple(names), value.cls, value.origin)

@@ -142,7 +142,7 @@ class ObjectLists(NestedLists):
         seq = self.lists[item.store.key]
         assert isinstance(seq.item, ObjectT)
         if not lists.is_item(value) or isinstance(value, Record | Struct):
-            self.refuse_object("this is assigned to a field of an object in a list")
+            self.refuse_object("this is assigned to a field of an object in a list", item.cls)
         new = lists.bare(template_of(value))
         items = (*seq.item.items[:k], new, *seq.item.items[k + 1 :])
         self.learn(seq, replace(seq.item, items=items))
