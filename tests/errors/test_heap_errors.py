@@ -67,7 +67,7 @@ def keeps_words_and_numbers_in_a_field(x):
 
 
 CASES = [
-    (returns_objects_that_refer_to_others, "None or a Node", "returns_objects"),
+    (returns_objects_that_refer_to_others, "a Node that only the run knows", "returns_objects"),
     (gives_one_more_attribute, "where it is made", "Node(v)"),
     (puts_one_from_outside_among_them, "pass it as an argument", "head.next = SENTINEL"),
     (changes_the_argument_or_another, "one object or another", "chosen.x += 1.0"),

@@ -285,7 +285,13 @@ class Heaps(PlacedLists):
     # Fields.
 
     def item_field(self, item: Item, key: Any) -> Value | None:
-        if item.store.is_heap and self.lists[item.store.key].item is None:
+        if not item.store.is_heap:
+            return super().item_field(item, key)
+        known, learnt = self.lists[item.store.key].item, self.facts.lists.get(item.store.key)
+        late = isinstance(learnt, ObjectT) and learnt != known and key in (learnt.names or ())
+        if known is None or (
+            late and isinstance(known, ObjectT) and key not in (known.names or ())
+        ):
             unknown = f"nothing is known yet of the fields of {item.cls.__name__}"
             self.facts.unready.append(self.refusal(None, unknown))
             raise Unready
@@ -301,6 +307,30 @@ class Heaps(PlacedLists):
             found = self.column(item, key)
             assert found is not None
             lists.store_item(self.e, found[0], item.at, value)
+
+    # Results.
+
+    def without_rows(self, result: Value) -> Value:
+        self.require_returnable(result)
+        return super().without_rows(result)
+
+    def require_returnable(self, result: Value) -> None:
+        """Refuse objects that refer to others, and what may be one or None."""
+        store = store_of(result)
+        if store is not None and store.is_heap:
+            form = self.lists[store.key].item
+            parts = [] if form is None else lists.leaves_of(form)
+            refers = any(isinstance(t, RowT) and t.store.is_heap for t in parts)
+            if refers or isinstance(result, Reference):
+                what = "or None" if isinstance(result, Reference) else "which refers to others"
+                raise self.refusal(
+                    self.frame.source.node,
+                    f"the function returns a {store.cls.__name__} that only the run knows, {what}",
+                    "return its numbers and arrays, or a tuple or a list of them",
+                )
+        if isinstance(result, Tuple | Struct):
+            for item in result.items:
+                self.require_returnable(item)
 
     # Comparisons.
 
