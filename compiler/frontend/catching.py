@@ -445,8 +445,10 @@ class Catching:
                 return other.shown
         return tuple(self.owner.e.cell(type_, "shown") for type_ in types)
 
-    def raise_again(self, attempt: Attempt, raises: Sequence[Raise]) -> None:
-        """Raise what was raised, which is one of these."""
+    def raise_again(
+        self, attempt: Attempt, raises: Sequence[Raise], own: Sequence[SSAValue] = ()
+    ) -> None:
+        """Raise what was raised, which is one of these; their messages show `own` besides."""
         e, span = self.owner.e, self.owner.e.span
         which = e.load(attempt.cell)
         for k, again in enumerate(raises):
@@ -454,7 +456,7 @@ class Catching:
                 condition = e.emit(arith.CmpiOp(which, e.index(again.number), "eq"))
             else:
                 condition = e.constant(True, "py_bool").ssa
-            shown = [e.load(cell) for cell in again.shown]
+            shown = [*(e.load(cell) for cell in again.shown), *own]
             e.span = again.span
             e.insert(array.RaiseIfOp(condition, again.exception, again.message, shown))
             e.span = span

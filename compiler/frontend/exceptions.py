@@ -298,7 +298,8 @@ def attribute(lowering: Raising, found: Any, node: ast.Attribute) -> Value | Non
     if not isinstance(found, Caught):
         return None
     alike = {records.found_in(class_of(lowering, one), node.attr) for one in found.raises}
-    if len(alike) == 1 and not any(has_field(one, node.attr) for one in found.raises):
+    inside = any(has_field(one, node.attr) for one in found.raises) or node.attr == "value"
+    if len(alike) == 1 and not inside:
         return read(lowering, found, class_of(lowering, found.raises[0]), None, node)
 
     def read_one(one: Raise) -> Value:
@@ -541,3 +542,41 @@ def causes(
 
 def cause_of(exception: str, message: str, count: int) -> dict[str, Any]:
     return {"class": exception, "message": message, "operands": count}
+
+
+def only_cause(lowering: Raising, cause: ast.expr) -> tuple[Any, tuple[SSAValue, ...]]:
+    """The one thing that stands behind `from` where an exception is raised again, and what it shows."""
+    found = causes(lowering, cause)
+    if len(found) > 1:
+        raise lowering.refusal(
+            cause,
+            "the cause of this `raise` may be one of several exceptions",
+            "write an `except` for each",
+        )
+    ((_, recipe, own),) = found
+    return recipe, own
+
+
+def caused(one: Raise, cause: Any) -> Raise:
+    """What was raised, with a cause."""
+    if one.message.startswith(MARK):
+        recipe = json.loads(one.message[len(MARK) :])
+    else:
+        recipe = {"args": [["s", one.message, len(one.shown)]] if one.message else []}
+    text = MARK + json.dumps({**recipe, "cause": cause})
+    return dataclasses.replace(one, message=text)
+
+
+def has_attribute(lowering: Raising, found: Caught | Made, name: str) -> Scalar:
+    """`hasattr(e, name)`."""
+    if isinstance(found, Made):
+        known = (
+            name in (found.fields or {ARGS: None}) or records.found_in(found.cls, name) is not None
+        )
+        return lowering.e.constant(known, "py_bool")
+
+    def has(one: Raise) -> bool:
+        kind = class_of(lowering, one)
+        return has_field(one, name) or records.found_in(kind, name) is not None
+
+    return is_one_of(lowering, found, lowering.e.load(found.attempt.cell), has)

@@ -19,7 +19,7 @@ from .frames import RESULT
 from .joins import Maybe
 from .syntax.liveness import Names, assigned, reads
 from .syntax.trying import Guarded, inner
-from .values import IR_TYPE, Scalar, Static, Tuple, Value
+from .values import IR_TYPE, NoneValue, Scalar, Static, Tuple, Value
 
 
 class Raising(Calls):
@@ -40,16 +40,36 @@ class Raising(Calls):
     def assert_statement(self, s: ast.Assert) -> None:
         condition = self.test(s.test)
         failed = scalars.unary(self.e, "Not", condition)
-        text, shown = ("", list[Scalar]()) if s.msg is None else self.text(s.msg)
-        self.e.insert(array.RaiseIfOp(failed.ssa, "AssertionError", text, [v.ssa for v in shown]))
+        said = self.assertion(s.msg, s)
+        self.e.insert(array.RaiseIfOp(failed.ssa, said.exception, said.message, said.shown))
         self.refine(s.test, True)
+
+    def assertion(self, message: ast.expr | None, s: ast.stmt) -> exceptions.What:
+        """What an `assert` raises."""
+        if message is None:
+            return exceptions.What("AssertionError", "", ())
+        if isinstance(message, ast.JoinedStr | ast.Call):
+            text, shown = self.text(message)
+        else:
+            value = self.value(message)
+            if isinstance(value, Scalar | NoneValue | Tuple):
+                made = exceptions.Made(AssertionError, (value,))
+                return exceptions.what(self, made, None, (), s)
+            text, shown = self.shown(value, quoted=False)
+        return exceptions.What("AssertionError", text, tuple(v.ssa for v in shown))
 
     # raise
 
     def raise_statement(self, s: ast.Raise) -> None:
         caught = self.caught_exception(s)
         if caught is not None:
-            self.catching.raise_again(caught.attempt, caught.raises)
+            cause = s.cause and exceptions.only_cause(self, s.cause)
+            if cause is None:
+                self.catching.raise_again(caught.attempt, caught.raises)
+                return
+            recipe, own = cause
+            again = [exceptions.caused(one, recipe) for one in caught.raises]
+            self.catching.raise_again(caught.attempt, again, own)
             return
         self.raise_when(self.e.constant(True, "py_bool"), s)
         self.dead = True

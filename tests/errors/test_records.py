@@ -128,7 +128,8 @@ def of_strange_classes(x):
 
 
 def strings_by_path(x):
-    return "positive" if x > 0 else "negative"
+    kind = "positive" if x > 0 else "negative"
+    return kind + "ly"
 
 
 def enum_by_number(k):

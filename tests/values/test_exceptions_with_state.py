@@ -95,6 +95,15 @@ def keys_that_are_missing(v):
     return d[2 * k]
 
 
+@on("v", v="1.5 2.5")
+def missing_keys_are_caught(v):
+    d = {"b": v}
+    try:
+        return d["b"] if v > 2.0 else d["a"]
+    except KeyError as e:
+        raise ValueError(*e.args) from e
+
+
 @on("v", v="-1.0 0.0 4.0")
 def causes(v):
     try:
@@ -176,6 +185,31 @@ def an_exception_is_made_before_it_is_raised(x, scale):
     except Several as e:
         return e.args[1]
     return error.args[1] * 2.0 if len(error.args) == 2 else x[0]
+
+
+class Chained(Exception):
+    def __init__(self, a, b=None):
+        self.a = a
+        if b is not None:
+            self.b = b
+        super().__init__(*([a] if b is None else [a, b]))
+
+
+@on("v", v="-1.0 0.5 1.5 2.5 3.5")
+def attributes_that_some_have(v):
+    k = int(v)
+    try:
+        if k % 2:
+            raise Chained(v, k)
+        if k == 2:
+            raise Chained(v)
+        return math.sqrt(v)
+    except Chained as e:
+        if hasattr(e, "b"):
+            raise e from KeyError(e.b, v)
+        return getattr(e, "b", e.a * 2.0)
+    except ValueError as e:
+        raise e from None
 
 
 # Loops that are left by `return` alone.

@@ -274,6 +274,17 @@ class Constructing(Records):
         if callee is setattr:
             self.set_member(base, name.object, self.memory_of(args[2]), node)
             return NoneValue()
+        found = base.object if isinstance(base, Static) else None
+        if isinstance(found, exceptions.Made | exceptions.Caught):
+            there = exceptions.has_attribute(cast(Any, self), found, name.object)
+            if callee is hasattr:
+                return there
+            wanted = ast.copy_location(
+                ast.Attribute(ast.Constant(None), name.object, ast.Load()), node
+            )
+            if len(args) < 3:
+                return self.attribute_of(base, wanted)
+            return self.chosen(there, (lambda: self.attribute_of(base, wanted), lambda: args[2]))
         has = self.has_member(base, name.object)
         if callee is hasattr:
             return self.e.constant(has, "py_bool")
@@ -374,9 +385,10 @@ class Constructing(Records):
         known = self.constant_key(key, node)
         found = self.field(value, known)
         if found is None:
-            scalars.raise_if(
-                self.e, self.e.constant(True, "py_bool").ssa, exceptions.key_error(known)
-            )
+            is_caught = self.catching.target("KeyError", "") is not None
+            self.always(*exceptions.key_error(known))
+            if is_caught:
+                raise Unready
             raise self.refusal(node, f"the dict has no key {known!r}")
         return found
 
