@@ -354,6 +354,11 @@ def nothing_installed(_kind: str, _head: Callable[..., Any]) -> None:
     """No object shows the entries of a reference."""
 
 
+def are_no_arrays(expected: Any, actual: Any) -> bool:
+    """True for the arrays of an empty list, of which Python's does not say what shape they have."""
+    return expected is None and isinstance(actual, np.ndarray) and not len(actual)
+
+
 def same(expected: Any, actual: Any, what: str, *, types: bool = False) -> None:
     """GradientError where two values differ by more than rounding."""
     if isinstance(expected, tuple):
@@ -362,8 +367,8 @@ def same(expected: Any, actual: Any, what: str, *, types: bool = False) -> None:
         for i, (one, other) in enumerate(zip(expected, actual, strict=True)):  # pyright: ignore
             same(one, other, f"{what}, item {i}", types=types)
         return
-    if expected is None and isinstance(actual, np.ndarray) and not len(actual):
-        return  # of no arrays: Python's list does not say of which shape
+    if are_no_arrays(expected, actual):
+        return
     if types and type(expected) is not type(actual):
         raise GradientError(
             f"{what}: CPython gives {type(expected).__name__}, compiled code {type(actual).__name__}"

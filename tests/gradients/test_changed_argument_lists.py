@@ -54,12 +54,7 @@ def swarm(ps, limit):
         p.x += 0.5 * p.v * p.x
     ps.append(Particle(limit * ps[0].v, limit))
     ps.sort(key=lambda p: -p.x)
-    i = 0
-    while i < len(ps):
-        if ps[i].x > 4.0 * limit:
-            del ps[i]
-        else:
-            i += 1
+    ps.pop().v *= limit
     return sum(p.x * p.x * p.v for p in ps)
 
 
