@@ -98,6 +98,7 @@ def remember_checked(c: Compilation) -> None:
     origin = Origin.of(c.request)
     if origin is not None:
         _checked.append((origin, of_derivative(c.request), c))
+        del c.request  # which holds the function; who goes on has one of its own
 
 
 def take_checked(request: Request) -> Compilation | None:

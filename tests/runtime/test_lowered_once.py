@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -69,6 +71,21 @@ def test_it_is_lowered_again_where_only_the_gradient_uses_a_rule(lowered: list[s
     assert f(3.0) == 6.0
     assert f.grad(3.0) == 5.0
     assert lowered.count("loss") == 2
+
+
+def test_what_is_kept_keeps_no_function_alive() -> None:
+    def made() -> weakref.ref[Any]:
+        scale = np.ones(2)
+
+        def loss(x: Array) -> float:
+            return float(np.sum(x * scale))
+
+        mutad.compile(loss, grad=True, cache=False, opt=1)(np.ones(2))
+        return weakref.ref(loss)
+
+    found = made()
+    gc.collect()
+    assert found() is None
 
 
 def test_no_code_is_made_that_assumes_what_these_arguments_are_not(
