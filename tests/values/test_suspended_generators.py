@@ -439,6 +439,14 @@ def one_or_the_other(x):
     return next(g) + next(g)
 
 
+def of_the_last_iteration(x):
+    s = 0.0
+    for v in x:
+        g = counted(x * v)
+        s += next(g)
+    return s + next(g)
+
+
 def closed(x):
     g = finishing(x)
     s = next(g)
@@ -457,6 +465,7 @@ def thrown(x):
     [
         (refers_to_the_one_before, "while a name may hold the one before"),
         (one_or_the_other, "a generator on one path and a generator on another"),
+        (of_the_last_iteration, "that another iteration of a loop has made"),
         (closed, "with a `yield` in `try ... finally`"),
         (thrown, "`.throw` of a generator"),
     ],

@@ -305,7 +305,7 @@ def current(lowering: Any, generator: Suspended) -> Suspended:
     old = generator.frame
     parent = None if old.parent is None else lowering.frames.get(old.parent.path)
     if found is None or (parent is None) != (old.parent is None):
-        raise Unready
+        unknown(lowering, generator)
     frame = replace(old, parent=parent, env={}, shared=found)
     resume = replace(generator.resume, frame=frame)
     return replace(generator, resume=resume, frame=frame, build=lowering)
@@ -317,9 +317,21 @@ def current(lowering: Any, generator: Suspended) -> Suspended:
 def state_of(lowering: Any, generator: Suspended, name: str = stepping.STATE) -> Any:
     cell = current(lowering, generator).frame.shared[name]
     found = lowering.frame.env.get(lowering.objects.name(cell, name))
+    if found is None and generator.is_inner:
+        raise Unready  # in the last build: a state that constants keep from being reached
     if found is None:
-        raise Unready
+        unknown(lowering, generator)
     return found.value if isinstance(found, Maybe) else found
+
+
+def unknown(lowering: Any, generator: Suspended) -> NoReturn:
+    """Refuse, unless the next build knows better, a generator whose names have ended with an iteration."""
+    lowering.not_ready(
+        generator.frame,
+        stepping.STATE,
+        "a generator is asked for an item that another iteration of a loop has made, or that is not made",
+        "make it before the loop, or consume it where it is made",
+    )
 
 
 def advance(lowering: Any, generator: Suspended, sent: Value, node: ast.AST) -> Scalar:
