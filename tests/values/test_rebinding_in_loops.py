@@ -157,6 +157,17 @@ def longer_in_some_iterations(u, v, n):
     return total
 
 
+@on(X, n="0 1 2 5")
+def turned_round_or_new(x, n):
+    v = x * 1.0
+    total = 0.0 * x[0]
+    for i in range(n):
+        v[0] *= 0.5
+        total += v[0] * v[-1]
+        v = v[::-1] if i % 2 else v * 1.5
+    return total + v[0]
+
+
 @on(A, n="0 1 3")
 def products_of_an_array_that_changes_its_shape(a, n):
     total = 0.0 * a[0, 0]

@@ -130,6 +130,7 @@ class Rebindings(Consumers):
         self, copies: list[tuple[Variable, Place, SSAValue]]
     ) -> dict[SSAValue, tuple[Operation, list[Operation]]]:
         """Copy each variable's new array into its buffer, a buffer that is read before it is written."""
+        copies = [(v, place, self.taken_out(place, leaf, copies)) for v, place, leaf in copies]
         buffers = {place.ssa for _, place, _ in copies}
         done = dict[SSAValue, tuple[Operation, list[Operation]]]()
         sources = {place.ssa: roots(self.e, leaf) for _, place, leaf in copies}
@@ -165,6 +166,20 @@ class Rebindings(Consumers):
                 )
                 done[place.ssa] = first, [first]
         return done
+
+    def taken_out(
+        self, place: Place, leaf: SSAValue, copies: Sequence[tuple[Variable, Place, SSAValue]]
+    ) -> SSAValue:
+        """A part of the variable's own buffer, copied, where no other variable has any of it."""
+        own = place.moved is None and place.ssa in roots(self.e, leaf)
+        if not own or self.same_array(leaf, place):
+            return leaf
+        if any(place.ssa in roots(self.e, one) for _, other, one in copies if other is not place):
+            return leaf
+        assert isinstance(leaf.type, MemRefType)
+        part = self.e.emit(array.AllocOp(self.e.extents(leaf), leaf.type.element_type))
+        self.copy(leaf, part)
+        return part
 
     def learn_shapes(self, copies: Sequence[tuple[Variable, Place, SSAValue]]) -> None:
         """Find the arrays of which the loop changes the shape."""
