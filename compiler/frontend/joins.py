@@ -81,7 +81,7 @@ class TupleT:
 class FixedT:
     """None, or an object known while compiling: the same on every path."""
 
-    value: NoneValue | Static | Record
+    value: NoneValue | Static | Record | Tuple
 
 
 @dataclass(frozen=True)
@@ -155,6 +155,8 @@ def template_of(value: Binding) -> Template:
             return ScalarT(value.type, value.low, value.high)
         case Array():
             return ArrayT(value.type, value.dtype)
+        case Tuple(items) if hasattr(items, "record"):  # they change: `LiveItems`
+            return FixedT(value)
         case Tuple(items, cls):
             parts = tuple(template_of(item) for item in items)
             if (made := made_by(value)) is not None:

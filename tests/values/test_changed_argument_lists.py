@@ -253,6 +253,15 @@ def mirrored(items, n):
     return len(items)
 
 
+def renamed(items, n):
+    other = items
+    for _ in range(n):
+        other = items
+        other[0] = other[0] * 2.0
+    items[0] = items[0] + 1.0
+    return other[0].sum()
+
+
 def stacked(items, u):
     items.append(u * 2.0)
     whole = np.stack(items), np.concatenate(items)
@@ -279,6 +288,7 @@ PROGRAMS = [
     (trained, ([np.eye(2, 3), np.ones(2), np.ones((3, 2)), np.zeros(3)], np.ones(3), 3, 0.1)),
     (assigned, (arrays(3), particles(2), 1.0)),
     (assigned, (arrays(3), particles(2), -1.0)),
+    (renamed, (arrays(2), 2)),
     (stacked, (arrays(2), np.ones(3))),
     (mirrored, (arrays(3), 1)),
     (mirrored, (arrays(2), 0)),
