@@ -324,7 +324,7 @@ def state_of(lowering: Any, generator: Suspended, name: str = stepping.STATE) ->
     return found.value if isinstance(found, Maybe) else found
 
 
-def unknown(lowering: Any, generator: Suspended) -> NoReturn:
+def unknown(lowering: Calls, generator: Suspended) -> NoReturn:
     """Refuse, unless the next build knows better, a generator whose names have ended with an iteration."""
     lowering.not_ready(
         generator.frame,
