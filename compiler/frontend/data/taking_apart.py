@@ -10,8 +10,6 @@ import enum
 from dataclasses import dataclass, field
 from typing import Any
 
-from xdsl.dialects import arith
-
 from ...diagnostics import CompileError
 from ..values import (
     Array,
@@ -19,7 +17,6 @@ from ..values import (
     Item,
     NoneValue,
     Record,
-    Reference,
     Row,
     Scalar,
     Static,
@@ -86,8 +83,6 @@ class Flattening:
                 return self.item(known)
             case Item() if given_of(self.lowering, value) is not None:
                 return self.item(value)
-            case Reference(_, (_, Item() as item)):
-                return self.recipe(self.copied(value, item))
             case Choice(number, options):
                 self.flat.append(Scalar("py_int", number))
                 return ["choice", [self.option(one) for one in options]]
@@ -112,14 +107,6 @@ class Flattening:
                     f"the function returns {described(value)}",
                     "return numbers, arrays, strings, tuples, dicts or objects with fields",
                 )
-
-    def copied(self, value: Reference, item: Item) -> Value:
-        """None, or a copy of an object that the run refers to: its fields are read where it is there."""
-        self.note_item(item.store.key)
-        lowering = self.lowering
-        there = lowering.e.emit(arith.CmpiOp(value.number, lowering.e.index(0), "sge"))
-        arms = lambda: lowering.copy_of_item(item), NoneValue
-        return lowering.chosen(Scalar("py_bool", there, None, 0, 1), arms)
 
     def option(self, value: Value) -> Recipe:
         """One of several values: None is told apart from a number."""
