@@ -88,8 +88,7 @@ def test_the_gradient_is_that_of_the_number():
 
 def test_an_object_or_none_is_refused():
     def fit(x):
-        best = Fit(x[0], x * 2.0) if x[0] > 0.2 else None
-        return best
+        return Fit(x[0], x * 2.0) if x[0] > 0.2 else None
 
     with pytest.raises(CompileError, match="only the run knows, or None"):
         compile(fit)(X.copy())
