@@ -136,14 +136,17 @@ class Conditions(Constructing, ListAccess):
         if names or key in self.facts.asking:
             return self.chosen(test, (second, keep) if word == "and" else (keep, second), names)
         block, before = Block(), dict(self.frame.env)
-        frame, depth = self.frame, len(self.calls)
+        frame, depth, dead, arm = self.frame, len(self.calls), self.dead, self.arm_block
+        self.arm_block = block
         try:
             with self.e.at(block), self.catching.scope(frozenset({VALUE})) as scope:
                 self.frame.env[VALUE] = self.settled(second())
         except Unready:
             self.frame, self.frame.env = frame, before
+            self.dead, self.arm_block = dead, arm
             del self.calls[depth:]
             return self.chosen(test, (second, keep) if word == "and" else (keep, second))
+        self.arm_block = arm
         value = self.frame.env.pop(VALUE)
         assert not isinstance(value, Maybe)
         if any(not same_binding(b, before.get(n)) for n, b in fields_in(self.frame.env).items()):

@@ -20,7 +20,7 @@ from .calling import asking, generating, stepped
 from .calling.generating import Pending, pending_of
 from .calling.recursion import Again
 from .calling.stepped import Suspended
-from .data import lists, protocols
+from .data import hashed, lists, protocols
 from .data.fields import fields_in
 from .data.list_access import Asked
 from .data.list_rows import ShapeUnknown
@@ -206,6 +206,7 @@ class Consumers(Iterables):
         return len(node.args) == 1 or (two and len(node.args) == 2)
 
     def consumed(self, function: Any, node: ast.Call) -> Value:
+        node = hashed.of_unordered(self, function, node)
         if function in comprehensions.ITERATORS:
             return self.iterator(function, node)
         if node.keywords or function is sorted:

@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 
 from . import choices, formatting, library, scalars
 from .calling import special_calls, spreading, stepped
-from .data import fixed_items, lists, tables
+from .data import fixed_items, hashed, lists, tables
 from .data.list_access import Asked
 from .data.lists import FixedList, sequence_like
 from .frames import LocalFunction
@@ -77,6 +77,8 @@ class Expressions(Operators):
                     return self.dict_display(node)
                 case ast.DictComp():
                     return self.dict_comprehension(node)
+                case ast.Set() | ast.SetComp():
+                    return hashed.set_of(self, node)
                 case ast.Lambda():
                     return self.local_function(node)
                 case ast.List():

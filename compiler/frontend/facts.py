@@ -110,6 +110,12 @@ class Facts:
         default_factory=dict[tuple[ast.AST, str], ast.FunctionDef]
     )
     """Those for what is done with lists."""
+    stand_ins: dict[tuple[int, str], Any] = field(default_factory=dict[tuple[int, str], Any])
+    """What is lowered in the places of nodes, by their identity."""
+    hashed: set[tuple[tuple[int, ...], int]] = field(
+        default_factory=set[tuple[tuple[int, ...], int]]
+    )
+    """The dicts whose keys only the run knows (`data.hashed`)."""
     written_out: set[int] = field(default_factory=set[int])
     """The comprehensions of few arrays whose shapes are known one by one."""
     unrolled: set[tuple[tuple[int, ...], int]] = field(

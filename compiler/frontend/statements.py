@@ -13,7 +13,7 @@ from .bindings import nonlocals
 from .calling import decorating, special_calls, spreading
 from .catching import Caught
 from .context import hint
-from .data import assigned_items, protocols
+from .data import assigned_items, hashed, protocols
 from .data.lists import FixedList, ListObject
 from .data.tables import ListOfConstants
 from .frames import RESULT, Unready
@@ -114,8 +114,10 @@ class Statements(Raising, Unpacking):
                 if (seq := self.list_of(value)) is not None:
                     self.delete_list_item(seq, target)
                     continue
+            if isinstance(target, ast.Subscript) and hashed.delete_item(self, target):
+                continue
             if not isinstance(target, ast.Name):
-                raise self.refusal(target, "`del` is compiled for names only")
+                raise self.refusal(target, "`del` is compiled for names and items only")
             if target.id in self.frame.liveness.after[s]:
                 raise self.refusal(target, f"`{target.id}` may be read after this `del`")
             self.read(target.id)

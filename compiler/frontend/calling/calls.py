@@ -20,7 +20,7 @@ from .. import python_math as math_functions
 from ..bindings import nonlocals
 from ..catching import Caught
 from ..context import hint
-from ..data import lists, protocols, tables
+from ..data import hashed, lists, protocols, tables
 from ..data.fields import fields_in
 from ..data.lists import FixedList, ListMethod, ListObject
 from ..emitter import Emitter
@@ -402,7 +402,8 @@ class Calls(Expressions):
         if isinstance(value, Static) and isinstance(value.object, Caught):
             return exceptions.is_instance(cast(Any, self), value.object, tuple(known))
         options = value.options if isinstance(value, Choice) else (value,)
-        answers = [issubclass(class_of(option), tuple(known)) for option in options]
+        classes_of = [(found := class_of(v), hashed.of_python(found)) for v in options]
+        answers = [any(issubclass(c, tuple(known)) for c in both) for both in classes_of]
         if isinstance(value, Choice):
             return choices.is_any_of(self.e, value, answers)
         return self.e.constant(answers[0], "py_bool")

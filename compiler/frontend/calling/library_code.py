@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...diagnostics import CompileError
-from .. import library
+from .. import choices, library
 from ..library import plans, written, written_matrices
 from ..library.written_matrices import refuse as refuse
 from ..values import (
     BoundMethod,
+    Choice,
     NoneValue,
     Record,
     Scalar,
@@ -94,6 +95,13 @@ def planned(
     """What a function that the library's code asks while compiling says; None for any other function."""
     if not isinstance(plan, FunctionType) or plan not in plans.PLANS:
         return None
+    if args and isinstance(args[0], Choice):
+        rest = args[1:]
+
+        def of_one(one: Value) -> Value:
+            return planned(lowering, plan, [one, *rest], kwargs, node) or NoneValue()
+
+        return choices.each(lowering, args[0], of_one)
     given = [known(lowering, a, node) for a in args]
     named = {k: known(lowering, a, node) for k, a in kwargs.items()}
     try:

@@ -20,6 +20,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ...diagnostics import CompileError
 from .. import choices, exceptions, formatting, scalars
 from ..frames import Unready
 from ..values import (
@@ -34,7 +35,7 @@ from ..values import (
     Tuple,
     Value,
 )
-from . import protocols, run_time_keys
+from . import hashed, protocols, run_time_keys
 from .fields import is_frozen, is_object
 from .records import (
     Method,
@@ -62,10 +63,6 @@ STRING_METHODS = frozenset(
 )  # fmt: skip
 NAMED = (getattr, setattr, hasattr)
 INSTEAD: dict[type, str] = {
-    collections.deque: "use a list: l.append(v), l.pop(0)",
-    collections.defaultdict: "make a dict of the keys, or index an array or a list of lists",
-    collections.Counter: "count in a dict of the keys, or in an array",
-    collections.OrderedDict: "use a dict",
     itertools.groupby: "loop, and compare each key with the one before",
 }
 """What to write in the place of classes of the standard library."""
@@ -99,8 +96,10 @@ class Constructing(Records):
                 return self.super_of(args, node)
             case type() if callee is type and len(args) == 1 and is_object(args[0]):
                 return Static(class_of_receiver(args[0]))
-            case type() if callee is dict:
+            case type() if callee is dict or callee is collections.OrderedDict:
                 return self.dict_call(args, kwargs, node)
+            case type() if callee in hashed.CLASSES:
+                return hashed.made(self, callee, args, kwargs, node)
             case type() if issubclass(callee, BaseException):
                 return exceptions.made(cast(Any, self), callee, args, kwargs, node)
             case type() if self.is_ours(callee):
@@ -315,30 +314,45 @@ class Constructing(Records):
 
     def dict_display(self, node: ast.Dict) -> Value:
         """`{"a": 1, ...}`."""
+        place = self.frame.path, id(node)
+        if place in self.facts.hashed:
+            return hashed.dict_of(self, node)
         items = dict[Any, Value]()
         for key, value in zip(node.keys, node.values, strict=True):
             if key is None:
                 items |= self.items_of(self.expression(value), value)
                 continue
-            known = self.constant_key(self.expression(key), key)
+            asked = self.memory_of(self.expression(key))
+            if constant_of(asked) is NOTHING and hashed.is_number(asked):
+                hashed.learn_at(self, place)
+            known = self.constant_key(asked, key)
             items[known] = self.memory_of(self.expression(value))
-        return self.dict_of(items)
+        return self.dict_of(items, place)
 
     def dict_comprehension(self, node: ast.DictComp) -> Value:
         """`{k: v for ...}` over what is known while compiling."""
+        place = self.frame.path, id(node)
+        if place in self.facts.hashed:
+            return hashed.comprehension(self, node)
         pair = ast.copy_location(ast.Tuple([node.key, node.value], ast.Load()), node)
         items = dict[Any, Value]()
-        for found in self.unrolled_items(node, pair):
-            assert isinstance(found, Tuple)
-            items[self.constant_key(found.items[0], node.key)] = found.items[1]
-        return self.dict_of(items)
+        try:
+            for found in self.unrolled_items(node, pair):
+                assert isinstance(found, Tuple)
+                items[self.constant_key(found.items[0], node.key)] = found.items[1]
+        except CompileError:  # what it is made of only the run knows
+            hashed.learn_at(self, place)
+            raise
+        return self.dict_of(items, place)
 
     @abstractmethod
     def unrolled_items(self, node: ast.DictComp, item: ast.expr) -> list[Value]:
         """What `item` is in each round of a comprehension over what is known while compiling."""
 
-    def dict_of(self, items: dict[Any, Value]) -> Record:
+    def dict_of(self, items: dict[Any, Value], place: hashed.Place | None = None) -> Record:
         made = self.objects.make(dict, "dict", self.e.block)
+        if place is not None:
+            self.objects.places[made.serial] = place
         for key, value in items.items():
             self.give(made, key, value)
         return made
@@ -348,11 +362,15 @@ class Constructing(Records):
         return self.dict_of({**self.items_of(lhs, node), **self.items_of(rhs, node)})
 
     def dict_call(self, args: list[Value], kwargs: Kwargs, node: ast.Call) -> Value:
-        """`dict(...)` of a dict and keywords."""
-        items = dict[Any, Value]()
+        """`dict(...)` of a dict, or of pairs, and keywords."""
+        place, items = (self.frame.path, id(node)), dict[Any, Value]()
+        if place in self.facts.hashed:
+            return hashed.filled(self, args, kwargs, node)
         if args:
+            if not isinstance(args[0], Record | Struct) or args[0].cls is not dict:
+                hashed.learn_at(self, place)
             items = self.items_of(args[0], node)
-        return self.dict_of({**items, **kwargs})
+        return self.dict_of({**items, **kwargs}, place)
 
     def items_of(self, value: Value, node: ast.AST) -> dict[Any, Value]:
         if not isinstance(value, Record | Struct) or value.cls is not dict:
@@ -379,6 +397,8 @@ class Constructing(Records):
 
     def dict_item(self, value: Record | Struct, key: Value, node: ast.AST) -> Value:
         """`d[key]`."""
+        key = self.memory_of(key)
+        hashed.learn_by_key(self, value, key)
         if run_time_keys.is_open(key):
             one_of = run_time_keys.which(self, key, self.keys_of(value), node)
             return choices.each(self, one_of, lambda one: self.dict_item(value, one, node))
@@ -461,6 +481,8 @@ class Constructing(Records):
 
     def set_dict_item(self, base: Value, key: Value, value: Value, node: ast.AST) -> None:
         """`d[key] = value`."""
+        key = self.memory_of(key)
+        hashed.learn_by_key(self, base, key, stored=True)
         if isinstance(key, Choice):
             run_time_keys.do(self, key, lambda one: self.set_dict_item(base, one, value, node))
             return
@@ -469,6 +491,7 @@ class Constructing(Records):
         assert isinstance(base, Record)
         known = self.constant_key(key, node)
         if known not in self.keys_of(base) and self.e.block is not self.objects.homes[base.serial]:
+            hashed.learn(self, base)
             raise self.refusal(
                 node, f"the key {known!r} is added to a dict in a branch or loop",
                 "give the dict all its keys where it is made",
@@ -503,6 +526,9 @@ class Constructing(Records):
         self, d: Record | Struct, name: str, args: list[Value], kwargs: Kwargs, node: ast.Call
     ) -> Value:
         items = self.items_of(d, node)
+        if name in ("get", "pop", "setdefault") and args:
+            args = [self.memory_of(args[0]), *args[1:]]
+            hashed.learn_by_key(self, d, args[0], stored=name != "get")
         match name:
             case "get":
                 other = args[1] if len(args) > 1 else NoneValue()
@@ -563,6 +589,8 @@ class Constructing(Records):
         """`wanted in container`; None where it is neither tuple, dict nor string."""
         match wanted, container:
             case _, Record() | Struct() if container.cls is dict:
+                wanted = self.memory_of(wanted)
+                hashed.learn_by_key(self, container, wanted)
                 keys = self.keys_of(container)
                 if run_time_keys.is_open(wanted):
                     return run_time_keys.contains(self, wanted, keys)

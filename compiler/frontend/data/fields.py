@@ -110,6 +110,10 @@ class Objects:
     keys: dict[int, list[Any]] = field(default_factory=dict[int, list[Any]])
     """The fields that each object was given, in order."""
     names: dict[tuple[int, Any], str] = field(default_factory=dict[tuple[int, Any], str])
+    places: dict[int, tuple[tuple[int, ...], int]] = field(
+        default_factory=dict[int, tuple[tuple[int, ...], int]]
+    )
+    """By serial number, where in the program a dict was made."""
     homes: dict[int, Block] = field(default_factory=dict[int, Block])
     """The block in which each was made."""
     arguments: dict[int, Value] = field(default_factory=dict[int, Value])

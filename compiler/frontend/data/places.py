@@ -287,7 +287,7 @@ class PlacedLists(ObjectLists):
         if self.facts.changed:
             return True
         parts = lists.parts_of(self.e, value, seq.item)
-        for buffer, part in zip(seq.buffers, parts, strict=True):
+        for buffer, part in zip(lists.buffers_of(self.e, seq), parts, strict=True):
             if isinstance(part, Array) and not list_rows.has_shape(
                 self.e, seq, buffer, part.memref
             ):

@@ -24,7 +24,7 @@ from ..values import (
     Tuple,
     Value,
 )
-from . import returned_lists
+from . import hashed, returned_lists
 from .fields import is_frozen, is_plain
 from .given_items import given_of
 from .list_methods import Lists
@@ -98,6 +98,13 @@ class Flattening:
                 return ["argument", value.origin]
             case Record(serial) if serial in self.made:
                 return ["again", self.made[serial]]
+            case Record() | Struct() if hashed.is_table(value):
+                name = hashed.of_python(value.cls).__name__
+                raise CompileError(
+                    self.lowering.e.span,
+                    f"the function returns a {name} of which only the run knows what is in it",
+                    "return lists: list(d.keys()), list(d.values()), sorted(s), list(q)",
+                )
             case Record() | Struct():
                 self.require_new(value)
                 return self.object(value)

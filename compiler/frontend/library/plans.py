@@ -8,6 +8,7 @@ These functions are not compiled: the compiler runs them, on arguments that it k
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -90,9 +91,15 @@ def as_float(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if dtype.kind == "f" else np.dtype(float)
 
 
+def hash_of_word(word: str) -> int:
+    """The same in every process, other than Python's."""
+    return zlib.crc32(word.encode()) & 0x7FFFFFFF
+
+
 PLANS: frozenset[Callable[..., Any]] = frozenset(
     (
         axis_of, axes_of, moved, swapped, reversing, quarters, whole, at_axis, upto, is_int, as_float,
+        hash_of_word,
     )
 )  # fmt: skip
 """All of them."""

@@ -467,6 +467,23 @@ def f(x):
 """,
     ),
     Compiled(
+        "sets of what only the run knows, and comprehensions of them; dicts with such keys",
+        (ast.Set, ast.SetComp, ast.Dict, ast.DictComp),
+        """
+def f(x):
+    seen, memo = {0}, {}
+    for i in range(12):
+        k = i * i % 5
+        memo[i] = x[k % 3] if i < 2 else 0.5 * memo[i - 1] + memo[i - 2] * x[0]
+        if k not in seen:
+            seen.add(k)
+    s = sum(memo.values()) * len(seen | {i % 3 for i in range(4)})
+    for k in sorted(seen):
+        s = s * 0.5 + memo.get(k, 0.0)
+    return s
+""",
+    ),
+    Compiled(
         "attributes: of modules, classes, arrays, objects",
         (ast.Attribute,),
         """
@@ -593,15 +610,6 @@ def f(x):
 """,
     ),
     Refused(
-        (ast.SetComp,),
-        "sets are not compiled, but for `v in {a, b}`",
-        "use a tuple",
-        """
-def f(x):
-    return len({i for i in range(3)}) * x.sum()
-""",
-    ),
-    Refused(
         version_nodes("TypeAlias"),
         "a type alias inside a function is not compiled",
         "write it at the top of the module",
@@ -628,7 +636,6 @@ REASONS: dict[Node, Refused] = {node: row for row in REFUSED for node in row.nod
 
 
 OUT_OF_PLACE: dict[Node, tuple[str, str]] = {
-    ast.Set: ("sets are not compiled, but for `v in {a, b}`", "use a tuple"),
     ast.Starred: ("`*` is not compiled here", "write the items out"),
 }
 """Why a construct that is compiled is refused where it stands."""
