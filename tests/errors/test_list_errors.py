@@ -198,16 +198,6 @@ def adds_a_number(x):
     return made + x[0]
 
 
-@refused("f64[?]C", at="pairs", says="make a list of it")
-def consumes_an_iterator_twice(x):
-    pairs = zip(x, x)
-    s = 0.0
-    for _ in range(2):
-        for a, b in pairs:
-            s += a * b
-    return s
-
-
 @refused("f64[?]C", at="[(w := v) for v in x]", says="write the loop")
 def binds_in_a_comprehension_behind_a_call(x):
     return other(x), [(w := v) for v in x], w

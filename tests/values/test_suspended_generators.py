@@ -155,6 +155,10 @@ def loops_go_on_where_others_stopped(x):
 @on(X)
 def what_has_ended_stays_so(x):
     g, s = (v * 2 for v in x), 0.0
+    pairs = zip(x, x)
+    for _ in range(2):
+        for a, b in pairs:
+            s += a * b
     for v in g:
         s += v
     for v in g:
