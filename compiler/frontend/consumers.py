@@ -20,7 +20,7 @@ from .calling import asking, generating, stepped
 from .calling.generating import Pending, pending_of
 from .calling.recursion import Again
 from .calling.stepped import Suspended
-from .data import hashed, lists, protocols
+from .data import hashed, list_changes, lists, protocols
 from .data.fields import fields_in
 from .data.list_access import Asked
 from .data.list_rows import ShapeUnknown
@@ -598,7 +598,7 @@ class Consumers(Iterables):
                 self.append_value(target, item)
         elif isinstance(value, Array) and value.rank == 1:
             self.learn(target, lists.ScalarT(value.dtype))
-            lists.extend(self.e, target, [value], self.e.extents(value.memref)[0])
+            list_changes.extend(self.e, target, [value], self.e.extents(value.memref)[0])
         else:
             raise self.refusal(node, "this is not something a list can take items from")
 

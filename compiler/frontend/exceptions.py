@@ -33,7 +33,7 @@ from xdsl.ir import SSAValue
 
 from . import formatting
 from .catching import Caught, Raise
-from .data import records
+from .data import classes, records
 from .data.fields import fields_in
 from .values import IR_TYPE, NoneValue, Scalar, Static, Tuple, Value
 
@@ -87,8 +87,8 @@ def initializer(owner: object) -> Any:
 
 def own_init(cls: type) -> Any:
     """The `__init__` that a class of the program's has, or inherits from one; None where it is Python's."""
-    found = records.found_in(cls, "__init__")
-    return None if found is None else records.plain_function(found[1])
+    found = classes.found_in(cls, "__init__")
+    return None if found is None else classes.plain_function(found[1])
 
 
 def made(
@@ -118,9 +118,9 @@ def initialized(
     """The fields that `__init__` assigns."""
     record = lowering.objects.make(cls, cls.__name__, lowering.e.block)
     lowering.give(record, ARGS, Tuple(args))
-    init, found = own_init(cls), records.found_in(cls, "__init__")
+    init, found = own_init(cls), classes.found_in(cls, "__init__")
     assert found is not None
-    if records.is_generated_function(init) and dataclasses.is_dataclass(found[0]):
+    if classes.is_generated_function(init) and dataclasses.is_dataclass(found[0]):
         lowering.initialize(record, found[0], list(args), kwargs, node)
     else:
         lowering.call(Static(init), [record, *args], kwargs, node)
@@ -297,7 +297,7 @@ def attribute(lowering: Raising, found: Any, node: ast.Attribute) -> Value | Non
         return read(lowering, found, found.cls, fields, node)
     if not isinstance(found, Caught):
         return None
-    alike = {records.found_in(class_of(lowering, one), node.attr) for one in found.raises}
+    alike = {classes.found_in(class_of(lowering, one), node.attr) for one in found.raises}
     inside = any(has_field(one, node.attr) for one in found.raises) or node.attr == "value"
     if len(alike) == 1 and not inside:
         return read(lowering, found, class_of(lowering, found.raises[0]), None, node)
@@ -453,12 +453,12 @@ def read(
             f"`.{name}` of this exception is not kept: no number, string, None or tuple of them",
             "give the exception the numbers that are needed",
         )
-    inherited = records.found_in(cls, name)
+    inherited = classes.found_in(cls, name)
     if inherited is None:
         lowering.always("AttributeError", f"{cls.__name__!r} object has no attribute {name!r}")
         return NoneValue()
     owner, raw = inherited
-    function = records.plain_function(raw)
+    function = classes.plain_function(raw)
     if owner.__module__ != "builtins" and function is not None:
         return Static(records.Method(Static(found), function))
     if owner.__module__ != "builtins" and isinstance(raw, property) and raw.fget is not None:
@@ -494,7 +494,7 @@ def said_alike(a: Raise, b: Raise) -> bool:
 def said_of(
     lowering: Raising, cls: type[BaseException], fields: Mapping[str, Value | None]
 ) -> tuple[str, list[Scalar]]:
-    owner = records.found_in(cls, "__str__")
+    owner = classes.found_in(cls, "__str__")
     args = fields.get(ARGS)
     if (owner is not None and owner[0].__module__ != "builtins") or not isinstance(args, Tuple):
         raise lowering.refusal(
@@ -571,12 +571,12 @@ def has_attribute(lowering: Raising, found: Caught | Made, name: str) -> Scalar:
     """`hasattr(e, name)`."""
     if isinstance(found, Made):
         known = (
-            name in (found.fields or {ARGS: None}) or records.found_in(found.cls, name) is not None
+            name in (found.fields or {ARGS: None}) or classes.found_in(found.cls, name) is not None
         )
         return lowering.e.constant(known, "py_bool")
 
     def has(one: Raise) -> bool:
         kind = class_of(lowering, one)
-        return has_field(one, name) or records.found_in(kind, name) is not None
+        return has_field(one, name) or classes.found_in(kind, name) is not None
 
     return is_one_of(lowering, found, lowering.e.load(found.attempt.cell), has)

@@ -13,9 +13,10 @@ import numpy as np
 
 from . import choices, formatting, library, scalars, weak
 from .conditions import MIRRORED, Conditions
+from .data.classes import described, method_of
 from .data.fields import is_object
 from .data.lists import FixedList, sequence_like
-from .data.records import UNARY_METHODS, described, method_of
+from .data.object_operators import UNARY_METHODS
 from .scalars import is_python
 from .syntax.liveness import assigned
 from .values import (

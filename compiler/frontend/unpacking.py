@@ -13,7 +13,7 @@ from ...dialects import array
 from . import library, scalars
 from .calling import stepped
 from .calling.generating import pending_of
-from .data import lists
+from .data import list_changes, lists
 from .data.list_algorithms import ListAlgorithms
 from .joins import ScalarT
 from .syntax import comprehensions
@@ -124,7 +124,7 @@ class Unpacking(ListAlgorithms):
         made = self.make_list(node)
         self.learn(made, ScalarT(middle.dtype))
         if made.buffers:
-            lists.extend(self.e, made, [middle], self.e.extents(middle.memref)[0])
+            list_changes.extend(self.e, made, [middle], self.e.extents(middle.memref)[0])
         return Static(made)
 
     def between(self, first: int, last: int) -> SliceValue:

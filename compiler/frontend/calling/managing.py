@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..data.records import method_of
+from ..data.classes import method_of
 from ..frames import LocalFunction
 from ..syntax import managers
 from ..syntax.generator_loops import place_of

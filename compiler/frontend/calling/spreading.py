@@ -14,8 +14,8 @@ from typing import Any
 
 from ....dialects import array
 from .. import library, scalars
+from ..data.classes import class_name
 from ..data.list_access import Asked
-from ..data.records import class_name
 from ..frames import LocalFunction
 from ..values import Array, Record, Scalar, Static, Struct, Tuple, Value
 

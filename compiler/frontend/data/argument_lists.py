@@ -29,7 +29,7 @@ from ..calling.recursion import Again
 from ..emitter import Emitter
 from ..joins import ListT, RowT, ScalarT, Template, TupleT
 from ..values import Array, Row, Static, Value
-from . import assigned_items, given_items, list_rows, lists
+from . import assigned_items, given_items, list_changes, list_rows, lists
 from .lists import FixedList, ListObject
 from .nested_lists import (
     LENGTHS,
@@ -84,7 +84,7 @@ def argument_list(lowering: PlacedLists, number: int, form: Any, values: Iterato
         lowering.learn(made, template)
         if len(made.buffers) == len(arrays):
             count = lowering.e.extents(arrays[0].memref)[0]
-            lists.extend(lowering.e, made, arrays, count)
+            list_changes.extend(lowering.e, made, arrays, count)
     made.changed = isinstance(made.item, RowT)
     lowering.objects.lists[number] = made
     return Static(made)
@@ -141,7 +141,7 @@ def nested_list(
         zero, one = e.index(0), e.index(1)
         target = array.ViewOp(buffer, [zero, zero], [0, 1], [count, each], [one, one])
         lists.copy(e, source, e.emit(target, buffer.name_hint))
-    lists.grow(e, made, e.index(0), count)
+    list_changes.grow(e, made, e.index(0), count)
 
 
 def placed_rows(
@@ -162,7 +162,7 @@ def placed_rows(
     count = lists.length(e, store).ssa
     store.copied = number_of(made), count
     lowering.learn(made, RowT(store))
-    lists.grow(e, made, e.index(0), count)
+    list_changes.grow(e, made, e.index(0), count)
     loop, body = lists.counted(count)
     with e.at(body):
         lists.store_item(e, made, body.args[0], Row(store, body.args[0]))
@@ -192,7 +192,7 @@ def fill_ragged(
         size = e.extents(source.memref)[0]
         check_room(e, size)
         lists.copy(e, source, part(e, pool, e.index(0), size))
-    lists.grow(e, made, e.index(0), count)
+    list_changes.grow(e, made, e.index(0), count)
     loop, body = lists.counted(count)
     with e.at(body):
         k, start = body.args[0], e.load(end)

@@ -26,11 +26,12 @@ from ..joins import Maybe
 from ..values import Array, Choice, Record, Row, Static, Struct, Tuple, Value
 from . import given_items
 from .argument_lists import ITEMS, argument_list, fixed_or_changing
+from .classes import refuse_class
 from .fields import Journal, is_frozen, is_plain
 from .leaving import Leaving
 from .list_methods import Lists
 from .lists import FixedList, ListObject
-from .records import Opaque, refuse_class
+from .records import Opaque
 from .references import key_reference
 from .taking_apart import Flattening, Recipe
 

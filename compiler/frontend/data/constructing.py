@@ -36,23 +36,19 @@ from ..values import (
     Value,
 )
 from . import hashed, protocols, run_time_keys
-from .fields import is_frozen, is_object
-from .records import (
-    Method,
-    ObjectMethod,
-    Opaque,
-    Records,
-    Super,
+from .classes import (
     class_of_receiver,
     described,
     found_in,
-    initializes_nothing,
     is_generated_function,
     is_named_tuple,
     method_of,
     plain_function,
     refuse_class,
 )
+from .fields import is_frozen, is_object
+from .object_operators import ObjectOperators
+from .records import Method, ObjectMethod, Opaque, Super, initializes_nothing
 
 DICT_METHODS = ("get", "items", "keys", "values", "update", "copy", "setdefault")
 STRING_METHODS = frozenset(
@@ -69,7 +65,7 @@ INSTEAD: dict[type, str] = {
 Kwargs = dict[str, Value]
 
 
-class Constructing(Records):
+class Constructing(ObjectOperators):
     """Calls of classes and of objects."""
 
     def object_call(

@@ -29,7 +29,7 @@ from ..calling import recursion
 from ..joins import ArrayT, Mismatch, ObjectT, Template, coerced, join, template_of
 from ..library import shapes
 from ..values import Array, Item, Record, Row, Scalar, Struct, Tuple, Value
-from . import fixed_items, list_rows, lists
+from . import fixed_items, list_changes, list_rows, lists
 from .lists import FixedList, ListObject, Reference
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def changing_list(lowering: PlacedLists, number: int, items: Sequence[Value]) ->
         lowering.learn(made, lowering.item_form(value))
     if not lowering.facts.changed:
         for value in held:
-            lists.append(lowering.e, made, value)
+            list_changes.append(lowering.e, made, value)
     return made
 
 
@@ -116,7 +116,7 @@ def finish(lowering: PlacedLists, values: Sequence[Value]) -> None:
             continue
         count = lowering.e.index(len(store.given.items))
         if store.given.rows:
-            lists.grow(lowering.e, store, lowering.e.index(0), count)
+            list_changes.grow(lowering.e, store, lowering.e.index(0), count)
             clear_pools(lowering.e, store, count)
         else:
             lists.set_length(lowering.e, store, count)

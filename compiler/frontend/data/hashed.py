@@ -18,9 +18,9 @@ from ..calling import standard_tables
 from ..calling.standard_tables import Counter, DefaultDict, Deque, Dict, Set, Table
 from ..choices import MOST_OPTIONS
 from ..values import Record, Scalar, Static, Struct, Tuple, Value
+from .classes import method_of
 from .list_access import Asked
 from .lists import FixedList, ListObject
-from .records import method_of
 
 if TYPE_CHECKING:
     from .constructing import Constructing

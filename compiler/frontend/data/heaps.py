@@ -61,8 +61,8 @@ from ..values import (
 from . import lists
 from .fields import is_frozen
 from .lists import FixedList, ListObject, StoreKey
+from .object_operators import compares_fields
 from .places import PlacedLists, name_of
-from .records import compares_fields
 from .settings import Settings
 
 OBJECTS = -1

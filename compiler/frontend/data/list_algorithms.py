@@ -21,12 +21,12 @@ from ..library import indexing
 from ..syntax import list_algorithms as algorithms
 from ..syntax.comprehensions import EMPTY
 from ..values import EXTENT_MAX, Item, NoneValue, Scalar, SliceValue, Static, Tuple, Value
-from . import lists
+from . import list_changes, lists
+from .classes import method_of
 from .heaps import Heaps
 from .lists import FixedList, ListObject
+from .object_operators import COMPARISON_METHODS as METHODS
 from .places import parts_with_identity
-from .records import COMPARISON_METHODS as METHODS
-from .records import method_of
 
 ORDER_SIGNS = {"Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">="}
 OTHER_SIZE = "attempt to assign sequence of size {} to extended slice of size {}"
@@ -231,7 +231,7 @@ class ListAlgorithms(Heaps):
         self.e.insert(array.RaiseIfOp(differs.ssa, "ValueError", OTHER_SIZE, shown))
         if new.item is None or seq.item is None:
             return
-        if not lists.are_alike(new.item, seq.item):
+        if not list_changes.are_alike(new.item, seq.item):
             if self.facts.changed:
                 return
             same = self.make_list(node)

@@ -60,7 +60,7 @@ from ..values import (
     Tuple,
     Value,
 )
-from . import list_rows, lists
+from . import list_changes, list_rows, lists
 from .lists import FixedList, ListKey, ListMethod, ListObject
 
 
@@ -255,7 +255,7 @@ class Lists(Calls):
         if lists.holds_arrays(target):
             self.append_row(target, value)
         else:
-            lists.append(self.e, target, value)
+            list_changes.append(self.e, target, value)
 
     def append_row(self, target: ListObject, value: Value) -> None:
         """Append an item that holds arrays; those that become rows are these for their names, too."""
@@ -358,8 +358,8 @@ class Lists(Calls):
         """Append items of a form, unless the next build knows better what the items are."""
         if target.item is None:
             return
-        if lists.are_alike(target.item, form) or not self.facts.changed:
-            lists.append_columns(self.e, target, form, parts, count)
+        if list_changes.are_alike(target.item, form) or not self.facts.changed:
+            list_changes.append_columns(self.e, target, form, parts, count)
 
     # Names.
 
@@ -442,7 +442,7 @@ class Lists(Calls):
     def take_over(self, target: ListObject, fresh: ListObject) -> None:
         """Let a list that has a name have the items of one that has none."""
         if not self.copy_rows(target, fresh):
-            lists.clear(self.e, target)
+            list_changes.clear(self.e, target)
             self.extend_by(target, fresh)
 
     def name_argument(self, serial: int, name: str, value: Value) -> None:
@@ -499,7 +499,7 @@ class Lists(Calls):
             self.never(seq, lists.POP_FROM_EMPTY)
         if lists.holds_arrays(seq):
             self.pop_row(seq, index)
-        return lists.pop(self.e, seq, index)
+        return list_changes.pop(self.e, seq, index)
 
     def pop_row(self, seq: ListObject, index: Scalar | None) -> None:
         """Let the last array leave a list. Who has it must be done with it when the next one comes."""
@@ -512,16 +512,16 @@ class Lists(Calls):
     def list_insert(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
         index, value = self.list_index_value(args[0]), self.movable(seq, args[1])
         self.learn(seq, self.item_form(value))
-        lists.insert(self.e, seq, index, value)
+        list_changes.insert(self.e, seq, index, value)
         return NoneValue()
 
     def list_clear(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
-        lists.clear(self.e, seq)
+        list_changes.clear(self.e, seq)
         return NoneValue()
 
     def list_reverse(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
         if seq.item is not None:
-            lists.reverse(self.e, seq)
+            list_changes.reverse(self.e, seq)
         else:
             seq.read_untyped = True
         return NoneValue()
@@ -540,7 +540,7 @@ class Lists(Calls):
 
     def list_remove(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
         at = self.first_equal(seq, args[0], None, node)
-        lists.delete(self.e, seq, at)
+        list_changes.delete(self.e, seq, at)
         return NoneValue()
 
     def search(self, seq: ListObject, wanted: Value, node: ast.AST) -> tuple[Scalar, Scalar]:
@@ -681,7 +681,7 @@ class Lists(Calls):
         at = self.list_index_value(index)
         if seq.item is None:
             self.never(seq, lists.ASSIGN_OUT_OF_RANGE)
-        lists.delete(self.e, seq, at)
+        list_changes.delete(self.e, seq, at)
 
     # Operators.
 
@@ -716,14 +716,14 @@ class Lists(Calls):
         self.learn(made, one.item)
         if self.facts.changed:
             return Static(made)
-        lists.repeat(self.e, made, one, times, None if one.names else one.display)
+        list_changes.repeat(self.e, made, one, times, None if one.names else one.display)
         return Static(made)
 
     def repeat_in_place(self, seq: ListObject, times: Value, node: ast.AST) -> None:
         """`l *= n`: whoever else has the list sees it."""
         made = self.list_of(self.repeated(seq, self.list_index_value(times), node))
         assert made is not None
-        lists.clear(self.e, seq)
+        list_changes.clear(self.e, seq)
         self.extend_by(seq, made)
 
     def in_list(self, seq: ListObject, item: Value) -> Scalar:

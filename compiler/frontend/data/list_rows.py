@@ -32,7 +32,7 @@ from ..emitter import Emitter
 from ..joins import ArrayT, cast
 from ..library import overlap, shapes
 from ..values import Array, Value
-from . import lists, pools
+from . import list_changes, lists, pools
 from .lists import Kind, ListKey, ListObject, RowCopy
 
 OTHER_SHAPE = "mutad: the arrays of a list have different shapes"
@@ -68,7 +68,7 @@ def append(
             elif seq.uneven:
                 place_in_pool(e, seq, buffer, e.extents(part.memref))
     n = lists.length(e, seq).ssa
-    lists.grow(e, seq, n, e.index(1))
+    list_changes.grow(e, seq, n, e.index(1))
     for buffer, op in lists.store_item(e, seq, n, value, in_place, last=True):
         copied = note_copy(e, seq, buffer, op, number, seq.kind if seq.popped else None)
         if seq.popped:

@@ -30,7 +30,7 @@ from ..calling import recursion
 from ..emitter import Emitter
 from ..joins import ListT, Template
 from ..values import Array, Item, Row, Scalar, Static, Tuple, Value
-from . import list_rows, lists
+from . import list_changes, list_rows, lists
 from .list_methods import Lists
 from .lists import ListObject
 
@@ -243,7 +243,11 @@ class NestedLists(Lists):
             self.refuse_sharing("each iteration puts the same list in a list")
         self.learn(target, ListT(inner.item))
         known = target.item.item if isinstance(target.item, ListT) else None
-        if known is not None and inner.item is not None and not lists.are_alike(known, inner.item):
+        if (
+            known is not None
+            and inner.item is not None
+            and not list_changes.are_alike(known, inner.item)
+        ):
             self.learn(inner, known)
         lists.ready(self.e, target)
         at = lists.length(self.e, target).ssa
@@ -264,7 +268,7 @@ class NestedLists(Lists):
         start = e.load(end_of(e, target))
         end = e.emit(arith.AddiOp(start, n))
         check_room(e, end)
-        lists.grow(e, target, at, e.index(1))
+        list_changes.grow(e, target, at, e.index(1))
         for column, number in ((LENGTHS, n), (OFFSETS, start), (ROOMS, n)):
             store_number(e, target, column, at, number)
         e.store(end, end_of(e, target))
@@ -291,7 +295,7 @@ class NestedLists(Lists):
                 if isinstance(goal.owner, Operation):
                     lists.appended(target, goal.owner)
                 lists.copy(e, source, goal)
-        lists.grow(e, target, at, e.index(1))
+        list_changes.grow(e, target, at, e.index(1))
 
     def make_ragged(self, target: ListObject) -> NoReturn:
         self.facts.ragged.add(target.key)

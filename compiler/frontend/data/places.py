@@ -45,7 +45,7 @@ from ..values import (
     Tuple,
     Value,
 )
-from . import given_items, list_rows, lists
+from . import given_items, list_changes, list_rows, lists
 from .lists import FixedList, Kind, ListKey, ListObject, StoreKey
 from .object_lists import ObjectLists
 
@@ -321,9 +321,9 @@ class PlacedLists(ObjectLists):
             self.use_places(target)
         list_rows.refuse_other_shape(e, row, buffer)
         n = lists.length(e, fresh).ssa
-        lists.clear(e, target)
+        list_changes.clear(e, target)
         target.taken_over = True
-        lists.grow(e, target, e.index(0), n)
+        list_changes.grow(e, target, e.index(0), n)
         source, goal = lists.views(e, fresh, n)[0], lists.views(e, target, n)[0]
         op = lists.copy(e, source, goal.memref)
         target.replaced.append(list_rows.note_copy(e, target, buffer, op, moves=target.kind))

@@ -14,7 +14,8 @@ from .. import scalars
 from ..calling import standard_iterators
 from ..frames import Unready
 from ..values import NUMPY_DTYPE, Record, Scalar, Static, Struct, Value
-from .records import OPERATOR_METHODS, described, method_of
+from .classes import described, method_of
+from .object_operators import OPERATOR_METHODS
 
 
 def by_method(lowering: Any, value: Value, name: str, node: ast.AST) -> Value | None:

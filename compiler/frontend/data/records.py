@@ -12,29 +12,23 @@ what is left is a copy of their fields that nothing can be assigned to (`Struct`
 
 from __future__ import annotations
 
-import abc
 import ast
 import enum
 import functools
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError, dataclass, is_dataclass
+from dataclasses import FrozenInstanceError, dataclass
 from types import FunctionType, MemberDescriptorType
 from typing import Any
 
-from xdsl.dialects import arith
-
 from ...diagnostics import CompileError
 from .. import choices, exceptions, library, scalars
-from ..context import same_binding
 from ..joins import Maybe
 from ..values import (
-    NUMPY_DTYPE,
     Array,
     Choice,
     Expression,
     Item,
-    NoneValue,
     Record,
     Scalar,
     Static,
@@ -43,7 +37,16 @@ from ..values import (
     Value,
 )
 from . import fixed_items
-from .fields import is_frozen, is_object
+from .classes import (
+    class_name,
+    class_of_receiver,
+    described,
+    found_in,
+    is_named_tuple,
+    may_be_none,
+    plain_function,
+)
+from .fields import is_frozen
 from .meeting import Meeting
 from .settings import Settings
 
@@ -457,123 +460,6 @@ class Records(Meeting):
     def memory_of(self, value: Value) -> Value:
         return library.materialize(self.e, value) if isinstance(value, Expression) else value
 
-    # Operators.
-
-    def object_operator(self, op: str, lhs: Value, rhs: Value) -> Value | None:
-        """`lhs op rhs` by a method of their classes; None where they have none."""
-        if op == "BitOr" and all(
-            isinstance(v, Record | Struct) and v.cls is dict for v in (lhs, rhs)
-        ):
-            return self.joined_dicts(lhs, rhs)
-        name = OPERATOR_METHODS[op]
-        made = self.by_methods(f"__{name}__", f"__r{name}__", lhs, rhs)
-        if made is not None:
-            return made
-        if isinstance(lhs, Record | Struct) or isinstance(rhs, Record | Struct):
-            raise self.refusal(
-                None,
-                f"`{scalars.SYMBOL[op]}` of {described(lhs)} and {described(rhs)}",
-                "compute with their fields",
-            )
-        return None
-
-    def by_methods(self, method: str, mirrored: str, lhs: Value, rhs: Value) -> Value | None:
-        """What the method of `lhs` says, or the mirrored one of `rhs`: it is asked first where its class is
-        one of the other's subclasses that has its own, and where the other does not know."""
-        sides = [(lhs, method_of(lhs, method), rhs), (rhs, method_of(rhs, mirrored), lhs)]
-        if is_object(lhs) and is_object(rhs):
-            classes = class_of_receiver(lhs), class_of_receiver(rhs)
-            inherited = found_in(classes[0], mirrored) == found_in(classes[1], mirrored)
-            if (
-                classes[0] is not classes[1]
-                and issubclass(classes[1], classes[0])
-                and not inherited
-            ):
-                sides.reverse()
-        for receiver, found, other in sides:
-            if found is None or is_generated_function(found):
-                continue
-            node = self.frame.source.node
-            made = self.invoked(found, [receiver, self.memory_of(other)], node)
-            if not isinstance(made, Static) or made.object is not NotImplemented:
-                return made
-        return None
-
-    @abstractmethod
-    def truth(self, value: Value) -> Scalar:
-        """`bool(value)`."""
-
-    @abstractmethod
-    def joined_dicts(self, lhs: Value, rhs: Value) -> Value:
-        """`d | e`."""
-
-    def object_comparison(self, op: ast.cmpop, lhs: Value, rhs: Value) -> Value | None:
-        """A comparison of objects; None where that of their kind will do."""
-        name = type(op).__name__
-        if name in ("In", "NotIn"):
-            return None
-        if name in ("Is", "IsNot"):
-            return self.same_object(name == "Is", lhs, rhs)
-        method = COMPARISON_METHODS[name]
-        mirrored = COMPARISON_METHODS[REFLECTED.get(name, name)]
-        made = self.by_methods(method, mirrored, lhs, rhs)
-        if made is None and name == "NotEq":
-            made = self.by_methods("__eq__", "__eq__", lhs, rhs)
-            made = None if made is None else scalars.unary(self.e, "Not", self.truth(made))
-        if made is not None:
-            return made
-        if not isinstance(lhs, Record | Struct) and not isinstance(rhs, Record | Struct):
-            return None
-        if isinstance(lhs, Record | Struct) and isinstance(rhs, Record | Struct):
-            if name in ("Eq", "NotEq"):
-                return self.equal_objects(name == "Eq", lhs, rhs)
-            if name in REFLECTED and lhs.cls is rhs.cls and orders_fields(lhs.cls):
-                sides = (Tuple(self.compared(side)) for side in (lhs, rhs))
-                return self.compare_values(op, *sides)
-        elif name in ("Eq", "NotEq") and any(map(is_another_kind, (lhs, rhs))):
-            return self.e.constant(name == "NotEq", "py_bool")
-        raise self.refusal(None, f"{described(lhs)} is compared with {described(rhs)}")
-
-    def compared(self, value: Record | Struct) -> tuple[Value, ...]:
-        """The fields by which dataclasses are ordered."""
-        found = [self.field(value, name) for name in compared_fields(value.cls)]
-        return tuple(v for v in found if v is not None)
-
-    def same_object(self, same: bool, lhs: Value, rhs: Value) -> Value | None:
-        lhs = self.item_now(lhs) if isinstance(lhs, Record) else lhs
-        rhs = self.item_now(rhs) if isinstance(rhs, Record) else rhs
-        if isinstance(lhs, Item) and isinstance(rhs, Item) and lhs.store == rhs.store:
-            one = self.e.emit(arith.CmpiOp(lhs.at, rhs.at, "eq" if same else "ne"))
-            return Scalar("py_bool", one, None, 0, 1)
-        if isinstance(lhs, Record) and isinstance(rhs, Record):
-            return self.e.constant((lhs is rhs) is same, "py_bool")
-        if any(isinstance(v, NoneValue | Scalar | Array) for v in (lhs, rhs)):
-            return self.e.constant(not same, "py_bool")
-        self.use_heap(*(v.cls for v in (lhs, rhs) if isinstance(v, Struct)))
-        raise self.refusal(None, "`is` compares objects that are values here", "use `==`")
-
-    def equal_objects(self, equal: bool, lhs: Record | Struct, rhs: Record | Struct) -> Value:
-        """`==` of two dataclass instances, or of two dicts."""
-        if lhs.cls is rhs.cls and (lhs.cls is dict or compares_fields(lhs.cls)):
-            mine, theirs = self.keys_of(lhs), self.keys_of(rhs)
-            if set(mine) != set(theirs):
-                return self.e.constant(not equal, "py_bool")
-            keys = mine if lhs.cls is dict else compared_fields(lhs.cls)
-            same = self.e.constant(True, "py_bool")
-            for key in keys:
-                a, b = self.field(lhs, key), self.field(rhs, key)
-                if a is not None and b is not None and not same_binding(a, b):
-                    one = scalars.truth(self.e, self.compare_values(ast.Eq(), a, b))
-                    same = self.conjunction("and", same, one)
-            return same if equal else scalars.unary(self.e, "Not", same)
-        if isinstance(lhs, Record) and isinstance(rhs, Record):
-            found = self.same_object(equal, lhs, rhs)
-            assert found is not None
-            return found
-        raise self.refusal(
-            None, f"objects of class {lhs.cls.__name__} are compared", "compare their fields"
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class ObjectMethod:
@@ -585,144 +471,3 @@ class ObjectMethod:
 
 def initializes_nothing(self: Any) -> None:
     """What `object.__init__` does."""
-
-
-OPERATOR_METHODS = {
-    "Add": "add", "Sub": "sub", "Mult": "mul", "Div": "truediv", "FloorDiv": "floordiv", "Mod": "mod",
-    "Pow": "pow", "MatMult": "matmul", "BitAnd": "and", "BitOr": "or", "BitXor": "xor",
-    "LShift": "lshift", "RShift": "rshift",
-}  # fmt: skip
-COMPARISON_METHODS = {
-    "Eq": "__eq__", "NotEq": "__ne__", "Lt": "__lt__", "LtE": "__le__", "Gt": "__gt__", "GtE": "__ge__",
-}  # fmt: skip
-REFLECTED = {"Lt": "Gt", "LtE": "GtE", "Gt": "Lt", "GtE": "LtE"}
-UNARY_METHODS = {"USub": "__neg__", "UAdd": "__pos__", "Invert": "__invert__"}
-
-
-def found_in(cls: type, name: str) -> tuple[type, Any] | None:
-    """The class, of a class and its bases, that has a name, and what it has there."""
-    for owner in cls.__mro__:
-        if name in vars(owner):
-            return owner, vars(owner)[name]
-    return None
-
-
-def plain_function(value: Any) -> Any:
-    """The Python function that a method is, compiled or not; None where it is none."""
-    if isinstance(value, FunctionType):
-        return value
-    wrapped = getattr(value, "__wrapped__", None)
-    is_special = isinstance(value, staticmethod | classmethod | property)
-    return wrapped if isinstance(wrapped, FunctionType) and not is_special else None
-
-
-def method_of(value: Value, name: str) -> Any:
-    """The Python function that an object's class has under a name."""
-    if not is_object(value):
-        return None
-    found = found_in(class_of_receiver(value), name)
-    return None if found is None else plain_function(found[1])
-
-
-def class_of_receiver(value: Value) -> type:
-    match value:
-        case Record() | Struct():
-            return value.cls
-        case Tuple(_, type() as cls):
-            return cls
-        case Static(type() as cls):
-            return cls
-        case Static(found):
-            return type(found)
-        case _:
-            raise AssertionError("no object")
-
-
-def described(value: Value) -> str:
-    """An object in words."""
-    match value:
-        case Record():
-            return f"`{value.name}`, a {value.cls.__name__}"
-        case Struct(cls=cls) | Tuple(cls=type() as cls):
-            return f"a {cls.__name__}"
-        case Scalar():
-            return "a number"
-        case Array():
-            return "an array"
-        case NoneValue():
-            return "None"
-        case Static(found):
-            return repr(found)
-        case _:
-            return "something else"
-
-
-def class_name(value: Array | Scalar) -> str:
-    """The name of the value's class, as messages of Python's have it."""
-    if isinstance(value, Array):
-        return "numpy.ndarray"
-    python = {"py_bool": "bool", "py_int": "int", "py_float": "float"}
-    return python.get(value.type) or f"numpy.{NUMPY_DTYPE[value.type].type.__name__}"
-
-
-def may_be_none(value: Value) -> bool:
-    return isinstance(value, NoneValue) or (isinstance(value, Choice) and choices.has_none(value))
-
-
-def is_another_kind(value: Value) -> bool:
-    """True for what is equal to no object whose class does not say so."""
-    python = isinstance(value, Scalar) and value.type.startswith("py_")
-    return python or isinstance(value, NoneValue | Static | Tuple)
-
-
-def is_named_tuple(cls: type) -> bool:
-    return issubclass(cls, tuple) and hasattr(cls, "_fields")
-
-
-def compares_fields(cls: type) -> bool:
-    """True where `==` is that of dataclasses."""
-    return is_dataclass(cls) and bool(cls.__dataclass_params__.eq)  # pyright: ignore
-
-
-def orders_fields(cls: type) -> bool:
-    """True where `<` is that of dataclasses."""
-    return is_dataclass(cls) and bool(cls.__dataclass_params__.order)  # pyright: ignore
-
-
-def compared_fields(cls: type) -> list[str]:
-    return [
-        f.name
-        for f in cls.__dataclass_fields__.values()
-        if f.compare and f._field_type.name == "_FIELD"
-    ]  # pyright: ignore
-
-
-def refuse_class(cls: type) -> str | None:
-    """Why instances of a class are not compiled; None where they are."""
-    for owner in cls.__mro__:
-        names = vars(owner)
-        if owner in (object, tuple) or is_generated(owner):
-            continue
-        for name in ("__setattr__", "__getattribute__", "__getattr__", "__delattr__"):
-            if name in names and not is_generated_function(names[name]):
-                return f"its class defines {name}"
-        if "__new__" in names and not is_named_tuple(cls):
-            return "its class defines __new__"
-        if not issubclass(cls, tuple) and owner.__module__ == "builtins":
-            return f"it is a {owner.__name__}"
-    if type(cls) not in (type, abc.ABCMeta, enum.EnumMeta) and not issubclass(
-        type(cls), abc.ABCMeta
-    ):
-        return "its class has a metaclass"
-    return None
-
-
-def is_generated(owner: type) -> bool:
-    return owner.__module__ in ("typing", "abc", "enum")
-
-
-def is_generated_function(function: Any) -> bool:
-    """True for what `dataclass` and `namedtuple` write. (Cells of IPython are `<ipython-...>`.)"""
-    if not isinstance(function, FunctionType):
-        return False
-    return function.__code__.co_filename.startswith(("<string>", "<frozen "))

@@ -25,12 +25,12 @@ from ..values import (
     Value,
 )
 from . import hashed, returned_lists
+from .classes import described
 from .fields import is_frozen, is_plain
 from .given_items import given_of
 from .list_methods import Lists
 from .lists import FixedList, ListKey, ListObject, is_of_numbers
 from .placed_results import PlacedResults, is_kept_apart
-from .records import described
 from .references import reference
 
 Recipe = list[Any]
