@@ -35,13 +35,11 @@ from . import formatting
 from .catching import Caught, Raise
 from .data import classes, records
 from .data.fields import fields_in
+from .scalars import MARK
 from .values import IR_TYPE, NoneValue, Scalar, Static, Tuple, Value
 
 if TYPE_CHECKING:
     from .raising import Raising
-
-MARK = "\x1fexception "
-"""How a recipe begins: `raised.MARK` of the runtime."""
 
 OWN_STATE = ("__new__", "__getattribute__", "__getattr__", "__setattr__")
 """What an exception's class may not define."""

@@ -13,6 +13,7 @@ NumPy's scalars are not handled here but by the library, as rank-0 arrays are.
 
 from __future__ import annotations
 
+import json
 import operator
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -39,13 +40,18 @@ from .values import (
     Value,
 )
 
+MARK = "\x1fexception "
+"""How the recipe of an exception begins, which is more than a text: `raised.MARK` of the runtime."""
+
 
 def python_exception(function: Callable[[], Any]) -> tuple[str, str]:
-    """The name and text of the exception that this CPython raises from `function`."""
+    """The name and text (or recipe) of the exception that this CPython raises from `function`."""
     try:
         function()
     except Exception as error:
-        return type(error).__name__, str(error)
+        if len(error.args) == 1:
+            return type(error).__name__, str(error)
+        return type(error).__name__, MARK + json.dumps({"args": [["c", a] for a in error.args]})
     raise AssertionError("no exception")
 
 

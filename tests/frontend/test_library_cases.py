@@ -43,10 +43,18 @@ def test_a_case_lowers_and_has_numpys_type(case: library.Case) -> None:
         want = function_of_case(case)(*arguments)
     if any(want is a for a in arguments):
         assert built.results["kind"] == "argument"
-    elif isinstance(want, bool):
-        assert built.results["type"] == "py_bool"
-    elif isinstance(want, np.ndarray):
-        assert built.results["dtype"] == DTYPE_NAME[want.dtype]
-        assert built.results["rank"] == want.ndim
+    elif isinstance(want, tuple):
+        for one, item in zip(want, built.results["items"], strict=True):
+            assert_result(one, item)
     else:
-        assert built.results["type"] == DTYPE_NAME[want.dtype]
+        assert_result(want, built.results)
+
+
+def assert_result(want: Any, result: Any) -> None:
+    if isinstance(want, bool):
+        assert result["type"] == "py_bool"
+    elif isinstance(want, np.ndarray):
+        assert result["dtype"] == DTYPE_NAME[want.dtype]
+        assert result["rank"] == want.ndim
+    else:
+        assert result["type"] == DTYPE_NAME[want.dtype]

@@ -170,17 +170,9 @@ def unknown_length(x):
     return with_defaults(*x)
 
 
-def a_set_as_a_value(x):
-    return len({1, 2}) * x.sum()
-
-
 def twice_the_same_keyword(x):
     d = {"p": 1.0}
     return keywords_only(x[0], p=2.0, **d)
-
-
-def key_that_only_the_run_knows(x):
-    return len({i: 1.0 for i in range(x.size)}) * x.sum()
 
 
 def removed_in_a_branch(x):
@@ -194,9 +186,7 @@ def removed_in_a_branch(x):
     ("function", "words"),
     [
         (unknown_length, "whose length only the run knows"),
-        (a_set_as_a_value, "sets are not compiled"),
         (twice_the_same_keyword, "multiple values for keyword argument 'p'"),
-        (key_that_only_the_run_knows, "how many keys a dict has"),
         (removed_in_a_branch, "is removed from a dict"),
     ],
 )

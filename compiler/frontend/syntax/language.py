@@ -339,7 +339,7 @@ def f(x):
         """
 def f(x):
     if (s := x.sum()) > 0.0:
-        return s * s + sum([y for v in x if (y := v * v) > 1.0]) * y
+        return sum([y for v in x if (y := v * v) > 0.1]) * y + s * s
     return s
 """,
     ),
