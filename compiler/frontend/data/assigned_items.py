@@ -10,13 +10,14 @@ Lists that change otherwise, or at places that only the run knows, are lists of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from ..calling import recursion
 from ..values import Record, Scalar, SliceValue, Value
 from . import fixed_items
 from .lists import ASSIGN_OUT_OF_RANGE, FixedList
+from .tables import ItemsOnDemand
 
 if TYPE_CHECKING:
     import ast
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from .list_methods import Lists
 
 
-class LiveItems(Sequence[Value]):
+class LiveItems(ItemsOnDemand):
     """The items of such a list, as they are where they are asked for."""
 
     def __init__(self, lowering: Any, record: Record, size: int) -> None:
@@ -43,18 +44,6 @@ class LiveItems(Sequence[Value]):
         if not -self.size <= index < self.size:
             raise IndexError
         return self.lowering.own_field(self.record, index % self.size)
-
-    def __iter__(self) -> Iterator[Value]:
-        return (self[k] for k in range(self.size))
-
-    def __add__(self, other: Sequence[Value]) -> tuple[Value, ...]:
-        return (*self, *other)
-
-    def __radd__(self, other: Sequence[Value]) -> tuple[Value, ...]:
-        return (*other, *self)
-
-    def __mul__(self, count: int) -> tuple[Value, ...]:
-        return tuple(self) * count
 
 
 def live_list(lowering: Lists, number: int, name: str, items: Sequence[Value]) -> FixedList:

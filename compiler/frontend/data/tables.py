@@ -57,8 +57,24 @@ class ListOfConstants(FixedList):
     raw: Any = None
 
 
-class Items(Sequence[Value]):
-    """The items of a table as values, each made where it is asked for."""
+class ItemsOnDemand(Sequence[Value]):
+    """Items that are each made where they are asked for; they are joined as those of tuples are."""
+
+    def __iter__(self) -> Iterator[Value]:
+        return (self[k] for k in range(len(self)))
+
+    def __add__(self, other: Sequence[Value]) -> tuple[Value, ...]:
+        return (*self, *other)
+
+    def __radd__(self, other: Sequence[Value]) -> tuple[Value, ...]:
+        return (*other, *self)
+
+    def __mul__(self, count: int) -> tuple[Value, ...]:
+        return tuple(self) * count
+
+
+class Items(ItemsOnDemand):
+    """The items of a table as values."""
 
     def __init__(self, lowering: Context, raw: Sequence[Any], name: str) -> None:
         self.lowering, self.raw, self.name = lowering, raw, name
@@ -74,18 +90,6 @@ class Items(Sequence[Value]):
         if isinstance(index, slice):
             return Items(self.lowering, self.raw[index], self.name)
         return self.lowering.constant(self.raw[index], self.name)
-
-    def __iter__(self) -> Iterator[Value]:
-        return (self[k] for k in range(len(self)))
-
-    def __add__(self, other: Sequence[Value]) -> tuple[Value, ...]:
-        return (*self, *other)
-
-    def __radd__(self, other: Sequence[Value]) -> tuple[Value, ...]:
-        return (*other, *self)
-
-    def __mul__(self, count: int) -> tuple[Value, ...]:
-        return tuple(self) * count
 
 
 def constant(lowering: Context, value: Any, name: str) -> Value:
