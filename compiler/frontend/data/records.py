@@ -346,7 +346,8 @@ class Records(Meeting):
         with self.located(node):
             match base:
                 case _ if may_be_none(base):
-                    self.set_member(self.having(base, name), name, value, node)
+                    there = choices.present(self, base, refused_by_none(name), "AttributeError")
+                    self.set_member(there, name, value, node)
                 case Choice():
                     fixed_items.assign_each(
                         self, base, lambda one: self.set_member(one, name, value, node)
@@ -366,7 +367,7 @@ class Records(Meeting):
                     )
 
     def having(self, base: Value, name: str) -> Value:
-        """What has an attribute, unless it is None."""
+        """What has an attribute that is read, unless it is None."""
         missing = f"'NoneType' object has no attribute {name!r}"
         return choices.present(self, base, missing, "AttributeError")
 
@@ -467,6 +468,15 @@ class ObjectMethod:
 
     receiver: Value
     name: str
+
+
+def refused_by_none(name: str) -> str:
+    """What this CPython says where an attribute of None is assigned."""
+    try:
+        setattr(None, name, None)
+    except AttributeError as error:
+        return str(error)
+    raise AssertionError("None takes no attributes")
 
 
 def initializes_nothing(self: Any) -> None:

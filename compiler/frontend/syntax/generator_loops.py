@@ -27,6 +27,7 @@ import ast
 import copy
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from ..calling.standard_iterators import count_of, item_of
 from .comprehensions import Intrinsic, each, every
@@ -61,6 +62,7 @@ class Owned(ast.Pass):
     """Names that belong to a function, though only functions nested in it bind them."""
 
     _fields = ("names",)
+    _field_types: ClassVar[dict[str, Any]] = {"names": list[ast.expr]}
     names: list[ast.expr]
 
 
