@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from xdsl.dialects import func, memref, scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects import array
+from ...dialects import ad, array
 from .alias import AliasAnalysis
 from .dependence import Dependence
 from .footprint import Access, writes
@@ -128,6 +128,13 @@ class Kills:
         return sorted(found, key=lambda write: self.ssa.order[write.op])
 
     def _meets(self, access: Access, write: Access, level: array.LoopOp | None) -> bool:
+        """The write may touch what is accessed. What the caller does is not asked of subscripts.
+
+        Else an access that provably never runs would survive here, and in the reverse sweep, where less
+        is known of counters and conditions, it would seem to read what the caller may have changed.
+        """
+        if isinstance(write.op, ad.HandoverOp):
+            return True
         return not is_fresh(write) and self.dependence.may_meet(access, write, level)
 
     def _inside(self, op: Operation, loop: array.LoopOp) -> bool:
