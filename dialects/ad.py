@@ -11,20 +11,21 @@ are detached with their *arena*, and read as often as wanted.
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, UnitAttr
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     IRDLOperation,
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     result_def,
     traits_def,
     var_operand_def,
 )
 from xdsl.traits import Pure
 
-from .array import constant_value
+from .array import BinaryScalarOp, constant_value
 
 
 @irdl_attr_definition
@@ -122,4 +123,37 @@ class ReaderOp(IRDLOperation):
         super().__init__(operands=[source], result_types=[TapeType()])
 
 
-Ad = Dialect("ad", [TapeOp, PushOp, PopOp, HandoverOp, DetachOp, ReaderOp], [TapeType, ArenaType])
+@irdl_op_definition
+class MulOp(BinaryScalarOp):
+    """A product with a strong zero: `%x_bar = ad.mul %y_bar, %partial : f64`.
+
+    `%y_bar * %partial`, and 0 where `%y_bar` is 0, whatever the partial is: infinite, not a number. With
+    `both` also 0 where `%partial` is 0. It is an op, no selection, because its derivative is a product's:
+    a selection on `%y_bar` would have the derivative 0 where `%y_bar` is 0, as at the exact fit of a model.
+    """
+
+    name = "ad.mul"
+    both = opt_prop_def(UnitAttr)
+    assembly_format = "$lhs `,` $rhs (`both` $both^)? attr-dict `:` type($result)"
+
+    def __init__(self, lhs: SSAValue, rhs: SSAValue, *, both: bool = False) -> None:
+        super().__init__(lhs, rhs)
+        if both:
+            self.properties["both"] = UnitAttr()
+
+
+@irdl_op_definition
+class DivOp(BinaryScalarOp):
+    """A quotient with a strong zero: `%x_bar = ad.div %y_bar, %divisor : f64`.
+
+    `%y_bar / %divisor`, and 0 where `%y_bar` is 0, whatever the divisor is. See `ad.mul`.
+    """
+
+    name = "ad.div"
+
+
+Ad = Dialect(
+    "ad",
+    [TapeOp, PushOp, PopOp, HandoverOp, DetachOp, ReaderOp, MulOp, DivOp],
+    [TapeType, ArenaType],
+)

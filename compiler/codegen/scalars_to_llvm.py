@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Operation
 from xdsl.utils.hints import isa
 
-from ...dialects import array, foreign
+from ...dialects import ad, array, foreign
 from . import vector_math
 from .kernel_state import KernelState, value_type
 from .llvm_text import integer
@@ -74,6 +74,28 @@ def float_binary(instruction: str) -> Rule:
         )
 
     return rule
+
+
+def strong_product(state: KernelState, op: Operation, args: list[str]) -> str:
+    """`ad.mul`: the partial is masked, not the product, which may then be contracted with an addition."""
+    assert isinstance(op, ad.MulOp)
+    text, type_, (bar, partial) = state.text, value_type(op.result.type), args
+    zero = float_text(0.0, type_)
+    is_zero = text.value(f"fcmp oeq {type_} {bar}, {zero}")
+    masked = text.value(f"select i1 {is_zero}, {type_} {zero}, {type_} {partial}")
+    if op.both is not None:
+        absorbs = text.value(f"fcmp oeq {type_} {partial}, {zero}")
+        bar = text.value(f"select i1 {absorbs}, {type_} {zero}, {type_} {bar}")
+    return text.value(f"fmul{fast_flags(state, op)} {type_} {bar}, {masked}")
+
+
+def strong_quotient(state: KernelState, op: Operation, args: list[str]) -> str:
+    """`ad.div`."""
+    text, type_, (bar, divisor) = state.text, value_type(op.results[0].type), args
+    zero = float_text(0.0, type_)
+    is_zero = text.value(f"fcmp oeq {type_} {bar}, {zero}")
+    quotient = text.value(f"fdiv{fast_flags(state, op)} {type_} {bar}, {divisor}")
+    return text.value(f"select i1 {is_zero}, {type_} {zero}, {type_} {quotient}")
 
 
 def negf(state: KernelState, op: Operation, args: list[str]) -> str:
@@ -438,6 +460,8 @@ SCALAR_OPS: dict[type[Operation], Rule] = {
     arith.SubfOp: float_binary("fsub"),
     arith.MulfOp: float_binary("fmul"),
     arith.DivfOp: float_binary("fdiv"),
+    ad.MulOp: strong_product,
+    ad.DivOp: strong_quotient,
     arith.NegfOp: negf,
     arith.MinimumfOp: intrinsic("minimum", " nsz"),
     arith.MaximumfOp: intrinsic("maximum", " nsz"),

@@ -4,8 +4,8 @@
 // CHECK-LABEL: @product_gradient(%a: f64, %b: f64, %c_bar: f64) -> (f64, f64, f64)
 // CHECK-SAME:    shadows = array<i64>, cotangents = array<i64: 0>, scalars = array<i64: 0, 1>
 // CHECK:         %c = arith.mulf %a, %b
-// CHECK:         arith.mulf %c_bar, %b {ad.adjoint}
-// CHECK:         arith.mulf %c_bar, %a {ad.adjoint}
+// CHECK:         ad.mul %c_bar, %b {ad.adjoint}
+// CHECK:         ad.mul %c_bar, %a {ad.adjoint}
 // CHECK:         func.return %c, %a_bar, %b_bar : f64, f64, f64
 func.func @product(%a : f64, %b : f64) -> f64 {
   %c = arith.mulf %a, %b : f64

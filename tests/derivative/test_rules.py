@@ -31,7 +31,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from mutad.compiler.derivative.reverse import differentiate
 from mutad.compiler.derivative.rules import SCALAR_RULES
-from mutad.dialects import array
+from mutad.dialects import ad, array
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,8 @@ REGULAR: dict[type[Operation], Sequence[tuple[float, ...]]] = {
     arith.NegfOp: [(1.5,)],
     arith.MulfOp: [(1.5, -2.0), (0.0, 3.0)],
     arith.DivfOp: [(1.5, -2.0), (0.0, 3.0)],
+    ad.MulOp: [(1.5, -2.0), (0.0, 3.0)],
+    ad.DivOp: [(1.5, -2.0), (0.0, 3.0)],
     arith.MaximumfOp: [(1.5, -2.0), (-2.0, 1.5)],
     arith.MaxnumfOp: [(1.5, -2.0), (-2.0, 1.5)],
     arith.MinimumfOp: [(1.5, -2.0), (-2.0, 1.5)],
@@ -123,6 +125,9 @@ KINKS = [
     Case(math.FPowIOp, (0.0, 0.0), (0.0, 0.0)),
     Case(math.FPowIOp, (0.0, 1.0), (1.0, 0.0)),
     Case(math.FPowIOp, (0.0, 2.0), (0.0, 0.0)),
+    # A strong zero has the derivative of a product, and is one of the other factor's, too.
+    Case(ad.MulOp, (0.0, inf), (inf, 0.0)),
+    Case(ad.DivOp, (0.0, 0.0), (inf, 0.0)),
     # A pole stays one.
     Case(math.LogOp, (0.0,), (inf,)),
     Case(arith.DivfOp, (1.0, 0.0), (inf, -inf)),
@@ -132,6 +137,8 @@ STRONG_ZEROS = [
     Case(kind, point, (0.0,) * len(point), seed=0.0)
     for kind, point in (
         (arith.MulfOp, (inf, nan)),
+        (ad.MulOp, (inf, nan)),
+        (ad.DivOp, (1.0, 0.0)),
         (arith.DivfOp, (1.0, 0.0)),
         (arith.DivfOp, (0.0, 0.0)),
         (math.LogOp, (0.0,)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
-from ....dialects import array
+from ....dialects import ad, array
 from .table import LINEAR, Scalars, Term
 
 
@@ -34,6 +34,13 @@ def quotient_divisor(s: Scalars, bar: SSAValue, quotient: SSAValue, divisor: SSA
     return s.neg(s.over(s.times(bar, quotient), divisor))
 
 
+def guarded_quotient_divisor(
+    s: Scalars, bar: SSAValue, quotient: SSAValue, divisor: SSAValue
+) -> SSAValue:
+    """As `quotient_divisor`, where a quotient of 0 is a strong zero of the dividend's."""
+    return s.neg(s.over(s.times_both(bar, quotient), divisor))
+
+
 def modulus_divisor(s: Scalars, bar: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
     """a % b = a - floor(a / b) * b."""
     return s.neg(s.times(bar, s.emit(array.FloorDivOp(a, b))))
@@ -50,6 +57,14 @@ RULES: dict[type[Operation], tuple[Term | None, ...]] = {
     arith.DivfOp: (
         Term(("rhs",), lambda s, bar, rhs: s.over(bar, rhs)),
         Term(("result", "rhs"), quotient_divisor),
+    ),
+    ad.MulOp: (
+        Term(("rhs",), lambda s, bar, rhs: s.times(bar, rhs)),
+        Term(("lhs",), lambda s, bar, lhs: s.times_both(bar, lhs)),
+    ),
+    ad.DivOp: (
+        Term(("rhs",), lambda s, bar, rhs: s.over(bar, rhs)),
+        Term(("result", "rhs"), guarded_quotient_divisor),
     ),
     arith.MaximumfOp: MAXIMUM,
     arith.MaxnumfOp: MAXIMUM,

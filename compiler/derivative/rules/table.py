@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import TypeAlias, cast
 
 from xdsl.dialects import arith, math
@@ -21,12 +22,13 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IndexType,
     IntegerAttr,
+    IntegerType,
     UnitAttr,
     i1,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ....dialects import array
+from ....dialects import ad, array
 
 ADJOINT = "ad.adjoint"
 """Marks the ops of adjoint code, which may contract and reassociate."""
@@ -109,18 +111,17 @@ class Scalars:
         return self.select(condition, self.constant(0.0, a), a)
 
     def times(self, bar: SSAValue, partial: SSAValue) -> SSAValue:
-        """`bar * partial` with a strong zero; the guard is left out for a finite constant."""
-        product = self.mul(bar, partial)
-        return (
-            product if is_finite_constant(partial) else self.zero_where(self.is_zero(bar), product)
-        )
+        """`bar * partial` with a strong zero; a plain product where the partial is certainly finite."""
+        return self.mul(bar, partial) if is_finite(partial) else self.emit(ad.MulOp(bar, partial))
+
+    def times_both(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """`a * b` where a zero of either is strong."""
+        return self.emit(ad.MulOp(a, b, both=True))
 
     def over(self, bar: SSAValue, divisor: SSAValue) -> SSAValue:
         """`bar / divisor` with a strong zero."""
-        quotient = self.div(bar, divisor)
-        if is_finite_constant(divisor):
-            return quotient
-        return self.zero_where(self.is_zero(bar), quotient)
+        plain = is_finite(divisor) and constant_float(divisor) not in (0.0, None)
+        return self.div(bar, divisor) if plain else self.emit(ad.DivOp(bar, divisor))
 
     def scaled(self, bar: SSAValue, factor: float) -> SSAValue:
         return self.mul(bar, self.constant(factor, bar))
@@ -129,12 +130,28 @@ class Scalars:
         return a if a.type == to else self.emit(array.CastOp(a, to))
 
 
-def is_finite_constant(value: SSAValue) -> bool:
+def constant_float(value: SSAValue) -> float | None:
+    """The float that `value` certainly is, or None."""
     owner = value.owner
-    if not isinstance(owner, arith.ConstantOp) or not isinstance(owner.value, FloatAttr):
-        return False
-    number = owner.value.value.data
-    return number == number and abs(number) != float("inf") and number != 0.0
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, FloatAttr):
+        return owner.value.value.data
+    return None
+
+
+def is_finite(value: SSAValue) -> bool:
+    """True where `value` is certainly neither infinite nor NaN: a constant, an integer, or its opposite."""
+    match value.owner:
+        case arith.ConstantOp():
+            number = constant_float(value)
+            return number is not None and isfinite(number)
+        case array.CastOp() as op:
+            return isinstance(op.value.type, IndexType | IntegerType)
+        case arith.SIToFPOp() | arith.UIToFPOp():
+            return True
+        case arith.NegfOp() | math.AbsFOp() as op:
+            return is_finite(op.operands[0])
+        case _:
+            return False
 
 
 def pass_on(s: Scalars, bar: SSAValue) -> SSAValue:
