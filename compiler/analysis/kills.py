@@ -11,7 +11,8 @@ executes later, *in any later iteration of any loop around it*, may overwrite it
 
 What an access touches is killed by the store that comes first in execution order: later in the same
 iteration, then in later iterations of the innermost loop, then outwards. Memory allocated
-in a loop is released at the end of the iteration: its terminator kills what is left.
+in a loop is released at the end of the iteration, memory allocated in a branch at the end of the branch:
+the terminator kills what is left.
 
 A branch that always raises (`array.RAISES`) kills nothing: no adjoint runs after it. Nor does a store to
 elements that nobody has touched (`array.FRESH`).
@@ -88,8 +89,8 @@ class Kills:
 
     def outlives_the_primal(self, access: Access) -> bool:
         """What `access` touches and no store overwrites is there when the adjoint asks for it."""
-        loops = self.dependence.loops(access.op.parent)
-        return all(self._release(access, scope) is None for scope in loops)
+        scopes = (*self.dependence.loops(access.op.parent), None)
+        return all(self._release(access, scope) is None for scope in scopes)
 
     def _find(self, access: Access, *, itself: bool) -> Operation | None:
         key = (access.op, access.memref, access.kind, access.whole)
@@ -107,10 +108,10 @@ class Kills:
                     continue
                 if self._comes_later(access, write, itself) and self._meets(access, write, None):
                     return write.op
-            if scope is None:
-                break
             if (end := self._release(access, scope)) is not None:
                 return end
+            if scope is None:
+                break
             for write in within:
                 if self._meets(access, write, scope):
                     return write.op
@@ -151,22 +152,28 @@ class Kills:
             return False
         return not exclusive(access.op, write.op)
 
-    def _release(self, access: Access, scope: array.LoopOp) -> Operation | None:
-        """The end of the iteration of `scope`, if the memory of `access` is released there."""
+    def _release(self, access: Access, scope: array.LoopOp | None) -> Operation | None:
+        """The end of the iteration of `scope`, if the memory of `access` is released there.
+
+        Without a loop, the end of the branch: the reverse sweep does not see what a branch allocates.
+        """
         for root in self.alias.roots(access.memref):
             owner = root.owner
-            block = owner if isinstance(owner, Block) else owner.parent
-            if isinstance(owner, Operation) and self.dependence.loops(block)[-1:] == (scope,):
-                end = region_block(owner, scope)
-                return end.last_op
+            if not isinstance(owner, Operation) or owner.parent is self.function.body.block:
+                continue
+            loops = self.dependence.loops(owner.parent)
+            if (loops[-1] if loops else None) is scope:
+                return block_within(owner, scope or self.function).last_op
         return None
 
 
-def region_block(op: Operation, loop: array.LoopOp) -> Block:
-    """The block of `loop` that contains `op`."""
+def block_within(op: Operation, outer: Operation) -> Block:
+    """The block of `outer` that contains `op`; of a function, the outermost branch."""
     block = op.parent
-    while block is not None and (parent := block.parent_op()) is not loop:
+    while block is not None and (parent := block.parent_op()) is not outer:
         assert parent is not None
+        if isinstance(outer, func.FuncOp) and parent.parent_op() is outer:
+            break
         block = parent.parent
     assert block is not None
     return block

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..diagnostics import CompileError, Span
-from .plan import Plan, Save, killing_line
+from .plan import Plan, Save, is_release, killing_line
 from .receipt import added_up, name_of, saved_value, way_out
 from .sizes import Sizes
 from .source_words import line_number, span_of, store_span, word_of
@@ -32,7 +32,8 @@ def forbidden(plan: Plan) -> CompileError:
         span, notes = need, []
         message += f"; {told}"
     else:
-        message = 'this store kills a value that the gradient needs, and saves="forbid"'
+        what = "the end of this block releases" if is_release(save.killer) else "this store kills"
+        message = f'{what} a value that the gradient needs, and saves="forbid"'
         span = kill_span(save)
         notes = [] if need is None else [(need, told)]
         if not notes:

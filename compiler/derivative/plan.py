@@ -36,6 +36,7 @@ from typing import cast
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import MemRefType, i1, i8
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.traits import IsTerminator
 
 from ...dialects import array
 from ..analysis.activity import Activity
@@ -777,6 +778,11 @@ def defining_op(node: Node) -> Operation:
 def is_growable(base: SSAValue) -> bool:
     """True for memory that is mostly addresses: nobody copies it whole."""
     return isinstance(base.owner, Operation) and array.GROWABLE in base.owner.attributes
+
+
+def is_release(killer: Operation | None) -> bool:
+    """True for the end of a block, which releases the memory that the block has allocated."""
+    return killer is not None and killer.has_trait(IsTerminator)
 
 
 def killing_line(save: Save) -> tuple[str, int, int] | None:

@@ -15,7 +15,14 @@ from contextlib import contextmanager
 from typing import TypeVar, cast
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType, UnitAttr
+from xdsl.dialects.builtin import (
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    UnitAttr,
+    UnknownLoc,
+)
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from ...dialects import ad, array
@@ -33,7 +40,8 @@ from .rolling import Rolling
 from .segments import base_extents, is_recomputable, value_block
 from .versions import Version, maker_of
 
-PRIMAL, SHADOW = "primal", "shadow"
+PRIMAL, SHADOW, EXTENTS = "primal", "shadow", "extents"
+"""What of a memref is asked for: its memory, its shadow, or a stand-in that has its extents alone."""
 
 Key = TypeVar("Key")
 
@@ -204,8 +212,14 @@ class PrimalValues:
                     owner, lambda side, home: [self.extent(ends[side][k], axis, home)]
                 )
                 return found
-        rebuilt = self.memref(source, PRIMAL)
+        rebuilt = self.memref(source, self.kind_with_extents(source))
         return self.at_prologue(block, memref.DimOp(rebuilt, self.index(axis, block)))
+
+    def kind_with_extents(self, value: SSAValue) -> str:
+        """What the reverse sweep has that is as large as a memref: scratch memory is gone by then."""
+        if self.outlives_its_block(value):
+            return PRIMAL
+        return SHADOW if self.plan.needed.activity.active_memref(value) else EXTENTS
 
     # Tapes.
 
@@ -378,6 +392,8 @@ class PrimalValues:
 
     def _memref(self, value: SSAValue, kind: str) -> SSAValue:
         owner, block = value.owner, value_block(value)
+        if kind == EXTENTS and not isinstance(owner, array.LoopOp):
+            return self._stand_in(value, block)
         match owner:
             case array.ViewOp() | array.CollapseOp():
                 return self._view(owner, self.memref(owner.source, kind), block)
@@ -392,33 +408,54 @@ class PrimalValues:
                 return self._zeroed(owner, block)
             case array.LoopOp():
                 assert isinstance(value, OpResult)
-                return self._after_loop(owner, kind)[value.index - 1]
+                self._after_loop(owner, kind, value.index - 1)
+                return self.memrefs[(value, kind)]
             case scf.IfOp():
                 assert isinstance(value, OpResult)
                 return self._chosen(owner, value.index, kind)
             case array.AllocOp():
-                raise refusal(
-                    owner,
-                    "the gradient needs an array that only this branch allocates",
-                    "allocate it before the branch",
-                )
+                raise scratch_refusal(owner)
             case _:
                 raise AssertionError(f"no {kind} memref for {value}")
+
+    def _stand_in(self, value: SSAValue, block: Block) -> SSAValue:
+        """A view of one cell, which nobody reads, that is as large as a memref."""
+        type_ = cast(MemRefType[Attribute], value.type)
+        cell = self._cell(type_.element_type, value)
+        rank, zero = type_.get_num_dims(), self.index(0, block)
+        extents = [
+            self.get(owner.extents[axis])
+            if isinstance(owner := value.owner, array.AllocOp)
+            else self.extent(value, axis, block)
+            for axis in range(rank)
+        ]
+        view = array.ViewOp(cell, [], [-1] * rank, extents, [zero] * rank)
+        alike = array.strided(type_.element_type, type_.get_shape(), [0] * rank)
+        made = self.at_prologue(block, view)
+        if made.type == alike:
+            return made
+        return self.at_prologue(block, memref.CastOp.get(made, alike))
+
+    def _cell(self, element: Attribute, like: SSAValue) -> SSAValue:
+        """A cell of the whole gradient function."""
+        cell = memref.AllocaOp.get(element, shape=[])
+        cell.location = like.owner.location if isinstance(like.owner, Operation) else UnknownLoc()
+        first = self.forward.entry.first_op
+        assert first is not None
+        self.forward.entry.insert_op_before(cell, first)
+        return cell.memref
 
     def _zeroed(self, op: array.AllocOp | memref.AllocaOp, block: Block) -> SSAValue:
         """The shadow of memory that the program allocates: as large, and 0."""
         type_ = cast(MemRefType[Attribute], op.results[0].type)
         if isinstance(op, memref.AllocaOp):
-            shadow: Operation = memref.AllocaOp.get(type_.element_type, shape=[])
-            shadow.location = op.location
-            entry = self.forward.entry
-            first = entry.first_op
-            assert first is not None
-            entry.insert_op_before(shadow, first)
+            shadow = self._cell(type_.element_type, op.memref)
             zero = arith.ConstantOp(FloatAttr(0.0, type_.element_type))  # pyright: ignore
             self.at_prologue(block, zero)
-            self.at_prologue(block, memref.StoreOp.get(zero.result, shadow.results[0], []))
-            return shadow.results[0]
+            self.at_prologue(block, memref.StoreOp.get(zero.result, shadow, []))
+            return shadow
+        if block is not self.top and block not in self.rolling.open_blocks:
+            raise scratch_refusal(op)  # it would be another one where the branch itself is reversed
         extents = [self.get(e) for e in op.extents]
         alloc = array.AllocOp(extents, type_.element_type)
         alloc.location = op.location
@@ -429,26 +466,29 @@ class PrimalValues:
             self.at_prologue(block, zero_fill(alloc.memref, extents, op))
         return alloc.memref
 
-    def _after_loop(self, loop: array.LoopOp, kind: str) -> Sequence[SSAValue]:
-        """The carried memrefs after the loop: the initial ones, permuted as often as it ran."""
+    def _after_loop(self, loop: array.LoopOp, kind: str, wanted: int) -> None:
+        """The carried memrefs after the loop: the initial ones, permuted as often as it ran.
+
+        Of those that change places with the one that is wanted: they share its roots.
+        """
         block = cast(Block, loop.parent_block())
-        inits = [self.memref(c, kind) for c in loop.carried]
+        roots = [self.alias.roots(c) for c in loop.body_carried]
+        slots = [p for p, r in enumerate(roots) if r == roots[wanted]]
+        results: Sequence[SSAValue] = [self.memref(loop.carried[p], kind) for p in slots]
         permutation = self.alias.permutation(loop)
-        order = permutation_order(permutation)
-        if order == 1:
-            results: Sequence[SSAValue] = inits
-        else:
+        moves = [slots.index(cast(int, permutation[p])) for p in slots]
+        order = permutation_order(moves)
+        if order > 1:
             trips = self.get(loop.trips)
             remainder = self.at_prologue(block, arith.RemSIOp(trips, self.index(order, block)))
-            body = Block(arg_types=[IndexType(), *(i.type for i in inits)])
-            body.add_op(array.YieldOp([body.args[1 + cast(int, p)] for p in permutation]))
-            replay = array.LoopOp(remainder, inits, body)
+            body = Block(arg_types=[IndexType(), *(i.type for i in results)])
+            body.add_op(array.YieldOp([body.args[1 + move] for move in moves]))
+            replay = array.LoopOp(remainder, results, body)
             replay.location = loop.location
             self.at_prologue(block, replay)
             results = list(replay.results_carried)
-        for result, found in zip(loop.results_carried, results, strict=True):
-            self.memrefs[(result, kind)] = found
-        return results
+        for p, found in zip(slots, results, strict=True):
+            self.memrefs[(loop.results_carried[p], kind)] = found
 
     def _chosen(self, op: scf.IfOp, index: int, kind: str) -> SSAValue:
         """The memref that a branch yielded, chosen again by the same condition.
@@ -533,11 +573,11 @@ def kept_outside(
     return {k: v for k, v in now.items() if not is_inside(value_block(v), block)} | before
 
 
-def permutation_order(permutation: Sequence[int | None]) -> int:
+def permutation_order(permutation: Sequence[int]) -> int:
     """After how many applications the permutation is the identity."""
     current, order = list(permutation), 1
     while current != list(range(len(permutation))):
-        current = [permutation[cast(int, c)] for c in current]
+        current = [permutation[c] for c in current]
         order += 1
     return order
 
@@ -564,6 +604,15 @@ def branch_refusal(op: Operation) -> CompileError:
         op,
         "a view chosen by this branch depends on a value that the gradient must save",
         "compute the bounds of the view before the branch",
+    )
+
+
+def scratch_refusal(op: array.AllocOp) -> CompileError:
+    """What a branch allocates, where the branch is chosen again."""
+    return refusal(
+        op,
+        "the gradient needs an array that only this branch allocates",
+        "allocate it before the branch",
     )
 
 

@@ -30,7 +30,7 @@ from ..diagnostics import line_of
 from . import receipt_html
 from .forward_sweep import hint_of
 from .overwritten import Overwritten
-from .plan import Plan, Save, killing_line
+from .plan import Plan, Save, is_release, killing_line
 from .rollback import Rolled, inverses
 from .segments import bytes_of
 from .sizes import Sizes
@@ -286,7 +286,12 @@ def saved_value(save: Save, sizes: Sizes) -> SavedValue:
     if handed_over:
         why = f"the caller may change it before `back`, {why}"
     elif killer is not None:
-        why = f"line {killer[1]} overwrites it, {why}"
+        ends = (
+            "the block of line {} releases it"
+            if is_release(save.killer)
+            else "line {} overwrites it"
+        )
+        why = f"{ends.format(killer[1])}, {why}"
     return SavedValue(
         name_of(save),
         at[1],

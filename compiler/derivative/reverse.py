@@ -47,7 +47,7 @@ from .copied_operands import copy_operands
 from .cotangents import EntryExtents, extents_of, require_extents
 from .forward_sweep import ForwardSweep
 from .plan import Plan, make_plan
-from .primal_values import PRIMAL, SHADOW, PrimalValues, refusal
+from .primal_values import SHADOW, PrimalValues, refusal
 from .routines import is_routine
 from .rule_calls import CallAdjoint
 from .rules import SCALAR_RULES
@@ -468,9 +468,9 @@ class ReverseSweep:
         permutation = [cast(int, p) for p in self.alias.permutation(op)]
         inverse = [permutation.index(p) for p in range(len(permutation))]
         carried = list(op.body_carried)
-        kept = [p for p, c in enumerate(carried) if self.primal.outlives_its_block(c)]
-        shadowed = [p for p, c in enumerate(carried) if self.activity.active_memref(c)]
-        slots = [(p, PRIMAL) for p in kept] + [(p, SHADOW) for p in shadowed]
+        kept = [(p, self.primal.kind_with_extents(c)) for p, c in enumerate(carried)]
+        shadowed = [(p, SHADOW) for p, c in enumerate(carried) if self.activity.active_memref(c)]
+        slots = [*dict.fromkeys((*kept, *shadowed))]
         inits = [self.primal.memref(op.results_carried[p], kind) for p, kind in slots]
         body = Block(arg_types=[IndexType(), *(i.type for i in inits)])
         outer, self.block = self.block, body

@@ -58,6 +58,23 @@ def test_a_way_out_of_a_single_kill_is_another_array() -> None:
     assert save.way_out == f"line {kill}: write to an array other than `x`"
 
 
+def kept_in_a_branch(x):
+    if x[0] > 0.1:
+        big = x[x > 0.5]
+        x[0] = (big * big).sum()
+    return x.sum()
+
+
+def test_the_end_of_a_branch_releases_what_it_allocates() -> None:
+    line = line_of(kept_in_a_branch, "if x[0]")
+    for save in receipt(kept_in_a_branch, np.ones(5)).saves:
+        assert save.why.startswith(f"the block of line {line} releases it, ")
+        assert save.way_out is None
+    with pytest.raises(CompileError, match="the end of this block releases a value") as refused:
+        receipt(kept_in_a_branch, np.ones(5), saves="forbid")
+    assert refused.value.span.line == line
+
+
 def test_shadows_and_temporaries_are_counted_apart() -> None:
     plan = receipt(steepen, np.ones(100), 7)
     assert plan.saved_bytes == 8 * 7 * 100

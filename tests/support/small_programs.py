@@ -29,6 +29,8 @@ LOOPS = {  # header -> how far below and above an index stays inside 0 ... n - 1
     "range(n - 1, -1, -1)": (0, 0),
     "range(n - 1, 0, -1)": (1, 0),
     "range(0, n - 2, 2)": (0, 2),
+    "range(1)": (0, 1),
+    "range(n, n)": (0, 0),
 }
 WINDOWS = {
     "n": ("[:]", "[::-1]"),
@@ -253,6 +255,7 @@ class Writer:
             self.call,
             self.fill,
             self.permute,
+            self.masked,
         ]
         if scope.depth < 3 and self.budget > 0:
             kinds = [
@@ -339,6 +342,16 @@ class Writer:
         k = self.pick(*(name for name, _, _ in scope.indices), "0")
         return [f"p[{k}] = (p[{k}] + {self.pick('1', k)}) % n"], scope
 
+    def masked(self, scope: Scope) -> tuple[list[str], Scope]:
+        """A store through a mask, or through the subscripts where it is true."""
+        v, w, m = self.pick(*scope.vectors), self.pick(*scope.vectors), self.name("m")
+        test = f"{self.pick(*scope.vectors)} > {self.pick('0.1', '-0.2', '0.4')}"
+        made = self.pick(test, f"np.nonzero({test})[0]")
+        other = self.pick(f"{v}[{m}]", self.leaf(scope))
+        value = self.pick(self.combined(f"{w}[{m}]", other), self.scalar(scope))
+        sign, form = self.pick(("=", "{}"), ("+=", "0.25 * ({})"), ("*=", "0.6 * ({})"))
+        return [f"{m} = {made}", f"{v}[{m}] {sign} {form.format(value)}"], scope
+
     def rows(self, scope: Scope) -> tuple[list[str], Scope]:
         r = self.name("r")
         inside = replace(self.in_loop(scope), vectors=(*scope.vectors, r))
@@ -346,11 +359,12 @@ class Writer:
         return [f"for {r} in {of}:", *indented(self.block(inside))], scope
 
     def loop(self, scope: Scope) -> tuple[list[str], Scope]:
-        header = self.pick(*LOOPS)
+        headers = LOOPS | {f"range({name})": (0, 1) for name, _, _ in scope.indices}
+        header = self.pick(*headers)
         i = self.name("i")
         inside = self.in_loop(scope)
         if self.pick(True, True, False):
-            inside = replace(inside, indices=(*scope.indices, (i, *LOOPS[header])))
+            inside = replace(inside, indices=(*scope.indices, (i, *headers[header])))
             return [f"for {i} in {header}:", *indented(self.block(inside))], scope
         return [
             f"for {i} in range({self.pick('2', '3', '1')}):",

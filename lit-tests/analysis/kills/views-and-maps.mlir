@@ -109,3 +109,37 @@ func.func @a_product_reads_its_factors_only(%a : memref<?x?xf64>, %b : memref<?x
   array.matmul %a, %b into %c : memref<?x?xf64>, memref<?x?xf64>, memref<?x?xf64>
   func.return
 }
+
+// CHECK-LABEL: @the_end_of_a_branch_releases_what_it_allocates
+// CHECK:         kill = "read %t[%i]: killed by scf.yield"
+func.func @the_end_of_a_branch_releases_what_it_allocates(%c : i1, %n : index, %i : index) {
+  scf.if %c {
+    %t = array.alloc(%n) : memref<?xf64>
+    %x = memref.load %t[%i] : memref<?xf64>
+    scf.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @what_is_allocated_before_a_branch_survives_it
+// CHECK:         kill = "read %t[%i]: kept"
+func.func @what_is_allocated_before_a_branch_survives_it(%c : i1, %n : index, %i : index) {
+  %t = array.alloc(%n) : memref<?xf64>
+  scf.if %c {
+    %x = memref.load %t[%i] : memref<?xf64>
+    scf.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @a_handover_kills_what_never_runs
+// CHECK:         kill = "read %u[%i]: killed by ad.handover"
+func.func @a_handover_kills_what_never_runs(%u : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %trips = array.loop %i to %c0 do {
+    %x = memref.load %u[%i] : memref<?xf64>
+    array.yield
+  }
+  ad.handover %u : memref<?xf64>
+  func.return
+}
