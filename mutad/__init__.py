@@ -27,6 +27,7 @@ from .runtime.foreign import opaque
 from .runtime.function import CompiledFunction, Derivative, check_options, compiled
 from .runtime.gradients import Active, Const, Duplicated
 from .runtime.rules import rule, stop_gradient
+from .runtime.wrappers import options_of
 
 if TYPE_CHECKING:
     from .compiler.diagnostics import CompileError
@@ -150,14 +151,17 @@ def compile(
     boundscheck: False leaves out the checks of subscripts.
     cache: False leaves the disk cache alone.
     opt: LLVM's optimization level, 0 to 3.
+
+    Of a function of numba's `jit` or `njit` the Python function is compiled, with its `fastmath` and
+    `boundscheck` where they are not given here.
     """
     if grad not in (True, False):
         raise TypeError(f"grad={grad!r}: use True or False")
-    checked = check_options(options)
+    check_options(options)
 
     def decorate(function: Callable[..., Any]) -> CompiledFunction:
-        plain = function.__wrapped__ if isinstance(function, CompiledFunction) else function
-        return compiled(plain, checked, _compiler, grad)
+        chosen = check_options({**options_of(function), **options})
+        return compiled(function, chosen, _compiler, grad)
 
     return decorate if function is None else decorate(function)
 

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from . import class_reads, foreign, keys, rules, settings, tables
+from . import class_reads, foreign, keys, rules, settings, tables, wrappers
 
 
 class Missing:
@@ -149,6 +149,11 @@ class Captures:
     def rule(value: Any) -> rules.Rule | None:
         """The rule of a function, compiled or not."""
         return rules.rule_of(value)
+
+    @staticmethod
+    def plain(value: Any) -> Any:
+        """The Python function behind a callable that only runs it; anything else as it is."""
+        return wrappers.plain(value)
 
     @staticmethod
     def fixed(owner: types.ModuleType | type | str) -> bool:
@@ -363,7 +368,9 @@ def _rule_of(value: Any, path: str, walk: Walk) -> Iterator[tuple[Place, Any]]:
     for one in value if isinstance(value, tuple) else (value,):  # pyright: ignore
         found = rules.rule_of(one)
         if found is not None or foreign.is_foreign(one):
-            place = Place(rules.REGISTRY, sys.intern(rules.key(rules.plain(one))), f"{path}.rule")
+            place = Place(
+                rules.REGISTRY, sys.intern(rules.key(wrappers.plain(one))), f"{path}.rule"
+            )
             yield place, MISSING if found is None else found
         if found is not None:
             walk.pending.append(found.adjoint)
@@ -371,10 +378,7 @@ def _rule_of(value: Any, path: str, walk: Walk) -> Iterator[tuple[Place, Any]]:
 
 def is_function(value: Any) -> bool:
     """True for functions that may be arguments: code is compiled for each of them, told apart by identity."""
-    if type(value) in _FUNCTIONS:
-        return True
-    wrapped = getattr(value, "__wrapped__", None)
-    return isinstance(wrapped, types.FunctionType) and not isinstance(value, type)
+    return type(value) in _FUNCTIONS or wrappers.wrapped_by(value) is not None
 
 
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, np.ufunc, functools.partial)
@@ -391,12 +395,9 @@ MANAGED: types.CodeType = _managed.__code__  # pyright: ignore[reportFunctionMem
 
 def compiled_along(value: Any) -> types.FunctionType | None:
     """The Python function that a call of `value` compiles along; None where it is none, or a library's."""
-    wrapped = getattr(value, "__wrapped__", None)
-    is_wrapper = isinstance(value, type | types.FunctionType)  # a decorator's own code is what runs
+    value = wrappers.plain(value)
     if isinstance(value, types.FunctionType) and value.__code__ is MANAGED:
-        is_wrapper = False  # but that of contextlib.contextmanager
-    if isinstance(wrapped, types.FunctionType) and not is_wrapper:
-        value = wrapped
+        value = value.__wrapped__  # pyright: ignore[reportFunctionMemberAccess]
     if isinstance(value, types.FunctionType) and not is_of_library(value):
         return value
     return None

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from . import wrappers
+
 SIMPLE = (bool, int, float, str, tuple)
 TABLES = (list, dict, set, np.ndarray)
 """What counts among the constants where a method reads it: others may be changed all the time."""
@@ -57,8 +59,8 @@ def functions_of(raw: Any) -> tuple[types.FunctionType, ...]:
         case property():
             return (*functions_of(raw.fget), *functions_of(raw.fset))
         case _:
-            wrapped = getattr(raw, "__wrapped__", None)
-            return (wrapped,) if isinstance(wrapped, types.FunctionType) else ()
+            wrapped = wrappers.wrapped_by(raw)
+            return () if wrapped is None else (wrapped,)
 
 
 def attributes_of(cls: type, is_fixed: Any) -> Iterator[tuple[type, str, Any]]:

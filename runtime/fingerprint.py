@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from . import class_reads, foreign, rules, tables
+from . import class_reads, foreign, rules, tables, wrappers
 from .captures import (
     MANAGED,
     MISSING,
@@ -157,8 +157,8 @@ class _Walk:
                 self.function(value)
             else:
                 self.add("library function", value.__module__, value.__qualname__)
-        elif _is_compiled(value):
-            self.value(value.__wrapped__)
+        elif (wrapped := wrappers.wrapped_by(value)) is not None:
+            self.value(wrapped)
         elif isinstance(value, np.generic):
             self.add("scalar", value.dtype.str, repr(value))
         elif isinstance(value, np.dtype):
@@ -187,9 +187,3 @@ def shape_of(shape: Any) -> Any:
     if isinstance(shape, tuple):
         return tuple(shape_of(part) for part in shape)  # pyright: ignore
     return shape if isinstance(shape, str | int) else None
-
-
-def _is_compiled(value: Any) -> bool:
-    return hasattr(type(value), "value_and_grad") and isinstance(
-        getattr(value, "__wrapped__", None), types.FunctionType
-    )

@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import annotations, gradients, keys, memory, object_gradients, objects, rules
+from . import annotations, gradients, keys, memory, object_gradients, objects, rules, wrappers
 from .dispatch import Compiler, Dispatcher
 from .vjp import Back
 from .vjp import vjp as run_vjp
@@ -81,7 +81,10 @@ class CompiledFunction:
         with_gradient: bool,
     ) -> None:
         if not isinstance(function, types.FunctionType):
-            raise TypeError(f"compile() takes a Python function, not {type(function).__name__}")
+            wraps = hasattr(function, "__wrapped__")
+            way_out = f": compile {function.__name__}.__wrapped__" if wraps else ""
+            kind = type(function).__name__
+            raise TypeError(f"compile() takes a Python function, not {kind}{way_out}")
         for attribute in _FIRST_CLASS:
             setattr(self, attribute, getattr(function, attribute))
         self.__dict__.update(function.__dict__)
@@ -290,7 +293,7 @@ class CompiledFunction:
         found: Any = sys.modules.get(self.__module__)
         for part in self.__qualname__.split("."):
             found = getattr(found, part, None)
-        if found is self.__wrapped__:
+        if wrappers.plain(found) is self.__wrapped__ and not isinstance(found, CompiledFunction):
             d = self._dispatcher
             return compiled, (found, d.options, d.compiler, self.has_gradient)
         return self.__qualname__
@@ -318,9 +321,9 @@ class BoundFunction:
 def compiled(
     function: Callable[..., Any], options: dict[str, Any], compiler: Compiler, with_gradient: bool
 ) -> CompiledFunction:
-    """A compiled function with a class of its own."""
+    """A compiled function with a class of its own: of the function that a callable only runs."""
     own = type("CompiledFunction", (CompiledFunction,), {"__module__": __name__, "__doc__": None})
-    return own(function, options, compiler, with_gradient=with_gradient)
+    return own(wrappers.plain(function), options, compiler, with_gradient=with_gradient)
 
 
 def _install(

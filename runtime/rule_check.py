@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import keys, memory, rules
+from . import keys, memory, rules, wrappers
 from .function import CompiledFunction
 from .gradient_check import GradientError, GradientReport, check_gradient, same
 
@@ -66,7 +66,7 @@ class _Check:
     def __init__(
         self, function: Any, rule: rules.Rule, args: Sequence[Any], rng: np.random.Generator
     ) -> None:
-        self.function = rules.plain(function)
+        self.function = wrappers.plain(function)
         self.rule, self.args, self.rng = rule, tuple(args), rng
         self.names = dict(enumerate(rule.parameters[: len(args)]))
         self.overlaps = keys.overlaps_of(self.args)

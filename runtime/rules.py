@@ -15,6 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .wrappers import plain
+
 Names = tuple[str, ...]
 
 
@@ -55,14 +57,6 @@ compiled: weakref.WeakSet[Any] = weakref.WeakSet()
 def key(function: Any) -> str:
     """The name of a function in the registry."""
     return f"{id(function):x}"
-
-
-def plain(function: Any) -> Any:
-    """The function behind a compiled function; anything else as it is."""
-    if isinstance(function, types.FunctionType):
-        return function  # a decorator's own code is what runs
-    wrapped = getattr(function, "__wrapped__", None)
-    return wrapped if isinstance(wrapped, types.FunctionType) else function
 
 
 def rule_of(function: Any) -> Rule | None:

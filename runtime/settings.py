@@ -57,11 +57,11 @@ def is_settings(value: Any) -> bool:
     kind = type(value)
     if kind is types.SimpleNamespace:
         return True
-    if isinstance(value, _OTHERS) or not kind.__dictoffset__ or hasattr(value, "__wrapped__"):
+    if isinstance(value, _OTHERS) or not kind.__dictoffset__:
         return False
     from .captures import is_own_fixed
 
-    own = kind.__module__.partition(".")[0] == "mutad"
+    own = kind.__module__.partition(".")[0] in ("mutad", "numba")
     return not (own or is_own_fixed(kind) or foreign.is_foreign(value))
 
 

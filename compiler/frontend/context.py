@@ -376,8 +376,14 @@ class Context(ABC):
                 return self.frozen_constant(value, name)
             case np.ndarray() | list() | dict() | set() | frozenset():
                 return tables.constant(self, value, name)
+            case type(__name__="prange", __module__="numba.misc.special"):
+                return Static(range)  # its loops run one after the other
             case _:
                 return Static(value)
+
+    def plain(self, found: Any) -> Any:
+        """The Python function behind a callable that only runs it; anything else as it is."""
+        return found if self.outside is None else self.outside.plain(found)
 
     def frozen_constant(self, value: Any, name: str) -> Value:
         """An instance of a frozen dataclass that the function finds outside."""

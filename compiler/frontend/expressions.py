@@ -302,7 +302,7 @@ class Expressions(Operators):
             nodes = [tuple_for_list(n) for n in nodes]
         elif node.args and isinstance(function, Static) and is_library_function(function.object):
             nodes[0] = tuple_for_list(nodes[0])
-        method = function.object if isinstance(function, Static) else None
+        method = self.plain(function.object) if isinstance(function, Static) else None
         if isinstance(method, BoundMethod) and any(map(self.may_write, nodes)):
             function = Static(replace(method, receiver=self.settled(method.receiver)))
         plain = [n.value if isinstance(n, ast.Starred) else n for n in nodes]
@@ -311,7 +311,7 @@ class Expressions(Operators):
         for argument, value in zip(node.args, values, strict=False):
             is_starred = isinstance(argument, ast.Starred)
             own = (*args, *node.args[len(args) + 1 :], *keywords)
-            count = spreading.needed(function, own) if is_starred else None
+            count = spreading.needed(method, own) if is_starred else None
             args += spreading.items(self, argument, value, count) if is_starred else (value,)
         named = zip(keywords, values[len(node.args) :], strict=True)
         return self.call(function, args, spreading.keywords(self, named), node)

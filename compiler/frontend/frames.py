@@ -52,6 +52,10 @@ class Captured(Protocol):
         """The rule of a function (`rule_calls`), or None."""
         ...
 
+    def plain(self, value: Any) -> Any:
+        """The Python function behind a callable that only runs it; anything else as it is."""
+        ...
+
     def is_watched(self, table: Any) -> bool:
         """Whether the code may depend on what a list, dict or set holds."""
         ...

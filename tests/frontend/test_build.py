@@ -395,19 +395,6 @@ def test_calls_are_inlined_with_defaults_and_keywords() -> None:
     assert [s[1].rpartition(".")[2] for s in built.sources] == ["outer", "scaled"]
 
 
-def test_a_decorated_function_is_inlined_by_what_it_wraps() -> None:
-    class Decorated:
-        def __init__(self, function: Any) -> None:
-            self.__wrapped__ = function
-
-    inner = Decorated(scaled)
-
-    def outer(x):
-        return inner(x)
-
-    assert "arith.mulf" in text(build(outer, "py_float"))
-
-
 def test_closures_see_the_names_of_their_function() -> None:
     def outer(x, k):
         def f(v):

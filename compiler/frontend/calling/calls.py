@@ -95,7 +95,7 @@ class Calls(Expressions):
             return made
         if not isinstance(function, Static):
             raise self.refusal(node, "this is called but is no function")
-        callee = library_code.as_numpy(function.object)
+        callee = self.plain(library_code.as_numpy(function.object))
         special = library_code.planned(self, callee, args, kwargs, node)
         if special is None:
             special = special_calls.call(self, callee, args, kwargs, node)
@@ -134,13 +134,6 @@ class Calls(Expressions):
             return library_code.call(self, own_code, callee, args, kwargs, node)
         if isinstance(callee, FunctionType) and not of_library(callee):
             return self.inline(callee, args, kwargs, node)
-        wrapped = getattr(callee, "__wrapped__", None)
-        if (
-            isinstance(wrapped, FunctionType)
-            and not of_library(callee)
-            and not isinstance(callee, type)
-        ):
-            return self.inline(wrapped, args, kwargs, node)
         if math_functions.knows(callee) and getattr(callee, "__module__", "") == "math":
             if kwargs:
                 raise self.refusal(node, "math functions take no keyword arguments")

@@ -115,9 +115,7 @@ def call(
         return with_rule(lowering, rule, found, args, node)
     if rule is None or not lowering.with_rules:
         return None
-    is_plain = isinstance(callee, FunctionType)
-    function = callee if is_plain else getattr(callee, "__wrapped__", callee)
-    return with_rule(lowering, rule, function, bound(lowering, function, args, kwargs, node), node)
+    return with_rule(lowering, rule, callee, bound(lowering, callee, args, kwargs, node), node)
 
 
 def own_rule(

@@ -32,11 +32,8 @@ class Needed:
     """The first that a keyword names."""
 
 
-def needed(function: Value, others: Sequence[object]) -> Needed | None:
+def needed(called: object, others: Sequence[object]) -> Needed | None:
     """What `*v` must be as long as, beside all other arguments; None where the function does not tell."""
-    called = function.object if isinstance(function, Static) else None
-    if not isinstance(called, FunctionType | LocalFunction):
-        called = getattr(called, "__wrapped__", None)
     if isinstance(called, LocalFunction):
         a, name = called.node.args, getattr(called.node, "name", "<lambda>")
         names = [p.arg for p in (*a.posonlyargs, *a.args)]

@@ -211,6 +211,10 @@ def _lookup(function: object) -> Function | None:
         return None
 
 
+def is_of_library(function: object) -> bool:
+    return str(getattr(function, "__module__", "")).partition(".")[0] in ("numpy", "scipy")
+
+
 def call(e: Emitter, function: object, args: list[Value], kwargs: Arguments) -> Value:
     """Call a NumPy function, ufunc or scalar type, or a method of an array."""
     if isinstance(function, BoundMethod):
@@ -224,6 +228,11 @@ def call(e: Emitter, function: object, args: list[Value], kwargs: Arguments) -> 
     found = _lookup(function)
     if found is None:
         name = getattr(function, "__name__", None) or repr(function)
+        if hasattr(function, "__wrapped__") and not is_of_library(function):
+            e.fail(
+                f"{name} is a {type(function).__name__}, which may do more than call what it wraps",
+                f"bind {name}.__wrapped__ to a global name, and call that for each element or row",
+            )
         e.fail(
             f"{name} is not compiled",
             way_out="write it with the operations that are, or call it outside compiled code",
