@@ -5,16 +5,21 @@ from __future__ import annotations
 import linecache
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from weakref import WeakValueDictionary
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 
+_locations: WeakValueDictionary[tuple[str, int, int], FileLineColLoc] = WeakValueDictionary()
 
-@lru_cache(maxsize=10_000)
+
 def location_at(file: str, line: int, column: int) -> FileLineColLoc:
-    """The attribute for a place, made once: every op has one."""
-    return FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(column))
+    """The attribute for a place, made once as long as there are ops of it: every op has one."""
+    found = _locations.get((file, line, column))
+    if found is None:
+        found = FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(column))
+        _locations[file, line, column] = found
+    return found
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ import os
 import sys
 import sysconfig
 import types
+import weakref
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -361,16 +362,15 @@ def _defaults(function: types.FunctionType) -> Iterator[tuple[Place, Any]]:
 
 
 def _rule_of(value: Any, path: str, walk: Walk) -> Iterator[tuple[Place, Any]]:
-    """A function's rule, a constant at its place in the registry; and what the rule reads in turn.
+    """A function's rule, a constant at its place; and what the rule reads in turn.
 
     A foreign function has such a place even without a rule: it may be given one later.
     """
     for one in value if isinstance(value, tuple) else (value,):  # pyright: ignore
         found = rules.rule_of(one)
         if found is not None or foreign.is_foreign(one):
-            place = Place(
-                rules.REGISTRY, sys.intern(rules.key(wrappers.plain(one))), f"{path}.rule"
-            )
+            holder, name = rules.home(one)
+            place = Place(holder, sys.intern(name), f"{path}.rule")
             yield place, MISSING if found is None else found
         if found is not None:
             walk.pending.append(found.adjoint)
@@ -453,10 +453,17 @@ Aliases = dict[str, list[Owner]]
 """By local name, the modules and classes that it may be bound to."""
 
 
-@functools.lru_cache(maxsize=4096)
+_instructions: weakref.WeakKeyDictionary[types.CodeType, list[tuple[str, Any]]]
+_instructions = weakref.WeakKeyDictionary()
+
+
 def instructions(code: types.CodeType) -> list[tuple[str, Any]]:
     """The operations of the code and their arguments."""
-    return [(i.opname, i.argval) for i in dis.get_instructions(code)]
+    found = _instructions.get(code)
+    if found is None:
+        found = [(i.opname, i.argval) for i in dis.get_instructions(code)]
+        _instructions[code] = found
+    return found
 
 
 def reads_of(

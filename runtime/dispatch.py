@@ -25,6 +25,8 @@ from .captures import Captures
 
 GRADIENT_KINDS = ("grad", "value_and_grad")
 LONGEST_CHAIN = 16
+MOST_KEPT = 64
+"""For how many constants from outside, and for how many structures of arguments, the code is kept."""
 WRT = sys.intern("wrt")
 
 
@@ -281,7 +283,7 @@ class Dispatcher:
             era = found[0] if found else Era(now)
             era.renew(now)
             with engine.compiling:
-                self.eras = [*(e for e in self.eras if e is not era), era]
+                self.eras = [*(e for e in self.eras if e is not era), era][-MOST_KEPT:]
         return self.eras[-1]
 
     @property
@@ -347,6 +349,12 @@ class Dispatcher:
                     raise
                 self.returns_objects = True
         return of_parts()
+
+    def keep(self, shapes: Any, flat: Any) -> None:
+        """Keep the function of the parts for a structure, and let go of the oldest."""
+        with engine.compiling:
+            kept = [*self.flats.items(), (shapes, flat)]
+            self.flats = dict(kept[-MOST_KEPT:])
 
     def has_objects(self, bound: tuple[Any, ...]) -> bool:
         """Whether some argument is, or holds, an object: it is compiled as one of its parts."""

@@ -1,12 +1,14 @@
 """Load object code into the process and make Python callables of its entries.
 
-One LLVM JIT linker for the process; each module becomes a library of its own, unloaded when the last
-callable made from it is gone. Loading needs llvmlite and nothing of the compiler.
+Each module becomes a library of its own, unloaded when the last callable made from it is gone. A few
+share one of LLVM's JIT linkers, which keeps the frames of unloaded libraries as long as it lives: until all
+of its libraries are gone. Loading needs llvmlite and nothing of the compiler.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import os
 import sys
@@ -76,8 +78,23 @@ class Library(str):
         return _make_function(ctypes.byref(method), link, self)
 
 
+LIBRARIES = 32
+"""How many libraries share a linker. Making a linker takes as long as linking two libraries."""
+
 _counter = itertools.count()
 _jit: Any = None
+
+
+def linker(number: int) -> Any:
+    """The linker of this library."""
+    from llvmlite import binding
+
+    global _jit
+    if _jit is None or number % LIBRARIES == 0:
+        binding.initialize_native_target()
+        binding.initialize_native_asmprinter()
+        _jit = binding.create_lljit_compiler()
+    return _jit
 
 
 def load(
@@ -93,11 +110,7 @@ def load(
     from llvmlite import binding
 
     with compiling:
-        global _jit
-        if _jit is None:
-            binding.initialize_native_target()
-            binding.initialize_native_asmprinter()
-            _jit = binding.create_lljit_compiler()
+        number = next(_counter)
         kinds = set(metadata["symbols"].values())
         if kinds & {"libmvec", "vector_math"}:
             load_vector_math()
@@ -108,7 +121,7 @@ def load(
                 builder.import_symbol(symbol, address)
         for symbol in metadata["entries"].values():
             builder.export_symbol(symbol)
-        tracker: Any = builder.link(_jit, f"mutad.{next(_counter)}.{name}")
+        tracker: Any = builder.link(linker(number), f"mutad.{number}.{name}")
         return Library.of(name, tracker, metadata["entries"])
 
 
@@ -119,8 +132,8 @@ def address_of(symbol: str, kind: str) -> int | None:
     if kind == "pool":
         return ctypes.addressof(_pool)
     if symbol.startswith(_LIBC):
-        function = getattr(ctypes.CDLL(None), symbol.removeprefix(_LIBC[0]).removeprefix(_LIBC[1]))
-        return ctypes.cast(function, ctypes.c_void_p).value
+        name = symbol.removeprefix(_LIBC[0]).removeprefix(_LIBC[1])
+        return ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value
     if kind == "blas":
         return blas.address_of(symbol)
     return None
@@ -160,6 +173,7 @@ def _numpy_table() -> Any:
     return (ctypes.c_size_t * length).from_address(get_pointer(umath._ARRAY_API, None))
 
 
+@functools.cache
 def load_vector_math() -> bool:
     """Make glibc's vector math functions visible to the linker; False where there are none."""
     try:

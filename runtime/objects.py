@@ -171,7 +171,8 @@ def flat_of(dispatcher: Dispatcher, bound: tuple[Any, ...]) -> tuple[Flat, Parts
     flat = dispatcher.flats.get(shapes)
     if flat is None:
         structure = Structure(dispatcher.function, shapes, dispatcher.parameters)
-        flat = dispatcher.flats[shapes] = make(dispatcher, structure)
+        flat = make(dispatcher, structure)
+        dispatcher.keep(shapes, flat)
     dispatcher.latest = flat
     return flat, made
 

@@ -1,6 +1,6 @@
 """User rules: the adjoint of a function, written by hand as a function that mutad compiles.
 
-`rule(f)` files a rule under the function it is of; the compiler asks for it where `f` is called
+`rule(f)` files a rule with the function it is of; the compiler asks for it where `f` is called
 (`captures` guards compiled code against a rule that is filed or replaced later). `stop_gradient` is the
 rule that everybody needs: nothing flows back.
 """
@@ -41,8 +41,10 @@ class Rule:
         return parameters_of(self.adjoint)
 
 
+ATTRIBUTE = "__mutad_rule__"
 REGISTRY: dict[str, Rule] = {}
-"""Every rule, by `key` of its function. (The rules keep their functions alive, so no key is used twice.)"""
+"""The rules of functions without attributes, by their identity. (They keep the functions alive, so none is
+used twice.)"""
 
 
 class Forgetful(Protocol):
@@ -54,14 +56,20 @@ compiled: weakref.WeakSet[Any] = weakref.WeakSet()
 """Every compiled function: what a new rule makes stale."""
 
 
-def key(function: Any) -> str:
-    """The name of a function in the registry."""
-    return f"{id(function):x}"
+def home(function: Any) -> tuple[dict[str, Any], str]:
+    """Where the rule of a function is: among its attributes, and gone with it, where it has any."""
+    function = plain(function)
+    own = getattr(function, "__dict__", None)
+    if type(own) is dict:
+        return own, ATTRIBUTE  # pyright: ignore[reportUnknownVariableType]
+    return REGISTRY, f"{id(function):x}"
 
 
 def rule_of(function: Any) -> Rule | None:
     """The rule of a function, compiled or not."""
-    return REGISTRY.get(key(plain(function)))
+    table, name = home(function)
+    found = table.get(name)
+    return found if found is not None and found.function is plain(function) else None  # not copied
 
 
 def parameters_of(function: types.FunctionType) -> Names:
@@ -95,7 +103,8 @@ def rule(
             raise TypeError(f"a rule is a Python function, not {type(adjoint).__name__}")
         made = Rule(of, code, _names(reads), _names(overwrites), _names(needs))
         _check(made)
-        REGISTRY[key(of)] = made
+        table, name = home(of)
+        table[name] = made
         for one in list(compiled):
             one.forget()
         return adjoint

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType, MemberDescriptorType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -57,7 +58,7 @@ def is_object(value: Any) -> bool:
     kind = type(value)
     if kind in (str, dict, list) or isinstance(value, enum.Enum) or is_function(value):
         return True
-    return kind in _LAYOUTS or layout_of(kind) is not None
+    return layout_of(kind) is not None
 
 
 @dataclass(frozen=True)
@@ -71,17 +72,17 @@ class Layout:
     """All attributes are in `__dict__`."""
 
 
-_LAYOUTS: dict[type, Layout] = {}
+_LAYOUTS: WeakKeyDictionary[type, Layout] = WeakKeyDictionary()
 
 
 def layout_of(kind: type) -> Layout | None:
     """The layout of a class; None where its instances are no plain objects."""
-    if kind not in _LAYOUTS:
-        made = _layout(kind)
-        if made is None:
-            return None
-        _LAYOUTS[kind] = made
-    return _LAYOUTS[kind]
+    found = _LAYOUTS.get(kind)
+    if found is None:
+        found = _layout(kind)
+        if found is not None:
+            _LAYOUTS[kind] = found
+    return found
 
 
 def _layout(kind: type) -> Layout | None:
@@ -169,7 +170,7 @@ class Flattening:
             return self.dict(value)
         if kind is list:
             return self.list(value)
-        layout = _LAYOUTS.get(kind) or layout_of(kind)
+        layout = layout_of(kind)
         if layout is None and keys.is_generator(value):
             LEAVES.add(kind)  # now that `numpy.random` is imported
             self.leaves.append(value)

@@ -41,19 +41,39 @@ def host_features() -> frozenset[str]:
 
 
 def optimized(text: str, opt: int = 3) -> llvm.ModuleRef:
-    """The module after LLVM's pipeline for `opt` (0 to 3)."""
+    """The module after LLVM's pipeline for `opt` (0 to 3).
+
+    It has a context of its own: the types, constants and metadata that LLVM interns are gone with the module.
+    """
     machine = target_machine(opt)
-    module = llvm.parse_assembly(text)
+    module = llvm.parse_assembly(text, llvm.create_context())
     module.verify()  # LLVM aborts the process where it meets IR that is not well formed.
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
+    with passes(machine, opt) as (manager, builder), sums_in_order_vectorized():
+        manager.run(module, builder)
+    return module
+
+
+@contextmanager
+def passes(
+    machine: llvm.TargetMachine, opt: int
+) -> Generator[tuple[llvm.ModulePassManager, llvm.PassBuilder]]:
+    """LLVM's default pipeline, and what runs it.
+
+    A pass manager keeps the work lists of its passes, a hundred KiB and more, and llvmlite frees none: its
+    class inherits `_dispose` of the wrong base first.
+    """
     tuning = llvm.create_pipeline_tuning_options(speed_level=opt)
     tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_interleaving = opt >= 2
     tuning.loop_unrolling = opt >= 2
-    builder = llvm.create_pass_builder(machine, tuning)
-    with sums_in_order_vectorized():
-        builder.getModulePassManager().run(module, builder)
-    return module
+    with llvm.create_pass_builder(machine, tuning) as builder:
+        manager = builder.getModulePassManager()
+        try:
+            yield manager, builder
+        finally:
+            llvm.NewPassManager._dispose(manager)  # pyright: ignore[reportPrivateUsage]
+            manager.detach()
 
 
 ORDERED = "-force-ordered-reductions"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -439,6 +440,27 @@ def test_a_rule_that_is_given_later_or_replaced_is_used() -> None:
             x.cotangent += slope * result.cotangent
 
         assert loss.grad(3.0) == slope
+
+
+def test_a_rule_is_not_handed_on_to_what_wraps_the_function() -> None:
+    """`functools.wraps` copies attributes: the rule among them is of the function itself."""
+
+    def square(x):
+        return x * x
+
+    @mutad.rule(square)
+    def square_rule(x, result):  # pyright: ignore[reportUnusedFunction]
+        x.cotangent += 100.0 * result.cotangent
+
+    @functools.wraps(square)
+    def cube(x):
+        return x * x * x
+
+    @mutad.compile(grad=True)
+    def loss(x):
+        return cube(x) + square(x)
+
+    assert loss.grad(3.0) == 27.0 + 100.0
 
 
 RATE = 0.5
