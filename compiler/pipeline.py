@@ -57,6 +57,7 @@ from .transforms.write_products import WriteProducts
 # Frontend and code generator are imported where their stage runs: `mutad-opt` needs neither.
 if TYPE_CHECKING:
     from .codegen.entry import GradientSignature
+    from .codegen.llvm_module import Target
     from .codegen.loops_to_llvm import KernelText
     from .derivative.receipt import Receipt
     from .frontend.build import Built
@@ -74,6 +75,8 @@ class Options:
     cache: bool = True
     stretch: bool = False
     """Nothing is assumed of the arguments' extents (`frontend.library.shapes`); no user's choice."""
+    target: Target | None = None
+    """The CPU that `MUTAD_TARGET_CPU` names; None is the one that we run on."""
 
 
 @dataclass(frozen=True)
@@ -209,22 +212,26 @@ def llvm(c: Compilation) -> None:
     c.llvm = "\n".join((*declarations, c.kernel.text, made.text))
 
 
+def level_and_target(c: Compilation) -> tuple[int, Target | None]:
+    return c.request.options.opt, c.request.options.target
+
+
 def machine_code(c: Compilation) -> None:
     from .codegen.llvm_module import optimize_and_emit
 
-    c.object_code = optimize_and_emit(c.llvm, c.request.options.opt)
+    c.object_code = optimize_and_emit(c.llvm, *level_and_target(c))
 
 
 def optimized_llvm(c: Compilation) -> str:
     from .codegen.llvm_module import optimized_ir
 
-    return optimized_ir(c.llvm, c.request.options.opt)
+    return optimized_ir(c.llvm, *level_and_target(c))
 
 
 def assembly(c: Compilation) -> str:
     from .codegen.llvm_module import assembly
 
-    return assembly(c.llvm, c.request.options.opt)
+    return assembly(c.llvm, *level_and_target(c))
 
 
 def plan(c: Compilation) -> str:

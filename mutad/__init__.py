@@ -119,11 +119,11 @@ class _LazyCompiler:
         captured: Any,
     ) -> Any:
         from .compiler.pipeline import Options, Request
+        from .runtime import target
 
         single = len(wrt) == 1
-        return Request(
-            function, arguments, overlaps, mode, wrt, single, Options(**options), captured
-        )
+        chosen = Options(**options, target=target.chosen())
+        return Request(function, arguments, overlaps, mode, wrt, single, chosen, captured)
 
     def __reduce__(self) -> str:
         return "_compiler"

@@ -2,7 +2,8 @@
 
 An entry's name is the hash of everything its contents depend on: the function and all that its code
 reads (`fingerprint`), the argument keys, the options, the versions of mutad's own sources, Python,
-NumPy and llvmlite, and the CPU. So an entry never goes stale; it is only no longer asked for.
+NumPy and llvmlite, and the CPU that the code is for. So an entry never goes stale; it is only no longer
+asked for.
 
 The directory is `MUTAD_CACHE_DIR`, else the platform's cache directory. What another user could
 have written is never loaded: directory and file must belong to us and be writable by us alone.
@@ -21,6 +22,8 @@ import types
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
+
+from . import target
 
 # hashlib, json and the fingerprint are imported where they are used: `import mutad` is to be quick.
 
@@ -50,23 +53,23 @@ def place_of(
         digest = hashlib.sha256(fingerprint(function))
     except Uncacheable:
         return None
-    request = (arguments, overlaps, mode, wrt, sorted(options.items()), machine(), sources())
+    cpu = target.chosen() or target.host()
+    request = (arguments, overlaps, mode, wrt, sorted(options.items()), machine(cpu), sources())
     digest.update(repr(request).encode("utf-8", "surrogateescape"))
     name = "".join(c if c.isalnum() and c.isascii() else "_" for c in function.__name__)[:40]
     return f"{name}-{digest.hexdigest()}{SUFFIX}"
 
 
 @functools.cache
-def machine() -> tuple[Any, ...]:
+def machine(cpu: target.Target) -> tuple[Any, ...]:
     """What machine code depends on beyond its source."""
     import llvmlite
     import numpy as np
     from llvmlite import binding
 
-    features = sorted(k for k, v in binding.get_host_cpu_features().items() if v)
     return (
         sys.implementation.cache_tag, getattr(sys, "abiflags", ""), sys.platform, np.__version__,
-        llvmlite.__version__, binding.llvm_version_info, binding.get_host_cpu_name(), features,
+        llvmlite.__version__, binding.llvm_version_info, cpu.cpu, sorted(cpu.features),
     )  # fmt: skip
 
 

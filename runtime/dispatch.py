@@ -20,7 +20,18 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, Protocol
 
-from . import captures, disk_cache, engine, foreign, keys, leaving, objects, sites, structures
+from . import (
+    captures,
+    disk_cache,
+    engine,
+    foreign,
+    keys,
+    leaving,
+    objects,
+    sites,
+    structures,
+    target,
+)
 from .captures import Captures
 
 GRADIENT_KINDS = ("grad", "value_and_grad")
@@ -465,6 +476,7 @@ class Dispatcher:
 
     def load(self, key: Key, era: Era, values: Sequence[Any]) -> Specialization | None:
         """The code for a key; None where it assumes something that these values do not fulfil."""
+        target.require_runnable()
         arguments, overlaps, wrt, mode, stretch = key
         options = {**self.options, "stretch": stretch}
         place = disk_cache.place_of(self.function, arguments, overlaps, mode, wrt, options)

@@ -9,6 +9,9 @@ One domain holds a scope for each root. An access carries the scopes of all root
 
     load double, ptr %p, !alias.scope {a}, !noalias {b, tmp}
 
+What has no root here is `elsewhere`, of which nothing is said. Every load has a scope: by that the masked
+loads are known that the vectorizer made of ours (`Note [Masked loads]` in `llvm_module`).
+
 A loop that permutes memrefs with pairwise distinct roots gets a domain of its own, with a scope for
 each carried memref, declared at the start of each iteration (as LLVM's inliner does for `noalias`
 parameters): within one iteration `u` and `v` are different memory although each may be either root.
@@ -35,6 +38,8 @@ class AliasScopes:
         self._alias = alias
         self._metadata = metadata
         domain = metadata.distinct('!"mutad"')
+        elsewhere = metadata.distinct(domain, '!"elsewhere"')
+        self._elsewhere = f", !alias.scope {metadata.node(elsewhere)}"
         self._scopes: dict[SSAValue, str] = {}
         for root in roots(function):
             self._scopes[root] = metadata.distinct(domain, f'!"{root.name_hint or "memory"}"')
@@ -76,7 +81,7 @@ class AliasScopes:
     def _compute(self, base: SSAValue) -> str:
         touched = self._alias.roots(base)
         if any(r not in self._scopes for r in touched):
-            return ""
+            return self._elsewhere
         near = {n for r in touched for n in self._alias.interfering(r)}
         own = [s for r, s in self._scopes.items() if r in touched]
         others = [s for r, s in self._scopes.items() if r not in near]

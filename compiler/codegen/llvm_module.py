@@ -1,63 +1,172 @@
-"""LLVM: from text to optimized machine code for this CPU.
+"""LLVM: from text to optimized machine code.
 
 Why llvmlite's new pass manager with the O3 pipeline and the target machine at hand: loop and SLP
 vectorization know the CPU, and the libm variants of `vector_math` are seen. The code is position
 independent with the small code model, which every JIT linker loads anywhere: calls go through stubs,
 data through the global offset table.
+
+LLVM is not taken on trust. Two of its errors would make our numbers wrong: see `Note [Masked loads]` and
+`Note [Compressed masks]` at the end. Which options and errors there are depends on the version, so only known
+versions are used.
 """
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Generator
+import re
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
+from typing import Protocol, TypeVar
 
 import llvmlite.binding as llvm
+from llvmlite import __version__ as llvmlite_version
+
+LLVM_VERSIONS = ((22, 1),)
+"""Those whose options and errors `tests/codegen/test_llvm_errors.py` knows."""
+LLVMLITE = ">=0.48,<0.51"
+"""The releases that carry them, as in `pyproject.toml`."""
+
+
+class Target(Protocol):
+    """A CPU."""
+
+    @property
+    def cpu(self) -> str: ...
+    @property
+    def features(self) -> frozenset[str]: ...
+
+
+@dataclass(frozen=True)
+class Host:
+    """The CPU that we run on."""
+
+    cpu: str
+    features: frozenset[str]
+    """What it has, by LLVM's names."""
 
 
 @cache
-def target_machine(opt: int = 3) -> llvm.TargetMachine:
-    """The machine we run on.
+def host() -> Host:
+    names = llvm.get_host_cpu_features()
+    return Host(llvm.get_host_cpu_name(), frozenset(name for name, has in names.items() if has))
+
+
+def require_known_llvm(version: tuple[int, ...]) -> None:
+    """ImportError for an LLVM of which nobody knows what it does to our code."""
+    if version[:2] not in LLVM_VERSIONS:
+        raise ImportError(
+            f"llvmlite {llvmlite_version} carries LLVM {'.'.join(map(str, version))}, which mutad "
+            f"does not know: pip install 'llvmlite{LLVMLITE}'"
+        )
+
+
+@cache
+def target_machine(opt: int = 3, cpu: str = "", features: str = "") -> llvm.TargetMachine:
+    """The CPU of that name, else the one that we run on; `features` are added or taken away.
 
     Up to the first level it translates instruction by instruction, which takes a fourth of the time.
     """
+    require_known_llvm(tuple(llvm.llvm_version_info))
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
+    own = "" if cpu else llvm.get_host_cpu_features().flatten()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=cpu or host().cpu,
+        features=",".join(filter(None, (own, features))),
         opt=opt if opt >= 2 else 0,
         reloc="pic",
         codemodel="small",
     )
 
 
-@cache
-def host_features() -> frozenset[str]:
-    """What the CPU has, by LLVM's names."""
-    return frozenset(name for name, has in llvm.get_host_cpu_features().items() if has)
+# The optimizer. -----------------------------------------------------------------------------------
 
 
-def optimized(text: str, opt: int = 3) -> llvm.ModuleRef:
-    """The module after LLVM's pipeline for `opt` (0 to 3).
+@dataclass(frozen=True)
+class Vectorized:
+    """What may become vector code."""
 
-    It has a context of its own: the types, constants and metadata that LLVM interns are gone with the module.
+    anything: bool = True
+    branches: bool = True
+    """Also loops with branches, under masks."""
+
+    @property
+    def options(self) -> dict[str, str]:
+        return {
+            "-force-ordered-reductions": "true",
+            "-force-tail-folding-style": "none",
+            "-enable-if-conversion": str(self.branches).lower(),
+        }
+
+
+NOTHING = Vectorized(anything=False, branches=False)
+ATTEMPTS = (Vectorized(), Vectorized(branches=False), NOTHING)
+"""In this order, until no load of the module is `made_anew`. The last makes no masks."""
+
+DEFAULTS = {
+    "-force-ordered-reductions": "false",
+    "-force-tail-folding-style": "data-without-lane-mask",
+    "-enable-if-conversion": "true",
+}
+"""What LLVM does on x86 when it is not asked."""
+
+
+@contextmanager
+def options_of(vectorized: Vectorized) -> Generator[None]:
+    """What follows is optimized with these options; they are LLVM's, not ours alone, and reset afterwards.
+
+    Ordered reductions: the terms of a sum that must stay in order (`total += math.sqrt(v)`) are computed as
+    vectors, and added one by one; LLVM itself does so on other CPUs than x86. Tail folding: loops of few
+    trips would be vectorized under masks.
     """
-    machine = target_machine(opt)
+    if not on_x86():
+        yield
+        return
+    set_options(vectorized.options)
+    try:
+        yield
+    finally:
+        set_options(DEFAULTS)
+
+
+def on_x86() -> bool:
+    return platform.machine() in ("x86_64", "AMD64")
+
+
+def set_options(values: dict[str, str]) -> None:
+    """(Where an option does not exist LLVM ends the process: all are in every one of `LLVM_VERSIONS`.)"""
+    for name, value in values.items():
+        llvm.set_option("mutad", f"{name}={value}")
+
+
+def optimized(text: str, opt: int = 3, target: Target | None = None) -> llvm.ModuleRef:
+    """The module after LLVM's pipeline for `opt` (0 to 3)."""
+    for vectorized in ATTEMPTS if opt >= 2 else (NOTHING,):
+        module = after_passes(text, opt, target, vectorized)
+        if not made_anew(module):
+            return module
+    raise AssertionError("LLVM reads memory under masks where nothing is vectorized")
+
+
+def after_passes(
+    text: str, opt: int, target: Target | None, vectorized: Vectorized
+) -> llvm.ModuleRef:
+    """The module has a context of its own: what LLVM interns (types, constants, metadata) is gone with it."""
+    machine = machine_of(opt, target)
     module = llvm.parse_assembly(text, llvm.create_context())
     module.verify()  # LLVM aborts the process where it meets IR that is not well formed.
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
-    with passes(machine, opt) as (manager, builder), sums_in_order_vectorized():
+    with passes(machine, opt, vectorized) as (manager, builder), options_of(vectorized):
         manager.run(module, builder)
     return module
 
 
 @contextmanager
 def passes(
-    machine: llvm.TargetMachine, opt: int
+    machine: llvm.TargetMachine, opt: int, vectorized: Vectorized
 ) -> Generator[tuple[llvm.ModulePassManager, llvm.PassBuilder]]:
     """LLVM's default pipeline, and what runs it.
 
@@ -65,7 +174,8 @@ def passes(
     class inherits `_dispose` of the wrong base first.
     """
     tuning = llvm.create_pipeline_tuning_options(speed_level=opt)
-    tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_interleaving = opt >= 2
+    tuning.loop_vectorization = tuning.slp_vectorization = vectorized.anything
+    tuning.loop_interleaving = vectorized.anything
     tuning.loop_unrolling = opt >= 2
     with llvm.create_pass_builder(machine, tuning) as builder:
         manager = builder.getModulePassManager()
@@ -76,46 +186,89 @@ def passes(
             manager.detach()
 
 
-ORDERED = "-force-ordered-reductions"
-"""LLVM's option: the terms of a sum that must stay in order are computed as vectors, and added one by one."""
-
-HAVE_ORDERED = range(16, 23)
-"""The LLVM versions that are known to have it. (Where an option does not exist LLVM ends the process.)"""
+def machine_of(opt: int, target: Target | None, features: str = "") -> llvm.TargetMachine:
+    return target_machine(opt, target.cpu if target else "", features)
 
 
-def known_ordered() -> bool:
-    """Whether the option is there, and does something."""
-    on_x86 = platform.machine() in ("x86_64", "AMD64")
-    return on_x86 and llvm.llvm_version_info[0] in HAVE_ORDERED
+def made_anew(module: llvm.ModuleRef) -> list[str]:
+    """The masked loads that InstCombine has made, see `Note [Masked loads]`."""
+    if not any(f.name.startswith("llvm.masked.load.") for f in module.functions):
+        return []
+    loads = re.findall(r"^.* call .*@llvm\.masked\.load\..*$", str(module), re.MULTILINE)
+    return [load for load in loads if "!alias.scope" not in load]
 
 
-@contextmanager
-def sums_in_order_vectorized() -> Generator[None]:
-    """What follows is optimized with that option; LLVM itself uses it on other CPUs than these.
+# Machine code. ------------------------------------------------------------------------------------
 
-    `total += math.sqrt(v)` in a loop: Python's order of the additions stays, the roots are had four at a
-    time. Options are LLVM's, not ours alone, so it is as it was afterwards.
-    """
-    if not known_ordered():
-        yield
-        return
-    llvm.set_option("mutad", f"{ORDERED}=true")
-    try:
-        yield
-    finally:
-        llvm.set_option("mutad", f"{ORDERED}=false")
+MOVMSK = re.compile(
+    rb"\xc5[\x78\x79\x7c\x7d\xf8\xf9\xfc\xfd][\x50\xd7]"
+    rb"|\xc4[\x41\x61\xc1\xe1][\x78\x79\x7c\x7d\xf8\xf9\xfc\xfd][\x50\xd7]"
+)
+"""The encodings of VMOVMSKPS, VMOVMSKPD and VPMOVMSKB (two or three bytes before the opcode, 50 or D7)."""
 
 
-def optimize_and_emit(text: str, opt: int = 3) -> bytes:
+Code = TypeVar("Code", bytes, str)
+
+
+def emitted(
+    emit: Callable[[llvm.TargetMachine], Code],
+    compressed: Callable[[Code], object],
+    opt: int,
+    target: Target | None,
+) -> Code:
+    """What `emit` makes, without compressed masks; see `Note [Compressed masks]`."""
+    made = emit(machine_of(opt, target))
+    if "avx512vl" in (target or host()).features and compressed(made):
+        return emit(machine_of(opt, target, "-avx512dq,-avx512bw"))
+    return made
+
+
+def optimize_and_emit(text: str, opt: int = 3, target: Target | None = None) -> bytes:
     """Object code."""
-    return target_machine(opt).emit_object(optimized(text, opt))
+    module = optimized(text, opt, target)
+    return emitted(lambda machine: machine.emit_object(module), MOVMSK.search, opt, target)
 
 
-def optimized_ir(text: str, opt: int = 3) -> str:
+def optimized_ir(text: str, opt: int = 3, target: Target | None = None) -> str:
     """LLVM IR after optimization, to read."""
-    return str(optimized(text, opt))
+    return str(optimized(text, opt, target))
 
 
-def assembly(text: str, opt: int = 3) -> str:
+def assembly(text: str, opt: int = 3, target: Target | None = None) -> str:
     """The assembly of what `optimize_and_emit` emits."""
-    return target_machine(opt).emit_assembly(optimized(text, opt))
+    module = optimized(text, opt, target)
+    return emitted(
+        lambda machine: machine.emit_assembly(module), lambda made: "movmsk" in made, opt, target
+    )
+
+
+# Note [Masked loads]
+#
+# InstCombine of LLVM 22 makes, of a masked load and a choice under the same mask,
+#
+#     %x = masked.load %p, %mask, poison          masked.store 0, %p, %mask
+#     masked.store 0, %p, %mask                   %y = masked.load %p, %mask, %other
+#     %y = select %mask, %x, %other
+#
+# a new load at the place of the choice, and whatever was stored between them is read (llvm-project issue
+# 215453; mended in LLVM 23). "Read a shadow, then store zero" is what every adjoint of a store does.
+# Masked loads come from the loop vectorizer alone: of loops with branches (with AVX2), and of loops of
+# provably few trips whose tail it folds into the body (with AVX-512).
+#
+# Tails are not folded: loops of few trips stay scalar, and their lines may become vectors. The others are
+# found: every load of an array's element has `!alias.scope` (`alias_scopes`), the vectorizer hands it on,
+# and what InstCombine makes has no metadata at all. A module with such a load is optimized again without
+# vectorizing branches. A load that lost its metadata in another way costs time, never a number.
+#
+# Note [Compressed masks]
+#
+# On CPUs with AVX-512 the pass X86CompressEVEX of LLVM 22 makes, of a mask that goes to a general register,
+#
+#     vpmovq2m %ymm0, %k0                         vmovmskpd %ymm0, %eax
+#     kmovd    %k0, %eax
+#
+# also where a later instruction still reads %k0 and overwrites it (`kshiftrb $2, %k0, %k0`), or where the
+# vector is in a register that VMOVMSKPD cannot name, %ymm16 to %ymm31 (llvm-project issues 198197 and
+# 191304, mended in LLVM 23). All that the pass makes is a VMOVMSKPS, VMOVMSKPD or VPMOVMSKB, and nothing
+# else is likely to make one on these CPUs: where the code has one, it is emitted without the extensions
+# that VPMOVQ2M and its kind belong to. Bytes that only look like one cost time, never a number.

@@ -48,7 +48,7 @@ from .kernel_state import (
     value_type,
 )
 from .leaf_loops import LeafFacts, leaf_facts
-from .llvm_module import host_features
+from .llvm_module import Target, host
 from .llvm_text import FunctionText, Metadata, integer
 from .matmul_to_blas import lower_matmul
 from .memory_to_llvm import MEMORY_OPS, RUNTIME_MEMORY, place_in_memory, support_call, takes_scratch
@@ -63,13 +63,15 @@ class CodegenOptions(Protocol):
 
     @property
     def fastmath(self) -> bool: ...
+    @property
+    def target(self) -> Target | None: ...
 
 
 def kernel_text(module: ModuleOp, options: CodegenOptions, name: str = "kernel") -> KernelText:
     """The kernel for the one function of `module`."""
     (function,), private = functions_of(module)
     before, state = private_text(private, options)
-    writer = KernelWriter(function, options.fastmath, name, state)
+    writer = KernelWriter(function, options, name, state)
     return module_text(writer.state, [*before, writer.write()], writer.result_slots)
 
 
@@ -77,12 +79,12 @@ def split_text(module: ModuleOp, options: CodegenOptions) -> KernelText:
     """The kernels of the two halves of a split gradient: `@kernel` and `@backward`, which takes a record."""
     (forward, backward), private = functions_of(module)
     before, state = private_text(private, options)
-    first = KernelWriter(forward, options.fastmath, "kernel", state)
+    first = KernelWriter(forward, options, "kernel", state)
     definition = first.write()
     kept = backward.attributes["kept"]
     assert isinstance(kept, IntegerAttr)
     slots = first.result_slots[-1 - kept.value.data : -1]
-    second = KernelWriter(backward, options.fastmath, "backward", first.state, Record(slots))
+    second = KernelWriter(backward, options, "backward", first.state, Record(slots))
     definitions = [*before, definition, second.write()]
     return module_text(second.state, definitions, first.result_slots)
 
@@ -104,7 +106,7 @@ def private_text(
     state: KernelState | None = None
     for function in private:
         name = function.sym_name.data
-        writer = ActivationWriter(function, options.fastmath, name, state)
+        writer = ActivationWriter(function, options, name, state)
         state = writer.state
         definitions.append(writer.write())
     return definitions, state
@@ -116,7 +118,7 @@ class KernelWriter:
     def __init__(
         self,
         function: func.FuncOp,
-        fastmath: bool,
+        options: CodegenOptions,
         name: str,
         beside: KernelState | None = None,
         record: Record | None = None,
@@ -126,7 +128,8 @@ class KernelWriter:
         self.record = record
         alias = AliasAnalysis(function)
         if beside is None:
-            state = KernelState(FunctionText(Metadata()), alias, fastmath, host_features())
+            cpu = options.target or host()
+            state = KernelState(FunctionText(Metadata()), alias, options.fastmath, cpu.features)
         else:
             state = beside.beside(alias)
         state.scopes = AliasScopes(function, alias, state.metadata)

@@ -20,6 +20,7 @@ from mutad.compiler.codegen.llvm_module import assembly, optimize_and_emit
 from mutad.compiler.codegen.loops_to_llvm import KernelText, kernel_text
 from mutad.dialects.ad import Ad
 from mutad.dialects.array import Array
+from mutad.runtime.target import LEVELS, Target
 
 _numbers = itertools.count()
 _keep: list[Any] = []
@@ -38,11 +39,13 @@ DTYPES = {
 @dataclass(frozen=True)
 class Fast:
     fastmath: bool = True
+    target: None = None
 
 
 @dataclass(frozen=True)
 class Exact:
     fastmath: bool = False
+    target: None = None
 
 
 def parse(source: str) -> ModuleOp:
@@ -111,7 +114,8 @@ class Kernel:
 
     @property
     def assembly(self) -> str:
-        return assembly(self.text)
+        """For a CPU with AVX2, whichever we run on."""
+        return assembly(self.text, target=Target("x86-64-v3", LEVELS["x86-64-v3"]))
 
     def __call__(self, *arguments: Any) -> Outcome:
         function_type = self.function.function_type

@@ -9,8 +9,8 @@ import pytest
 
 from mutad.compiler.codegen.llvm_module import (
     assembly,
-    host_features,
-    known_ordered,
+    host,
+    on_x86,
     optimize_and_emit,
     optimized_ir,
     target_machine,
@@ -62,7 +62,7 @@ done:
 """
 
 
-@pytest.mark.skipif(not known_ordered(), reason="LLVM decides by itself on this CPU")
+@pytest.mark.skipif(not on_x86(), reason="LLVM decides by itself on this CPU")
 def test_terms_of_a_sum_in_order_are_vectors_and_the_option_is_ours_alone():
     assert re.search(r"call <\d+ x double> @llvm.sqrt", optimized_ir(ROOTS))
     assert not re.search(r"fadd (reassoc|fast)", optimized_ir(ROOTS))
@@ -77,7 +77,7 @@ def test_terms_of_a_sum_in_order_are_vectors_and_the_option_is_ours_alone():
 
 def test_vector_versions_are_those_of_the_cpu():
     assert variants("exp", frozenset()) == ()
-    assert variants("no_such_function", host_features()) == ()
-    for symbol, lanes in variants("expf", host_features()):
+    assert variants("no_such_function", host().features) == ()
+    for symbol, lanes in variants("expf", host().features):
         assert symbol.endswith("_expf")
         assert lanes in (4, 8, 16)

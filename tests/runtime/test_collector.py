@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,9 +25,9 @@ def test_it_rests_during_a_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[bool] = []
     emit = llvm_module.optimize_and_emit
 
-    def watched(text: str, opt: int = 3) -> bytes:
+    def watched(*arguments: Any) -> bytes:
         seen.append(gc.isenabled())
-        return emit(text, opt)
+        return emit(*arguments)
 
     monkeypatch.setattr(llvm_module, "optimize_and_emit", watched)
     assert mutad.compile(total, cache=False)(np.ones(3)) == 3
