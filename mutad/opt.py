@@ -9,6 +9,7 @@ from mutad.dialects.activation import Activation
 from mutad.dialects.ad import Ad
 from mutad.dialects.array import Array
 from mutad.dialects.foreign import Foreign
+from mutad.dialects.special import Special
 
 
 class MutadOpt(xDSLOptMain):
@@ -16,7 +17,7 @@ class MutadOpt(xDSLOptMain):
 
     def register_all_dialects(self) -> None:
         super().register_all_dialects()
-        for dialect in (Array, Ad, Foreign, Activation):
+        for dialect in (Array, Ad, Foreign, Activation, Special):
             self.ctx.register_dialect(dialect.name, lambda d=dialect: d)
 
     def register_all_passes(self) -> None:

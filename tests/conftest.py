@@ -19,6 +19,7 @@ from xdsl.dialects import get_all_dialects
 from mutad.dialects.activation import Activation
 from mutad.dialects.ad import Ad
 from mutad.dialects.array import Array
+from mutad.dialects.special import Special
 from mutad.runtime.function import DEFAULTS
 
 RunFilecheck = Callable[[str, str], None]
@@ -54,7 +55,7 @@ def context() -> Context:
     ctx = Context()
     for name, dialect in get_all_dialects().items():
         ctx.register_dialect(name, dialect)
-    for ours in (Array, Ad, Activation):
+    for ours in (Array, Ad, Activation, Special):
         ctx.register_dialect(ours.name, lambda d=ours: d)
     return ctx
 

@@ -19,8 +19,8 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Operation
 from xdsl.utils.hints import isa
 
-from ...dialects import ad, array, foreign
-from . import vector_math
+from ...dialects import ad, array, foreign, special
+from . import gamma, vector_math
 from .kernel_state import KernelState, value_type
 from .llvm_text import integer
 
@@ -454,6 +454,39 @@ def integer_power(state: KernelState, op: Operation, args: list[str]) -> str:
     return state.text.value(f"call {type_} @{function}({type_} {args[0]}, {type_} {args[1]})")
 
 
+def gamma_of(state: KernelState, op: Operation, args: list[str]) -> str:
+    return call_own(state, op, args, "mutad_gamma", gamma.gamma, ("tgamma",))
+
+
+def polygamma_of(state: KernelState, op: Operation, args: list[str]) -> str:
+    assert isinstance(op, special.PolygammaOp)
+    order = op.ORDER
+    state.intrinsic("llvm.roundeven.f64", "double", "double")
+    name = f"mutad_polygamma_{order}"
+    return call_own(state, op, args, name, lambda: gamma.polygamma(order), ("log", "tan"))
+
+
+def call_own(
+    state: KernelState,
+    op: Operation,
+    args: list[str],
+    name: str,
+    text: Callable[[], str],
+    uses: tuple[str, ...],
+) -> str:
+    """A call of a function of doubles that the module has once; `uses`: of the C library."""
+    if name not in state.functions:
+        state.functions[name] = text()
+        for symbol in uses:
+            state.declare(symbol, f"declare double @{symbol}(double)", "libm")
+    (x,), type_ = args, value_type(op.results[0].type)
+    if type_ == "double":
+        return state.text.value(f"call double @{name}(double {x})")
+    wide = state.text.value(f"fpext {type_} {x} to double")
+    found = state.text.value(f"call double @{name}(double {wide})")
+    return state.text.value(f"fptrunc double {found} to {type_}")
+
+
 SCALAR_OPS: dict[type[Operation], Rule] = {
     arith.ConstantOp: constant,
     arith.AddfOp: float_binary("fadd"),
@@ -543,4 +576,10 @@ SCALAR_OPS: dict[type[Operation], Rule] = {
     math.PowFOp: libm("pow"),
     math.CbrtOp: libm("cbrt"),
     math.ErfOp: libm("erf"),
+    special.ErfcOp: libm("erfc"),
+    special.GammaOp: gamma_of,
+    special.LogGammaOp: libm("lgamma"),
+    special.DigammaOp: polygamma_of,
+    special.TrigammaOp: polygamma_of,
+    special.TetragammaOp: polygamma_of,
 }

@@ -18,7 +18,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects import array
 from . import scalars
 from .emitter import Emitter
-from .library import elementwise
+from .library import elementwise, special
 from .values import INT64_MAX, INT64_MIN, Scalar
 
 DOMAIN = ("ValueError", "math domain error")
@@ -93,6 +93,7 @@ UNARY: dict[object, Row] = {
     python_math.cbrt: Row(math.CbrtOp),
     python_math.fabs: Row(math.AbsFOp),
     python_math.erf: Row(math.ErfOp),
+    **{function: Row(*parts) for function, parts in special.MATH.items()},
     **(
         {python_math.exp2: Row(math.Exp2Op, overflows=finite_beyond(1023.9999999999999))}
         if hasattr(python_math, "exp2")
@@ -162,7 +163,7 @@ def fold(e: Emitter, function: object, args: list[Scalar]) -> Scalar | None:
 @cache
 def domain_error(function: Callable[[float], float], *, is_int: bool) -> str:
     """What this Python says of an argument outside the domain, `{}` for the argument."""
-    outsiders = (-1, 2, -2, 0) if is_int else (python_math.inf, -1.5, 2.0, 0.5)
+    outsiders = (-1, 2, -2, 0) if is_int else (python_math.inf, -1.5, 2.0, 0.5, -2.0)
     for argument in outsiders:
         try:
             function(argument)
@@ -272,10 +273,6 @@ def predicate(test: Condition) -> Callable[[Emitter, Scalar], Scalar]:
     return lambda e, x: Scalar("py_bool", test(e, x.ssa))
 
 
-def is_nan(e: Emitter, x: SSAValue) -> SSAValue:
-    return e.emit(arith.CmpfOp(x, x, "uno"))
-
-
 SPECIAL: dict[str, Callable[..., Scalar]] = {
     "fmod": fmod,
     "hypot": hypot,
@@ -284,7 +281,7 @@ SPECIAL: dict[str, Callable[..., Scalar]] = {
     "copysign": binary(math.CopySignOp),
     "degrees": scaled_by(180.0 / python_math.pi),
     "radians": scaled_by(python_math.pi / 180.0),
-    "isnan": predicate(is_nan),
+    "isnan": predicate(lambda e, x: elementwise.is_nan(e, [x])),
     "isinf": predicate(scalars.is_infinite),
     "isfinite": predicate(scalars.is_finite),
 }

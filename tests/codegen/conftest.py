@@ -20,6 +20,7 @@ from mutad.compiler.codegen.llvm_module import assembly, optimize_and_emit
 from mutad.compiler.codegen.loops_to_llvm import KernelText, kernel_text
 from mutad.dialects.ad import Ad
 from mutad.dialects.array import Array
+from mutad.dialects.special import Special
 from mutad.runtime.target import LEVELS, Target
 
 _numbers = itertools.count()
@@ -54,6 +55,7 @@ def parse(source: str) -> ModuleOp:
         context.register_dialect(name, dialect)
     context.load_dialect(Array)
     context.load_dialect(Ad)
+    context.load_dialect(Special)
     module = Parser(context, source).parse_module()
     module.verify()
     return module

@@ -31,7 +31,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from mutad.compiler.derivative.reverse import differentiate
 from mutad.compiler.derivative.rules import SCALAR_RULES
-from mutad.dialects import ad, array
+from mutad.dialects import ad, array, special
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,11 @@ REGULAR: dict[type[Operation], Sequence[tuple[float, ...]]] = {
     math.FPowIOp: [(1.7, 3.0), (-1.7, 3.0), (-1.7, -2.0), (0.5, 0.0)],
     math.CopySignOp: [(1.5, -2.0), (-1.5, -2.0), (-1.5, 2.0)],
     math.ErfOp: [(0.7,), (-1.1,)],
+    special.ErfcOp: [(0.7,), (-1.1,)],
+    special.GammaOp: [(0.7,), (-1.45,), (5.5,)],
+    special.LogGammaOp: [(0.7,), (-1.45,), (35.5,)],
+    special.DigammaOp: [(0.7,), (-1.45,), (35.5,)],
+    special.TrigammaOp: [(0.7,), (-1.45,), (35.5,)],
     math.FmaOp: [(1.5, -2.0, 0.4)],
     math.FloorOp: [(1.4,)],
     math.CeilOp: [(1.4,)],

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from generated import function_of
+from scipy import linalg, special
 
 from mutad.compiler.frontend import library
 from mutad.compiler.frontend.build import build_function
@@ -19,7 +20,7 @@ SHAPE = (4, 3)
 def function_of_case(case: library.Case) -> Callable[..., Any]:
     """The case as a Python function whose source can be read."""
     source = f"def case({', '.join(case.arguments)}):\n    return {case.expression}\n"
-    return function_of(source, "case", {"np": np})
+    return function_of(source, "case", {"np": np, "linalg": linalg, "special": special})
 
 
 def arguments_of(case: library.Case, shape: tuple[int, ...] = SHAPE) -> list[Any]:

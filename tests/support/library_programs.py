@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from generated import function_of
+from scipy import linalg, special
 
 from mutad.compiler.frontend.library import CASES, MAKERS
 
@@ -35,7 +36,7 @@ class LibraryProgram:
             "    )",
         ]
         source = "\n".join(lines) + "\n"
-        return function_of(source, "program", {"np": np})
+        return function_of(source, "program", {"np": np, "linalg": linalg, "special": special})
 
     def row(self, shape: tuple[int, ...], dtype: Any = None) -> Callable[[], tuple[Any, ...]]:
         """A maker of its arguments, the float arrays in `dtype`."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from generated import function_of
+from scipy import linalg, special
 
 import mutad
 from mutad.compiler.frontend.library import CASES, MAKERS
@@ -33,7 +34,7 @@ def function_of_cases(arguments: Arguments, expressions: tuple[str, ...]) -> Cal
         f"        {text},\n" for text in expressions
     )
     source += "    )\n"
-    return function_of(source, "cases", {"np": np})
+    return function_of(source, "cases", {"np": np, "linalg": linalg, "special": special})
 
 
 def arguments_for(arguments: Arguments, shape: tuple[int, ...]) -> list[Any]:

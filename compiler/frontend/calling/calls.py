@@ -30,7 +30,7 @@ from ..frames import RESULT, Frame, LocalFunction, Scope, Unready
 from ..joins import Maybe
 from ..scalars import is_python
 from ..syntax import matching, normalize, source
-from ..syntax.comprehensions import Intrinsic
+from ..syntax.comprehensions import ITERATORS, Intrinsic
 from ..syntax.liveness import Liveness, Names, bound_by
 from ..syntax.scopes import parameters
 from ..values import (
@@ -63,7 +63,6 @@ from .sending import Buffers
 if TYPE_CHECKING:
     from .activations import Activation
 
-ITERATORS = (range, enumerate, zip, reversed, map)
 MAX_DEPTH = 64
 
 

@@ -21,6 +21,7 @@ from xdsl.ir import Operation, SSAValue
 from ....dialects import array
 from ..emitter import Emitter
 from ..values import NUMPY_DTYPE, Array, Expression, NoneValue, Scalar, Tuple, Value
+from . import special
 from .assignment import require_same_kind, write_out
 from .cases import Case
 from .dtypes import FLOATS, INTEGERS, common_dtype, dtype_of, element_type_cast, resolve, truth
@@ -413,7 +414,9 @@ _COMPARISONS = (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, 
 
 
 def is_elementwise(function: object) -> bool:
-    return isinstance(function, np.ufunc) and (function in TABLE or function is np.power)
+    if not isinstance(function, np.ufunc):
+        return False
+    return function in TABLE or function is np.power or special.lowering(function) is not None
 
 
 def apply(
@@ -433,7 +436,7 @@ def apply(
     loop = resolve(e, ufunc, operands, None if out is None else out.dtype)
     if ufunc is np.power:
         return power(e, operands, loop, operator=operator)
-    lower = TABLE[ufunc].lowering(loop[0])
+    lower = TABLE[ufunc].lowering(loop[0]) if ufunc in TABLE else special.lowering(ufunc)
     if lower is None:
         e.fail(f"{ufunc.__name__} of dtype {NUMPY_DTYPE[loop[0]]} is not supported")
     return elementwise(e, operands, loop, lower, out=out)
@@ -617,6 +620,7 @@ def clipped(e: Emitter, value: Value, low: Value, high: Value) -> Scalar | Expre
 
 CASES: tuple[Case, ...] = (
     *(case for row in _ROWS for case in row.cases),
+    *special.CASES,
     Case("x ** y", {"x": "positive", "y": "real"}),
     *(Case(f"x ** {n}", {"x": "real"}) for n in (0, 1, 2, 3, 4, 7, -1, -2)),
     Case("x ** 0.5", {"x": "positive"}),
