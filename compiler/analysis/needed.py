@@ -100,7 +100,8 @@ class Needed:
             case array.AllocOp() | memref.AllocaOp():
                 return self.activity.active_memref(op.results[0])
             case scf.IfOp():
-                return any(self.activity.active(r) for r in op.results)
+                numbers = (r for r in op.results if not isinstance(r.type, MemRefType))
+                return any(map(self.activity.active, numbers))  # arrays are chosen at their uses
             case _:
                 return type(op) in SCALAR_RULES and self.activity.active(op.results[0])
 

@@ -283,4 +283,59 @@ def tried_until_better(p, t, y, m):
     return cost * p[0] + (r * last).sum()
 
 
+# Arrays that change places in a `while` whose condition reads one: which one is chosen there, too.
+
+
+def _growing():
+    return np.array([0.5, 0.23, 0.7, 0.9]), np.array([0.4, 0.31, 0.23, 0.13])
+
+
+@on(_growing)
+def the_condition_reads_what_a_branch_swaps(a, b):
+    while a[0] < 10.0:
+        if a[1] > b[1]:
+            a, b = b, a
+        a *= 1.5
+        b *= 1.6
+    return (a * b).sum()
+
+
+@on(_growing)
+def the_condition_reads_what_an_inner_loop_swaps(a, b):
+    c = a.copy()
+    while a[0] * b[0] * c[0] < 3.0:
+        for i in range(3):
+            a, b, c = b, c, a
+            if a[i] > b[i]:
+                a, b = b, a
+            a *= 1.5
+        b *= 1.6
+    return (a * b * c).sum()
+
+
+@on(_growing)
+def the_condition_sums_what_is_rebound(a, b):
+    k = 0
+    while (a * b).sum() < 3.0 and k < 5:
+        if a[0] > b[0]:
+            a, b = b, a
+        elif a[1] > 1:
+            b = b * a
+        a[:] = a * b + 1.1
+        k += 1
+    return (a * b).sum()
+
+
+@on(_growing)
+def the_condition_reads_views_that_swap(a, b):
+    m = a.reshape(2, 2)
+    u, v = m, m.T
+    while u[0, 1] < 5.0:
+        if u[0, 0] > v[1, 0]:
+            u, v = v, u
+        u *= 1.3
+        v[0] *= 1.1
+    return (u * v).sum() + b[0]
+
+
 TestGradients = gradient_tests(programs)

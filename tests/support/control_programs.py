@@ -133,7 +133,7 @@ class ControlWriter(Writer):
         return self.pick(*kinds, *([] if scope.is_steady else [self.rotate]))(scope)
 
     def in_loop(self, scope: Scope) -> Scope:
-        return replace(super().in_loop(scope), swaps=not scope.is_steady, is_loop=True)
+        return replace(super().in_loop(scope), is_loop=True)
 
     def with_else(self, lines: list[str], scope: ControlScope) -> tuple[list[str], ControlScope]:
         if self.pick(False, False, True):
@@ -149,10 +149,6 @@ class ControlWriter(Writer):
 
     def rows(self, scope: ControlScope) -> tuple[list[str], ControlScope]:
         return self.with_else(*super().rows(scope))
-
-    def branch(self, scope: ControlScope) -> tuple[list[str], ControlScope]:
-        lines, after = super().branch(replace(scope, swaps=not scope.is_steady))
-        return lines, replace(after, swaps=scope.swaps)
 
     def repeat(self, scope: ControlScope) -> tuple[list[str], ControlScope]:
         k = self.name("k")

@@ -71,9 +71,8 @@ class Scope:
     fresh: tuple[str, ...] = ()
     """Local arrays that nothing else is bound to: a loop may bind them anew."""
     depth: int = 0
-    loops: int = 0
     swaps: bool = True
-    """Arrays may change places: outside of loops, or in each iteration of one that is in no other."""
+    """Arrays may change places."""
 
 
 @dataclass(frozen=True)
@@ -332,7 +331,7 @@ class Writer:
         return [f"update({p}, {q}, {self.leaf(scope)})"], scope
 
     def in_loop(self, scope: Scope) -> Scope:
-        return replace(scope, depth=scope.depth + 1, loops=scope.loops + 1, swaps=scope.loops == 0)
+        return replace(scope, depth=scope.depth + 1)
 
     def fill(self, scope: Scope) -> tuple[list[str], Scope]:
         return [f"{self.vector_leaf(scope, 'n')}.fill({self.scalar(scope)})"], scope
@@ -386,7 +385,7 @@ class Writer:
         ], scope
 
     def branch(self, scope: Scope) -> tuple[list[str], Scope]:
-        inside = replace(scope, depth=scope.depth + 1, swaps=scope.loops == 0)
+        inside = replace(scope, depth=scope.depth + 1)
         lines = [f"if {self.condition(scope)}:", *indented(self.block(inside))]
         if self.pick(False, True):
             lines += ["else:", *indented(self.block(inside))]
