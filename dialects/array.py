@@ -681,16 +681,26 @@ class MatmulOp(IRDLOperation):
 
 @irdl_op_definition
 class CastOp(IRDLOperation):
-    """A dtype conversion as NumPy's `astype` does it: `%y = array.cast %x : index -> f64`."""
+    """A dtype conversion as NumPy's `astype` does it: `%y = array.cast %x : index -> f64`.
+
+    With `unsigned` the integer that it reads (or makes of a float) has no sign.
+    """
 
     name = "array.cast"
     value = operand_def()
     result = result_def()
+    unsigned = opt_prop_def(UnitAttr)
     traits = traits_def(Pure())
-    assembly_format = "$value attr-dict `:` type($value) `->` type($result)"
+    assembly_format = (
+        "$value (`unsigned` $unsigned^)? attr-dict `:` type($value) `->` type($result)"
+    )
 
-    def __init__(self, value: SSAValue, to: Attribute) -> None:
-        super().__init__(operands=[value], result_types=[to])
+    def __init__(self, value: SSAValue, to: Attribute, *, unsigned: bool = False) -> None:
+        super().__init__(
+            operands=[value],
+            properties={"unsigned": UnitAttr()} if unsigned else {},
+            result_types=[to],
+        )
 
 
 class BinaryScalarOp(IRDLOperation):

@@ -27,11 +27,7 @@ _SCALARS: dict[Any, str] = {
     bool: "py_bool",
     None: "None",
     type(None): "None",
-    np.float64: "f64",
-    np.float32: "f32",
-    np.int64: "i64",
-    np.int32: "i32",
-    np.bool_: "b1",
+    **{kind: name for name, kind in keys.NUMPY_SCALARS.items()},
 }
 
 

@@ -186,7 +186,8 @@ def is_alike(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(map(is_alike, a, b))
     if isinstance(a, tables.State):
         return a.is_alike(b, is_alike)
-    return type(a) in (int, str, bytes, float, np.int64, np.int32) and repr(a) == repr(b)
+    alike = type(a) in (int, str, bytes, float) or isinstance(a, np.integer)
+    return alike and repr(a) == repr(b)
 
 
 MOST_FUNCTIONS = 500

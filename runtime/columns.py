@@ -31,6 +31,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from .keys import NUMPY_SCALARS, SCALARS
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -46,26 +48,14 @@ LEAF = "leaf"
 Stores = Sequence[Sequence[Any]]
 """What lists have items of by their places: the caller's items, then new ones."""
 
-_NAMES: dict[type, str] = {
-    float: "py_float",
-    int: "py_int",
-    bool: "py_bool",
-    np.float64: "f64",
-    np.float32: "f32",
-    np.int64: "i64",
-    np.int32: "i32",
-    np.bool_: "b1",
-}
+_NAMES: dict[type, str] = {kind: name for name, kind in SCALARS.items()}
 _FORMS: dict[frozenset[type], str] = {
     **{frozenset((kind,)): name for kind, name in _NAMES.items()},
     frozenset((int, float)): "py_float",
     frozenset((float, np.float64)): "f64",
 }
 """By the types among the items."""
-_DTYPES = {
-    "py_float": np.float64, "py_int": np.int64, "py_bool": np.bool_,
-    "f64": np.float64, "f32": np.float32, "i64": np.int64, "i32": np.int32, "b1": np.bool_,
-}  # fmt: skip
+_DTYPES = {"py_float": np.float64, "py_int": np.int64, "py_bool": np.bool_, **NUMPY_SCALARS}
 
 
 def columns(items: Sequence[Any]) -> tuple[Form, list[Any]] | None:

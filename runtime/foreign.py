@@ -19,15 +19,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-import numpy as np
-
 from . import keys, sites
 from .sites import Site
 
-RESULTS: dict[Any, str] = {
-    float: "py_float", int: "py_int", bool: "py_bool", np.float64: "f64", np.float32: "f32",
-    np.int64: "i64", np.int32: "i32", np.bool_: "b1",
-}  # fmt: skip
+RESULTS: dict[Any, str] = {kind: name for name, kind in keys.SCALARS.items()}
 """What an opaque function may return, by the name that the compiler has for it."""
 
 SPECIAL = "scipy.special.cython_special"

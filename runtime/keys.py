@@ -17,13 +17,20 @@ import numpy as np
 Array = np.ndarray[Any, np.dtype[Any]]
 Overlaps = tuple[tuple[int, int, str], ...]
 
-DTYPES: dict[np.dtype[Any], str] = {
-    np.dtype(np.float64): "f64",
-    np.dtype(np.float32): "f32",
-    np.dtype(np.int64): "i64",
-    np.dtype(np.int32): "i32",
-    np.dtype(np.bool_): "b1",
+NUMPY_SCALARS: dict[str, type[Any]] = {
+    "b1": np.bool_,
+    "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
+    "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
+    "f32": np.float32, "f64": np.float64,
+}  # fmt: skip
+"""NumPy's scalar types, by the compiler's names and in the order that the compiler numbers them."""
+SCALARS: dict[str, type[Any]] = {
+    "py_bool": bool,
+    "py_int": int,
+    "py_float": float,
+    **NUMPY_SCALARS,
 }
+DTYPES: dict[np.dtype[Any], str] = {np.dtype(t): name for name, t in NUMPY_SCALARS.items()}
 FLOATS = ("f64", "f32", "py_float")
 """Scalar keys that have a derivative."""
 
@@ -90,11 +97,7 @@ _BY_TYPE: dict[type, Callable[[Any, str], str]] = {
     float: _constant("py_float"),
     bool: _constant("py_bool"),
     type(None): _constant("None"),
-    np.float64: _constant("f64"),
-    np.float32: _constant("f32"),
-    np.int64: _constant("i64"),
-    np.int32: _constant("i32"),
-    np.bool_: _constant("b1"),
+    **{kind: _constant(name) for name, kind in NUMPY_SCALARS.items()},
 }
 
 
@@ -125,15 +128,15 @@ def _refusal(value: Any) -> str:
 
 
 def _dtype_refusal(dtype: np.dtype[Any]) -> str:
-    supported = "float64, float32, int64, int32 and bool are supported"
+    supported = "float64, float32, int8 to int64, uint8 to uint64 and bool are supported"
     if not dtype.isnative:
         return (
             f"dtype {dtype.str} has non-native byte order: pass x.astype(x.dtype.newbyteorder('='))"
         )
     if dtype.names is not None:
         return f"structured dtypes are not supported: pass the fields, as in x[{dtype.names[0]!r}]"
-    if dtype.kind in "fiu":
-        nearest = {"f": "float32" if dtype.itemsize < 4 else "float64"}.get(dtype.kind, "int64")
+    if dtype.kind == "f":
+        nearest = "float32" if dtype.itemsize < 4 else "float64"
         return f"dtype {dtype.name} is not supported ({supported}): pass x.astype(np.{nearest})"
     return f"dtype {dtype} is not supported ({supported})"
 

@@ -9,23 +9,19 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from . import sites
-from .keys import address_of, is_same_view
+from .keys import NUMPY_SCALARS, address_of, is_same_view
+from .raised import exact
 
 handed = threading.local()
 """Its `pending` is the state that was handed over last, its number and values: the next exception of this
 thread left it. Then it is `now`, and `checked` the identity of that exception."""
-
-SCALARS: dict[str, Callable[[Any], Any]] = {
-    "py_bool": bool, "py_int": int, "py_float": float,
-    "b1": np.bool_, "i32": np.int32, "i64": np.int64, "f32": np.float32, "f64": np.float64,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -82,7 +78,9 @@ def values_of(state: dict[str, Any], given: Sequence[Any], known: Sequence[Any])
 
     def value(given: Any, type_: str | None) -> Any:
         if not isinstance(given, Memory):
-            return given if type_ is None else SCALARS[type_](given)
+            return given if type_ is None else exact(type_, given)
+        if type_ is not None:
+            given = Memory(given.place, given.contents.view(NUMPY_SCALARS[type_]))
         if given.place not in made:
             made[given.place] = of_caller(given, arrays)
         return made[given.place]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -41,16 +41,18 @@ Recipe = list[Any]
 Records = dict[str, Any]
 Finisher = Callable[[Any, list[Any], Sequence[Any]], Any]
 
+
+def number_of(kind: type[Any]) -> Callable[[int], Any]:
+    """What makes a number of this type of the 64 bits that stand for it: a double's, or an integer's."""
+    made = cast("Callable[[Any], Any]", kind)
+    if kind is float or issubclass(kind, np.floating):
+        return lambda bits: made(struct.unpack("d", struct.pack("q", bits))[0])
+    return (lambda bits: made(bits % 2**64)) if issubclass(kind, np.unsignedinteger) else made
+
+
 CODES: tuple[Callable[[int], Any], ...] = (
     lambda bits: None,
-    bool,
-    int,
-    lambda bits: struct.unpack("d", struct.pack("q", bits))[0],
-    np.bool_,
-    np.int32,
-    np.int64,
-    lambda bits: np.float32(struct.unpack("d", struct.pack("q", bits))[0]),
-    lambda bits: np.float64(struct.unpack("d", struct.pack("q", bits))[0]),
+    *(number_of(kind) for kind in keys.SCALARS.values()),
 )
 """By type code in the journal: what the bits stand for."""
 

@@ -15,27 +15,58 @@ from __future__ import annotations
 import builtins
 import importlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import reduce
 from typing import Any, cast
 
 import numpy as np
 
+from .keys import NUMPY_SCALARS, SCALARS
+
 MARK = "\x1fexception "
 """How a recipe begins."""
 
-EXACT: dict[str, Any] = {
-    "py_bool": bool, "py_int": int, "py_float": float,
-    "b1": np.bool_, "i32": np.int32, "i64": np.int64, "f32": np.float32, "f64": np.float64,
-}  # fmt: skip
-"""By the compiler's name of a type, what makes a number of it."""
+LIST_OF = "list of "
+"""The format of a list of numbers, which comes as an array: what its items are."""
+UNSIGNED = "unsigned "
+"""How the format of what comes as integers with a sign, and has none, begins."""
+
+
+class Shown:
+    """A value that is shown: as `str` says, or by a format specification."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __format__(self, spec: str) -> str:
+        value = self.value
+        if spec.startswith(UNSIGNED):
+            spec = spec.removeprefix(UNSIGNED)
+            value = np.asarray(value).view(f"u{value.itemsize}")[()]
+        if spec.startswith(LIST_OF):
+            kind = SCALARS[spec.removeprefix(LIST_OF)]
+            return repr([kind(item) for item in value.tolist()])
+        return format(value, spec) if spec else str(value)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+def filled(form: str, operands: Iterable[Any]) -> str:
+    """A text with its numbers."""
+    return form.format(*map(Shown, operands))
 
 
 def exception(name: str, message: str, operands: list[Any]) -> BaseException:
     """The exception of this class: what its `__init__` raises, where it does."""
     if not message.startswith(MARK):
         kind = exception_class(name)
-        text = message.format(*operands)
+        text = filled(message, operands)
         return kind(text) if text else kind()
     return _made(name, json.loads(message[len(MARK) :]), iter(operands))
 
@@ -61,15 +92,21 @@ def _made(name: str, recipe: dict[str, Any], operands: Iterator[Any]) -> BaseExc
 def _item(item: list[Any], operands: Iterator[Any]) -> Any:
     match item:
         case ["n", type_]:
-            return EXACT[type_](next(operands))
+            return exact(type_, next(operands))
         case ["s", form, count]:
-            return form.format(*[next(operands) for _ in range(count)])
+            return filled(form, [next(operands) for _ in range(count)])
         case ["t", items]:
             return tuple([_item(part, operands) for part in items])
         case [_, known]:
             return known
         case _:
             return None
+
+
+def exact(type_: str, number: Any) -> Any:
+    """A number of this type, of one whose bits are its."""
+    kind = SCALARS[type_]
+    return np.asarray(number).astype(kind)[()] if type_ in NUMPY_SCALARS else kind(number)
 
 
 def exception_class(name: str) -> type[BaseException]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from . import keys
 from . import raised as raised_by
 
 Site = dict[str, Any]
@@ -22,6 +23,12 @@ _SCALARS: dict[str, tuple[type[Any], Callable[[Any], Any]]] = {
     "py_int": (ctypes.c_int64, int),
     "i64": (ctypes.c_int64, np.int64),
     "i32": (ctypes.c_int32, np.int32),
+    "i16": (ctypes.c_int16, np.int16),
+    "i8": (ctypes.c_int8, np.int8),
+    "u64": (ctypes.c_uint64, np.uint64),
+    "u32": (ctypes.c_uint32, np.uint32),
+    "u16": (ctypes.c_uint16, np.uint16),
+    "u8": (ctypes.c_uint8, np.uint8),
     "i1": (ctypes.c_uint8, bool),
     "b1": (ctypes.c_uint8, bool),
     "py_bool": (ctypes.c_uint8, bool),
@@ -30,9 +37,7 @@ _SCALARS: dict[str, tuple[type[Any], Callable[[Any], Any]]] = {
     "f32": (ctypes.c_float, np.float32),
 }
 _ARRAY = re.compile(r"memref<(\w+),(\d+)>\Z")
-_ELEMENTS: dict[str, type[np.generic]] = {
-    "f64": np.float64, "f32": np.float32, "i64": np.int64, "i32": np.int32, "i1": np.bool_, "b1": np.bool_,
-}  # fmt: skip
+_ELEMENTS: dict[str, type[np.generic]] = {**keys.NUMPY_SCALARS, "i1": np.bool_}
 
 
 def operands(types: list[str], address: int) -> list[Any]:
@@ -64,6 +69,12 @@ _FORMATS = {
     "py_float": "d",
     "f32": "f4x",
     "i32": "i4x",
+    "i16": "h6x",
+    "i8": "b7x",
+    "u64": "Q",
+    "u32": "I4x",
+    "u16": "H6x",
+    "u8": "B7x",
     "i1": "?7x",
     "b1": "?7x",
     "py_bool": "?7x",
@@ -142,29 +153,4 @@ def exception(site: Site, address: int) -> BaseException:
 
 def show(site: Site, address: int) -> None:
     """Print what a `print` in compiled code prints."""
-    print(site["print"].format(*map(_Shown, operands(site["operands"], address))))
-
-
-LIST_OF = "list of "
-"""The format of a list of numbers, which comes as an array: what its items are."""
-
-
-class _Shown:
-    """A value that is printed: as `str` says, or by a format specification."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __format__(self, spec: str) -> str:
-        if spec.startswith(LIST_OF):
-            kind = raised_by.EXACT[spec.removeprefix(LIST_OF)]
-            return repr([kind(item) for item in self.value.tolist()])
-        return format(self.value, spec) if spec else str(self.value)
-
-    def __repr__(self) -> str:
-        return repr(self.value)
-
-    def __str__(self) -> str:
-        return str(self.value)
+    print(raised_by.filled(site["print"], operands(site["operands"], address)))

@@ -225,7 +225,7 @@ def is_native(w: Writer, dtype: str, name: str) -> str:
     """The dtype has our type number and native byte order."""
     number = w.field(dtype, DTYPE_NUMBER, "i32", "number")
     order = w.field(dtype, DTYPE_BYTE_ORDER, "i8", "order")
-    result = w.value(f"icmp eq i8 {order}, {ord('|' if name == 'b1' else '=')}")
+    result = w.value(f"icmp eq i8 {order}, {ord('|' if ITEM_SIZE[name] == 1 else '=')}")
     same = "false"
     for candidate in TYPE_NUMBERS[name]:
         equal = w.value(f"icmp eq i32 {number}, {candidate}")

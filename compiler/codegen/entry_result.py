@@ -200,7 +200,8 @@ class Boxes:
             ("f32", "py_float"): "fpext float {} to double",
             ("f32", "py_int"): "fptosi float {} to i64",
             ("f64", "py_int"): "fptosi double {} to i64",
-            ("i32", "py_int"): "sext i32 {} to i64",
+            **{(f"i{n}", "py_int"): f"sext i{n} {{}} to i64" for n in (8, 16, 32)},
+            **{(f"u{n}", "py_int"): f"zext i{n} {{}} to i64" for n in (8, 16, 32)},
         }
         conversion = conversions.get((type_, python))
         return w.value(conversion.format(value)) if conversion else value

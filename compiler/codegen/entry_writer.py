@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..scalar_types import NUMPY_DTYPE, SIGNED, UNSIGNED
+
 HEADER = object.__basicsize__
 """Bytes of `PyObject_HEAD`: 16, or 32 without the GIL."""
 TYPE = HEADER - 8
@@ -37,26 +39,22 @@ LINK_SLOTS = (
 )
 """The slots of `mutad.runtime.dispatch.Link`, in memory order (Python sorts them by name)."""
 
-ITEM_SIZE = {"b1": 1, "i32": 4, "i64": 8, "f32": 4, "f64": 8}
+ITEM_SIZE = {name: dtype.itemsize for name, dtype in NUMPY_DTYPE.items()}
+INTEGERS = (*SIGNED, *UNSIGNED)
 LLVM_TYPE = {
     "py_bool": "i1", "py_int": "i64", "py_float": "double",
-    "b1": "i1", "i32": "i32", "i64": "i64", "f32": "float", "f64": "double", "rng": "i64",
+    "b1": "i1", "f32": "float", "f64": "double", "rng": "i64",
+    **{name: f"i{name[1:]}" for name in INTEGERS},
 }  # fmt: skip
 FLOATS = ("py_float", "f64", "f32")
 
-_CHARACTERS = {"b1": "?", "i32": "il", "i64": "lq", "f32": "f", "f64": "d"}
 TYPE_NUMBERS = {
-    name: tuple(np.dtype(c).num for c in characters if np.dtype(c).itemsize == ITEM_SIZE[name])
-    for name, characters in _CHARACTERS.items()
+    name: tuple(np.dtype(c).num for c in "?bhilqBHILQfd" if np.dtype(c) == dtype)
+    for name, dtype in NUMPY_DTYPE.items()
 }
 """NumPy's type numbers of each dtype (C's `long` and `long long` are both int64), preferred first."""
 
-SCALAR_TYPE = {
-    "i32": "mutad_numpy_int32",
-    "i64": "mutad_numpy_int64",
-    "f32": "mutad_numpy_float32",
-    "f64": "mutad_numpy_float64",
-}
+SCALAR_TYPE = {name: f"mutad_numpy_{dtype.name}" for name, dtype in NUMPY_DTYPE.items()}
 """The external symbol of each NumPy scalar type."""
 
 _FUNCTIONS = {

@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects import foreign
 from .checks_to_llvm import PRINT_SLOT, name_source
-from .kernel_state import PYTHON_RAISED, KernelState, type_name
+from .kernel_state import PYTHON_RAISED, KernelState
 
 C_TYPES = {
     "f64": "double", "f32": "float", "i64": "i64", "u64": "i64", "i32": "i32", "u32": "i32",
@@ -55,7 +55,7 @@ def pointer_or_number(state: KernelState, value: SSAValue) -> str:
 def call_python(state: KernelState, op: foreign.CallOp) -> None:
     text = state.text
     kinds = [
-        type_name(v.type) if isinstance(v.type, MemRefType) else t.data
+        f"memref<{t.data},{v.type.get_num_dims()}>" if isinstance(v.type, MemRefType) else t.data
         for v, t in zip(op.operands, op.types, strict=True)
     ]
     number = state.site(

@@ -62,7 +62,7 @@ class Record:
         match value_type(type_):
             case "ptr":
                 return self.at(state, slot)
-            case "i1" | "i32" as narrow:
+            case "i1" | "i8" | "i16" | "i32" as narrow:
                 return state.text.value(f"trunc i64 {self.load(state, slot)} to {narrow}")
             case "float":
                 bits = state.text.value(f"trunc i64 {self.load(state, slot)} to i32")

@@ -48,9 +48,13 @@ def memory_type(type_: Attribute) -> str:
     return "i8" if found == "i1" else found
 
 
+ITEM_BYTES = {"double": 8, "float": 4, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "i1": 1}
+"""Bytes of an array element, by its LLVM type."""
+
+
 def size_of(type_: Attribute) -> int:
     """Bytes of an array element."""
-    return {"double": 8, "i64": 8, "float": 4, "i32": 4, "i8": 1}[memory_type(type_)]
+    return ITEM_BYTES[memory_type(type_)]
 
 
 def type_name(type_: Attribute) -> str:
@@ -244,7 +248,7 @@ class KernelState:
         match value_type(type_):
             case "i1" as t:
                 return f"i64 {self.text.value(f'zext {t} {value} to i64')}"
-            case "i32" as t:
+            case "i8" | "i16" | "i32" as t:
                 return f"i64 {self.text.value(f'sext {t} {value} to i64')}"
             case "float":
                 bits = self.text.value(f"bitcast float {value} to i32")

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...dialects import array
-from .kernel_state import OK, OUT_OF_MEMORY, KernelState, memory_type, value_type
+from .kernel_state import ITEM_BYTES, OK, OUT_OF_MEMORY, KernelState, memory_type, value_type
 from .llvm_text import FunctionText
 from .scalars_to_llvm import FAST, float_text
 
@@ -61,7 +61,7 @@ class MatmulWriter:
         self.state = state
         self.type = type_
         self.memory = "i8" if type_ == "i1" else type_
-        self.size = {"double": 8, "i64": 8, "float": 4, "i32": 4, "i1": 1}[type_]
+        self.size = ITEM_BYTES[type_]
         self.function = function
         self.text = FunctionText(state.metadata)
         self.blas = {"double": "d", "float": "s"}.get(type_)

@@ -312,12 +312,13 @@ def index_cast(state: KernelState, op: Operation, args: list[str]) -> str:
     return resize(state, value_type(op.operands[0].type), value_type(op.results[0].type), args[0])
 
 
-def resize(state: KernelState, source: str, target: str, value: str) -> str:
-    """A signed integer in another width."""
+def resize(state: KernelState, source: str, target: str, value: str, *, signed: bool = True) -> str:
+    """An integer in another width."""
     if source == target:
         return value
     wider = int(target[1:]) > int(source[1:])
-    return state.text.value(f"{'sext' if wider else 'trunc'} {source} {value} to {target}")
+    widen = "sext" if signed else "zext"
+    return state.text.value(f"{widen if wider else 'trunc'} {source} {value} to {target}")
 
 
 def float_to_integer(state: KernelState, op: Operation, args: list[str]) -> str:
@@ -327,8 +328,10 @@ def float_to_integer(state: KernelState, op: Operation, args: list[str]) -> str:
 
 
 def to_integer(state: KernelState, source: str, target: str, value: str) -> str:
-    """Truncation; NaN and what does not fit become the least integer, as on x86."""
+    """Truncation; NaN and what does not fit become the least integer, as on x86: of 32 bits at least."""
     text, bits = state.text, int(target[1:])
+    if bits < 32:
+        return resize(state, "i32", target, to_integer(state, source, "i32", value))
     least = float_text(-(2.0 ** (bits - 1)), source)
     if source == "double" and bits == 32:
         low = text.value(f"fcmp ogt double {value}, {float_text(-(2.0**31) - 1, source)}")
@@ -338,6 +341,20 @@ def to_integer(state: KernelState, source: str, target: str, value: str) -> str:
     fits = text.value(f"and i1 {low}, {high}")
     converted = text.value(f"fptosi {source} {value} to {target}")
     return text.value(f"select i1 {fits}, {target} {converted}, {target} {-(1 << (bits - 1))}")
+
+
+def to_unsigned(state: KernelState, source: str, target: str, value: str) -> str:
+    """Truncation modulo 2**bits of what fits 64 bits with a sign, or without, as on x86."""
+    if target != "i64":
+        wide = "i64" if target == "i32" else "i32"
+        return resize(state, wide, target, to_integer(state, source, wide, value))
+    text, half = state.text, float_text(2.0**63, source)
+    large = text.value(f"fcmp oge {source} {value}, {half}")
+    below = text.value(f"fsub {source} {value}, {half}")
+    upper = text.value(f"xor i64 {to_integer(state, source, target, below)}, {-(1 << 63)}")
+    return text.value(
+        f"select i1 {large}, i64 {upper}, i64 {to_integer(state, source, target, value)}"
+    )
 
 
 def cast(state: KernelState, op: Operation, args: list[str]) -> str:
@@ -357,11 +374,13 @@ def cast(state: KernelState, op: Operation, args: list[str]) -> str:
         return text.value(
             f"{'fptrunc' if target == 'float' else 'fpext'} {source} {value} to {target}"
         )
+    assert isinstance(op, array.CastOp)
+    signed = op.unsigned is None
     if source in floats:
-        return to_integer(state, source, target, value)
+        return (to_integer if signed else to_unsigned)(state, source, target, value)
     if target in floats:
-        return text.value(f"sitofp {source} {value} to {target}")
-    return resize(state, source, target, value)
+        return text.value(f"{'sitofp' if signed else 'uitofp'} {source} {value} to {target}")
+    return resize(state, source, target, value, signed=signed)
 
 
 def intrinsic(stem: str, flags: str = "") -> Rule:

@@ -625,8 +625,7 @@ FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "mutad_take": (_POOL, ()),
     "mutad_find_stack": (support_stack.find_stack(STACK_END), ()),
     "mutad_poll": (_POLL_TEXT, ()),
-    "mutad_ipow_i32": (_integer_power("i32"), ()),
-    "mutad_ipow_i64": (_integer_power("i64"), ()),
+    **{f"mutad_ipow_i{n}": (_integer_power(f"i{n}"), ()) for n in (8, 16, 32, 64)},
 }
 """Each support function (with its companions), and what it calls."""
 

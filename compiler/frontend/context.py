@@ -356,9 +356,8 @@ class Context(ABC):
                 return self.e.constant(value, "py_bool")
             case int():
                 if not INT64_MIN <= value <= INT64_MAX:
-                    raise self.refusal(
-                        None, f"the int {value} does not fit 64 bits", "write it as a float"
-                    )
+                    way_out = "write it as a float, or name a np.uint64 outside of the function"
+                    raise self.refusal(None, f"the int {value} does not fit 64 bits", way_out)
                 return self.e.constant(int(value), "py_int")
             case float():
                 return self.e.constant(value, "py_float")

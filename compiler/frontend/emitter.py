@@ -12,11 +12,14 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType, i1
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from ...dialects import array as ops
 from ...dialects.array import AllocOp, AnyView, StrideOp, is_operation_that_may_raise
 from ..diagnostics import CompileError, Span
-from .values import IR_TYPE, Scalar
+from ..scalar_types import IR_TYPE, has_no_sign
+from .values import Scalar
 
 OpT = TypeVar("OpT", bound=Operation)
+TOO_LARGE = ("OverflowError", "Python integer does not fit 64 bits")
 
 
 Number = tuple[int, int] | tuple[str, tuple["Form", ...]]
@@ -145,6 +148,16 @@ class Emitter:
             )
         )
         return Scalar(type_, ssa, int(value), int(value), int(value))
+
+    def cast(self, value: SSAValue, from_: str, to: str) -> SSAValue:
+        """One element converted as `astype` does it; nothing is emitted between equal IR types."""
+        if IR_TYPE[from_] == IR_TYPE[to]:
+            return value
+        if (from_, to) == ("u64", "py_int"):
+            beyond = self.emit(arith.CmpiOp(value, self.constant(0, from_).ssa, "slt"))
+            self.insert(ops.RaiseIfOp(beyond, *TOO_LARGE))
+        op = ops.CastOp(value, IR_TYPE[to], unsigned=has_no_sign(from_, to))
+        return self.emit(op, value.name_hint)
 
     def cell(self, type_: Attribute, hint: str) -> SSAValue:
         """A new rank-0 cell for a scalar variable, uninitialized."""

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import TYPE_CHECKING, Any
 
+from ..scalar_types import UNSIGNED
 from .scalars import is_float
-from .values import Scalar, Static, Tuple, Value
+from .values import Array, Scalar, Static, Tuple, Value
 
 if TYPE_CHECKING:
     from .statements import Statements
@@ -32,6 +33,13 @@ class Formatted:
 def made(form: str, operands: list[Scalar]) -> Value:
     """A text as a value."""
     return Static(Formatted(form, tuple(operands))) if operands else Static(form.format())
+
+
+def field_of(value: Scalar | Array, spec: str = "") -> str:
+    """The replacement field of a number, or an array: marked where what it shows has no sign."""
+    type_ = value.type if isinstance(value, Scalar) else value.dtype
+    spec = f"unsigned {spec}" if type_ in UNSIGNED else spec
+    return f"{{:{spec}}}" if spec else "{}"
 
 
 def escaped(text: str) -> str:
@@ -68,7 +76,7 @@ def part(lowering: Statements, value: Value, size: str, kind: str) -> tuple[str,
         raise lowering.refusal(None, f"`%{kind}` of what is no number", "show it with %s")
     if kind in "diu" and (is_float(value.type) or "." in size):
         raise lowering.refusal(None, "`%d` of a float is not compiled", "convert it with int(...)")
-    return f"{{:{size}{'d' if kind in 'iu' else kind}}}", [value]
+    return field_of(value, f"{size}{'d' if kind in 'iu' else kind}"), [value]
 
 
 def braces(lowering: Statements, text: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -103,7 +111,7 @@ def field(
         format(1.0 if is_float(value.type) else 1, spec)
     except ValueError as error:
         raise lowering.refusal(None, str(error)) from None
-    return f"{{:{spec}}}", [value]
+    return field_of(value, spec), [value]
 
 
 def added(first: Value, second: Value) -> Value:

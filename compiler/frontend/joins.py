@@ -11,7 +11,7 @@ variable has after a branch or around a loop::
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,9 +20,11 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects import array
+from ..scalar_types import Mismatch as Mismatch
+from ..scalar_types import join_types
 from . import choices
 from .emitter import PLACEHOLDER, Emitter
-from .scalars import convert, is_bool, join_types
+from .scalars import convert, is_bool
 from .values import (
     INT64_MAX,
     INT64_MIN,
@@ -130,19 +132,6 @@ class MaybeT:
 
 
 Template = ScalarT | ArrayT | TupleT | FixedT | ChoiceT | RowT | ListT | MaybeT
-
-
-class Mismatch(Exception):
-    """Two paths give a name values that no one type covers. The text says which.
-
-    Lists of known length were `made` at places where the next build may make others.
-    """
-
-    def __init__(self, text: str, *made: Any, objects: Iterable[type] = ()) -> None:
-        super().__init__(text)
-        self.made = made
-        self.objects = tuple(objects)
-        """The classes of the objects that meet."""
 
 
 def template_of(value: Binding) -> Template:

@@ -211,7 +211,7 @@ def raise_overflow(e: Emitter, result: SSAValue, *arguments: SSAValue) -> None:
 
 def rounded(e: Emitter, op: Callable[[SSAValue], Operation], x: Scalar) -> Scalar:
     """An int, by floor, ceil, trunc or round-half-even."""
-    if scalars.is_bool(x.type) or x.type in ("py_int", "i32", "i64"):
+    if not scalars.is_float(x.type):
         return scalars.convert(e, x, "py_int")
     wide = scalars.convert(e, x, "py_float")
     return scalars.float_to_int(e, Scalar("py_float", e.emit(op(wide.ssa))))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import operator
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith, math
@@ -24,10 +24,10 @@ from xdsl.ir import Block, SSAValue
 
 from ...dialects import array
 from ..diagnostics import CompileError
+from ..scalar_types import RANGE, UNSIGNED
 from . import checks
-from .emitter import Emitter
+from .emitter import TOO_LARGE, Emitter
 from .values import (
-    DTYPE_NAME,
     INT64_MAX,
     INT64_MIN,
     IR_TYPE,
@@ -67,7 +67,6 @@ POWER_OVERFLOW = python_exception(lambda: 1e300 ** float(ONE + 1))
 NEGATIVE_SHIFT = python_exception(lambda: ONE >> (ZERO - 1))
 NAN_TO_INT = python_exception(lambda: int(float("nan")))
 INFINITY_TO_INT = python_exception(lambda: int(float("inf")))
-TOO_LARGE = ("OverflowError", "Python integer does not fit 64 bits")
 NEGATIVE_INT_POWER = (
     "NotImplementedError",
     "mutad: int ** int gives a float for a negative exponent: write float(a) ** b",
@@ -144,15 +143,8 @@ def convert(e: Emitter, scalar: Scalar, type_: str) -> Scalar:
         return scalar
     if scalar.constant is not None:
         return e.constant(converted_constant(scalar.constant, type_), type_)
-    if IR_TYPE[scalar.type] == IR_TYPE[type_]:
-        return Scalar(type_, scalar.ssa)
-    ssa = e.emit(array.CastOp(scalar.ssa, IR_TYPE[type_]), scalar.ssa.name_hint)
-    if type_ == "py_int":
-        if is_bool(scalar.type):
-            return Scalar(type_, ssa, None, 0, 1)
-        if scalar.type == "i32":
-            return Scalar(type_, ssa, None, -(2**31), 2**31 - 1)
-    return Scalar(type_, ssa)
+    low, high = RANGE.get(scalar.type, RANGE["py_int"]) if type_ == "py_int" else RANGE["py_int"]
+    return Scalar(type_, e.cast(scalar.ssa, scalar.type, type_), None, low, min(high, INT64_MAX))
 
 
 def converted_constant(value: bool | int | float, type_: str) -> bool | int | float:
@@ -162,42 +154,6 @@ def converted_constant(value: bool | int | float, type_: str) -> bool | int | fl
         return int(value) if type_ == "py_int" else float(value)
     with np.errstate(all="ignore"):
         return np.asarray(value).astype(NUMPY_DTYPE[type_]).item()
-
-
-JOIN_WITHIN_KIND = (("py_bool", "b1"), ("py_int", "i32", "i64"), ("py_float", "f32", "f64"))
-
-
-class Ranged(Protocol):
-    """A scalar's type and range, with or without a value."""
-
-    @property
-    def type(self) -> str: ...
-    @property
-    def low(self) -> int: ...
-    @property
-    def high(self) -> int: ...
-
-
-def join_types(a: Ranged, b: Ranged) -> str:
-    """The type of a variable that holds now `a`, now `b`: strong beats weak, float beats int.
-
-    Two Python scalars stay Python's. A Python int that certainly fits joins an i32 as i32.
-    """
-    kinds = [next(k for k, types in enumerate(JOIN_WITHIN_KIND) if s.type in types) for s in (a, b)]
-    if kinds[0] == kinds[1]:
-        types = JOIN_WITHIN_KIND[kinds[0]]
-        weak = a if a.type == "py_int" else b
-        if {a.type, b.type} == {"py_int", "i32"} and not (
-            weak.low >= -(2**31) and weak.high < 2**31
-        ):
-            return "i64"
-        return types[max(types.index(a.type), types.index(b.type))]
-    lower, upper = (a, b) if kinds[0] < kinds[1] else (b, a)
-    if lower.type in PYTHON_SCALARS:
-        return upper.type
-    if upper.type in PYTHON_SCALARS:
-        return "f64" if kinds[0] == 2 or kinds[1] == 2 else "i64"
-    return DTYPE_NAME[np.result_type(NUMPY_DTYPE[a.type], NUMPY_DTYPE[b.type])]
 
 
 def truth(e: Emitter, value: Value) -> Scalar:
@@ -231,7 +187,7 @@ def raise_if(e: Emitter, condition: SSAValue, exception: tuple[str, str]) -> Non
 def compare_ssa(e: Emitter, op: str, lhs: SSAValue, rhs: SSAValue, type_: str) -> SSAValue:
     if is_float(type_):
         return e.emit(arith.CmpfOp(lhs, rhs, FLOAT_PREDICATE[op]))
-    if is_bool(type_) and op not in ("Eq", "NotEq"):
+    if type_ in ("py_bool", "b1", *UNSIGNED) and op not in ("Eq", "NotEq"):
         predicate = INT_PREDICATE[op].replace("s", "u", 1)  # True is 1, not -1
         return e.emit(arith.CmpiOp(lhs, rhs, predicate))
     return e.emit(arith.CmpiOp(lhs, rhs, INT_PREDICATE[op]))

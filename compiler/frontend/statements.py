@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...dialects import array
+from ..scalar_types import NUMPY_DTYPE
 from . import choices, exceptions, formatting, imports, library
 from .bindings import nonlocals
 from .calling import decorating, special_calls, spreading
@@ -347,17 +348,11 @@ class Statements(Raising, Unpacking):
         """How `str` (or `repr`, when quoted) shows a value: a format and its operands."""
         match value:
             case Scalar():
+                form = formatting.field_of(value)
                 if quoted and not is_python(value):
-                    name = {
-                        "b1": "bool",
-                        "i32": "int32",
-                        "i64": "int64",
-                        "f32": "float32",
-                        "f64": "float64",
-                    }
-                    form = "np.{}" if value.type == "b1" else f"np.{name[value.type]}({{}})"
-                    return form, [value]
-                return "{}", [value]
+                    name = NUMPY_DTYPE[value.type].name
+                    return "np.{}" if value.type == "b1" else f"np.{name}({form})", [value]
+                return form, [value]
             case NoneValue():
                 return "None", []
             case Static(str() as text):
@@ -371,13 +366,14 @@ class Statements(Raising, Unpacking):
             case Static(formatting.Formatted(form, operands)):
                 return repr(form) if quoted else form, list(operands)
             case Array() if not quoted:
-                return "{}", [Scalar(value.dtype, value.memref)]
+                return formatting.field_of(value), [Scalar(value.dtype, value.memref)]
             case Static(ListObject() as seq) if (items := self.written_items(seq)) is not None:
                 return self.shown_items(items, "[{}]")
             case Static(ListObject(item=ScalarT(type_)) as seq) if seq.origin is None:
                 items = self.as_array(value, keep=True)
                 assert isinstance(items, Array)
-                return f"{{:list of {type_}}}", [Scalar(items.dtype, items.memref)]
+                form = formatting.field_of(items, f"list of {type_}")
+                return form, [Scalar(items.dtype, items.memref)]
             case _:
                 raise self.refusal(
                     None,

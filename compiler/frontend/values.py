@@ -1,7 +1,8 @@
 """What a Python name or expression is while its function is lowered.
 
 Two kinds of scalars, as in NEP 50: Python's (`py_bool`, `py_int`, `py_float`: weak, and they raise)
-and NumPy's (`b1`, `i32`, `i64`, `f32`, `f64`: strong, and they do not).
+and NumPy's (`b1`, `i8`, `u8`, ..., `f64`: strong, and they do not). Signed and unsigned integers of a width
+are one IR type, of which only the names, and the ops that compute with them, tell which it is.
 """
 
 from __future__ import annotations
@@ -10,36 +11,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from xdsl.dialects.builtin import IndexType, MemRefType, f32, f64, i1, i32, i64
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
 
-PYTHON_SCALARS = ("py_bool", "py_int", "py_float")
-DTYPES = ("b1", "i32", "i64", "f32", "f64")
-"""Our names of NumPy's dtypes, for array elements and NumPy scalars."""
+from .. import scalar_types
+from ..scalar_types import INT64_MAX, INT64_MIN
 
-IR_TYPE: dict[str, Attribute] = {
-    "py_bool": i1,
-    "py_int": IndexType(),
-    "py_float": f64,
-    "b1": i1,
-    "i32": i32,
-    "i64": i64,
-    "f32": f32,
-    "f64": f64,
-    "rng": IndexType(),
-}
-
-NUMPY_DTYPE: dict[str, np.dtype[Any]] = {
-    "b1": np.dtype(np.bool_),
-    "i32": np.dtype(np.int32),
-    "i64": np.dtype(np.int64),
-    "f32": np.dtype(np.float32),
-    "f64": np.dtype(np.float64),
-}
-DTYPE_NAME: dict[np.dtype[Any], str] = {v: k for k, v in NUMPY_DTYPE.items()}
-
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+DTYPES, DTYPE_NAME, NUMPY_DTYPE = (
+    scalar_types.DTYPES,
+    scalar_types.DTYPE_NAME,
+    scalar_types.NUMPY_DTYPE,
+)
+IR_TYPE, PYTHON_SCALARS = scalar_types.IR_TYPE, scalar_types.PYTHON_SCALARS
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from dataclasses import replace
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
+from ..scalar_types import RANGE
 from .emitter import Emitter
 from .joins import Binding, Maybe, MaybeT, ScalarT, Template, TupleT
 from .scalars import (
@@ -35,8 +36,8 @@ from .scalars import (
 )
 from .values import DTYPES, IR_TYPE, PYTHON_SCALARS, Scalar, Struct, Tuple, Value, Weak
 
-EXACT = {"i32": 2**31, "f32": 2**24, "f64": 2**53}
-"""Ints below this bound are exact in the type."""
+EXACT = {**RANGE, "f32": (-(2**24), 2**24), "f64": (-(2**53), 2**53)}
+"""Ints between these bounds are exact in the type."""
 
 
 Path = tuple[int, ...]
@@ -211,5 +212,5 @@ def is_kept(side: Scalar, type_: str) -> bool:
     if side.constant is not None:
         return converted_constant(side.constant, type_) == side.constant
     if side.type == "py_int":
-        return type_ == "i64" or -EXACT[type_] <= side.low <= side.high <= EXACT[type_]
+        return EXACT[type_][0] <= side.low <= side.high <= EXACT[type_][1]
     return False

@@ -4,11 +4,12 @@ A row is one token for each argument::
 
     "f64[7] f32[3,4]F f64[7]R:pos 3 -1 2.5 True None f64(0.5)"
 
-`f64[7]` is an array (dtype f64 f32 i64 i32 b1, a shape), then its layout (C contiguous unless it
+`f64[7]` is an array (a dtype of `DTYPE`, a shape), then its layout (C contiguous unless it
 says F, or R reversed along every axis, S every second element along every axis, T the transpose of a
 C array, O the inside of a larger array), then after a colon what its elements are (`:pos` positive,
 `:unit` inside (-0.9, 0.9), `:int` small integers, `:nz` integers that are not zero, `:special`
-infinities, NaN, zeros of both signs and denormals, `:ties` few distinct values, `:zero`), and after
+infinities, NaN, zeros of both signs and denormals, `:ties` few distinct values, `:zero`, `:wide` integers of
+the whole range of the dtype, its ends among them), and after
 `#` which of many. `f64(0.5)` is a NumPy scalar, the rest are Python literals. The same row always
 makes the same contents, in fresh memory. After `&` stands a view; arrays that are the same before it
 share their memory: `f64[7]&[:-1] f64[7]&[1:]`, or `f64[3,3]& f64[3,3]&.T`.
@@ -25,9 +26,13 @@ from typing import Any
 
 import numpy as np
 
-DTYPE = {"f64": np.float64, "f32": np.float32, "i64": np.int64, "i32": np.int32, "b1": np.bool_}
-ARRAY = re.compile(r"(f64|f32|i64|i32|b1)\[([\d,]*)\]([CFRSTO]?)(?::(\w+))?(?:#(\d+))?$")
-SCALAR = re.compile(r"(f64|f32|i64|i32|b1)\((.*)\)$")
+DTYPE = {
+    "f64": np.float64, "f32": np.float32, "b1": np.bool_,
+    "i64": np.int64, "i32": np.int32, "i16": np.int16, "i8": np.int8,
+    "u64": np.uint64, "u32": np.uint32, "u16": np.uint16, "u8": np.uint8,
+}  # fmt: skip
+ARRAY = re.compile(rf"({'|'.join(DTYPE)})\[([\d,]*)\]([CFRSTO]?)(?::(\w+))?(?:#(\d+))?$")
+SCALAR = re.compile(rf"({'|'.join(DTYPE)})\((.*)\)$")
 SPECIAL = [
     0.0,
     -0.0,
@@ -81,6 +86,11 @@ def elements(dtype: type, shape: tuple[int, ...], domain: str = "", seed: int = 
             return np.resize(np.array(SPECIAL), shape).astype(dtype)
     if domain == "zero":
         return np.zeros(shape, dtype)
+    if domain == "wide":
+        ends = np.iinfo(dtype)
+        numbers = rng.integers(ends.min, ends.max, shape, dtype, endpoint=True)
+        numbers.flat[: min(3, numbers.size)] = [ends.max, ends.min, 3][: numbers.size]
+        return rng.permuted(numbers)
     if dtype is np.bool_:
         return rng.integers(0, 2, shape).astype(bool)
     if domain in ("int", "nz") or issubclass(dtype, np.integer):

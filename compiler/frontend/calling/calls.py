@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from xdsl.dialects import arith, math
 
+from ...scalar_types import Mismatch, join_types
 from .. import choices, exceptions, library, scalars
 from .. import python_math as math_functions
 from ..bindings import nonlocals
@@ -432,7 +433,10 @@ class Calls(Expressions):
     def better(self, op: str, best: Scalar, item: Scalar) -> Scalar:
         if best.constant is not None and item.constant is not None:
             return item if scalars.COMPARISONS[op](item.constant, best.constant) else best
-        type_ = scalars.join_types(best, item)
+        try:
+            type_ = join_types(best, item)
+        except Mismatch as mismatch:
+            self.e.fail(str(mismatch), "convert one of them")
         a, b = scalars.convert(self.e, best, type_), scalars.convert(self.e, item, type_)
         takes = scalars.compare_ssa(self.e, op, b.ssa, a.ssa, type_)
         ssa = self.e.emit(arith.SelectOp(takes, b.ssa, a.ssa))

@@ -137,7 +137,7 @@ def as_it_is(lowering: Calls, value: Value, node: ast.AST) -> tuple[str, SSAValu
         case Scalar():
             return value.type, value.ssa
         case Array():
-            return "array", value.memref
+            return value.dtype, value.memref
         case _:
             raise lowering.refusal(
                 node, "an opaque function is called with something that is no number and no array",

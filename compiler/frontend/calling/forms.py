@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, i1
 from xdsl.ir import Attribute, SSAValue
 
 from ....dialects import array
+from ...scalar_types import Mismatch, join_types
 from .. import scalars
 from ..data.assigned_items import LiveItems
 from ..data.generators import Generator
@@ -284,7 +285,10 @@ def joined(a: Form, b: Form) -> Form:
         case ScalarForm(), ScalarForm():
             python = [f.type for f in (a, b) if f.type in PYTHON_SCALARS]
             weak = {t for t in (a.weak, b.weak) if t is not None}
-            type_ = scalars.join_types(a, b)  # pyright: ignore
+            try:
+                type_ = join_types(a, b)  # pyright: ignore
+            except Mismatch as mismatch:
+                raise Formless(str(mismatch)) from None
             if type_ not in PYTHON_SCALARS:
                 weak |= set(python)
             if len(weak) > 1:

@@ -25,6 +25,7 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IntegerAttr, f64, i64
 from xdsl.ir import Block, SSAValue
 
+from ...scalar_types import DTYPES, PYTHON_SCALARS
 from ..emitter import Emitter
 from ..joins import Binding, Maybe
 from ..values import Array, Choice, Item, NoneValue, Record, Scalar, Static, Struct, Tuple, Value
@@ -33,7 +34,7 @@ from .lists import FixedList, ListObject, is_of_numbers
 if TYPE_CHECKING:
     from .leaving import Leaving
 
-TYPE_CODES = ("", "py_bool", "py_int", "py_float", "b1", "i32", "i64", "f32", "f64")
+TYPE_CODES = ("", *PYTHON_SCALARS, *DTYPES)
 """What the journal calls the types of scalars; 0 where nothing was assigned."""
 OTHER = len(TYPE_CODES)
 """What it calls a value that is no scalar."""
@@ -82,14 +83,8 @@ def bits(e: Emitter, value: Scalar) -> SSAValue:
             return e.emit(arith.BitcastOp(value.ssa, i64))
         case "f32":
             return e.emit(arith.BitcastOp(e.emit(arith.ExtFOp(value.ssa, f64)), i64))
-        case "py_int":
-            return e.emit(arith.IndexCastOp(value.ssa, i64))
-        case "i64":
-            return value.ssa
-        case "i32":
-            return e.emit(arith.ExtSIOp(value.ssa, i64))
         case _:
-            return e.emit(arith.ExtUIOp(value.ssa, i64))
+            return e.cast(value.ssa, value.type, "i64")
 
 
 OPERATOR_NAMES = frozenset(

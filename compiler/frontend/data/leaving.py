@@ -131,7 +131,10 @@ class Leaving:
                 continue
             changes.append([number, key, recipe])
         stores = make.finish()
-        types = [v.type if isinstance(v, Scalar) else None for v in make.flat]
+        types = [
+            v.type if isinstance(v, Scalar) else v.dtype if isinstance(v, Array) else None
+            for v in make.flat
+        ]
         values = [ssa for v in make.flat for ssa in ssa_of(v)]
         state: State = {"changes": changes, "types": types, "stores": stores}
         if state not in self.states:

@@ -37,6 +37,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ....dialects import array
 from ...diagnostics import CompileError, Span
+from ...scalar_types import UNSIGNED
 from .. import choices, library, scalars
 from ..emitter import Emitter
 from ..joins import (
@@ -720,7 +721,8 @@ def copy(e: Emitter, source: Array, target: SSAValue) -> array.MapOp:
     with e.at(body):
         value: SSAValue = body.args[0]
         if value.type != target.type.element_type:
-            value = e.emit(array.CastOp(value, target.type.element_type))
+            unsigned = source.dtype in UNSIGNED
+            value = e.emit(array.CastOp(value, target.type.element_type, unsigned=unsigned))
         e.insert(array.YieldOp([value]))
     extents = e.extents(target)
     return e.insert(array.MapOp(extents, [source.memref], [target], ["store"], body))

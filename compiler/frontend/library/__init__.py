@@ -41,7 +41,7 @@ from . import (
 )
 from .assignment import assign_view, fill
 from .cases import MAKERS, Case
-from .dtypes import common_dtype, dtype_of, element_type_cast
+from .dtypes import INTEGERS, common_dtype, dtype_of, element_type_cast
 from .fusion import Operand, allocate, describe, extents_of, materialize, operand
 from .gather import augmented as augmented_selection
 from .gather import augmented_masked, store, subscript
@@ -109,7 +109,7 @@ def rounded(e: Emitter, value: Value, decimals: Value | None) -> Value:
             "rounding to decimals is not compiled", way_out="scale, round to integers, scale back"
         )
     dtype = common_dtype(e, [operand(e, value, "round")])
-    whole = np.positive if dtype in ("i32", "i64") else np.rint
+    whole = np.positive if dtype in INTEGERS else np.rint
     return elementwise.apply(e, whole, [value])
 
 
@@ -266,7 +266,7 @@ def item(e: Emitter, value: Value) -> Value:
     if not isinstance(scalar, Scalar):
         e.fail("item() is compiled for NumPy scalars", way_out="use an index: x[0]")
     kind = NUMPY_DTYPE[dtype_of(scalar)].kind
-    return element_type_cast(e, scalar, {"b": "py_bool", "i": "py_int", "f": "py_float"}[kind])
+    return element_type_cast(e, scalar, {"b": "py_bool", "f": "py_float"}.get(kind, "py_int"))
 
 
 def reshaped(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:

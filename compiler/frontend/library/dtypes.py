@@ -12,9 +12,12 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
 from ....dialects import array
+from ...scalar_types import RANGE, SIGNED, UNSIGNED
 from ..emitter import Emitter
 from ..values import (
     DTYPE_NAME,
+    INT64_MAX,
+    INT64_MIN,
     IR_TYPE,
     NUMPY_DTYPE,
     PYTHON_SCALARS,
@@ -27,15 +30,14 @@ from ..values import (
 )
 
 FLOATS = ("f32", "f64")
-INTEGERS = ("i32", "i64")
-SUPPORTED = "bool, int32, int64, float32 and float64"
+INTEGERS = (*SIGNED, *UNSIGNED)
+SUPPORTED = "bool, int8 to int64, uint8 to uint64, float32 and float64"
 
 NUMPY_FORM = {"py_bool": "b1", "py_int": "i64", "py_float": "f64"}
 """The NumPy dtype of a Python scalar on its own."""
 
 _WEAK: dict[str, Any] = {"py_int": int, "py_float": float, "py_bool": np.dtype(np.bool_)}
 _SAMPLE: dict[str, Any] = {"py_int": 0, "py_float": 0.0, "py_bool": False}
-_RANGE = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
 
 
 def dtype_of(value: Scalar | Array | Expression) -> str:
@@ -66,7 +68,10 @@ def resolve(
     names = [DTYPE_NAME.get(d) for d in found]
     if None in names:
         shown = ", ".join(str(d) for d in found)
-        e.fail(f"{ufunc.__name__} would compute with dtypes ({shown}); mutad has {SUPPORTED}")
+        e.fail(
+            f"{ufunc.__name__} would compute with dtypes ({shown}); mutad has {SUPPORTED}",
+            way_out="convert the operands, as in x.astype(np.float32)",
+        )
     return tuple(n for n in names if n is not None)
 
 
@@ -100,9 +105,7 @@ def dtype_argument(e: Emitter, value: Value | None, default: str) -> str:
 
 def cast(e: Emitter, value: SSAValue, from_: str, to: str) -> SSAValue:
     """One element converted as `astype` does it; nothing is emitted between equal IR types."""
-    if IR_TYPE[from_] == IR_TYPE[to]:
-        return value
-    return e.emit(array.CastOp(value, IR_TYPE[to]), value.name_hint)
+    return e.cast(value, from_, to)
 
 
 def element_type_cast(e: Emitter, scalar: Scalar, to: str) -> Scalar:
@@ -119,14 +122,25 @@ def element_type_cast(e: Emitter, scalar: Scalar, to: str) -> Scalar:
         _check_range(e, scalar, to)
     if scalar.type == "py_float" and (to in INTEGERS or to == "py_int"):
         _check_whole(e, scalar.ssa)
-        if to == "i32":
+        if to not in ("i64", "py_int"):
             _check_range(e, element_type_cast(e, scalar, "py_int"), to)
-    low, high = (scalar.low, scalar.high) if to == "py_int" else (_RANGE["i64"])
-    if scalar.type in ("py_bool", "b1"):
-        low, high = 0, 1
-    if scalar.type == "i32":
-        low, high = _RANGE["i32"]
-    return Scalar(to, cast(e, scalar.ssa, scalar.type, to), None, low, high)
+    low, high = (scalar.low, scalar.high) if to == "py_int" else RANGE["py_int"]
+    if scalar.type in RANGE and scalar.type != "py_int":
+        low, high = RANGE[scalar.type]
+    ssa = cast(e, scalar.ssa, scalar.type, to)
+    return Scalar(to, ssa, None, max(low, INT64_MIN), min(high, INT64_MAX))
+
+
+def stored(e: Emitter, scalar: Scalar, to: str) -> Scalar:
+    """What `a[i] = scalar` stores in an array of dtype `to`.
+
+    Other than in `astype`, what does not fit integers with a sign raises, as of a Python number.
+    """
+    if to in SIGNED and scalar.type in FLOATS:
+        scalar = element_type_cast(e, scalar, "py_float")
+    elif to in SIGNED and scalar.type in INTEGERS:
+        scalar = element_type_cast(e, scalar, "py_int")
+    return element_type_cast(e, scalar, to)
 
 
 def _constant_cast(e: Emitter, scalar: Scalar, to: str) -> Scalar:
@@ -136,7 +150,7 @@ def _constant_cast(e: Emitter, scalar: Scalar, to: str) -> Scalar:
     if scalar.type in PYTHON_SCALARS and target in INTEGERS:
         if isinstance(value, float) and not np.isfinite(value):
             e.fail(f"cannot convert float {value} to integer")
-        low, high = _RANGE[target]
+        low, high = RANGE[target]
         if not low <= int(value) <= high:
             e.fail(f"Python integer {int(value)} out of bounds for {NUMPY_DTYPE[target].name}")
         return e.constant(int(value), to)
@@ -146,15 +160,19 @@ def _constant_cast(e: Emitter, scalar: Scalar, to: str) -> Scalar:
 
 
 def _check_range(e: Emitter, scalar: Scalar, to: str) -> None:
-    low, high = _RANGE[to]
-    if low <= scalar.low and scalar.high <= high:
-        return
-    below = e.emit(arith.CmpiOp(scalar.ssa, e.index(low), "slt"))
-    above = e.emit(arith.CmpiOp(scalar.ssa, e.index(high), "sgt"))
-    message = f"Python integer {{}} out of bounds for {NUMPY_DTYPE[to].name}"
-    e.insert(
-        array.RaiseIfOp(e.emit(arith.OrIOp(below, above)), "OverflowError", message, [scalar.ssa])
-    )
+    low, high = RANGE[to]
+    beyond = [
+        e.emit(arith.CmpiOp(scalar.ssa, e.index(bound), predicate))
+        for bound, predicate, inside in (
+            (low, "slt", low <= scalar.low),
+            (high, "sgt", scalar.high <= high),
+        )
+        if not inside
+    ]
+    if beyond:
+        message = f"Python integer {{}} out of bounds for {NUMPY_DTYPE[to].name}"
+        wrong = beyond[0] if len(beyond) == 1 else e.emit(arith.OrIOp(beyond[0], beyond[1]))
+        e.insert(array.RaiseIfOp(wrong, "OverflowError", message, [scalar.ssa]))
 
 
 def _check_whole(e: Emitter, value: SSAValue) -> None:

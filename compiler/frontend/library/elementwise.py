@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import Float32Type, IntegerType, i1
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects import array
+from ...scalar_types import RANGE, SIGNED, UNSIGNED
 from ..emitter import Emitter
 from ..values import NUMPY_DTYPE, Array, Expression, NoneValue, Scalar, Tuple, Value
 from . import special
@@ -32,16 +33,22 @@ Elements = list[SSAValue]
 
 @dataclass(frozen=True)
 class Elementwise:
-    """A ufunc: its code for floats, integers and bools (None: refused), and how it is tested."""
+    """A ufunc: its code for floats, integers and bools (None: refused), and how it is tested.
+
+    `u` is the code for integers without a sign, where it is other code.
+    """
 
     ufunc: np.ufunc
     f: Lowering | None = None
     i: Lowering | None = None
     b: Lowering | None = None
     cases: tuple[Case, ...] = field(default=())
+    u: Lowering | None = None
 
     def lowering(self, dtype: str) -> Lowering | None:
         """The code for a loop whose first operand has this dtype."""
+        if dtype in UNSIGNED and self.u is not None:
+            return self.u
         return self.f if dtype in FLOATS else self.i if dtype in INTEGERS else self.b
 
 
@@ -65,7 +72,7 @@ def like(e: Emitter, x: SSAValue, value: float) -> SSAValue:
     """A constant of the type of `x`."""
     type_ = x.type
     if isinstance(type_, IntegerType):
-        return e.constant(int(value), {1: "b1", 32: "i32", 64: "i64"}[type_.width.data]).ssa
+        return e.constant(int(value), type_name(x)).ssa
     return e.constant(value, "f32" if isinstance(type_, Float32Type) else "f64").ssa
 
 
@@ -105,6 +112,10 @@ def sign_int(e: Emitter, xs: Elements) -> SSAValue:
     return e.emit(arith.MinSIOp(low, like(e, xs[0], 1)))
 
 
+def sign_unsigned(e: Emitter, xs: Elements) -> SSAValue:
+    return e.emit(arith.MinUIOp(xs[0], like(e, xs[0], 1)))
+
+
 def square(kind: OpKind) -> Lowering:
     return lambda e, xs: e.emit(kind(xs[0], xs[0]))
 
@@ -121,12 +132,6 @@ def fmod_float(e: Emitter, xs: Elements) -> SSAValue:
     """C's remainder has the dividend's sign: that of the absolute values, signed."""
     sizes = [e.emit(math.AbsFOp(x)) for x in xs]
     return e.emit(math.CopySignOp(e.emit(array.FloorModOp(*sizes)), xs[0]))
-
-
-def fmod_int(e: Emitter, xs: Elements) -> SSAValue:
-    size = e.emit(array.FloorModOp(*(absolute_int(e, [x]) for x in xs)))
-    negative = e.emit(arith.CmpiOp(xs[0], like(e, xs[0], 0), "slt"))
-    return e.emit(arith.SelectOp(negative, negate_int(e, [size]), size))
 
 
 def hypot(e: Emitter, xs: Elements) -> SSAValue:
@@ -154,7 +159,7 @@ def logaddexp(e: Emitter, xs: Elements) -> SSAValue:
 
 
 def shift(kind: OpKind, *, right: bool) -> Lowering:
-    """A shift by the width or more shifts everything out."""
+    """A shift by the width or more shifts everything out; to the `right` the sign remains."""
 
     def lower(e: Emitter, xs: Elements) -> SSAValue:
         x, by = xs
@@ -202,8 +207,9 @@ def logical_not(e: Emitter, xs: Elements) -> SSAValue:
 
 
 def type_name(x: SSAValue) -> str:
+    """A dtype of this IR type: of integers the one with a sign."""
     if isinstance(x.type, IntegerType):
-        return {1: "b1", 32: "i32", 64: "i64"}[x.type.width.data]
+        return "b1" if x.type == i1 else f"i{x.type.width.data}"
     return "f32" if isinstance(x.type, Float32Type) else "f64"
 
 
@@ -231,7 +237,9 @@ def float_function(ufunc: np.ufunc, kind: OpKind, domain: str = "real") -> Eleme
 
 def comparison(ufunc: np.ufunc, f: str, i: str, b: str, operator: str) -> Elementwise:
     cases = (*binary(f"x {operator} y"), *binary(f"x {operator} y", "integer", "integer"))
-    return Elementwise(ufunc, float_comparison(f), int_comparison(i), int_comparison(b), cases)
+    return Elementwise(
+        ufunc, float_comparison(f), int_comparison(i), int_comparison(b), cases, int_comparison(b)
+    )
 
 
 _ROWS: tuple[Elementwise, ...] = (
@@ -244,21 +252,29 @@ _ROWS: tuple[Elementwise, ...] = (
         np.floor_divide,
         op(array.FloorDivOp),
         op(array.FloorDivOp),
+        u=op(arith.DivUIOp),
         cases=(*binary("x // y"), *binary("x // y", "integer", "integer")),
     ),
     Elementwise(
         np.remainder,
         op(array.FloorModOp),
         op(array.FloorModOp),
+        u=op(arith.RemUIOp),
         cases=(*binary("x % y"), *binary("x % y", "integer", "integer")),
     ),
-    Elementwise(np.fmod, fmod_float, fmod_int, cases=binary("np.fmod(x, y)")),
+    Elementwise(
+        np.fmod,
+        fmod_float,
+        op(arith.RemSIOp),
+        cases=(*binary("np.fmod(x, y)"), *binary("np.fmod(x, y)", "integer", "integer")),
+        u=op(arith.RemUIOp),
+    ),
     Elementwise(np.float_power, op(math.PowFOp), cases=binary("np.float_power(x, y)", "positive")),
     Elementwise(np.negative, op(arith.NegfOp), negate_int, cases=unary("-x")),
     Elementwise(np.positive, same, same, cases=unary("+x")),
-    Elementwise(np.absolute, op(math.AbsFOp), absolute_int, same, unary("abs(x)")),
+    Elementwise(np.absolute, op(math.AbsFOp), absolute_int, same, unary("abs(x)"), u=same),
     Elementwise(np.fabs, op(math.AbsFOp), cases=unary("np.fabs(x)")),
-    Elementwise(np.sign, sign_float, sign_int, cases=unary("np.sign(x)")),
+    Elementwise(np.sign, sign_float, sign_int, cases=unary("np.sign(x)"), u=sign_unsigned),
     Elementwise(np.square, square(arith.MulfOp), square(arith.MuliOp), cases=unary("np.square(x)")),
     Elementwise(np.reciprocal, reciprocal, cases=unary("np.reciprocal(x)")),
     # powers, exponentials, logarithms
@@ -298,6 +314,7 @@ _ROWS: tuple[Elementwise, ...] = (
         op(arith.MinSIOp),
         op(arith.AndIOp),
         binary("np.minimum(x, y)"),
+        op(arith.MinUIOp),
     ),
     Elementwise(
         np.maximum,
@@ -305,12 +322,23 @@ _ROWS: tuple[Elementwise, ...] = (
         op(arith.MaxSIOp),
         op(arith.OrIOp),
         binary("np.maximum(x, y)"),
+        op(arith.MaxUIOp),
     ),
     Elementwise(
-        np.fmin, op(arith.MinnumfOp), op(arith.MinSIOp), op(arith.AndIOp), binary("np.fmin(x, y)")
+        np.fmin,
+        op(arith.MinnumfOp),
+        op(arith.MinSIOp),
+        op(arith.AndIOp),
+        binary("np.fmin(x, y)"),
+        op(arith.MinUIOp),
     ),
     Elementwise(
-        np.fmax, op(arith.MaxnumfOp), op(arith.MaxSIOp), op(arith.OrIOp), binary("np.fmax(x, y)")
+        np.fmax,
+        op(arith.MaxnumfOp),
+        op(arith.MaxSIOp),
+        op(arith.OrIOp),
+        binary("np.fmax(x, y)"),
+        op(arith.MaxUIOp),
     ),
     # rounding and parts of floats
     Elementwise(np.floor, op(math.FloorOp), same, same, unary("np.floor(x)")),
@@ -376,7 +404,11 @@ _ROWS: tuple[Elementwise, ...] = (
         np.left_shift, None, shift(arith.ShLIOp, right=False), cases=binary("x << 3", "integer")
     ),
     Elementwise(
-        np.right_shift, None, shift(arith.ShRSIOp, right=True), cases=binary("x >> 3", "integer")
+        np.right_shift,
+        None,
+        shift(arith.ShRSIOp, right=True),
+        cases=binary("x >> 3", "integer"),
+        u=shift(arith.ShRUIOp, right=False),
     ),
 )
 
@@ -407,7 +439,15 @@ OPERATORS: dict[str, np.ufunc] = {
 }
 """The ufunc behind each operator, by its class in `ast`."""
 
-_COMPARISONS = (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal)
+_MIXED: dict[np.ufunc, str] = {
+    np.less: "ult",
+    np.less_equal: "ule",
+    np.greater: "ugt",
+    np.greater_equal: "uge",
+    np.equal: "eq",
+    np.not_equal: "ne",
+}
+"""The comparisons, of numbers without a sign."""
 
 
 # --- Calls ------------------------------------------------------------------------------------
@@ -431,12 +471,14 @@ def apply(
     operands = [operand(e, v) for v in values]
     if len(operands) != ufunc.nin:
         e.fail(f"{ufunc.__name__} takes {ufunc.nin} operands, not {len(operands)}")
-    if ufunc in _COMPARISONS:
+    if ufunc in _MIXED:
         operands = [exact_in_comparison(e, v, operands) for v in operands]
     loop = resolve(e, ufunc, operands, None if out is None else out.dtype)
     if ufunc is np.power:
         return power(e, operands, loop, operator=operator)
     lower = TABLE[ufunc].lowering(loop[0]) if ufunc in TABLE else special.lowering(ufunc)
+    if ufunc in _MIXED and loop[0] != loop[1]:
+        lower = compare_mixed(ufunc, swapped=loop[0] == "u64")
     if lower is None:
         e.fail(f"{ufunc.__name__} of dtype {NUMPY_DTYPE[loop[0]]} is not supported")
     return elementwise(e, operands, loop, lower, out=out)
@@ -480,12 +522,26 @@ def augmented(e: Emitter, operator: str, target: Array, value: Value) -> None:
 
 
 def exact_in_comparison(e: Emitter, value: Operand, operands: Sequence[Operand]) -> Operand:
-    """Python ints compare exactly with int32 too: those that may not fit make it a loop of int64."""
+    """Python ints compare exactly: those that may not fit the other operand's dtype are an int64."""
     if not isinstance(value, Scalar) or value.type != "py_int":
         return value
-    narrow = any((v.type if isinstance(v, Scalar) else v.dtype) == "i32" for v in operands)
-    fits = value.low >= -(2**31) and value.high < 2**31
-    return element_type_cast(e, value, "i64") if narrow and not fits else value
+    ranges = [RANGE.get(v.type if isinstance(v, Scalar) else v.dtype) for v in operands]
+    fits = all(r is None or r[0] <= value.low <= value.high <= r[1] for r in ranges)
+    return value if fits else element_type_cast(e, value, "i64")
+
+
+def compare_mixed(ufunc: np.ufunc, *, swapped: bool) -> Lowering:
+    """A comparison of an int64 with a uint64 (or `swapped`), without a loss: below 0 is below all."""
+    same, below = ("ne", True) if ufunc is np.not_equal else (_MIXED[ufunc], False)
+    if ufunc in (np.less, np.less_equal, np.greater, np.greater_equal):
+        below = (ufunc in (np.less, np.less_equal)) != swapped
+
+    def lower(e: Emitter, xs: Elements) -> SSAValue:
+        negative = e.emit(arith.CmpiOp(xs[swapped], like(e, xs[swapped], 0), "slt"))
+        found = e.emit(arith.CmpiOp(xs[0], xs[1], same))
+        return e.emit(arith.SelectOp(negative, e.constant(below, "b1").ssa, found))
+
+    return lower
 
 
 # --- Powers -----------------------------------------------------------------------------------
@@ -550,8 +606,9 @@ def _integer_power(
 ) -> Scalar | Expression:
     message = "Integers to negative integer powers are not allowed."
     if not isinstance(exponent, Scalar):
-        negative = lowest_is_negative(e, exponent)
-        e.insert(array.RaiseIfOp(negative, "ValueError", message))
+        if loop[1] in SIGNED:
+            negative = lowest_is_negative(e, exponent)
+            e.insert(array.RaiseIfOp(negative, "ValueError", message))
         return elementwise(e, [base, exponent], loop, op(math.IPowIOp))
     if exponent.constant is not None and exponent.constant >= 0:
         return elementwise(
@@ -559,7 +616,7 @@ def _integer_power(
         )
     if exponent.constant is not None:
         e.fail(message, way_out="use a float base")
-    if exponent.type in ("py_int", *INTEGERS) and exponent.low < 0:
+    if exponent.type in ("py_int", *SIGNED) and exponent.low < 0 and loop[1] in SIGNED:
         zero = e.index(0) if exponent.type == "py_int" else like(e, exponent.ssa, 0)
         negative = e.emit(arith.CmpiOp(exponent.ssa, zero, "slt"))
         e.insert(array.RaiseIfOp(negative, "ValueError", message))
@@ -595,10 +652,9 @@ def where(e: Emitter, values: Sequence[Value]) -> Scalar | Expression:
 
 
 CLIP: dict[str, tuple[OpKind, OpKind]] = {
-    "f32": (arith.MaximumfOp, arith.MinimumfOp),
-    "f64": (arith.MaximumfOp, arith.MinimumfOp),
-    "i32": (arith.MaxSIOp, arith.MinSIOp),
-    "i64": (arith.MaxSIOp, arith.MinSIOp),
+    **dict.fromkeys(FLOATS, (arith.MaximumfOp, arith.MinimumfOp)),
+    **dict.fromkeys(SIGNED, (arith.MaxSIOp, arith.MinSIOp)),
+    **dict.fromkeys(UNSIGNED, (arith.MaxUIOp, arith.MinUIOp)),
 }
 
 

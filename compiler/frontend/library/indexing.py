@@ -36,7 +36,7 @@ from ..values import (
 from . import elementwise, shapes
 from .assignment import assign_view
 from .cases import Case
-from .dtypes import element_type_cast
+from .dtypes import INTEGERS, element_type_cast, stored
 from .fusion import describe, load, materialize, operand
 
 
@@ -90,14 +90,14 @@ def in_place(e: Emitter, operator: str, target: Array, value: Value) -> None:
 def assign(e: Emitter, place: Element | Array, value: Value) -> None:
     """Store into an element or a view."""
     if isinstance(place, Array):
-        assign_view(e, place, value)
+        assign_view(e, place, stored(e, value, place.dtype) if isinstance(value, Scalar) else value)
         return
     source = operand(e, value, "the stored value")
     if not isinstance(source, Scalar):
         e.fail(
             "setting an array element with a sequence.", way_out="store into a slice of the array"
         )
-    element = element_type_cast(e, source, place.array.dtype)
+    element = stored(e, source, place.array.dtype)
     e.insert(memref.StoreOp.get(element.ssa, place.array.memref, list(place.indices)))
 
 
@@ -180,7 +180,7 @@ def as_index(e: Emitter, value: Value) -> Scalar:
             "indexing with an array is not supported",
             way_out="loop over the positions, or use np.where for a mask",
         )
-    if not isinstance(value, Scalar) or value.type not in ("py_int", "i32", "i64"):
+    if not isinstance(value, Scalar) or value.type not in ("py_int", *INTEGERS):
         e.fail(
             "only integers, slices (`:`), ellipsis (`...`) and numpy.newaxis (`None`) are valid"
             f" indices, not {describe(value)}"

@@ -83,7 +83,11 @@ def upto(count: int) -> tuple[int, ...]:
 
 
 def is_int(dtype: np.dtype[Any]) -> bool:
-    return dtype.kind in "ib"
+    return dtype.kind in "iub"
+
+
+def is_exact_in_int64(dtype: np.dtype[Any]) -> bool:
+    return np.can_cast(dtype, np.int64)
 
 
 def as_float(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -99,7 +103,7 @@ def hash_of_word(word: str) -> int:
 PLANS: frozenset[Callable[..., Any]] = frozenset(
     (
         axis_of, axes_of, moved, swapped, reversing, quarters, whole, at_axis, upto, is_int, as_float,
-        hash_of_word,
+        hash_of_word, is_exact_in_int64,
     )
 )  # fmt: skip
 """All of them."""

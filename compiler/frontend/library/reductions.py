@@ -11,12 +11,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from ....dialects import array
 from ....dialects.array import constant_value
+from ...scalar_types import RANGE, UNSIGNED
 from ..emitter import Emitter
-from ..values import IR_TYPE, Array, Expression, NoneValue, Scalar, Static, Tuple, Value
+from ..values import (
+    IR_TYPE,
+    Array,
+    Expression,
+    NoneValue,
+    Scalar,
+    Static,
+    Tuple,
+    Value,
+)
 from . import elementwise, shapes
 from .assignment import assign_view, require_same_kind
 from .cases import Case
@@ -37,8 +48,6 @@ SUM = Reduction("add", "add", 0)
 PRODUCT = Reduction("multiply", "mul", 1)
 MINIMUM = Reduction("minimum", "min", python_math.inf)
 MAXIMUM = Reduction("maximum", "max", -python_math.inf)
-
-_EXTREMES = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
 
 
 # --- The general reduction --------------------------------------------------------------------
@@ -85,7 +94,7 @@ def accumulate(
 def start_value(how: Reduction, dtype: str) -> float | int:
     if dtype in FLOATS or python_math.isfinite(how.start):
         return how.start
-    low, high = _EXTREMES[dtype]
+    low, high = RANGE[dtype]
     return high if how.start > 0 else low
 
 
@@ -198,11 +207,12 @@ def expression(e: Emitter, x: Operand, dtype: str) -> Expression:
 
 
 def summed(how: Reduction) -> Rule:
-    """sum and prod: bool and int32 add up in int64."""
+    """sum and prod: narrow integers add up in int64, or uint64."""
 
     def run(e: Emitter, x: Operand, given: Arguments) -> Value:
         own = dtype_of(x)
-        dtype = dtype_argument(e, given.dtype, "i64" if own in ("b1", "i32") else own)
+        wide = own if own in FLOATS else "u64" if own in UNSIGNED else "i64"
+        dtype = dtype_argument(e, given.dtype, wide)
         if dtype == "b1":
             e.fail("sums and products of dtype bool are not supported", way_out="use any or all")
         if isinstance(x, Scalar):
@@ -235,9 +245,24 @@ def extreme(how: Reduction) -> Rule:
         require_elements(e, how, extents_of(e, x), given.axes)
         if x.dtype == "b1":
             return logical(how)(e, x, given)
+        if x.dtype in UNSIGNED:
+            return unsigned_extreme(e, how, x, given)
         return reduce(e, how, expression(e, x, x.dtype), given.axes, keepdims=given.keepdims)
 
     return run
+
+
+def unsigned_extreme(e: Emitter, how: Reduction, x: Array | Expression, given: Arguments) -> Value:
+    """Numbers without a sign are in the order of those with one that have the other highest bit."""
+    signed = x.dtype.replace("u", "i")
+    highest = 2 ** (int(signed[1:]) - 1)
+
+    def flipped(dtype: str) -> Callable[[Emitter, list[SSAValue]], SSAValue]:
+        return lambda e, xs: e.emit(arith.XOrIOp(xs[0], e.constant(-highest, dtype).ssa))
+
+    turned = fuse([expression(e, x, x.dtype)], signed, extents_of(e, x), flipped(signed))
+    found = reduce(e, how, turned, given.axes, keepdims=given.keepdims)
+    return elementwise.elementwise(e, [found], (signed, x.dtype), flipped(x.dtype))
 
 
 def require_elements(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .cases import Case
-from .plans import as_float, axis_of, is_int, upto, whole
+from .plans import as_float, axis_of, is_exact_in_int64, is_int, upto, whole
 from .written_matrices import Array, refuse
 
 # Places in order.
@@ -354,9 +354,9 @@ def digitize(x: Array, bins: Array, right: bool = False) -> Array:
 
 def bincount(x: Array, weights: Any = None, minlength: int = 0) -> Array:
     x = np.asarray(x)
-    if not is_int(x.dtype):
+    if not is_exact_in_int64(x.dtype):
         refuse("`bincount` counts ints: convert them with .astype(np.int64)")
-    most = -1
+    x, most = x.astype(np.int64), -1
     for i in range(x.size):
         if x[i] < 0:
             raise ValueError("'list' argument must have no negative elements")
