@@ -371,8 +371,13 @@ class _Planner:
         return True
 
     def _comes_back(self, value: SSAValue) -> bool:
-        """True where an operation on `value` can be undone, whose result survives."""
+        """True where an operation on `value` can be undone, whose result survives.
+
+        One of its own block: what stands in a branch, or in a map, need not have run.
+        """
         for use in value.uses:
+            if use.operation.parent is not value_block(value):
+                continue
             kept = kept_operands(use)
             if kept is None or not all(self._known_free(v) for v in kept):
                 continue

@@ -25,7 +25,7 @@ from .bindings import nonlocals
 from .bindings.peeling import Peeled
 from .catching import Arm, Catching, Caught, is_made_in
 from .data import fields, settings, tables
-from .data.lists import ListKey, ListObject
+from .data.lists import ListKey, ListMethod, ListObject
 from .emitter import Emitter
 from .facts import Facts, Key, LocalName, LoopKey
 from .frames import RESULT, VALUE, Captured, Frame, LateName, Unready
@@ -213,6 +213,25 @@ class Context(ABC):
     @abstractmethod
     def while_statement(self, s: ast.While) -> None:
         """Lower a `while` loop."""
+
+    def share(self, values: Iterable[Value | None]) -> None:
+        """These lists, and those in these values, have holders that nobody follows."""
+        for value in values:
+            match value:
+                case Static(ListObject() as one) | Static(ListMethod(one)):
+                    self.mark_shared(one)
+                case Static(found):
+                    for one in getattr(found, "lists", ()):
+                        self.mark_shared(one)
+                case Tuple(items) | Struct(items) | Choice(_, items):
+                    self.share(items)
+                case _:
+                    pass
+
+    def mark_shared(self, one: ListObject) -> None:
+        if one.key not in self.facts.shared_lists:
+            self.facts.shared_lists.add(one.key)
+            self.facts.changed |= one.key in self.moved_lists
 
     # Places in the source
 
@@ -548,8 +567,11 @@ class Context(ABC):
         self.use_heap(*found.objects)
         if self.facts.let_grow(found.made):
             raise Unready
-        if text.count(ListObject.described) == 2 and self.facts.merge_lists(self.frame.path, name):
-            raise Unready
+        way_out = "give it the same type on every path, or use another name"
+        if text.count(ListObject.described) == 2:
+            if self.facts.merge_lists(self.frame.path, name):
+                raise Unready
+            way_out = "keep one list, a copy made before it: m = list(l); then change its items: m[:] = ..."
         subject = {
             RESULT: "the function's result",
             exits.RESULT: "the function's result",
@@ -560,7 +582,7 @@ class Context(ABC):
         raise CompileError(
             self.e.span,
             fields.as_written(f"{subject} is {text} of this {where}"),
-            "give it the same type on every path, or use another name",
+            way_out,
             bindings_of.places(self.frame.source, name, line),
         )
 

@@ -286,6 +286,7 @@ class Expressions(Operators):
         a = node.args
         defaults = tuple(self.values_of(a.defaults))
         keyword = tuple(None if d is None else self.value(d) for d in a.kw_defaults)
+        self.share((*defaults, *keyword))
         return Static(LocalFunction(node, self.frame, defaults, keyword))
 
     def call_node(self, node: ast.Call) -> Value:

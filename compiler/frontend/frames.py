@@ -98,6 +98,8 @@ class Frame:
     turns: tuple[int, ...] = ()
     """Which iterations of loops that have some on their own are being lowered (`peeling`)."""
     env: dict[str, Binding] = field(default_factory=dict[str, Binding])
+    after: Names | None = None
+    """What is live after the assignment that is being lowered; None: anything."""
     done: bool = False
     """The call has returned: what its names are bound to, was made on some path."""
     cells: dict[str, Record] = field(default_factory=dict[str, Record])

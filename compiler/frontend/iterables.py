@@ -221,8 +221,7 @@ class Iterables(Statements):
         )
 
     def over_list(self, seq: ListObject) -> Iterable:
-        if seq.item is None:
-            seq.read_untyped = True
+        if lists.form_read(seq) is None:
             return Iterable(self.e.constant(0, "py_int"), lambda i: NoneValue(), ())
 
         def now() -> Scalar:

@@ -37,6 +37,7 @@ from .calling import stepped
 from .context import Rebinding, hint, is_late
 from .data import fixed_items
 from .data.list_access import Asked
+from .data.lists import lists_in
 from .data.meeting import is_value_template
 from .emitter import Carried
 from .facts import Key
@@ -291,10 +292,13 @@ class Loops(Forms):
     ) -> tuple[list[Variable], dict[str, Key]]:
         """The names bound before the loop, put in their places; the names that the loop will bind."""
         variables, late = list[Variable](), dict[str, Key]()
-        for name in living:
-            key = (self.frame.place, id(s), name)
+        keys = {name: (self.frame.place, id(s), name) for name in living}
+        for key in keys.values() & self.facts.widened.keys():
+            self.outgrow(self.facts.widened[key])
+        for name, key in keys.items():
             binding = None if is_late(before.get(name)) else before.get(name)
             learnt = self.facts.widened.get(key)
+            learnt = learnt and self.begun_outside(name, learnt)
             if binding is not None and is_value_template(learnt):
                 binding = self.as_value(binding, before)
             if binding is None and learnt is None:
@@ -492,7 +496,8 @@ class Loops(Forms):
                 self.refuse_mismatch(name, mismatch, "loop")
             template = choices.with_forms(template)
             arrays = any(isinstance(type_, MemRefType) for type_ in ir_types(template))
-            if arrays or key in self.facts.early:
+            inner = any(self.is_gone(one, self.homes[:-1]) for one in lists_in(template))
+            if arrays or inner or key in self.facts.early:
                 known = template if isinstance(template, MaybeT) else MaybeT(template)
                 self.keep_from_start(key, known)
                 continue

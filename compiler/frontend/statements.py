@@ -67,8 +67,10 @@ class Statements(Raising, Unpacking):
                     or self.may_write(s.targets[0])
                 ):
                     value = self.settled(value)
+                self.frame.after = self.frame.liveness.after.get(s)
                 for target in s.targets:
                     self.bind(target, value)
+                self.frame.after = None
             case ast.AnnAssign():
                 if s.value is not None:
                     self.bind(s.target, self.value(s.value))

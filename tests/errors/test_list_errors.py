@@ -131,11 +131,111 @@ def mixes_precisions(x):
     return made[0]
 
 
-@refused("f64[?]C", at="last[0]", says="before the loop")
-def keeps_the_list_of_an_iteration(x):
+@refused("f64[?]C", at="for v in x", says="before the loop")
+def keeps_the_list_of_an_iteration_in_a_tuple(x):
     for v in x:
-        last = [v]
-    return last[0]
+        last = (v, [v])
+    return last[1][0]
+
+
+@refused("f64[?]C", at="for i in range(3)", says="before the loop")
+def keeps_the_method_of_a_list(x):
+    s = 0.0
+    for i in range(3):
+        if i == 0:
+            made = [x[0]]
+            append = made.append
+        append(x[i])
+        s += made[-1]
+    return s
+
+
+@refused("f64[?]C", at="if i == 0", says="m[:] = ...")
+def gives_a_list_of_a_loop_two_names(x):
+    s = 0.0
+    for i in range(3):
+        if i == 0:
+            made = [x[0]]
+            other = made
+        other.append(x[i])
+        s += made[-1]
+    return s
+
+
+@refused("f64[?]C", at="for i in range(x.size)", says="m[:] = ...")
+def changes_a_list_that_has_another_name(x):
+    s, old = 0.0, [x[0]]
+    for i in range(x.size):
+        new = [x[i]]
+        s += new[0] * old[-1]
+        old = new
+        new.append(x[0])
+    return s
+
+
+class Holder:
+    def __init__(self, made):
+        self.made = made
+
+
+@refused("f64[?]C", at="if x[0] > 0", says="m[:] = ...")
+def rebinds_the_list_of_an_object(x):
+    held = Holder([x[0]])
+    made = held.made
+    if x[0] > 0:
+        made = [x[1], x[2]]
+    return sum(held.made) + sum(made)
+
+
+@refused("f64[?]C", at="if x[0] > 0", says="m[:] = ...")
+def rebinds_the_list_of_a_dict(x):
+    made = [x[0]]
+    table = {"made": made}
+    if x[0] > 0:
+        made = [x[1], x[2]]
+    return sum(table["made"]) + sum(made)
+
+
+@refused("f64[?]C", at="if x[0] > 0", says="m[:] = ...")
+def rebinds_the_list_of_a_method(x):
+    made = [x[0]]
+    append = made.append
+    if x[0] > 0:
+        made = [x[1], x[2]]
+        append(x[0])
+    return sum(made)
+
+
+@refused("f64[?]C", at="if x[0] > 0", says="m[:] = ...")
+def rebinds_the_list_of_an_iterator(x):
+    made = [x[0]]
+    items = enumerate(made)
+    if x[0] > 0:
+        made = [x[1], x[2]]
+    return sum(v for _, v in items) + sum(made)
+
+
+@refused("f64[?]C", at="if x[0] > 0", says="m[:] = ...")
+def rebinds_the_list_of_a_default(x):
+    made = [x[0]]
+
+    def first(of=made):
+        return of[0]
+
+    if x[0] > 0:
+        made = [x[1], x[2]]
+    return first() + sum(made)
+
+
+@refused("f64[?]C", at="if x[0] > 0", says="m[:] = ...")
+def binds_the_list_in_a_tuple(x):
+    made, s = [x[2]], 0.0
+    if x[0] > 0:
+        pair = ([x[0]], x[1])
+        made = pair[0]
+        made.append(x[1])
+        s += len(pair[0])
+    return s + sum(made)
 
 
 @refused("f64[?]C", at="made[1:2] += [1.0]", says="assign the slice")

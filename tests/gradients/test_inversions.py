@@ -84,4 +84,17 @@ def a_float_that_is_added_is_no_inverse(x, y):
     return s
 
 
+@on("f64[4]")
+def counted_up_in_one_branch_only(x):
+    """The operation that could be undone has not run where the value is needed."""
+    made = [x[0]]
+    s = 0.0
+    for i in range(x.size):
+        last = made[-1]
+        s += last * last
+        if i == 2:
+            made.append(x[2] * last)
+    return s
+
+
 TestGradients = gradient_tests(programs)

@@ -1,13 +1,14 @@
-"""Small programs with two lists of floats that grow and shrink in loops and branches.
+"""Small programs with lists of floats that grow and shrink in loops and branches.
 
-`l` keeps its identity and has a second name; `m` is given new lists anywhere. A program may raise what
-CPython raises (IndexError, mostly). Items are NumPy floats, so that all have one type.
+`l` keeps its identity and has a second name; `m` is given new lists anywhere; `p1`, `p2`, ... are bound first
+in a branch of a loop and read in later iterations. A program may raise what CPython raises (IndexError,
+mostly). Items are NumPy floats, so that all have one type.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,8 @@ class Scope:
     """Items of lists that loops bind."""
     busy: tuple[str, ...] = ()
     """The lists that loops run over: they grow only so far, and are not given new lists."""
+    late: tuple[str, ...] = ()
+    """The lists that branches of the loops around bind."""
     depth: int = 0
 
 
@@ -77,12 +80,12 @@ class Writer:
         return lines
 
     def statement(self, scope: Scope) -> list[str]:
-        compound = ["if", "for", "over", "shrink", "fill"] if scope.depth < 2 else []
+        compound = ["if", "for", "late", "over", "shrink", "fill"] if scope.depth < 2 else []
         kind = self.one("grow", "grow", "shrink", "change", "read", "new", *compound)
         return getattr(self, f"{kind}_lines")(scope)
 
     def grow_lines(self, scope: Scope) -> list[str]:
-        name, v = self.one("l", "m", "other"), self.value(scope)
+        name, v = self.one("l", "m", "other", *scope.late), self.value(scope)
         line = self.one(
             f"{name}.append({v})",
             f"{name}.append({v})",
@@ -95,7 +98,7 @@ class Writer:
         return [line]
 
     def shrink_lines(self, scope: Scope) -> list[str]:
-        name = self.one("l", "m", "other")
+        name = self.one("l", "m", "other", *scope.late)
         line = self.one(
             f"s += {name}.pop()", f"s += {name}.pop({self.index()})", f"del {name}[{self.index()}]"
         )
@@ -104,7 +107,7 @@ class Writer:
         return [line]
 
     def change_lines(self, scope: Scope) -> list[str]:
-        name, v = self.one("l", "m", "other"), self.value(scope)
+        name, v = self.one("l", "m", "other", *scope.late), self.value(scope)
         return [
             self.one(
                 f"{name}[{self.index()}] = {v}",
@@ -115,7 +118,7 @@ class Writer:
         ]
 
     def read_lines(self, scope: Scope) -> list[str]:
-        name, other = self.one("l", "m", "other"), self.one("l", "m")
+        name, other = self.one("l", "m", "other", *scope.late), self.one("l", "m")
         return [
             self.one(
                 f"s += {name}[{self.index()}] * {self.value(scope)}",
@@ -144,7 +147,7 @@ class Writer:
 
     def inner(self, scope: Scope, items: tuple[str, ...] = (), busy: str | None = None) -> Scope:
         names = scope.busy if busy is None else (*scope.busy, busy)
-        return Scope((*scope.items, *items), names, scope.depth + 1)
+        return Scope((*scope.items, *items), names, scope.late, scope.depth + 1)
 
     def if_lines(self, scope: Scope) -> list[str]:
         lines = [f"if {self.test(scope)}:", *indented(self.block(self.inner(scope), 2))]
@@ -158,9 +161,39 @@ class Writer:
         body = self.block(self.inner(scope, (f"x[{i}]",)), 3)
         return [f"for {i} in range({self.one('n', '2', '3')}):", *indented(body)]
 
+    def late_lines(self, scope: Scope) -> list[str]:
+        """A loop that binds a list in a branch, once or again, and reads it whenever it has one."""
+        self.loops += 1
+        i, name, v = f"i{self.loops}", f"p{self.loops}", self.value(scope)
+        inner = self.inner(scope, (f"x[{i}]",))
+        made = self.one(
+            f"[{v}, {v} * x[{i}]]", f"[{v} * w for w in x[{i}:]]", f"m + [{v}]", "list(x)"
+        )
+        bound = self.bound(f"{name} = {made}", i, scope)
+        lines = [*bound, *self.block(replace(inner, late=(*scope.late, name)), 3)]
+        if self.draw(st.booleans()):
+            lines = [f"if {i} > 0:", f"    s += {name}[-1] * x[{i}]", *lines]
+        if self.draw(st.booleans()):
+            lines += [f"{name} = [w * x[{i}] for w in {name}]"]
+        after = [f"s += sum({name}) * x[0]"] if self.draw(st.booleans()) else []
+        if self.draw(st.booleans()):
+            return [f"for {i} in range(n + 1):", *indented(lines), *after]
+        return [f"{i} = 0", f"while {i} <= n:", *indented([*lines, f"{i} += 1"]), *after]
+
+    def bound(self, statement: str, i: str, scope: Scope) -> list[str]:
+        """A branch that runs in the first iteration, and maybe in others."""
+        test = self.one(f"{i} == 0", f"{i} % 2 == 0", f"{i} == 0 or {self.test(scope)}")
+        forms = [
+            [f"if {test}:", f"    {statement}"],
+            [f"match {i}:", "    case 0 | 2:", f"        {statement}"],
+            ["try:", f"    if {test}:", "        raise ValueError", "except ValueError:"]
+            + [f"    {statement}"],
+        ]
+        return self.draw(st.sampled_from(forms))
+
     def over_lines(self, scope: Scope) -> list[str]:
         self.loops += 1
-        name, v = self.one("l", "m"), f"v{self.loops}"
+        name, v = self.one("l", "m", *scope.late), f"v{self.loops}"
         head = self.one(
             f"for {v} in {name}:",
             f"for k, {v} in enumerate({name}):",

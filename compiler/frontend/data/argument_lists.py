@@ -163,11 +163,8 @@ def placed_rows(
     store.copied = number_of(made), count
     lowering.learn(made, RowT(store))
     list_changes.grow(e, made, e.index(0), count)
-    loop, body = lists.counted(count)
-    with e.at(body):
-        lists.store_item(e, made, body.args[0], Row(store, body.args[0]))
-        e.insert(array.YieldOp())
-    e.insert(loop)
+    with lists.counted(e, count) as i:
+        lists.store_item(e, made, i, Row(store, i))
 
 
 def number_of(made: ListObject) -> int:
@@ -193,12 +190,9 @@ def fill_ragged(
         check_room(e, size)
         lists.copy(e, source, part(e, pool, e.index(0), size))
     list_changes.grow(e, made, e.index(0), count)
-    loop, body = lists.counted(count)
-    with e.at(body):
-        k, start = body.args[0], e.load(end)
+    with lists.counted(e, count) as k:
+        start = e.load(end)
         n = length(k)
         for column, number in ((LENGTHS, n), (OFFSETS, start), (ROOMS, n)):
             store_number(e, made, column, k, number)
         e.store(e.emit(arith.AddiOp(start, n)), end)
-        e.insert(array.YieldOp())
-    e.insert(loop)

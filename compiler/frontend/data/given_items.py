@@ -226,11 +226,8 @@ def clear_pools(e: Emitter, store: ListObject, count: SSAValue) -> None:
     zero = e.constant(0, "i64").ssa
     numbers = [b for buffer, pool in store.own_shapes.items() for b in (buffer, *pool.extents)]
     for buffer in numbers:
-        loop, body = lists.counted(count)
-        with e.at(body):
-            e.insert(memref.StoreOp.get(zero, buffer, [body.args[0]]))
-            e.insert(array.YieldOp())
-        e.insert(loop)
+        with lists.counted(e, count) as i:
+            e.insert(memref.StoreOp.get(zero, buffer, [i]))
 
 
 def is_alike(a: ArrayT, b: ArrayT) -> bool:

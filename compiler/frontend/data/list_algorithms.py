@@ -128,10 +128,7 @@ class ListAlgorithms(Heaps):
             raise self.refusal(
                 None, "lists of arrays are compared", "compare arrays of them: np.stack(l)"
             )
-        untyped = [seq for seq in (a, b) if seq.item is None]
-        for seq in untyped:
-            seq.read_untyped = True
-        if untyped:
+        if None in list(map(lists.form_read, (a, b))):
             return scalars.compare(self.e, name, *(lists.length(self.e, s) for s in (a, b)))
         node = self.comparison_node(name)
         if name in ("Eq", "NotEq"):
@@ -262,8 +259,7 @@ class ListAlgorithms(Heaps):
     def delete_list_slice(self, seq: ListObject, index: SliceValue, node: ast.Subscript) -> None:
         """`del l[a:b]`, `del l[a:b:c]`."""
         self.let_move(seq)
-        if seq.item is None:
-            seq.read_untyped = True
+        if lists.form_read(seq) is None:
             return
         start, count, step = self.part(seq, index)
         if step.constant == 1:

@@ -80,19 +80,16 @@ def append_columns(
     if are_alike(seq.item, form):
         extend(e, seq, sources, count)
         return
-    loop, body = counted(count)
-    with e.at(body):
+    with counted(e, count) as i:
         pairs = zip(leaves_of(form), sources, strict=True)
         numbers = [
-            load_number(e, leaf, source.memref, body.args[0])
+            load_number(e, leaf, source.memref, i)
             for leaf, source in pairs
             if not isinstance(leaf, ArrayT)
         ]
         item = rebuilt(form, iter(numbers))
         assert not isinstance(item, Maybe)
         append(e, seq, item)
-        e.insert(array.YieldOp())
-    e.insert(loop)
 
 
 def extend(e: Emitter, seq: ListObject, sources: Sequence[Array], count: SSAValue) -> None:
@@ -109,18 +106,15 @@ def shift(e: Emitter, seq: ListObject, first: SSAValue, last: SSAValue, *, up: b
     """Move the items from `first` to `last - 1` by one place, towards the end where `up`."""
     one = e.index(1)
     count = e.emit(arith.SubiOp(last, first))
-    loop, body = counted(count)
     seq = as_numbers(seq)
-    with e.at(body):
+    with counted(e, count) as i:
         if up:
-            source = e.emit(arith.SubiOp(e.emit(arith.SubiOp(last, one)), body.args[0]))
+            source = e.emit(arith.SubiOp(e.emit(arith.SubiOp(last, one)), i))
             target = e.emit(arith.AddiOp(source, one))
         else:
-            source = e.emit(arith.AddiOp(first, body.args[0]))
+            source = e.emit(arith.AddiOp(first, i))
             target = e.emit(arith.SubiOp(source, one))
         store_item(e, seq, target, load_item(e, seq, source))
-        e.insert(array.YieldOp())
-    e.insert(loop)
 
 
 def pop(e: Emitter, seq: ListObject, index: Scalar | None) -> Value:
@@ -168,14 +162,11 @@ def repeat(
     """Append the items of another list, which are those of a `display`, `times` times over."""
     n = length(e, source).ssa
     count = times.ssa if times.low >= 0 else e.emit(arith.MaxSIOp(times.ssa, e.index(0)))
-    loop, body = counted(count)
-    with e.at(body):
+    with counted(e, count):
         if display is None and source.item is not None:
             append_columns(e, seq, source.item, views(e, source, n), n)
         for item in display or ():
             append(e, seq, item)
-        e.insert(array.YieldOp())
-    e.insert(loop)
 
 
 def clear(e: Emitter, seq: ListObject) -> None:
@@ -187,14 +178,10 @@ def reverse(e: Emitter, seq: ListObject) -> None:
     """Swap the items at equal distances from the ends."""
     n = length(e, seq).ssa
     half = e.emit(arith.FloorDivSIOp(n, e.index(2)))
-    loop, body = counted(half)
     seq = as_numbers(seq)
-    with e.at(body):
-        here = body.args[0]
+    with counted(e, half) as here:
         last = e.emit(arith.SubiOp(n, e.index(1)))
         there = e.emit(arith.SubiOp(last, here))
         a, b = load_item(e, seq, here), load_item(e, seq, there)
         store_item(e, seq, here, b)
         store_item(e, seq, there, a)
-        e.insert(array.YieldOp())
-    e.insert(loop)

@@ -23,14 +23,14 @@ from typing import NoReturn
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ....dialects import array
 from ...diagnostics import CompileError
 from .. import library, scalars
 from ..calling import recursion
 from ..calling.calls import Calls
-from ..frames import RESULT, Frame, Unready
+from ..frames import RESULT, Unready
 from ..joins import (
     ArrayT,
     Binding,
@@ -151,10 +151,20 @@ class Lists(Calls):
             return None
         if value.object.row is not None:
             return value.object
-        found = self.lists.get(value.object.key)
-        if found is None or found.home not in self.homes:
-            raise self.gone()
+        found = self.list_here(value.object.key)
         return found if found.moved is None else self.moved_list(found)
+
+    def is_gone(self, one: ListObject, homes: Sequence[Block]) -> bool:
+        """True for a list that ended with an iteration, or that none around has made."""
+        found = self.lists.get(one.key)
+        return found is None or found.home not in homes
+
+    def list_here(self, key: ListKey) -> ListObject:
+        """The list of this key, refused where the iteration that made it is over."""
+        found = self.lists.get(key)
+        if found is None or self.is_gone(found, self.homes):
+            raise self.gone()
+        return found
 
     def gone(self) -> CompileError:
         return self.refusal(
@@ -284,7 +294,22 @@ class Lists(Calls):
                     )
 
     def named_arrays(self) -> set[SSAValue]:
-        return arrays_named(self.frame)
+        """The arrays that have a name, in this frame or in those around it."""
+        found, pending, frame = set[SSAValue](), list[object](), self.frame
+        while frame is not None:
+            pending += frame.env.values()
+            frame = frame.parent
+        while pending:
+            match pending.pop():
+                case Maybe(value):
+                    pending.append(value)
+                case Array(memref):
+                    found.add(memref)
+                case Tuple(items) | Struct(items):
+                    pending += items
+                case _:
+                    pass
+        return found
 
     @abstractmethod
     def append_object(self, target: ListObject, value: Record) -> None:
@@ -344,13 +369,12 @@ class Lists(Calls):
 
     def extend_by(self, target: ListObject, source: ListObject) -> None:
         """Append the items of a list, which may be the same."""
-        if source.item is None:
-            source.read_untyped = True
+        if (form := lists.form_read(source)) is None:
             return
         self.let_move(source)
-        self.learn(target, source.item)
+        self.learn(target, form)
         count = lists.length(self.e, source).ssa
-        self.append_columns(target, source.item, lists.views(self.e, source, count), count)
+        self.append_columns(target, form, lists.views(self.e, source, count), count)
 
     def append_columns(
         self, target: ListObject, form: Template, parts: Sequence[Array], count: SSAValue
@@ -363,75 +387,31 @@ class Lists(Calls):
 
     # Names.
 
-    def share(self, values: Sequence[Value]) -> None:
-        """These lists have names that nobody follows."""
-        for value in values:
-            if isinstance(value, Tuple):
-                self.share(value.items)
-            elif isinstance(value, Static) and isinstance(value.object, ListObject):
-                self.mark_shared(value.object)
-
-    def mark_shared(self, one: ListObject) -> None:
-        if one.key not in self.facts.shared_lists:
-            self.facts.shared_lists.add(one.key)
-            self.facts.changed |= one.key in self.moved_lists
-
     def named_list(self, name: str, value: Value) -> Value:
         """The value that a name is bound to: a fresh list moves into the one that the name has.
 
         It does where the name's list was made outside of the branch or loop of this assignment.
         """
-        if isinstance(value, Tuple):
-            self.share(value.items)
-            return value
-        if isinstance(value, Row):
-            return value
-        fresh = self.list_of(value)
+        fresh = None if isinstance(value, Row) else self.list_of(value)
         if fresh is None:
+            self.share([value])
             return value
-        me = self.frame.serial, name
-        if (self.frame.path, name) in self.facts.merged_lists:
-            return self.into_one_list(name, value)
-        old = self.frame.env.get(name)
-        if (
-            isinstance(old, Static)
-            and isinstance(old.object, ListObject)
-            and not fresh.names
-            and old.object.key in self.lists
-            and fresh.key != old.object.key
-        ):
-            current = self.lists[old.object.key]
-            if (
-                current.home in self.homes
-                and current.born is not self.e.block
-                and current.names == {me}
-                and not current.iterated
-                and (not lists.holds_arrays(current) or isinstance(current.item, ArrayT))
-                and current.key not in self.facts.shared_lists
-            ):
-                self.moved_lists.add(current.key)
-                self.take_over(current, fresh)
-                return Static(current)
-        if fresh.names - {me}:
-            self.mark_shared(fresh)
-        fresh.names.add(me)
-        return value
+        moved = self.into_one_list(name, value)
+        if moved is value:
+            if self.other_names(fresh, name):
+                self.mark_shared(fresh)
+            fresh.names.add((self.frame.serial, name))
+        return moved
 
     def into_one_list(self, name: str, value: Value) -> Value:
-        """The one list that a name is on all paths, with the items of a list that has no other name."""
-        node = self.facts.merged_lists.get((self.frame.path, name))
-        fresh = None if node is None else self.list_of(value)
-        if node is None or fresh is None:
+        """The one list that a name is on all paths, with the items of a list that nothing else is."""
+        fresh = self.list_of(value)
+        if fresh is None or fresh.iterated or fresh.key in self.facts.shared_lists:
             return value
-        me = self.frame.serial, name
-        one = self.merged_lists.get((self.frame.path, name))
-        if one is None or one.home not in self.homes:
-            one = self.merged_lists[self.frame.path, name] = self.make_list(node)
-            one.names.add(me)
-        mine = {n for n in fresh.names if n[0] == self.frame.serial} if name == RESULT else set()
-        if fresh is one or fresh.names - mine or one.names != {me} or one.iterated:
+        one, me = self.list_of_name(name), (self.frame.serial, name)
+        if one is None or one.key == fresh.key or one.names != {me} or one.iterated:
             return value
-        if lists.holds_arrays(one) and not isinstance(one.item, ArrayT):
+        if self.other_names(fresh, name):
             return value
         self.moved_lists.add(one.key)
         if one.key in self.facts.shared_lists:
@@ -439,11 +419,73 @@ class Lists(Calls):
         self.take_over(one, fresh)
         return Static(one)
 
+    def other_names(self, one: ListObject, name: str) -> set[tuple[int, str]]:
+        """Under which names a list may still be read when it is bound to this one."""
+        after = frozenset() if name == RESULT else self.frame.after
+        mine = self.frame.serial
+        return {
+            (serial, other)
+            for serial, other in one.names - {(mine, name)}
+            if serial != mine or after is None or other in after
+        }
+
+    def list_of_name(self, name: str) -> ListObject | None:
+        """The list that a name is already, which may be given other items here."""
+        if (self.frame.path, name) in self.facts.merged_lists:
+            return self.one_list(name)
+        match self.frame.env.get(name):
+            case Static(ListObject() as old) if not self.is_gone(old, self.homes):
+                one = self.lists[old.key]
+                can_move = not lists.holds_arrays(one) or isinstance(one.item, ArrayT)
+                return one if can_move and one.born is not self.e.block else None
+            case _:
+                return None
+
+    def one_list(self, name: str) -> ListObject:
+        """The list that a name is on all paths, made here where there is none yet."""
+        one = self.merged_lists.get((self.frame.path, name))
+        if one is None or one.home not in self.homes:
+            one = self.make_list(self.facts.merged_lists[self.frame.path, name])
+            self.merged_lists[self.frame.path, name] = one
+            one.names.add((self.frame.serial, name))
+        return one
+
+    def begun_outside(self, name: str, learnt: Template) -> Template:
+        """What a variable of a loop is as the loop begins: lists that end with the iterations that bind it to
+        them are all moved into one, which is there before the loop."""
+        match learnt:
+            case MaybeT(inner):
+                return MaybeT(self.begun_outside(name, inner))
+            case FixedT(Static(ListObject() as one)) if (
+                self.is_gone(one, self.homes) and name in self.frame.locals
+            ):
+                self.facts.merge_lists(self.frame.path, name)
+                return FixedT(Static(self.one_list(name)))
+            case _ if any(self.is_gone(one, self.homes) for one in lists.lists_in(learnt)):
+                raise self.gone()
+            case _:
+                return learnt
+
+    def outgrow(self, learnt: Template) -> None:
+        """A loop's variable was a list of known length: no more, if that grows, or if lists in it end with an
+        iteration."""
+        inner = learnt.inner if isinstance(learnt, MaybeT) else learnt
+        if not isinstance(inner, TupleT) or inner.made is None:
+            return
+        if any(self.is_gone(one, self.homes) for one in lists.lists_in(inner)):
+            self.facts.let_grow([inner.made])
+        if inner.made in self.facts.grown:
+            self.facts.forget(lambda t: t in (learnt, inner) or any(lists.lists_in(t)))
+            raise recursion.Again
+
     def take_over(self, target: ListObject, fresh: ListObject) -> None:
         """Let a list that has a name have the items of one that has none."""
-        if not self.copy_rows(target, fresh):
+        is_empty = lists.holds_arrays(fresh) and not fresh.memories  # the first array makes it
+        if is_empty or not self.copy_rows(target, fresh):
+            self.let_move(target)
             list_changes.clear(self.e, target)
-            self.extend_by(target, fresh)
+            if not is_empty:
+                self.extend_by(target, fresh)
 
     def name_argument(self, serial: int, name: str, value: Value) -> None:
         """A parameter names a list while its function runs."""
@@ -495,8 +537,7 @@ class Lists(Calls):
 
     def list_pop(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
         index = self.list_index_value(args[0]) if args else None
-        if seq.item is None:
-            self.never(seq, lists.POP_FROM_EMPTY)
+        self.require_form(seq, lists.POP_FROM_EMPTY)
         if lists.holds_arrays(seq):
             self.pop_row(seq, index)
         return list_changes.pop(self.e, seq, index)
@@ -520,16 +561,12 @@ class Lists(Calls):
         return NoneValue()
 
     def list_reverse(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
-        if seq.item is not None:
+        if lists.form_read(seq) is not None:
             list_changes.reverse(self.e, seq)
-        else:
-            seq.read_untyped = True
         return NoneValue()
 
     def list_copy(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
-        made = self.make_list(node)
-        self.extend_by(made, seq)
-        return Static(made)
+        return self.list_slice(seq, SliceValue(None, None, None), node)
 
     def list_count(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
         number, _ = self.search(seq, args[0], node)
@@ -545,8 +582,7 @@ class Lists(Calls):
 
     def search(self, seq: ListObject, wanted: Value, node: ast.AST) -> tuple[Scalar, Scalar]:
         """How many items are equal to `wanted`, and where the first is (or the length)."""
-        if seq.item is None:
-            seq.read_untyped = True
+        if lists.form_read(seq) is None:
             zero = self.e.constant(0, "py_int")
             return zero, zero
         if not isinstance(wanted, Scalar) or not isinstance(seq.item, ScalarT):
@@ -576,11 +612,12 @@ class Lists(Calls):
     def shown(self, value: Value, *, quoted: bool) -> tuple[str, list[Scalar]]:
         """How `str` (or `repr`, when quoted) shows a value: a format and its operands."""
 
-    def never(self, seq: ListObject, message: str) -> None:
-        """An item of a list that has none: the next build knows, if some code appends to it."""
-        seq.read_untyped = True
-        scalars.raise_if(self.e, self.e.constant(True, "py_bool").ssa, ("IndexError", message))
-        raise Unready
+    def require_form(self, seq: ListObject, message: str) -> None:
+        """IndexError for an item of a list to which nothing is appended anywhere."""
+        if lists.form_read(seq) is None:
+            always = self.e.constant(True, "py_bool")
+            scalars.raise_if(self.e, always.ssa, ("IndexError", message))
+            raise Unready
 
     def unpacked_list(self, seq: ListObject, count: int) -> list[Value]:
         """The `count` items of a list; ValueError where it has more or fewer."""
@@ -593,12 +630,15 @@ class Lists(Calls):
         text = f"too many values to unpack (expected {count}{MORE})"
         shown = [n.ssa] if MORE else []
         self.e.insert(array.RaiseIfOp(more.ssa, "ValueError", text, shown))
-        if seq.item is None and count:
-            seq.read_untyped = True
+        if count and lists.form_read(seq) is None:
             raise Unready
         return [lists.load_item(self.e, seq, self.e.index(k)) for k in range(count)]
 
     # Subscripts.
+
+    def item_index(self, node: ast.Subscript) -> Scalar | SliceValue:
+        (index,) = self.index(node.slice)[:1] or (NoneValue(),)
+        return index if isinstance(index, SliceValue) else self.list_index_value(index)
 
     def list_index_value(self, value: Value) -> Scalar:
         if isinstance(value, Scalar) and not scalars.is_float(value.type):
@@ -609,30 +649,25 @@ class Lists(Calls):
         """A new list of the items in a slice."""
         self.let_move(seq)
         made = self.make_list(node)
-        if seq.item is None:
-            seq.read_untyped = True
-        else:
-            self.learn(made, seq.item)
+        if (form := lists.form_read(seq)) is not None:
+            self.learn(made, form)
             parts = lists.sliced(self.e, seq, index)
             count = self.e.extents(parts[0].memref)[0] if parts else self.part(seq, index)[1].ssa
-            self.append_columns(made, seq.item, parts, count)
+            self.append_columns(made, form, parts, count)
         return Static(made)
 
     def list_subscript(self, seq: ListObject, node: ast.Subscript) -> Value:
-        (index,) = self.index(node.slice)[:1] or (NoneValue(),)
+        index = self.item_index(node)
         if isinstance(index, SliceValue):
             return self.list_slice(seq, index, node)
-        at = self.list_index_value(index)
-        if seq.item is None:
-            self.never(seq, lists.OUT_OF_RANGE)
-        return lists.item_at(self.e, seq, at)
+        self.require_form(seq, lists.OUT_OF_RANGE)
+        return lists.item_at(self.e, seq, index)
 
     def store_list_item(self, seq: ListObject, node: ast.Subscript, value: Value) -> None:
-        (part,) = self.index(node.slice)[:1] or (NoneValue(),)
-        if isinstance(part, SliceValue):
-            self.store_list_slice(seq, part, self.settled(value), node)
+        index = self.item_index(node)
+        if isinstance(index, SliceValue):
+            self.store_list_slice(seq, index, self.settled(value), node)
             return
-        index = self.list_index_value(part)
         at = self.list_place(seq, index, lists.ASSIGN_OUT_OF_RANGE)
         value = self.settled(value)
         if self.store_array(seq, at, value):
@@ -641,28 +676,19 @@ class Lists(Calls):
         self.learn(seq, self.item_form(value))
         lists.store_item(self.e, seq, at, value)
 
-    def list_item_index(self, node: ast.Subscript) -> Scalar:
-        """The subscript of an item that is assigned."""
-        (index,) = self.index(node.slice)[:1] or (NoneValue(),)
-        if isinstance(index, SliceValue):
-            raise self.refusal(
-                node,
-                "an operator with a slice of a list",
-                "assign the slice: l[a:b] = l[a:b] + m",
-            )
-        return self.list_index_value(index)
-
     def list_place(self, seq: ListObject, index: Scalar, message: str) -> SSAValue:
         """Where in the buffers an item is; IndexError where it is nowhere."""
-        if seq.item is None:
-            self.never(seq, message)
+        self.require_form(seq, message)
         return lists.place(self.e, index, lists.length(self.e, seq).ssa, message)
 
     def augment_list_item(
         self, seq: ListObject, target: ast.Subscript, combine: Callable[[Value], Value]
     ) -> None:
         """`l[i] += v`: the item is found anew where it is stored, for `v` may have changed the list."""
-        index = self.list_item_index(target)
+        index = self.item_index(target)
+        if isinstance(index, SliceValue):
+            way_out = "assign the slice: l[a:b] = l[a:b] + m"
+            raise self.refusal(target, "an operator with a slice of a list", way_out)
         before = lists.load_item(self.e, seq, self.list_place(seq, index, lists.OUT_OF_RANGE))
         if isinstance(before, Array | Row):
             combine(before)
@@ -673,15 +699,13 @@ class Lists(Calls):
         lists.store_item(self.e, seq, at, value)
 
     def delete_list_item(self, seq: ListObject, target: ast.Subscript) -> None:
-        (index,) = self.index(target.slice)[:1] or (NoneValue(),)
+        index = self.item_index(target)
         if isinstance(index, SliceValue):
             self.delete_list_slice(seq, index, target)
             return
         self.let_move(seq)
-        at = self.list_index_value(index)
-        if seq.item is None:
-            self.never(seq, lists.ASSIGN_OUT_OF_RANGE)
-        list_changes.delete(self.e, seq, at)
+        self.require_form(seq, lists.ASSIGN_OUT_OF_RANGE)
+        list_changes.delete(self.e, seq, index)
 
     # Operators.
 
@@ -710,13 +734,11 @@ class Lists(Calls):
         """`l * n`: the items n times over."""
         self.let_move(one)
         made = self.make_list(node)
-        if one.item is None:
-            one.read_untyped = True
-            return Static(made)
-        self.learn(made, one.item)
-        if self.facts.changed:
-            return Static(made)
-        list_changes.repeat(self.e, made, one, times, None if one.names else one.display)
+        if (form := lists.form_read(one)) is not None:
+            self.learn(made, form)
+            if not self.facts.changed:
+                display = None if one.names else one.display
+                list_changes.repeat(self.e, made, one, times, display)
         return Static(made)
 
     def repeat_in_place(self, seq: ListObject, times: Value, node: ast.AST) -> None:
@@ -743,8 +765,7 @@ class Lists(Calls):
         seq = self.list_of(value)
         if seq is None:
             return value
-        if seq.item is None:
-            seq.read_untyped = True
+        if lists.form_read(seq) is None:
             return library.call(self.e, np.zeros, [self.e.constant(0, "py_int")], {})
         parts = self.gathered(seq)
         if isinstance(seq.item, ArrayT | ListT | RowT):
@@ -799,8 +820,7 @@ class Lists(Calls):
 
     def returned_list(self, seq: ListObject) -> Value:
         """A list of numbers that the compiled function returns: its items, from which the entry makes it."""
-        if seq.item is None:
-            seq.read_untyped = True
+        if lists.form_read(seq) is None:
             empty = library.call(self.e, np.zeros, [self.e.constant(0, "py_int")], {})
             assert isinstance(empty, Array)
             return lists.ReturnedList(empty.memref, empty.dtype, item="py_float")
@@ -827,25 +847,6 @@ def with_arrays(binding: Binding, made: dict[SSAValue, SSAValue]) -> Binding:
 
 def is_first_axis(axis: Value | None) -> bool:
     return axis is None or (isinstance(axis, Scalar) and axis.constant == 0)
-
-
-def arrays_named(frame: Frame | None) -> set[SSAValue]:
-    """The arrays that have a name, in a frame or in those around it."""
-    found, pending = set[SSAValue](), list[object]()
-    while frame is not None:
-        pending += frame.env.values()
-        frame = frame.parent
-    while pending:
-        match pending.pop():
-            case Maybe(value):
-                pending.append(value)
-            case Array(memref):
-                found.add(memref)
-            case Tuple(items) | Struct(items):
-                pending += items
-            case _:
-                pass
-    return found
 
 
 def is_of_arrays(name: str) -> bool:

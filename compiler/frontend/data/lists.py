@@ -20,7 +20,8 @@ function has been built (`list_room`). Items that are arrays are the rows of a b
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -43,8 +44,10 @@ from ..emitter import Emitter
 from ..joins import (
     ArrayT,
     ChoiceT,
+    FixedT,
     ListT,
     Maybe,
+    MaybeT,
     Mismatch,
     ObjectT,
     RowT,
@@ -405,6 +408,20 @@ def holds_list(value: Value) -> bool:
     )
 
 
+def lists_in(t: Template) -> Iterator[ListObject]:
+    """The lists that a value of a form is, or that are in it."""
+    match t:
+        case FixedT(Static(ListObject() as one)) | FixedT(Static(ListMethod(one))) | RowT(one):
+            yield one
+        case TupleT(items) | ChoiceT(items):
+            for item in items:
+                yield from lists_in(item)
+        case MaybeT(inner):
+            yield from lists_in(inner)
+        case _:
+            pass
+
+
 def columns_of(seq: ListObject) -> list[tuple[str, int]]:
     """The dtypes of the buffers that grow with the list, and how many axes an item has in each."""
     if isinstance(seq.item, ListT):
@@ -490,6 +507,12 @@ def ready(e: Emitter, seq: ListObject) -> None:
         with e.at(seq.home):
             seq.start = e.insert(arith.ConstantOp(FloatAttr(0.0, f64)))
     allocate(e, seq, "list")
+
+
+def form_read(seq: ListObject) -> Template | None:
+    """The form of the items; where there is none yet, the next build knows, if some code appends to it."""
+    seq.read_untyped |= seq.item is None
+    return seq.item
 
 
 def length(e: Emitter, seq: ListObject) -> Scalar:
@@ -728,11 +751,14 @@ def copy(e: Emitter, source: Array, target: SSAValue) -> array.MapOp:
     return e.insert(array.MapOp(extents, [source.memref], [target], ["store"], body))
 
 
-def counted(count: SSAValue) -> tuple[array.LoopOp, Block]:
-    """A loop, and its body without a terminator."""
+@contextmanager
+def counted(e: Emitter, count: SSAValue) -> Generator[SSAValue]:
+    """Emit a loop meanwhile: which iteration it is."""
     body = Block(arg_types=[IndexType()])
-    loop = array.LoopOp(count, [], body)
-    return loop, body
+    with e.at(body):
+        yield body.args[0]
+        e.insert(array.YieldOp())
+    e.insert(array.LoopOp(count, [], body))
 
 
 # Subscripts.
@@ -776,17 +802,14 @@ def count_equal(
     n = length(e, seq).ssa
     e.store(e.index(0), number)
     e.store(n, at)
-    loop, body = counted(n)
-    with e.at(body):
-        same = equal(load_item(e, seq, body.args[0]))
+    with counted(e, n) as i:
+        same = equal(load_item(e, seq, i))
         step = e.emit(array.CastOp(same, IndexType()))
         e.store(e.emit(arith.AddiOp(e.load(number), step)), number)
         if first_only:
             before = e.load(at)
-            here = e.emit(arith.SelectOp(same, body.args[0], n))
+            here = e.emit(arith.SelectOp(same, i, n))
             e.store(e.emit(arith.MinSIOp(before, here)), at)
-        e.insert(array.YieldOp())
-    e.insert(loop)
     return e.load(number), e.load(at)
 
 

@@ -153,9 +153,7 @@ class NestedLists(Lists):
 
     def row_list(self, value: Row) -> ListObject:
         """The list that is an item of another, to work with at this place of the code."""
-        outer = self.lists.get(value.store.key)
-        if outer is None or outer.home not in self.homes:
-            raise self.gone()
+        outer = self.list_here(value.store.key)
         assert isinstance(outer.item, ListT)
 
         def outgrown() -> NoReturn:

@@ -98,9 +98,7 @@ class ObjectLists(NestedLists):
 
     def column(self, item: Item, key: Any) -> tuple[ListObject, int] | None:
         """The list of one field of all items, and which field it is; None for no field."""
-        seq = self.lists.get(item.store.key)
-        if seq is None or seq.home not in self.homes:
-            raise self.gone()
+        seq = self.list_here(item.store.key)
         form = seq.item
         assert isinstance(form, ObjectT)
         assert form.names is not None

@@ -24,7 +24,7 @@ from ..joins import RowT, Template, TupleT
 from ..values import EXTENT_MAX, Array, Item, Row, Scalar, SliceValue, Static, Value
 from . import lists, returned_lists
 from .lists import ListKey, ListObject
-from .returned_lists import Columns, for_each, number_at
+from .returned_lists import Columns, number_at
 
 if TYPE_CHECKING:
     from ..emitter import Emitter
@@ -94,13 +94,10 @@ class StoreResult:
             return places
         count = e.extents(places.memref)[0]
         made = library.allocate(e, [count], "i64")
-
-        def each(k: SSAValue) -> None:
+        with lists.counted(e, count) as k:
             number = self.numbered(number_at(e, places, k))
             kept = e.emit(arith.IndexCastOp(number, i64))
             e.insert(memref.StoreOp.get(kept, made.memref, [k]))
-
-        for_each(e, count, each)
         return made
 
     def rows(self) -> tuple[Any, list[Array]]:
@@ -191,16 +188,13 @@ class PlacedResults:
 
 def begin(e: Emitter, numbering: Numbering, count: SSAValue) -> None:
     """The first rows are the caller's lists: all of them are met, in their order."""
-
-    def each(k: SSAValue) -> None:
+    with lists.counted(e, count) as k:
         for buffer, n in (
             (numbering.order, k),
             (numbering.numbers, e.emit(arith.AddiOp(k, e.index(1)))),
         ):
             kept = e.emit(arith.IndexCastOp(n, i64))
             e.insert(memref.StoreOp.get(kept, buffer.memref, [k]))
-
-    for_each(e, count, each)
     e.store(count, numbering.count)
 
 

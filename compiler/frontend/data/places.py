@@ -17,7 +17,7 @@ which was made first, and so lives as long as any of them (`Facts.same_store`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import NoReturn
@@ -103,9 +103,7 @@ class PlacedLists(ObjectLists):
         """The list that keeps the items of others."""
         kind, _ = key = self.representative(key)
         name = name_of(key)
-        owner, found = self.lists.get(kind[0]), self.lists.get(name)
-        if owner is None or owner.home not in self.homes:
-            raise self.gone()
+        owner, found = self.list_here(kind[0]), self.lists.get(name)
         if found is not None and found.home is owner.home:
             return found
         length = self.e.cell(IndexType(), "kept")
@@ -250,10 +248,7 @@ class PlacedLists(ObjectLists):
             part = self.item_now(part)
         match part:
             case Row(store, at) | Item(store=store, at=at):
-                owner = self.lists.get(store.key)
-                if owner is None or owner.home not in self.homes:
-                    raise self.gone()
-                return owner, 0, at
+                return self.list_here(store.key), 0, at
             case Array(memref):
                 for owner in list(self.lists.values()):
                     if memref in owner.loaded:
@@ -368,38 +363,29 @@ class PlacedLists(ObjectLists):
         n, zero = lists.length(e, seq).ssa, e.index(0)
         for cell in (total, end):
             e.store(zero, cell)
-        first = lists.load_item(e, seq, zero)
-        assert isinstance(first, Array)
-        rest = e.extents(first.memref)[1:]
 
-        def each(do: Callable[[Array, Sequence[SSAValue]], None]) -> None:
-            loop, body = lists.counted(n)
-            with e.at(body):
-                row = lists.load_item(e, seq, body.args[0])
-                assert isinstance(row, Array)
-                do(row, e.extents(row.memref))
-                e.insert(array.YieldOp())
-            e.insert(loop)
+        def row(k: SSAValue) -> tuple[Array, Sequence[SSAValue]]:
+            found = lists.load_item(e, seq, k)
+            assert isinstance(found, Array)
+            return found, e.extents(found.memref)
 
-        def measure(row: Array, extents: Sequence[SSAValue]) -> None:
+        rest = row(zero)[1][1:]
+        with lists.counted(e, n) as k:
+            _, extents = row(k)
             for have, want in zip(extents[1:], rest, strict=True):
                 other = e.emit(arith.CmpiOp(have, want, "ne"))
                 e.insert(array.RaiseIfOp(other, "ValueError", OTHER_EXTENTS))
             e.store(e.emit(arith.AddiOp(e.load(total), extents[0])), total)
-
-        each(measure)
         made = library.allocate(e, [e.load(total), *rest], kept.item.dtype)
-
-        def move(row: Array, extents: Sequence[SSAValue]) -> None:
+        with lists.counted(e, n) as k:
+            one, extents = row(k)
             start = e.load(end)
             stop = e.emit(arith.AddiOp(start, extents[0]))
             a, b = (Scalar("py_int", v, None, 0, EXTENT_MAX) for v in (start, stop))
             goal = library.subscript(e, made, (SliceValue(a, b, None),))
             assert isinstance(goal, Array)
-            lists.copy(e, row, goal.memref)
+            lists.copy(e, one, goal.memref)
             e.store(stop, end)
-
-        each(move)
         return made
 
     def stacked(self, seq: ListObject, form: ArrayT) -> Array:
@@ -410,19 +396,16 @@ class PlacedLists(ObjectLists):
         assert isinstance(first, Array)
         extents = e.extents(first.memref)
         made = library.allocate(e, [n, *extents], form.dtype)
-        loop, body = lists.counted(n)
-        with e.at(body):
-            row = lists.load_item(e, seq, body.args[0])
+        with lists.counted(e, n) as i:
+            row = lists.load_item(e, seq, i)
             assert isinstance(row, Array)
             for have, want in zip(e.extents(row.memref), extents, strict=True):
                 other = e.emit(arith.CmpiOp(have, want, "ne"))
                 e.insert(array.RaiseIfOp(other, "ValueError", OTHER_SHAPES))
-            position = Scalar("py_int", body.args[0], None, 0, EXTENT_MAX)
+            position = Scalar("py_int", i, None, 0, EXTENT_MAX)
             goal = library.subscript(e, made, (position,))
             if isinstance(goal, Array):
                 lists.copy(e, row, goal.memref)
-            e.insert(array.YieldOp())
-        e.insert(loop)
         return made
 
 

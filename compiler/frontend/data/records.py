@@ -177,6 +177,7 @@ class Records(Meeting):
             )
         if isinstance(value, Static) and isinstance(value.object, Opaque | Method):
             raise self.refusal(None, "only numbers, arrays, strings and objects are assigned here")
+        self.share([value])
         self.objects.give(record, key, self.frame.env, value)
         journal = self.objects.journal
         if (

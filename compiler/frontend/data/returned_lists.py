@@ -46,11 +46,10 @@ def columns(
     lowering: Lists, seq: ListObject, *, copied: bool = True
 ) -> tuple[Form | None, list[Array]]:
     """The form of the items, and their arrays: copies, or the list's own memory where that is possible."""
-    if seq.item is None:
-        seq.read_untyped = True
+    if (items := lists.form_read(seq)) is None:
         return None, []
     found = Columns(lowering, copied)
-    form = form_of(lowering, seq, seq.item)
+    form = form_of(lowering, seq, items)
     return form, found.of(seq, None)
 
 
@@ -100,23 +99,18 @@ class Columns:
             at = k if places is None else number_at(e, places, k)
             return lists.row_of(e, seq, buffer, at)
 
-        def measure(k: SSAValue) -> None:
+        with lists.counted(e, count) as k:
             extents = e.extents(row(k))
             for shape, n in zip(shapes, extents, strict=True):
                 e.insert(memref.StoreOp.get(e.emit(arith.IndexCastOp(n, i64)), shape.memref, [k]))
             advance(e, total, pools.size_of(e, extents))
-
-        for_each(e, count, measure)
         flat = library.allocate(e, [e.load(total)], leaf.dtype)
-
-        def move(k: SSAValue) -> None:
+        with lists.counted(e, count) as k:
             one = row(k)
             extents = e.extents(one)
             goal = pools.view(e, pools.Pool(flat.memref, ()), e.load(end), extents)
             lists.copy(e, Array(one, leaf.dtype), goal)
             advance(e, end, pools.size_of(e, extents))
-
-        for_each(e, count, move)
         return [*shapes, flat]
 
     def taken(self, view: Array, places: Array | None) -> Array:
@@ -140,14 +134,11 @@ class Columns:
             assert isinstance(marks, Array)
             made[store.key] = marks
         marks = made[store.key].memref
-
-        def mark(k: SSAValue) -> None:
+        with lists.counted(e, e.extents(places.memref)[0]) as k:
             at = number_at(e, places, k)
             met = e.emit(memref.LoadOp.get(marks, [at]))
             e.insert(array.RaiseIfOp(met, "NotImplementedError", TWICE))
             e.insert(memref.StoreOp.get(e.constant(True, "b1").ssa, marks, [at]))
-
-        for_each(e, e.extents(places.memref)[0], mark)
 
 
 def number_at(e: Emitter, numbers: Array, k: SSAValue) -> SSAValue:
@@ -207,22 +198,20 @@ def rows(columns: Columns, seq: ListObject, item: ListT, places: Array | None) -
     total, end = e.cell(IndexType(), "total"), e.cell(IndexType(), "end")
     for cell in (total, end):
         e.store(e.index(0), cell)
-    for_each(e, count, lambda k: advance(e, total, number_at(e, lengths, k)))
+    with lists.counted(e, count) as k:
+        advance(e, total, number_at(e, lengths, k))
     pools, size = pools_of(e, seq), e.load(total)
     flat = [
         library.allocate(e, [size], lists.dtype_of_leaf(leaf))
         for leaf in lists.leaves_of(item.item)
     ]
-
-    def move(k: SSAValue) -> None:
+    with lists.counted(e, count) as k:
         n = number_at(e, lengths, k)
         offset = load_number(e, seq, OFFSETS, k if places is None else number_at(e, places, k))
         at = e.load(end)
         for pool, target in zip(pools, flat, strict=True):
             lists.copy(e, Array(part(e, pool, offset, n), ""), part(e, target.memref, at, n))
         advance(e, end, n)
-
-    for_each(e, count, move)
     return [lengths, *flat]
 
 
@@ -231,14 +220,6 @@ def filled(e: Emitter, lengths: Array) -> Array:
     zeros = library.call(e, np.zeros_like, [lengths], {})
     assert isinstance(zeros, Array)
     return zeros
-
-
-def for_each(e: Emitter, count: SSAValue, do: Callable[[SSAValue], None]) -> None:
-    loop, body = lists.counted(count)
-    with e.at(body):
-        do(body.args[0])
-        e.insert(array.YieldOp())
-    e.insert(loop)
 
 
 def advance(e: Emitter, cell: SSAValue, by: SSAValue) -> None:
