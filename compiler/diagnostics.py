@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 import linecache
+import os
+import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from weakref import WeakValueDictionary
 
+import numpy as np
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 
 _locations: WeakValueDictionary[tuple[str, int, int], FileLineColLoc] = WeakValueDictionary()
+OWN = os.path.dirname(os.path.dirname(__file__))
+PACKAGES = os.path.dirname(os.path.dirname(np.__file__))
+LIBRARIES = tuple(
+    path + os.sep for path in (OWN, *(os.path.join(PACKAGES, name) for name in ("numpy", "scipy")))
+)
+STANDARD_LIBRARY = sysconfig.get_path("stdlib") + os.sep
+INSTALLED = os.sep + "site-packages" + os.sep
+
+
+@lru_cache(maxsize=1_000)
+def is_library(file: str) -> bool:
+    """True for a source file of Python, NumPy, SciPy, or of ours: no line of it is the user's."""
+    if file.startswith((STANDARD_LIBRARY, "<frozen ")) and INSTALLED not in file:
+        return True
+    return file.startswith(LIBRARIES)
 
 
 def location_at(file: str, line: int, column: int) -> FileLineColLoc:
@@ -57,10 +76,36 @@ class Span:
         return f"        {text}\n        {pad}{'^' * max(1, end_char - start_char)}"
 
 
+LONGEST_CHAIN = 8
+"""So many of the calls that lead to an error are shown, the innermost."""
+
+
+def told(
+    span: Span | None,
+    message: str,
+    way_out: str | None,
+    notes: Sequence[tuple[Span, str]],
+    calls: Sequence[Span] = (),
+) -> str:
+    """An error as users read it: where, what, the other places that matter, the calls, the way out."""
+    lines = [f"{span}: error: {message}" if span else f"error: {message}"]
+    if span and (shown := span.caret()):
+        lines.append(shown)
+    for place, note in [*notes, *((call, "called here") for call in calls[:LONGEST_CHAIN])]:
+        lines.append(f"{place}: {note}")
+        lines += [text] if (text := place.caret()) else []
+    if len(calls) > LONGEST_CHAIN:
+        lines.append(f"  and {len(calls) - LONGEST_CHAIN} more calls around")
+    if way_out:
+        lines.append(f"  way out: {way_out}")
+    return "\n".join(lines)
+
+
 class CompileError(Exception):
     """The program is outside what mutad compiles; the message names the line and a way out.
 
-    `notes` are other places that matter, each shown with its source line and carets.
+    `notes` are other places that matter, each shown with its source line and carets; `calls` the calls
+    in the program that lead to the line, from the inside out.
     """
 
     def __init__(
@@ -70,18 +115,67 @@ class CompileError(Exception):
         way_out: str | None = None,
         notes: Sequence[tuple[Span, str]] = (),
     ) -> None:
+        super().__init__(span, message, way_out, notes)
         self.span = span
-        self.reason = message
+        self.message = self.reason = message
         self.way_out = way_out
-        lines = [f"{span}: error: {message}" if span else f"error: {message}"]
-        if span and (shown := span.caret()):
-            lines.append(shown)
-        for place, note in notes:
-            lines.append(f"{place}: {note}")
-            lines += [text] if (text := place.caret()) else []
-        if way_out:
-            lines.append(f"  way out: {way_out}")
-        super().__init__("\n".join(lines))
+        self.notes = tuple(notes)
+        self.calls: list[Span] = []
+        self.own = True
+        """No line of the user's was passed on the way here."""
+
+    def __str__(self) -> str:
+        return told(self.span, self.reason, self.way_out, self.notes, self.calls)
+
+    def leaves(self, file: str, name: str, call: Span | None) -> None:
+        """The error is of a function that is called there; what a library's own code is refused for is no
+        word about the user's."""
+        if not is_library(file):
+            self.own = False
+        elif self.own and not file.startswith(OWN + os.sep):
+            self.reason = f"{name} is not compiled: in its own code, {self.message}"
+            self.way_out = "write it with the operations that are, or call it outside compiled code"
+        shown = [(one.file, one.line) for one in (self.span, *self.calls) if one is not None]
+        if call is not None and (call.file, call.line) not in shown:
+            self.calls.append(call)
+
+
+class CompilerFault(SystemError):
+    """The compiler failed, at a line of the user's: no `CompileError`, which is about the program.
+
+    What it failed with is its cause.
+    """
+
+    def __init__(self, span: Span | None, error: BaseException) -> None:
+        super().__init__(span, error)
+        self.span = span
+        self.error = error
+
+    def __str__(self) -> str:
+        message = f"this is mutad's own fault, not the program's: {type(self.error).__name__}: {self.error}"
+        way_out = "report it with the lines above; meanwhile write this line otherwise"
+        return told(self.span, message, way_out, ())
+
+
+def note_place(error: Exception, span: Span | None) -> None:
+    """Remember where the compiler was when it failed: the innermost place that is noted."""
+    if isinstance(error, CompileError):
+        error.span = error.span or span
+    elif span is not None:
+        error.__dict__.setdefault("place", span)
+
+
+def place_of(error: Exception) -> Span | None:
+    """Where the compiler was when it failed: as noted, or the place of the op that it worked on."""
+    noted = error.__dict__.get("place")
+    traceback, found = error.__traceback__, None
+    while traceback is not None:
+        for value in traceback.tb_frame.f_locals.values():
+            at = line_of(value) if isinstance(value, Operation) else None
+            if at is not None:
+                found = Span(at[0], at[1], at[2] - 1, at[1], at[2])
+        traceback = traceback.tb_next
+    return noted or found
 
 
 class UndefinedName(CompileError, NameError):

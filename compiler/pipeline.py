@@ -30,6 +30,7 @@ from . import remembered
 from .analysis.effects import is_private
 from .analysis.print_analyses import PASSES as PRINTED_ANALYSES
 from .derivative.passes import PrintNeeded, PrintPlan, Reverse
+from .diagnostics import CompileError, CompilerFault, Span, place_of
 from .transforms.close_counters import CloseCounters
 from .transforms.describe_calls import DescribeCalls
 from .transforms.drop_carried import DropCarried
@@ -378,7 +379,7 @@ def compile_request(
         raise ValueError(
             f"MUTAD_DUMP: no stage named {', '.join(sorted(unknown))}; {stage_names()}"
         )
-    with without_collection():
+    with without_collection(), own_faults(request):
         if not dump:
             c = begun(request)
         for stage in stages_for(request):
@@ -422,7 +423,7 @@ def advance(c: Compilation, stage: Stage) -> None:
 
 def check_request(request: Request, wanted: Callable[[Sequence[Any]], bool]) -> None:
     """CompileError where the gradient cannot be compiled, and is `wanted`; makes no code."""
-    with without_collection():
+    with without_collection(), own_faults(request):
         c = begun(request)
         for stage in stages_for(request):
             advance(c, stage)
@@ -445,6 +446,29 @@ def without_collection() -> Generator[None]:
             gc.enable()
 
 
+@contextmanager
+def own_faults(request: Request) -> Generator[None]:
+    """What the compiler did not foresee is its own fault, and says so at the line that it worked on."""
+    try:
+        yield
+    except (CompilerFault, MemoryError):
+        raise
+    except Exception as error:
+        span = place_of(error) or line_of_function(request.function)
+        if not isinstance(error, CompileError):
+            raise CompilerFault(span, error) from error
+        error.span = error.span or span
+        raise
+
+
+def line_of_function(function: Callable[..., Any]) -> Span | None:
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return None
+    first = code.co_firstlineno
+    return Span(code.co_filename, first, 0, first + 1, 0)
+
+
 def run_stages(request: Request, upto: str) -> str:
     """What stage `upto` leaves, as text. ValueError where this request has no such stage."""
     c = Compilation(request)
@@ -453,10 +477,11 @@ def run_stages(request: Request, upto: str) -> str:
         if upto in {s.name for s in STAGES}:
             raise ValueError(f"stage {upto!r} is one of gradients: the function has none here")
         raise ValueError(f"no stage named {upto!r}; {stage_names()}")
-    for stage in stages:
-        stage.run(c)
-        if stage.name == upto:
-            return stage.show(c)
+    with own_faults(request):
+        for stage in stages:
+            stage.run(c)
+            if stage.name == upto:
+                return stage.show(c)
     raise AssertionError("unreachable")
 
 
@@ -465,6 +490,11 @@ def explain_request(request: Request, values: Sequence[Any] | None) -> Receipt:
 
     Of a request for `vjp` it is what `vjp` would save.
     """
+    with own_faults(request):
+        return receipt_for(request, values)
+
+
+def receipt_for(request: Request, values: Sequence[Any] | None) -> Receipt:
     from .derivative.activations import activation_pairs
     from .derivative.receipt import Allocated, allocated_by, receipt_of
     from .derivative.reverse import activities_of, gradient_of, only_function, plan_gradient
@@ -480,8 +510,9 @@ def explain_request(request: Request, values: Sequence[Any] | None) -> Receipt:
     made = plan_gradient(function, c.active_arguments, saves, finals)
 
     def allocated() -> Allocated:
-        c.module = ModuleOp([gradient_of(function, c.active_arguments, saves, finals)])
-        optimize(c)
+        with own_faults(request):
+            c.module = ModuleOp([gradient_of(function, c.active_arguments, saves, finals)])
+            optimize(c)
         gradient = only_function(c.module)
         if leaves is None:
             return allocated_by(gradient, None, None)
@@ -581,4 +612,4 @@ def write_dump(c: Compilation, stage: Stage) -> None:
     directory = Path(os.environ.get("MUTAD_DUMP_DIR", "mutad-dump"))
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{name}-{r.mode}-{key:08x}.{number}-{stage.name}.{stage.suffix}"
-    path.write_text(stage.show(c) + "\n")
+    path.write_text(stage.show(c) + "\n", encoding="utf-8")

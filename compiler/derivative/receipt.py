@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 from rich.console import Console
 from rich.table import Table
@@ -27,15 +28,15 @@ from xdsl.ir import Block, Operation, SSAValue
 from ...dialects import ad, array, foreign
 from ..analysis.needed import Contents
 from ..diagnostics import line_of
-from . import receipt_html
+from ..names import as_written
+from . import formulas, receipt_html
+from .formulas import PRODUCT, Formula
 from .forward_sweep import hint_of
-from .overwritten import Overwritten
 from .plan import Plan, Save, is_release, killing_line
 from .rollback import Rolled, inverses
 from .segments import bytes_of
 from .sizes import Sizes
-from .source_words import line_number, text_of, word_of
-from .versions import Version
+from .source_words import line_number, text_of, word_of, words_around
 
 
 @dataclass(frozen=True)
@@ -200,16 +201,16 @@ def shown(size: int | None) -> str:
     return "?" if size is None else f"{size:,} bytes"
 
 
-def added_up(formulas: Sequence[str]) -> str:
+def added_up(written: Sequence[str]) -> str:
     """The sum of terms `number*rest`: those with the same rest become one.
 
     `8*n`, `16*n` and `8*n*steps` are `24*n + 8*n*steps`.
     """
     terms: dict[str, int] = {}
-    for formula in formulas:
-        number, _, rest = formula.partition("*")
+    for formula in written:
+        number, _, rest = formula.partition("*") if formula[0].isdigit() else ("1", "", formula)
         terms[rest] = terms.get(rest, 0) + int(number)
-    return " + ".join(f"{n}*{rest}" if rest else str(n) for rest, n in terms.items()) or "0"
+    return " + ".join(str(Formula(rest, factor=n)) for rest, n in terms.items()) or "0"
 
 
 def receipt_of(
@@ -228,12 +229,13 @@ def receipt_of(
     saves += tuple(record_of(f) for f in activations if "keeps" in f.attributes)
     needs = tuple(needed_value(need, op) for need, op in plan.needed.by.items())
     back = sorted({one for r in plan.rolled.values() for one in rolled_back(r)}, key=line_of_one)
-    return Receipt(plan.function.sym_name.data, at[0], at[1], saves, needs, tuple(back), allocated)
+    name = as_written(plan.function.sym_name.data)
+    return Receipt(name, at[0], at[1], saves, needs, tuple(back), allocated)
 
 
 def rolled_back(rolled: Rolled) -> Iterator[RolledBack]:
     """Each line on which the variable is counted."""
-    name = name_of_value(rolled.stretch.cell)
+    name = as_written(rolled.stretch.cell.name_hint or "value")
     for op in (op for undo in rolled.updates.values() for op in inverses(undo)):
         at = line_of(op)
         if at is not None:
@@ -296,7 +298,7 @@ def saved_value(save: Save, sizes: Sizes) -> SavedValue:
         name_of(save),
         at[1],
         None if count is None else size * count,
-        "*".join([str(size), *sizes.show_product(factors)]),
+        formulas.product([formulas.constant(size), sizes.show_product(factors)]).at(PRODUCT),
         killer[1] if killer else None,
         needed,
         why,
@@ -307,18 +309,21 @@ def saved_value(save: Save, sizes: Sizes) -> SavedValue:
 
 def name_of(save: Save) -> str:
     """The variable or array that is saved, as the program calls it; the expression where it has no name."""
-    node = save.node
-    if isinstance(node, Version | Overwritten):
-        return hint_of(save)
-    return name_of_value(node) if isinstance(node, SSAValue) else "value"
+    return program_s_name(hint_of(save), save.source)
 
 
 def name_of_value(value: SSAValue) -> str:
-    if value.name_hint is not None:
-        return value.name_hint
-    if isinstance(value.owner, Operation) and (text := text_of(value.owner)):
-        return text
-    return "value"
+    """The same of a value."""
+    owner = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
+    return program_s_name(value.name_hint or "value", owner)
+
+
+def program_s_name(hint: str, op: Operation | None) -> str:
+    """What an op's value is called in the program; its expression where it is not called there."""
+    name, at = as_written(hint), None if op is None else line_of(op)
+    if op is None or at is None or name.partition(".")[0] in words_around(at[0], at[1]):
+        return name
+    return text_of(op) or name
 
 
 def way_out(save: Save) -> str | None:
@@ -331,8 +336,10 @@ def way_out(save: Save) -> str | None:
     if killer is None or line is None or isinstance(killer, ad.HandoverOp):
         return None
     target = overwritten_by(killer)
-    name = None if target is None else target.name_hint
-    if target is None or name is None or name not in names_in(line[0], line[1]):
+    if target is None or target.name_hint is None:
+        return None
+    name = as_written(target.name_hint)
+    if name not in names_in(line[0], line[1]):
         return None
     in_loop = any(loop.is_ancestor(save.at) for loop in loops_around(killer))
     if isinstance(target.owner, memref.AllocaOp):
@@ -367,7 +374,7 @@ def overwritten_by(killer: Operation) -> SSAValue | None:
 
 def names_in(file: str, line: int) -> set[str]:
     """The words of a line of source: what is called otherwise there, the program does not know."""
-    return set(re.findall(r"\w+", linecache.getline(file, line)))
+    return set(re.findall(r"\w+", normalize("NFKC", linecache.getline(file, line))))
 
 
 def loops_around(op: Operation) -> Iterator[array.LoopOp]:

@@ -1,6 +1,7 @@
 """Index expressions of a function, evaluated for concrete arguments and written out as formulas.
 
-What only a run can tell (the trips of a `while`, a branch) has no value and is written `trips@line`.
+What only a run can tell (the trips of a `while`, a branch, a size that is computed) has no value and
+is written with its line, `trips@line`, `n@line`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from ...dialects import ad, array
 from ..analysis.affine import Affine, Extent, Subscripts, Symbol, Term
 from ..diagnostics import line_of
+from ..names import as_written
+from . import formulas
 from .bits import PER_BYTE
+from .formulas import Formula
 from .plan import Save
 from .segments import base_extents
 from .versions import Version
@@ -143,10 +147,10 @@ class Sizes:
         if isinstance(op, scf.IfOp) and isinstance(test, arith.CmpiOp):
             taken = Taken(test, side is op.true_region)
             signed = test.predicate.value.data in SIGNED
-            return Factor(taken if signed and "@" not in self.show(taken) else Unknown(op))
+            return Factor(taken if signed and "@" not in str(self.show(taken)) else Unknown(op))
         if not isinstance(op, array.LoopOp) or op.condition_block is not None or op.count is None:
             return Factor(Unknown(op))
-        if "@" in self.show(op.count):
+        if "@" in str(self.show(op.count)):
             return Factor(Unknown(op))
         return Factor(op.count, op.induction)
 
@@ -181,19 +185,30 @@ class Sizes:
             total += inner
         return total
 
-    def show_product(self, factors: Sequence[Factor]) -> list[str]:
-        """The factors as expressions; from one that others depend on, the rest is one sum."""
+    def show_product(self, factors: Sequence[Factor]) -> Formula:
+        """The product as an expression; from a factor on that others depend on, the rest is one sum."""
         if not factors:
-            return []
+            return formulas.constant(1)
         first, rest = factors[0], factors[1:]
-        inner = self.show_product(rest)
-        if not self._in_sum(first, rest):
-            shown = self.show(first.number, first.less)
-            return [shown if first.of == 1 else f"ceil({shown}/{first.of})", *inner]
+        if self._in_sum(first, rest):
+            return self._show_total(factors)
+        shown = self.show(first.number, first.less)
+        if first.of > 1:
+            shown = formulas.ceiling(shown, formulas.constant(first.of))
+        return formulas.product([shown, self.show_product(rest)])
+
+    def _show_total(self, factors: Sequence[Factor]) -> Formula:
+        """What is repeated, each time as often as the counter says; its number where none is asked."""
+        arguments, self.arguments = self.arguments, None
+        try:
+            known = self.product(factors)
+        finally:
+            self.arguments = arguments
+        if known is not None:
+            return formulas.constant(known)
+        first, inner = factors[0], self.show_product(factors[1:])
         assert first.induction is not None
-        name, count = self.show(first.induction), self.show(first.number)
-        count = count[1:-1] if count.startswith("(") else count
-        return [f"sum({'*'.join(inner)} for {name} in range({count}))"]
+        return formulas.total(inner, self.show(first.induction), self.show(first.number))
 
     def _in_sum(self, first: Factor, rest: Sequence[Factor]) -> bool:
         """True when what follows depends on the induction of `first`."""
@@ -205,8 +220,8 @@ class Sizes:
 
     def evaluate(self, number: Number) -> int | None:
         """The number for the given arguments; None where they do not tell."""
-        if isinstance(number, Unknown) or self.arguments is None:
-            return array.constant_value(number) if isinstance(number, SSAValue) else None
+        if isinstance(number, Unknown):
+            return None
         if isinstance(number, Taken):
             left, right = self.evaluate(number.test.lhs), self.evaluate(number.test.rhs)
             if left is None or right is None:
@@ -217,7 +232,7 @@ class Sizes:
         if isinstance(number, BlockArgument):
             if number.owner is not self.top:
                 return self.inductions.get(number)
-            value = self.arguments[number.index]
+            value = None if self.arguments is None else self.arguments[number.index]
             return int(value) if isinstance(value, int | np.integer) else None
         known = array.constant_value(number)
         if known is not None:
@@ -249,63 +264,59 @@ class Sizes:
             return sizes.pop() if len(sizes) == 1 else None  # arrays that swap may differ in size
         return None
 
-    def show(self, number: Number, less: int = 0) -> str:
+    def show(self, number: Number, less: int = 0) -> Formula:
         """The number, less a constant, as an expression of the arguments."""
         if isinstance(number, SSAValue) and isinstance(number.type, IndexType):
             form = self.subscripts.affine(number)
             if form != Affine.of(number):
                 return self._show_sum(clipped(form) - less)
-        shown = self._show(number)
-        return f"({shown}-{less})" if less else shown
+        return formulas.linear([(1, self._show(number))], -less)
 
-    def _show_sum(self, form: Affine) -> str:
-        """A linear combination; in parentheses where it has several terms."""
-        terms = sorted(form.terms.items(), key=lambda term: term[1] < 0)
-        parts: list[str] = []
-        for symbol, factor in terms:
+    def _show_sum(self, form: Affine) -> Formula:
+        """A linear combination."""
+        terms: list[tuple[int, Formula]] = []
+        for symbol, factor in form.terms.items():
             if factor < 0 and isinstance(symbol, Term) and symbol.kind == "floordiv":
                 top, bottom = symbol.args
-                rounded = f"ceil({self._show_sum(clipped(-top))}/{bottom})"
-                parts.append(
-                    f"{'+' if parts else ''}{'' if factor == -1 else f'{-factor}*'}{rounded}"
-                )
-                continue
-            sign = "-" if factor < 0 else "+" if parts else ""
-            times = "" if abs(factor) == 1 else f"{abs(factor)}*"
-            parts.append(f"{sign}{times}{self._show_symbol(symbol)}")
-        if form.constant or not parts:
-            parts.append(f"{form.constant:+d}" if parts else str(form.constant))
-        return parts[0] if len(parts) == 1 else f"({''.join(parts)})"
+                rounded = self._show_sum(clipped(-top)), self._show_sum(bottom)
+                terms.append((-factor, formulas.ceiling(*rounded)))
+            else:
+                terms.append((factor, self._show_symbol(symbol)))
+        return formulas.linear(terms, form.constant)
 
-    def _show_symbol(self, symbol: Symbol) -> str:
+    def _show_symbol(self, symbol: Symbol) -> Formula:
         if isinstance(symbol, SSAValue):
             return self._show(symbol)
         if isinstance(symbol, Extent):
             return self._show_dimension(symbol.memref, symbol.axis)
-        left, right = map(self._show_sum, symbol.args)
-        if symbol.kind in ("max", "min"):
-            return f"{symbol.kind}({left}, {right})"
-        return f"({left}//{right})" if symbol.kind == "floordiv" else f"{left}*{right}"
+        if symbol.kind == "floordiv":
+            return formulas.quotient(*map(self._show_sum, symbol.args))
+        shown = formulas.in_order([self._show_sum(arg) for arg in operands_of(symbol)])
+        return (
+            formulas.product(shown) if symbol.kind == "mul" else formulas.call(symbol.kind, *shown)
+        )
 
-    def _show(self, number: Number) -> str:
+    def _show(self, number: Number) -> Formula:
         if isinstance(number, Unknown):
-            at = line_of(number.at)
-            return f"trips@{at[1] if at else '?'}"
+            return Formula(told("trips", number.at))
         if isinstance(number, Taken):
-            return f"({self.show(number.test.lhs)}{number.relation}{self.show(number.test.rhs)})"
+            test = number.test
+            return formulas.relation(self.show(test.lhs), number.relation, self.show(test.rhs))
         if isinstance(number, Dimension):
             return self._show_dimension(number.base, number.axis)
         known = array.constant_value(number)
         if known is not None:
-            return str(known)
+            return formulas.constant(known)
+        name = number.name_hint and as_written(number.name_hint)
         if isinstance(number, BlockArgument):
             loop = number.owner.parent_op()
-            known = number.owner is self.top or (
+            if number.owner is self.top or (
                 isinstance(loop, array.LoopOp)
                 and loop.condition_block is None
                 and number is loop.induction
-            )
-            return number.name_hint or "?" if known else f"@{number.name_hint or '?'}"
+            ):
+                return Formula(name or "count")
+            return Formula(told(name or "size", loop))
         op = number.owner
         if isinstance(op, memref.DimOp):
             axis = array.constant_value(op.index)
@@ -315,21 +326,47 @@ class Sizes:
         if isinstance(op, arith.MaxSIOp) and array.constant_value(op.rhs) == 0:
             return self.show(op.lhs)  # a count that is not negative
         if isinstance(op, Operation) and type(op) in INTEGER_OPS:
-            symbol = INTEGER_OPS[type(op)][0]
-            constant = array.constant_value(op.operands[1])
-            if symbol == "+" and constant is not None and constant < 0:
-                return f"({self.show(op.operands[0])}-{-constant})"
             left, right = self.show(op.operands[0]), self.show(op.operands[1])
-            if symbol in ("max", "min"):
-                return f"{symbol}({left}, {right})"
-            return f"({left}{symbol}{right})"
-        return f"@{number.name_hint or '?'}"
+            return combined(INTEGER_OPS[type(op)][0], left, right)
+        return Formula(told(name or "size", op if isinstance(op, Operation) else None))
 
-    def _show_dimension(self, base: SSAValue, axis: int) -> str:
+    def _show_dimension(self, base: SSAValue, axis: int) -> Formula:
         owner = base.owner
         if isinstance(owner, array.AllocOp | array.AnyView):
             return self.show(owner.extents[axis])
-        return f"{base.name_hint or '?'}.shape[{axis}]"
+        name = as_written(base.name_hint or "array")
+        return Formula(f"{name}.shape[{axis}]")
+
+
+def operands_of(term: Term) -> list[Affine]:
+    """The operands of an operation, those of the same operation in its operands included."""
+    found: list[Affine] = []
+    for arg in term.args:
+        (symbol,) = arg.terms if len(arg.terms) == 1 else (None,)
+        same = isinstance(symbol, Term) and symbol.kind == term.kind and arg == Affine.of(symbol)
+        found += operands_of(symbol) if same and isinstance(symbol, Term) else [arg]
+    return found
+
+
+def combined(symbol: str, left: Formula, right: Formula) -> Formula:
+    """Two formulas and what stands between them."""
+    match symbol:
+        case "+" | "-":
+            return formulas.linear([(1, left), (1 if symbol == "+" else -1, right)])
+        case "*":
+            return formulas.product([left, right])
+        case "//":
+            return formulas.quotient(left, right)
+        case "/^":
+            return formulas.ceiling(left, right)
+        case _:
+            return formulas.call(symbol, left, right)
+
+
+def told(name: str, op: Operation | None) -> str:
+    """A number that only a run can tell, and the line that it is of."""
+    at = None if op is None else line_of(op)
+    return f"{name}@{at[1] if at else '?'}"
 
 
 def clipped(form: Affine) -> Affine:

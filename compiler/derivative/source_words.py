@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import ast
 import linecache
+import re
 from functools import lru_cache
 from typing import TypeGuard
+from unicodedata import normalize
 
 from xdsl.dialects import memref, scf
 from xdsl.ir import Operation
 
 from ...dialects import array, foreign
 from ..diagnostics import Span, line_of
+from ..names import as_written
 from .rules import SCALAR_RULES
 
 WORDS: dict[str, str] = {
@@ -59,7 +62,7 @@ def word_of(op: Operation) -> str:
         inner = first_with_needs(op)
         return "assignment" if inner is None else word_of(inner)
     if isinstance(op, foreign.RuleCallOp):
-        return op.primal.string_value().rpartition("_primal")[0]
+        return as_written(op.primal.string_value().rpartition("_primal")[0])
     node = node_of(op)
     if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Pow):
         return "**"
@@ -168,6 +171,13 @@ def _parsed(file: str, text: str) -> dict[tuple[int, int], tuple[ast.expr | ast.
 
 def _nodes_by_start(file: str) -> dict[tuple[int, int], tuple[ast.expr | ast.stmt, ...]]:
     return _parsed(file, "".join(linecache.getlines(file)))
+
+
+@lru_cache(maxsize=256)
+def words_around(file: str, line: int) -> frozenset[str]:
+    """The words of the outermost function around a line: other names are none of the program's."""
+    text = "".join(linecache.getline(file, n) for n in function_lines(file, line))
+    return frozenset(re.findall(r"\w+", normalize("NFKC", text)))
 
 
 def function_lines(file: str, line: int) -> range:

@@ -20,11 +20,12 @@ from typing import Any, Protocol
 
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, ModuleOp, i64
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import Pure
 
 from ...dialects import array
 from ..diagnostics import CompileError
+from ..names import as_hint, as_symbol
 from . import signature
 from .bindings import pooling
 from .bindings.roots import choices, is_inside, is_root, roots, writes
@@ -162,10 +163,9 @@ class Build:
                 f"{len(self.keys)} argument types for {len(parameters)} parameters",
             )
         self.emitter.span = own.span(own.node)
-        ir_name = self.function.__name__ if self.function.__name__.isidentifier() else "function"
-        ir_function = func.FuncOp(
-            ir_name, ([x.type for x in self.entry.args], []), Region(self.entry)
-        )
+        ir_name = as_symbol(self.function.__name__, "function")
+        ir_types = [x.type for x in self.entry.args], list[Attribute]()
+        ir_function = func.FuncOp(ir_name, ir_types, Region(self.entry))
         if pairs := self.overlapping_pairs():
             ir_function.attributes["overlaps"] = pairs
         ir_function.location = self.emitter.span.location()
@@ -244,7 +244,7 @@ class Build:
         hinted = iter(self.entry.args)
         for name, key in zip(parameters, self.keys, strict=True):
             values.append(signature.value_of(key, arguments))
-            for text in signature.hints(key, fields.as_hint(name)):
+            for text in signature.hints(key, as_hint(name)):
                 next(hinted).name_hint = text
         for i, j, kind in self.overlaps:
             if kind == "same":

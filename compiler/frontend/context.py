@@ -11,7 +11,6 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, is_dataclass, replace
 from functools import reduce
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -19,7 +18,8 @@ from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from ..diagnostics import CompileError, Span, UndefinedName
+from ..diagnostics import CompileError, Span, UndefinedName, note_place
+from ..names import as_hint
 from . import choices, scalars, weak
 from .bindings import nonlocals
 from .bindings.peeling import Peeled
@@ -61,9 +61,6 @@ from .values import (
     Value,
     Weak,
 )
-
-OWN_FILE = str(Path(__file__).parent / "calling" / "standard.py")
-"""Where functions of the standard library are written out."""
 
 UNBOUND_LOCAL = "cannot access local variable '{}' where it is not associated with a value"
 
@@ -238,9 +235,12 @@ class Context(ABC):
     @contextmanager
     def located(self, node: ast.AST) -> Generator[None]:
         """Ops made meanwhile come from `node`."""
-        outer, self.e.span = self.e.span, self.frame.source.span(node)
+        outer, self.e.span = self.e.span, self.frame.span(node)
         try:
             yield
+        except Exception as error:
+            note_place(error, self.e.span)
+            raise
         finally:
             self.e.span = outer
 
@@ -248,7 +248,7 @@ class Context(ABC):
         self, node: ast.AST | None, message: str, way_out: str | None = None
     ) -> CompileError:
         """The program is outside the language at `node` (None: at the current place)."""
-        span = self.e.span if node is None else self.frame.source.span(node)
+        span = self.e.span if node is None else self.frame.span(node)
         message, way_out = fields.as_written(message), way_out and fields.as_written(way_out)
         return CompileError(span, message, way_out)
 
@@ -334,9 +334,7 @@ class Context(ABC):
         place = id(holder), key
         if place in self.inputs:
             return self.inputs[place]
-        file = self.frame.source.file
-        library = self.fixed(file) or file == OWN_FILE
-        if self.watched is not None and place not in self.watched and not library:
+        if self.watched is not None and place not in self.watched and not self.frame.is_library:
             raise self.refusal(
                 None,
                 f"`{name}` is read from outside in a way that is not followed",
@@ -512,7 +510,7 @@ class Context(ABC):
         results = iter(op.results)
         for name, template in joined:
             merged[name] = rebuilt(template, results)
-            hint(merged[name], name)
+            hint(merged[name], self.frame.named(name))
         for name, _ in joined:
             merged[name] = weak.joined(self.e, test, *sides[name], merged[name])
             for path, python in flags[name].items():
@@ -669,7 +667,7 @@ def hint(binding: Binding, name: str, named: set[SSAValue] | None = None) -> Non
                 and isinstance(ssa.owner, Operation)
                 and not isinstance(ssa.owner, arith.ConstantOp)
             ):
-                ssa.name_hint = fields.shown(name).strip("<>")
+                ssa.name_hint = as_hint(fields.shown(name))
                 if named is not None:
                     named.add(ssa)
         case Maybe(value, _):

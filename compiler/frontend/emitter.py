@@ -15,6 +15,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ...dialects import array as ops
 from ...dialects.array import AllocOp, AnyView, StrideOp, is_operation_that_may_raise
 from ..diagnostics import CompileError, Span
+from ..names import as_hint
 from ..scalar_types import IR_TYPE, has_no_sign
 from .values import Scalar
 
@@ -98,7 +99,7 @@ class Emitter:
 
     def named(self, op: OpT, hint: str | None) -> OpT:
         if hint is not None and op.results:
-            op.results[0].name_hint = hint.partition("$")[0] if "." in hint else hint
+            op.results[0].name_hint = as_hint(hint.partition("$")[0] if "." in hint else hint)
         return op
 
     def emit(self, op: Operation, hint: str | None = None) -> SSAValue:
@@ -163,7 +164,7 @@ class Emitter:
         """A new rank-0 cell for a scalar variable, uninitialized."""
         op = memref.AllocaOp.get(type_, shape=[])
         self._insert_first(self.entry, op)
-        op.memref.name_hint = hint
+        op.memref.name_hint = as_hint(hint)
         return op.memref
 
     def load(self, cell: SSAValue, hint: str | None = None) -> SSAValue:

@@ -28,6 +28,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
 from ..analysis.alias import strip_casts
+from ..names import as_hint
 from . import catching, choices, weak
 from .bindings import nonlocals, peeling, pooling, resizing
 from .bindings.forms import End, Forms
@@ -283,7 +284,7 @@ class Loops(Forms):
     def name_induction(self, induction: SSAValue, s: ast.For | ast.While) -> None:
         match s:
             case ast.For(ast.Name(name)):
-                induction.name_hint = name
+                induction.name_hint = as_hint(self.frame.named(name))
             case _:
                 induction.name_hint = "iteration"
 
@@ -352,7 +353,7 @@ class Loops(Forms):
         key = self.cell_key(name, leaf, value.type)
         cell, held = self.cells.get(key, (None, None))
         if cell is None:
-            cell = self.e.cell(value.type, name)
+            cell = self.e.cell(value.type, self.frame.named(name))
         if held is not value:
             self.e.store(value, cell)
         self.cells[key] = cell, value
@@ -453,7 +454,7 @@ class Loops(Forms):
                 )
             ],
         )
-        hint(binding, variable.name)
+        hint(binding, self.frame.named(variable.name))
         self.frame.env[variable.name] = binding
 
     def remember_python(

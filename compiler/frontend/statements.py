@@ -133,7 +133,7 @@ class Statements(Raising, Unpacking):
             match target:
                 case ast.Name():
                     value = self.named_list(target.id, value)
-                    hint(value, target.id, self.named)
+                    hint(value, self.frame.named(target.id), self.named)
                     nonlocals.bind(self, target.id, value)
                 case ast.Tuple() | ast.List():
                     self.unpack(target, value)

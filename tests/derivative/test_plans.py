@@ -390,7 +390,7 @@ def running_sum(x):
 
 
 # Each element read ahead is killed one step of j later.
-@saving("f64[10] f64[10]", "8*sum((i+1) for i in range(u.shape[0]-1))", 360,
+@saving("f64[10] f64[10]", "8*sum(i+1 for i in range(u.shape[0]-1))", 360,
         'u: killed by "u[j] = u[j + 1] * c[j]", needed by "u[j] = u[j + 1] * c[j]"')  # fmt: skip
 def triangular_sweeps(u, c):
     for i in range(u.size - 1):
@@ -434,7 +434,7 @@ def inner_elements(x, n):
 
 
 # Which side the minimum took: eight iterations share a byte, each row starts one.
-@saving("f64[5,11]", "1*x.shape[0]*ceil(x.shape[1]/8)", 10,
+@saving("f64[5,11]", "x.shape[0]*ceil(x.shape[1]/8)", 10,
         'min(best, x[i, j]): killed by "best = min(best, x[i, j])", needed by "best = min(best, x[i, j])"')  # fmt: skip
 def least_of_rows(x):
     total = 0.0
@@ -604,7 +604,7 @@ def thomas_in_place(lower, diagonal, upper, b):
         b[i] = (b[i] - upper[i] * b[i + 1]) / diagonal[i]
 
 
-@saving("f64[6,6]:pos", "8*sum((a.shape[0]-k-1) for k in range(a.shape[0]))", 120,
+@saving("f64[6,6]:pos", "8*sum(a.shape[0]-k-1 for k in range(a.shape[0]))", 120,
         'a: killed by "a[i, k] = f", needed by "a[j, i] -= f * a[j, k]"')  # fmt: skip
 def ldl_scaling_a_column_inside_the_update(a):
     n = a.shape[0]

@@ -215,3 +215,83 @@ def test_forbidding_saves_shows_both_lines_with_carets() -> None:
     assert lines[5].strip() == "^^^^^"
     assert lines[6].startswith(f"  way out: line {kill}: write to an array other than `x`")
     assert lines[6].endswith("8*x.shape[0] bytes")
+
+
+def by_a_quotient(x, a, b, c, d):
+    for _ in range(a // (b * c * d)):
+        x[:] = x * x
+    for _ in range((a // b) * c * (a - (b - 2))):
+        x[:] = x * x
+    return x.sum()
+
+
+def by_a_step(x, a, b):
+    for i in range(a, b, 3):
+        for _ in range(i // 2, -1, -1):
+            x[:] = x * x
+    return x.sum()
+
+
+def by_a_number_that_is_computed(x, n):
+    h = int(x[0])
+    for i in range(n):
+        k = int(x[i]) + h
+        y = np.full((k, 2), x[1])
+        for _ in range(3):
+            y[:] = y * y
+        x[1] = y.sum()
+    return x.sum()
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "formula"),
+    [
+        (
+            by_a_quotient,
+            (20, 2, 2, 2),
+            "8*(a//(b*c*d))*x.shape[0] + 8*(a+2-b)*(a//b)*c*x.shape[0]",
+        ),
+        (
+            by_a_step,
+            (0, 7),
+            "8*sum(((a+3*i)//2+1)*x.shape[0] for i in range(ceil((max(a, b)-a)/3)))",
+        ),
+    ],
+)
+def test_formulas_have_the_parentheses_that_they_need(function, arguments, formula) -> None:
+    """What is printed is an expression of Python's, with the value that is printed beside it."""
+    x = np.ones(3)
+    plan = receipt(function, x, *arguments, opt=1)
+    assert plan.formula == formula
+    names = dict(zip(function.__code__.co_varnames, (x, *arguments), strict=False))
+    assert eval(formula, {"ceil": lambda q: -int(-q // 1), **names}) == plan.saved_bytes
+
+
+def test_sizes_that_only_a_run_can_tell_have_their_line() -> None:
+    plan = receipt(by_a_number_that_is_computed, np.ones(3), 2, opt=1)
+    formulas = [s.formula for s in plan.saves]
+    line = line_of(by_a_number_that_is_computed, "k = int(x[i]) + h")
+    assert any(f"@{line}" in formula for formula in formulas)
+    assert "@?" not in plan.formula
+    assert not any(formula.startswith("@") for formula in formulas)
+
+
+def with_library_code(x, n):
+    for _ in range(n):
+        x[:] = np.cumsum(x) * np.var(x)
+        a, b = np.linalg.solve(np.outer(x[:2], x[:2]) + np.eye(2), x[:2])
+        x[0] = a * b
+    return x.sum()
+
+
+def test_lines_and_names_are_the_program_s() -> None:
+    """What the library computes inside is of the line that calls it, under its function's name."""
+    plan = receipt(with_library_code, np.array([1.0, 2.0, 3.0]), 2, opt=1)
+    lines = range(line_of(with_library_code, "for _"), line_of(with_library_code, "return x.sum()"))
+    for save in plan.saves:
+        assert save.file == __file__
+        assert {save.line, save.needed_by[0], save.killed_by or lines[0]} <= set(lines)
+        assert save.way_out is None or any(f"line {n}:" in save.way_out for n in lines)
+        owner = save.name.partition(".")[0]
+        assert owner in {"x", "a", "b", "np", "solve", "cumsum", "var", "value"}, save.name
+    assert any(save.name.startswith("solve.") for save in plan.saves)

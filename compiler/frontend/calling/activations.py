@@ -15,9 +15,9 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from ....dialects import activation, array
 from ...analysis.effects import describe_calls
 from ...diagnostics import CompileError
+from ...names import as_hint
 from ..bindings import nonlocals
 from ..build import Build
-from ..data.fields import as_hint
 from ..data.handed_lists import HandedLists
 from ..data.list_room import make_room
 from ..data.lists import ListObject
@@ -104,7 +104,7 @@ class Activation(Build):
         """Lower the body: its result, of whatever paths have one so far, and what it has assigned."""
         frame, names = self.site.frame, list(self.site.forms)
         node = self.definition if isinstance(self.definition, ast.AST) else frame.source.node
-        self.private.location = frame.source.span(node).location()
+        self.private.location = frame.span(node).location()
         make = Making(iter(list(self.entry.args)), self.entered.records)
         values = [make.value(form) for form in self.site.forms.values()]
         own = replace(frame, path=(self.number,), env=dict(zip(names, values, strict=True)))
@@ -113,7 +113,7 @@ class Activation(Build):
             self.name_arguments(name, form)
         for type_ in self.site.types:
             for key, form in type_.fields:
-                self.name_arguments(as_hint(f"{type_.name}.{key}"), form)
+                self.name_arguments(f"{type_.name}.{key}", form)
         self.lowering.frame = own
         if is_asked(self.site.lowering):
             self.result = self.guarded_body(own)
@@ -154,7 +154,7 @@ class Activation(Build):
         """Call the next arguments without a name after a parameter."""
         nameless = [a for a in self.entry.args if a.name_hint is None]
         for argument, _ in zip(nameless, ir_types(form), strict=False):
-            argument.name_hint = name
+            argument.name_hint = as_hint(name)
 
     def own_arrays(self) -> list[SSAValue]:
         """The arrays among the arguments that the call gives, in order."""

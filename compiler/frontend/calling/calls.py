@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from xdsl.dialects import arith, math
 
+from ...diagnostics import CompileError
 from ...scalar_types import Mismatch, join_types
 from .. import choices, exceptions, library, scalars
 from .. import python_math as math_functions
@@ -131,7 +132,8 @@ class Calls(Expressions):
             raise library_code.refused(self, args, node)
         own_code = library_code.code_of(callee, args, kwargs)
         if own_code is not None:
-            return library_code.call(self, own_code, callee, args, kwargs, node)
+            receiver = [callee.receiver] if isinstance(callee, BoundMethod) else []
+            return self.inline(own_code, [*receiver, *args], kwargs, node)
         if isinstance(callee, FunctionType) and not of_library(callee):
             return self.inline(callee, args, kwargs, node)
         if math_functions.knows(callee) and getattr(callee, "__module__", "") == "math":
@@ -580,6 +582,8 @@ class Calls(Expressions):
         self.serial += 1
         path = () if node is None else (*self.frame.place, id(node))
         made = self.frames[path] = Frame(own, scope, names, liveness, path, self.serial)
+        if node is not None and made.is_library:
+            made.caller, made.within = self.frame.span(node), self.frame.within or own.qualname
         return made
 
     def run_call(
@@ -590,10 +594,16 @@ class Calls(Expressions):
         node: ast.AST,
     ) -> Value:
         """Lower a call whose arguments are bound: in place, or as a call of a function of the module."""
-        if not recursion.is_recursive(self, definition):
-            return self.run_frame(frame, body)
-        self.calls.pop()
-        return recursion.call(self, frame, body, definition, node)
+        is_hidden = frame.path == () or "$" in getattr(definition, "name", "")
+        call = None if is_hidden else self.frame.span(node)
+        try:
+            if not recursion.is_recursive(self, definition):
+                return self.run_frame(frame, body)
+            self.calls.pop()
+            return recursion.call(self, frame, body, definition, node)
+        except CompileError as error:
+            error.leaves(frame.source.file, frame.source.qualname, call)
+            raise
 
     def catches(self) -> bool:
         """True where an exception raised here is handled in the function."""
@@ -638,7 +648,7 @@ class Calls(Expressions):
             values[a.kwarg.arg] = self.dict_of(extra)
         for parameter, given in values.items():
             value = self.settled(given)
-            hint(value, parameter, self.named)
+            hint(value, frame.named(parameter), self.named)
             frame.env[parameter] = value
             self.name_argument(frame.serial, parameter, value)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import os
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -30,10 +29,6 @@ from ..values import (
 if TYPE_CHECKING:
     from .calls import Calls
 
-PACKAGES = os.path.dirname(os.path.dirname(np.__file__))
-ROOTS = tuple(os.path.join(PACKAGES, name, "") for name in ("numpy", "scipy"))
-"""Where NumPy's and SciPy's own code is."""
-
 
 def code_of(callee: object, args: list[Value], kwargs: dict[str, Value]) -> FunctionType | None:
     """The Python code of a library function; None where it has none, or needs none."""
@@ -55,38 +50,6 @@ def own_code(callee: object) -> FunctionType | None:
         return None
     code = inspect.unwrap(callee) if callable(callee) else None
     return code if isinstance(code, FunctionType) else None
-
-
-def call(
-    lowering: Calls,
-    code: FunctionType,
-    callee: object,
-    args: list[Value],
-    kwargs: dict[str, Value],
-    node: ast.Call,
-) -> Value:
-    """Inline the code; what it refuses is refused at the call."""
-    if isinstance(callee, BoundMethod):
-        args = [callee.receiver, *args]
-    frame, source = lowering.frame, lowering.frame.source
-    try:
-        return lowering.inline(code, args, kwargs, node)
-    except CompileError as error:
-        if error.span is None or not is_of_library(error.span.file):
-            raise
-        if error.span.file not in written.FILES:
-            lowering.frame = frame
-            raise CompileError(
-                source.span(node),
-                f"{code.__name__} is not compiled: its code is outside the language",
-                "write it with the operations that are, or call it outside compiled code",
-                [(error.span, error.reason)],
-            ) from None
-        reason, _, way_out = error.reason.partition(": ")
-        lowering.frame = frame
-        raise CompileError(
-            source.span(node), f"{code.__name__}: {reason}", way_out or error.way_out
-        ) from None
 
 
 def planned(
@@ -137,10 +100,6 @@ def constant(lowering: Calls, found: Any) -> Value:
     return lowering.constant(found, "a plan")
 
 
-def is_of_library(file: str) -> bool:
-    return file in written.FILES or file.startswith(ROOTS)
-
-
 def is_namespace(callee: object) -> bool:
     """What SciPy asks for the module that an array is of."""
     return getattr(callee, "__name__", "") == "array_namespace" and str(
@@ -164,6 +123,5 @@ def can_be_called(value: Value) -> bool:
 
 def refused(lowering: Calls, args: list[Value], node: ast.Call) -> CompileError:
     """The code asks for a refusal."""
-    (reason,) = args
-    assert isinstance(reason, Static)
-    return lowering.refusal(node, reason.object)
+    reason, way_out = (arg.object for arg in args if isinstance(arg, Static))
+    return lowering.refusal(node, reason, way_out)

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.ir import SSAValue
 
 from ....dialects import activation
+from ...names import legal
 from ..data.fields import classes_in
 from ..data.handed_lists import note_changes
 from ..frames import Frame, LateName, LocalFunction, Unready
@@ -195,7 +196,7 @@ def call(
     ]
     op = activation.CallOp(made.name, operands, types, frames)
     lowering.e.insert(op)
-    op.record.name_hint = f"{site.name}_record"
+    op.record.name_hint = legal(f"{site.name}_record")
     note_changes(lowering.lists.values())
     return after(site, passing, outcome, iter(op.called), list(arrays_in(values)))
 
@@ -285,7 +286,7 @@ def lowered(site: Site, passing: Passing, key: Key) -> Activation:
         )  # fmt: skip
     learn_layouts(site)
     number = facts.numbers.setdefault(key, len(facts.numbers) + 1)
-    symbol = f"{name}_{len(registry.every) + 1}"
+    symbol = legal(f"{name}_{len(registry.every) + 1}")
     known = facts.outcomes.get(key)
     made = Activation(site, passing.records, symbol, -number, known)
     registry.every.append(made)
@@ -340,7 +341,7 @@ def is_shared(site: Site) -> bool:
 
 
 def name_of(definition: Definition) -> str:
-    """The function's name, as a symbol."""
+    """The function's name."""
     called = definition.__code__ if isinstance(definition, FunctionType) else definition
     name = getattr(called, "co_name", getattr(called, "name", "lambda"))
     return name if name.isidentifier() else "lambda"

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
 from xdsl.ir import Attribute, BlockArgument, Region, SSAValue
 
 from ...analysis.footprint import reads
+from ...names import legal
 from ..bindings.roots import roots, writes
 from ..build import Build
 from ..data.list_room import make_room
@@ -95,7 +96,7 @@ class Routine(Build):
     def placed(self, key: Key, type_: Attribute, hint: str | None) -> SSAValue:
         if key not in self.keys_of:
             made = self.entry.insert_arg(type_, len(self.entry.args))
-            made.name_hint = hint
+            made.name_hint = None if hint is None else legal(hint)
             self.keys_of.append(key)
         return self.entry.args[self.keys_of.index(key)]
 

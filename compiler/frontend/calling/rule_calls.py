@@ -29,6 +29,7 @@ from ...analysis.alias import AliasAnalysis
 from ...derivative.cotangents import EntryExtents
 from ...derivative.primal_values import zero_fill
 from ...diagnostics import CompileError
+from ...names import as_symbol
 from .. import scalars
 from ..bindings.roots import roots
 from ..build import MAX_RESTARTS
@@ -391,7 +392,7 @@ class RuleCall:
 
     def fresh_name(self, kind: str) -> str:
         taken = {f.sym_name.data for f in self.lowering.routines}
-        stem = self.name if self.name.isidentifier() else "function"
+        stem = as_symbol(self.name, "function")
         name, number = f"{stem}_{kind}", 1
         while name in taken:
             number += 1

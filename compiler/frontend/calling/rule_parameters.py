@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import SSAValue
 
 from ...diagnostics import CompileError
+from ...names import legal
 from .. import library, scalars
 from ..values import Array, Scalar, Value
 from .routines import Number, Routine, Slot, has_slots
@@ -72,7 +73,7 @@ class Parameter(Member):
             if isinstance(operand, Array):
                 found = routine.argument(("shadow", number), operand)
                 assert isinstance(found, Array)
-                found.memref.name_hint = f"{self.name}_shadow"
+                found.memref.name_hint = legal(f"{self.name}_shadow")
                 of.list_sharing(routine, "shadow")
                 return found
             cell = self.cell(number, operand)

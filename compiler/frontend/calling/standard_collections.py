@@ -136,7 +136,7 @@ def of_floats(data: Any, least: Any, message: Any) -> Any:
     if len(found) < least:
         raise StatisticsError(message)
     if isinstance(found[0], int):
-        refuse("statistics of ints, whose type depends on their values: make floats of them")
+        refuse("statistics of ints, whose type depends on their values", "make floats of them")
     return found
 
 
@@ -162,7 +162,7 @@ def median(data: Any) -> Any:
     if len(found) == 0:
         raise StatisticsError("no median for empty data")
     if isinstance(found[0], int):
-        refuse("statistics of ints, whose type depends on their values: make floats of them")
+        refuse("statistics of ints, whose type depends on their values", "make floats of them")
     middle = len(found) // 2
     if len(found) % 2 == 1:
         return found[middle]

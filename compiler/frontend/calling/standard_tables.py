@@ -275,10 +275,10 @@ class Set(Table):
             yield self.known[place]
 
     def __iter__(self) -> Any:
-        refuse("a loop over a set, whose order is CPython's own: loop over sorted(s)")
+        refuse("a loop over a set, whose order is CPython's own", "loop over sorted(s)")
 
     def pop(self) -> Any:
-        refuse("`pop` of a set takes an item that CPython chooses: keep a list beside it")
+        refuse("`pop` of a set takes an item that CPython chooses", "keep a list beside it")
 
     def update(self, items: Any) -> None:
         for key in unordered(items):

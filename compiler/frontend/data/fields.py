@@ -199,11 +199,6 @@ def as_written(text: str) -> str:
     return re.sub(r"\$\d+\.\d+", "", text)
 
 
-def as_hint(name: str) -> str:
-    """The name of an argument as the hint of an SSA value: `d['rate']` as `d_rate`."""
-    return re.sub(r"\W+", "_", name).strip("_") if re.search(r"[^\w.]", name) else name
-
-
 def fields_in(env: Mapping[str, Binding]) -> dict[str, Binding]:
     """The fields of objects among the names."""
     return {name: binding for name, binding in env.items() if "." in name}

@@ -768,6 +768,10 @@ class Lists(Calls):
         if lists.form_read(seq) is None:
             return library.call(self.e, np.zeros, [self.e.constant(0, "py_int")], {})
         parts = self.gathered(seq)
+        if not parts:
+            raise self.refusal(
+                None, "an array of items that hold no number is not compiled", "use a list"
+            )
         if isinstance(seq.item, ArrayT | ListT | RowT):
             self.raise_when_empty(seq, "NotImplementedError", "mutad: an array of an empty list")
         if not isinstance(seq.item, TupleT):

@@ -386,6 +386,8 @@ def of_tuple(e: Emitter, value: Tuple, dtype: Value | None) -> Array:
 
 def stack(e: Emitter, values: Sequence[Value], axis: int, dtype: Value | None = None) -> Array:
     """`np.stack`: the items along a new axis. Numbers are arrays of rank 0: a Python float is a float64."""
+    if not values:
+        e.fail("need at least one array to stack", "write np.zeros of the shape that is meant")
     items = [operand(e, v, "an item") for v in values]
     arrays = [Scalar(dtype_of(i), i.ssa) if isinstance(i, Scalar) else i for i in items]
     element = dtype_argument(e, dtype, common_dtype(e, arrays))

@@ -155,7 +155,7 @@ def repeated(a: Array, repeats: Any, axis: int) -> Array:
 def pad(array: Array, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Array:
     a = np.asarray(array)
     if mode not in ("constant", "edge", "wrap", "reflect", "symmetric", "empty"):
-        refuse("this mode of `pad` is not compiled: use constant, edge, wrap, reflect, symmetric")
+        refuse("this mode of `pad` is not compiled", "use constant, edge, wrap, reflect, symmetric")
     shape, inner = (), ()
     for k in upto(a.ndim):
         low, high = pair(pad_width, k)
@@ -310,7 +310,7 @@ def insert(arr: Array, obj: int, values: Any, axis: int | None = None) -> Array:
     a = np.ravel(arr) if axis is None else np.asarray(arr)
     along = 0 if axis is None else axis_of(axis, a.ndim)
     if np.ndim(obj) > 0 or np.ndim(values) > a.ndim - 1:
-        refuse("`insert` is compiled for one place and one item: use np.concatenate")
+        refuse("`insert` is compiled for one place and one item", "use np.concatenate")
     n = a.shape[along]
     if obj < -n or obj > n:
         raise IndexError(f"index {obj} is out of bounds for axis {along} with size {n}")
@@ -337,13 +337,13 @@ def extract(condition: Array, arr: Array) -> Array:
 
 def copyto(dst: Array, src: Any, casting: str = "same_kind", where: Any = None) -> None:
     if casting != "same_kind":
-        refuse("`copyto` is compiled with its own casting: assign, dst[...] = src")
+        refuse("`copyto` is compiled with its own casting", "assign, dst[...] = src")
     dst[...] = src if where is None else np.where(where, src, dst)
 
 
 def fill_diagonal(a: Array, val: Any) -> None:
     if a.ndim != 2:
-        refuse("`fill_diagonal` is compiled for matrices: write the loop")
+        refuse("`fill_diagonal` is compiled for matrices", "write the loop")
     for i in range(min(a.shape[0], a.shape[1])):
         a[i, i] = val if np.ndim(val) == 0 else val[i % len(val)]
 
@@ -356,7 +356,7 @@ def put(a: Array, ind: Any, v: Any) -> None:
 
 def putmask(a: Array, mask: Array, values: Any) -> None:
     if np.ndim(values) > 0:
-        refuse("`putmask` and `place` are compiled for one number: use a[mask] = values")
+        refuse("`putmask` and `place` are compiled for one number", "use a[mask] = values")
     a[mask] = values
 
 
@@ -381,7 +381,7 @@ def tolist(a: Any) -> Any:
     if a.ndim == 1:
         return [v.item() for v in a]
     if a.ndim > 2:
-        refuse("`tolist` is compiled for up to two dimensions: write the loop")
+        refuse("`tolist` is compiled for up to two dimensions", "write the loop")
     return [[v.item() for v in row] for row in a]
 
 

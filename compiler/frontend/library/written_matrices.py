@@ -12,9 +12,9 @@ from .cases import Case
 Array = Any
 
 
-def refuse(reason: str) -> NoReturn:
+def refuse(reason: str, way_out: str) -> NoReturn:
     """What is asked for is not compiled."""
-    raise NotImplementedError(reason)
+    raise NotImplementedError(reason, way_out)
 
 
 # Matrices.
@@ -22,7 +22,7 @@ def refuse(reason: str) -> NoReturn:
 
 def diag(v: Array, k: int = 0) -> Array:
     if k != 0:
-        refuse("`diag` of another diagonal than the main one is not compiled: write the loop")
+        refuse("`diag` of another diagonal than the main one is not compiled", "write the loop")
     v = np.asarray(v)
     if v.ndim == 1:
         out = np.zeros((v.size, v.size), v.dtype)
@@ -59,18 +59,18 @@ def norm(x: Array, ord: Any = None, axis: int | None = None, keepdims: bool = Fa
     if ord is None or (ord == 2 and (axis is not None or x.ndim == 1)):
         return np.sqrt(np.sum(x * x, axis=axis, keepdims=keepdims))
     if axis is None and x.ndim != 1:
-        refuse("this norm of a matrix is not compiled: write it with sums")
+        refuse("this norm of a matrix is not compiled", "write it with sums")
     if ord == np.inf:
         return np.max(np.abs(x), axis=axis, keepdims=keepdims)
     if ord == 1:
         return np.sum(np.abs(x), axis=axis, keepdims=keepdims)
-    refuse("this `ord` of np.linalg.norm is not compiled: write it with sums")
+    refuse("this `ord` of np.linalg.norm is not compiled", "write it with sums")
 
 
 def solve(a: Array, b: Array) -> Array:
     """Gauss' elimination with the largest pivot of the column."""
     if a.ndim != 2:
-        refuse("np.linalg.solve is compiled for one matrix: loop over the others")
+        refuse("np.linalg.solve is compiled for one matrix", "loop over the others")
     n = a.shape[0]
     if a.shape[1] != n:
         raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
@@ -136,7 +136,7 @@ def inv(a: Array) -> Array:
 
 def det(a: Array) -> Array:
     if a.ndim != 2:
-        refuse("np.linalg.det is compiled for one matrix: loop over the others")
+        refuse("np.linalg.det is compiled for one matrix", "loop over the others")
     n = a.shape[0]
     if a.shape[1] != n:
         raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")

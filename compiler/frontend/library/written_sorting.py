@@ -107,7 +107,7 @@ def chosen(a: Array, places: Array, axis: int) -> Array:
 def put_along_axis(arr: Array, indices: Array, values: Any, axis: Any) -> None:
     along = axis_of(axis, arr.ndim)
     if arr.ndim > 2 or np.ndim(values) not in (0, arr.ndim):
-        refuse("`put_along_axis` is compiled for vectors and matrices: write the loop")
+        refuse("`put_along_axis` is compiled for vectors and matrices", "write the loop")
     if arr.ndim == 1:
         arr[indices] = values
         return
@@ -122,7 +122,7 @@ def put_along_axis(arr: Array, indices: Array, values: Any, axis: Any) -> None:
 
 def lexsort(keys: Any, axis: int = -1) -> Array:
     if not isinstance(keys, tuple):
-        refuse("`lexsort` is compiled for a tuple of vectors: write them out")
+        refuse("`lexsort` is compiled for a tuple of vectors", "write them out")
     order = argsort(keys[0])
     for k in upto(len(keys) - 1):
         order = order[argsort(keys[k + 1][order])]
@@ -151,7 +151,7 @@ def partition_in_place(a: Array, kth: Any, axis: int = -1) -> None:
 def median(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
     a = np.asarray(a)
     if isinstance(axis, tuple):
-        refuse("`median` is compiled along one axis, or of all: reshape the array")
+        refuse("`median` is compiled along one axis, or of all", "reshape the array")
     ordered = sort(a, axis)
     along = 0 if axis is None else axis_of(axis, a.ndim)
     before, n = whole(along), ordered.shape[along]
@@ -196,9 +196,9 @@ def percentile(
 def at_quantiles(a: Array, q: Any, axis: Any, method: str, keepdims: bool, message: str) -> Array:
     a = np.asarray(a)
     if method != "linear":
-        refuse("quantiles are compiled with method='linear': index the sorted array")
+        refuse("quantiles are compiled with method='linear'", "index the sorted array")
     if isinstance(axis, tuple):
-        refuse("quantiles are compiled along one axis, or of all: reshape the array")
+        refuse("quantiles are compiled along one axis, or of all", "reshape the array")
     ordered = sort(a, axis)
     along = 0 if axis is None else axis_of(axis, a.ndim)
     if np.ndim(q) == 0:
@@ -206,7 +206,7 @@ def at_quantiles(a: Array, q: Any, axis: Any, method: str, keepdims: bool, messa
             raise ValueError(message)
         return with_axis(a, at_quantile(ordered, q, along), axis, keepdims)
     if keepdims or np.ndim(q) > 1:
-        refuse("several quantiles are compiled for a vector of them, without keepdims: loop")
+        refuse("several quantiles are compiled for a vector of them, without keepdims", "loop")
     shares = np.asarray(q)
     if not np.all((shares >= 0) & (shares <= 1)):
         raise ValueError(message)
@@ -253,7 +253,7 @@ def unique(
     axis: Any = None,
 ) -> Any:
     if axis is not None:
-        refuse("`unique` is compiled for all elements: without `axis`")
+        refuse("`unique` is compiled for all elements", "without `axis`")
     a = np.asarray(ar)
     flat = np.ravel(a)
     order = argsort(flat)
@@ -355,7 +355,7 @@ def digitize(x: Array, bins: Array, right: bool = False) -> Array:
 def bincount(x: Array, weights: Any = None, minlength: int = 0) -> Array:
     x = np.asarray(x)
     if not is_exact_in_int64(x.dtype):
-        refuse("`bincount` counts ints: convert them with .astype(np.int64)")
+        refuse("`bincount` counts ints", "convert them with .astype(np.int64)")
     x, most = x.astype(np.int64), -1
     for i in range(x.size):
         if x[i] < 0:
@@ -378,7 +378,7 @@ def bincount(x: Array, weights: Any = None, minlength: int = 0) -> Array:
 def histogram_bin_edges(a: Array, bins: Any = 10, range: Any = None) -> Array:
     a = np.asarray(a)
     if isinstance(bins, str):
-        refuse("`histogram` is compiled for a number of bins, or their edges: count them")
+        refuse("`histogram` is compiled for a number of bins, or their edges", "count them")
     if np.ndim(bins) > 0:
         edges = np.asarray(bins)
         if np.any(edges[1:] < edges[:-1]):

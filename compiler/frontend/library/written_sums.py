@@ -44,7 +44,7 @@ def average(a: Array, axis: Any = None, weights: Any = None, returned: bool = Fa
     if w.ndim != a.ndim:
         if not isinstance(axis, int) or w.ndim != 1:
             refuse(
-                "`average` is compiled for weights of the array's shape, or of its axis: use sums"
+                "`average` is compiled for weights of the array's shape, or of its axis", "use sums"
             )
         if w.size != a.shape[axis]:
             raise ValueError(
@@ -381,7 +381,7 @@ def spread(a: Array, v: Array, mode: str) -> Array:
     elif mode == "valid":
         start, count = m - 1, n - m + 1
     else:
-        refuse("this mode is none of full, same, valid")
+        refuse("this mode is none of full, same, valid", "name one of them")
     out = np.zeros(count, (a[:0] * v[:0]).dtype)
     for j in range(m):
         low, high = max(j, start), min(j + n, start + count)
