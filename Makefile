@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 
 .DEFAULT_GOAL := help
-.PHONY: help test pytest generated lit lint types format demo bench clean
+.PHONY: help test pytest generated targets lit lint types format demo bench clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -20,6 +20,11 @@ pytest: $(VENV)/.dev  ## The Python tests, without generated programs
 
 generated: $(VENV)/.dev  ## Generated programs: the constructs in them, the lines of the frontend that they reach
 	$(BIN)/python -m pytest -q -n $(JOBS) tests/properties --cov=compiler/frontend --cov-report=term
+
+targets: $(VENV)/.dev  ## The Python tests again for each level of x86-64 that this CPU has
+	for cpu in $$($(BIN)/python -c 'from mutad.runtime.target import runnable; print(*runnable()[1:])'); do \
+	    MUTAD_TARGET_CPU=$$cpu $(BIN)/python -m pytest -q -n $(JOBS) || exit 1; \
+	done
 
 lit: $(VENV)/.dev  ## The IR tests
 	$(BIN)/lit -q -j $(JOBS) lit-tests

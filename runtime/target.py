@@ -64,11 +64,16 @@ def missing(target: Target) -> list[str]:
     return sorted(target.features - host().features)
 
 
+def runnable() -> list[str]:
+    """The levels that the CPU that we run on has, the lowest first."""
+    return [name for name, has in LEVELS.items() if has <= host().features]
+
+
 def require_runnable() -> None:
     """RuntimeError where code is made for a CPU that has more than the one that we run on."""
     target = chosen()
     if target is not None and (lacking := missing(target)):
         raise RuntimeError(
             f"{VARIABLE}={target.cpu}: code for it cannot run here: this CPU ({host().cpu}) has no "
-            f"{', '.join(lacking)}; name a lower level or unset it (`inspect` shows the code for any)"
+            f"{', '.join(lacking)}; use one of {', '.join(runnable())}, or unset it"
         )

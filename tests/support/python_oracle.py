@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import warnings
 import zlib
 from collections.abc import Callable
@@ -16,13 +17,19 @@ import numpy as np
 from argument_rows import Row, expanded, make_arguments, memory_of
 
 import mutad
+from mutad.runtime.target import VARIABLE
 
 Function = Callable[..., Any]
 
 
-@cache
 def compiled(function: Function, **options: Any) -> Any:
     """The one compiled form of `function` under these options: specializations are shared by all tests."""
+    return compiled_for(os.environ.get(VARIABLE, ""), function, **options)
+
+
+@cache
+def compiled_for(cpu: str, function: Function, **options: Any) -> Any:
+    """One for each CPU that the environment names."""
     return mutad.compile(function, **options)
 
 
