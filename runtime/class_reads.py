@@ -6,6 +6,7 @@ what is cached on disk (`fingerprint`).
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import functools
 import types
@@ -23,6 +24,10 @@ UNREAD = frozenset(
     {"__repr__", "__str__", "__format__", "__hash__", "__reduce__", "__reduce_ex__", "__replace__"}
 )
 """Methods that no compiled code calls."""
+UNREAD_CONSTANTS = frozenset(
+    {"__module__", "__qualname__", "__doc__", "__firstlineno__", "__static_attributes__"}
+)
+"""Attributes that no compiled code reads. (Python 3.13 writes the last in any order.)"""
 
 
 def may_have_records(cls: type) -> bool:
@@ -103,20 +108,20 @@ def factories_of(cls: type) -> Iterator[Any]:
 
 
 def layout_of(cls: type) -> str:
-    """Fields, their order and defaults, as text."""
+    """Fields and their order, as text."""
     fields = getattr(cls, "__dataclass_fields__", None)
     if fields is not None:
-        parts = [
-            (f.name, f.init, f.kw_only, shown(f.default), repr(f._field_type))
-            for f in fields.values()
-        ]
+        parts = [(f.name, f.init, f.kw_only, repr(f._field_type)) for f in fields.values()]
         return repr((parts, str(getattr(cls, "__dataclass_params__", ""))))
+    return repr(getattr(cls, "_fields", ""))
+
+
+def defaults_of(cls: type) -> Iterator[tuple[str, Any]]:
+    """What fields hold where nothing is given, or what makes it; of an enum its members."""
+    for f in getattr(cls, "__dataclass_fields__", {}).values():
+        for value in (f.default, f.default_factory):
+            if value is not dataclasses.MISSING:
+                yield f.name, value
+    yield from getattr(cls, "_field_defaults", {}).items()
     if issubclass(cls, enum.Enum):
-        return repr([(member.name, shown(member.value)) for member in cls])
-    defaults = getattr(cls, "_field_defaults", {})
-    return repr((getattr(cls, "_fields", ""), [(k, shown(v)) for k, v in defaults.items()]))
-
-
-def shown(value: object) -> str:
-    """A default as text; of what has no text of its own the class."""
-    return repr(value) if isinstance(value, SIMPLE) or value is None else type(value).__qualname__
+        yield from ((name, member.value) for name, member in cls.__members__.items())

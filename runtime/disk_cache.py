@@ -1,9 +1,10 @@
 """Compiled code on disk, so that the next process starts without compiling.
 
 An entry's name is the hash of everything its contents depend on: the function and all that its code
-reads (`fingerprint`), the argument keys, the options, the versions of mutad's own sources, Python,
-NumPy and llvmlite, and the CPU that the code is for. So an entry never goes stale; it is only no longer
-asked for.
+reads (`fingerprint`), the argument keys, the options, mutad's own sources, the versions of Python, libc and
+the packages that make the code or are compiled along, and the CPU that the code is for. So an entry never
+goes stale; it is only no longer asked for. The name is part of what the checksum is of: a file that was
+renamed is none.
 
 The directory is `MUTAD_CACHE_DIR`, else the platform's cache directory. What another user could
 have written is never loaded: directory and file must belong to us and be writable by us alone.
@@ -27,7 +28,7 @@ from . import target
 
 # hashlib, json and the fingerprint are imported where they are used: `import mutad` is to be quick.
 
-MAGIC = b"mutad cache 1\n"
+MAGIC = b"mutad cache 2\n"
 SUFFIX = ".mutad"
 
 Place = str | None
@@ -67,23 +68,42 @@ def machine(cpu: target.Target) -> tuple[Any, ...]:
     import numpy as np
     from llvmlite import binding
 
+    libc = os.confstr("CS_GNU_LIBC_VERSION") if hasattr(os, "confstr") else None
     return (
-        sys.implementation.cache_tag, getattr(sys, "abiflags", ""), sys.platform, np.__version__,
-        llvmlite.__version__, binding.llvm_version_info, cpu.cpu, sorted(cpu.features),
+        sys.version, sys.implementation.cache_tag, getattr(sys, "abiflags", ""), sys.platform, libc,
+        np.__version__, version_of("scipy"), version_of("xdsl"), llvmlite.__version__,
+        binding.llvm_version_info, cpu.cpu, sorted(cpu.features),
     )  # fmt: skip
 
 
+def version_of(package: str) -> str | None:
+    """None where it came without metadata."""
+    from importlib import metadata
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
 @functools.cache
-def sources() -> tuple[Any, ...]:
-    """mutad's own source files, as far as they decide what code is made: path, size, time."""
-    package = Path(__file__).resolve().parent.parent
-    rooms = [package / "compiler", package / "dialects", package / "runtime"]
-    found: list[tuple[str, int, int]] = []
-    for room in rooms:
-        for file in sorted(room.rglob("*.py")):
-            status = file.stat()
-            found.append((str(file.relative_to(package)), status.st_size, status.st_mtime_ns))
-    return tuple(found)
+def sources() -> str:
+    """mutad's own source files, as far as they decide what code is made: the hash of what is in them.
+
+    Of what, not of when: packages are also installed with times that are all the same.
+    """
+    import hashlib
+
+    package, digest = Path(__file__).resolve().parent.parent, hashlib.sha256()
+    for room in ("compiler", "dialects", "runtime"):
+        for folder, inner, names in os.walk(package / room):
+            inner.sort()
+            for name in sorted(n for n in names if n.endswith(".py")):
+                path = os.path.join(folder, name)
+                with open(path, "rb") as file:
+                    text = file.read()
+                digest.update(repr((os.path.relpath(path, package), len(text))).encode() + text)
+    return digest.hexdigest()
 
 
 def directory() -> Path | None:
@@ -137,7 +157,7 @@ def read(place: Place) -> tuple[bytes, dict[str, Any]] | None:
                 _require_ours(status)
                 if not stat.S_ISREG(status.st_mode):
                     return None
-                return unpack(file.read())
+                return unpack(place, file.read())
     except (OSError, ValueError, KeyError):
         return None
 
@@ -152,24 +172,24 @@ def write(place: Place, object_code: bytes, metadata: dict[str, Any]) -> None:
         descriptor = os.open(temporary, flags, 0o600, dir_fd=at)
         try:
             with open(descriptor, "wb") as file:
-                file.write(pack(object_code, metadata))
+                file.write(pack(place, object_code, metadata))
             os.replace(temporary, place, src_dir_fd=at, dst_dir_fd=at)
         except BaseException:
             os.unlink(temporary, dir_fd=at)
             raise
 
 
-def pack(object_code: bytes, metadata: dict[str, Any]) -> bytes:
+def pack(place: str, object_code: bytes, metadata: dict[str, Any]) -> bytes:
     import hashlib
     import json
 
-    head = json.dumps(metadata).encode()
+    head = json.dumps([place, metadata]).encode()
     body = len(head).to_bytes(8, "little") + head + object_code
     return MAGIC + hashlib.sha256(body).digest() + body
 
 
-def unpack(data: bytes) -> tuple[bytes, dict[str, Any]] | None:
-    """What `pack` packed; None where the data is torn."""
+def unpack(place: str, data: bytes) -> tuple[bytes, dict[str, Any]] | None:
+    """What `pack` packed for this place; None where the data is torn, or of another one."""
     import hashlib
     import json
 
@@ -178,7 +198,8 @@ def unpack(data: bytes) -> tuple[bytes, dict[str, Any]] | None:
     if not data.startswith(MAGIC) or hashlib.sha256(body).digest() != data[len(MAGIC) : start]:
         return None
     length = int.from_bytes(body[:8], "little")
-    return body[8 + length :], json.loads(body[8 : 8 + length])
+    written_for, metadata = json.loads(body[8 : 8 + length])
+    return (body[8 + length :], metadata) if written_for == place else None
 
 
 def clear_cache() -> None:

@@ -361,10 +361,10 @@ class Dispatcher:
                 self.returns_objects = True
         return of_parts()
 
-    def keep(self, shapes: Any, flat: Any) -> None:
+    def keep(self, structure: Any, flat: Any) -> None:
         """Keep the function of the parts for a structure, and let go of the oldest."""
         with engine.compiling:
-            kept = [*self.flats.items(), (shapes, flat)]
+            kept = [*self.flats.items(), (structure, flat)]
             self.flats = dict(kept[-MOST_KEPT:])
 
     def has_objects(self, bound: tuple[Any, ...]) -> bool:

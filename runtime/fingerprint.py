@@ -34,7 +34,11 @@ class Uncacheable(Exception):
 
 
 def fingerprint(function: types.FunctionType) -> bytes:
-    """A description of all that the compiled code depends on; raises Uncacheable."""
+    """A description of all that the compiled code depends on; raises Uncacheable.
+
+    No two functions of which the code may differ have one: each part comes with its length, and of an object
+    that is met again it says which one it is, `(a, b, a)` is not `(a, b, b)`.
+    """
     walk = _Walk()
     own, _ = taken_apart(function)
     if own is not function:
@@ -43,19 +47,30 @@ def fingerprint(function: types.FunctionType) -> bytes:
         walk.function(own, with_defaults=False)
     except RecursionError:
         raise Uncacheable("a table that holds itself") from None
-    return b"\n".join(walk.parts)
+    return b"".join(len(part).to_bytes(8, "little") + part for part in walk.parts)
 
 
 class _Walk:
     def __init__(self) -> None:
         self.parts: list[bytes] = []
-        self.seen: set[int] = set()
+        self.met: dict[int, Any] = {}
+        """The objects that are told apart by identity, in order."""
+        self.numbers: dict[int, int] = {}
+        self.functions = 0
+
+    def first(self, value: Any) -> bool:
+        """Say which object it is; whether it is met for the first time."""
+        known = len(self.met)
+        self.met.setdefault(id(value), value)
+        number = self.numbers.setdefault(id(value), known)
+        self.add("object", number)
+        return number == known
 
     def function(self, function: types.FunctionType, *, with_defaults: bool = True) -> None:
-        if id(function) in self.seen:
+        if not self.first(function):
             return
-        self.seen.add(id(function))
-        if len(self.seen) > MOST_FUNCTIONS:
+        self.functions += 1
+        if self.functions > MOST_FUNCTIONS:
             raise Uncacheable("too many functions")
         try:
             source = inspect.getsource(function)
@@ -85,6 +100,8 @@ class _Walk:
 
     def foreign(self, value: Any) -> None:
         """How a function that is not looked into is called, and its rule."""
+        if not self.first(value):
+            return
         try:
             self.add("foreign", foreign.described(value, (value,)))
         except foreign.Unsupported as error:
@@ -98,21 +115,23 @@ class _Walk:
             self.value(constant)
 
     def own_class(self, cls: type) -> None:
-        """A class of the program: its fields, its functions, its constants."""
-        self.add("class", cls.__module__, cls.__qualname__, class_reads.layout_of(cls))
-        if id(cls) in self.seen:
+        """A class of the program: its bases, its fields, its functions, its constants."""
+        if not self.first(cls):
             return
-        self.seen.add(id(cls))
+        bases = [f"{base.__module__}.{base.__qualname__}" for base in cls.__mro__]
+        self.add("class", bases, class_reads.layout_of(cls))
+        for name, value in class_reads.defaults_of(cls):
+            self.add("field", name)
+            self.value(value)
         for owner, name, raw in class_reads.attributes_of(cls, is_own_fixed):
             self.add("attribute", owner.__qualname__, name, type(raw).__name__)
             for function in class_reads.functions_of(raw):
                 self.function(function)
-            if name.startswith("__"):
+            if name in class_reads.UNREAD_CONSTANTS:
                 continue
-            if isinstance(raw, class_reads.SIMPLE) or type(raw) in class_reads.TABLES:
+            is_table = type(raw) in class_reads.TABLES and not name.startswith("__")
+            if isinstance(raw, class_reads.SIMPLE) or is_table:
                 self.value(raw)
-        for factory in class_reads.factories_of(cls):
-            self.function(factory)
 
     def code(self, code: types.CodeType) -> None:
         """The code itself (comments may move it: messages name lines)."""
@@ -140,10 +159,11 @@ class _Walk:
             for item in items:
                 self.value(item)
         elif kind in (list, dict, set) and len(value) <= tables.MOST_ITEMS:
-            items = tables.items_of(value)
-            self.add(kind.__name__, len(value))
-            for item in sorted(items, key=repr) if kind is set else items:
-                self.value(item)
+            if self.first(value):
+                items = tables.items_of(value)
+                self.add(kind.__name__, len(value))
+                for item in sorted(items, key=repr) if kind is set else items:
+                    self.value(item)
         elif kind is np.ndarray and is_input(value):
             self.add("input")
         elif kind is slice:
@@ -170,7 +190,8 @@ class _Walk:
             self.own_class(value)
         elif isinstance(value, type | types.BuiltinFunctionType | np.ufunc):
             named: Any = value
-            self.add("named", getattr(named, "__module__", ""), getattr(named, "__name__", ""))
+            says = ("__module__", "__name__", "__qualname__")  # of a ufunc the second alone
+            self.add("named", *(getattr(named, name, "") for name in says))
         elif isinstance(value, types.ModuleType):
             self.add("module", value.__name__)
         elif is_versioned(getattr(value, "__module__", None)) and hasattr(value, "__name__"):
@@ -179,7 +200,7 @@ class _Walk:
             raise Uncacheable(f"captured {kind.__name__}")
 
     def add(self, *items: Any) -> None:
-        self.parts.append("\0".join(map(str, items)).encode("utf-8", "surrogateescape"))
+        self.parts.append(repr(items).encode("utf-8", "surrogateescape"))
 
 
 def shape_of(shape: Any) -> Any:

@@ -150,6 +150,7 @@ def take_arguments(code: Code, structure: Structure, arguments: Sequence[str]) -
             places = [f"{own}[{k}]" for k in range(len(node.items))]
         elif node.cls is dict:
             code.require(f"tuple({own}) == {code.known(node.keys)}")
+            code.require(f"[*map(type, {own})] == {code.known([*map(type, node.keys)])}")
             places = [f"{own}[{code.known(key)}]" for key in node.keys]
         elif has_plain_attributes(node.cls):
             code.add(f"d{node.index} = {own}.__dict__")

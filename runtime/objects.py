@@ -169,12 +169,12 @@ def flat_of(dispatcher: Dispatcher, bound: tuple[Any, ...]) -> tuple[Flat, Parts
         taken = latest.take(bound)
         if taken is not None:
             return latest, Parts(*taken)
-    shapes, made = flatten(bound)
-    flat = dispatcher.flats.get(shapes)
+    shapes, kinds, made = flatten(bound)
+    flat = dispatcher.flats.get((shapes, kinds))
     if flat is None:
         structure = Structure(dispatcher.function, shapes, dispatcher.parameters)
         flat = make(dispatcher, structure)
-        dispatcher.keep(shapes, flat)
+        dispatcher.keep((shapes, kinds), flat)
     dispatcher.latest = flat
     return flat, made
 

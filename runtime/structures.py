@@ -153,6 +153,8 @@ class Flattening:
     rows: set[int] = field(default_factory=set[int])
     """The lists that are items of lists, which go by them alone."""
     with_rows: bool = True
+    kinds: list[type] = field(default_factory=list[type])
+    """Of the constants and the keys: members of two enums, `1` and `True`, are equal and not alike."""
 
     def shape(self, value: Any) -> Shape:
         kind = type(value)
@@ -162,6 +164,7 @@ class Flattening:
         if kind is tuple:
             return ("tuple", None, tuple([self.shape(item) for item in value]))
         if kind is str or isinstance(value, enum.Enum) or is_function(value):
+            self.kinds.append(kind)
             return ("static", value)
         number = self.seen.get(id(value))
         if number is not None:
@@ -191,6 +194,7 @@ class Flattening:
             return ("opaque", dict)
         self.seen[id(value)] = number = len(self.objects)
         self.objects.append(value)
+        self.kinds += map(type, value)
         return (
             "object",
             number,
@@ -225,15 +229,15 @@ class SharedRow(Exception):
     """A list is an item of a list, and found elsewhere, too."""
 
 
-def flatten(values: tuple[Any, ...]) -> tuple[tuple[Shape, ...], Parts]:
-    """The structure of arguments, and their parts."""
+def flatten(values: tuple[Any, ...]) -> tuple[tuple[Shape, ...], tuple[type, ...], Parts]:
+    """The structure of arguments, the types of what is constant in it, and their parts."""
     made = Flattening()
     try:
         shapes = tuple([made.shape(v) for v in values])
     except SharedRow:
         made = Flattening(with_rows=False)
         shapes = tuple([made.shape(v) for v in values])
-    return shapes, Parts(tuple(made.leaves), made.objects, made.others)
+    return shapes, tuple(made.kinds), Parts(tuple(made.leaves), made.objects, made.others)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
 import mutad
-from mutad.runtime import disk_cache
+from mutad.runtime import disk_cache, target
 
 SCRIPT = """
 import sys
@@ -103,6 +105,150 @@ def test_damaged_entries_are_ignored(cache: Path, tmp_path: Path, damage: str):
     assert disk_cache.read("name.mutad") is None
     disk_cache.write("name.mutad", b"code", {})
     assert disk_cache.read("name.mutad") == (None if damage == "directory" else (b"code", {}))
+
+
+def test_no_part_of_an_entry_may_be_missing_or_another(cache: Path):
+    disk_cache.write("name.mutad", b"code" * 9, {"a": 1})
+    entry = cache / "name.mutad"
+    data = entry.read_bytes()
+    for k in range(len(data)):
+        entry.write_bytes(data[:k])
+        assert disk_cache.read("name.mutad") is None
+        entry.write_bytes(data[:k] + bytes([data[k] ^ 1]) + data[k + 1 :])
+        assert disk_cache.read("name.mutad") is None
+    entry.write_bytes(data + b"more")
+    assert disk_cache.read("name.mutad") is None
+    entry.write_bytes(data)
+    assert disk_cache.read("name.mutad") == (b"code" * 9, {"a": 1})
+
+
+def twice(x):
+    return 2.0 * x
+
+
+def thrice(x):
+    return 3.0 * x
+
+
+def test_an_entry_under_the_name_of_another_is_none(cache: Path):
+    """Valid files that are exchanged: of functions, of a primal and its gradient, of kinds of arguments."""
+
+    def answers() -> list[Any]:
+        f, g = (mutad.compile(h, grad=True, opt=0) for h in (twice, thrice))
+        return [f(1.0), g(1.0), f(np.float32(1)), f.grad(1.0), g.grad(1.0), f.vjp(1.0)[1](1.0)]
+
+    want = [2.0, 3.0, np.float32(2), 2.0, 3.0, 2.0]
+    assert answers() == want
+    entries = sorted(cache.iterdir())
+    assert len(entries) == len(want)
+    contents = [entry.read_bytes() for entry in entries]
+    for turn in (1, 2):
+        for entry, content in zip(entries, contents[turn:] + contents[:turn], strict=True):
+            entry.write_bytes(content)
+        assert answers() == want
+        assert [entry.read_bytes()[:48] for entry in entries] == [c[:48] for c in contents]
+
+
+def test_the_key_has_all_that_the_code_depends_on(monkeypatch: pytest.MonkeyPatch):
+    """The versions of what makes the code, the CPU, libc, mutad's own sources, the call and the options."""
+
+    def place(function: Any = twice, **changed: Any) -> disk_cache.Place:
+        parts = {"arguments": ("f64",), "overlaps": (), "mode": "primal", "wrt": ()} | changed
+        options = {"cache": True, "opt": 3, "fastmath": changed.pop("fast", False)}
+        named = {k: v for k, v in parts.items() if k != "fast"}
+        return disk_cache.place_of(function, options=options, **named)
+
+    def fresh() -> disk_cache.Place:
+        disk_cache.machine.cache_clear()
+        disk_cache.sources.cache_clear()
+        return place()
+
+    places = [
+        place(), place(thrice), place(arguments=("f32",)), place(overlaps=((0, 1, "same"),)),
+        place(mode="gradient"), place(mode="gradient", wrt=(0,)), place(fast=True),
+    ]  # fmt: skip
+    v2 = target.Target("x86-64-v2", target.LEVELS["x86-64-v2"])
+    for owner, name, other in (
+        (sys, "version", "another Python"),
+        (np, "__version__", "99.0"),
+        (disk_cache, "version_of", lambda package: f"another {package}"),
+        (os, "confstr", lambda name: "another libc"),
+        (target, "host", lambda: v2),
+        (target, "host", lambda: target.Target("x86-64-v2", v2.features | {"avx"})),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, other)
+            places.append(fresh())
+    assert fresh() == places[0]
+    assert None not in places
+    assert len(set(places)) == len(places)
+
+
+def test_sources_count_by_what_is_in_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Also where an installer gives all files one time."""
+    (tmp_path / "runtime").mkdir()
+    (tmp_path / "compiler" / "codegen").mkdir(parents=True)
+    file = tmp_path / "compiler" / "codegen" / "signs.py"
+    monkeypatch.setattr(disk_cache, "__file__", str(tmp_path / "runtime" / "disk_cache.py"))
+
+    def digest(text: str) -> str:
+        file.write_text(text)
+        os.utime(file, ns=(0, 0))
+        disk_cache.sources.cache_clear()
+        return disk_cache.sources()
+
+    assert digest("a + b") == digest("a + b") != digest("a - b")
+    monkeypatch.undo()
+    disk_cache.sources.cache_clear()
+
+
+ALIKE = [
+    ("T = {}\ndef f(x):\n    for g in T: x = g(x)\n    return x", "(a, b, a)", "(a, b, b)"),
+    ("T = {}\ndef f(x):\n    for g in T: x = g(x)\n    return x", "[a, b, a]", "[a, b, b]"),
+    (
+        "class P:\n    __match_args__ = {}\n    def __init__(self, u, v): self.u = u; self.v = v\n"
+        "def f(x):\n    match P(x, 2 * x):\n        case P(m, n): return m - n\n    return 0.0",
+        "('u', 'v')", "('v', 'u')",
+    ),
+    ("@dataclass\nclass P:\n    u: float\n    k: object = {}\ndef f(x): return P(x).k * x",
+     "np.float32(2)", "np.float32(3)"),
+    ("@dataclass\nclass P:\n    u: float\n    k: object = field(default_factory={})\n"
+     "def f(x): return len(P(x).k) * x", "partial(list, (1, 2))", "partial(list, (1, 2, 3))"),
+    ("class E({}):\n    A = 2\ndef f(x): return E.A.value * x + isinstance(E.A, int)",
+     "enum.Enum", "enum.IntEnum"),
+    ("class P:\n    class C:\n        k = 2.0\nclass Q:\n    class C:\n        k = 3.0\nT = {}.C\n"
+     "def f(x): return x if T is P.C else -x", "P", "Q"),
+    ("class K({}): pass\ndef f(x): return K().k() * x", "P, Q", "Q, P"),
+]  # fmt: skip
+HEAD = """
+import enum
+from dataclasses import dataclass, field
+from functools import partial
+import numpy as np
+def a(x): return x * 2.0
+def b(x): return x + 3.0
+class P:
+    def k(self): return 2.0
+class Q:
+    def k(self): return 3.0
+"""
+
+
+def test_programs_that_are_nearly_alike_have_entries_of_their_own(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """One file, edited: what the function itself says stays the same, what it reads does not."""
+    file = tmp_path / "edited.py"
+    for number, (text, *versions) in enumerate(ALIKE):
+        for version in versions:
+            program = HEAD + text.replace("{}", version) + f"\n# {number}"
+            file.write_text(program)
+            linecache.checkcache(str(file))
+            module = ModuleType("edited")
+            monkeypatch.setitem(sys.modules, "edited", module)
+            exec(compile(program, str(file), "exec", dont_inherit=True), found := vars(module))
+            want, got = found["f"](2.0), mutad.compile(found["f"], opt=0)(2.0)
+            assert got == want, (text, version)
 
 
 @pytest.mark.parametrize("bit", [0o020, 0o002])

@@ -71,6 +71,53 @@ def test_classes_strings_and_enum_members_are_part_of_the_key():
     assert len(dispatcher.flats) == 4
 
 
+class Rate(enum.IntEnum):
+    ONE = 1
+
+    def factor(self):
+        return 2.0
+
+
+class Count(enum.IntEnum):
+    ONE = 1
+
+    def factor(self):
+        return 3.0
+
+
+class Word(enum.StrEnum):
+    A = "a"
+
+
+def of_member(x, m):
+    return x * m.factor()
+
+
+def of_word(x, w):
+    return x * 2.0 if isinstance(w, Word) else x * 3.0
+
+
+def of_word_key(x, d):
+    for k in d:
+        x = x * (2.0 if isinstance(k, Word) else 3.0) + d[k]
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "values"),
+    [
+        (of_member, (Rate.ONE, Count.ONE)),
+        (of_word, (Word.A, "a")),
+        (of_word_key, ({"a": 2}, {Word.A: 2})),
+    ],
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_is_equal_and_of_another_type_is_another_key(function, values, turned):
+    f = mutad.compile(function, cache=False, opt=0)
+    for value in (*(reversed(values) if turned else values), *values):
+        assert f(1.0, value) == function(1.0, value)
+
+
 def test_plain_calls_keep_their_entry():
     def f(x, y):
         return x.sum() if y is None else x.sum() * y
