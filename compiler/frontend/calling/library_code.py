@@ -34,10 +34,7 @@ def code_of(callee: object, args: list[Value], kwargs: dict[str, Value]) -> Func
     """The Python code of a library function; None where it has none, or needs none."""
     if isinstance(callee, BoundMethod):
         return written.METHODS.get(callee.name)
-    try:
-        found = written.FUNCTIONS.get(callee)
-    except TypeError:  # unhashable
-        return None
+    found = written.code_of(callee)
     if found is written_matrices.norm and len(args) + len(kwargs) == 1:
         return None
     return found or own_code(callee)

@@ -6,16 +6,17 @@ there remains what one would write for these arguments. `refuse` is a compile-ti
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 
-from . import written_axes, written_matrices, written_sorting, written_sums
+from . import written_axes, written_factors, written_matrices, written_sorting, written_sums
 from .cases import Case
 from .written_matrices import Array
 from .written_sorting import place_of
 
-PARTS = (written_axes, written_sums, written_sorting, written_matrices)
+PARTS = (written_axes, written_sums, written_sorting, written_matrices, written_factors)
 
 FILES = frozenset({__file__, *(part.__file__ for part in PARTS)})
 
@@ -151,9 +152,20 @@ FUNCTIONS: dict[Any, Any] = {
 """By NumPy's function, ours."""
 
 
+def code_of(function: Any) -> Any:
+    """Our code of a function of NumPy or of `scipy.linalg`; None where there is none."""
+    for known, code in FUNCTIONS.items():
+        if function is known:
+            return code
+    linalg, name = sys.modules.get("scipy.linalg"), getattr(function, "__name__", None)
+    if name not in written_factors.SCIPY or getattr(linalg, name, None) is not function:
+        return None
+    return written_factors.SCIPY[name]
+
+
 def is_written(function: object) -> bool:
-    """True for a function of NumPy that has code of ours."""
-    return any(function is known for known in FUNCTIONS)
+    """True for a function of NumPy or SciPy that has code of ours."""
+    return code_of(function) is not None
 
 
 METHODS: dict[str, Any] = {name: ours for part in PARTS for name, ours in part.METHODS.items()}
