@@ -167,4 +167,13 @@ def lists_and_tuples_in_rows(x, a):
     return (a * a).sum()
 
 
+@on("f64[4]:pos 1", "f64[4]:pos 0")
+def running_sums_where_they_are_read(x, i):
+    y = 2 * x
+    np.cumprod(y[::-1][i:], out=x[: x.size - i])
+    y.cumsum(0, out=y)
+    np.cumsum(x[:-1] * y[1:], out=x[1:])
+    return (x * y).sum()
+
+
 TestGradients = gradient_tests(programs)

@@ -135,6 +135,9 @@ class ControlWriter(Writer):
     def in_loop(self, scope: Scope) -> Scope:
         return replace(super().in_loop(scope), is_loop=True)
 
+    def masked(self, scope: ControlScope) -> tuple[list[str], ControlScope]:
+        return self.store_element(scope) if scope.is_steady else super().masked(scope)
+
     def with_else(self, lines: list[str], scope: ControlScope) -> tuple[list[str], ControlScope]:
         if self.pick(False, False, True):
             inside = replace(scope, depth=scope.depth + 1)

@@ -691,4 +691,4 @@ def united(value: Value) -> tuple[Any, ...]:
 def of_library(function: object) -> bool:
     """True for functions that the library knows by identity, though Python's own code could be read."""
     root = str(getattr(function, "__module__", "")).partition(".")[0]
-    return root in ("numpy", "scipy", "math")
+    return root in ("numpy", "scipy", "math") or library.is_known(function)

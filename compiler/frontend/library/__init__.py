@@ -38,6 +38,7 @@ from . import (
     reshape,
     shapes,
     written,
+    written_matrices,
 )
 from .assignment import assign_view, fill
 from .cases import MAKERS, Case
@@ -204,9 +205,15 @@ def is_known(function: object) -> bool:
     return elementwise.is_elementwise(function) or _lookup(function) is not None
 
 
+OWN: dict[object, Function] = {
+    written_matrices.in_order: positional("ravel", 1, 1, reshape.in_order)
+}
+"""What `written` calls besides NumPy's functions."""
+
+
 def _lookup(function: object) -> Function | None:
     try:
-        return FUNCTIONS.get(function)
+        return FUNCTIONS.get(function) or OWN.get(function)
     except TypeError:  # unhashable
         return None
 

@@ -95,6 +95,13 @@ def as_float(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if dtype.kind == "f" else np.dtype(float)
 
 
+def scan_dtype(own: np.dtype[Any], asked: Any, out: np.dtype[Any] | None) -> np.dtype[Any]:
+    """The dtype that running sums and products are computed in, as `np.add.accumulate` has it."""
+    if asked is not None:
+        return np.dtype(asked)
+    return np.sum(np.empty(0, own)).dtype if out is None else np.result_type(own, out)
+
+
 def hash_of_word(word: str) -> int:
     """The same in every process, other than Python's."""
     return zlib.crc32(word.encode()) & 0x7FFFFFFF
@@ -103,7 +110,7 @@ def hash_of_word(word: str) -> int:
 PLANS: frozenset[Callable[..., Any]] = frozenset(
     (
         axis_of, axes_of, moved, swapped, reversing, quarters, whole, at_axis, upto, is_int, as_float,
-        hash_of_word, is_exact_in_int64,
+        scan_dtype, hash_of_word, is_exact_in_int64,
     )
 )  # fmt: skip
 """All of them."""

@@ -96,8 +96,18 @@ def backwards(e: Emitter, x: Array | Expression) -> Array:
     return shapes.transposed(e, materialize(e, x))
 
 
+def in_order(e: Emitter, value: Value) -> Value:
+    """`written_matrices.in_order`: `value.ravel()`, for reading only."""
+    x = operand(e, value)
+    if isinstance(x, Array) and not layout.is_scattered_argument(e, x.memref):
+        return in_a_row(e, x)
+    return ravel(e, value)
+
+
 def in_a_row(e: Emitter, x: Array) -> Array:
     """The elements in C order, for reading only: a view where that is certain, else a copy."""
+    if x.rank == 1:
+        return x
     group = Group(range(x.rank), range(1))
     if layout.nested(e, layout.walks(e, x.memref, group.own)) is not True:
         return flattened(e, x)

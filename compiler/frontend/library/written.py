@@ -13,7 +13,7 @@ import numpy as np
 
 from . import written_axes, written_factors, written_matrices, written_sorting, written_sums
 from .cases import Case
-from .written_matrices import Array
+from .written_matrices import Array, in_order
 from .written_sorting import place_of
 
 PARTS = (written_axes, written_sums, written_sorting, written_matrices, written_factors)
@@ -115,7 +115,7 @@ def interp(x: Array, xp: Array, fp: Array, left: Any = None, right: Any = None) 
     high = fp[-1] if right is None else right
     if np.ndim(x) == 0:
         return np.float64(between(x, xp, fp, low, high))
-    flat = np.ravel(x)
+    flat = in_order(x)
     out = np.empty(flat.size)
     for i in range(flat.size):
         out[i] = between(flat[i], xp, fp, low, high)

@@ -13,7 +13,7 @@ import numpy as np
 
 from .cases import Case
 from .plans import axis_of, moved, quarters, reversing, swapped, upto, whole
-from .written_matrices import Array, refuse
+from .written_matrices import Array, in_order, refuse
 
 # Views.
 
@@ -88,7 +88,7 @@ def rot90(m: Array, k: int = 1, axes: Any = (0, 1)) -> Array:
 def roll(a: Array, shift: Any, axis: Any = None) -> Array:
     a = np.asarray(a)
     if axis is None:
-        return np.reshape(rolled(np.ravel(a), shift, 0), a.shape)
+        return np.reshape(rolled(in_order(a), shift, 0), a.shape)
     if not isinstance(axis, tuple):
         return rolled(a, shift, axis)
     for k in upto(len(axis)):
@@ -125,7 +125,7 @@ def tile(A: Array, reps: Any) -> Array:
 def repeat(a: Array, repeats: Any, axis: int | None = None) -> Array:
     a = np.asarray(a)
     if axis is None:
-        return repeated(np.ravel(a), repeats, 0)
+        return repeated(in_order(a), repeats, 0)
     return repeated(a, repeats, axis_of(axis, a.ndim))
 
 
@@ -208,7 +208,7 @@ def source_of(i: int, n: int, mode: str) -> int:
 
 
 def resize(a: Array, new_shape: Any) -> Array:
-    flat = np.ravel(np.asarray(a))
+    flat = in_order(np.asarray(a))
     out = np.zeros(new_shape, flat.dtype)
     into = np.reshape(out, out.size)
     if flat.size > 0:
@@ -251,7 +251,7 @@ def column(a: Array) -> Array:
 
 def append(arr: Array, values: Array, axis: int | None = None) -> Array:
     if axis is None:
-        return np.concatenate((np.ravel(atleast_1d(arr)), np.ravel(atleast_1d(values))))
+        return np.concatenate((in_order(atleast_1d(arr)), in_order(atleast_1d(values))))
     return np.concatenate((arr, values), axis=axis)
 
 
@@ -287,7 +287,7 @@ def vsplit(ary: Array, indices_or_sections: Any) -> Any:
 
 
 def delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
-    a = np.ravel(arr) if axis is None else np.asarray(arr)
+    a = in_order(arr) if axis is None else np.asarray(arr)
     along = 0 if axis is None else axis_of(axis, a.ndim)
     n = a.shape[along]
     if np.ndim(obj) == 0:
@@ -307,7 +307,7 @@ def delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
 
 
 def insert(arr: Array, obj: int, values: Any, axis: int | None = None) -> Array:
-    a = np.ravel(arr) if axis is None else np.asarray(arr)
+    a = in_order(arr) if axis is None else np.asarray(arr)
     along = 0 if axis is None else axis_of(axis, a.ndim)
     if np.ndim(obj) > 0 or np.ndim(values) > a.ndim - 1:
         refuse("`insert` is compiled for one place and one item", "use np.concatenate")
@@ -324,12 +324,12 @@ def insert(arr: Array, obj: int, values: Any, axis: int | None = None) -> Array:
 
 
 def compress(condition: Array, a: Array, axis: int | None = None) -> Array:
-    a = np.ravel(a) if axis is None else np.asarray(a)
+    a = in_order(a) if axis is None else np.asarray(a)
     return np.take(a, np.flatnonzero(np.asarray(condition)), axis=0 if axis is None else axis)
 
 
 def extract(condition: Array, arr: Array) -> Array:
-    return np.ravel(arr)[np.flatnonzero(np.ravel(condition))]
+    return in_order(arr)[np.flatnonzero(in_order(condition))]
 
 
 # In place.
@@ -349,7 +349,7 @@ def fill_diagonal(a: Array, val: Any) -> None:
 
 
 def put(a: Array, ind: Any, v: Any) -> None:
-    flat, at, values = np.reshape(a, a.size), np.ravel(atleast_1d(ind)), np.ravel(atleast_1d(v))
+    flat, at, values = np.reshape(a, a.size), in_order(atleast_1d(ind)), in_order(atleast_1d(v))
     for k in range(at.size):
         flat[at[k]] = values[k % values.size]
 

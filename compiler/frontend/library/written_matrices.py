@@ -17,6 +17,11 @@ def refuse(reason: str, way_out: str) -> NoReturn:
     raise NotImplementedError(reason, way_out)
 
 
+def in_order(a: Array) -> Array:
+    """The elements in C order, for reading only: `np.ravel` that may copy where NumPy has a view."""
+    return np.ravel(a)
+
+
 # Matrices.
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from .cases import Case
 from .plans import as_float, axis_of, is_exact_in_int64, is_int, upto, whole
-from .written_matrices import Array, refuse
+from .written_matrices import Array, in_order, refuse
 
 # Places in order.
 
@@ -33,7 +33,7 @@ def slabs(a: Array, axis: int) -> Array:
 def argsort(a: Array, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> Array:
     a = np.asarray(a)
     if axis is None:
-        a = np.ravel(a)
+        a = in_order(a)
     along = a.ndim - 1 if axis is None else axis_of(axis, a.ndim)
     out = np.empty(a.shape, np.int64)
     spare = np.empty(a.shape[along], np.int64)
@@ -75,7 +75,7 @@ def merge(a: Array, order: Array, spare: Array, low: int, middle: int, high: int
 def sort(a: Array, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> Array:
     a = np.asarray(a)
     if axis is None:
-        a = np.ravel(a)
+        a = in_order(a)
     along = a.ndim - 1 if axis is None else axis_of(axis, a.ndim)
     return chosen(a, argsort(a, along), along)
 
@@ -83,7 +83,7 @@ def sort(a: Array, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> A
 def take_along_axis(arr: Array, indices: Array, axis: Any = -1) -> Array:
     a = np.asarray(arr)
     if axis is None:
-        a = np.ravel(a)
+        a = in_order(a)
     if indices.ndim != a.ndim:
         raise ValueError("`indices` and `arr` must have the same number of dimensions")
     return chosen(a, indices, 0 if axis is None else axis_of(axis, a.ndim))
@@ -228,17 +228,17 @@ def at_quantile(ordered: Array, q: Any, axis: int) -> Array:
 
 
 def nanmedian(a: Array) -> Array:
-    flat = np.ravel(a)
+    flat = in_order(a)
     return median(flat[~np.isnan(flat)])
 
 
 def nanquantile(a: Array, q: Any) -> Array:
-    flat = np.ravel(a)
+    flat = in_order(a)
     return quantile(flat[~np.isnan(flat)], q)
 
 
 def nanpercentile(a: Array, q: Any) -> Array:
-    flat = np.ravel(a)
+    flat = in_order(a)
     return percentile(flat[~np.isnan(flat)], q)
 
 
@@ -255,7 +255,7 @@ def unique(
     if axis is not None:
         refuse("`unique` is compiled for all elements", "without `axis`")
     a = np.asarray(ar)
-    flat = np.ravel(a)
+    flat = in_order(a)
     order = argsort(flat)
     n = flat.size
     inverse = np.empty(n, np.int64)
@@ -282,9 +282,9 @@ def unique(
 
 
 def isin(element: Array, test_elements: Any, invert: bool = False) -> Array:
-    a, wanted = np.asarray(element), np.sort(np.ravel(np.asarray(test_elements)))
+    a, wanted = np.asarray(element), np.sort(in_order(np.asarray(test_elements)))
     out = np.empty(a.shape, np.bool_)
-    flat, of = np.reshape(out, a.size), np.ravel(a)
+    flat, of = np.reshape(out, a.size), in_order(a)
     for i in range(of.size):
         k = place_of(wanted, of[i], True)
         flat[i] = (k < wanted.size and wanted[k] == of[i]) != invert
@@ -302,7 +302,7 @@ def setdiff1d(ar1: Array, ar2: Array) -> Array:
 
 
 def union1d(ar1: Array, ar2: Array) -> Array:
-    return unique(np.concatenate((np.ravel(np.asarray(ar1)), np.ravel(np.asarray(ar2)))))
+    return unique(np.concatenate((in_order(np.asarray(ar1)), in_order(np.asarray(ar2)))))
 
 
 # Search.
@@ -330,7 +330,7 @@ def searchsorted(a: Array, v: Array, side: str = "left") -> Array:
         return np.int64(place_of(a, v, side == "left"))
     v = np.asarray(v)
     out = np.empty(v.shape, np.int64)
-    into, of = np.reshape(out, v.size), np.ravel(v)
+    into, of = np.reshape(out, v.size), in_order(v)
     for i in range(of.size):
         into[i] = place_of(a, of[i], side == "left")
     return out
@@ -409,7 +409,7 @@ def histogram(
 ) -> Any:
     a = np.asarray(a)
     edges = histogram_bin_edges(a, bins, range)
-    counts = tallied(np.ravel(a), edges, weights)
+    counts = tallied(in_order(a), edges, weights)
     if density:
         width = (edges[1:] - edges[:-1]).astype(float)
         return counts / width / np.sum(counts), edges
@@ -419,7 +419,7 @@ def histogram(
 def tallied(flat: Array, edges: Array, weights: Any) -> Array:
     """How many elements, or which sum of weights, each bin has; the last one has its upper edge."""
     n = edges.size - 1
-    w = np.ravel(weights) if weights is not None else flat
+    w = in_order(weights) if weights is not None else flat
     counts = np.zeros(n, np.int64 if weights is None else w.dtype)
     for i in range(flat.size):
         v = flat[i]

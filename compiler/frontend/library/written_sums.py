@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from .cases import Case
-from .plans import as_float, at_axis, axes_of, axis_of, upto, whole
+from .plans import as_float, at_axis, axes_of, axis_of, scan_dtype, upto, whole
 from .written_axes import first
-from .written_matrices import Array, refuse
+from .written_matrices import Array, in_order, refuse
 
 # Statistics.
 
@@ -105,8 +105,8 @@ def nanprod(a: Array, axis: Any = None, keepdims: bool = False) -> Array:
     return np.prod(np.where(np.isnan(a), 1, a), axis=axis, keepdims=keepdims)
 
 
-def nancumsum(a: Array, axis: Any = None) -> Array:
-    return cumsum(np.where(np.isnan(a), 0, a), axis)
+def nancumsum(a: Array, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
+    return cumsum(np.where(np.isnan(a), 0, a), axis, dtype, out)
 
 
 def nanmean(a: Array, axis: Any = None, keepdims: bool = False) -> Array:
@@ -180,7 +180,7 @@ def first_best(a: Array, axis: Any, sign: int, keepdims: bool) -> Array:
             raise ValueError("attempt to get argmax of an empty sequence")
         raise ValueError("attempt to get argmin of an empty sequence")
     if axis is None:
-        best = np.int64(best_of(np.ravel(a), sign))
+        best = np.int64(best_of(in_order(a), sign))
         return np.full((1,) * a.ndim, best) if keepdims else best
     if a.ndim == 1:
         best = np.int64(best_of(first(a, axis), sign))
@@ -208,24 +208,36 @@ def best_of(flat: Array, sign: int) -> int:
 # Running sums and products.
 
 
-def cumsum(a: Array, axis: Any = None) -> Array:
-    return accumulated(np.asarray(a), axis, True)
+def cumsum(a: Array, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
+    return accumulated(np.asarray(a), axis, dtype, out, True)
 
 
-def cumprod(a: Array, axis: Any = None) -> Array:
-    return accumulated(np.asarray(a), axis, False)
+def cumprod(a: Array, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
+    return accumulated(np.asarray(a), axis, dtype, out, False)
 
 
-def accumulated(a: Array, axis: Any, adds: bool) -> Array:
+def accumulated(a: Array, axis: Any, dtype: Any, out: Any, adds: bool) -> Array:
+    """Running sums or products, in a fresh array, which is stored to `out` at the end: it may overlap `a`."""
+    if out is not None and not isinstance(out, np.ndarray):
+        raise TypeError("output must be an array")
     if axis is None:
-        a = np.ravel(a)
+        a = in_order(a)
     along = 0 if axis is None else axis_of(axis, a.ndim)
-    out = np.zeros(a.shape, np.sum(np.ravel(a)[:0]).dtype)
-    into, of = first(out, along), first(a, along)
+    found = np.empty(a.shape, scan_dtype(a.dtype, dtype, None if out is None else out.dtype))
+    into, of = first(found, along), first(a, along)
+    if of.dtype != into.dtype:
+        of = of.astype(into.dtype)
     if of.shape[0] > 0:
         into[0] = of[0]
     for i in range(1, of.shape[0]):
         into[i] = into[i - 1] + of[i] if adds else into[i - 1] * of[i]
+    if out is None:
+        return found
+    if out.ndim == found.ndim == 1 and (out.size == 0 or found.size == 0):
+        return out  # NumPy looks no further
+    if out.shape != found.shape:
+        raise ValueError("provided out is the wrong size for the accumulation.")
+    out[...] = found if out.dtype == found.dtype else found.astype(out.dtype)
     return out
 
 
@@ -260,7 +272,7 @@ def difference(a: Array, axis: int) -> Array:
 
 
 def ediff1d(ary: Array) -> Array:
-    return difference(np.ravel(ary), 0)
+    return difference(in_order(ary), 0)
 
 
 def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
@@ -352,7 +364,7 @@ def trapezoid(y: Array, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
 
 
 def convolve(a: Array, v: Array, mode: str = "full") -> Array:
-    a, v = np.ravel(np.asarray(a)), np.ravel(np.asarray(v))
+    a, v = in_order(np.asarray(a)), in_order(np.asarray(v))
     if a.size == 0:
         raise ValueError("a cannot be empty")
     if v.size == 0:
@@ -418,6 +430,9 @@ CASES: tuple[Case, ...] = (
         Case(f"np.{f}(x)", {"x": "special"})
         for f in ("nansum", "nanmax", "nanargmin", "nanmean", "nancumsum")
     ),
+    Case("np.cumsum(x, out=np.empty(x.size))", {"x": "vector"}),
+    Case("x.cumprod(0, out=np.empty_like(x))", {"x": "vector"}),
+    Case("np.cumsum(x[::-1][x.size // 2 :])", {"x": "vector"}),
     *(Case(f"np.{f}(x)", {"x": "integer"}) for f in ("cumsum", "cumprod", "argmax", "ptp", "var")),
     *(
         Case(text, {"x": "matrix"})
