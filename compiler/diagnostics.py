@@ -187,6 +187,13 @@ def line_of(op: Operation) -> tuple[str, int, int] | None:
     return _file_line_column(op.location)
 
 
+def refusal(op: Operation, message: str, way_out: str) -> CompileError:
+    """A compile error at the source of `op`."""
+    at = line_of(op)
+    span = None if at is None else Span(at[0], at[1], at[2] - 1, at[1], at[2])
+    return CompileError(span, message, way_out)
+
+
 def _file_line_column(location: Attribute) -> tuple[str, int, int] | None:
     if isinstance(location, FileLineColLoc):
         return location.filename.data, location.line.data, location.column.data + 1

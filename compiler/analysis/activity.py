@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects import func
 from xdsl.dialects.builtin import AnyFloat, MemRefType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
-from ...dialects import activation, ad, array, foreign
-from .alias import AliasAnalysis, if_blocks
-from .footprint import accesses
+from ...dialects import ad
+from ..rules import rule_of
+from ..rules.rule import is_float_scalar
+from .alias import AliasAnalysis
 
 
 def is_float(value: SSAValue) -> bool:
@@ -30,10 +31,6 @@ def is_float(value: SSAValue) -> bool:
     if isinstance(type_, MemRefType):
         return isinstance(type_.element_type, AnyFloat)
     return isinstance(type_, AnyFloat)
-
-
-def is_float_scalar(value: SSAValue) -> bool:
-    return isinstance(value.type, AnyFloat)
 
 
 class Activity:
@@ -87,10 +84,10 @@ class Activity:
     # Nodes: float scalars, and one root of each group of roots.
 
     def _nodes(self, value: SSAValue) -> list[SSAValue]:
+        if is_float_scalar(value) or isinstance(value.type, ad.TapeType):
+            return [value]
         if not is_float(value):
             return []
-        if is_float_scalar(value):
-            return [value]
         return list({self._group(root) for root in self.alias.roots(value)})
 
     def _group(self, root: SSAValue) -> SSAValue:
@@ -125,61 +122,9 @@ class Activity:
         for op in ops:
             if isinstance(op, func.ReturnOp):
                 returned = list(op.operands)
-            else:
-                self._build_op(op)
+            for source, target in rule_of(type(op)).flows(op):
+                self._flow(source, target)
         return returned
-
-    def _build_op(self, op: Operation) -> None:
-        match op:
-            case memref.LoadOp():
-                self._flow(op.memref, op.res)
-            case memref.StoreOp():
-                self._flow(op.value, op.memref)
-            case array.MapOp():
-                for source, arg in zip(op.ins, op.body.block.args, strict=True):
-                    self._flow(source, arg)
-                for value, out in zip(op.yielded, op.outs, strict=True):
-                    self._flow(value, out)
-            case array.MatmulOp():
-                self._flow(op.a, op.c)
-                self._flow(op.b, op.c)
-            case scf.IfOp():
-                for block in if_blocks(op):
-                    if block.last_op is not None:
-                        for value, result in zip(block.last_op.operands, op.results, strict=False):
-                            if is_float_scalar(result):
-                                self._flow(value, result)
-            case arith.SelectOp():
-                self._flow(op.lhs, op.result)
-                self._flow(op.rhs, op.result)
-            case foreign.CallOp() | foreign.RuleCallOp():
-                numbers = [a for a in op.operands if is_float_scalar(a)]
-                for source in (*op.arguments_that("read"), *numbers):
-                    for target in (*op.arguments_that("write"), *op.results):
-                        self._flow(source, target)
-            case foreign.StopGradientOp():
-                pass
-            case activation.CallOp():
-                numbers = [a for a in op.arguments if is_float_scalar(a)]
-                for source in (*op.read(), *numbers):
-                    for target in (*op.written(), *op.called):
-                        self._flow(source, target)
-            case ad.HandoverOp():
-                pass  # What the caller stores is no work of this function.
-            case _ if op.regions:
-                pass
-            case _ if touched := accesses(op):
-                read = [a.memref for a in touched if a.kind == "read"]
-                written = [a.memref for a in touched if a.kind == "write"]
-                for source in (*read, *op.operands):
-                    for target in (*written, *op.results):
-                        self._flow(source, target)
-            case _:
-                for result in op.results:
-                    if is_float_scalar(result):
-                        for operand in op.operands:
-                            if is_float_scalar(operand):
-                                self._flow(operand, result)
 
     def _flow(self, source: SSAValue, target: SSAValue) -> None:
         for s in self._nodes(source):

@@ -25,10 +25,11 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from ...dialects import array
+from ..rules import Access
 from .affine import Affine, Extent, Symbol, Term, extreme
 from .alias import AliasAnalysis
 from .feasibility import System, feasible
-from .footprint import Access, Footprints, Point, Range, Region
+from .footprint import Footprints, Point, Range, Region
 
 CASES = 16
 """Give up (may) after this many cases of the terms "max" and "min"."""

@@ -17,8 +17,8 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, i64
 from xdsl.ir import SSAValue
 
 from ...dialects import activation
+from ..rules import accesses
 from .alias import AliasAnalysis
-from .footprint import accesses
 
 Pairs = set[tuple[int, int]]
 

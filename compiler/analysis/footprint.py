@@ -9,136 +9,16 @@ Not handled: views with steps known only at run time, and diagonals; such a dime
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Literal
 
-from xdsl.dialects import func, memref, scf
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
-from xdsl.traits import IsTerminator
 
-from ...dialects import activation, ad, array, foreign
+from ...dialects import array
+from ..rules import Access
 from .affine import Affine, Extent, Subscripts, Symbol, Term, name, product
 from .alias import AliasAnalysis, strip_casts
-
-AccessKind = Literal["read", "write"]
-
-
-@dataclass(frozen=True)
-class Access:
-    """One way in which an op touches one of its memrefs.
-
-    `must`: whenever the op runs, every element of the footprint is touched.
-    `whole`: all elements of the memref are meant, whatever the op itself touches.
-    """
-
-    op: Operation
-    memref: SSAValue
-    kind: AccessKind
-    must: bool = True
-    whole: bool = False
-
-
-TOUCHES_NOTHING = (
-    array.AllocOp,
-    array.ViewOp,
-    array.CollapseOp,
-    array.StrideOp,
-    array.OverlapOp,
-    array.LoopOp,
-    memref.AllocOp,
-    memref.AllocaOp,
-    memref.CastOp,
-    memref.DimOp,
-    ad.PushOp,
-    ad.PopOp,
-    scf.IfOp,
-    func.FuncOp,
-)
-"""Ops with memref operands or results that neither read nor write elements themselves."""
-
-
-def accesses(op: Operation) -> list[Access]:
-    """What `op` itself reads and writes, reads first; what its regions do is theirs."""
-    return rule_of(type(op))(op)
-
-
-def of_map(op: array.MapOp) -> list[Access]:
-    combined = [m for m, kind in zip(op.outs, op.out_kinds, strict=True) if kind != "store"]
-    return [Access(op, m, "read") for m in unique([*op.ins, *combined])] + [
-        Access(op, m, "write") for m in unique(list(op.outs))
-    ]
-
-
-def of_product(op: array.MatmulOp) -> list[Access]:
-    reads = [op.a, op.b] if op.accumulate is None else [op.a, op.b, op.c]
-    return [*(Access(op, m, "read") for m in unique(reads)), Access(op, op.c, "write")]
-
-
-def of_activation(op: activation.CallOp) -> list[Access]:
-    return [
-        *(Access(op, m, "read", must=False) for m in unique(op.read())),
-        *(Access(op, m, "write", must=False) for m in unique(op.written())),
-    ]
-
-
-def of_call(op: foreign.CallOp | foreign.RuleCallOp) -> list[Access]:
-    return [
-        *(Access(op, m, "read", must=False) for m in unique(op.arguments_that("read"))),
-        *(Access(op, m, "write", must=False) for m in unique(op.arguments_that("write"))),
-    ]
-
-
-def of_unknown(op: Operation) -> list[Access]:
-    touched = memrefs(op)
-    return [Access(op, m, "read", must=False) for m in touched] + [
-        Access(op, m, "write", must=False) for m in touched
-    ]
-
-
-def nothing(_: Operation) -> list[Access]:
-    return []
-
-
-RULES: dict[type[Operation], Callable[[Any], list[Access]]] = {
-    memref.LoadOp: lambda op: [Access(op, op.memref, "read")],
-    memref.StoreOp: lambda op: [Access(op, op.memref, "write")],
-    array.MapOp: of_map,
-    array.MatmulOp: of_product,
-    array.PrintOp: lambda op: [Access(op, m, "read") for m in memrefs(op)],
-    activation.CallOp: of_activation,
-    ad.HandoverOp: lambda op: [Access(op, m, "write", must=False) for m in memrefs(op)],
-    foreign.CallOp: of_call,
-    foreign.RuleCallOp: of_call,
-    **dict.fromkeys(TOUCHES_NOTHING, nothing),
-}
-
-
-@cache
-def rule_of(kind: type[Operation]) -> Callable[[Any], list[Access]]:
-    """What says it of ops of a kind; found once for each, since every analysis asks of every op."""
-    for known, rule in RULES.items():
-        if issubclass(kind, known):
-            return rule
-    return nothing if kind.has_trait(IsTerminator) else of_unknown
-
-
-def memrefs(op: Operation) -> list[SSAValue]:
-    return unique([o for o in op.operands if isinstance(o.type, MemRefType)])
-
-
-def unique(values: list[SSAValue]) -> list[SSAValue]:
-    return list(dict.fromkeys(values))
-
-
-def writes(op: Operation) -> list[Access]:
-    return [a for a in accesses(op) if a.kind == "write"]
-
-
-def reads(op: Operation) -> list[Access]:
-    return [a for a in accesses(op) if a.kind == "read"]
 
 
 @dataclass(frozen=True)

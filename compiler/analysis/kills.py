@@ -28,9 +28,9 @@ from xdsl.dialects import func, memref, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import ad, array
+from ..rules import Access, writes
 from .alias import AliasAnalysis
 from .dependence import Dependence
-from .footprint import Access, writes
 from .memory_ssa import MemorySSA, walk_normal
 
 

@@ -30,9 +30,9 @@ from xdsl.dialects import func, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
+from ..rules import Access, accesses, writes
 from .alias import ROOT_OPS, AliasAnalysis, if_blocks
 from .dependence import Dependence
-from .footprint import Access, accesses, writes
 
 
 @dataclass(eq=False)

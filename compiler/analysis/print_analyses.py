@@ -26,10 +26,11 @@ from xdsl.passes import ModulePass
 
 from ...dialects import array
 from ..diagnostics import line_of
+from ..rules import accesses, reads
 from .activity import Activity, active_by_default
 from .affine import name
 from .alias import AliasAnalysis, is_memref
-from .footprint import Footprints, accesses, reads
+from .footprint import Footprints
 from .kills import Kills
 from .memory_ssa import MemorySSA, label
 

@@ -27,7 +27,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import activation, ad, array, foreign
 from ..analysis.dependence import Dependence
-from ..analysis.footprint import Access, accesses
+from ..rules import Access, accesses
 from .kernel_state import Place
 
 PAIRS = 120

@@ -29,7 +29,6 @@ from ..analysis.affine import Subscripts
 from ..analysis.alias import AliasAnalysis, if_blocks
 from ..analysis.dependence import Dependence
 from ..analysis.effects import is_private
-from ..analysis.needed import RAISES
 from . import support
 from .activation_calls import begin, lower_activation, lower_too_deep
 from .alias_scopes import AliasScopes
@@ -226,7 +225,7 @@ class KernelWriter:
     # Control flow.
 
     def branch(self, op: scf.IfOp) -> None:
-        if RAISES in op.attributes:
+        if array.RAISES in op.attributes:
             self.raising_branch(op)
             return
         text = self.text

@@ -14,7 +14,7 @@ anybody may store to its arguments: those that nothing in the module ever writes
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, scf
@@ -29,20 +29,17 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     i64,
 )
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from ...dialects import activation, ad, array
+from ...dialects import activation, ad
 from ..analysis.activity import Activity, is_float
 from ..analysis.alias import AliasAnalysis
-from ..analysis.effects import is_private
-from ..analysis.footprint import accesses
+from ..diagnostics import refusal
+from ..rules import accesses
+from ..rules.calls import listed, private_functions
+from ..rules.routines import without_rules
 from .plan import make_plan
-from .primal_values import SHADOW, refusal, zero_fill
-from .routines import without_rules
-
-if TYPE_CHECKING:
-    from .reverse import ReverseSweep
 
 SIGNATURE = ("shadows", "cotangents", "scalars")
 """The attributes that say what a gradient function takes and returns, here of the function that it is of."""
@@ -63,15 +60,6 @@ class Asked:
 
     def count(self) -> int:
         return len(self.arguments) + len(self.finals) + len(self.results)
-
-
-def private_functions(module: Operation | None) -> dict[str, func.FuncOp]:
-    """The functions that only the module itself calls."""
-    if not isinstance(module, ModuleOp):
-        return {}
-    return {
-        op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp) and is_private(op)
-    }
 
 
 class Activities:
@@ -131,57 +119,6 @@ def describe_activities(function: func.FuncOp, activity: Activity) -> Activities
     found = Activities(function, activity)
     found.describe()
     return found
-
-
-def indices(function: func.FuncOp, name: str) -> list[int]:
-    listed = function.attributes[name]
-    assert isinstance(listed, DenseArrayBase)
-    return [int(v) for v in listed.get_values()]
-
-
-# --- The adjoint of a call --------------------------------------------------------------------
-
-
-def reverse_call(sweep: ReverseSweep, op: activation.CallOp) -> None:
-    """Call the backward function with the record, the shadows and the cotangents."""
-    callee = private_functions(sweep.function.parent_op())[op.target]
-    types = [a.type for a in callee.body.block.args]
-    operands = [sweep.primal.get(op.record)]
-    for k in indices(callee, "shadows"):
-        operands.append(shadow_of(sweep, op, op.arguments[k], types[k]))
-    for k in indices(callee, "cotangents"):
-        result = op.called[k]
-        operands.append(sweep.take_bar(result) or sweep.scalars.constant(0.0, result))
-    scalars = indices(callee, "scalars")
-    frames = op.frames.value.data
-    call = activation.CallOp(f"{op.target}_backward", operands, [types[k] for k in scalars], frames)
-    sweep.append(call)
-    for k, bar in zip(scalars, call.called, strict=True):
-        sweep.add_bar(op.arguments[k], bar)
-
-
-def shadow_of(
-    sweep: ReverseSweep, op: activation.CallOp, operand: SSAValue, type_: Attribute
-) -> SSAValue:
-    """The shadow of an argument, in the type that the function expects; scratch zeros where it has none."""
-    from .reverse import shadow_type
-
-    if sweep.activity.active_memref(operand):
-        shadow = sweep.primal.memref(operand, SHADOW)
-    else:
-        block = cast(Block, op.parent_block())
-        element = cast(MemRefType[Attribute], operand.type).element_type
-        rank = cast(MemRefType[Attribute], operand.type).get_num_dims()
-        extents = [sweep.primal.extent(operand, axis, block) for axis in range(rank)]
-        scratch = array.AllocOp(extents, element)
-        scratch.memref.name_hint = f"{operand.name_hint or 'array'}_unused"
-        sweep.append(scratch)
-        sweep.append(zero_fill(scratch.memref, extents, op))
-        shadow = scratch.memref
-    wanted = cast(MemRefType[Attribute], shadow_type(type_))
-    if shadow.type == wanted:
-        return shadow
-    return sweep.emit(memref.CastOp.get(shadow, wanted))
 
 
 # --- What survives ----------------------------------------------------------------------------
@@ -255,7 +192,7 @@ def activation_pairs(
     made: list[func.FuncOp] = []
     for name, activity in activities.of.items():
         function = activities.private[name]
-        if any(indices(function, key) for key in SIGNATURE):
+        if any(listed(function, key) for key in SIGNATURE):
             keep_for_adjoint(function, stable[name])
             made += pair_of(function, activities.alias[name], activity, saves)
         primal = without_rules(function)

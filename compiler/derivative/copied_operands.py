@@ -28,9 +28,10 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
 from ..analysis.alias import AliasAnalysis
-from ..analysis.footprint import Access
 from ..analysis.kills import Kills
-from .forward_sweep import copy_into, dims
+from ..rules import Access
+from ..rules.builders import extents_of
+from .forward_sweep import copy_into, emitter
 from .plan import is_growable
 
 FACTORS = (0, 1)
@@ -61,7 +62,7 @@ def copy_operands(function: func.FuncOp, alias: AliasAnalysis) -> bool:
 def copied(source: SSAValue, reader: Operation) -> SSAValue:
     """A copy of an array, made before its reader."""
     before = Block()
-    extents = dims(source, before)
+    extents = extents_of(source, emitter(before, reader))
     made = array.AllocOp(extents, cast(MemRefType[Attribute], source.type).element_type)
     made.memref.name_hint = "copied"
     before.add_op(made)

@@ -24,8 +24,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from ...dialects import array
 from ..analysis.affine import Subscripts
 from ..analysis.alias import AliasAnalysis, strip_casts
-
-Emit = Callable[[Operation], SSAValue]
+from ..rules.builders import Emit, extents_of
 
 AS_MANY_AS_IT_TAKES = 2**63 - 1
 """The extents of a cotangent that is 0 whatever its shape; no array has so many elements."""
@@ -106,15 +105,6 @@ class EntryExtents:
         clone = op.clone(dict(zip(op.operands, cast("list[SSAValue]", operands), strict=True)))
         found = self.values[number] = self.emit(clone)
         return found
-
-
-def extents_of(source: SSAValue, emit: Emit) -> list[SSAValue]:
-    """The extents of a memref, asked for here."""
-    found: list[SSAValue] = []
-    for axis, known in enumerate(cast(MemRefType[Attribute], source.type).get_shape()):
-        number = emit(arith.ConstantOp(IntegerAttr(known if known >= 0 else axis, IndexType())))
-        found.append(number if known >= 0 else emit(memref.DimOp(source, number)))
-    return found
 
 
 def require_extents(

@@ -28,16 +28,16 @@ from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects import arith, func, memref, scf
-from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects import activation, ad, array, foreign
 from ..analysis.alias import strip_views
+from ..rules.builders import extents_of, transfer
+from ..rules.routines import inlined, primal_of
+from ..rules.table import index_constant
 from . import bits
 from .overwritten import Overwritten
 from .plan import Plan, Save, Saved
-from .routines import inlined, primal_of
-from .rules.table import index_constant
 from .segments import base_extents, is_recomputable, value_block
 from .versions import Version
 
@@ -170,7 +170,7 @@ class ForwardSweep:
             extents = base_extents(base)
             if extents:
                 return [self._number(e, save, target) for e in extents]
-            return dims(self.values[base], target)
+            return extents_of(self.values[base], emitter(target, save.at))
         if isinstance(save.at, array.MapOp):
             return [self._number(e, save, target) for e in save.at.extents]
         return []
@@ -251,7 +251,7 @@ class ForwardSweep:
 
     def _copy_version(self, save: Save, target: Block) -> None:
         base = self.values[cast(Version, save.node).base]
-        own = dims(base, target)
+        own = extents_of(base, emitter(target, save.at))
         copy_into(base, self.slot(save, target, own), own, target, save.at)
 
 
@@ -325,29 +325,11 @@ def segment_slot(
     return view.result
 
 
-def dims(memref_value: SSAValue, target: Block) -> list[SSAValue]:
-    """The extents of a memref, asked for at the end of `target`."""
-    extents: list[SSAValue] = []
-    for axis, known in enumerate(cast(MemRefType[Attribute], memref_value.type).get_shape()):
-        number = index_constant(known if known >= 0 else axis)
-        target.add_op(number)
-        if known >= 0:
-            extents.append(number.result)
-            continue
-        dim = memref.DimOp(memref_value, number.result)
-        target.add_op(dim)
-        extents.append(dim.result)
-    return extents
-
-
 def copy_into(
     source: SSAValue, out: SSAValue, extents: Sequence[SSAValue], target: Block, like: Operation
 ) -> None:
     """A map that copies `source` to `out`, located where `like` is."""
-    element = cast(MemRefType[Attribute], source.type).element_type
-    body = Block(arg_types=[element])
-    body.add_op(array.YieldOp([body.args[0]]))
-    copy = array.MapOp(extents, [source], [out], ["store"], body)
+    copy = transfer(source, out, extents)
     copy.location = like.location
     target.add_op(copy)
 

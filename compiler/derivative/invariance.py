@@ -20,10 +20,10 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ...dialects import array
 from ..analysis.dependence import Dependence
-from ..analysis.footprint import Access, writes
 from ..analysis.kills import Kills
 from ..analysis.memory_ssa import walk_normal
-from ..analysis.needed import descriptor_values
+from ..rules import Access, writes
+from ..rules.descriptors import descriptor_values
 from .segments import is_recomputable, value_block
 
 

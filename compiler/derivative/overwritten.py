@@ -42,9 +42,9 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from ...dialects import array
 from ..analysis.affine import Affine, Extent, Symbol, Term
 from ..analysis.dependence import Dependence, Problem
-from ..analysis.footprint import Access, Dimension, Point, Region
+from ..analysis.footprint import Dimension, Point, Region
 from ..analysis.kills import Kills
-from ..analysis.needed import Contents
+from ..rules import Access, Contents
 from .segments import rectangular
 
 MOST_INSTANCES = 3

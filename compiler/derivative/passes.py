@@ -28,14 +28,16 @@ from xdsl.passes import ModulePass
 from ..analysis.activity import Activity, active_by_default
 from ..analysis.affine import name as name_of
 from ..analysis.alias import AliasAnalysis
-from ..analysis.needed import Contents, Need, Needed
+from ..analysis.needed import Needed
 from ..diagnostics import line_of
-from .activations import activation_pairs, private_functions
+from ..rules import Contents, Need
+from ..rules.calls import private_functions
+from ..rules.routines import is_routine
+from .activations import activation_pairs
 from .forward_sweep import hint_of
 from .overwritten import Overwritten
 from .plan import Plan, Save, killing_line
 from .reverse import activities_of, gradient_of, only_function, plan_gradient
-from .routines import is_routine
 from .split import halves_of
 from .versions import Version
 

@@ -41,11 +41,12 @@ from xdsl.traits import IsTerminator
 from ...dialects import array
 from ..analysis.activity import Activity
 from ..analysis.alias import AliasAnalysis
-from ..analysis.footprint import Access
 from ..analysis.kills import Kills
 from ..analysis.memory_ssa import MemorySSA
-from ..analysis.needed import Contents, Need, Needed, descriptor_values
+from ..analysis.needed import Needed
 from ..diagnostics import line_of
+from ..rules import Access, Contents, Need
+from ..rules.descriptors import descriptor_values
 from .bits import PER_BYTE
 from .capacities import Nominal
 from .invariance import Invariance

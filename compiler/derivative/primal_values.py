@@ -27,8 +27,10 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region
 
 from ...dialects import ad, array
 from ..analysis.alias import AliasAnalysis
-from ..analysis.needed import Contents
-from ..diagnostics import CompileError, Span, line_of
+from ..diagnostics import CompileError, refusal
+from ..rules import Contents
+from ..rules.builders import fill, transfer
+from ..rules.sweeps import PRIMAL, SHADOW
 from . import bits
 from .forward_sweep import ForwardSweep, hint_of, segment_slot
 from .inversions import undone
@@ -40,8 +42,8 @@ from .rolling import Rolling
 from .segments import base_extents, is_recomputable, value_block
 from .versions import Version, maker_of
 
-PRIMAL, SHADOW, EXTENTS = "primal", "shadow", "extents"
-"""What of a memref is asked for: its memory, its shadow, or a stand-in that has its extents alone."""
+EXTENTS = "extents"
+"""What may be asked of a memref beside its memory and its shadow: a stand-in that has its extents alone."""
 
 Key = TypeVar("Key")
 
@@ -350,9 +352,7 @@ class PrimalValues:
         extents = [self.extent(op.source, axis, block) for axis in range(rank)]
         element = cast(MemRefType[Attribute], source.type).element_type
         copy = array.AllocOp(extents, element)
-        body = Block(arg_types=[element])
-        body.add_op(array.YieldOp([body.args[0]]))
-        for made in (copy, array.MapOp(extents, [source], [copy.memref], ["store"], body)):
+        for made in (copy, transfer(source, copy.memref, extents)):
             made.location = op.location
             self.at_prologue(block, made)
         return copy.memref
@@ -463,7 +463,7 @@ class PrimalValues:
         if array.GROWABLE in op.attributes:
             alloc.attributes |= {array.GROWABLE: UnitAttr(), array.ZERO: UnitAttr()}
         else:
-            self.at_prologue(block, zero_fill(alloc.memref, extents, op))
+            self.at_prologue(block, fill(alloc.memref, extents, op))
         return alloc.memref
 
     def _after_loop(self, loop: array.LoopOp, kind: str, wanted: int) -> None:
@@ -591,13 +591,6 @@ def is_inside(inner: Block, outer: Block) -> bool:
     return block is outer
 
 
-def refusal(op: Operation, message: str, way_out: str) -> CompileError:
-    """A compile error at the source of `op`."""
-    at = line_of(op)
-    span = None if at is None else Span(at[0], at[1], at[2] - 1, at[1], at[2])
-    return CompileError(span, message, way_out)
-
-
 def branch_refusal(op: Operation) -> CompileError:
     """What a branch computes cannot be had where the branch is chosen again."""
     return refusal(
@@ -614,15 +607,3 @@ def scratch_refusal(op: array.AllocOp) -> CompileError:
         "the gradient needs an array that only this branch allocates",
         "allocate it before the branch",
     )
-
-
-def zero_fill(target: SSAValue, extents: Sequence[SSAValue], like: Operation) -> array.MapOp:
-    """A map that sets `target` to 0."""
-    element = cast(MemRefType[Attribute], target.type).element_type
-    body = Block()
-    zero = arith.ConstantOp(FloatAttr(0.0, element))  # pyright: ignore
-    body.add_op(zero)
-    body.add_op(array.YieldOp([zero.result]))
-    fill = array.MapOp(extents, [], [target], ["store"], body)
-    fill.location = like.location
-    return fill

@@ -26,9 +26,9 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import ad, array, foreign
-from ..analysis.needed import Contents
 from ..diagnostics import line_of
 from ..names import as_written
+from ..rules import Contents
 from . import formulas, receipt_html
 from .formulas import PRODUCT, Formula
 from .forward_sweep import hint_of

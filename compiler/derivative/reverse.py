@@ -10,12 +10,12 @@ the cotangents of its results to its operands, memory has shadows::
 
 Arguments of the result: the primal's, then the shadow of each active memref argument, then the
 cotangent of each active result. Results: the primal's, then the cotangent of each active scalar
-argument. Whole-array ops have rules of their own: `array_rules`.
+argument. What is emitted for an op, its rule says: `compiler.rules`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 from xdsl.dialects import arith, func, memref, scf
@@ -32,26 +32,23 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from ...dialects import activation, ad, array, foreign
+from ...dialects import activation, ad, array
 from ..analysis.activity import Activity
 from ..analysis.alias import AliasAnalysis
-from . import array_rules
-from .activations import (
-    Activities,
-    activation_pairs,
-    describe_activities,
-    refuse_to_save,
-    reverse_call,
-)
+from ..diagnostics import refusal
+from ..rules import rule_of
+from ..rules.builders import extents_of, transfer
+from ..rules.routines import is_routine
+from ..rules.shadows import cotangent_type, shadow_type
+from ..rules.sweeps import SHADOW
+from ..rules.table import Scalars
+from .activations import Activities, activation_pairs, describe_activities, refuse_to_save
 from .copied_operands import copy_operands
-from .cotangents import EntryExtents, extents_of, require_extents
+from .cotangents import EntryExtents, require_extents
 from .forward_sweep import ForwardSweep
+from .map_adjoint import MapAdjoint
 from .plan import Plan, make_plan
-from .primal_values import SHADOW, PrimalValues, refusal
-from .routines import is_routine
-from .rule_calls import CallAdjoint
-from .rules import SCALAR_RULES
-from .rules.table import Scalars
+from .primal_values import PrimalValues
 from .segments import value_block
 
 
@@ -269,7 +266,8 @@ class ReverseSweep:
         self.primal.open(self.top, self.entry)
         for result, bar in self._cotangents(terminator):
             if isinstance(result.type, MemRefType):
-                array_rules.accumulate(self, self.primal.memref(result, SHADOW), bar)
+                shadow = self.primal.memref(result, SHADOW)
+                self.append(transfer(bar, shadow, extents_of(shadow, self.emit), "add"))
             else:
                 self.add_bar(result, bar)
         self.reverse_ops(self.top)
@@ -326,6 +324,10 @@ class ReverseSweep:
 
     def append(self, op: Operation) -> None:
         op.location = self.location
+        self.block.add_op(op)
+
+    def insert(self, op: Operation) -> None:
+        """Put an op here that knows where it comes from."""
         self.block.add_op(op)
 
     def emit(self, op: Operation) -> SSAValue:
@@ -389,72 +391,17 @@ class ReverseSweep:
                 self.reverse_op(op)
 
     def reverse_op(self, op: Operation) -> None:
-        match op:
-            case memref.LoadOp():
-                self._reverse_load(op)
-            case memref.StoreOp() if op in self.primal.rolling.reversed:
-                self.primal.rolling.reverse_store(self, op)
-            case memref.StoreOp():
-                self._reverse_store(op)
-            case array.LoopOp():
-                self._reverse_loop(op)
-            case scf.IfOp():
-                self._reverse_if(op)
-            case array.MapOp():
-                array_rules.reverse_map(self, op)
-            case array.MatmulOp():
-                array_rules.reverse_matmul(self, op)
-            case foreign.RuleCallOp():
-                CallAdjoint(self, op).emit()
-            case activation.CallOp():
-                reverse_call(self, op)
-            case array.AllocOp() | memref.AllocaOp():
-                pass  # Its shadow goes with it.
-            case _:
-                bar = self.take_bar(op.results[0])
-                if bar is not None:
-                    self.apply_rule(op, bar, self.primal.get, self.add_bar)
+        rolling = self.primal.rolling
+        if op in rolling.reversed and isinstance(op, memref.StoreOp):
+            rolling.reverse_store(self, op)
+        else:
+            rule_of(type(op)).adjoint(op, self)
 
-    def apply_rule(
-        self,
-        op: Operation,
-        bar: SSAValue,
-        get: Callable[[SSAValue], SSAValue],
-        add: Callable[[SSAValue, SSAValue], None],
-    ) -> None:
-        """Propagate `bar` through a scalar op: `get` finds primal values, `add` takes contributions."""
-        for operand, term in zip(op.operands, SCALAR_RULES[type(op)], strict=True):
-            if term is None or not self.activity.active(operand):
-                continue
-            values = [get(getattr(op, name)) for name in term.needs]
-            contribution = term.cotangent(self.scalars, self._cast_for(op, bar), values)
-            add(operand, contribution)
+    def map_adjoint(self, op: array.MapOp) -> MapAdjoint:
+        """An adjoint map over the points of `op`, to be built and emitted here."""
+        return MapAdjoint(self, op)
 
-    def _cast_for(self, op: Operation, bar: SSAValue) -> SSAValue:
-        """A conversion's cotangent has the operand's type already in the rule."""
-        if isinstance(op, array.CastOp | arith.ExtFOp | arith.TruncFOp):
-            return self.scalars.cast(bar, op.operands[0].type)
-        return bar
-
-    def _reverse_load(self, op: memref.LoadOp) -> None:
-        bar = self.take_bar(op.res)
-        if bar is None:
-            return
-        shadow = self.primal.memref(op.memref, SHADOW)
-        indices = [self.primal.get(i) for i in op.indices]
-        old = self.emit(memref.LoadOp.get(shadow, indices))
-        self.append(memref.StoreOp.get(self.scalars.add(old, bar), shadow, indices))
-
-    def _reverse_store(self, op: memref.StoreOp) -> None:
-        shadow = self.primal.memref(op.memref, SHADOW)
-        indices = [self.primal.get(i) for i in op.indices]
-        if self.activity.active(op.value):
-            bar = self.emit(memref.LoadOp.get(shadow, indices))
-            self.add_bar(op.value, bar)
-        zero = self.scalars.constant(0.0, op.value)
-        self.append(memref.StoreOp.get(zero, shadow, indices))
-
-    def _reverse_loop(self, op: array.LoopOp) -> None:
+    def reverse_loop(self, op: array.LoopOp) -> None:
         """The iterations that ran, last first, over permuted memrefs permuted back."""
         if (condition := op.condition_block) is not None and any(
             self.needed.has_adjoint(o) for o in condition.ops
@@ -495,7 +442,7 @@ class ReverseSweep:
         loop = array.LoopOp(trips, inits, body)
         self.append(loop)
 
-    def _reverse_if(self, op: scf.IfOp) -> None:
+    def reverse_branches(self, op: scf.IfOp) -> None:
         condition = self.primal.get(op.cond)
         bars = {i: b for i, r in enumerate(op.results) if (b := self.take_bar(r)) is not None}
         regions: list[Region] = []
@@ -517,22 +464,3 @@ class ReverseSweep:
         self.block = outer
         self.location = op.location
         self.append(scf.IfOp(condition, [], regions[0], regions[1]))
-
-
-def shadow_type(primal: Attribute) -> Attribute:
-    """Compact where the primal is contiguous, in C or Fortran order; else of any strides."""
-    assert isinstance(primal, MemRefType)
-    if array.is_contiguous(primal) or (
-        primal.get_num_dims() > 1 and array.strides_of(primal)[0] == 1
-    ):
-        return primal
-    shape = primal.get_shape()
-    return array.strided(primal.element_type, shape, [None] * len(shape))
-
-
-def cotangent_type(result: Attribute) -> Attribute:
-    """A scalar's own type; for an array one of any strides."""
-    if not isinstance(result, MemRefType):
-        return result
-    shape = result.get_shape()
-    return array.strided(result.element_type, shape, [None] * len(shape))

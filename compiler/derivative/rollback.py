@@ -38,7 +38,8 @@ from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType
 from xdsl.ir import Block, Operation, OpResult, SSAValue, Use
 
 from ...dialects import ad, array
-from ..analysis.needed import Needed, trips_source
+from ..analysis.needed import Needed
+from ..rules.descriptors import trips_source
 from ..transforms.promote_scalars import simple_cells
 from .inversions import kept_operands
 from .segments import value_block

@@ -19,7 +19,7 @@ from xdsl.ir import Operation
 from ...dialects import array, foreign
 from ..diagnostics import Span, line_of
 from ..names import as_written
-from .rules import SCALAR_RULES
+from ..rules import ScalarRule, rule_of
 
 WORDS: dict[str, str] = {
     "arith.mulf": "*",
@@ -79,8 +79,8 @@ def line_number(op: Operation) -> int:
 def first_with_needs(op: array.MapOp) -> Operation | None:
     """The first op in a map's body whose adjoint reads a value."""
     for inner in op.body.block.ops:
-        rule = SCALAR_RULES.get(type(inner), ())
-        if any(term is not None and term.needs for term in rule):
+        rule = rule_of(type(inner))
+        if isinstance(rule, ScalarRule) and rule.reads_primal:
             return inner
     return None
 

@@ -56,7 +56,7 @@ from xdsl.traits import Pure
 
 from ...dialects import ad, array
 from ..analysis.alias import AliasAnalysis
-from ..analysis.footprint import reads, writes
+from ..rules import reads, writes
 from ..transforms.drop_carried import DropCarried
 from ..transforms.eliminate_common import EliminateCommon
 from ..transforms.fold_constants import FoldConstants

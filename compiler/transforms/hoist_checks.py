@@ -63,7 +63,6 @@ from xdsl.passes import ModulePass
 
 from ...dialects import array
 from ..analysis.affine import Affine, Extent, Subscripts, Symbol, Term
-from ..analysis.needed import RAISES
 
 BEYOND = 2**50
 """More than any extent: a subscript that starts or moves so far is out of range."""
@@ -93,7 +92,7 @@ def outermost_nests(block: Block) -> Iterator[array.LoopOp]:
     for op in block.ops:
         if isinstance(op, array.LoopOp) and is_counted(op) and is_scalar_code(op):
             yield op
-        elif not isinstance(op, array.MapOp) and RAISES not in op.attributes:
+        elif not isinstance(op, array.MapOp) and array.RAISES not in op.attributes:
             for region in op.regions:
                 for inner in region.blocks:
                     yield from outermost_nests(inner)
@@ -141,7 +140,7 @@ class Nest:
             if id(old) in checked:
                 del copy.properties["unchecked"]
         branch = scf.IfOp(bad, [], [slow, scf.YieldOp()], [scf.YieldOp()])
-        branch.attributes[RAISES] = UnitAttr()
+        branch.attributes[array.RAISES] = UnitAttr()
         emitter.insert(branch)
 
     def _checks(self, op: array.LoopOp, loops: tuple[array.LoopOp, ...]) -> Iterator[Check]:

@@ -71,7 +71,7 @@ from xdsl.passes import ModulePass
 
 from ...dialects import array
 from ..analysis.alias import strip_views
-from ..analysis.footprint import writes
+from ..rules import writes
 
 
 @dataclass(frozen=True)

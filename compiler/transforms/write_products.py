@@ -39,7 +39,7 @@ from xdsl.passes import ModulePass
 from ...dialects import array
 from ..analysis.affine import affine
 from ..analysis.alias import AliasAnalysis
-from ..analysis.footprint import writes
+from ..rules import writes
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from memory_trace import Buffer, Trace, parse
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from mutad.compiler.analysis.footprint import accesses, reads
 from mutad.compiler.analysis.kills import Kills
 from mutad.compiler.analysis.memory_ssa import LiveOnEntry, MemoryDef, MemorySSA
+from mutad.compiler.rules import accesses, reads
 
 SEEDS = range(40)
 

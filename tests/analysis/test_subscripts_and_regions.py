@@ -13,16 +13,9 @@ from xdsl.ir import Operation, SSAValue
 from mutad.compiler.analysis.affine import Affine, Extent, affine, extent
 from mutad.compiler.analysis.alias import AliasAnalysis
 from mutad.compiler.analysis.feasibility import System, feasible
-from mutad.compiler.analysis.footprint import (
-    Point,
-    Range,
-    Region,
-    accesses,
-    covers,
-    disjoint,
-    footprint,
-)
+from mutad.compiler.analysis.footprint import Point, Range, Region, covers, disjoint, footprint
 from mutad.compiler.analysis.memory_ssa import MemorySSA
+from mutad.compiler.rules import accesses
 
 VIEWS = """
 !mat = memref<?x?xf64>

@@ -18,8 +18,9 @@ from xdsl.parser import Parser
 
 from mutad.compiler.analysis.activity import Activity, active_by_default
 from mutad.compiler.analysis.alias import AliasAnalysis
-from mutad.compiler.analysis.needed import Contents, Needed
+from mutad.compiler.analysis.needed import Needed
 from mutad.compiler.derivative.plan import _Planner
+from mutad.compiler.rules import Contents
 from mutad.dialects.array import Array
 
 MOST_CANDIDATES = 11

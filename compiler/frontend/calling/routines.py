@@ -14,8 +14,8 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
 from xdsl.ir import Attribute, BlockArgument, Region, SSAValue
 
-from ...analysis.footprint import reads
 from ...names import legal
+from ...rules import reads
 from ..bindings.roots import roots, writes
 from ..build import Build
 from ..data.list_room import make_room

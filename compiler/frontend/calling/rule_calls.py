@@ -27,9 +27,9 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from ....dialects import activation, array, foreign
 from ...analysis.alias import AliasAnalysis
 from ...derivative.cotangents import EntryExtents
-from ...derivative.primal_values import zero_fill
 from ...diagnostics import CompileError
 from ...names import as_symbol
+from ...rules.builders import fill
 from .. import scalars
 from ..bindings.roots import roots
 from ..build import MAX_RESTARTS
@@ -452,7 +452,7 @@ class RuleCall:
             shadow = routine.argument(("shadow", number), operand)
             assert isinstance(shadow, Array)
             extents = routine.emitter.extents(shadow.memref)
-            routine.emitter.insert(zero_fill(shadow.memref, extents, routine.private))
+            routine.emitter.insert(fill(shadow.memref, extents, routine.private))
 
     def use_shadows_for_shapes(self, routine: Routine) -> None:
         """Where only the shape of a value is asked for, the shadow has it too."""

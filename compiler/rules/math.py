@@ -13,6 +13,7 @@ from math import pi, sqrt
 from xdsl.dialects import arith, math
 from xdsl.ir import Operation, SSAValue
 
+from .scalars import Row, scalar_rules
 from .table import LINEAR, ByOne, Scalars, Term
 
 
@@ -92,7 +93,7 @@ def erf(s: Scalars, bar: SSAValue, x: SSAValue) -> SSAValue:
     return s.times(bar, s.scaled(bell, 2.0 / sqrt(pi)))
 
 
-RULES: dict[type[Operation], tuple[Term | None, ...]] = {
+TERMS: dict[type[Operation], Row] = {
     math.AbsFOp: (Term(("operand",), abs_),),
     math.ExpOp: (by_result(lambda s, bar, y: s.times(bar, y)),),
     math.Exp2Op: (by_result(lambda s, bar, y: s.times(bar, s.scaled(y, ln(2.0)))),),
@@ -148,3 +149,5 @@ RULES: dict[type[Operation], tuple[Term | None, ...]] = {
     math.RoundOp: (None,),
     math.RoundEvenOp: (None,),
 }
+
+RULES = scalar_rules(TERMS)

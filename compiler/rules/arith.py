@@ -5,7 +5,8 @@ from __future__ import annotations
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
-from ....dialects import ad, array
+from ...dialects import ad, array
+from .scalars import Row, scalar_rules
 from .table import LINEAR, Scalars, Term
 
 
@@ -46,7 +47,7 @@ def modulus_divisor(s: Scalars, bar: SSAValue, a: SSAValue, b: SSAValue) -> SSAV
     return s.neg(s.times(bar, s.emit(array.FloorDivOp(a, b))))
 
 
-RULES: dict[type[Operation], tuple[Term | None, ...]] = {
+TERMS: dict[type[Operation], Row] = {
     arith.AddfOp: (LINEAR, LINEAR),
     arith.SubfOp: (LINEAR, Term((), lambda s, bar: s.neg(bar))),
     arith.NegfOp: (Term((), lambda s, bar: s.neg(bar)),),
@@ -82,3 +83,5 @@ RULES: dict[type[Operation], tuple[Term | None, ...]] = {
     array.FloorDivOp: (None, None),
 }
 """Where a rule passes a cotangent of another float type on, the sweep casts it to the operand's."""
+
+RULES = scalar_rules(TERMS)

@@ -15,20 +15,16 @@ The shadow of an argument that is not active is scratch memory of zeros, and so 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
-
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, MemRefType, UnitAttr
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
-from ...dialects import array, foreign
-from ..analysis.needed import Contents
-from .primal_values import SHADOW, zero_fill
+from ...dialects import foreign
 from .routines import adjoint_of, inlined
-from .rules.table import ADJOINT
-
-if TYPE_CHECKING:
-    from .reverse import ReverseSweep
+from .rule import Contents
+from .shadows import scratch_shadow
+from .sweeps import SHADOW, ReverseSweep
+from .table import ADJOINT
 
 
 class CallAdjoint:
@@ -56,7 +52,7 @@ class CallAdjoint:
             for one in clone.walk():
                 if isinstance(one, arith.AddfOp | arith.MulfOp | arith.SubfOp | arith.DivfOp):
                     one.attributes[ADJOINT] = UnitAttr()
-            sweep.block.add_op(clone)
+            sweep.insert(clone)
 
         inlined(function, arguments, append, sweep.entry)
         for number, cell in self.cells.items():
@@ -84,18 +80,9 @@ class CallAdjoint:
                 return self.shadow(self.op.operands[number])
 
     def shadow(self, operand: SSAValue) -> SSAValue:
-        sweep = self.sweep
-        if sweep.activity.active_memref(operand):
-            return sweep.primal.memref(operand, SHADOW)
-        block = cast(Block, self.op.parent_block())
-        type_ = cast(MemRefType[Attribute], operand.type)
-        rank = type_.get_num_dims()
-        extents = [sweep.primal.extent(operand, axis, block) for axis in range(rank)]
-        scratch = array.AllocOp(extents, type_.element_type)
-        scratch.memref.name_hint = f"{operand.name_hint or 'array'}_unused"
-        sweep.append(scratch)
-        sweep.append(zero_fill(scratch.memref, extents, self.op))
-        return scratch.memref
+        if self.sweep.activity.active(operand):
+            return self.sweep.primal.memref(operand, SHADOW)
+        return scratch_shadow(self.sweep, self.op, operand)
 
     def cell(self, number: int) -> SSAValue:
         """A cell for what the rule adds to the cotangent of a float argument."""

@@ -1,6 +1,6 @@
-"""What a rule is, and the scalar code it is written in.
+"""What a scalar rule is made of, and the scalar code it is written in.
 
-A rule has one `Term` for each operand of its op: the values it *needs* from the primal (names of
+It has one `Term` for each operand of its op: the values it *needs* from the primal (names of
 operands or results) and the operand's cotangent, given the result's cotangent and those values.
 Linear ops need nothing. Which terms are used depends on which operands are active, so a product
 with one active factor needs the other factor only.
@@ -28,7 +28,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ....dialects import ad, array
+from ...dialects import ad, array
 
 ADJOINT = "ad.adjoint"
 """Marks the ops of adjoint code, which may contract and reassociate."""

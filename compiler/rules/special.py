@@ -11,7 +11,8 @@ from math import pi, sqrt
 from xdsl.dialects import math
 from xdsl.ir import Operation, SSAValue
 
-from ....dialects import special
+from ...dialects import special
+from .scalars import Row, scalar_rules
 from .table import Scalars, Term
 
 
@@ -29,10 +30,12 @@ def followed_by(kind: type[special.UnaryOp]) -> Term:
     return Term(("operand",), lambda s, bar, x: s.times(bar, s.emit(kind(x))))
 
 
-RULES: dict[type[Operation], tuple[Term | None, ...]] = {
+TERMS: dict[type[Operation], Row] = {
     special.ErfcOp: (Term(("operand",), erfc),),
     special.GammaOp: (Term(("operand", "result"), gamma),),
     special.LogGammaOp: (followed_by(special.DigammaOp),),
     special.DigammaOp: (followed_by(special.TrigammaOp),),
     special.TrigammaOp: (followed_by(special.TetragammaOp),),
 }
+
+RULES = scalar_rules(TERMS)

@@ -1,0 +1,74 @@
+"""One rule for each kind of op: effects, flows of derivatives, needs, adjoint, tangent. See `rule`.
+
+A new op is a class in a dialect and a rule: an entry of `RULES` here, from one of the modules, or made by
+whoever brings the op along (`register`). Of ops without an entry the class `Rule` says all there is: they may
+touch their memrefs in any way, and a program is refused where a derivative would flow through one.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from xdsl.ir import Operation
+from xdsl.traits import IsTerminator
+
+from . import arith, calls, control, maps, math, memory, products, special, tapes
+from .rule import Access, Contents, Need, Rule, Rules, WithoutDerivative
+from .scalars import ScalarRule
+
+RULES: Rules = {
+    **arith.RULES,
+    **math.RULES,
+    **special.RULES,
+    **memory.RULES,
+    **control.RULES,
+    **maps.RULES,
+    **products.RULES,
+    **calls.RULES,
+    **tapes.RULES,
+}
+"""The rule of each kind; of a subclass, where it has none of its own, that of its base."""
+
+
+@cache
+def rule_of(kind: type[Operation]) -> Rule[Any]:
+    """The rule of ops of a kind, found once for each kind: every analysis asks of every op."""
+    for known, rule in RULES.items():
+        if issubclass(kind, known):
+            return rule
+    return WithoutDerivative() if kind.has_trait(IsTerminator) else Rule[Operation]()
+
+
+def register(kind: type[Operation], rule: Rule[Any]) -> None:
+    """Add the rule of a new kind of op."""
+    RULES[kind] = rule
+    rule_of.cache_clear()
+
+
+def accesses(op: Operation) -> list[Access]:
+    """What `op` itself reads and writes, reads first; what its regions do is theirs."""
+    return rule_of(type(op)).effects(op)
+
+
+def writes(op: Operation) -> list[Access]:
+    return [a for a in accesses(op) if a.kind == "write"]
+
+
+def reads(op: Operation) -> list[Access]:
+    return [a for a in accesses(op) if a.kind == "read"]
+
+
+__all__ = [
+    "RULES",
+    "Access",
+    "Contents",
+    "Need",
+    "Rule",
+    "ScalarRule",
+    "accesses",
+    "reads",
+    "register",
+    "rule_of",
+    "writes",
+]

@@ -1,0 +1,60 @@
+"""Small maps and views that rules and sweeps emit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from ...dialects import array
+
+Emit = Callable[[Operation], SSAValue]
+
+
+def element_of(value: SSAValue) -> Attribute:
+    """The element type of a memref."""
+    return cast(MemRefType[Attribute], value.type).element_type
+
+
+def index(value: int, emit: Emit) -> SSAValue:
+    return emit(arith.ConstantOp(IntegerAttr(value, IndexType())))
+
+
+def extents_of(value: SSAValue, emit: Emit) -> list[SSAValue]:
+    """The extents of a memref: constants, or asked for."""
+    extents: list[SSAValue] = []
+    for axis, known in enumerate(cast(MemRefType[Attribute], value.type).get_shape()):
+        number = index(known if known >= 0 else axis, emit)
+        extents.append(number if known >= 0 else emit(memref.DimOp(value, number)))
+    return extents
+
+
+def fill(
+    target: SSAValue, extents: Sequence[SSAValue], like: Operation, number: float = 0.0
+) -> array.MapOp:
+    """A map that sets `target` to a number, located where `like` is."""
+    body = Block()
+    value = arith.ConstantOp(FloatAttr(number, element_of(target)))  # pyright: ignore
+    body.add_op(value)
+    body.add_op(array.YieldOp([value.result]))
+    made = array.MapOp(extents, [], [target], ["store"], body)
+    made.location = like.location
+    return made
+
+
+def transfer(
+    source: SSAValue, target: SSAValue, extents: Sequence[SSAValue], kind: str = "store"
+) -> array.MapOp:
+    """A map that stores, or adds, each element of `source` to that of `target`."""
+    body = Block(arg_types=[element_of(source)])
+    body.add_op(array.YieldOp([body.args[0]]))
+    return array.MapOp(extents, [source], [target], [kind], body)
+
+
+def transpose(matrix: SSAValue, emit: Emit) -> SSAValue:
+    rows, columns = extents_of(matrix, emit)
+    zero, one = index(0, emit), index(1, emit)
+    return emit(array.ViewOp(matrix, [zero, zero], [1, 0], [columns, rows], [one, one]))

@@ -1,0 +1,222 @@
+"""Rules of calls: of foreign functions, of recursive functions, of the outside world.
+
+What a foreign function computes has no derivative that the compiler knows. Recursive functions have a
+forward and a backward function each (`derivative.activations`), and one with tangents::
+
+    %r, %y = activation.call @f(%x, %a)
+    forward  %r, %y = activation.call @f_forward(%x, %a)
+    reverse  %x_bar = activation.call @f_backward(%r, %a_shadow, ...)
+    tangent  %r, %y, %y_dot = activation.call @f_tangent(%x, %a, %a_dot, ...)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import DenseArrayBase, MemRefType, ModuleOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ...dialects import activation, array, foreign
+from ..diagnostics import CompileError, refusal
+from .descriptors import descriptor_values
+from .routines import inlined, is_routine, primal_of
+from .rule import (
+    Access,
+    Activity,
+    Contents,
+    Need,
+    Rule,
+    Rules,
+    WithoutDerivative,
+    memrefs,
+    touching,
+)
+from .rule_calls import CallAdjoint
+from .shadows import scratch_shadow, shadow_type
+from .sweeps import SHADOW, ReverseSweep, TangentSweep
+
+
+class ForeignCall(Rule[foreign.CallOp]):
+    """A call of what the compiler cannot see into."""
+
+    def effects(self, op: foreign.CallOp) -> list[Access]:
+        read, written = op.arguments_that("read"), op.arguments_that("write")
+        return touching(op, read, written, must=False)
+
+    def needs(self, op: foreign.CallOp, activity: Activity) -> Iterator[Need]:
+        raise without_rule(op)
+
+    def tangent(self, op: foreign.CallOp, sweep: TangentSweep) -> None:
+        if self.has_derivative(op, sweep.activity):
+            raise without_rule(op)
+        sweep.clone(op)
+
+
+def without_rule(op: foreign.CallOp) -> CompileError:
+    """What a foreign function computes has no derivative that anybody knows."""
+    name = op.callee.data.removeprefix("mutad_special_")
+    if op.convention.data == "c" and name.startswith("mutad_foreign_"):
+        name = name.split("_", 3)[3]
+    name = name.removeprefix("__pyx_fuse_1")
+    return refusal(
+        op,
+        f"the gradient needs the derivative of `{name}`, into which the compiler cannot see",
+        f"write its rule (`@mutad.rule({name}, ...)`), or call it on `mutad.stop_gradient(x)`",
+    )
+
+
+class StopGradient(WithoutDerivative):
+    """The same number, through which no derivative flows."""
+
+
+class Print(WithoutDerivative):
+    """Python's `print`: it reads what it shows."""
+
+    def effects(self, op: Operation) -> list[Access]:
+        return touching(op, memrefs(op.operands), [])
+
+
+class ActivationCall(Rule[activation.CallOp]):
+    """A call of a recursive function."""
+
+    def effects(self, op: activation.CallOp) -> list[Access]:
+        return touching(op, op.read(), op.written(), must=False)
+
+    def needs(self, op: activation.CallOp, activity: Activity) -> Iterator[Need]:
+        yield op.record
+        for argument in op.arguments:
+            if isinstance(argument.type, MemRefType):
+                yield from descriptor_values(argument)
+
+    def adjoint(self, op: activation.CallOp, sweep: ReverseSweep) -> None:
+        """Call the backward function with the record, the shadows and the cotangents."""
+        callee = private_functions(sweep.function.parent_op())[op.target]
+        types = [a.type for a in callee.body.block.args]
+        operands = [sweep.primal.get(op.record)]
+        for k in listed(callee, "shadows"):
+            operands.append(shadow_of(sweep, op, op.arguments[k], types[k]))
+        for k in listed(callee, "cotangents"):
+            result = op.called[k]
+            operands.append(sweep.take_bar(result) or sweep.scalars.constant(0.0, result))
+        scalars = listed(callee, "scalars")
+        frames = op.frames.value.data
+        call = activation.CallOp(
+            f"{op.target}_backward", operands, [types[k] for k in scalars], frames
+        )
+        sweep.append(call)
+        for k, bar in zip(scalars, call.called, strict=True):
+            sweep.add_bar(op.arguments[k], bar)
+
+    def tangent(self, op: activation.CallOp, sweep: TangentSweep) -> None:
+        """Call the function with tangents: behind the arguments those of arrays, then those of numbers."""
+        if not self.has_derivative(op, sweep.activity):
+            sweep.clone(op)
+            return
+        callee = private_functions(sweep.function.parent_op())[op.target]
+        if "chained" in callee.attributes:
+            raise refusal(
+                op,
+                "second derivatives through recursive functions are not supported",
+                "write a loop with a list of what is still to be done",
+            )
+        moving = [*listed(callee, "shadows"), *listed(callee, "scalars")]
+        operands = sweep.values(op.arguments)
+        operands += [sweep.dot(op.arguments[k], zero=True) for k in moving]
+        results = [r.type for r in op.called]
+        dots = listed(callee, "cotangents")
+        call = activation.CallOp(
+            f"{op.target}_tangent",
+            operands,
+            [*results, *(results[k] for k in dots)],
+            op.frames.value.data,
+        )
+        sweep.append(call)
+        sweep.bind(op.record, call.record)
+        for old, fresh in zip(op.called, call.called, strict=False):
+            sweep.bind(old, fresh)
+        for k, dot in zip(dots, call.called[len(results) :], strict=True):
+            sweep.set_dot(op.called[k], dot)
+
+
+class RuleCall(Rule[foreign.RuleCallOp]):
+    """A call of a function whose adjoint the user wrote: `rule_calls`."""
+
+    def effects(self, op: foreign.RuleCallOp) -> list[Access]:
+        read, written = op.arguments_that("read"), op.arguments_that("write")
+        return touching(op, read, written, must=False)
+
+    def needs(self, op: foreign.RuleCallOp, activity: Activity) -> Iterator[Need]:
+        outside = list(zip(op.operands, op.names, strict=True))[op.outside.value.data :]
+        for argument, name in outside:
+            if activity.active(argument):
+                raise refusal(
+                    op,
+                    f"the gradient needs the derivative with respect to `{name.data}`, which the function "
+                    "reads from outside, and of which its rule says nothing",
+                    f"make `{name.data}` a parameter of the function",
+                )
+        for kind, number in op.taken:
+            if kind == "result":
+                yield op.results[number]
+            elif kind in ("value", "after"):
+                operand = op.operands[number]
+                in_memory = isinstance(operand.type, MemRefType)
+                yield Contents(op, number, kind == "after") if in_memory else operand
+        for operand in op.operands:
+            if isinstance(operand.type, MemRefType):
+                yield from descriptor_values(operand)
+
+    def adjoint(self, op: foreign.RuleCallOp, sweep: ReverseSweep) -> None:
+        CallAdjoint(sweep, op).emit()
+
+    def tangent(self, op: foreign.RuleCallOp, sweep: TangentSweep) -> None:
+        if self.has_derivative(op, sweep.activity):
+            raise refusal(
+                op,
+                "this function has a rule for its adjoint, which says nothing of its tangent",
+                "take gradients (`grad`, `vjp`), or call a function without a rule",
+            )
+        results = inlined(primal_of(op), sweep.values(op.operands), sweep.insert, sweep.entry)
+        for old, fresh in zip(op.results, results, strict=True):
+            sweep.bind(old, fresh)
+
+
+def private_functions(module: Operation | None) -> dict[str, func.FuncOp]:
+    """The functions that only the module itself calls."""
+    if not isinstance(module, ModuleOp):
+        return {}
+    return {
+        op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp) and is_routine(op)
+    }
+
+
+def listed(function: func.FuncOp, name: str) -> list[int]:
+    """The indices in an attribute that says what a gradient function takes or returns."""
+    indices = function.attributes[name]
+    assert isinstance(indices, DenseArrayBase)
+    return [int(v) for v in indices.get_values()]
+
+
+def shadow_of(
+    sweep: ReverseSweep, op: activation.CallOp, operand: SSAValue, type_: Attribute
+) -> SSAValue:
+    """The shadow of an argument, in the type that the function expects; scratch zeros where it has none."""
+    if sweep.activity.active(operand):
+        shadow = sweep.primal.memref(operand, SHADOW)
+    else:
+        shadow = scratch_shadow(sweep, op, operand)
+    wanted = cast(MemRefType[Attribute], shadow_type(type_))
+    if shadow.type == wanted:
+        return shadow
+    return sweep.emit(memref.CastOp.get(shadow, wanted))
+
+
+RULES: Rules = {
+    foreign.CallOp: ForeignCall(),
+    foreign.RuleCallOp: RuleCall(),
+    foreign.StopGradientOp: StopGradient(),
+    activation.CallOp: ActivationCall(),
+    array.PrintOp: Print(),
+}

@@ -1,0 +1,120 @@
+"""Rules of what names, makes, reads and writes memory element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute, Operation
+
+from ...dialects import array
+from .descriptors import descriptor_values
+from .rule import Access, Activity, Need, Rule, Rules, WithoutDerivative
+from .sweeps import SHADOW, ReverseSweep, TangentSweep
+
+
+class Load(Rule[memref.LoadOp]):
+    """`x = load a[i]`: `a_shadow[i] += x_bar`; `x_dot = a_dot[i]`."""
+
+    def effects(self, op: memref.LoadOp) -> list[Access]:
+        return [Access(op, op.memref, "read")]
+
+    def needs(self, op: memref.LoadOp, activity: Activity) -> Iterator[Need]:
+        yield from op.indices
+        yield from descriptor_values(op.memref)
+
+    def adjoint(self, op: memref.LoadOp, sweep: ReverseSweep) -> None:
+        bar = sweep.take_bar(op.res)
+        if bar is None:
+            return
+        shadow = sweep.primal.memref(op.memref, SHADOW)
+        indices = [sweep.primal.get(i) for i in op.indices]
+        old = sweep.emit(memref.LoadOp.get(shadow, indices))
+        sweep.append(memref.StoreOp.get(sweep.scalars.add(old, bar), shadow, indices))
+
+    def tangent(self, op: memref.LoadOp, sweep: TangentSweep) -> None:
+        sweep.clone(op)
+        if sweep.activity.active(op.res):
+            shadow = sweep.dot(op.memref, zero=True)
+            load = memref.LoadOp.get(shadow, sweep.values(op.indices))
+            sweep.set_dot(op.res, sweep.emit(load))
+
+
+class Store(Rule[memref.StoreOp]):
+    """`store x, a[i]`: `x_bar += a_shadow[i]`, `a_shadow[i] = 0`; `a_dot[i] = x_dot`."""
+
+    def effects(self, op: memref.StoreOp) -> list[Access]:
+        return [Access(op, op.memref, "write")]
+
+    def needs(self, op: memref.StoreOp, activity: Activity) -> Iterator[Need]:
+        yield from op.indices
+        yield from descriptor_values(op.memref)
+
+    def adjoint(self, op: memref.StoreOp, sweep: ReverseSweep) -> None:
+        shadow = sweep.primal.memref(op.memref, SHADOW)
+        indices = [sweep.primal.get(i) for i in op.indices]
+        if sweep.activity.active(op.value):
+            sweep.add_bar(op.value, sweep.emit(memref.LoadOp.get(shadow, indices)))
+        zero = sweep.scalars.constant(0.0, op.value)
+        sweep.append(memref.StoreOp.get(zero, shadow, indices))
+
+    def tangent(self, op: memref.StoreOp, sweep: TangentSweep) -> None:
+        sweep.clone(op)
+        if sweep.activity.active(op.memref):
+            shadow, dot = sweep.dot(op.memref, zero=True), sweep.dot(op.value, zero=True)
+            store = memref.StoreOp.get(dot, shadow, sweep.values(op.indices))
+            store.attributes.update(op.attributes)
+            sweep.append(store)
+
+
+class Alloc(WithoutDerivative):
+    """Memory of the program: its shadow goes with it, and its tangents are memory as large."""
+
+    def has_derivative(self, op: Operation, activity: Activity) -> bool:
+        return activity.active(op.results[0])
+
+    def needs(self, op: Operation, activity: Activity) -> Iterator[Need]:
+        yield from op.operands
+
+    def adjoint(self, op: Operation, sweep: ReverseSweep) -> None:
+        """Nothing: the shadow is made where it is first asked for."""
+
+    def tangent(self, op: Operation, sweep: TangentSweep) -> None:
+        sweep.clone(op)
+        if self.has_derivative(op, sweep.activity):
+            shadow = op.clone({o: sweep.value(o) for o in op.operands})
+            sweep.set_dot(op.results[0], sweep.emit(shadow))
+
+
+class View(WithoutDerivative):
+    """Another name for elements of the source: the shadow of a view is the view of the shadow."""
+
+    def tangent(self, op: Operation, sweep: TangentSweep) -> None:
+        sweep.clone(op)
+        if sweep.activity.active(op.results[0]):
+            assert isinstance(op, array.ViewOp | array.CollapseOp)
+            view = op.of(sweep.dot(op.source, zero=True), sweep.value)
+            sweep.set_dot(op.result, sweep.emit(view))
+
+
+class Cast(WithoutDerivative):
+    """The same memref in another type."""
+
+    def tangent(self, op: Operation, sweep: TangentSweep) -> None:
+        sweep.clone(op)
+        if sweep.activity.active(op.results[0]):
+            source, type_ = sweep.dot(op.operands[0], zero=True), op.results[0].type
+            cast_ = memref.CastOp.get(source, cast(MemRefType[Attribute], type_))
+            sweep.set_dot(op.results[0], sweep.emit(cast_))
+
+
+RULES: Rules = {
+    memref.LoadOp: Load(),
+    memref.StoreOp: Store(),
+    **dict.fromkeys((array.AllocOp, memref.AllocaOp, memref.AllocOp), Alloc()),
+    **dict.fromkeys((array.ViewOp, array.CollapseOp), View()),
+    memref.CastOp: Cast(),
+    **dict.fromkeys((array.StrideOp, array.OverlapOp, memref.DimOp), WithoutDerivative()),
+}

@@ -1,0 +1,162 @@
+"""What the compiler knows of one kind of op: one rule, one registry.
+
+A rule answers five questions about an op. The analyses and the sweeps ask them; none of them matches ops
+by their class.
+
+- *effects*: which memory the op reads and writes;
+- *flows*: from which values a derivative flows to which;
+- *needs*: which primal values and contents the adjoint reads;
+- *adjoint*: the op's adjoint, emitted into a reverse sweep;
+- *tangent*: the op with its tangent, emitted into a forward sweep.
+
+The base class answers for an op of which nothing is known: it may touch all its memrefs, and where a
+derivative flows through it, it is refused. So a kind without a rule is never silently left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar
+
+from xdsl.dialects.builtin import AnyFloat, MemRefType
+from xdsl.ir import Operation, SSAValue
+
+from ..diagnostics import refusal
+
+if TYPE_CHECKING:
+    from .sweeps import ReverseSweep, TangentSweep
+
+Op = TypeVar("Op", bound=Operation)
+
+AccessKind = Literal["read", "write"]
+
+
+@dataclass(frozen=True)
+class Access:
+    """One way in which an op touches one of its memrefs.
+
+    `must`: whenever the op runs, every element of the footprint is touched.
+    `whole`: all elements of the memref are meant, whatever the op itself touches.
+    """
+
+    op: Operation
+    memref: SSAValue
+    kind: AccessKind
+    must: bool = True
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What the memref operand `index` of `op` holds just before `op` (or just after it)."""
+
+    op: Operation
+    index: int
+    after: bool = False
+
+    @property
+    def memref(self) -> SSAValue:
+        return self.op.operands[self.index]
+
+
+Need = SSAValue | Contents
+Flow = tuple[SSAValue, SSAValue]
+
+
+class Activity(Protocol):
+    """Which values and memories carry a derivative."""
+
+    def active(self, value: SSAValue, /) -> bool: ...
+
+
+class Rule(Generic[Op]):
+    """The rule of an op of which nothing is known, and the base of all others."""
+
+    evaluates_body: ClassVar[bool] = False
+    """Whether the op's region is scalar code that the rule itself applies the rules of (a map's)."""
+
+    def effects(self, op: Op) -> list[Access]:
+        """What `op` itself reads and writes, reads first; what its regions do is theirs."""
+        touched = memrefs(op.operands)
+        return touching(op, touched, touched, must=False)
+
+    def flows(self, op: Op) -> Iterator[Flow]:
+        """From each value or memory that `op` reads to each that it makes or writes."""
+        effects = self.effects(op)
+        sources = [a.memref for a in effects if a.kind == "read"]
+        sources += filter(is_float_scalar, op.operands)
+        for target in self.targets(op, effects):
+            for source in sources:
+                yield source, target
+
+    def targets(self, op: Op, effects: Sequence[Access] | None = None) -> list[SSAValue]:
+        """What a derivative may flow to: the memory that `op` writes, and its float results."""
+        written = [a.memref for a in effects or self.effects(op) if a.kind == "write"]
+        return [*written, *filter(is_float_scalar, op.results)]
+
+    def has_derivative(self, op: Op, activity: Activity) -> bool:
+        """Whether a cotangent or a tangent flows through `op` itself."""
+        return any(map(activity.active, self.targets(op)))
+
+    def needs(self, op: Op, activity: Activity) -> Iterator[Need]:
+        """What the adjoint of `op` reads of the primal, where it has one."""
+        raise unknown(op)
+
+    def adjoint(self, op: Op, sweep: ReverseSweep) -> None:
+        """Emit the adjoint of `op` at the sweep's current place."""
+        raise unknown(op)
+
+    def tangent(self, op: Op, sweep: TangentSweep) -> None:
+        """Emit `op` and its tangent at the sweep's current place."""
+        if self.has_derivative(op, sweep.activity):
+            raise unknown(op)
+        sweep.clone(op)
+
+
+class WithoutDerivative(Rule[Operation]):
+    """Ops that touch no elements, and through which no derivative flows by itself: views, extents, branches
+    of control flow that only name things, what ends a block."""
+
+    def effects(self, op: Operation) -> list[Access]:
+        return []
+
+    def flows(self, op: Operation) -> Iterator[Flow]:
+        yield from ()
+
+    def has_derivative(self, op: Operation, activity: Activity) -> bool:
+        return False
+
+
+Rules: TypeAlias = dict[type[Operation], Rule[Any]]
+"""A part of the registry: each kind with its rule."""
+
+
+def unknown(op: Operation) -> Exception:
+    return refusal(
+        op,
+        f"the derivative of `{op.name}` is not known",
+        "write what it computes in other operations",
+    )
+
+
+def is_float_scalar(value: SSAValue) -> bool:
+    return isinstance(value.type, AnyFloat)
+
+
+def memrefs(values: Sequence[SSAValue]) -> list[SSAValue]:
+    return unique([v for v in values if isinstance(v.type, MemRefType)])
+
+
+def unique(values: Sequence[SSAValue]) -> list[SSAValue]:
+    return list(dict.fromkeys(values))
+
+
+def touching(
+    op: Operation, read: Sequence[SSAValue], written: Sequence[SSAValue], *, must: bool = True
+) -> list[Access]:
+    """The accesses of an op that reads and writes these memrefs."""
+    return [
+        *(Access(op, m, "read", must) for m in unique(read)),
+        *(Access(op, m, "write", must) for m in unique(written)),
+    ]
