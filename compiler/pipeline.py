@@ -29,7 +29,7 @@ from ..dialects import activation
 from . import remembered
 from .analysis.effects import is_private
 from .analysis.print_analyses import PASSES as PRINTED_ANALYSES
-from .derivative.passes import PrintNeeded, PrintPlan, Reverse
+from .derivative.passes import Forward, PrintNeeded, PrintPlan, Reverse
 from .diagnostics import CompileError, CompilerFault, Span, place_of
 from .transforms.close_counters import CloseCounters
 from .transforms.describe_calls import DescribeCalls
@@ -360,6 +360,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     PrintNeeded,
     PrintPlan,
     Reverse,
+    Forward,
 )
 """Every pass that `mutad-opt -p` knows by name."""
 

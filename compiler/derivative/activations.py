@@ -13,6 +13,7 @@ anybody may store to its arguments: those that nothing in the module ever writes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -39,6 +40,7 @@ from ..diagnostics import refusal
 from ..rules import accesses
 from ..rules.calls import listed, private_functions
 from ..rules.routines import without_rules
+from .function_attributes import inherit_locations
 from .plan import make_plan
 
 SIGNATURE = ("shadows", "cotangents", "scalars")
@@ -46,6 +48,16 @@ SIGNATURE = ("shadows", "cotangents", "scalars")
 
 
 # --- What is active ---------------------------------------------------------------------------
+
+
+def activity_of(
+    function: func.FuncOp, active_arguments: Sequence[int], finals: Sequence[int] | None
+) -> Activity:
+    """What is active in the function whose gradient is taken."""
+    arguments = function.body.block.args
+    active = {arguments[i] for i in active_arguments}
+    last_of = [arguments[i] for i in finals or ()]
+    return Activity(function, AliasAnalysis(function), active, final_arguments=last_of)
 
 
 @dataclass
@@ -226,7 +238,7 @@ def pair_of(
     function: func.FuncOp, alias: AliasAnalysis, activity: Activity, saves: str
 ) -> list[func.FuncOp]:
     """The forward and the backward function of a private function."""
-    from .reverse import ReverseSweep, inherit_locations, only_function
+    from .reverse import ReverseSweep, only_function
     from .split import CLEANING, Split
 
     plan = make_plan(function, alias, activity, saves)

@@ -11,7 +11,8 @@ into ::
     memref.store %b, %x[%i] : memref<?xf64>
 
 and `print-needed` writes at the product, `needs = ["%a"]`: what of the primal its adjoint reads.
-Nothing reads these attributes. `reverse` replaces each function by its gradient function.
+Nothing reads these attributes. `reverse` replaces each function by its gradient function, `forward` by its
+tangent function.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from ..rules import Contents, Need
 from ..rules.calls import private_functions
 from ..rules.routines import is_routine
 from .activations import activation_pairs
+from .forward import tangent_functions
 from .forward_sweep import hint_of
 from .overwritten import Overwritten
 from .plan import Plan, Save, killing_line
@@ -118,6 +120,29 @@ class Reverse(ModulePass):
                 function.detach()
                 function.erase()
         block.add_ops(pairs.values())
+
+
+@dataclass(frozen=True)
+class Forward(ModulePass):
+    """Replace functions by their tangent functions. `active` are argument indices, by default all floats."""
+
+    name = "forward"
+    active: tuple[int, ...] | None = None
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        block = op.body.block
+        private: dict[str, func.FuncOp] = {}
+        for function in functions(op):
+            tangent, *others = tangent_functions(function, chosen(function, self.active))
+            for one in others:
+                private.setdefault(one.sym_name.data, one)
+            block.insert_op_before(tangent, function)
+            function.detach()
+            function.erase()
+        for function in private_functions(op).values():
+            function.detach()
+            function.erase()
+        block.add_ops(private.values())
 
 
 def functions(module: ModuleOp) -> list[func.FuncOp]:

@@ -20,20 +20,17 @@ from typing import Any, cast
 
 from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import (
-    ArrayAttr,
     DenseArrayBase,
     FloatAttr,
     IndexType,
     IntegerAttr,
     MemRefType,
     ModuleOp,
-    UnknownLoc,
     i64,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects import activation, ad, array
-from ..analysis.activity import Activity
 from ..analysis.alias import AliasAnalysis
 from ..diagnostics import refusal
 from ..rules import rule_of
@@ -42,10 +39,17 @@ from ..rules.routines import is_routine
 from ..rules.shadows import cotangent_type, shadow_type
 from ..rules.sweeps import SHADOW
 from ..rules.table import Scalars
-from .activations import Activities, activation_pairs, describe_activities, refuse_to_save
+from .activations import (
+    Activities,
+    activation_pairs,
+    activity_of,
+    describe_activities,
+    refuse_to_save,
+)
 from .copied_operands import copy_operands
 from .cotangents import EntryExtents, require_extents
 from .forward_sweep import ForwardSweep
+from .function_attributes import inherit_locations, mirror_overlaps
 from .map_adjoint import MapAdjoint
 from .plan import Plan, make_plan
 from .primal_values import PrimalValues
@@ -69,16 +73,6 @@ def activities_of(
     return describe_activities(function, activity_of(function, active_arguments, finals))
 
 
-def activity_of(
-    function: func.FuncOp, active_arguments: Sequence[int], finals: Sequence[int] | None
-) -> Activity:
-    """What is active in the function whose gradient is taken."""
-    arguments = function.body.block.args
-    active = {arguments[i] for i in active_arguments}
-    last_of = [arguments[i] for i in finals or ()]
-    return Activity(function, AliasAnalysis(function), active, final_arguments=last_of)
-
-
 def gradient_of(
     function: func.FuncOp,
     active_arguments: Sequence[int],
@@ -95,18 +89,6 @@ def gradient_of(
     gradient = ReverseSweep(function, plan).run()
     inherit_locations(gradient)
     return gradient
-
-
-def inherit_locations(gradient: func.FuncOp) -> None:
-    """Let ops made along the way (constants, slots, terminators) come from where their neighbours do."""
-    for block in gradient.body.block.walk_blocks():
-        parent = block.parent_op()
-        assert parent is not None
-        location = parent.location
-        for op in block.ops:
-            if isinstance(op.location, UnknownLoc):
-                op.location = location
-            location = op.location
 
 
 def plan_gradient(
@@ -287,7 +269,9 @@ class ReverseSweep:
         )
         gradient.location = self.function.location
         gradient.attributes.update(self.function.attributes)
-        self._mirror_overlaps(gradient)
+        first, args = len(self.top.args), list(self.top.args)
+        shadows = {args.index(a): first + k for k, a in enumerate(self.active_memrefs)}
+        mirror_overlaps(gradient, shadows)
         self._describe(gradient)
         return gradient
 
@@ -301,24 +285,6 @@ class ReverseSweep:
         }
         for name, indices in listed.items():
             gradient.attributes[name] = DenseArrayBase.from_list(i64, indices)
-
-    def _mirror_overlaps(self, gradient: func.FuncOp) -> None:
-        """Shadows share memory where their primals do."""
-        overlaps = self.function.attributes.get("overlaps")
-        if not isinstance(overlaps, ArrayAttr):
-            return
-        args = list(self.top.args)
-        shadow_index = {args.index(a): len(args) + k for k, a in enumerate(self.active_memrefs)}
-        pairs = list(overlaps.data)
-        for pair in overlaps.data:
-            i, j = (cast(IntegerAttr, e).value.data for e in cast(ArrayAttr[Attribute], pair))
-            if i in shadow_index and j in shadow_index:
-                pairs.append(
-                    ArrayAttr(
-                        [IntegerAttr(shadow_index[i], i64), IntegerAttr(shadow_index[j], i64)]
-                    )
-                )
-        gradient.attributes["overlaps"] = ArrayAttr(pairs)
 
     # Emission.
 

@@ -62,11 +62,11 @@ from ..transforms.eliminate_common import EliminateCommon
 from ..transforms.fold_constants import FoldConstants
 from ..transforms.remove_dead import RemoveDead
 from .activations import activation_pairs
+from .function_attributes import inherit_locations
 from .primal_values import computed_again
 from .reverse import (
     activities_of,
     gradient_of,
-    inherit_locations,
     only_function,
     plan_gradient,
 )

@@ -1,7 +1,7 @@
 """Rules of tapes, so that a gradient function has derivatives as any other function has.
 
-What is pushed and what is popped is the same memory under two names: a derivative flows from each segment to
-the tape, and from the tape to each segment. The tangents of a tape's segments lie on a tape of their own::
+What is pushed and what is popped is the same memory under two names: a derivative flows between each segment
+and the tape. The tangents of a tape's segments lie on a tape of their own::
 
     %t = ad.tape                 %t_dot = ad.tape
     %s = ad.push %t(%n)          %s_dot = ad.push %t_dot(%n)
@@ -38,7 +38,8 @@ class Segment(WithoutDerivative):
 
     def flows(self, op: Operation) -> Iterator[Flow]:
         assert isinstance(op, ad.SegmentOp)
-        yield (op.memref, op.tape) if isinstance(op, ad.PushOp) else (op.tape, op.memref)
+        yield op.memref, op.tape
+        yield op.tape, op.memref
 
     def tangent(self, op: Operation, sweep: TangentSweep) -> None:
         assert isinstance(op, ad.SegmentOp)

@@ -8,7 +8,7 @@ by another way (`tests/gradients` has those).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, nan
@@ -29,6 +29,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from mutad.compiler.derivative.forward import tangent_functions
 from mutad.compiler.derivative.reverse import differentiate
 from mutad.compiler.rules import RULES, ScalarRule
 from mutad.dialects import ad, array, special
@@ -299,6 +300,34 @@ def test_every_rule_has_a_case() -> None:
     scalar = {kind: rule.terms for kind, rule in RULES.items() if isinstance(rule, ScalarRule)}
     assert set(REGULAR) == set(scalar)
     assert all(len(c.point) == len(scalar[c.kind]) for c in CASES)
+
+
+@pytest.fixture(scope="module")
+def tangents(kernel: Any) -> Callable[[np.ndarray], np.ndarray]:
+    """The tangents of all results, for those of `x`."""
+    program = Program()
+    (tangent,) = tangent_functions(program.function, [0, 1])
+    run = kernel(str(ModuleOp([tangent])))
+    point = np.array([value for case in CASES for value in case.point])
+
+    def of(x_dot: np.ndarray) -> np.ndarray:
+        y, y_dot = np.zeros(len(CASES)), np.full(len(CASES), nan)
+        assert run(point.copy(), y, x_dot, y_dot).status == 0
+        return y_dot
+
+    return of
+
+
+@pytest.mark.parametrize("operand", range(3))
+def test_tangents_are_the_partials(measured: Measured, tangents: Any, operand: int) -> None:
+    """One operand of every case moves: seeded cases have their cotangent in its place."""
+    x_dot, partials = np.zeros(measured.program.size), measured.partials
+    here = [(k, p[operand]) for k, p in enumerate(measured.program.positions) if operand < len(p)]
+    for k, at in here:
+        x_dot[at] = CASES[k].seed
+    y_dot = tangents(x_dot)
+    for k, at in here:
+        np.testing.assert_allclose(y_dot[k], partials[at], rtol=1e-14, err_msg=repr(CASES[k]))
 
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=lambda k: repr(CASES[k]))

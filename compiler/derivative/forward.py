@@ -1,0 +1,191 @@
+"""Forward mode: the tangent function of a function.
+
+Each op is followed by its tangent, in the program's own order; memory has tangents beside it, in memory of
+its own::
+
+    x = load a[i]       x_dot = load a_dot[i]
+    store x, a[i]       store x_dot, a_dot[i]
+    z = x * y           z_dot = x_dot * y + y_dot * x
+
+Nothing is saved: what a tangent reads of the primal is still there. Arguments of the result: the primal's,
+then the tangents of each active memref argument, then that of each active scalar. Results: the primal's, then
+the tangent of each active result. Tangents of memory have the memory's type, and share memory where it does.
+
+A gradient function has a tangent function like any other: its shadows and cotangents are arguments, its tapes
+have rules. That is how Hessian-vector products are made: the tangents of the shadows, in a direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import cast, overload
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    MemRefType,
+    StringAttr,
+    i64,
+)
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ..analysis.activity import Activity
+from ..rules import rule_of
+from ..rules.calls import listed, private_functions
+from ..rules.routines import without_rules
+from ..rules.table import Scalars
+from .activations import SIGNATURE, activity_of, describe_activities
+from .function_attributes import inherit_locations, mirror_overlaps
+
+
+def tangent_functions(
+    function: func.FuncOp, active_arguments: Sequence[int], finals: Sequence[int] | None = None
+) -> list[func.FuncOp]:
+    """The tangent function, then those of the recursive functions that it calls, and these themselves.
+
+    `active_arguments` are indices of IR arguments with a float (element) type; `finals` those whose final
+    contents matter beside them. Raises CompileError for what has no derivative.
+    """
+    activity = activity_of(function, active_arguments, finals)
+    activities = describe_activities(function, activity)
+    made = [TangentSweep(function, activity).function_with_tangents()]
+    for name, own in ({} if activities is None else activities.of).items():
+        callee = private_functions(function.parent_op())[name]
+        if any(listed(callee, key) for key in SIGNATURE):
+            tangent = TangentSweep(callee, own).function_with_tangents()
+            tangent.sym_visibility = StringAttr("private")
+            made.append(tangent)
+        primal = without_rules(callee)
+        for key in SIGNATURE:
+            primal.attributes.pop(key, None)
+        made.append(primal)
+    return made
+
+
+class TangentSweep:
+    """Emits the tangent function of one function."""
+
+    def __init__(self, function: func.FuncOp, activity: Activity) -> None:
+        self.function = function
+        self.activity = activity
+        self.entry = Block()
+        self.block = self.entry
+        self.location = function.location
+        self.scalars = Scalars(self.append)
+        self._values: dict[SSAValue, SSAValue] = {}
+        self._dots: dict[SSAValue, SSAValue] = {}
+
+    def function_with_tangents(self) -> func.FuncOp:
+        """The tangent function."""
+        source = self.function.body.block
+        active = [a for a in source.args if self.activity.active(a)]
+        memory = [a for a in active if isinstance(a.type, MemRefType)]
+        moving = [*memory, *(a for a in active if not isinstance(a.type, MemRefType))]
+        types = [a.type for a in (*source.args, *moving)]
+        self.entry = self.block = Block(arg_types=types)
+        for old, fresh in zip(source.args, self.entry.args, strict=False):
+            self.bind(old, fresh)
+        for old, fresh in zip(moving, self.entry.args[len(source.args) :], strict=True):
+            self.set_dot(old, fresh)
+        self.run(source, self.entry, self._finish)
+        last = self.entry.last_op
+        assert isinstance(last, func.ReturnOp)
+        made = func.FuncOp(
+            f"{self.function.sym_name.data}_tangent",
+            (types, [r.type for r in last.arguments]),
+            Region(self.entry),
+        )
+        made.location = self.function.location
+        made.attributes.update(
+            {k: v for k, v in self.function.attributes.items() if k not in SIGNATURE}
+        )
+        places = {a: k for k, a in enumerate(source.args)}
+        mirror_overlaps(made, {places[a]: len(places) + k for k, a in enumerate(memory)})
+        described = {
+            "moving": [places[a] for a in moving],
+            "moved": self._moving_results(cast(Operation, source.last_op)),
+        }
+        for name, indices in described.items():
+            made.attributes[name] = DenseArrayBase.from_list(i64, indices)
+        inherit_locations(made)
+        return made
+
+    def _moving_results(self, terminator: Operation) -> list[int]:
+        return [k for k, r in enumerate(terminator.operands) if self.activity.active(r)]
+
+    def _finish(self, terminator: Operation) -> None:
+        results = self.values(terminator.operands)
+        dots = (terminator.operands[k] for k in self._moving_results(terminator))
+        self.append(func.ReturnOp(*results, *(self.dot(r, zero=True) for r in dots)))
+
+    # Emission.
+
+    def append(self, op: Operation) -> None:
+        op.location = self.location
+        self.block.add_op(op)
+
+    def insert(self, op: Operation) -> None:
+        self.block.add_op(op)
+
+    def emit(self, op: Operation) -> SSAValue:
+        self.append(op)
+        return op.results[0]
+
+    def clone(self, op: Operation) -> Operation:
+        made = op.clone_without_regions({o: self.value(o) for o in op.operands})
+        self.append(made)
+        for old, fresh in zip(op.results, made.results, strict=True):
+            self.bind(old, fresh)
+        return made
+
+    @contextmanager
+    def at(self, block: Block) -> Generator[None]:
+        outer, self.block = self.block, block
+        yield
+        self.block = outer
+
+    def run(self, source: Block, target: Block, end: Callable[[Operation], None]) -> None:
+        with self.at(target):
+            for op in source.ops:
+                self.location = op.location
+                if op is source.last_op:
+                    end(op)
+                else:
+                    rule_of(type(op)).tangent(op, self)
+        parent = source.parent_op()
+        assert parent is not None
+        self.location = parent.location
+
+    # Values and their tangents.
+
+    def bind(self, old: SSAValue, fresh: SSAValue) -> None:
+        fresh.name_hint = old.name_hint
+        self._values[old] = fresh
+
+    def value(self, value: SSAValue) -> SSAValue:
+        return self._values[value]
+
+    def values(self, values: Sequence[SSAValue]) -> list[SSAValue]:
+        return [self._values[v] for v in values]
+
+    def set_dot(self, value: SSAValue, dot: SSAValue | None) -> None:
+        """`dot` is the tangent of `value`; None for 0."""
+        if dot is None:
+            self._dots.pop(value, None)
+            return
+        if dot.name_hint is None or dot.name_hint == value.name_hint:
+            dot.name_hint = f"{value.name_hint or 'v'}_dot"
+        self._dots[value] = dot
+
+    @overload
+    def dot(self, value: SSAValue) -> SSAValue | None: ...
+    @overload
+    def dot(self, value: SSAValue, *, zero: bool) -> SSAValue: ...
+    def dot(self, value: SSAValue, *, zero: bool = False) -> SSAValue | None:
+        """The tangent of a value or memref; where it has none, None, or a `zero`."""
+        found = self._dots.get(value)
+        if found is None and zero:
+            assert not isinstance(value.type, MemRefType), f"no tangents of {value}"
+            return self.scalars.constant(0.0, value)
+        return found
