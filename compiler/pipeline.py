@@ -449,10 +449,13 @@ def without_collection() -> Generator[None]:
 
 @contextmanager
 def own_faults(request: Request) -> Generator[None]:
-    """What the compiler did not foresee is its own fault, and says so at the line that it worked on."""
+    """What the compiler did not foresee is its own fault, and says so at the line that it worked on.
+
+    Not that memory runs out, nor that what it is built on is missing or unknown (`require_known_llvm`).
+    """
     try:
         yield
-    except (CompilerFault, MemoryError):
+    except (CompilerFault, MemoryError, ImportError):
         raise
     except Exception as error:
         span = place_of(error) or line_of_function(request.function)

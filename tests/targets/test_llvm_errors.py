@@ -269,6 +269,19 @@ def test_llvm_is_one_that_these_tests_know():
             require_known_llvm(unknown)
 
 
+def test_another_version_is_no_fault_of_the_program(monkeypatch: pytest.MonkeyPatch):
+    def one(x: Any) -> Any:
+        return x + 1.0
+
+    monkeypatch.setattr(llvm_module, "LLVM_VERSIONS", ((21, 1),))
+    llvm_module.target_machine.cache_clear()
+    compiled = mutad.compile(one, cache=False)
+    with pytest.raises(ImportError, match="which mutad does not know"):
+        compiled(1.0)
+    with pytest.raises(ImportError, match="which mutad does not know"):
+        compiled.inspect("assembly", 1.0)
+
+
 def test_the_releases_that_are_installed_are_those(root: Path):
     dependencies = tomllib.loads((root / "pyproject.toml").read_text())["project"]["dependencies"]
     assert f"llvmlite{llvm_module.LLVMLITE}" in dependencies
