@@ -152,7 +152,7 @@ class Writer:
         if kind == "branch" and depth < 2:
             return self.branch(depth)
         if kind == "choice":
-            return self.choice(depth)
+            return self.choice()
         if kind == "take" and self.locals:
             element = self.element()
             return [
@@ -182,16 +182,14 @@ class Writer:
         )
         return [f"{self.element()} {sign} {form.format(self.floating())}"]
 
-    def choice(self, depth: int) -> list[str]:
+    def choice(self) -> list[str]:
         """A load under a condition whose place is stored to, as reverse sweeps have it: read, then zero."""
-        name, element = self.pick("g", "h"), self.element()
-        value = self.pick("0.0", "0.25", self.leaf())
-        use = self.pick(f"s += 0.1 * {name}", f"{self.element()} = 0.9 * {name}")
+        name, taken, other, use = self.pick("g", "h"), "x[i]", "z[i]", self.element()
         return [
-            f"if {self.condition()}:",
-            *indented([f"{name} = {element}", f"{element} = {value}"]),
-            *["else:", *indented([f"{name} = {self.leaf()}"])],
-            use,
+            f"if {self.pick('k[i] < 0', 'b[i]', 'z[i] > 0.1', self.condition())}:",
+            *indented([f"{name} = {taken}", f"{taken} = {self.pick('0.0', '0.25', self.leaf())}"]),
+            *["else:", *indented([f"{name} = {self.pick(other, other, self.leaf())}"])],
+            self.pick(f"s += 0.1 * {name}", f"{use} = 0.9 * {name}"),
         ]
 
     def branch(self, depth: int) -> list[str]:
@@ -210,6 +208,8 @@ class Writer:
         self.near = ["i"] if self.lanes else ["i", "i", *["i - 1"] * below, *["i + 1"] * above]
         self.locals = []
         lines: list[str] = []
+        if self.pick(True, False):
+            return [f"for i in {header}:", *indented(self.choice())]
         for name in ("g", "h")[: self.pick(0, 1, 2)]:
             lines.append(f"{name} = {self.floating()}")
             self.locals.append(name)
