@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import types
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -64,3 +66,54 @@ CALLS = (
     Call(npf, "pv", {"rate": 0.01, "nper": 60.0, "pmt": -50.0}),
     Call(npf, "npv", {"rate": 0.08, "values": np.array([-400.0, 50.0, 80.0, 120.0, 300.0])}),
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A numerical function inside a package, `module:name`, jitted or not, on arguments made by chance."""
+
+    path: str
+    arguments: Callable[[np.random.Generator], tuple[Any, ...]]
+    wrt: tuple[str, ...]
+
+    def function(self) -> Any:
+        module, _, name = self.path.partition(":")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the packages' own
+            return getattr(importlib.import_module(module), name)
+
+    def made(self) -> tuple[Any, ...]:
+        return self.arguments(np.random.default_rng(7))
+
+
+def spd(rng: np.random.Generator) -> Any:
+    """A covariance."""
+    a = rng.normal(size=(2, 2))
+    return a @ a.T + np.eye(2)
+
+
+KERNELS = (
+    Kernel("filterpy.kalman:unscented_transform",
+           lambda rng: (rng.normal(size=(5, 2)), np.full(5, 0.2), np.full(5, 0.2), np.eye(2)),
+           ("sigmas", "Wm", "Wc")),
+    Kernel("filterpy.stats:multivariate_multiply",
+           lambda rng: (rng.normal(size=2), spd(rng), rng.normal(size=2), spd(rng)),
+           ("m1", "c1", "m2", "c2")),
+    Kernel("galpy.util.coords:rectgal_to_sphergal", lambda rng: tuple(rng.uniform(0.5, 2.0, 6).tolist()),
+           ("X", "Y", "Z", "vx", "vy", "vz")),
+    Kernel("pykalman.standard:_smooth_update",
+           lambda rng: (0.9 * np.eye(2), rng.normal(size=2), spd(rng), rng.normal(size=2), spd(rng),
+                        rng.normal(size=2), spd(rng)),
+           ("transition_matrix", "predicted_state_covariance", "next_smoothed_state_mean")),
+    Kernel("pykalman.utils:log_multivariate_normal_density",
+           lambda rng: (rng.normal(size=(3, 2)), rng.normal(size=(1, 2)), spd(rng)[None]), ("X", "covars")),
+    Kernel("quantecon.markov.approximation:_fill_tauchen",
+           lambda rng: (np.linspace(-1.0, 1.0, 4), np.zeros((4, 4)), 4, 0.9, 0.3, 0.25),
+           ("x", "rho", "sigma", "half_step")),
+    Kernel("quantecon._inequality:gini_coefficient", lambda rng: (rng.uniform(1.0, 2.0, 7),), ("y",)),
+    Kernel("stumpy.core:_welford_nanvar",
+           lambda rng: (rng.normal(size=12), 4, np.ones(9, bool)), ("a",)),
+    Kernel("stumpy.core:_p_norm_distance_profile",
+           lambda rng: (rng.normal(size=4), rng.normal(size=12), 3.0), ("Q", "T")),
+)  # fmt: skip
+"""With `pinv`, `cholesky`, `erfc`, `prange`, functions of numba that call each other."""
