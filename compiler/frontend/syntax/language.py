@@ -33,8 +33,8 @@ class Refused:
 
 
 def version_nodes(*names: str) -> tuple[Node, ...]:
-    """Those of these node types that this version of Python has."""
-    return tuple(getattr(ast, name) for name in names if hasattr(ast, name))
+    """These node types; for one that this version of Python does not have, one that never occurs."""
+    return tuple(getattr(ast, name, None) or type(name, (ast.AST,), {}) for name in names)
 
 
 COMPILED: tuple[Compiled, ...] = (
