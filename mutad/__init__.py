@@ -22,6 +22,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
 
 from .runtime.assertions import assert_saved_bytes
+from .runtime.bound import BoundMethod
 from .runtime.disk_cache import clear_cache
 from .runtime.foreign import opaque
 from .runtime.function import CompiledFunction, Derivative, check_options, compiled
@@ -166,8 +167,10 @@ def compile(
     return decorate if function is None else decorate(function)
 
 
-def _with_gradient(function: Any) -> CompiledFunction:
+def _with_gradient(function: Any) -> Any:
     """The function compiled with its gradient; keeps a compiled function's options."""
+    if isinstance(function, BoundMethod):
+        return BoundMethod(_with_gradient(function.__func__), function.__self__)
     if isinstance(function, CompiledFunction):
         if function.has_gradient:
             return function

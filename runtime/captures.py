@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from . import class_reads, foreign, keys, rules, settings, tables, wrappers
+from .bound import BoundMethod
 
 
 class Missing:
@@ -173,7 +174,7 @@ class Captures:
 
 def is_same(a: Any, b: Any) -> bool:
     """One object, or one method of one object: a class makes a new one at each reading."""
-    return a is b or (type(a) is types.MethodType and a == b)
+    return a is b or (isinstance(a, types.MethodType | BoundMethod) and a == b)
 
 
 def is_alike(a: Any, b: Any) -> bool:
@@ -222,7 +223,7 @@ def captures_of(function: types.FunctionType) -> Captures:
     found: dict[tuple[int, str], tuple[Place, Any]] = {}
     walk = Walk()
     own, classes = taken_apart(function)
-    for place, value in (*_rule_of(own, own.__name__, walk), *walk.reads(own, *classes)):
+    for place, value in (*_rule_of(own, own.__name__, walk), *walk.reads(*classes, own)):
         found.setdefault(place.key, (place, value))
     _follow_settings(found, walk)
     all_tables = tables.Tables()
@@ -262,11 +263,14 @@ MOST_OBJECTS = 64
 
 def taken_apart(function: types.FunctionType) -> tuple[types.FunctionType, tuple[Any, ...]]:
     """The function itself, where this is the function of the parts of its arguments (`objects`); and the
-    classes and functions among those."""
+    classes and functions among those. (Of a class method the class, by the name of its parameter.)"""
     structure: Any = getattr(function, "structure", None)
     if structure is None:
         return function, ()
-    known = (c for c in structure.constants if isinstance(c, type) or is_function(c))
+    known = [c for c in structure.constants if isinstance(c, type) or is_function(c)]
+    first = structure.nodes[0].value if structure.nodes else None
+    if isinstance(first, type):
+        known.insert(0, types.MethodType(structure.function, first))
     return structure.function, tuple(known)
 
 
@@ -379,7 +383,7 @@ def _rule_of(value: Any, path: str, walk: Walk) -> Iterator[tuple[Place, Any]]:
 
 def is_function(value: Any) -> bool:
     """True for functions that may be arguments: code is compiled for each of them, told apart by identity."""
-    return type(value) in _FUNCTIONS or wrappers.wrapped_by(value) is not None
+    return isinstance(value, _FUNCTIONS) or wrappers.wrapped_by(value) is not None
 
 
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, np.ufunc, functools.partial)

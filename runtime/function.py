@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import annotations, gradients, keys, memory, object_gradients, objects, rules, wrappers
+from .bound import BoundMethod
 from .dispatch import Compiler, Dispatcher
 from .vjp import Back
 from .vjp import vjp as run_vjp
@@ -283,7 +284,7 @@ class CompiledFunction:
             )
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self if instance is None else BoundFunction(self, instance)
+        return self if instance is None else BoundMethod(self, instance)
 
     def __repr__(self) -> str:
         return f"<compiled function {self.__qualname__}>"
@@ -299,31 +300,34 @@ class CompiledFunction:
         return self.__qualname__
 
 
-class BoundFunction:
-    """A compiled function as a method: its first argument is given."""
-
-    __slots__ = ("__func__", "__self__")
-
-    def __init__(self, function: CompiledFunction, instance: Any) -> None:
-        self.__func__ = function
-        self.__self__ = instance
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.__func__(self.__self__, *args, **kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self.__func__, name)
-        if name in ("grad", "value_and_grad", "vjp", "pullback", "explain"):
-            return functools.partial(value, self.__self__)
-        return value
-
-
 def compiled(
-    function: Callable[..., Any], options: dict[str, Any], compiler: Compiler, with_gradient: bool
-) -> CompiledFunction:
-    """A compiled function with a class of its own: of the function that a callable only runs."""
-    own = type("CompiledFunction", (CompiledFunction,), {"__module__": __name__, "__doc__": None})
-    return own(wrappers.plain(function), options, compiler, with_gradient=with_gradient)
+    function: Any, options: dict[str, Any], compiler: Compiler, with_gradient: bool
+) -> Any:
+    """A compiled function with a class of its own: of the function that a callable only runs.
+
+    Of a method, one that is bound to the same object; of what `staticmethod` and `classmethod` make, the same
+    of the compiled function.
+    """
+    match function:
+        case types.MethodType() | BoundMethod():
+            inner = compiled(function.__func__, options, compiler, with_gradient)
+            return BoundMethod(inner, function.__self__)
+        case staticmethod():
+            return staticmethod(compiled(function.__func__, options, compiler, with_gradient))
+        case classmethod():
+            return ClassMethod(compiled(function.__func__, options, compiler, with_gradient))
+        case _:
+            own = type(
+                "CompiledFunction", (CompiledFunction,), {"__module__": __name__, "__doc__": None}
+            )
+            return own(wrappers.plain(function), options, compiler, with_gradient=with_gradient)
+
+
+class ClassMethod(classmethod):  # pyright: ignore[reportMissingTypeArgument]
+    """Binds a compiled function to classes: since Python 3.13 `classmethod` itself asks nobody how."""
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return BoundMethod(self.__func__, type(instance) if owner is None else owner)
 
 
 def _install(
@@ -348,6 +352,9 @@ class Derivative:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return getattr(self.function, self.kind)(*args, wrt=self._wrt, **kwargs)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
 
     def __repr__(self) -> str:
         return f"<{self.kind} of {self.function.__qualname__} with respect to {self._wrt!r}>"

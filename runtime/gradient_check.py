@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import keys, memory, objects
+from .bound import BoundMethod
 from .dispatch import Dispatcher
 from .function import CompiledFunction
 from .gradients import cotangents_of, run, with_groups
@@ -43,7 +44,7 @@ class GradientReport:
 
 
 def check_gradient(
-    function: CompiledFunction,
+    function: CompiledFunction | BoundMethod,
     *args: Any,
     wrt: Any = None,
     tolerance: float | None = None,
@@ -75,8 +76,13 @@ def check_gradient(
     seen there: check in float64 too.
 
     Returns a report; raises GradientError, an AssertionError, that says what is wrong. The arguments
-    stay as they are: all work is done on copies that share memory as they do.
+    stay as they are: all work is done on copies that share memory as they do. Of a bound method `self` is an
+    argument that is not among the "all", unless `wrt` names it or a field of it.
     """
+    own = 0  # the first of the parameters that count where `wrt` names none
+    if isinstance(function, BoundMethod):
+        own, args, wrt = 1, (function.__self__, *args), function.named(wrt)
+        function = function.__func__
     if not isinstance(function, CompiledFunction):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(
             f"check_gradient takes a compiled function, not {type(function).__name__}: "
@@ -89,7 +95,7 @@ def check_gradient(
 
     def of_parts() -> GradientReport:
         flat, made = objects.flat_of(dispatcher, bound)
-        floats = tuple(range(len(dispatcher.parameters))) if wrt is None else wrt
+        floats = tuple(range(own, len(dispatcher.parameters))) if wrt is None else wrt
         names = objects.flat_names(flat, objects.selected(flat, made, floats, some=wrt is None))
         parts = (*made.leaves, None)
         return check_gradient(flat.compiled, *parts, wrt=names, tolerance=tolerance, seed=seed)

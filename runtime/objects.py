@@ -108,6 +108,8 @@ class Flat:
 
     def replay(self, raised: BaseException, values: tuple[Any, ...], made: Parts) -> None:
         """Leave the fields of arguments as the call that raised had assigned them until then."""
+        if not self.dispatcher.recipes:
+            return  # it was not compiled: nothing has run
         is_exact = self.is_exact(raised)
         state, journal = leaving.left(raised), values[len(made.leaves)]
         if state is None and is_exact and (journal is None or not journal.any()):

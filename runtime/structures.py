@@ -56,9 +56,14 @@ def has_structure(values: tuple[Any, ...]) -> bool:
 def is_object(value: Any) -> bool:
     """True for what is taken apart, or is part of the key itself."""
     kind = type(value)
-    if kind in (str, dict, list) or isinstance(value, enum.Enum) or is_function(value):
+    if kind in (dict, list) or is_static(value):
         return True
     return layout_of(kind) is not None
+
+
+def is_static(value: Any) -> bool:
+    """True for what code is compiled for, each for itself: words, members of enums, functions, classes."""
+    return type(value) is str or isinstance(value, enum.Enum | type) or is_function(value)
 
 
 @dataclass(frozen=True)
@@ -163,7 +168,7 @@ class Flattening:
             return LEAF
         if kind is tuple:
             return ("tuple", None, tuple([self.shape(item) for item in value]))
-        if kind is str or isinstance(value, enum.Enum) or is_function(value):
+        if is_static(value):
             self.kinds.append(kind)
             return ("static", value)
         number = self.seen.get(id(value))

@@ -1,0 +1,101 @@
+"""A compiled function as a method of an object, or of a class."""
+
+from __future__ import annotations
+
+import functools
+import types
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .function import CompiledFunction
+
+
+class BoundMethod(functools.partial[Any]):
+    """What `k.m` is where a class has a compiled `m`: `self` is given, in every mode.
+
+    `wrt` counts positions without it: `k.m.grad(x)` is the gradient with respect to `x`. By name it is
+    there: `wrt="self"`, `wrt="self.mass"`. (A partial, for that is called without a line of Python.)
+    """
+
+    __slots__ = ()
+    func: CompiledFunction  # pyright: ignore[reportIncompatibleMethodOverride]
+
+    @property
+    def __func__(self) -> CompiledFunction:
+        return self.func
+
+    @property
+    def __self__(self) -> Any:
+        return self.args[0]
+
+    @property
+    def __wrapped__(self) -> types.MethodType:
+        """The method as Python runs it."""
+        return types.MethodType(self.func.__wrapped__, self.args[0])
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of those that callers give."""
+        return self.func._dispatcher.parameters[1:]  # pyright: ignore[reportPrivateUsage]
+
+    def named(self, wrt: Any) -> Any:
+        """What `wrt` names, positions as the names of parameters."""
+        if isinstance(wrt, tuple | list):
+            return tuple([self.named(one) for one in wrt])  # pyright: ignore[reportUnknownVariableType]
+        if type(wrt) is not int:
+            return wrt
+        names = self.parameters
+        if not -len(names) <= wrt < len(names):
+            raise TypeError(f"wrt: there is no parameter {wrt}; there are {len(names)}")
+        return names[wrt]
+
+    def grad(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+        """`CompiledFunction.grad`."""
+        return self.func.grad(*self.args, *args, wrt=self.named(wrt), **kwargs)
+
+    def value_and_grad(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+        """`CompiledFunction.value_and_grad`."""
+        return self.func.value_and_grad(*self.args, *args, wrt=self.named(wrt), **kwargs)
+
+    def vjp(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+        """`CompiledFunction.vjp`."""
+        return self.func.vjp(*self.args, *args, wrt=self.named(wrt), **kwargs)
+
+    def pullback(self, *args: Any, **kwargs: Any) -> Any:
+        """`CompiledFunction.pullback`; `self` is `Const`."""
+        from .gradients import Const
+
+        return self.func.pullback(Const(self.args[0]), *args, **kwargs)
+
+    def explain(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+        """`CompiledFunction.explain`."""
+        given = self.args if args or {*kwargs} - {"plan"} or not self.parameters else ()
+        return self.func.explain(*given, *args, wrt=self.named(wrt), **kwargs)
+
+    def inspect(self, stage: str, *args: Any, wrt: Any = None, **kwargs: Any) -> str:
+        """`CompiledFunction.inspect`."""
+        given = self.args if args or {*kwargs} - {"plan"} or not self.parameters else ()
+        return self.func.inspect(stage, *given, *args, wrt=self.named(wrt), **kwargs)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> BoundMethod:
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.func, name)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, BoundMethod):
+            return NotImplemented
+        return self.func is other.func and self.args[0] is other.args[0]
+
+    def __hash__(self) -> int:
+        return hash((id(self.func), id(self.args[0])))
+
+    def __repr__(self) -> str:
+        return f"<bound compiled method {self.func.__qualname__} of {self.args[0]!r}>"
+
+    def __reduce__(self) -> Any:
+        # By name, as Python's methods, where that leads here: the function of a class method has no other.
+        if getattr(self.args[0], self.func.__name__, None) == self:
+            return getattr, (self.args[0], self.func.__name__)
+        return type(self), (self.func, *self.args)
