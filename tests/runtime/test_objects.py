@@ -197,7 +197,7 @@ def test_a_compiled_method():
 
     m, x = Model(np.array([1.0, 2.0])), np.array([3.0, 4.0])
     assert m.loss(x) == 121.0
-    value, g = m.loss.value_and_grad(x)
+    value, g = m.loss.value_and_grad(x, wrt="self")
     assert value == 121.0
     assert type(g) is Model
     np.testing.assert_allclose(g.w, 22 * x)
