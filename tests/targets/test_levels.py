@@ -70,6 +70,7 @@ def test_each_level_has_entries_of_its_own_in_the_cache(
     def place() -> disk_cache.Place:
         return disk_cache.place_of(waves, ("f64[?]C",), (), "primal", (), options)
 
+    monkeypatch.delenv("MUTAD_TARGET_CPU", raising=False)
     found = [place()]
     for name in LEVELS:
         monkeypatch.setenv("MUTAD_TARGET_CPU", name)
