@@ -130,7 +130,8 @@ class Compilation:
     @property
     def active_arguments(self) -> list[int]:
         """The IR arguments that the gradient is taken with respect to."""
-        from .frontend.signature import ir_types, parse
+        from .argument_keys import parse
+        from .frontend.signature import ir_types
 
         first, indices = 0, list[int]()
         for position, key in enumerate(self.request.arguments):
@@ -143,7 +144,8 @@ class Compilation:
     @property
     def final_arguments(self) -> list[int] | None:
         """vjp: the IR arguments whose final contents may have cotangents: arrays that are parameters."""
-        from .frontend.signature import ArrayKey, ir_types, parse
+        from .argument_keys import ArrayKey, parse
+        from .frontend.signature import ir_types
 
         if self.request.mode != "vjp":
             return None

@@ -34,6 +34,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from ..argument_keys import parse
 from .entry_captures import constants_hold, inputs, read_place, require_constants
 from .entry_cold import COLD, completed, poll, print_, raise_, undo
 from .entry_guard import (
@@ -41,7 +42,6 @@ from .entry_guard import (
     Form,
     check_assumed,
     check_sharing,
-    parse_key,
     unpack,
 )
 from .entry_handles import back, drop, handed_address
@@ -92,7 +92,7 @@ def entries(
     """
     if mode != "primal" and gradient is None:
         raise TypeError("the entries of a gradient need the gradient function's signature")
-    parsed = tuple(parse_key(a) for a in arguments)
+    parsed = tuple(parse(a) for a in arguments)
     plan = EntryPlan(
         parsed,
         {(i, j): kind for i, j, kind in overlaps},

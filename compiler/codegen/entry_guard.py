@@ -7,7 +7,6 @@ that arrays share memory as the key says. A mismatch is no error: the next entry
 from __future__ import annotations
 
 import ctypes
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +14,7 @@ from itertools import combinations
 
 import numpy as np
 
+from ..argument_keys import ArrayKey, Key, ScalarKey, TupleKey
 from .entry_writer import (
     ALIGNED,
     ARRAY_DATA,
@@ -37,63 +37,8 @@ from .entry_writer import (
     Writer,
 )
 
-
-@dataclass(frozen=True)
-class ArrayKey:
-    """An array's part of the key: `f64[?,1]C`."""
-
-    dtype: str
-    extents: tuple[str, ...]
-    layout: str
-
-    @property
-    def rank(self) -> int:
-        return len(self.extents)
-
-
-@dataclass(frozen=True)
-class ScalarKey:
-    """A scalar's part of the key: `py_float`, `f32`, ..., or `None`."""
-
-    type: str
-
-
-@dataclass(frozen=True)
-class TupleKey:
-    """A tuple's part of the key: `(f64[?]C,py_int)`."""
-
-    items: tuple[Key, ...]
-
-
-Key = ArrayKey | ScalarKey | TupleKey
-
 EXTENT_MAX = 2**48
 """The longest dimension that code is compiled for (`frontend.values`)."""
-
-_ARRAY = re.compile(r"(\w+)\[([?1,]*)\]([CFS])\Z")
-
-
-def parse_key(text: str) -> Key:
-    """The structure of an argument key."""
-    if text.startswith("("):
-        return TupleKey(tuple(parse_key(item) for item in _split(text[1:-1])))
-    if match := _ARRAY.match(text):
-        extents = tuple(match[2].split(",")) if match[2] else ()
-        return ArrayKey(match[1], extents, match[3])
-    return ScalarKey(text)
-
-
-def _split(text: str) -> list[str]:
-    """Split at the commas outside of brackets."""
-    items, depth, start = list[str](), 0, 0
-    for i, c in enumerate(text):
-        depth += (c in "([") - (c in ")]")
-        if c == "," and depth == 0:
-            items.append(text[start:i])
-            start = i + 1
-    if text[start:]:
-        items.append(text[start:])
-    return items
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from typing import Any
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DenseArrayBase
 
+from ..argument_keys import Key, ScalarKey, TupleKey, leaves, parse
 from ..diagnostics import CompileError
-from .entry_guard import ArrayKey, Form, Key, ScalarKey, TupleKey, parse_key
+from .entry_guard import Form
 from .entry_result import ResultSpec
 from .entry_writer import FLOATS
 
@@ -53,7 +54,7 @@ def gradient_signature(gradient: func.FuncOp, arguments: Sequence[str]) -> Gradi
 
     `shadows`, `scalars` list IR arguments of the primal, `cotangents` IR results.
     """
-    position_of = [p for p, key in enumerate(arguments) for _ in range(_leaf_count(parse_key(key)))]
+    position_of = [p for p, key in enumerate(arguments) for _ in leaves(parse(key))]
 
     def indices(name: str) -> tuple[int, ...]:
         listed = gradient.attributes[name]
@@ -62,7 +63,7 @@ def gradient_signature(gradient: func.FuncOp, arguments: Sequence[str]) -> Gradi
 
     shadows = tuple(position_of[i] for i in indices("shadows"))
     for position in shadows:
-        if isinstance(parse_key(arguments[position]), TupleKey):
+        if isinstance(parse(arguments[position]), TupleKey):
             raise CompileError(
                 None,
                 f"values that the gradient follows are stored to an array inside of a tuple "
@@ -74,16 +75,6 @@ def gradient_signature(gradient: func.FuncOp, arguments: Sequence[str]) -> Gradi
         indices("cotangents"),
         tuple(position_of[i] for i in indices("scalars")),
     )
-
-
-def _leaf_count(key: Key) -> int:
-    match key:
-        case ArrayKey():
-            return 1
-        case ScalarKey(type):
-            return 0 if type == "None" else 1
-        case TupleKey(items):
-            return sum(map(_leaf_count, items))
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ..argument_keys import ArrayKey, Key
 from ..derivative.cotangents import AS_MANY_AS_IT_TAKES
-from .entry_guard import ArrayKey, ArrayValue, Key, load_array
+from .entry_guard import ArrayValue, load_array
 from .entry_plan import EntryPlan
 from .entry_result import Boxes, leaves_of
 from .entry_writer import ARRAY_DTYPE, ARRAY_EXTENTS, LLVM_TYPE, Writer

@@ -24,6 +24,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import Pure
 
 from ...dialects import array
+from .. import argument_keys
 from ..diagnostics import CompileError
 from ..names import as_hint, as_symbol
 from . import signature
@@ -94,7 +95,7 @@ def build_function(
     facts = Facts()
     boundscheck = True if options is None else options.boundscheck
     assumes = True if options is None else not options.stretch
-    keys = [signature.parse(text) for text in arguments]
+    keys = [argument_keys.parse(text) for text in arguments]
     purpose = Purpose(with_rules)
     for last in range(MAX_RESTARTS - 1, -1, -1):
         facts.changed = facts.provisional = False
@@ -120,7 +121,7 @@ class Build:
     def __init__(
         self,
         function: FunctionType,
-        keys: Sequence[signature.Key],
+        keys: Sequence[argument_keys.Key],
         overlaps: tuple[tuple[int, int, str], ...],
         boundscheck: bool,
         assumes: bool,
@@ -427,7 +428,7 @@ class Build:
     def argument_result(self, place: int) -> dict[str, Any]:
         """An argument that is returned itself; `position` is its parameter, unless a tuple holds it."""
         position = self.positions[place]
-        in_tuple = isinstance(self.keys[position], signature.TupleKey)
+        in_tuple = isinstance(self.keys[position], argument_keys.TupleKey)
         return {"kind": "argument", "leaf": place, "position": None if in_tuple else position}
 
     def owner_of(self, value: Array) -> int | None:

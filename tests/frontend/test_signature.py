@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mutad.compiler.frontend.signature import ir_types, parse
+from mutad.compiler.argument_keys import parse
+from mutad.compiler.frontend.signature import ir_types
 
 
 @pytest.mark.parametrize(
@@ -30,4 +31,4 @@ def test_a_key_stands_for_ir_types(key: str, types: list[str]) -> None:
 @pytest.mark.parametrize("text", ["f16[?]C", "f64[?]", "f64[?]X", "int", ""])
 def test_anything_else_is_no_key(text: str) -> None:
     with pytest.raises(ValueError, match="not an argument key"):
-        parse(text)
+        ir_types(parse(text))
