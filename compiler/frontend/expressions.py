@@ -48,6 +48,8 @@ class Expressions(Operators):
                     return self.literal(node)
                 case ast.Name():
                     return self.read(node.id)
+                case ast.BinOp() | ast.UnaryOp() if (n := scalars.small_number(node)) is not None:
+                    return self.constant(n, "this")
                 case ast.BinOp():
                     return self.binary(node)
                 case ast.UnaryOp():

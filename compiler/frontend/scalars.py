@@ -13,6 +13,7 @@ NumPy's scalars are not handled here but by the library, as rank-0 arrays are.
 
 from __future__ import annotations
 
+import ast
 import json
 import operator
 from collections.abc import Callable
@@ -276,22 +277,45 @@ def fold(e: Emitter, op: str, lhs: Scalar, rhs: Scalar) -> Scalar | None:
     """The result where both operands are known and CPython has a 64-bit answer."""
     if lhs.constant is None or rhs.constant is None:
         return None
-    if (
-        op in ("Pow", "LShift")
-        and not is_float(lhs.type)
-        and abs(rhs.constant) > 64
-        and abs(lhs.constant) > 1
-    ):
-        return None
-    try:
-        value = OPERATORS[op](lhs.constant, rhs.constant)
-    except (ArithmeticError, ValueError, TypeError):
-        return None
+    value = computed(op, lhs.constant, rhs.constant)
     if isinstance(value, bool):
         return e.constant(value, "py_bool")
     if isinstance(value, int):
         return e.constant(value, "py_int") if INT64_MIN <= value <= INT64_MAX else None
-    return e.constant(value, "py_float") if isinstance(value, float) else None
+    return None if value is None else e.constant(value, "py_float")
+
+
+def computed(op: str, a: float, b: float) -> float | None:
+    """What CPython makes of two numbers; None where it raises, or has to work for it."""
+    if op in ("Pow", "LShift") and isinstance(a, int) and abs(a) > 1 and abs(b) > 1024:
+        return None
+    try:
+        value = OPERATORS[op](a, b)
+    except (ArithmeticError, ValueError, TypeError):
+        return None
+    return value if isinstance(value, int | float) else None
+
+
+def small_number(node: ast.expr) -> int | None:
+    """The int of 64 bits that an expression of literals is."""
+    value = whole_number(node)
+    return value if value is not None and INT64_MIN <= value <= INT64_MAX else None
+
+
+def whole_number(node: ast.expr) -> int | None:
+    """The int that an expression of literals is, computed without bound: `-(2**63)` fits."""
+    value = None
+    match node:
+        case ast.Constant(int(literal)):
+            return literal
+        case ast.UnaryOp(ast.USub()) if (a := whole_number(node.operand)) is not None:
+            return -a
+        case ast.BinOp() if (b := whole_number(node.right)) is not None:
+            if (a := whole_number(node.left)) is not None:
+                value = computed(type(node.op).__name__, a, b)
+        case _:
+            pass
+    return value if isinstance(value, int) else None
 
 
 BITWISE = {"BitAnd": arith.AndIOp, "BitOr": arith.OrIOp, "BitXor": arith.XOrIOp}
@@ -342,19 +366,22 @@ def integer(e: Emitter, op: str, lhs: Scalar, rhs: Scalar) -> Scalar:
 
 
 def shifted_left(e: Emitter, lhs: Scalar, rhs: Scalar) -> Scalar:
-    """`lhs << rhs` is lhs * 2**rhs, exact or OverflowError."""
+    """`lhs << rhs`, exact or OverflowError: what does not fit is not what it was when shifted back."""
+    zero, last = e.index(0), e.index(63)
     if rhs.low < 0:
-        raise_if(e, compare_ssa(e, "Lt", rhs.ssa, e.index(0), "py_int"), NEGATIVE_SHIFT)
-    if rhs.high > 62:
-        far = compare_ssa(e, "Gt", rhs.ssa, e.index(62), "py_int")
-        something = compare_ssa(e, "NotEq", lhs.ssa, e.index(0), "py_int")
-        raise_if(e, e.emit(arith.AndIOp(far, something)), TOO_LARGE)
-    by = e.emit(arith.MinSIOp(rhs.ssa, e.index(62))) if rhs.high > 62 else rhs.ssa
-    by = e.emit(arith.MaxSIOp(by, e.index(0))) if rhs.low < 0 else by
-    one = e.index(1)
-    low, high = 2 ** min(max(rhs.low, 0), 62), 2 ** min(max(rhs.high, 0), 62)
-    factor = Scalar("py_int", e.emit(arith.ShLIOp(one, by)), None, low, high)
-    return integer(e, "Mult", lhs, factor)
+        raise_if(e, compare_ssa(e, "Lt", rhs.ssa, zero, "py_int"), NEGATIVE_SHIFT)
+    if rhs.low >= 0 and rhs.high <= 62:
+        factor = Scalar(
+            "py_int", e.emit(arith.ShLIOp(e.index(1), rhs.ssa)), None, 2**rhs.low, 2**rhs.high
+        )
+        return integer(e, "Mult", lhs, factor)
+    by = e.emit(arith.MinSIOp(e.emit(arith.MaxSIOp(rhs.ssa, zero)), last))
+    shifted = e.emit(arith.ShLIOp(lhs.ssa, by))
+    lost = compare_ssa(e, "NotEq", e.emit(arith.ShRSIOp(shifted, by)), lhs.ssa, "py_int")
+    something = compare_ssa(e, "NotEq", lhs.ssa, zero, "py_int")
+    far = e.emit(arith.AndIOp(compare_ssa(e, "Gt", rhs.ssa, last, "py_int"), something))
+    raise_if(e, e.emit(arith.OrIOp(lost, far)), TOO_LARGE)
+    return Scalar("py_int", shifted, None, 0 if lhs.low >= 0 else INT64_MIN, INT64_MAX)
 
 
 def interval(op: str, lhs: Scalar, rhs: Scalar) -> tuple[int, int]:
@@ -544,6 +571,7 @@ def float_to_int(e: Emitter, x: Scalar) -> Scalar:
     """The int of a float that is already whole: NaN, infinity and more than 64 bits raise."""
     raise_if(e, e.emit(arith.CmpfOp(x.ssa, x.ssa, "uno")), NAN_TO_INT)
     raise_if(e, is_infinite(e, x.ssa), INFINITY_TO_INT)
-    limit = e.constant(2.0**63, "py_float").ssa
-    raise_if(e, e.emit(arith.CmpfOp(e.emit(math.AbsFOp(x.ssa)), limit, "oge")), TOO_LARGE)
+    above = e.emit(arith.CmpfOp(x.ssa, e.constant(2.0**63, "py_float").ssa, "oge"))
+    below = e.emit(arith.CmpfOp(x.ssa, e.constant(-(2.0**63), "py_float").ssa, "olt"))
+    raise_if(e, e.emit(arith.OrIOp(above, below)), TOO_LARGE)
     return Scalar("py_int", e.emit(array.CastOp(x.ssa, IR_TYPE["py_int"])))

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     ModuleOp,
+    UnknownLoc,
     f64,
     i32,
     i64,
@@ -91,7 +92,7 @@ class Program:
         self.e.insert(func.ReturnOp())
         ModuleOp([self.function]).verify()
         for op in self.function.body.walk():
-            assert "unknown" not in str(op.location), op
+            assert not isinstance(op.location, UnknownLoc), op
 
 
 EFFECTS = (array.MapOp, array.AllocOp, array.RaiseIfOp)

@@ -5,6 +5,8 @@ import pytest
 from argument_rows import elements
 from python_oracle import Case, Programs, compiled
 
+from mutad import compile
+
 programs = Programs()
 on = programs.on
 
@@ -252,3 +254,40 @@ def test_strides_that_differ(k: int) -> None:
     want[::k] = x[: x[::k].size]
     compiled(interleave)(x, k)
     assert np.array_equal(x, want)
+
+
+def column_from_row(m):
+    m[:, 2] = m[1]
+
+
+def row_from_column(m):
+    m[1] = m[:, 2]
+
+
+def copied_from_row(m):
+    np.copyto(m[:, 2], m[1])
+
+
+@pytest.mark.parametrize("function", [column_from_row, row_from_column, copied_from_row])
+def test_rows_and_columns(function) -> None:
+    m = elements(np.float64, (3, 3))
+    want = m.copy()
+    if function is row_from_column:
+        want[1] = m[:, 2]
+    else:
+        want[:, 2] = m[1]
+    compiled(function)(m)
+    assert np.array_equal(m, want)
+
+
+def weighted(m, w):
+    m[:, 2] = m[1]
+    return (w * m).sum()
+
+
+def test_the_gradient_is_of_the_copied_row() -> None:
+    m, w = elements(np.float64, (3, 3)), np.arange(1.0, 10.0).reshape(3, 3)
+    want = w.copy()
+    want[:, 2] = 0.0
+    want[1] += w[:, 2]
+    assert np.array_equal(compile(weighted, grad=True).grad(m, w), want)

@@ -262,26 +262,20 @@ def isclose(a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any = 0.0) -> Any:
     return apart <= abs(relative * y) or apart <= abs(relative * x) or apart <= absolute
 
 
-def gcd_of_two(a: Any, b: Any) -> Any:
-    m, n = abs(a), abs(b)
-    while n != 0:
-        m, n = n, m % n
-    return m
-
-
 def gcd(*integers: Any) -> Any:
     result = 0
     for n in integers:
-        result = gcd_of_two(result, n)
-    return result
+        while n != 0:
+            result, n = n, result % n
+    return abs(result)
 
 
 def lcm(*integers: Any) -> Any:
+    if 0 in integers:
+        return 0
     result = 1
     for n in integers:
-        if n == 0:
-            return 0
-        result = result // gcd_of_two(result, n) * abs(n)
+        result = result // gcd(result, n) * abs(n)
     return result
 
 
@@ -304,7 +298,7 @@ def comb(n: Any, k: Any) -> Any:
     result = 1
     for i in range(min(k, n - k)):
         a, b = n - i, i + 1
-        common = gcd_of_two(a, b)
+        common = gcd(a, b)
         result = result // (b // common) * (a // common)
     return result
 
