@@ -5,9 +5,10 @@ from __future__ import annotations
 import linecache
 import os
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -198,3 +199,12 @@ def _file_line_column(location: Attribute) -> tuple[str, int, int] | None:
     if isinstance(location, FileLineColLoc):
         return location.filename.data, location.line.data, location.column.data + 1
     return None
+
+
+def line_of_function(function: Callable[..., Any]) -> Span | None:
+    """The line at which a function begins."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return None
+    first = code.co_firstlineno
+    return Span(code.co_filename, first, 0, first + 1, 0)

@@ -29,8 +29,9 @@ from ..dialects import activation
 from . import remembered
 from .analysis.effects import is_private
 from .analysis.print_analyses import PASSES as PRINTED_ANALYSES
+from .deep_stack import with_deep_stack
 from .derivative.passes import Forward, PrintNeeded, PrintPlan, Reverse
-from .diagnostics import CompileError, CompilerFault, Span, place_of
+from .diagnostics import CompileError, CompilerFault, line_of_function, place_of
 from .transforms.close_counters import CloseCounters
 from .transforms.describe_calls import DescribeCalls
 from .transforms.drop_carried import DropCarried
@@ -367,6 +368,7 @@ PASSES: tuple[type[ModulePass], ...] = (
 """Every pass that `mutad-opt -p` knows by name."""
 
 
+@with_deep_stack
 def compile_request(
     request: Request, wanted: Callable[[Sequence[Any]], bool] | None = None
 ) -> Artifact:
@@ -424,6 +426,7 @@ def advance(c: Compilation, stage: Stage) -> None:
         remembered.remember(c)
 
 
+@with_deep_stack
 def check_request(request: Request, wanted: Callable[[Sequence[Any]], bool]) -> None:
     """CompileError where the gradient cannot be compiled, and is `wanted`; makes no code."""
     with without_collection(), own_faults(request):
@@ -457,7 +460,7 @@ def own_faults(request: Request) -> Generator[None]:
     """
     try:
         yield
-    except (CompilerFault, MemoryError, ImportError):
+    except (CompilerFault, MemoryError, ImportError, RecursionError):
         raise
     except Exception as error:
         span = place_of(error) or line_of_function(request.function)
@@ -467,14 +470,7 @@ def own_faults(request: Request) -> Generator[None]:
         raise
 
 
-def line_of_function(function: Callable[..., Any]) -> Span | None:
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return None
-    first = code.co_firstlineno
-    return Span(code.co_filename, first, 0, first + 1, 0)
-
-
+@with_deep_stack
 def run_stages(request: Request, upto: str) -> str:
     """What stage `upto` leaves, as text. ValueError where this request has no such stage."""
     c = Compilation(request)
@@ -491,6 +487,7 @@ def run_stages(request: Request, upto: str) -> str:
     raise AssertionError("unreachable")
 
 
+@with_deep_stack
 def explain_request(request: Request, values: Sequence[Any] | None) -> Receipt:
     """What the gradient would save for these argument values, one for each parameter; None: symbolic only.
 

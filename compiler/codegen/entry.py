@@ -164,11 +164,9 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
     w = Writer(symbols)
     count = len(plan.keys)
     slots = slot_count(plan.results) + len(plan.gradient.scalars)
-    objects = 8 + 2 * slots + 2 * len(plan.wrt) + len(plan.gradient.shadows) + plan.inputs
     words_of = {
         "ctx": CTX_BYTES // 8,
         "results": slots,
-        "made": objects,
         "pending": slots,
         "filled": count,
         "nothing": 1,
@@ -178,13 +176,13 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
     for name, words in words_of.items():
         w.do(f"%{name} = alloca [{max(words, 1)} x i64], align 64")
     w.do("%overflow = alloca i32")
-    w.do(f"store [{objects} x i64] zeroinitializer, ptr %made")
+    boxes = Boxes(w)
+    boxes.begin()
     w.do(f"store [{max(slots, 1)} x i64] zeroinitializer, ptr %pending")
     w.do("store i64 0, ptr %nothing")
     proved = w.slot("proved")
     w.do(f"%is_proved = icmp ne ptr {proved}, null")
     form = _keywords(w, plan, kind)
-    boxes = Boxes(w)
     if kind in GIVEN_ALL:
         w.require("%is_proved")
         objects_in = [w.field("%args", 8 * i, hint="arg") for i in range(count)]
@@ -195,7 +193,7 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
         arguments = _positional(w, plan.signature, plan.inputs)
         given = plan.signature.parameters
         objects_in = [w.field(arguments, 8 * i, hint="arg") for i in range(given)]
-        boxes.made += inputs(w, plan.inputs, given)
+        boxes.made += inputs(w, boxes, plan.inputs, given)
         objects_in += boxes.made
     unpacked = [
         unpack(w, key, obj, written=i in plan.written)

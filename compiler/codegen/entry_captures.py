@@ -8,6 +8,7 @@ name, expected value) triples. Neither their number nor their kinds are part of 
 from __future__ import annotations
 
 from .entry_cold import function
+from .entry_result import Boxes
 from .entry_writer import TYPE, Writer
 
 
@@ -95,7 +96,7 @@ def require_constants(w: Writer) -> None:
     w.label("constant")
 
 
-def inputs(w: Writer, count: int, first: int) -> list[str]:
+def inputs(w: Writer, boxes: Boxes, count: int, first: int) -> list[str]:
     """The captured inputs: new references, kept in the first words of `%made`.
 
     Read from their places, or handed in from argument `first` on by a caller who has proved the key.
@@ -116,7 +117,7 @@ def inputs(w: Writer, count: int, first: int) -> list[str]:
         w.do(f"br label %{ready}")
         w.label(ready)
         found = w.value(f"phi ptr [ {handed}, %{given} ], [ {read}, %{looked} ]", "input")
-        w.store("ptr", found, "%made", 8 * k)
+        boxes.put(found, k)
         w.require(w.value(f"icmp ne ptr {found}, null"))
         result.append(found)
     return result

@@ -17,11 +17,11 @@ def back(plan: EntryPlan, symbols: dict[str, str]) -> str:
     """The body of the entry of the reverse sweep."""
     w = Writer(symbols)
     scalars = plan.gradient.scalars
-    objects = 8 + 2 * len(scalars) + 2 * len(plan.wrt)
-    words_of = {"ctx": CTX_BYTES // 8, "results": len(scalars), "made": objects, "nothing": 1}
+    words_of = {"ctx": CTX_BYTES // 8, "results": len(scalars), "nothing": 1}
     for name, words in words_of.items():
         w.do(f"%{name} = alloca [{max(words, 1)} x i64], align 64")
-    w.do(f"store [{objects} x i64] zeroinitializer, ptr %made")
+    boxes = Boxes(w)
+    boxes.begin()
     w.do("store i64 0, ptr %nothing")
     count = 1 + len(plan.gradient.shadows) + len(plan.gradient.cotangents)
     w.require(w.value(f"icmp eq i64 %nargs, {count}"))
@@ -30,7 +30,6 @@ def back(plan: EntryPlan, symbols: dict[str, str]) -> str:
         operands += shadow_operands(w, plan.keys[position], w.field("%args", 8 * (1 + k)))
     operands += cotangent_operands(w, plan, "back", 1 + len(plan.gradient.shadows))
     run_kernel(w, operands, "backward", recursive=plan.recursive)
-    boxes = Boxes(w)
     bars: dict[int, str] = {}
     for slot, position in enumerate(scalars):
         at = w.value(f"getelementptr i64, ptr %results, i64 {slot}")

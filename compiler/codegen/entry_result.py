@@ -31,6 +31,9 @@ MAKE = {
 ResultSpec = dict[str, Any]
 """The metadata's description of what the function returns."""
 
+OBJECTS = "OBJECTS"
+"""Stands for a number that is known when an entry's code is complete."""
+
 
 def leaves_of(spec: ResultSpec) -> Iterator[ResultSpec]:
     """The scalars and arrays among the results, in the kernel's order."""
@@ -111,12 +114,28 @@ class Boxes:
     """The place in `%pending` of each fresh array among the results, by the identity of its description."""
     fresh: list[Fresh] = field(default_factory=list["Fresh"])
     """The arrays over fresh memory: a later result over the same memory is that object, or a view."""
+    most: int = 1
+    """The words that `%made` needs."""
+
+    def begin(self) -> None:
+        """Allocate `%made`, as large as it turns out to be."""
+        self.w.do(f"%made = alloca [{OBJECTS} x i64], align 64")
+        self.w.do(f"store [{OBJECTS} x i64] zeroinitializer, ptr %made")
+
+    def end(self) -> None:
+        """The code is complete: it is known how many objects it makes."""
+        self.w.lines = [line.replace(OBJECTS, str(self.most)) for line in self.w.lines]
+
+    def put(self, obj: str, index: int) -> None:
+        """Store an object in `%made`."""
+        self.w.store("ptr", obj, "%made", 8 * index)
+        self.most = max(self.most, index + 1)
 
     def keep(self, obj: str) -> str:
         """Fail if `obj` is null, else note that it is ours."""
         w = self.w
         w.require(w.value(f"icmp ne ptr {obj}, null"), "failed")
-        w.store("ptr", obj, "%made", 8 * len(self.made))
+        self.put(obj, len(self.made))
         self.made.append(obj)
         return obj
 
@@ -142,7 +161,7 @@ class Boxes:
         """`obj` again, whose reference somebody else takes over."""
         index = self.made.index(obj)
         self.made[index] = ""
-        self.w.store("ptr", "null", "%made", 8 * index)
+        self.put("null", index)
         return obj
 
     def scalar(self, type_: str, address: str) -> str:
@@ -238,7 +257,7 @@ class Boxes:
             w.do(f"br i1 {condition}, label %{given}, label %{other}")
             w.label(given)
             w.call("Py_IncRef", obj)
-            w.store("ptr", obj, "%made", 8 * index)
+            self.put(obj, index)
             w.do(f"br label %{chosen}")
             incoming.append(f"[ {obj}, %{given} ]")
             w.label(other)
@@ -411,5 +430,6 @@ class Boxes:
         w = self.w
         w.label("failed")
         blocks = f"ptr %pending, i64 {len(self.pending)}" if self.pending else "ptr null, i64 0"
+        self.most = max(self.most, len(self.made))
         w.do(f"call void @mutad_undo({blocks}, ptr %made, i64 {len(self.made)})")
         w.do("ret ptr null")

@@ -68,3 +68,4 @@ def endings(w: Writer, boxes: Boxes, inputs: int) -> None:
     following = w.slot("next")
     onward = w.call("PyObject_Vectorcall", following, "%args", "%nargs", "%kwnames")
     w.do(f"ret ptr {onward}")
+    boxes.end()
