@@ -414,7 +414,23 @@ class Dispatcher:
         pairs = zip(values, names, strict=True)
         arguments = tuple([keys.argument_key(value, name) for value, name in pairs])
         overlaps = keys.overlaps_of(values)
-        key = (arguments, overlaps, wrt, mode, False)
+        found = self.code_for((arguments, overlaps, wrt, mode, False), era, values)
+        marked = keys.with_read_only(arguments, values, found.metadata["written"])
+        if marked != arguments:
+            found = self.code_for((marked, overlaps, wrt, mode, False), era, values)
+        watched: list[int] = [
+            *found.metadata["written"],
+            *(found.gradient["shadows"] if wrt else ()),
+        ]
+        if any(isinstance(v, tuple) for v in values):
+            keys.refuse_shared_in_tuples(values, names, watched)
+        for position in found.metadata["written"]:
+            self.refuse_overlapping_itself(values[position], names[position])
+        return found
+
+    def code_for(self, key: Key, era: Era, values: tuple[Any, ...]) -> Specialization:
+        """The code for a key, or for one that assumes nothing of the extents where these are others."""
+        arguments, overlaps, wrt, mode, _ = key
         found = era.table.get(key)
         if found is None and keys.assumptions_hold(era.assumed.get(key, ()), values):
             if wrt and os.environ.get("MUTAD_VERIFY") == "1":
@@ -423,14 +439,6 @@ class Dispatcher:
         if found is None or not keys.assumptions_hold(found.metadata["assumed"], values):
             found = self.add((arguments, overlaps, wrt, mode, True), era, values)
             assert found is not None
-        watched: list[int] = [
-            *found.metadata["written"],
-            *(found.gradient["shadows"] if wrt else ()),
-        ]
-        if any(isinstance(v, tuple) for v in values):
-            keys.refuse_shared_in_tuples(values, names, watched)
-        for position in found.metadata["written"]:
-            self.require_writeable(values[position], names[position])
         return found
 
     def verify(self, values: tuple[Any, ...], wrt: tuple[int, ...]) -> None:
@@ -449,19 +457,13 @@ class Dispatcher:
             verifying.now = False
 
     @staticmethod
-    def require_writeable(value: Any, name: str) -> None:
-        if isinstance(value, tuple):
-            items: tuple[Any, ...] = value
-            for item in items:
-                Dispatcher.require_writeable(item, name)
-        elif isinstance(value, keys.np.ndarray):
-            if not value.flags.writeable:
-                raise ValueError(f"assignment destination is read-only (argument {name!r})")
-            if keys.overlaps_itself(value):
-                raise ValueError(
-                    f"argument {name!r} is written and overlaps itself in memory (a broadcast or "
-                    f"sliding window): pass {name}.copy()"
-                )
+    def refuse_overlapping_itself(value: Any, name: str) -> None:
+        """ValueError where an array that is written has two elements in one place."""
+        if any(map(keys.overlaps_itself, keys.leaves(value))):
+            raise ValueError(
+                f"argument {name!r} is written and overlaps itself in memory (a broadcast or "
+                f"sliding window): pass {name}.copy()"
+            )
 
     def add(self, key: Key, era: Era, values: Sequence[Any]) -> Specialization | None:
         """Compile (or load from disk) and install; one thread at a time."""

@@ -1,7 +1,8 @@
 """What a call is specialized on: one string for each argument, and which arrays share memory.
 
 `f64[?,1]C` is an array of float64 of rank 2 whose second extent is 1, C-contiguous (F: Fortran-
-contiguous, S: any strides); `py_float`, `f32`, ... are scalars; `(f64[?]C,py_int)` is a tuple.
+contiguous, S: any strides), and read-only where an `r` follows, which is said only where the function may
+store to it; `py_float`, `f32`, ... are scalars; `(f64[?]C,py_int)` is a tuple.
 Whatever cannot be compiled is refused here, with the parameter's name and a way out.
 """
 
@@ -55,6 +56,23 @@ def is_generator(value: Any) -> bool:
     """A `numpy.random.Generator`, found without importing `numpy.random`, which takes its time."""
     kind = type(value)
     return kind.__name__ == "Generator" and kind.__module__ == "numpy.random._generator"
+
+
+def with_read_only(
+    arguments: Sequence[str], values: Sequence[Any], written: Collection[int]
+) -> tuple[str, ...]:
+    """The keys, where arrays among the arguments that may be `written` are read-only: they say so."""
+    return tuple(
+        _marked(key, value) if i in written else key
+        for i, (key, value) in enumerate(zip(arguments, values, strict=True))
+    )
+
+
+def _marked(key: str, value: Any) -> str:
+    if isinstance(value, tuple):
+        items: tuple[Any, ...] = value
+        return f"({','.join(_marked(argument_key(v, ''), v) for v in items)})"
+    return f"{key}r" if isinstance(value, np.ndarray) and not value.flags.writeable else key
 
 
 def _array_key(value: Array, name: str) -> str:
@@ -198,7 +216,7 @@ def sharing(a: Array, b: Array) -> str | None:
     """How two arrays share memory: None (disjoint), "same" or "overlap"."""
     if not np.may_share_memory(a, b):
         return None
-    if is_same_view(a, b):
+    if is_same_view(a, b) and a.flags.writeable == b.flags.writeable:
         return "same"
     try:
         return "overlap" if np.shares_memory(a, b, max_work=EXACTNESS) else None

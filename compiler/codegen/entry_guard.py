@@ -179,13 +179,16 @@ def is_native(w: Writer, dtype: str, name: str) -> str:
 
 
 def has_flags(w: Writer, obj: str, key: ArrayKey, *, written: bool) -> str:
-    """Aligned, of the key's layout class, and writeable if it will be written."""
+    """Aligned, of the key's layout class, writeable if it will be written, read-only if the key says so."""
     layout = C_CONTIGUOUS | F_CONTIGUOUS
     wanted = {"C": C_CONTIGUOUS, "F": F_CONTIGUOUS, "S": 0}[key.layout]
-    mask = (C_CONTIGUOUS if key.layout == "C" else layout) | ALIGNED | (WRITEABLE if written else 0)
+    mask = (C_CONTIGUOUS if key.layout == "C" else layout) | ALIGNED
+    if written or key.read_only:
+        mask |= WRITEABLE
     flags = w.field(obj, ARRAY_FLAGS, "i32", "flags")
     masked = w.value(f"and i32 {flags}, {mask}")
-    return w.value(f"icmp eq i32 {masked}, {wanted | (mask & ~layout)}")
+    refused = layout | (WRITEABLE if key.read_only else 0)
+    return w.value(f"icmp eq i32 {masked}, {wanted | (mask & ~refused)}")
 
 
 MANY_ARRAYS = 12

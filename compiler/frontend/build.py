@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, ModuleOp, 
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import Pure
 
-from ...dialects import array
+from ...dialects import activation, array, foreign
 from .. import argument_keys
 from ..diagnostics import CompileError
 from ..names import as_hint, as_symbol
@@ -40,7 +40,7 @@ from .data.lists import FixedList, ReturnedList
 from .emitter import Emitter, Form
 from .facts import Facts
 from .frames import Captured, Scope
-from .library import overlap
+from .library import overlap, read_only
 from .loops import Loops
 from .syntax.source import Source
 from .values import Array, Choice, NoneValue, Scalar, Tuple, Value
@@ -139,6 +139,11 @@ class Build:
         self.positions = [k for k, part in enumerate(types) for _ in part]
         self.emitter = Emitter(self.entry, self.entry, None, boundscheck)
         self.emitter.assumed = set() if assumes else None
+        parts = (leaf for key in keys for leaf in argument_keys.leaves(key))
+        for argument, part in zip(self.entry.args, parts, strict=True):
+            if isinstance(part, argument_keys.ArrayKey) and part.read_only:
+                self.emitter.read_only.add(argument)
+        self.emitter.before = self.check_stores
         self.lowering = Loops(self.emitter, facts)
         self.returned: list[Array] = []
         self.owners: list[Array] = []
@@ -207,6 +212,8 @@ class Build:
         lowering.settle_displays()
         make_room(self.lowering.lists.values(), self.facts)
         private = self.private_functions(ir_function)
+        if not self.facts.changed:
+            read_only.check_calls(self.emitter, ir_function)
         self.erase_dead_loads()
         self.check_rebindings()
         ir_function.update_function_type()
@@ -482,12 +489,18 @@ class Build:
         found = set[int]()
         for op in function.walk():
             for target in writes(op):
-                places = (self.place_of(r) for r in roots(self.emitter, target))
+                own = roots(self.emitter, target) - self.emitter.read_only
+                places = (self.place_of(r) for r in own)
                 found |= {self.positions[p] for p in places if p is not None}
         for i, j, kind in self.overlaps:
             if kind == "same" and (i in found or j in found):
                 found |= {i, j}
         return sorted(found)
+
+    def check_stores(self, op: Operation) -> None:
+        """What is about to store to a read-only array raises."""
+        for target in () if isinstance(op, foreign.CallOp | activation.CallOp) else writes(op):
+            read_only.require_writable(self.emitter, target)
 
     # What the lowering left
 

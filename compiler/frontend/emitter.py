@@ -80,6 +80,10 @@ class Emitter:
     """Lowers an op that may raise what a handler catches, and says by which op; or None."""
     leave: Callable[[Operation], Operation | None] | None = None
     """The same for one that may end the call, where the caller's objects have changed."""
+    read_only: set[SSAValue] = field(default_factory=set[SSAValue])
+    """Arguments and views to which nothing may be stored (`library.read_only`)."""
+    before: Callable[[Operation], None] = lambda _op: None
+    """Told of each op before it is put."""
 
     def insert(self, op: OpT, hint: str | None = None) -> OpT:
         """Append `op` here, give it the current location, and its first result a name hint."""
@@ -92,6 +96,7 @@ class Emitter:
 
     def put(self, op: OpT, hint: str | None = None) -> OpT:
         """`insert`, of an op whose exception no handler and no `finally` gets: the machine's."""
+        self.before(op)
         if self.span is not None:
             op.location = self.span.location()
         self.block.add_op(op)

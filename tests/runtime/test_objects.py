@@ -208,7 +208,7 @@ def test_read_only_fields_are_not_written():
     b = body()
     b.x.flags.writeable = False
     f, _ = compiled(moved)
-    with pytest.raises(ValueError, match=r"read-only \(argument 'b.x'\)"):
+    with pytest.raises(ValueError, match="output array is read-only"):
         f(b, 0.1)
 
 

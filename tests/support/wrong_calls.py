@@ -72,7 +72,7 @@ def store_through_a_call(x):
 
 
 def store_in_a_branch(x):
-    if x.size > 100:
+    if x.size > 4:
         x[0] = 1
 
 

@@ -133,7 +133,10 @@ class Calls(Expressions):
         own_code = library_code.code_of(callee, args, kwargs)
         if own_code is not None:
             receiver = [callee.receiver] if isinstance(callee, BoundMethod) else []
-            return self.inline(own_code, [*receiver, *args], kwargs, node)
+            args = [*receiver, *args]
+            library.read_only.before_call(self.e, callee, args)
+            made = self.inline(own_code, args, kwargs, node)
+            return library.read_only.after_call(self.e, callee, made)
         if isinstance(callee, FunctionType) and not of_library(callee):
             return self.inline(callee, args, kwargs, node)
         if math_functions.knows(callee) and getattr(callee, "__module__", "") == "math":

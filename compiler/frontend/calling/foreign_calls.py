@@ -22,6 +22,7 @@ from xdsl.ir import Attribute, SSAValue
 from ....dialects import array, foreign
 from ...diagnostics import CompileError
 from .. import scalars
+from ..library import read_only
 from ..values import IR_TYPE, Array, Expression, NoneValue, Scalar, Static, Tuple, Value
 
 if TYPE_CHECKING:
@@ -95,7 +96,12 @@ def call(
             for k, (v, kind) in enumerate(zip(values, function.arguments, strict=True), 1)
         ]
     known = effects or ["readwrite"] * len(passed)
-    stated = [e if isinstance(v, Array) else "none" for v, e in zip(values, known, strict=True)]
+    stated = [
+        read_only.effect_on(lowering.e, v, e, function.convention)
+        if isinstance(v, Array)
+        else "none"
+        for v, e in zip(values, known, strict=True)
+    ]
     outcome = function.result or ""
     op = lowering.e.insert(
         foreign.CallOp(
@@ -201,6 +207,9 @@ def pointer(
             wrong = e.emit(arith.CmpiOp(extent, e.index(wanted), "ne"))
             text = f"argument {position}: TypeError: array must have shape {tuple(kind.shape)}"
             e.insert(array.RaiseIfOp(wrong, "ctypes.ArgumentError", text))
+    if "WRITEABLE" in kind.flags:
+        text = f"argument {position}: TypeError: array must have flags ['WRITEABLE']"
+        read_only.require_writable(e, value.memref, text, "ctypes.ArgumentError")
     if "F_CONTIGUOUS" in kind.flags and value.rank > 1:
         raise lowering.refusal(
             node,

@@ -27,7 +27,7 @@ from ..values import (
     Tuple,
     Value,
 )
-from . import elementwise, shapes
+from . import elementwise, read_only, shapes
 from .assignment import assign_view, copy
 from .cases import Case
 from .dtypes import (
@@ -493,7 +493,12 @@ def transpose(e: Emitter, value: Value, axes: Value | None) -> Value:
 
 
 def broadcast_to(e: Emitter, value: Value, shape: Value) -> Array:
-    """`np.broadcast_to(a, shape)`: a view (that NumPy makes read-only)."""
+    """`np.broadcast_to(a, shape)`: a view, read-only."""
+    return read_only.mark(e, broadcast(e, value, shape))
+
+
+def broadcast(e: Emitter, value: Value, shape: Value) -> Array:
+    """A view of this shape."""
     source = operand(e, value)
     extents = extents_argument(e, shape)
     if isinstance(source, Scalar):

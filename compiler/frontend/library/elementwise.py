@@ -27,6 +27,7 @@ from .assignment import require_same_kind, write_out
 from .cases import Case
 from .dtypes import FLOATS, INTEGERS, common_dtype, dtype_of, element_type_cast, resolve, truth
 from .fusion import Lowering, Operand, as_expression, elementwise, extents_of, operand
+from .read_only import OUTPUT, require_writable
 
 Elements = list[SSAValue]
 
@@ -505,6 +506,7 @@ def call(e: Emitter, ufunc: np.ufunc, args: Sequence[Value], kwargs: dict[str, V
         return apply(e, ufunc, args)
     if not isinstance(out, Array):
         e.fail("out= takes an array")
+    require_writable(e, out.memref, OUTPUT)
     result = apply(e, ufunc, args, out=out)
     if mask is not None:
         require_same_kind(e, ufunc.__name__, dtype_of(result), out.dtype)

@@ -92,7 +92,7 @@ def broadcast_arrays(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:
         e.fail("broadcast_arrays takes no keywords here")
     items = [operand(e, v) for v in args]
     arrays = [
-        creation.broadcast_to(e, i, Tuple(())) if isinstance(i, Scalar) else materialize(e, i)
+        creation.broadcast(e, i, Tuple(())) if isinstance(i, Scalar) else materialize(e, i)
         for i in items
     ]
     extents = shapes.broadcast_extents(e, [extents_of(e, a) for a in arrays])

@@ -58,6 +58,7 @@ from .fusion import (
     operand,
 )
 from .overlap import disjoint
+from .read_only import require_writable
 from .reshape import in_a_row
 from .selection import (
     Point,
@@ -137,6 +138,7 @@ def take(e: Emitter, value: Value, indices: Value, axis: Value | None) -> Value:
 
 def store(e: Emitter, a: Array, indices: Sequence[Value], value: Value) -> None:
     """`a[indices] = value`."""
+    require_writable(e, a.memref)
     if not is_fancy(indices):
         indexing.store(e, a, indices, value)
         return
@@ -158,7 +160,9 @@ def augmented(
     if operator == "MatMult":
         e.fail("`@=` of selected elements is not compiled", way_out="assign the product")
     assert isinstance(before, Array)
-    scatter(e, select(e, a, indices), combined(e, operator, before, value))
+    selection, source = select(e, a, indices), combined(e, operator, before, value)
+    require_writable(e, a.memref)
+    scatter(e, selection, source)
 
 
 def augmented_masked(
@@ -168,7 +172,9 @@ def augmented_masked(
     mask = whole_mask(a, indices)
     if mask is None or operator == "MatMult" or not isinstance(value, Scalar):
         return False
-    store_masked(e, a, mask, combined(e, operator, a, value))
+    source = combined(e, operator, a, value)
+    require_writable(e, a.memref)
+    store_masked(e, a, mask, source)
     return True
 
 

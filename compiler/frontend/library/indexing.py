@@ -38,6 +38,7 @@ from .assignment import assign_view
 from .cases import Case
 from .dtypes import INTEGERS, element_type_cast, stored
 from .fusion import describe, load, materialize, operand
+from .read_only import OUTPUT, require_writable
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,8 @@ def augmented(e: Emitter, operator: str, place: Element | Array, value: Value) -
     An element is read, combined and stored, so any dtype goes; a view is updated in place, where
     NumPy insists on casts of the same kind.
     """
+    if isinstance(place, Array):
+        require_writable(e, place.memref, OUTPUT)
     if isinstance(place, Array) and place.rank > 0:
         in_place(e, operator, place, value)
         return

@@ -13,11 +13,12 @@ from xdsl.ir import SSAValue
 from ....dialects import array
 from ..emitter import Emitter
 from ..values import Array, Expression, NoneValue, Scalar, Value
-from . import elementwise, overlap, shapes
+from . import elementwise, overlap, read_only, shapes
 from .assignment import assign_view, copy, require_same_kind
 from .cases import Case
 from .dtypes import common_dtype
 from .fusion import allocate, as_expression, extents_of, fuse, materialize, operand
+from .read_only import require_writable
 from .reductions import whole_sum
 
 MATMUL = (
@@ -37,6 +38,8 @@ def matmul(e: Emitter, left: Value, right: Value, out: Value | None = None) -> V
         )
     if a.rank > 2 or b.rank > 2:
         e.fail("@ of arrays with more than two dimensions is not supported", way_out="loop")
+    if isinstance(out, Array):
+        require_writable(e, out.memref, read_only.OUTPUT)
     ka, kb = extents_of(e, a)[-1], extents_of(e, b)[0]
     require_equal(e, ka, kb, MATMUL, [kb, ka])
     return product(e, a, b, None if isinstance(out, NoneValue) else out)
@@ -55,6 +58,8 @@ def dot(e: Emitter, left: Value, right: Value, out: Value | None = None) -> Valu
         f" {{}} (dim {a.rank - 1}) != {{}} (dim 0)"
     )
     require_equal(e, sa[-1], sb[0], message, [*sa, *sb, sa[-1], sb[0]])
+    if isinstance(out, Array):
+        require_writable(e, out.memref, read_only.DOT)
     return product(e, a, b, None if isinstance(out, NoneValue) else out)
 
 

@@ -26,11 +26,12 @@ from xdsl.ir import Attribute, Block, SSAValue
 from ....dialects import array, foreign
 from ..emitter import Emitter
 from ..values import INT64_MAX, Array, Expression, NoneValue, Scalar, Static, Value
-from . import creation, elementwise, gather, reductions, shapes
+from . import creation, elementwise, gather, read_only, reductions, shapes
 from .assignment import assign_view, copy
 from .dtypes import dtype_argument, element_type_cast
 from .fusion import Operand, allocate, extents_of, materialize, operand
 from .indexing import as_index
+from .read_only import require_writable
 from .reshape import collapsed
 from .selection import row
 
@@ -168,6 +169,7 @@ def into(e: Emitter, state: SSAValue, source: Source, size: Value | None, out: V
         e.fail("out= takes an array of the dtype that is drawn, without size=")
     if not array.is_contiguous(out.type) and array.strides_of(out.type) != (1,):
         e.fail("out= takes an array in C order without gaps", way_out="draw, and assign x[...] =")
+    require_writable(e, out.memref, read_only.DRAWN)
     source.fill(e, state, out)
     return out
 
@@ -361,6 +363,7 @@ def shuffle(e: Emitter, state: SSAValue, x: Value, axis: Value | None) -> Value:
     """`rng.shuffle(x)`: rows are swapped from the last to the first."""
     if not isinstance(x, Array) or x.rank == 0:
         e.fail("rng.shuffle is compiled for arrays")
+    require_writable(e, x.memref, read_only.SHUFFLED)
     if axis is not None and as_index(e, axis).constant != 0:
         e.fail("rng.shuffle is compiled for axis=0", way_out="shuffle x.T")
     extents = shapes.extents_of(e, x.memref)
