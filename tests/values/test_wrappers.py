@@ -160,3 +160,58 @@ def test_a_constant_that_is_wrapped_is_watched() -> None:
     assert f(X) == 3.0
     around["k"] = 3.0
     assert f(X) == 4.5
+
+
+class Plain:
+    """No instance of it can be called, though the class itself can."""
+
+
+def asks_for_types(x):
+    plain = Plain()
+    return (
+        str(type(x)) == "<class 'numpy.ndarray'>", "float64" in str(type(x[0])),
+        str(type(x.size)).startswith("<class 'int"), "word" == "word",
+        callable(plain), callable(shifted), callable(Plain), callable(x),
+    )  # fmt: skip
+
+
+def test_words_for_types_and_what_can_be_called() -> None:
+    assert compile(asks_for_types)(X) == asks_for_types(X)
+
+
+def test_what_a_method_of_a_string_does_not_take_is_refused() -> None:
+    def joined(x):
+        names = []
+        if x > 0.0:
+            names.append("a")
+        print(" and ".join(names))
+        return x
+
+    def found(x):
+        return "abc".index("z") + x
+
+    for f in (joined, found):
+        with pytest.raises(
+            CompileError, match=r"of strings is not compiled|is not compiled"
+        ) as raised:
+            compile(f)(1.0)
+        assert "own fault" not in str(raised.value)
+
+
+class Scaled:
+    """A method is behind an object that doubles what it returns."""
+
+    def __init__(self, by: float) -> None:
+        self.by = by
+
+    @Twice
+    def wrapped(self, v):
+        return self.by * v
+
+
+def test_methods_behind_objects_are_not_looked_through() -> None:
+    def method(by):
+        return Scaled(by).wrapped(2.0)
+
+    with pytest.raises(CompileError):
+        compile(method)(3.0)

@@ -124,8 +124,6 @@ class Calls(Expressions):
             return NoneValue()
         if library_code.is_namespace(callee):
             return Static(np)
-        if callee is callable:
-            return self.e.constant(library_code.can_be_called(self.one(args, node)), "py_bool")
         if callee is operator.index:
             return self.builtin_int(args, node)
         if callee is library_code.refuse:
@@ -307,10 +305,14 @@ class Calls(Expressions):
 
     def builtin_callable(self, args: list[Value], node: ast.Call) -> Value:
         """Decided while compiling."""
+        return self.e.constant(written.is_callable(self.one(args, node)), "py_bool")
+
+    def builtin_str(self, args: list[Value], node: ast.Call) -> Value:
+        """Of a class, or of a string."""
         value = self.one(args, node)
-        if isinstance(value, Record | Struct):
-            return self.e.constant("__call__" in dir(value.cls), "py_bool")
-        return self.e.constant(bool(written.is_callable(value)), "py_bool")
+        if not isinstance(value, Static) or not isinstance(value.object, str | type):
+            raise self.refusal(node, "`str` is compiled for classes and strings", "print the value")
+        return Static(str(value.object))
 
     def builtin_slice(self, args: list[Value], node: ast.Call) -> Value:
         if not 1 <= len(args) <= 3:

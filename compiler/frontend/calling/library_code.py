@@ -17,11 +17,9 @@ from ..values import (
     BoundMethod,
     Choice,
     NoneValue,
-    Record,
     Scalar,
     SliceValue,
     Static,
-    Struct,
     Tuple,
     Value,
 )
@@ -109,13 +107,6 @@ def as_numpy(callee: Any) -> Any:
     if ".array_api_compat" not in str(getattr(callee, "__module__", "")):
         return callee
     return getattr(np, str(getattr(callee, "__name__", "")), callee)
-
-
-def can_be_called(value: Value) -> bool:
-    """What the builtin `callable` says."""
-    if isinstance(value, Struct | Record):
-        return hasattr(value.cls, "__call__")  # noqa: B004
-    return isinstance(value, Static) and not isinstance(value.object, str)
 
 
 def refused(lowering: Calls, args: list[Value], node: ast.Call) -> CompileError:

@@ -202,11 +202,11 @@ def is_float_like(value: Value) -> bool:
     return dtype in ("f32", "f64")
 
 
-def is_callable(value: Value) -> bool | None:
-    """`callable(value)`; None for objects of the program's classes."""
+def is_callable(value: Value) -> bool:
+    """`callable(value)`."""
     if isinstance(value, Static):
         from ..frames import LocalFunction
 
         found = value.object
         return isinstance(found, LocalFunction) or hasattr(found, "function") or callable(found)
-    return None if isinstance(value, Record | Struct) else False
+    return isinstance(value, Record | Struct) and "__call__" in dir(value.cls)

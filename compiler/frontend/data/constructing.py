@@ -16,6 +16,7 @@ import enum
 import inspect
 import itertools
 from abc import abstractmethod
+from contextlib import suppress
 from typing import Any, cast
 
 import numpy as np
@@ -513,7 +514,8 @@ class Constructing(ObjectOperators):
             case Static(str() as text) if name in STRING_METHODS:
                 known = [constant_of(a) for a in args]
                 if all(k is not NOTHING for k in known) and not kwargs:
-                    return self.constant(getattr(text, name)(*known), name)
+                    with suppress(TypeError, ValueError):
+                        return self.constant(getattr(text, name)(*known), name)
             case _:
                 pass
         raise self.refusal(node, f"`.{name}` of {described(receiver)} is not compiled")
