@@ -25,10 +25,8 @@ def compiled() -> mutad.CompiledFunction:
 X = np.linspace(-1, 1, 50)
 
 
-@pytest.mark.parametrize("name", LEVELS)
+@pytest.mark.parametrize("name", target.runnable())
 def test_values_and_gradients_are_the_same(name: str, monkeypatch: pytest.MonkeyPatch):
-    if target.missing(Target(name, LEVELS[name])):
-        pytest.skip(f"this CPU is no {name}")
     monkeypatch.setenv("MUTAD_TARGET_CPU", name)
     np.testing.assert_allclose(compiled()(X), waves(X), rtol=1e-14)
     np.testing.assert_allclose(compiled().grad(X), 2 * X * np.exp(X * X), rtol=1e-14)
@@ -36,14 +34,11 @@ def test_values_and_gradients_are_the_same(name: str, monkeypatch: pytest.Monkey
 
 def test_code_for_any_level_can_be_read(monkeypatch: pytest.MonkeyPatch):
     """Its registers, and its functions of `libmvec`."""
-    texts: list[str] = []
     for name, features in LEVELS.items():
         monkeypatch.setenv("MUTAD_TARGET_CPU", name)
-        texts.append(compiled().inspect("assembly", X))
-        assert ("ymm" in texts[-1]) == ("avx2" in features)
+        assert ("ymm" in compiled().inspect("assembly", X)) == ("avx2" in features)
         called = set(re.findall(r"_ZGV\w+_exp\b", compiled().inspect("llvm", X)))
         assert called == {symbol for symbol, _ in variants("exp", features)}
-    assert len(set(texts)) == len(texts)
 
 
 def test_names_that_are_no_levels_are_refused(monkeypatch: pytest.MonkeyPatch):
