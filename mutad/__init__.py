@@ -28,6 +28,7 @@ from .runtime.foreign import opaque
 from .runtime.function import CompiledFunction, Derivative, check_options, compiled
 from .runtime.gradients import Active, Const, Duplicated
 from .runtime.rules import rule, stop_gradient
+from .runtime.variadic import CompiledWrapper
 from .runtime.wrappers import options_of
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ def _with_gradient(function: Any) -> Any:
     """The function compiled with its gradient; keeps a compiled function's options."""
     if isinstance(function, BoundMethod):
         return BoundMethod(_with_gradient(function.__func__), function.__self__)
-    if isinstance(function, CompiledFunction):
+    if isinstance(function, CompiledFunction | CompiledWrapper):
         if function.has_gradient:
             return function
         return compiled(function.__wrapped__, function.options, _compiler, True)

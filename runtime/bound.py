@@ -8,6 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .function import CompiledFunction
+    from .variadic import CompiledWrapper
+
+
+def named(wrt: Any, names: tuple[str, ...]) -> Any:
+    """What `wrt` names, positions as these names."""
+    if isinstance(wrt, tuple | list):
+        return tuple([named(one, names) for one in wrt])  # pyright: ignore[reportUnknownVariableType]
+    if type(wrt) is not int:
+        return wrt
+    if not -len(names) <= wrt < len(names):
+        raise TypeError(f"wrt: there is no parameter {wrt}; there are {len(names)}")
+    return names[wrt]
 
 
 class BoundMethod(functools.partial[Any]):
@@ -18,10 +30,10 @@ class BoundMethod(functools.partial[Any]):
     """
 
     __slots__ = ()
-    func: CompiledFunction  # pyright: ignore[reportIncompatibleMethodOverride]
+    func: CompiledFunction | CompiledWrapper  # pyright: ignore[reportIncompatibleMethodOverride]
 
     @property
-    def __func__(self) -> CompiledFunction:
+    def __func__(self) -> CompiledFunction | CompiledWrapper:
         return self.func
 
     @property
@@ -36,18 +48,11 @@ class BoundMethod(functools.partial[Any]):
     @property
     def parameters(self) -> tuple[str, ...]:
         """The names of those that callers give."""
-        return self.func._dispatcher.parameters[1:]  # pyright: ignore[reportPrivateUsage]
+        return self.func.parameters[1:]
 
     def named(self, wrt: Any) -> Any:
         """What `wrt` names, positions as the names of parameters."""
-        if isinstance(wrt, tuple | list):
-            return tuple([self.named(one) for one in wrt])  # pyright: ignore[reportUnknownVariableType]
-        if type(wrt) is not int:
-            return wrt
-        names = self.parameters
-        if not -len(names) <= wrt < len(names):
-            raise TypeError(f"wrt: there is no parameter {wrt}; there are {len(names)}")
-        return names[wrt]
+        return named(wrt, self.parameters)
 
     def grad(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         """`CompiledFunction.grad`."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from . import annotations, gradients, keys, memory, object_gradients, objects, rules, wrappers
 from .bound import BoundMethod
 from .dispatch import Compiler, Dispatcher
+from .variadic import LOOKS, CompiledWrapper, is_variadic
 from .vjp import Back
 from .vjp import vjp as run_vjp
 
@@ -34,8 +35,6 @@ DEFAULTS: dict[str, Any] = {
 WRAPPERS = (gradients.Duplicated, gradients.Active, gradients.Const)
 MODES = {"joint": "gradient", "split": "vjp"}
 """What is compiled for each plan of what to save."""
-
-_FIRST_CLASS = ("__name__", "__qualname__", "__module__", "__doc__", "__annotations__")
 
 
 def check_options(options: dict[str, Any]) -> dict[str, Any]:
@@ -86,7 +85,7 @@ class CompiledFunction:
             way_out = f": compile {function.__name__}.__wrapped__" if wraps else ""
             kind = type(function).__name__
             raise TypeError(f"compile() takes a Python function, not {kind}{way_out}")
-        for attribute in _FIRST_CLASS:
+        for attribute in LOOKS:
             setattr(self, attribute, getattr(function, attribute))
         self.__dict__.update(function.__dict__)
         self.__wrapped__ = function
@@ -96,6 +95,11 @@ class CompiledFunction:
         self._dispatcher = dispatcher
         self.has_gradient = with_gradient
         rules.compiled.add(self)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of its parameters."""
+        return self._dispatcher.parameters
 
     @property
     def options(self) -> dict[str, Any]:
@@ -290,14 +294,18 @@ class CompiledFunction:
         return f"<compiled function {self.__qualname__}>"
 
     def __reduce__(self) -> Any:
-        # By reference; for `g = compile(f)`, by reference to f.
-        found: Any = sys.modules.get(self.__module__)
-        for part in self.__qualname__.split("."):
+        return self.reduced(self)
+
+    def reduced(self, function: CompiledFunction | CompiledWrapper) -> Any:
+        """How a function with these options is pickled: by reference; for `g = compile(f)`, to f."""
+        found: Any = sys.modules.get(function.__module__)
+        for part in function.__qualname__.split("."):
             found = getattr(found, part, None)
-        if wrappers.plain(found) is self.__wrapped__ and not isinstance(found, CompiledFunction):
+        own = isinstance(found, CompiledFunction | CompiledWrapper)
+        if wrappers.plain(found) is function.__wrapped__ and not own:
             d = self._dispatcher
             return compiled, (found, d.options, d.compiler, self.has_gradient)
-        return self.__qualname__
+        return function.__qualname__
 
 
 def compiled(
@@ -316,6 +324,10 @@ def compiled(
             return staticmethod(compiled(function.__func__, options, compiler, with_gradient))
         case classmethod():
             return ClassMethod(compiled(function.__func__, options, compiler, with_gradient))
+        case _ if is_variadic(wrappers.plain(function)):
+            return CompiledWrapper(
+                wrappers.plain(function), lambda f: compiled(f, options, compiler, with_gradient)
+            )
         case _:
             own = type(
                 "CompiledFunction", (CompiledFunction,), {"__module__": __name__, "__doc__": None}

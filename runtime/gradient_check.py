@@ -13,6 +13,7 @@ from .bound import BoundMethod
 from .dispatch import Dispatcher
 from .function import CompiledFunction
 from .gradients import cotangents_of, run, with_groups
+from .variadic import CompiledWrapper
 from .vjp import vjp
 
 Array = keys.Array
@@ -44,7 +45,7 @@ class GradientReport:
 
 
 def check_gradient(
-    function: CompiledFunction | BoundMethod,
+    function: CompiledFunction | CompiledWrapper | BoundMethod,
     *args: Any,
     wrt: Any = None,
     tolerance: float | None = None,
@@ -83,6 +84,9 @@ def check_gradient(
     if isinstance(function, BoundMethod):
         own, args, wrt = 1, (function.__self__, *args), function.named(wrt)
         function = function.__func__
+    if isinstance(function, CompiledWrapper):
+        wrapper, function = function, function.of(args, kwargs)
+        wrt = None if wrt is None else wrapper.named(wrt, function)
     if not isinstance(function, CompiledFunction):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(
             f"check_gradient takes a compiled function, not {type(function).__name__}: "
