@@ -161,7 +161,7 @@ def test_looks_like_its_function_and_pickles() -> None:
         (Spring(2.0).energy, (3.0,)),
     ):
         again, apart = pickle.loads(pickle.dumps(g)), copy.deepcopy(g)
-        np.testing.assert_array_equal(again(*copy.copy(args)), apart(*copy.copy(args)))
+        np.testing.assert_array_equal(again(*copy.deepcopy(args)), apart(*copy.deepcopy(args)))
 
 
 def test_parameters_that_nobody_names_are_refused() -> None:
