@@ -77,6 +77,7 @@ class Writer:
             "{p} / float({q})",
             "{p} // float({q})",
             "math.exp({p} * 300)",
+            "(1.5 if math.gamma({p}) > 1.1 else 0.5)",
             "np.sqrt(abs({p}))",
             "({p} if {q} > 0.5 else {q})",
         )
