@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import re
 import sysconfig
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -77,6 +78,15 @@ class Span:
         return f"        {text}\n        {pad}{'^' * max(1, end_char - start_char)}"
 
 
+ELSEWHERE = "write it with the operations that are, or call it outside compiled code"
+"""The way out where there is no better one."""
+
+
+def is_limit(message: str) -> bool:
+    """Whether it is mutad that cannot do this, rather than Python or NumPy."""
+    return re.search(r"\b(is|are) not (compiled|supported)\b", message) is not None
+
+
 LONGEST_CHAIN = 8
 """So many of the calls that lead to an error are shown, the innermost."""
 
@@ -119,7 +129,7 @@ class CompileError(Exception):
         super().__init__(span, message, way_out, notes)
         self.span = span
         self.message = self.reason = message
-        self.way_out = way_out
+        self.way_out = ELSEWHERE if way_out is None and is_limit(message) else way_out
         self.notes = tuple(notes)
         self.calls: list[Span] = []
         self.own = True
@@ -135,7 +145,7 @@ class CompileError(Exception):
             self.own = False
         elif self.own and not file.startswith(OWN + os.sep):
             self.reason = f"{name} is not compiled: in its own code, {self.message}"
-            self.way_out = "write it with the operations that are, or call it outside compiled code"
+            self.way_out = ELSEWHERE
         shown = [(one.file, one.line) for one in (self.span, *self.calls) if one is not None]
         if call is not None and (call.file, call.line) not in shown:
             self.calls.append(call)

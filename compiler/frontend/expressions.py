@@ -157,11 +157,8 @@ class Expressions(Operators):
                 if hasattr(owner, "__wrapped__")
                 else "pass its values as arguments"
             )
-            raise self.refusal(
-                node,
-                f"attribute `.{node.attr}` of {type(owner).__name__} objects is not compiled",
-                way_out,
-            )
+            what = f"attribute `.{node.attr}` of {type(owner).__name__} objects is not compiled"
+            raise self.refusal(node, what, way_out)
         if not hasattr(owner, node.attr):
             raise self.refusal(node, f"{owner.__name__!r} has no attribute {node.attr!r}")
         found = getattr(owner, node.attr)
@@ -193,7 +190,8 @@ class Expressions(Operators):
             value = library.call(self.e, np.asarray, [value], {})
         self.refuse_long_list(value, node)
         if not isinstance(value, Array):
-            raise self.refusal(node, "only arrays and tuples have subscripts in compiled code")
+            what = "only arrays and tuples have subscripts here"
+            raise self.refusal(node, what, library.instead_of(value))
         return marked(library.subscript(self.e, value, self.index(node.slice)), value)
 
     def letters(self, value: Tuple) -> list[str]:

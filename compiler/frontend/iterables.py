@@ -202,7 +202,7 @@ class Iterables(Statements):
         if len(at) > 1 or node.keywords:
             refusal = self.refusal(
                 node, "a generator in `zip(..., strict=True)` is not compiled",
-                "make a list of it: zip(list(g), x, strict=True)",
+                "make lists, compare their lengths, and leave out `strict`",
             )  # fmt: skip
             stepped.again(self, stepped.place_here(self, kind), refusal)
         (k,) = at
@@ -480,7 +480,7 @@ class Iterables(Statements):
         if rows.lists:
             raise self.refusal(
                 node, "`zip` of lists is compiled without `strict=True`",
-                "compare the lengths before",
+                "compare the lengths before, and leave it out",
             )  # fmt: skip
         if rows.items is not None:
             if any(len(p.items or ()) != len(rows.items) for p in parts):

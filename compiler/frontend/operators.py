@@ -285,17 +285,17 @@ class Operators(Conditions):
         ]
         if len(texts) == 2 and name in ORDERS:
             return self.e.constant(ORDERS[name](*texts), "py_bool")
+        objects = [v.object for v in (lhs, rhs) if isinstance(v, Static)]
+        if any(isinstance(one, formatting.Formatted) for one in objects):
+            raise self.refusal(None, "a text made at run time is compared", "compare its numbers")
         if name in ("Eq", "NotEq"):
-            if isinstance(lhs, Static) and isinstance(rhs, Static):
-                return self.e.constant((lhs.object == rhs.object) is (name == "Eq"), "py_bool")
+            if len(objects) == 2:
+                return self.e.constant((objects[0] == objects[1]) is (name == "Eq"), "py_bool")
             if isinstance(lhs, NoneValue) and isinstance(rhs, NoneValue):
                 return self.e.constant(name == "Eq", "py_bool")
-            if isinstance(lhs, NoneValue | Static | Scalar) and isinstance(
-                rhs, NoneValue | Static | Scalar
-            ):
-                objects = [v for v in (lhs, rhs) if isinstance(v, Static)]
-                if all(isinstance(v.object, str) for v in objects):
-                    return self.e.constant(name != "Eq", "py_bool")
+            plain = NoneValue | Static | Scalar
+            if isinstance(lhs, plain) and isinstance(rhs, plain) and len(texts) == len(objects):
+                return self.e.constant(name != "Eq", "py_bool")
         raise self.refusal(
             None, "these two cannot be compared in compiled code", "test for None with `is None`"
         )

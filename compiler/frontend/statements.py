@@ -399,7 +399,7 @@ class Statements(Raising, Unpacking):
                 raise self.refusal(
                     keyword.value,
                     f"`print` with `{keyword.arg}=` is not compiled",
-                    "print whole lines",
+                    "print the whole line at once, as an f-string",
                 )
         parts = list[tuple[str, list[Scalar]]]()
         for argument in node.args:

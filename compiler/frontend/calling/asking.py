@@ -146,7 +146,7 @@ def iterator(lowering: Any, kind: Any, node: ast.Call, place: Place) -> Value:
     ):
         raise lowering.refusal(
             node, f"`{kind.__name__}(..., strict=True)` of generators is not compiled",
-            "make lists of them",
+            "make lists, compare their lengths, and leave out `strict`",
         )  # fmt: skip
     values = [lowering.value(a) for a in (*node.args, *start_at)]
     taken = values[1:] if kind is map else values[:1] if kind is enumerate else values

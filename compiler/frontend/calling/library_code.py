@@ -82,7 +82,7 @@ def known(lowering: Calls, value: Value, node: ast.Call) -> Any:
         case _:
             names = ast.unparse(node.args[0]) if node.args else "this"
             raise lowering.refusal(
-                node, f"`{names}` must be known while compiling: write it as a constant"
+                node, f"`{names}` must be known while compiling", "write it as a constant"
             )
 
 

@@ -290,7 +290,7 @@ class Lists(Calls):
                     raise CompileError(
                         span,
                         "this array is put in a list by a function that it is passed to, and used afterwards",
-                        "append a copy: .append(x.copy())",
+                        "append a copy, .append(x.copy()), if the other may stay as it is",
                     )
 
     def named_arrays(self) -> set[SSAValue]:

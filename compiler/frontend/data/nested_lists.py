@@ -175,7 +175,7 @@ class NestedLists(Lists):
             raise self.refusal(
                 None,
                 "this list has been put in another one on a path that may not have run",
-                "append a copy: l.copy()",
+                "append a copy, l.copy(), if it may be another list",
             )
         return self.row_list(one.moved)
 
@@ -200,7 +200,7 @@ class NestedLists(Lists):
                     raise self.refusal(
                         None,
                         "the function returns two items of one list, which may be the same",
-                        "return copies: l.copy()",
+                        "return copies, l.copy(), if they may be two lists",
                     )
         return self.with_copies(result)
 
@@ -258,7 +258,7 @@ class NestedLists(Lists):
             inner.buffers = []
 
     def refuse_sharing(self, what: str) -> NoReturn:
-        raise self.refusal(None, what, "append a copy: l.copy()")
+        raise self.refusal(None, what, "append a copy, l.copy(), if it may be another list")
 
     def append_ragged(self, target: ListObject, inner: ListObject, at: SSAValue) -> None:
         e = self.e

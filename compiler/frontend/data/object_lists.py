@@ -76,7 +76,7 @@ class ObjectLists(NestedLists):
 
     def refuse_object(self, what: str, *classes: type) -> None:
         self.use_heap(*classes)
-        raise self.refusal(None, what, "append a copy: copy.copy(p)")
+        raise self.refusal(None, what, "append a copy, copy.copy(p), if it may be another object")
 
     def item_now(self, value: Record) -> Record:
         """The item of a list that an object has become, or the object."""
@@ -90,7 +90,7 @@ class ObjectLists(NestedLists):
             raise self.refusal(
                 None,
                 "this object has been put in a list on a path that may not have run",
-                "append a copy: copy.copy(p)",
+                "append a copy, copy.copy(p), if it may be another object",
             )
         return item
 

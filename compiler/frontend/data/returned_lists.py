@@ -287,4 +287,4 @@ def is_directly_in(op: Operation, loop: Operation) -> bool:
 
 
 def refuse(span: Span | None, what: str) -> NoReturn:
-    raise CompileError(span, what, "append a copy: .append(x.copy())")
+    raise CompileError(span, what, "append a copy, .append(x.copy()), if it may be another array")

@@ -172,7 +172,7 @@ class Flattening:
             raise CompileError(
                 self.lowering.e.span,
                 "the function returns two items of one list, which may be the same",
-                "return copies: l.copy()",
+                "return copies, l.copy(), if they may be two lists",
             )
         self.lowering.handed_items.add(store)
 

@@ -47,7 +47,7 @@ from .dtypes import INTEGERS, common_dtype, dtype_of, element_type_cast
 from .fusion import Operand, allocate, describe, extents_of, materialize, operand
 from .gather import augmented as augmented_selection
 from .gather import augmented_masked, store, subscript
-from .indexing import augmented, locate
+from .indexing import augmented, instead_of, locate
 from .selection import is_fancy
 
 Arguments = dict[str, Value]
@@ -241,10 +241,7 @@ def call(e: Emitter, function: object, args: list[Value], kwargs: Arguments) -> 
                 f"{name} is a {type(function).__name__}, which may do more than call what it wraps",
                 f"bind {name}.__wrapped__ to a global name, and call that for each element or row",
             )
-        e.fail(
-            f"{name} is not compiled",
-            way_out="write it with the operations that are, or call it outside compiled code",
-        )
+        e.fail(f"{name} is not compiled")
     return found(e, args, kwargs)
 
 
@@ -324,7 +321,8 @@ def attribute(e: Emitter, value: Value, name: str) -> Value:
     if name in METHODS or name in written.METHODS:
         return Static(BoundMethod(value, name))
     if name not in ATTRIBUTES:
-        way_out = "slices, .T, .shape, .copy() and whole-array functions are"
+        known = is_known(getattr(np, name, None)) and hasattr(np.ndarray, name)
+        way_out = f"use np.{name}(x)" if known else "compute it outside, and pass it as an argument"
         e.fail(f"attribute .{name} of arrays is not compiled", way_out)
     return ATTRIBUTES[name](e, value)
 
@@ -410,6 +408,7 @@ __all__ = [
     "call",
     "compare",
     "element_type_cast",
+    "instead_of",
     "is_fancy",
     "is_known",
     "locate",

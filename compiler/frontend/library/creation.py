@@ -171,7 +171,7 @@ def filled_like(e: Emitter, name: str, args: Sequence[Value], kwargs: Arguments)
     names = ["a", *value, "dtype", "order", "subok", "shape"]
     given = bound(e, name, names, args, kwargs, 1 + len(value))
     if "subok" in given or "order" in given:
-        e.fail(f"{name}: order= and subok= are not supported")
+        e.fail(f"{name}: order= and subok= are not supported", "leave them out")
     prototype = operand(e, given["a"], "the prototype")
     dtype = dtype_argument(e, given.get("dtype"), dtype_of(prototype))
     if "shape" in given:
@@ -320,7 +320,7 @@ def identity(e: Emitter, name: str, args: Sequence[Value], kwargs: Arguments) ->
     names = ["N", "M", "k", "dtype"] if name == "eye" else ["n", "dtype"]
     given = bound(e, name, names, args, kwargs)
     if "k" in given:
-        e.fail("eye: k= is not supported")
+        e.fail("eye: k= is not supported", "set the elements of np.zeros in a loop")
     dtype = dtype_argument(e, given.get("dtype"), "f64")
     rows = given[names[0]]
     n, m = extents_argument(e, Tuple((rows, given.get("M", rows))), dtype)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from xdsl.dialects import arith, memref
 from xdsl.ir import SSAValue
 
@@ -62,6 +63,14 @@ def store(e: Emitter, a: Array, indices: Sequence[Value], value: Value) -> None:
     assign(e, locate(e, a, indices), value)
 
 
+def instead_of(value: Value) -> str:
+    """What to write in place of a subscript of what has none in compiled code."""
+    trick = value.object if isinstance(value, Static) else None
+    if trick is np.r_ or trick is np.c_:
+        return f"use {'np.concatenate((a, b))' if trick is np.r_ else 'np.stack((a, b), axis=1)'}"
+    return "put what it holds into an array, a list or a tuple"
+
+
 def augmented(e: Emitter, operator: str, place: Element | Array, value: Value) -> None:
     """`a[indices] += value` (and the like), `place` being what `locate` made of the subscripts.
 
@@ -73,6 +82,8 @@ def augmented(e: Emitter, operator: str, place: Element | Array, value: Value) -
     if isinstance(place, Array) and place.rank > 0:
         in_place(e, operator, place, value)
         return
+    if operator == "MatMult":
+        e.fail("matmul: an element does not have enough dimensions", "multiply by a number with *=")
     if isinstance(place, Array):
         place = Element(place, ())
     before = load(e, place.array, place.indices)

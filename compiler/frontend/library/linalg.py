@@ -84,7 +84,10 @@ def product(e: Emitter, a: Array | Expression, b: Array | Expression, out: Value
     """The product of operands whose inner extents agree."""
     dtype = common_dtype(e, [a, b])
     if dtype == "b1":
-        e.fail("products of bool matrices are not supported", way_out="convert to int64 first")
+        e.fail(
+            "products of bool matrices are not supported",
+            way_out="convert to int64, and test for > 0",
+        )
     if a.rank == b.rank == 1:
         return vector_product(e, a, b, dtype, out)
     left = ready(e, a, dtype)

@@ -356,7 +356,10 @@ def put(a: Array, ind: Any, v: Any) -> None:
 
 def putmask(a: Array, mask: Array, values: Any) -> None:
     if np.ndim(values) > 0:
-        refuse("`putmask` and `place` are compiled for one number", "use a[mask] = values")
+        refuse(
+            "`putmask` and `place` are compiled for one number",
+            "a[...] = np.where(mask, values, a); of `place`, a[mask] = values",
+        )
     a[mask] = values
 
 

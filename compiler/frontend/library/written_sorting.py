@@ -122,7 +122,7 @@ def put_along_axis(arr: Array, indices: Array, values: Any, axis: Any) -> None:
 
 def lexsort(keys: Any, axis: int = -1) -> Array:
     if not isinstance(keys, tuple):
-        refuse("`lexsort` is compiled for a tuple of vectors", "write them out")
+        refuse("`lexsort` is compiled for a tuple of vectors", "give it a tuple: (k[0], k[1])")
     order = argsort(keys[0])
     for k in upto(len(keys) - 1):
         order = order[argsort(keys[k + 1][order])]
@@ -253,7 +253,9 @@ def unique(
     axis: Any = None,
 ) -> Any:
     if axis is not None:
-        refuse("`unique` is compiled for all elements", "without `axis`")
+        refuse(
+            "`unique` is compiled for all elements, without `axis`", "call it outside compiled code"
+        )
     a = np.asarray(ar)
     flat = in_order(a)
     order = argsort(flat)
