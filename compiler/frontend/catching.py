@@ -473,30 +473,22 @@ def constant_truth(condition: SSAValue) -> bool | None:
 def is_made_in(binding: Binding, block: Block) -> bool:
     """True when what a name is bound to, or what tells whose scalar it is, was made in the block."""
     match binding:
-        case Scalar() if binding.python is not None and is_value_made_in(
+        case Scalar() if binding.python is not None and roots.is_made_in(
             binding.python.when, block
         ):
             return True
         case Scalar(_, ssa) | Array(ssa):
-            return is_value_made_in(ssa, block)
+            return roots.is_made_in(ssa, block)
         case Tuple(items) | Struct(items):
             return any(is_made_in(item, block) for item in items)
         case Item(at=at):
-            return is_value_made_in(at, block)
+            return roots.is_made_in(at, block)
         case NoneValue() | Static() | Record():
             return False
         case Choice(number, options):
-            return is_value_made_in(number, block) or any(is_made_in(o, block) for o in options)
+            return roots.is_made_in(number, block) or any(is_made_in(o, block) for o in options)
         case _:
             return True
-
-
-def is_value_made_in(value: SSAValue, block: Block) -> bool:
-    owner = value.owner
-    if not isinstance(owner, Block):
-        return roots.is_inside(owner, block)
-    above = owner.parent_op()
-    return owner is block or (above is not None and roots.is_inside(above, block))
 
 
 # Note [Nests]

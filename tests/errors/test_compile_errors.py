@@ -323,11 +323,13 @@ def is_written_to_and_may_be_part_of_another_array(u, v, n):
     return u
 
 
-@refused("f64[?,?]C", "f64[?]C", "py_int", at="for i in range(n):", says="arrays of different rank")
-def views_of_a_matrix_or_a_vector(a, x, n):
+@refused("f64[?,?]C", "f64[?]C", "py_int", at="for j in range(n):", says="arrays of different rank")
+def views_of_a_matrix_or_a_vector_in_an_inner_loop(a, x, n):
     row = x
-    for i in range(n):
-        row = a[i]
+    for _ in range(n):
+        for j in range(n):
+            row[1] += row[0]
+            row = a[j]
     return row.sum()
 
 

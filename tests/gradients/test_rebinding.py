@@ -338,4 +338,43 @@ def the_condition_reads_views_that_swap(a, b):
     return (u * v).sum() + b[0]
 
 
+# Views of arrays of different rank: those of lower rank are seen with one more axis.
+
+
+@on("f64[3,3] f64[3] N", N="0 1 3")
+def a_vector_or_a_row(a, x, n):
+    row, s = x, 0.0
+    for i in range(n):
+        s += (row * row).sum()
+        row[0] += 0.25 * row[1]
+        row = a[i % 2]
+    row *= row
+    return s + row.sum()
+
+
+@on("f64[3,3] f64[3] N", N="1 4")
+def a_vector_a_row_or_a_column(a, x, n):
+    v, s = x, 0.5 * x[0]
+    for i in range(n):
+        if i % 3 == 0:
+            v = a[:, i % 2]
+        elif i % 3 == 1:
+            v = x[::-1]
+        else:
+            v = a[-1]
+        v[1] += 0.5 * s * v[2]
+        s += v[0] * v[0]
+    return s + v.sum()
+
+
+@on("f64[3,3] f64[3] 2")
+def the_best_row_so_far(a, x, n):
+    best = x
+    for row in a:
+        if row[0] > best[0]:
+            best = row
+        best[1] *= n * best[0]
+    return (best * best).sum() + x.sum()
+
+
 TestGradients = gradient_tests(programs)

@@ -306,3 +306,64 @@ def rows_and_columns(a, n):
         v[0] += 0.5
         total += v[1] * v[0]
     return total + v.sum()
+
+
+VECTOR = np.linspace(0.2, 1.0, 5)
+
+
+@on(VECTOR, VECTOR[::-1].copy(), n="1 2 3")
+def a_view_first_bound_two_loops_deep(x, g, n):
+    """In the first build the outer loop carries what it will be: nothing yet."""
+    s = 0.5
+    for _ in range(2):
+        for i in range(n):
+            if i > 0:
+                x[:] = 0.5 * seen  # noqa: F821 - bound in the iteration before
+            seen = g[:]
+    return s * x[0] + x[1]
+
+
+@on(SQUARE, SQUARE[0] * 2.0)
+def a_vector_or_a_row(a, x, n):
+    row, s = x, 0.0
+    for i in range(n):
+        s += row.sum()
+        row[0] += 0.25
+        row = a[i % 2]
+    row *= 2.0
+    return s + row.sum()
+
+
+@on(SQUARE, SQUARE[0] * 2.0)
+def a_vector_a_row_or_a_column(a, x, n):
+    v, s = x, 0.0 * x[0]
+    for i in range(n):
+        if i % 3 == 0:
+            v = a[:, i % 2]
+        elif i % 3 == 1:
+            v = x[::-1]
+        else:
+            v = a[-1]
+        v[1] += 0.5 * s
+        s += v[0]
+    return s + v.sum()
+
+
+@on(SQUARE, SQUARE[0] * 2.0)
+def best_of_the_rows(a, x, n):
+    best = x
+    for row in a:
+        if row[0] > best[0]:
+            best = row
+        best[1] += n
+    best[0] = 9.0
+    return best.copy()
+
+
+@on(SQUARE, np.stack((SQUARE, SQUARE + 1.0)))
+def a_matrix_or_one_of_a_stack(a, t, n):
+    m = a
+    for i in range(n):
+        m[0] += m[1]
+        m = t[i % 2] if i % 3 < 2 else a.T
+    return (m * a).sum()

@@ -29,7 +29,7 @@ from ...analysis.alias import strip_casts
 from ..emitter import Emitter
 from ..joins import cast, common_type
 from ..library import shapes
-from .roots import is_inside, is_placeholder
+from .roots import is_made_in, is_placeholder
 
 
 class Undescribed(Exception):
@@ -71,7 +71,7 @@ class Descriptor:
 
 BaseName = tuple[str, int, tuple[int, ...]]
 """Which base: the n-th array of a name bound before the loop; of "" the n-th argument. With its axes in
-another order, these."""
+another order, these; of an array of lower rank there are new ones in front."""
 
 
 Leaf = tuple[tuple[tuple[int, ...], int, str], int]
@@ -147,6 +147,9 @@ class Describer:
         value = strip_casts(value)
         if value in self.bases:
             return Descriptor(self.e.index(self.bases.index(value)))
+        for k, made in enumerate(base.owner for base in self.bases):
+            if isinstance(made, array.ViewOp) and made.source is value and -1 in made.source_dims:
+                return self._without_more_axes(Descriptor(self.e.index(k)), made)
         owner = value.owner
         match owner:
             case array.ViewOp() if not self.entire:
@@ -159,6 +162,14 @@ class Describer:
                 return Descriptor(self.e.index(0))
             case _:
                 raise Undescribed
+
+    def _without_more_axes(self, base: Descriptor, made: array.ViewOp) -> Descriptor:
+        """The array of which a base is made that has more axes."""
+        own = [made.source_dims.index(d) for d in range(len(made.offsets))]
+        v = self._explicit(base, made.result).view
+        assert v is not None
+        extents, steps = (tuple(part[d] for d in own) for part in (v.extents, v.steps))
+        return Descriptor(base.which, View(tuple(own), v.offsets, extents, steps))
 
     def _explicit(self, found: Descriptor, value: SSAValue) -> Descriptor:
         """With the numbers of a view that is all of the base."""
@@ -177,7 +188,7 @@ class Describer:
         offsets = list(v.offsets)
         for d, start, step in zip(v.dims, op.offsets, v.steps, strict=True):
             if d >= 0:
-                offsets[d] = sum_of(e, offsets[d], shapes.times(e, start, step))
+                offsets[d] = shapes.sum_of(e, offsets[d], shapes.times(e, start, step))
         dims = tuple(-1 if d < 0 else v.dims[d] for d in op.source_dims)
         steps = [
             e.index(1) if d < 0 else shapes.times(e, v.steps[d], step)
@@ -188,12 +199,7 @@ class Describer:
     def _branch(self, op: scf.IfOp, number: int) -> Descriptor:
         ends = [last_of(region.block) for region in op.regions]
         values = [end.operands[number] for end in ends]
-        homes = [v.owner if isinstance(v.owner, Block) else v.owner.parent for v in values]
-        inside = [
-            home is not None and (home is end.parent or is_in_block(home, end.parent))
-            for home, end in zip(homes, ends, strict=True)
-        ]
-        if not any(inside):
+        if not any(is_made_in(v, r.block) for v, r in zip(values, op.regions, strict=True)):
             then, otherwise = (self.turned(self.describe(v)) for v in values)
             return self._joined(op.cond, then, otherwise)
         found = list[Descriptor]()
@@ -281,27 +287,17 @@ def last_of(block: Block) -> Operation:
     return block.last_op
 
 
-def is_in_block(block: Block, outer: Block | None) -> bool:
-    parent = block.parent_op()
-    return parent is not None and outer is not None and is_inside(parent, outer)
-
-
-def sum_of(e: Emitter, a: SSAValue, b: SSAValue) -> SSAValue:
-    m, n = array.constant_value(a), array.constant_value(b)
-    if m == 0 or n == 0:
-        return b if m == 0 else a
-    return e.index(m + n) if m is not None and n is not None else e.emit(arith.AddiOp(a, b))
-
-
 @contextmanager
 def before_end(e: Emitter, end: Operation) -> Generator[None]:
     """Emit before the terminator of a finished block."""
     block = end.parent
     assert block is not None
     end.detach()
-    with e.at(block):
-        yield
-    block.add_op(end)
+    try:
+        with e.at(block):
+            yield
+    finally:
+        block.add_op(end)
 
 
 # --- From numbers to arrays ---------------------------------------------------------------------

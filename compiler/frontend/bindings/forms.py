@@ -44,7 +44,7 @@ from .descriptors import (
     unwound,
 )
 from .rebinding import Place, Rebindings, Variable
-from .roots import is_inside, is_placeholder, roots
+from .roots import is_made_in, is_placeholder, roots
 
 TOGETHER = 4
 """At most so many arrays are chosen by one `scf.if`: it has a branch for each of their orders."""
@@ -97,7 +97,8 @@ class Forms(Rebindings):
     ) -> Place:
         """Put the numbers of an array, as it is before the loop, in cells."""
         form = self.facts.forms[key]
-        bases = tuple(self.decided(variable, self.bases(form, before)))
+        found = self.decided(variable, self.bases(form, before))
+        bases = turning.of_one_rank(self.e, found)
         if not bases or len(bases) < len(form.group):
             self.facts.describe(*key, replace(form, group=()))
             return Place("carried", leaf)
@@ -112,12 +113,14 @@ class Forms(Rebindings):
                 return Place("carried", leaf)
             self.facts.unready.append(self.of_different_rank(variable))
             like = nothing_of(self.e, bases[0], form.axes)
-        found = Described(form, bases, like)
-        for k in sorted(form.moving):
+        described = Described(form, bases, like)
+        for k in sorted(form.moving & {*range(len(like.numbers))}):
             number = like.numbers[k]
-            found.cells[k] = self.e.cell(number.type, f"{variable}_{'which' if k == 0 else 'view'}")
-            self.e.store(number, found.cells[k])
-        return Place("described", leaf, described=found)
+            described.cells[k] = self.e.cell(
+                number.type, f"{variable}_{'which' if k == 0 else 'view'}"
+            )
+            self.e.store(number, described.cells[k])
+        return Place("described", leaf, described=described)
 
     def add_base(
         self, leaf: SSAValue, variable: str, key: Leaf, before: dict[str, Binding]
@@ -130,12 +133,9 @@ class Forms(Rebindings):
         bases = tuple(sorted({*form.bases, name}))
         moving = form.moving | ({0} if len(bases) > 1 else set())
         entire = form.entire and is_entire(leaf)
-        self.require_one_rank(variable, [base, *self.bases(form, before)])
-        self.facts.describe(*key, Form(bases, entire, moving, (), form.axes))
-
-    def require_one_rank(self, variable: str, bases: Iterable[SSAValue]) -> None:
-        if len({rank_of(b) for b in bases}) > 1:
+        if len({rank_of(b) for b in (base, *self.bases(form, before))}) > 1:
             raise self.of_different_rank(variable)
+        self.facts.describe(*key, Form(bases, entire, moving, (), form.axes))
 
     def of_different_rank(self, variable: str) -> CompileError:
         return self.refused_rebinding(variable, "views of arrays of different rank")
@@ -145,8 +145,8 @@ class Forms(Rebindings):
 
         This loop tells what; until that loop knows, the build is not to be trusted.
         """
-        base = strip_views(leaf)
-        return base in self.e.carried and rank_of(base) not in map(rank_of, bases)
+        base, ranks = strip_views(leaf), set(map(rank_of, bases))
+        return base in self.e.carried and (rank_of(base) not in ranks or not roots(self.e, base))
 
     def decided(self, variable: str, found: Iterable[SSAValue]) -> list[SSAValue]:
         """The bases, but for what a loop around this one carries so far: what that started with."""
@@ -326,24 +326,26 @@ class Forms(Rebindings):
         chosen = self.decided(name, found)
         if any(b not in names for b in chosen):
             self.refuse_rebinding(name, "an array that was made before the loop and has no name")
-        self.require_one_rank(name, chosen)
         old = self.facts.forms.get(leaf)
         bases = tuple(sorted({*(old.bases if old else ()), *(names[b] for b in chosen)}))
         moving = (old.moving if old else frozenset[int]()) | ({0} if len(bases) > 1 else set())
-        if old is not None and not old.entire:
+        if len(set(map(rank_of, chosen))) > 1 or (old is not None and not old.entire):
             entire = False
         if old is not None and old.entire and not entire:
             moving = moving & {0}
         group = self.group_of(leaf, ends, reach, len(found), block) if entire else ()
         if old is not None and old.group != group:
             group = ()
-        axes = () if entire else self.axes(leaf, ends, block)
+        axes = () if entire else self.axes(leaf, ends, block, chosen)
         if old is not None and sorted(old.axes) == sorted(axes):
             axes = old.axes
         return Form(bases, entire, moving, group, axes)
 
-    def axes(self, leaf: Leaf, ends: dict[Leaf, End], block: Block) -> tuple[int, ...]:
-        known = dict[SSAValue, tuple[int, ...]]()
+    def axes(
+        self, leaf: Leaf, ends: dict[Leaf, End], block: Block, bases: Sequence[SSAValue]
+    ) -> tuple[int, ...]:
+        most = max(map(rank_of, bases), default=0)
+        known = {b: tuple(range(most - rank_of(b), most)) for b in bases}
         for end in ends.values():
             d = end.place.described
             if d is not None and d.like.view is not None:
@@ -416,14 +418,6 @@ def reached(leaf: Leaf, ends: dict[Leaf, End]) -> set[Leaf]:
 
 def is_entire(value: SSAValue) -> bool:
     return strip_casts(value) is strip_views(value)
-
-
-def is_made_in(value: SSAValue, block: Block) -> bool:
-    owner = value.owner
-    if not isinstance(owner, Block):
-        return is_inside(owner, block)
-    above = owner.parent_op()
-    return owner is block or (above is not None and is_inside(above, block))
 
 
 def arrays_in(binding: Binding) -> Iterable[Array]:

@@ -45,7 +45,7 @@ from .descriptors import (
     result_index,
 )
 from .late import Unshaped, refuse_other_shape
-from .roots import is_fresh_in, is_placeholder, roots
+from .roots import is_fresh_in, is_made_in, is_placeholder, roots
 
 if TYPE_CHECKING:
     from ..context import Rebinding
@@ -169,8 +169,6 @@ class Numbers(Describer):
         try:
             return super()._describe(value)
         except Undescribed:
-            from .forms import is_made_in
-
             if is_made_in(value, self.block):
                 raise
             self.missing.append(value)
@@ -323,8 +321,6 @@ def widen(lowering: Forms, variables: Sequence[Variable]) -> bool:
 
 def is_view_of(value: SSAValue, block: Block) -> bool:
     """True for an array that may be a view which this block made."""
-    from .forms import is_made_in
-
     pending, seen = [value], set[SSAValue]()
     while pending:
         value = strip_casts(pending.pop())

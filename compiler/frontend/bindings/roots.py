@@ -52,6 +52,15 @@ def is_inside(op: Operation, block: Block) -> bool:
     return False
 
 
+def is_made_in(value: SSAValue, block: Block) -> bool:
+    """True for what `block`, or a block inside it, computes or has for argument."""
+    owner = value.owner
+    if not isinstance(owner, Block):
+        return is_inside(owner, block)
+    above = owner.parent_op()
+    return owner is block or (above is not None and is_inside(above, block))
+
+
 def writes(op: Operation) -> tuple[SSAValue, ...]:
     """The arrays that the op itself stores to; cells are no arrays."""
     if not may_write(type(op)):

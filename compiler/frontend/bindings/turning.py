@@ -7,6 +7,7 @@
                                       %after = arith.select %which == 0, 1, 0
 
 So the order that an array has at a moment is part of which base it is, a number; its offsets change places.
+Where bases differ in rank (`row = x`, then `row = a[i]`), those of lower rank have new axes in front.
 """
 
 from __future__ import annotations
@@ -26,13 +27,25 @@ Axes = tuple[int, ...]
 
 
 def turned_array(e: Emitter, base: SSAValue, axes: Axes) -> SSAValue:
-    """The array with its axes in this order."""
-    if not axes:
-        return base
+    """The array with its axes in this order; one of lower rank has new axes in front before that."""
     assert isinstance(base.type, MemRefType)
-    zeros, ones = ([e.index(n)] * len(axes) for n in (0, 1))
-    own = e.extents(base)
-    return e.emit(array.ViewOp(base, zeros, axes, [own[d] for d in axes], ones), base.name_hint)
+    added = len(axes) - base.type.get_num_dims()
+    if not axes or added < 0:
+        return base
+    own, one = e.extents(base), e.index(1)
+    dims = [max(d - added, -1) for d in axes]
+    extents = [own[d] if d >= 0 else one for d in dims]
+    view = array.ViewOp(base, [e.index(0)] * len(own), dims, extents, [one] * len(axes))
+    return e.emit(view, base.name_hint)
+
+
+def of_one_rank(e: Emitter, bases: Sequence[SSAValue]) -> tuple[SSAValue, ...]:
+    """The arrays, those of lower rank than others with new axes in front."""
+    ranks = [len(e.extents(b)) for b in bases]
+    most = tuple(range(max(ranks, default=0)))
+    return tuple(
+        turned_array(e, b, most if n < len(most) else ()) for b, n in zip(bases, ranks, strict=True)
+    )
 
 
 def order_between(wanted: Axes, found: Axes, rank: int) -> Axes | None:

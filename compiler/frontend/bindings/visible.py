@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Operation, Region, SSAValue
 
 from ....dialects import array
 from ..emitter import Emitter
 from ..library import overlap
-from .roots import accesses, branches_to, is_inside, roots, writes
+from .roots import accesses, branches_to, is_made_in, roots, writes
 
 if TYPE_CHECKING:
     from ..context import Rebinding
@@ -120,10 +120,6 @@ def outermost(op: Operation, initial: Roots) -> Operation:
                 found = above
         above = above.parent_op()
     return found
-
-
-def is_made_in(root: SSAValue, body: Block) -> bool:
-    return isinstance(root.owner, Operation) and is_inside(root.owner, body)
 
 
 def is_reached(op: Operation, taken: Mapping[Operation, Region]) -> bool:
