@@ -139,7 +139,7 @@ class Expressions(Operators):
                 self.growing(value)
             if isinstance(value, Tuple | NoneValue | SliceValue):
                 raise self.refusal(node, f"attribute `.{node.attr}` is not compiled here")
-            return marked(library.attribute(self.e, value, node.attr), value)
+            return library.attribute(self.e, value, node.attr)
         if (seq := self.list_of(value)) is not None:
             return self.list_attribute(seq, node.attr)
         owner = value.object

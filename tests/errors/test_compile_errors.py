@@ -36,6 +36,67 @@ class Thing:
 THING = Thing()
 
 
+@refused("f64[?]C", at="x.shape", says="y = y.reshape")
+def changes_the_shape_of_the_caller_s_array(x):
+    x.shape = (2, 2)
+    return x.sum()
+
+
+@refused("f64[?]C", at="y.shape", says="another path")
+def changes_the_shape_on_one_path(x):
+    y = x * 2.0
+    if x[0] > 0.0:
+        y.shape = (2, 2)
+    return y.sum()
+
+
+@refused("f64[?]C", at="y.shape", says="another path")
+def changes_the_shape_of_one_of_two_arrays(x):
+    y = x * 2.0
+    z = y if x[0] > 0.0 else x
+    y.shape = (2, 2)
+    return z.sum()
+
+
+@refused("f64[?]C", at="y.shape", says="a list may hold")
+def changes_the_shape_of_an_item(x):
+    made = []
+    y = x * 2.0
+    made.append(y)
+    y.shape = (1, -1)
+    return made[0].sum()
+
+
+@refused("f64[?]C", at="y.shape", says="another path")
+def changes_the_shape_of_a_default(x):
+    y = x * 2.0
+
+    def first(of=y):
+        return of[0]
+
+    y.shape = (2, 2)
+    return first().sum()
+
+
+@refused("f64[?,?]C", at="y.shape", says="y = y.reshape")
+def changes_the_shape_of_a_transposed_array(a):
+    y = a.T
+    y.shape = (-1,)
+    return y.sum()
+
+
+@refused("f64[?]C", at="x.dtype", says="astype")
+def assigns_a_dtype(x):
+    x.dtype = np.int64
+    return x.sum()
+
+
+@refused("f64[?]C", at="x.flat", says="x[...] = ...")
+def assigns_through_flat(x):
+    x.flat = 1.0
+    return x.sum()
+
+
 @refused("py_float", at="try:", says="use `except`")
 def catches_groups(x):
     try:

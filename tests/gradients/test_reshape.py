@@ -139,4 +139,14 @@ def rows_of_weights(a, n):
     return (r * r).sum()
 
 
+@on("f64[6]", saved=48)
+def in_place_under_two_names(x):
+    y = x * x
+    z = y
+    y.shape = (2, 3)
+    z[0] *= y[1]
+    y.real = np.sin(y)
+    return (z * y).sum() * z.shape[0]
+
+
 TestGradients = gradient_tests(programs)

@@ -205,6 +205,7 @@ class Writer:
             ]
         if scope.depth < 3 and self.budget > 0:
             kinds += [self.loop, self.loop, self.items, self.branch, self.cases, self.attempt]
+            kinds.append(self.late)
         return self.pick(*kinds)(scope)
 
     def update(self, scope: Scope) -> tuple[list[str], Scope]:
@@ -406,6 +407,18 @@ class Writer:
         if self.pick(True, False, False):
             lines += ["else:", *indented(self.block(scope))]
         return lines, scope
+
+    def late(self, scope: Scope) -> tuple[list[str], Scope]:
+        """A branch of a loop binds a list first; later iterations read it."""
+        i = self.name("i")
+        written, inside = self.pick(self.new_list, self.new_history, self.new_rows)(scope)
+        binds = self.pick(
+            [f"if {i} == 0:", *indented(written)],
+            [f"if {i} % 2 == 0:", *indented(written)],
+            [f"match {i}:", "    case 0 | 2:", *indented(indented(written))],
+        )
+        body = [*binds, *self.block(replace(inside, is_loop=True))]
+        return [f"for {i} in range({self.pick('3', 'n', 'k')}):", *indented(body)], scope
 
     def branch(self, scope: Scope) -> tuple[list[str], Scope]:
         lines = [f"if {self.condition(scope)}:", *indented(self.block(scope))]

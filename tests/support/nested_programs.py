@@ -66,7 +66,8 @@ class Writer:
     def block(self, scope: Scope, most: int) -> list[str]:
         lines = list[str]()
         for _ in range(self.draw(st.integers(1, most))):
-            compound = ("if_lines", "for_lines", "over_lines") if scope.depth < 2 else ()
+            compound = ("if_lines", "for_lines", "over_lines", "late_lines")
+            compound = compound if scope.depth < 2 else ()
             kinds = (
                 "row_lines",
                 "array_lines",
@@ -184,6 +185,18 @@ class Writer:
         i = self.fresh("i")
         body = self.block(self.inner(scope, f"x[{i}]"), 3)
         return [f"for {i} in range({self.one('n', '2')}):", *indented(body)]
+
+    def late_lines(self, scope: Scope) -> list[str]:
+        """A branch of a loop binds a list first; later iterations read and change it."""
+        i, new, v = self.fresh("i"), self.fresh("b"), self.value(scope)
+        made, *ways = {
+            "rows": (f"[[{v}], [x[0], s]]", f"{new}[-1].append({v})", f"s += {new}[0][-1]"),
+            "arrays": (f"[x * {v}]", f"{new}.append(x * s)", f"s += {new}[-1][1]"),
+            "things": (f"[Thing({v}, s)]", f"{new}.append(Thing(s, {v}))", f"s += {new}[0].u"),
+        }[self.one("rows", "arrays", "things")]
+        binds = [f"if {self.one(f'{i} == 0', f'{i} % 2 == 0')}:", f"    {new} = {made}"]
+        body = self.block(self.inner(scope, f"x[{i}]"), 2)
+        return [f"for {i} in range(n + 1):", *indented([*binds, *ways, *body])]
 
     def over_lines(self, scope: Scope) -> list[str]:
         name = self.one("rows", "arrays", "things")

@@ -19,13 +19,11 @@ from abc import abstractmethod
 from contextlib import suppress
 from typing import Any, cast
 
-import numpy as np
-
 from ...diagnostics import CompileError
 from .. import choices, exceptions, formatting, scalars
 from ..frames import Unready
+from ..library.set_attributes import like
 from ..values import (
-    NUMPY_DTYPE,
     Array,
     Choice,
     NoneValue,
@@ -296,13 +294,9 @@ class Constructing(ObjectOperators):
     def has_member(self, base: Value, name: str) -> bool:
         if isinstance(base, Record | Struct):
             return name in self.keys_of(base) or found_in(base.cls, name) is not None
-        if isinstance(base, Tuple) and base.cls is not None:
-            return hasattr(base.cls, name)
-        if isinstance(base, Array):
-            return hasattr(np.ndarray, name)
-        if isinstance(base, Scalar):
-            python = {"py_bool": bool, "py_int": int, "py_float": float}
-            return hasattr(python.get(base.type) or NUMPY_DTYPE[base.type].type, name)
+        if isinstance(base, Array | Scalar) or (isinstance(base, Tuple) and base.cls is not None):
+            with suppress(ValueError):
+                return hasattr(like(base), name)
         if isinstance(base, Static) and not isinstance(base.object, Opaque | Method | Super):
             return hasattr(base.object, name)
         raise self.refusal(None, f"attributes of {described(base)} are looked up by name")

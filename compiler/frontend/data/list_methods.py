@@ -28,12 +28,12 @@ from xdsl.ir import Block, Operation, SSAValue
 from ....dialects import array
 from ...diagnostics import CompileError
 from .. import library, scalars
+from ..bindings.in_place import with_arrays
 from ..calling import recursion
 from ..calling.calls import Calls
 from ..frames import RESULT, Unready
 from ..joins import (
     ArrayT,
-    Binding,
     FixedT,
     ListT,
     Maybe,
@@ -277,9 +277,13 @@ class Lists(Calls):
 
         list_rows.append(self.e, target, value, self.named_arrays(), self.facts.sharing, outgrown)
         made = {old: new for old, (new, _) in target.became.items() if old not in known}
+
+        def now(one: Array) -> Array:
+            return replace(one, memref=made.get(one.memref, one.memref))
+
         frame = self.frame if made else None
         while frame is not None:
-            frame.env = {name: with_arrays(b, made) for name, b in frame.env.items()}
+            frame.env = {name: with_arrays(b, now) for name, b in frame.env.items()}
             frame = frame.parent
 
     def require_known(self) -> None:
@@ -832,21 +836,6 @@ class Lists(Calls):
         made = library.call(self.e, np.copy, [lists.views(self.e, seq)[0]], {})
         assert isinstance(made, Array)
         return lists.ReturnedList(made.memref, made.dtype, item=seq.item.type)
-
-
-def with_arrays(binding: Binding, made: dict[SSAValue, SSAValue]) -> Binding:
-    """The binding, some arrays in it replaced."""
-    match binding:
-        case Maybe(value, defined):
-            inner = with_arrays(value, made)
-            assert not isinstance(inner, Maybe)
-            return Maybe(inner, defined)
-        case Array(memref) if memref in made:
-            return replace(binding, memref=made[memref])
-        case Tuple(items) | Struct(items):
-            return replace(binding, items=tuple(with_arrays(item, made) for item in items))
-        case _:
-            return binding
 
 
 def is_first_axis(axis: Value | None) -> bool:

@@ -23,12 +23,15 @@ from typing import Any
 
 from ...diagnostics import CompileError
 from .. import choices, exceptions, library, scalars
+from ..bindings import in_place
 from ..joins import Maybe
+from ..library.set_attributes import set_attribute, why_unassignable
 from ..values import (
     Array,
     Choice,
     Expression,
     Item,
+    NoneValue,
     Record,
     Scalar,
     Static,
@@ -38,7 +41,6 @@ from ..values import (
 )
 from . import fixed_items
 from .classes import (
-    class_name,
     class_of_receiver,
     described,
     found_in,
@@ -347,19 +349,19 @@ class Records(Meeting):
         with self.located(node):
             match base:
                 case _ if may_be_none(base):
-                    there = choices.present(self, base, refused_by_none(name), "AttributeError")
+                    words = why_unassignable(NoneValue(), name) or name
+                    there = choices.present(self, base, words, "AttributeError")
                     self.set_member(there, name, value, node)
                 case Choice():
                     fixed_items.assign_each(
                         self, base, lambda one: self.set_member(one, name, value, node)
                     )
-                case Tuple(_, type()):
-                    self.always("AttributeError", "can't set attribute")
                 case Record() | Struct() if base.cls is not dict:
                     self.set_field(base, name, value, node)
-                case Array() | Scalar():  # programs try it with what may be a series of pandas
-                    missing = f"{class_name(base)!r} object has no attribute {name!r}"
-                    self.always("AttributeError", missing)
+                case Array() | Scalar() | Tuple(_, type()) if words := why_unassignable(base, name):
+                    self.always("AttributeError", words)  # programs try it with a series of pandas
+                case Array():
+                    in_place.become(self, base, set_attribute(self.e, base, name, value))
                 case _:
                     raise self.refusal(
                         node,
@@ -469,15 +471,6 @@ class ObjectMethod:
 
     receiver: Value
     name: str
-
-
-def refused_by_none(name: str) -> str:
-    """What this CPython says where an attribute of None is assigned."""
-    try:
-        setattr(None, name, None)
-    except AttributeError as error:
-        return str(error)
-    raise AssertionError("None takes no attributes")
 
 
 def initializes_nothing(self: Any) -> None:

@@ -22,7 +22,8 @@ CONSTANT_OBJECTS = (np.finfo, np.iinfo, np.dtype)
 
 
 def isscalar(e: Emitter, value: Value) -> Value:
-    return e.constant(isinstance(value, Scalar | Static), "py_bool")
+    known = isinstance(value, Static) and np.isscalar(value.object)
+    return e.constant(known or isinstance(value, Scalar), "py_bool")
 
 
 def is_real(e: Emitter, _: Value) -> Value:

@@ -45,6 +45,20 @@ def reshape(e: Emitter, value: Value, shape: Sequence[Value], order: Value | Non
     return seen_as(e, x, wanted)
 
 
+def in_place(e: Emitter, x: Array, shape: Value) -> Array:
+    """`x.shape = shape`: the array where it is, in another shape."""
+    wanted = wanted_extents(e, [shape], extents_of(e, x))
+    parts = groups(shapes.extents_of(e, x.memref), wanted)
+    if all(len(g.own) == len(g.wanted) == 1 for g in parts):
+        return x
+    if not all(layout.nested(e, layout.walks(e, x.memref, g.own)) is True for g in parts):
+        e.fail(
+            "whether an array can have this shape in place, only the strides tell",
+            way_out="bind what .reshape() gives: y = y.reshape(...)",
+        )
+    return viewed(e, x, wanted, parts, units=False)
+
+
 def ravel(e: Emitter, value: Value, order: Value | None = None) -> Value:
     """`value.ravel()`: a view where the elements follow each other in memory, else a copy."""
     x = operand(e, value)

@@ -1,0 +1,85 @@
+"""Arrays that are others from some place on, under all their names: what `y.shape = ...` comes to.
+
+y = x * 2                    %y = array.alloc ...
+z = y                        y and z are %y
+y.shape = (2, -1)            %v = array.view %y ...     from here on y and z are %v
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import func, memref, scf
+
+from ....dialects import array
+from ..joins import Binding, Maybe
+from ..values import Array, Struct, Tuple
+
+if TYPE_CHECKING:
+    from ..context import Context
+
+KEEPING = (scf.YieldOp, array.YieldOp, array.LoopOp, memref.CastOp, func.CallOp)
+"""Where an array goes with its identity, under another name."""
+
+
+def become(lowering: Context, old: Array, made: Array) -> None:
+    """An array is another one from here on; refused where somebody may hold it who is not found."""
+    if made == old:
+        return
+    maker = old.memref.owner
+    frames = list(lowering.frames.values())
+    bound = [b for frame in frames for b in frame.env.values()]
+    holders = sum(b == old for b in bound)
+    is_found = (
+        isinstance(maker, array.AllocOp | array.AnyView)
+        and maker.parent is lowering.e.block
+        and not any(isinstance(use.operation, KEEPING) for use in old.memref.uses)
+        and not (old.whole and holders > 1)
+        and not any(map(may_keep, bound))
+        and not is_in_list(lowering, old)
+    )
+    if not is_found:
+        raise lowering.refusal(
+            None,
+            "this changes the shape of an array that the caller, another path or a list may hold",
+            "bind what .reshape() gives: y = y.reshape(...)",
+        )
+    for frame in frames:
+        frame.env = {
+            name: with_arrays(b, lambda one: made if one == old else one)
+            for name, b in frame.env.items()
+        }
+
+
+def may_keep(binding: Binding) -> bool:
+    """Whether something keeps arrays where nobody finds them: an iterator, a function's defaults."""
+    found = getattr(binding, "object", None)
+    defaults = getattr(found, "defaults", None) or ()
+    return getattr(found, "made", None) is not None or any(isinstance(d, Array) for d in defaults)
+
+
+def is_in_list(lowering: Context, one: Array) -> bool:
+    """Whether an array is, or was copied to, an item of a list."""
+    if one.memref in lowering.e.became.values():
+        return True
+    return any(
+        one.memref in seq.loaded or any(copy.source is one.memref for copy in seq.copies)
+        for seq in lowering.lists.values()
+    )
+
+
+def with_arrays(binding: Binding, now: Callable[[Array], Array]) -> Binding:
+    """The binding, each array in it what it is now."""
+    match binding:
+        case Maybe(value, defined):
+            inner = with_arrays(value, now)
+            assert not isinstance(inner, Maybe)
+            return Maybe(inner, defined)
+        case Array():
+            return now(binding)
+        case Tuple(items) | Struct(items):
+            return replace(binding, items=tuple(with_arrays(item, now) for item in items))
+        case _:
+            return binding
