@@ -28,7 +28,6 @@ from xdsl.ir import Block, Operation, SSAValue
 from ....dialects import array
 from ...diagnostics import CompileError
 from .. import library, scalars
-from ..bindings.in_place import with_arrays
 from ..calling import recursion
 from ..calling.calls import Calls
 from ..frames import RESULT, Unready
@@ -46,6 +45,7 @@ from ..joins import (
     TupleT,
     template_of,
 )
+from ..library.in_place import with_arrays
 from ..values import (
     EXTENT_MAX,
     Array,

@@ -23,8 +23,8 @@ from typing import Any
 
 from ...diagnostics import CompileError
 from .. import choices, exceptions, library, scalars
-from ..bindings import in_place
 from ..joins import Maybe
+from ..library import in_place
 from ..library.set_attributes import set_attribute, why_unassignable
 from ..values import (
     Array,

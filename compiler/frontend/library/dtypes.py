@@ -131,6 +131,11 @@ def element_type_cast(e: Emitter, scalar: Scalar, to: str) -> Scalar:
     return Scalar(to, ssa, None, max(low, INT64_MIN), min(high, INT64_MAX))
 
 
+def fits(one: str, other: str) -> bool:
+    """Whether all integers of one type are integers of the other."""
+    return RANGE[other][0] <= RANGE[one][0] and RANGE[one][1] <= RANGE[other][1]
+
+
 def stored(e: Emitter, scalar: Scalar, to: str) -> Scalar:
     """What `a[i] = scalar` stores in an array of dtype `to`.
 
@@ -138,7 +143,7 @@ def stored(e: Emitter, scalar: Scalar, to: str) -> Scalar:
     """
     if to in SIGNED and scalar.type in FLOATS:
         scalar = element_type_cast(e, scalar, "py_float")
-    elif to in SIGNED and scalar.type in INTEGERS:
+    elif to in SIGNED and scalar.type in INTEGERS and not fits(scalar.type, to):
         scalar = element_type_cast(e, scalar, "py_int")
     return element_type_cast(e, scalar, to)
 
