@@ -18,6 +18,7 @@ Importing this package loads neither the compiler nor LLVM; the first call of a 
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
 
@@ -170,7 +171,7 @@ def compile(
 
 def _with_gradient(function: Any) -> Any:
     """The function compiled with its gradient; keeps a compiled function's options."""
-    if isinstance(function, BoundMethod):
+    if isinstance(function, BoundMethod | types.MethodType):
         return BoundMethod(_with_gradient(function.__func__), function.__self__)
     if isinstance(function, CompiledFunction | CompiledWrapper):
         if function.has_gradient:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import keys, memory, objects
-from .bound import BoundMethod
+from .bound import BoundMethod, named
 from .dispatch import Dispatcher
 from .function import CompiledFunction
 from .gradients import cotangents_of, run, with_groups
@@ -81,17 +82,17 @@ def check_gradient(
     argument that is not among the "all", unless `wrt` names it or a field of it.
     """
     own = 0  # the first of the parameters that count where `wrt` names none
-    if isinstance(function, BoundMethod):
-        own, args, wrt = 1, (function.__self__, *args), function.named(wrt)
-        function = function.__func__
-    if isinstance(function, CompiledWrapper):
-        wrapper, function = function, function.of(args, kwargs)
-        wrt = None if wrt is None else wrapper.named(wrt, function)
-    if not isinstance(function, CompiledFunction):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if isinstance(function, BoundMethod | types.MethodType):
+        own, args, function = 1, (function.__self__, *args), function.__func__
+    if not isinstance(function, CompiledFunction | CompiledWrapper):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(
             f"check_gradient takes a compiled function, not {type(function).__name__}: "
             "decorate it with @compile(grad=True)"
         )
+    if own or isinstance(function, CompiledWrapper):
+        wrt = named(wrt, function.parameters[own:])
+    if isinstance(function, CompiledWrapper):
+        function = function.of(args, kwargs)
     dispatcher = function._dispatcher  # pyright: ignore[reportPrivateUsage]
     if not function.has_gradient:
         raise TypeError(f"{function.__qualname__} was compiled without gradient")

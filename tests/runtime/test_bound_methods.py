@@ -181,6 +181,17 @@ def test_static_and_class_methods() -> None:
     mutad.check_gradient(Stiff.rated, 2.0)
 
 
+def test_a_method_that_python_itself_binds() -> None:
+    """As `classmethod` above `compile` does since Python 3.13."""
+    bound = types.MethodType(Spring.energy, Spring(2.0))
+    assert bound(X) == 20.0
+    np.testing.assert_array_equal(mutad.grad(bound)(X), [8.0, 16.0])
+    assert mutad.grad(bound).function.__func__ is Spring.energy  # pyright: ignore[reportFunctionMemberAccess]
+    mutad.check_gradient(bound, X, wrt=0)
+    with pytest.raises(TypeError, match="check_gradient takes a compiled function"):
+        mutad.check_gradient(Spring(2.0).plain, 1.0)
+
+
 def test_what_a_class_method_reads_of_the_class_is_seen_at_each_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
