@@ -62,6 +62,8 @@ def with_read_only(
     arguments: Sequence[str], values: Sequence[Any], written: Collection[int]
 ) -> tuple[str, ...]:
     """The keys, where arrays among the arguments that may be `written` are read-only: they say so."""
+    if all(leaf.flags.writeable for i in written for leaf in leaves(values[i])):
+        return tuple(arguments)
     return tuple(
         _marked(key, value) if i in written else key
         for i, (key, value) in enumerate(zip(arguments, values, strict=True))

@@ -16,6 +16,7 @@ from mutad.compiler.frontend.signature import ir_types
         ("i64[?,?]F", ["memref<?x?xi64, strided<[1, ?]>>"]),
         ("b1[?,?]S", ["memref<?x?xi1, strided<[?, ?]>>"]),
         ("f64[]C", ["memref<f64>"]),
+        ("f64[?]Cr", ["memref<?xf64>"]),
         ("py_int", ["index"]),
         ("py_bool", ["i1"]),
         ("i32", ["i32"]),
@@ -28,7 +29,7 @@ def test_a_key_stands_for_ir_types(key: str, types: list[str]) -> None:
     assert [str(t) for t in ir_types(parse(key))] == types
 
 
-@pytest.mark.parametrize("text", ["f16[?]C", "f64[?]", "f64[?]X", "int", ""])
+@pytest.mark.parametrize("text", ["f16[?]C", "f64[?]", "f64[?]X", "f64[?]CR", "int", ""])
 def test_anything_else_is_no_key(text: str) -> None:
     with pytest.raises(ValueError, match="not an argument key"):
         ir_types(parse(text))
