@@ -386,7 +386,13 @@ def is_function(value: Any) -> bool:
     return isinstance(value, _FUNCTIONS) or wrappers.wrapped_by(value) is not None
 
 
-_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, np.ufunc, functools.partial)
+_FUNCTIONS = (
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    np.ufunc,
+    type(np.sum),
+    functools.partial,
+)
 
 
 @contextmanager

@@ -105,6 +105,17 @@ def test_jitted_functions_are_arguments() -> None:
     assert f(total.py_func, X) == total.py_func(X) + 1.0
 
 
+@pytest.mark.parametrize("function", [np.sum, np.trapezoid, np.linalg.norm, np.sin, len])
+def test_numpys_functions_are_arguments(function: Any) -> None:
+    def applied(x, f=np.sum):
+        y = f(x)
+        return y * 2
+
+    compiled = compile(applied)
+    np.testing.assert_allclose(compiled(X, function), applied(X, function), rtol=1e-15)
+    np.testing.assert_allclose(compiled(X), applied(X), rtol=1e-15)
+
+
 @pytest.mark.parametrize(
     ("given", "fastmath", "boundscheck"),
     [

@@ -347,6 +347,8 @@ def converted_array(e: Emitter, name: str, args: Sequence[Value], kwargs: Argume
     """`np.array`, `np.copy`, `np.asarray`, `np.ascontiguousarray` of arrays, numbers and tuples."""
     kwargs = dict(kwargs)
     own = kwargs.pop("copy", None)
+    if isinstance(kwargs.get("order"), NoneValue):
+        del kwargs["order"]
     given = bound(e, name, [FIRST.get(name, "a"), "dtype"], args, kwargs)
     value = next(iter(given.values()))
     if (
@@ -519,6 +521,7 @@ def broadcast(e: Emitter, value: Value, shape: Value) -> Array:
 
 
 CASES: tuple[Case, ...] = (
+    Case("np.asarray(x, dtype=None, order=None) * 2.0", {"x": "real"}),
     *(Case(f"np.{name}(n)", {"n": "count"}) for name in ("zeros", "ones", "arange", "eye")),
     Case("np.full((n, 2), 7)", {"n": "count"}),
     Case("np.zeros((2, n), dtype=np.int32)", {"n": "count"}),
