@@ -8,12 +8,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from llvmlite.binding.orcjit import ResourceTracker
 
 import mutad
-from mutad.runtime import dispatch
+from mutad.runtime import dispatch, engine
 
 SCRIPT = '''
 import ctypes, gc, json, linecache, sys
@@ -156,3 +157,17 @@ def loaded(name: str) -> int:
     gc.collect()
     trackers = [o for o in gc.get_objects() if isinstance(o, ResourceTracker)]
     return sum(t.name.endswith(f".{name}") for t in trackers)
+
+
+def test_code_outlives_the_place_of_its_linker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linkers are given up while code that they have linked is in use."""
+    monkeypatch.setattr(engine, "LIBRARIES", 1)
+
+    def made(power: int) -> Any:
+        return mutad.compile(lambda x: x**power, grad=True, cache=False, opt=0)
+
+    functions = [made(power) for power in (2, 3, 4)]
+    for _ in range(2):
+        assert [f(2.0) for f in functions] == [4.0, 8.0, 16.0]
+        assert [f.grad(2.0) for f in functions] == [4.0, 12.0, 32.0]
+        gc.collect()
