@@ -334,7 +334,7 @@ class Context(ABC):
         place = id(holder), key
         if place in self.inputs:
             return self.inputs[place]
-        if self.watched is not None and place not in self.watched and not self.frame.is_library:
+        if self.watched is not None and place not in self.watched and not self.frame.within:
             raise self.refusal(
                 None,
                 f"`{name}` is read from outside in a way that is not followed",

@@ -103,15 +103,14 @@ def field(
     if not spec:
         return lowering.shown(value, quoted=conversion == "r")
     known: Any = value.object if isinstance(value, Static) else None
-    if isinstance(known, str):
-        return escaped(format(known, spec)), []
-    if not isinstance(value, Scalar) or conversion is not None:
+    if not isinstance(known, str) and (not isinstance(value, Scalar) or conversion is not None):
         raise lowering.refusal(None, "a format of what is no number is not compiled", WAY_OUT)
+    has_point = isinstance(value, Scalar) and is_float(value.type)
     try:
-        format(1.0 if is_float(value.type) else 1, spec)
+        text = format(known if isinstance(known, str) else 1.0 if has_point else 1, spec)
     except ValueError as error:
-        raise lowering.refusal(None, str(error)) from None
-    return field_of(value, spec), [value]
+        raise lowering.refusal(None, str(error), WAY_OUT) from None
+    return (field_of(value, spec), [value]) if isinstance(value, Scalar) else (escaped(text), [])
 
 
 def added(first: Value, second: Value) -> Value:

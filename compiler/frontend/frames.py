@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ..diagnostics import Span, is_library
+from ..diagnostics import Span
 from .facts import Key
 from .joins import Binding
 from .syntax.liveness import Liveness, Names
@@ -111,9 +111,8 @@ class Frame:
     shared: dict[str, Record] = field(default_factory=dict[str, Record])
     """The names that functions nested in it rebind, as objects (`nonlocals`)."""
     caller: Span | None = None
-    """Of code that is not the user's: the call in the user's code that leads to it."""
     within: str = ""
-    """The library's function that is called there."""
+    """Of code that is not the user's: the call in the user's code that leads to it, of which function."""
 
     def span(self, node: ast.AST) -> Span:
         """The user's line that a node stands for."""
@@ -122,10 +121,6 @@ class Frame:
     def named(self, name: str) -> str:
         """A variable as it is called in receipts: none of the user's is called what a library's is."""
         return f"{self.within}.{name}" if self.within else name
-
-    @property
-    def is_library(self) -> bool:
-        return is_library(self.source.file)
 
     @property
     def place(self) -> tuple[int, ...]:

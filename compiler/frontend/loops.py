@@ -137,8 +137,7 @@ class Loops(Forms):
         """A loop whose test assigns to objects: its body begins with the test."""
         goes = self.e.cell(i1, "goes")
         self.e.store(self.e.constant(True, "py_bool").ssa, goes)
-        test: ast.expr = ast.copy_location(Asked(), s.test)
-        assert isinstance(test, Asked)
+        test = ast.copy_location(Asked(), s.test)
         test.answer = lambda: Scalar("py_bool", self.e.load(goes))
         names = assigned(*s.body) & self.frame.liveness.head[s]
 
@@ -199,7 +198,7 @@ class Loops(Forms):
                 self.enter_iteration(before, variables, late, blocks[1])
                 start = dict(self.frame.env)
                 with self.catching.scope(frozenset({VALUE})) as asking:
-                    self.frame.env[VALUE] = self.test(condition)
+                    self.frame.env[VALUE] = self.test_that_ends(condition)
                     self.require_unchanged(start, s)
                 test = self.frame.env.pop(VALUE)
                 assert isinstance(test, Scalar)
@@ -220,16 +219,14 @@ class Loops(Forms):
             yielded = list[SSAValue](blocks[0].args[1:])
             copies = list[tuple[Variable, Place, SSAValue]]()
             arrays = list[End]()
+            copied = {}
             if not self.dead:
                 for variable in variables:
                     self.leave_iteration(variable, ends.get(variable.name), arrays, copies, peeled)
-                copied = {}
                 with pooling.instead(self, variables):
                     self.settle(variables, arrays, blocks[0], before, yielded)
                     copied = {} if self.facts.changed else self.copy_back(copies)
                     pooling.leave(self, variables, blocks[0], before)
-            else:
-                copied = {}
             late_variables = (
                 [] if self.dead else self.late_variables(s, late, before, ends, certain)
             )
@@ -281,12 +278,22 @@ class Loops(Forms):
             )
         self.catching.announce(pending | inside.pending)
 
+    def test_that_ends(self, condition: ast.expr) -> Scalar:
+        """The condition of a loop; False behind what raises wherever it runs."""
+        frame, depth = self.frame, len(self.calls)
+        try:
+            return self.test(condition)
+        except Unready:
+            if not self.dead:
+                raise
+            self.frame, self.dead = frame, False
+            del self.calls[depth:]
+            return self.e.constant(False, "py_bool")
+
     def name_induction(self, induction: SSAValue, s: ast.For | ast.While) -> None:
-        match s:
-            case ast.For(ast.Name(name)):
-                induction.name_hint = as_hint(self.frame.named(name))
-            case _:
-                induction.name_hint = "iteration"
+        target = s.target if isinstance(s, ast.For) else None
+        name = self.frame.named(target.id) if isinstance(target, ast.Name) else "iteration"
+        induction.name_hint = as_hint(name)
 
     def variables(
         self, s: ast.stmt, living: Sequence[str], before: dict[str, Binding]
@@ -338,11 +345,9 @@ class Loops(Forms):
                 place.leaf = k
             variables.append(Variable(name, key, known, template, places))
         pooling.enter(self, variables, before)
-        number = 0
-        for variable in variables:
-            for place in variable.places:
-                if place.kind == "carried":
-                    place.number, number = number, number + 1
+        carried = [p for variable in variables for p in variable.places if p.kind == "carried"]
+        for number, place in enumerate(carried):
+            place.number = number
         return variables, late
 
     def cell_key(self, name: str, leaf: int, type_: Attribute) -> tuple[int, str, int, Attribute]:

@@ -120,7 +120,8 @@ NAMES = {
 
 
 def knows(function: object) -> bool:
-    return function in UNARY or function in ROUNDING or getattr(function, "__name__", "") in NAMES
+    known = type(function).__hash__ and (function in UNARY or function in ROUNDING)
+    return bool(known) or getattr(function, "__name__", "") in NAMES
 
 
 def call(e: Emitter, function: object, args: list[Scalar]) -> Scalar:

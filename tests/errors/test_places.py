@@ -7,6 +7,7 @@ import functools
 import inspect
 import logging
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from mutad.compiler.diagnostics import CompilerFault, Span, is_library
 from mutad.compiler.frontend.operators import Operators
 
 X = np.array([0.7, 1.3, 0.4])
+SPEC = ModuleSpec("found", None)
 CASES: list[tuple[Callable[..., Any], str, str]] = []
 
 
@@ -65,6 +67,24 @@ def our_own_code(x):
 @refused("np.array([[None] * len(x)])", "hold no number")
 def an_array_of_nothing(x):
     return np.array([[None] * len(x)]).T
+
+
+@refused("b[0]", "does not have enough dimensions")
+def product_of_an_element(x):
+    b = 2.0 * x
+    b[0] @= 5.0
+    return b
+
+
+@refused("print(f\"{'|':e}\")", "Unknown format code 'e'")
+def format_of_a_text(x):
+    print(f"{'|':e}")
+    return x.sum()
+
+
+@refused("SPEC(x)", "is not compiled")
+def call_of_what_has_no_hash(x):
+    return SPEC(x)
 
 
 @refused("x.nope", "attribute .nope")

@@ -526,6 +526,37 @@ def element_of_the_last_iteration(x, n):
     return last
 
 
+# Conditions of loops that raise wherever they run.
+
+
+@on("f64[3]")
+def condition_that_calls_none(x):
+    k = 0
+    while print(x[k])() and k < 3:
+        k += 1
+    return x[k]
+
+
+@on("f64[3] 2", "f64[3] 0")
+def condition_of_an_inner_loop(x, n):
+    for i in range(n):
+        x[i] += 1.0
+        while None + x[0]:
+            x[i] += 2.0
+    return x.sum()
+
+
+@on("f64[3]")
+def condition_that_raises_in_a_try(x):
+    best = None
+    try:
+        while best.value > 0.0:
+            x[0] += 1.0
+    except AttributeError:
+        x[1] = 7.0
+    return x.sum()
+
+
 @pytest.mark.parametrize("case", programs.cases, ids=str)
 def test_like_python(case: Case) -> None:
     case.check()

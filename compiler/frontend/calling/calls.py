@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from xdsl.dialects import arith, math
 
-from ...diagnostics import CompileError
+from ...diagnostics import CompileError, is_library
 from ...scalar_types import Mismatch, join_types
 from .. import choices, exceptions, library, scalars
 from .. import python_math as math_functions
@@ -587,7 +587,7 @@ class Calls(Expressions):
         self.serial += 1
         path = () if node is None else (*self.frame.place, id(node))
         made = self.frames[path] = Frame(own, scope, names, liveness, path, self.serial)
-        if node is not None and made.is_library:
+        if node is not None and is_library(own.file):
             made.caller, made.within = self.frame.span(node), self.frame.within or own.qualname
         return made
 
