@@ -16,7 +16,9 @@ from .calling import special_calls, spreading, stepped
 from .data import fixed_items, hashed, lists, tables
 from .data.list_access import Asked
 from .data.lists import FixedList, sequence_like
+from .emitter import Emitter
 from .frames import LocalFunction
+from .library import grids
 from .operators import Operators
 from .scalars import is_python
 from .syntax.language import why_refused
@@ -145,8 +147,8 @@ class Expressions(Operators):
         owner = value.object
         if (bounds := getattr(owner, "bounds", None)) is not None and node.attr in bounds:
             return bounds[node.attr]
-        if isinstance(owner, np.ufunc) and node.attr == "at":
-            return Static(owner.at)
+        if isinstance(owner, np.ufunc) and callable(getattr(owner, node.attr, None)):
+            return Static(getattr(owner, node.attr))
         if isinstance(owner, library.facts.CONSTANT_OBJECTS) and hasattr(owner, node.attr):
             return self.constant(getattr(owner, node.attr), node.attr)
         if not isinstance(owner, ModuleType | type):
@@ -188,6 +190,8 @@ class Expressions(Operators):
             return self.enum_by_name(value.object, node)
         if isinstance(value, Scalar) and not is_python(value):
             value = library.call(self.e, np.asarray, [value], {})
+        if isinstance(value, Static) and grids.is_maker(value.object):
+            return grids.made(self.e, value.object, self.index(node.slice))
         self.refuse_long_list(value, node)
         if not isinstance(value, Array):
             what = "only arrays and tuples have subscripts here"
@@ -241,9 +245,11 @@ class Expressions(Operators):
         return choices.item_of(self, items, at)
 
     def range_item(self, over: RangeLike, node: ast.Subscript) -> Value:
-        """`range(...)[k]`."""
-        at = self.value(node.slice)
-        if not isinstance(at, Scalar) or scalars.is_float(at.type):
+        """`range(...)[k]`, and a slice."""
+        at, *others = self.index(node.slice)
+        if isinstance(at, SliceValue) and not others:
+            return Static(over.sliced(self.e, at))
+        if others or not isinstance(at, Scalar) or scalars.is_float(at.type):
             raise self.refusal(node, "a range is indexed by ints in compiled code")
         at = scalars.convert(self.e, at, "py_int")
         message = "range object index out of range"
@@ -324,6 +330,7 @@ class RangeLike(Protocol):
     @property
     def count(self) -> Scalar: ...
     def item(self, i: SSAValue, /) -> Value: ...
+    def sliced(self, e: Emitter, s: SliceValue) -> object: ...
 
 
 def is_library_function(called: object) -> bool:

@@ -31,17 +31,19 @@ from .calling.recursion import Again
 from .data import lists, protocols, tables
 from .data.assigned_items import LiveItems
 from .data.lists import ListObject
+from .emitter import Emitter
+from .library import ranges
 from .statements import Statements
 from .syntax import comprehensions
 from .syntax.generator_loops import place_of
 from .values import (
     EXTENT_MAX,
     INT64_MAX,
-    INT64_MIN,
     Array,
     NoneValue,
     Record,
     Scalar,
+    SliceValue,
     Static,
     Struct,
     Tuple,
@@ -73,6 +75,23 @@ class Iterable:
     """Where in the program it was made: for the next build."""
     resumed: stepped.Suspended | None = None
     """The generator that is asked for the items one by one."""
+
+    def sliced(self, e: Emitter, s: SliceValue) -> Iterable:
+        """Of a range: a part of it."""
+        assert self.bounds is not None
+        start, stop, step = self.bounds.values()
+        return range_of(e, ranges.part(e, (start, stop, step), self.count, s))
+
+
+def range_of(e: Emitter, bounds: ranges.Bounds) -> Iterable:
+    start, stop, step = bounds
+    if step.low <= 0 <= step.high:
+        is_zero = scalars.compare(e, "Eq", step, e.constant(0, "py_int"))
+        scalars.raise_if(e, is_zero.ssa, ("ValueError", "range() arg 3 must not be zero"))
+    if step.constant == 0:
+        return Iterable(step, lambda i: start, ())
+    found = {"start": start, "stop": stop, "step": step}
+    return Iterable(ranges.count(e, bounds), ranges.item_of(e, bounds), bounds=found)
 
 
 class LazyItems(Sequence[Value]):
@@ -318,27 +337,7 @@ class Iterables(Statements):
             if len(parts) == 2
             else parts
         )
-        if step.low <= 0 <= step.high:
-            is_zero = scalars.compare(self.e, "Eq", step, zero)
-            scalars.raise_if(self.e, is_zero.ssa, ("ValueError", "range() arg 3 must not be zero"))
-        if step.constant == 0:
-            return Iterable(zero, lambda i: start, ())
-        count = self.range_count(start, stop, step)
-        if step.low > 0:
-            low, high = start.low, max(start.low, stop.high - 1)
-        elif step.high < 0:
-            low, high = min(start.high, stop.low + 1), start.high
-        else:
-            low, high = min(start.low, stop.low), max(start.high, stop.high)
-
-        def item(i: SSAValue) -> Value:
-            if step.constant != 1:
-                i = self.e.emit(arith.MuliOp(i, step.ssa))
-            if start.constant != 0:
-                i = self.e.emit(arith.AddiOp(start.ssa, i))
-            return Scalar("py_int", i, None, low, high)
-
-        return Iterable(count, item, bounds={"start": start, "stop": stop, "step": step})
+        return range_of(self.e, (start, stop, step))
 
     def builtin_iter(self, args: list[Value], node: ast.Call) -> Value:
         """`iter(v)`: what a loop runs over once."""
@@ -354,59 +353,6 @@ class Iterables(Statements):
             return asking.iterator_of(self, value, node, place)
         over = self.iterable_value(value, node)
         return Static(replace(over, made=self.homes[-1], bounds=None, place=place))
-
-    def range_count(self, start: Scalar, stop: Scalar, step: Scalar) -> Scalar:
-        """How many ints the range has: max(0, ceil((stop - start) / step))."""
-        if start.constant is not None and stop.constant is not None and step.constant is not None:
-            return self.e.constant(
-                len(range(int(start.constant), int(stop.constant), int(step.constant))), "py_int"
-            )
-        if step.low > 0:
-            span = self.distance(start, stop)
-            size: Scalar = step
-        elif step.high < 0:
-            span = self.distance(stop, start)
-            size = scalars.unary(self.e, "USub", step)
-        else:
-            up = scalars.compare(self.e, "Gt", step, self.e.constant(0, "py_int"))
-            span = self.distance(self.select(up, start, stop), self.select(up, stop, start))
-            size = self.select(up, step, scalars.unary(self.e, "USub", step))
-        if size.constant == 1:
-            return span
-        ssa = self.e.emit(arith.CeilDivSIOp(span.ssa, size.ssa), "count")
-        return Scalar(
-            "py_int",
-            ssa,
-            None,
-            -(-span.low // max(size.high, 1)),
-            -(-span.high // max(size.low, 1)),
-        )
-
-    def select(self, condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
-        ssa = self.e.emit(arith.SelectOp(condition.ssa, a.ssa, b.ssa))
-        return Scalar("py_int", ssa, None, min(a.low, b.low), max(a.high, b.high))
-
-    def distance(self, start: Scalar, stop: Scalar) -> Scalar:
-        """max(stop - start, 0); OverflowError where that does not fit 64 bits."""
-        low, high = stop.low - start.high, stop.high - start.low
-        bounds = max(low, 0), min(max(high, 0), INT64_MAX)
-        if high > INT64_MAX:
-            end = self.e.emit(arith.MaxSIOp(stop.ssa, start.ssa))
-            ssa = self.e.emit(array.CheckedSubOp(end, start.ssa), "count")
-            return Scalar("py_int", ssa, None, *bounds)
-        if start.constant == 0:
-            ssa = stop.ssa
-        else:
-            ssa = self.e.emit(arith.SubiOp(stop.ssa, start.ssa))
-        if low >= 0 and high <= INT64_MAX:
-            return Scalar("py_int", ssa, None, *bounds)
-        zero = self.e.index(0)
-        if low >= INT64_MIN and high <= INT64_MAX:
-            return Scalar("py_int", self.e.emit(arith.MaxSIOp(ssa, zero), "count"), None, *bounds)
-        ahead = scalars.compare_ssa(self.e, "Lt", start.ssa, stop.ssa, "py_int")
-        return Scalar(
-            "py_int", self.e.emit(arith.SelectOp(ahead, ssa, zero), "count"), None, *bounds
-        )
 
     def zipped(self, parts: list[Iterable], node: ast.Call) -> Iterable:
         """Items side by side, as many as the shortest has."""

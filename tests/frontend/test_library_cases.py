@@ -44,16 +44,16 @@ def test_a_case_lowers_and_has_numpys_type(case: library.Case) -> None:
         want = function_of_case(case)(*arguments)
     if any(want is a for a in arguments):
         assert built.results["kind"] == "argument"
-    elif isinstance(want, tuple):
-        for one, item in zip(want, built.results["items"], strict=True):
-            assert_result(one, item)
     else:
         assert_result(want, built.results)
 
 
 def assert_result(want: Any, result: Any) -> None:
-    if isinstance(want, bool):
-        assert result["type"] == "py_bool"
+    if isinstance(want, tuple):
+        for one, item in zip(want, result["items"], strict=True):
+            assert_result(one, item)
+    elif type(want) in (bool, int, float):
+        assert result["type"] == f"py_{type(want).__name__}"
     elif isinstance(want, np.ndarray):
         assert result["dtype"] == DTYPE_NAME[want.dtype]
         assert result["rank"] == want.ndim

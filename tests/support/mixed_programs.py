@@ -393,6 +393,7 @@ class Writer:
         head, within = self.pick(
             (f"for {i} in range(n):", inside),
             (f"for {i} in range(n - 1, -1, -1):", inside),
+            (f"for {i} in range(n)[1:]:", inside),
             (f"for {i} in range(k):", replace(scope, is_loop=True)),
             (f"for {v} in {vector}:", over),
             (f"for {i}, {v} in enumerate({vector}):", both),

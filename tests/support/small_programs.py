@@ -419,7 +419,7 @@ def written(writer: Writer) -> SmallProgram:
     smooth = writer.combined("p", "q")
     helper = Scope(("u", "v"), (), ("k",), (("i", 0, 0),), gathers=False, depth=3)
     update = [
-        f"for i in {writer.pick('range(n)', 'range(n - 1, -1, -1)')}:",
+        f"for i in {writer.pick('range(n)', 'range(n - 1, -1, -1)', 'range(n)[::-1]')}:",
         *indented(writer.store_element(helper)[0]),
     ]
     scope = Scope(("x", "y"), ("z",), ("a", "s"), helpers=("smooth",))

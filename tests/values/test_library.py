@@ -31,7 +31,7 @@ def function_of_cases(arguments: Arguments, expressions: tuple[str, ...]) -> Cal
     """A function that returns the tuple of the expressions."""
     names = ", ".join(name for name, _ in arguments)
     source = f"def cases({names}):\n    return (\n" + "".join(
-        f"        {text},\n" for text in expressions
+        f"        ({text}),\n" for text in expressions
     )
     source += "    )\n"
     return function_of(source, "cases", {"np": np, "linalg": linalg, "special": special})
@@ -72,13 +72,17 @@ def test_cases_have_numpys_values_and_dtypes(group: tuple[Arguments, tuple[str, 
         for text, a, b in zip(chosen, got, want, strict=True):
             assert isinstance(a, tuple) == isinstance(b, tuple), text
             for one, other in zip(parts(a), parts(b), strict=True):
+                assert type(one) is type(other), text
                 assert np.asarray(one).dtype == np.asarray(other).dtype, text
                 assert np.shape(one) == np.shape(other), text
                 assert close(np.asarray(one), np.asarray(other)), f"{text} of {shape}: {a}, not {b}"
 
 
 def parts(result: Any) -> tuple[Any, ...]:
-    return result if isinstance(result, tuple) else (result,)
+    """The numbers and arrays of a result, in order."""
+    if not isinstance(result, tuple):
+        return (result,)
+    return tuple(part for item in result for part in parts(item))
 
 
 def close(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:

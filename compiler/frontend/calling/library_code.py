@@ -11,6 +11,7 @@ import numpy as np
 
 from ...diagnostics import CompileError
 from .. import choices, library
+from ..data.lists import ListObject
 from ..library import plans, written, written_matrices
 from ..library.written_matrices import refuse as refuse
 from ..values import (
@@ -73,7 +74,9 @@ def known(lowering: Calls, value: Value, node: ast.Call) -> Any:
     match lowering.settled(value):
         case NoneValue():
             return None
-        case Static(found):
+        case Static(ListObject() as seq) if (items := lowering.written_items(seq)) is not None:
+            return tuple(known(lowering, item, node) for item in items)
+        case Static(found) if not isinstance(found, ListObject):
             return found
         case Scalar(constant=found) if found is not None:
             return found

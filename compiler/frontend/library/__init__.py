@@ -28,6 +28,7 @@ from ..values import (
     Value,
 )
 from . import (
+    contractions,
     creation,
     elementwise,
     facts,
@@ -80,9 +81,13 @@ def named(name: str, names: tuple[str, ...], required: int, run: Callable[..., V
     return call
 
 
-def reduction(name: str) -> Function:
+def reduction(name: str, axis: int | None = None) -> Function:
+    """A reduction, over all axes or over this one where the call names none."""
+
     def call(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:
         args, kwargs = list(args), dict(kwargs)
+        if axis is not None and len(args) < 2 and "axis" not in kwargs:
+            kwargs["axis"] = e.constant(axis, "py_int")
         value = args.pop(0) if args else kwargs.pop("a", None)
         if value is None:
             e.fail(f"{name}: the array is missing")
@@ -161,6 +166,7 @@ FUNCTIONS: dict[Any, Function] = {
     **{getattr(np, name): as_property(name) for name in ("shape", "size", "ndim")},
     np.arange: creation.arange,
     np.linspace: creation.linspace,
+    np.ndarray: creation.uninitialized,
     np.stack: named("stack", ("arrays", "axis"), 1, stack),
     np.concatenate: named("concatenate", ("arrays", "axis"), 1, concatenate),
     np.transpose: named("transpose", ("a", "axes"), 1, creation.transpose),
@@ -176,8 +182,11 @@ FUNCTIONS: dict[Any, Function] = {
     np.matmul: named("matmul", ("x1", "x2", "out"), 2, linalg.matmul),
     np.dot: named("dot", ("a", "b", "out"), 2, linalg.dot),
     np.outer: positional("outer", 2, 2, linalg.outer),
-    np.vdot: positional("vdot", 2, 2, linalg.inner_of_vectors),
-    np.inner: positional("inner", 2, 2, linalg.inner_of_vectors),
+    np.vdot: positional("vdot", 2, 2, linalg.vdot),
+    np.inner: positional("inner", 2, 2, contractions.inner),
+    np.einsum: contractions.einsum,
+    **{u.outer: linalg.outer_of(u) for u in (*elementwise.TABLE, np.power) if u.nin == 2},
+    **{u.reduce: reduction(name, axis=0) for u, name in reductions.UFUNCS.items()},
     np.linalg.norm: positional("norm", 1, 1, reductions.norm),
     np.isscalar: positional("isscalar", 1, 1, facts.isscalar),
     np.isrealobj: positional("isrealobj", 1, 1, facts.is_real),
@@ -265,11 +274,20 @@ def filled(e: Emitter, value: Value, element: Value) -> Value:
     return NoneValue()
 
 
-def item(e: Emitter, value: Value) -> Value:
-    """`value.item()`: the Python number of a NumPy scalar."""
+def item(e: Emitter, value: Value, *at: Value) -> Value:
+    """`value.item()`: the Python number of a NumPy scalar, or of an element of an array."""
+    given = at[0].items if len(at) == 1 and isinstance(at[0], Tuple) else at
     scalar = operand(e, value)
+    if isinstance(scalar, Array | Expression):
+        if len(given) in (0, 1) and scalar.rank != len(given):
+            if not given:
+                facts.require_one_element(e, scalar)
+            scalar, given = reshape.flatten(e, scalar), given or (e.constant(0, "py_int"),)
+        scalar = indexing.subscript(e, scalar, given)
+    elif given and any(not isinstance(i, Scalar) or i.constant not in (0, -1) for i in given):
+        e.fail("index of a number", way_out="write item()")
     if not isinstance(scalar, Scalar):
-        e.fail("item() is compiled for NumPy scalars", way_out="use an index: x[0]")
+        e.fail("incorrect number of indices for array")
     kind = NUMPY_DTYPE[dtype_of(scalar)].kind
     return element_type_cast(e, scalar, {"b": "py_bool", "f": "py_float"}.get(kind, "py_int"))
 
@@ -298,7 +316,7 @@ METHODS: dict[str, Function] = {
     "copy": positional("copy", 1, 1, copied),
     "dot": named("dot", ("a", "b", "out"), 2, linalg.dot),
     "fill": named("fill", ("a", "value"), 2, filled),
-    "item": positional("item", 1, 1, item),
+    "item": positional("item", 1, 33, item),
     "ravel": named("ravel", ("a", "order"), 1, reshape.ravel),
     "flatten": named("flatten", ("a", "order"), 1, reshape.flatten),
     "reshape": reshaped,
@@ -356,6 +374,9 @@ ATTRIBUTES: dict[str, Callable[[Emitter, Operand], Value]] = {
     "size": size_of,
     "ndim": rank_of,
     "dtype": dtype_object,
+    "itemsize": facts.item_size,
+    "nbytes": facts.bytes_in_all,
+    "strides": facts.strides,
     "T": reversed_axes,
     "real": facts.real_part,
     "imag": facts.imaginary_part,
@@ -389,6 +410,7 @@ CASES: tuple[Case, ...] = (
     *reshape.CASES,
     *reductions.CASES,
     *linalg.CASES,
+    *contractions.CASES,
     *creation.CASES,
     *facts.CASES,
     *written.CASES,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith, memref
+from xdsl.dialects import math as math_ops
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, SSAValue
 
@@ -32,6 +33,7 @@ from .assignment import assign_view, copy
 from .cases import Case
 from .dtypes import (
     FLOATS,
+    INTEGERS,
     SUPPORTED,
     cast,
     common_dtype,
@@ -41,7 +43,7 @@ from .dtypes import (
 )
 from .fusion import Operand, allocate, extents_of, is_fortran, materialize, operand
 from .indexing import as_index
-from .reductions import one_axis
+from .reductions import constant_bool, one_axis
 
 Arguments = dict[str, Value]
 
@@ -154,6 +156,13 @@ def filled(e: Emitter, name: str, args: Sequence[Value], kwargs: Arguments) -> A
     result = allocate(e, extents, dtype, name, axes)
     start(e, name, result, given.get("fill_value"))
     return result
+
+
+def uninitialized(e: Emitter, args: Sequence[Value], kwargs: Arguments) -> Array:
+    """`np.ndarray(shape, dtype)`: `np.empty`."""
+    if len(args) > 2 or kwargs.keys() - {"shape", "dtype", "order"}:
+        e.fail("ndarray(...) of a buffer is not compiled", way_out="use slices, or np.empty")
+    return filled(e, "empty", args, {"dtype": Static(float), **kwargs} if len(args) < 2 else kwargs)
 
 
 def start(e: Emitter, name: str, result: Array, value: Value | None) -> None:
@@ -276,9 +285,10 @@ def float_range(e: Emitter, first: Scalar, stop: Scalar, step: Scalar, dtype: st
     return by_position(e, length, dtype, "range", element)
 
 
-def linspace(e: Emitter, args: Sequence[Value], kwargs: Arguments) -> Array:
-    """`np.linspace(start, stop, num=50, endpoint=True)` of numbers."""
-    given = bound(e, "linspace", ["start", "stop", "num", "endpoint"], args, kwargs, 2)
+def linspace(e: Emitter, args: Sequence[Value], kwargs: Arguments) -> Value:
+    """`np.linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None)` of numbers."""
+    names = ["start", "stop", "num", "endpoint", "retstep", "dtype"]
+    given = bound(e, "linspace", names, args, kwargs, 2)
     ends = [operand(e, given[k], k) for k in ("start", "stop")]
     if not all(isinstance(v, Scalar) for v in ends):
         e.fail("linspace takes numbers")
@@ -312,7 +322,22 @@ def linspace(e: Emitter, args: Sequence[Value], kwargs: Arguments) -> Array:
         several = shapes.compare(e, "sgt", last, e.index(0))
         return e.emit(arith.SelectOp(e.emit(arith.AndIOp(at_end, several)), b, value))
 
-    return by_position(e, num.ssa, dtype, "linspace", element)
+    asked = dtype_argument(e, given.get("dtype"), dtype)
+    if asked == "b1":
+        e.fail("linspace: this dtype= is not supported", way_out="convert with astype")
+
+    def converted(i: SSAValue) -> SSAValue:
+        value = element(i)
+        if asked in INTEGERS:
+            value = e.emit(math_ops.FloorOp(value))
+        return cast(e, value, dtype, asked)
+
+    found = by_position(e, num.ssa, asked, "linspace", converted)
+    if "retstep" not in given or not constant_bool(e, given["retstep"], "retstep"):
+        return found
+    several = shapes.compare(e, "sgt", last if closed else num.ssa, e.index(0))
+    nothing = e.constant(math.nan, dtype).ssa
+    return Tuple((found, Scalar(dtype, e.emit(arith.SelectOp(several, step, nothing)))))
 
 
 def identity(e: Emitter, name: str, args: Sequence[Value], kwargs: Arguments) -> Array:
@@ -532,6 +557,16 @@ CASES: tuple[Case, ...] = (
         Case(f"np.linspace({text})", {})
         for text in ("0, 1, 5", "2.0, -1.0, 7", "0, 1, 1", "0, 1, 0")
     ),
+    Case("np.linspace(0, 5, 7, dtype=np.int64), np.linspace(-1.5, 2, 4, dtype=np.float32)"),
+    Case("np.linspace(0, s, 4, retstep=True)", {"s": "scalar"}),
+    Case("np.linspace(0, 1, n, False, True)", {"n": "count"}),
+    Case("np.ndarray((n, 2)).shape, np.ndarray(n, np.int32).dtype.itemsize", {"n": "count"}),
+    Case("np.mgrid[0:n, 1:4], np.mgrid[2:9:3], np.mgrid[:n, 3:0:-1, :2]", {"n": "count"}),
+    Case(
+        "np.ogrid[0:n, 1:4][1], np.ogrid[:5], np.mgrid[: x.size] * x", {"x": "vector", "n": "count"}
+    ),
+    Case("x[np.s_[1:]], x[np.s_[::-1]], x[np.index_exp[:2]]", {"x": "vector"}),
+    Case("x[np.s_[1:, ::-1]], x[np.s_[..., None, 0]]", {"x": "matrix"}),
     Case("np.array((1, 2.5, 3))"),
     Case("np.stack((x, y))", {"x": "vector", "y": "vector"}),
     Case("np.concatenate((x, y, x))", {"x": "vector", "y": "vector"}),

@@ -115,6 +115,50 @@ def broadcast(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:
     return Struct(parts, ("shape", "ndim", "size"), np.broadcast)
 
 
+def item_size(e: Emitter, value: Value) -> Value:
+    return e.constant(NUMPY_DTYPE[dtype_of(operand(e, value))].itemsize, "py_int")
+
+
+def bytes_in_all(e: Emitter, value: Value) -> Value:
+    """`a.nbytes`."""
+    x = operand(e, value)
+    size = e.index(NUMPY_DTYPE[dtype_of(x)].itemsize)
+    extents = () if isinstance(x, Scalar) else extents_of(e, x)
+    return shapes.length(shapes.product(e, [*extents, size]))
+
+
+def strides(e: Emitter, value: Value) -> Value:
+    """`a.strides`, in bytes."""
+    x = operand(e, value)
+    if isinstance(x, Scalar):
+        return Tuple(())
+    a = materialize(e, x)
+    size = NUMPY_DTYPE[a.dtype].itemsize
+    known = array.strides_of(a.type)
+    found = [
+        e.emit(array.StrideOp(a.memref, d)) if s is None else e.index(s)
+        for d, s in enumerate(known)
+    ]
+    return Tuple(
+        tuple(
+            Scalar("py_int", shapes.times(e, s, e.index(size)), None, -(2**60), 2**60)
+            if (n := constant_value(s)) is None
+            else e.constant(n * size, "py_int")
+            for s in found
+        )
+    )
+
+
+def require_one_element(e: Emitter, x: Array | Expression) -> None:
+    """ValueError where an array of another size is taken for a number."""
+    wrong = [
+        shapes.compare(e, "ne", n, e.index(1)) for n in extents_of(e, x) if constant_value(n) != 1
+    ]
+    if wrong:
+        message = "can only convert an array of size 1 to a Python scalar"
+        e.insert(array.RaiseIfOp(shapes.either(e, wrong), "ValueError", message))
+
+
 def real_part(_: Emitter, value: Value) -> Value:
     return value
 
@@ -137,4 +181,7 @@ CASES: tuple[Case, ...] = (
     Case("np.isscalar(s)", {"s": "scalar"}),
     Case("x.real + x.imag", {"x": "real"}),
     Case("np.iscomplexobj(x)", {"x": "real"}),
+    Case("(x.strides, x.T.strides, x[::-1, 1:].strides, x.nbytes, x.itemsize)", {"x": "matrix"}),
+    Case("(x[:1].item(), x.item(0), x.item(-1), x[0].item())", {"x": "vector"}),
+    Case("(x.item(1), x.item(0, 1), x.item((-1, 0)))", {"x": "matrix"}),
 )

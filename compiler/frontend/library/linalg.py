@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 from ....dialects import array
 from ..emitter import Emitter
 from ..values import Array, Expression, NoneValue, Scalar, Value
-from . import elementwise, overlap, read_only, shapes
+from . import contractions, elementwise, overlap, read_only, reshape, shapes
 from .assignment import assign_view, copy, require_same_kind
 from .cases import Case
 from .dtypes import common_dtype
@@ -37,7 +37,8 @@ def matmul(e: Emitter, left: Value, right: Value, out: Value | None = None) -> V
             way_out="multiply by a number with *",
         )
     if a.rank > 2 or b.rank > 2:
-        e.fail("@ of arrays with more than two dimensions is not supported", way_out="loop")
+        found = contractions.stacks(e, a, b, MATMUL)
+        return elementwise.call(e, np.positive, [found], {"out": out}) if out else found
     if isinstance(out, Array):
         require_writable(e, out.memref, read_only.OUTPUT)
     ka, kb = extents_of(e, a)[-1], extents_of(e, b)[0]
@@ -51,7 +52,8 @@ def dot(e: Emitter, left: Value, right: Value, out: Value | None = None) -> Valu
     if isinstance(a, Scalar) or isinstance(b, Scalar):
         return elementwise.call(e, np.multiply, [a, b], {} if out is None else {"out": out})
     if a.rank > 2 or b.rank > 2:
-        e.fail("np.dot of arrays with more than two dimensions is not supported", way_out="loop")
+        found = contractions.along(e, "dot", a, b, [(a.rank - 1, max(b.rank - 2, 0))])
+        return elementwise.call(e, np.positive, [found], {"out": out}) if out else found
     sa, sb = extents_of(e, a), extents_of(e, b)
     message = (
         f"shapes {shapes.shape_format(a.rank)} {shapes.shape_format(b.rank)} not aligned:"
@@ -63,21 +65,40 @@ def dot(e: Emitter, left: Value, right: Value, out: Value | None = None) -> Valu
     return product(e, a, b, None if isinstance(out, NoneValue) else out)
 
 
-def inner_of_vectors(e: Emitter, left: Value, right: Value) -> Value:
-    """`np.vdot` and `np.inner` of two vectors."""
-    a, b = operand(e, left), operand(e, right)
-    if isinstance(a, Scalar) or isinstance(b, Scalar) or (a.rank, b.rank) != (1, 1):
-        e.fail("np.vdot and np.inner are compiled for two vectors", way_out="use @")
-    return dot(e, a, b)
+def vdot(e: Emitter, left: Value, right: Value) -> Value:
+    """`np.vdot`: of all elements, in order."""
+    return dot(e, as_vector(e, left), as_vector(e, right))
 
 
 def outer(e: Emitter, left: Value, right: Value) -> Value:
-    """`np.outer` of two vectors."""
-    a, b = operand(e, left), operand(e, right)
-    if isinstance(a, Scalar) or isinstance(b, Scalar) or (a.rank, b.rank) != (1, 1):
-        e.fail("np.outer is supported for two vectors", way_out="use a[:, None] * b")
-    column = as_matrix(e, materialize(e, a), row=False)
-    return elementwise.apply(e, np.multiply, [column, b])
+    """`np.outer`: each element with each, in order."""
+    column = as_matrix(e, materialize(e, as_vector(e, left)), row=False)
+    return elementwise.apply(e, np.multiply, [column, as_vector(e, right)])
+
+
+def as_vector(e: Emitter, value: Value) -> Array | Expression:
+    """All elements in a row: a number is one, a vector itself."""
+    x = operand(e, value)
+    if not isinstance(x, Scalar) and x.rank == 1:
+        return x
+    found = reshape.ravel(e, x)
+    assert isinstance(found, Array)
+    return found
+
+
+def outer_of(ufunc: np.ufunc) -> Callable[[Emitter, list[Value], dict[str, Value]], Value]:
+    """`ufunc.outer(a, b)`: the axes of `a`, then those of `b`."""
+
+    def call(e: Emitter, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if len(args) != 2:
+            e.fail(f"{ufunc.__name__}.outer takes two operands")
+        a, b = operand(e, args[0]), operand(e, args[1])
+        if not isinstance(a, Scalar) and not isinstance(b, Scalar):
+            first, second = contractions.letters(0, a.rank), contractions.letters(a.rank, b.rank)
+            a = contractions.spread(e, contractions.Labelled(a, first), (*first, *second))
+        return elementwise.call(e, ufunc, [a, b], kwargs)
+
+    return call
 
 
 def product(e: Emitter, a: Array | Expression, b: Array | Expression, out: Value | None) -> Value:
@@ -176,4 +197,7 @@ CASES: tuple[Case, ...] = (
     Case("np.dot(x, y)", {"x": "matrix", "y": "vector"}),
     Case("np.outer(x, y)", {"x": "vector", "y": "vector"}),
     Case("np.vdot(x, y)", {"x": "vector", "y": "vector"}),
+    Case("np.add.outer(x, y), np.multiply.outer(x[0], y)", {"x": "matrix", "y": "vector"}),
+    Case("np.maximum.outer(x, y), np.subtract.outer(x, 1.5)", {"x": "vector", "y": "vector"}),
+    Case("np.less.outer(x, y), np.power.outer(x, 2)", {"x": "integer", "y": "vector"}),
 )

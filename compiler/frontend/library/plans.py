@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 EVERYTHING = slice(None)
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 class Unplanned(Exception):
@@ -82,6 +83,28 @@ def upto(count: int) -> tuple[int, ...]:
     return tuple(range(count))
 
 
+def paired(axes: Any, first: int, second: int) -> tuple[tuple[int, int], ...]:
+    """The axes of two operands of these ranks that `np.tensordot` sums over, in pairs."""
+    if isinstance(axes, int):
+        left, right = range(first - axes, first), range(axes)
+    else:
+        left, right = (side if isinstance(side, tuple) else (side,) for side in axes)
+    if len(left) != len(right) or len(left) > min(first, second):
+        raise Unplanned("shape-mismatch for sum")
+    pairs = [(axis_of(i, first), axis_of(j, second)) for i, j in zip(left, right, strict=True)]
+    return tuple(pairs)
+
+
+def contraction(axes: Any, first: int, second: int) -> str:
+    """The subscripts by which `np.einsum` does it."""
+    a, b = list(LETTERS[:first]), list(LETTERS[first : first + second])
+    pairs = paired(axes, first, second)
+    for i, j in pairs:
+        b[j] = a[i]
+    kept = [c for c in (*a, *b) if c not in {a[i] for i, _ in pairs}]
+    return f"{''.join(a)},{''.join(b)}->{''.join(kept)}"
+
+
 def is_int(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "iub"
 
@@ -110,7 +133,7 @@ def hash_of_word(word: str) -> int:
 PLANS: frozenset[Callable[..., Any]] = frozenset(
     (
         axis_of, axes_of, moved, swapped, reversing, quarters, whole, at_axis, upto, is_int, as_float,
-        scan_dtype, hash_of_word, is_exact_in_int64,
+        scan_dtype, hash_of_word, is_exact_in_int64, paired, contraction,
     )
 )  # fmt: skip
 """All of them."""

@@ -116,6 +116,8 @@ class Arguments:
     keepdims: bool
     dtype: Value | None
     out: Array | None
+    initial: Scalar | None = None
+    where: Operand | None = None
 
 
 def arguments(
@@ -127,8 +129,9 @@ def arguments(
     *,
     dtype: bool,
 ) -> Arguments:
-    """`(axis=None, [dtype=None,] out=None, keepdims=False)`, positional or by name."""
+    """`(axis=None, [dtype=None,] out=None, keepdims=False, [initial,] where)`, positional or by name."""
     names = ["axis", *(["dtype"] if dtype else []), "out", "keepdims"]
+    names += ["where"] if name in ("mean", "any", "all") else ["initial", "where"]
     if len(args) > len(names):
         e.fail(f"{name} takes at most {len(names)} arguments here")
     given = dict(zip(names, args, strict=False)) | kwargs
@@ -139,11 +142,20 @@ def arguments(
     out = given.get("out")
     if out is not None and not isinstance(out, Array | NoneValue):
         e.fail(f"{name}: out= takes an array")
+    initial, where = given.get("initial"), given.get("where")
+    if initial is not None and not isinstance(initial, Scalar | NoneValue):
+        e.fail(f"{name}: initial= takes a number")
+    if where is not None:
+        where = operand(e, where, "where=")
+        if not isinstance(where, Scalar) and where.rank > rank:
+            e.fail(f"{name}: where= has more axes than the array")
     return Arguments(
         axes_of(e, given.get("axis"), rank),
         False if keepdims is None else constant_bool(e, keepdims, "keepdims"),
         given.get("dtype"),
         out if isinstance(out, Array) else None,
+        initial if isinstance(initial, Scalar) else None,
+        None if isinstance(where, Scalar) and where.constant is True else where,
     )
 
 
@@ -191,14 +203,61 @@ def call(
     x = operand(e, value, f"the operand of {name}")
     rank = 0 if isinstance(x, Scalar) else x.rank
     given = arguments(e, name, rank, args, kwargs, dtype=name in ("sum", "prod", "mean"))
-    result = _REDUCE[name](e, x, given)
+    result = _REDUCE[name](e, masked(e, name, x, given), given)
+    if given.initial is not None:
+        initial = element_type_cast(e, given.initial, dtype_of(result))  # pyright: ignore
+        result = elementwise.apply(e, COMBINED[name], [result, initial])
     if given.out is None:
         return result
     if not isinstance(result, Scalar | Array | Expression):
         e.fail(f"{name}: out= is not supported here")
     require_same_kind(e, name, dtype_of(result), given.out.dtype)
+    require_shape(e, name, result, given.out)
     assign_view(e, given.out, result)
     return given.out
+
+
+COMBINED: dict[str, np.ufunc] = {
+    "sum": np.add,
+    "prod": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
+}
+NEUTRAL = {"sum": 0, "mean": 0, "prod": 1, "any": False, "all": True}
+
+
+def masked(e: Emitter, name: str, x: Operand, given: Arguments) -> Operand:
+    """The elements, those that `where=` leaves out replaced by what changes nothing."""
+    if given.where is None:
+        return x
+    neutral = given.initial
+    if name in NEUTRAL:
+        neutral = e.constant(NEUTRAL[name], "b1" if name in ("any", "all") else "py_int")
+        if name in ("any", "all"):
+            x = elementwise.apply(e, np.not_equal, [x, e.constant(0, "py_int")])
+    if neutral is None:
+        e.fail(
+            f"reduction operation '{COMBINED[name].__name__}' does not have an identity, so to use a "
+            "where mask one has to specify 'initial'"
+        )
+    if isinstance(x, Scalar):
+        e.fail(f"{name}: where= of a number is not compiled")
+    return elementwise.where(e, [given.where, x, element_type_cast(e, neutral, x.dtype)])
+
+
+def require_shape(e: Emitter, name: str, result: Value, out: Array) -> None:
+    """The array that a reduction goes to has the very shape of the result."""
+    own = () if isinstance(result, Scalar) else extents_of(e, result)  # pyright: ignore
+    if len(own) != out.rank:
+        e.fail(
+            f"output parameter for reduction operation {name} has the wrong number of dimensions:"
+            f" Found {out.rank} but expected {len(own)}"
+        )
+    pairs = zip(own, extents_of(e, out), strict=True)
+    wrong = [shapes.compare(e, "ne", n, m) for n, m in pairs if not shapes.equal(n, m)]
+    if wrong:
+        message = f"{name}: the output parameter has another shape than the result"
+        e.insert(array.RaiseIfOp(shapes.either(e, wrong), "ValueError", message))
 
 
 def expression(e: Emitter, x: Operand, dtype: str) -> Expression:
@@ -231,6 +290,11 @@ def mean(e: Emitter, x: Operand, given: Arguments) -> Value:
         return element_type_cast(e, x, dtype)
     extents = extents_of(e, x)
     total = reduce(e, SUM, expression(e, x, dtype), given.axes, keepdims=given.keepdims)
+    if given.where is not None:
+        mask = expression(e, given.where, "b1")
+        counted = as_expression(e, mask, extents, dtype)
+        number = reduce(e, SUM, counted, given.axes, keepdims=given.keepdims)
+        return elementwise.apply(e, np.divide, [total, number])
     count = shapes.product(e, [extents[d] for d in given.axes])
     divisor = element_type_cast(e, Scalar("py_int", count, constant_value(count)), dtype)
     return elementwise.apply(e, np.divide, [total, divisor])
@@ -242,7 +306,8 @@ def extreme(how: Reduction) -> Rule:
     def run(e: Emitter, x: Operand, given: Arguments) -> Value:
         if isinstance(x, Scalar):
             return element_type_cast(e, x, NUMPY_FORM.get(x.type, x.type))
-        require_elements(e, how, extents_of(e, x), given.axes)
+        if given.initial is None:
+            require_elements(e, how, extents_of(e, x), given.axes)
         if x.dtype == "b1":
             return logical(how)(e, x, given)
         if x.dtype in UNSIGNED:
@@ -331,6 +396,16 @@ FUNCTIONS = {
 
 METHODS = frozenset(FUNCTIONS.values())
 
+UFUNCS: dict[np.ufunc, str] = {
+    np.add: "sum",
+    np.multiply: "prod",
+    np.minimum: "min",
+    np.maximum: "max",
+    np.logical_or: "any",
+    np.logical_and: "all",
+}
+"""Those whose `reduce` is one of them."""
+
 CASES: tuple[Case, ...] = (
     *(Case(f"x.{name}()", {"x": "real"}) for name in ("sum", "mean", "min", "max", "prod")),
     *(Case(f"np.{name}(x, axis=0)", {"x": "matrix"}) for name in ("sum", "mean", "min", "max")),
@@ -345,5 +420,23 @@ CASES: tuple[Case, ...] = (
     Case("np.any(x)", {"x": "bool"}),
     Case("np.all(x, axis=0)", {"x": "bool"}),
     Case("np.sum(x * x)", {"x": "real"}),
+    *(
+        Case(f"np.{f}(x, where=x > 0), np.{f}(x, axis=0, where=x[0] > 0)", {"x": "matrix"})
+        for f in ("sum", "prod", "any", "all")
+    ),
+    Case(
+        "np.mean(x, where=x > -9), np.mean(x, axis=1, where=x > -9, keepdims=True)", {"x": "matrix"}
+    ),
+    Case("np.max(x, initial=0.5), np.min(x, 0, initial=-1, where=x < 0)", {"x": "matrix"}),
+    Case("x.sum(initial=3), np.prod(x, initial=2.0), x.max(initial=5)", {"x": "integer"}),
+    Case(
+        "np.sum(x, axis=0, out=np.ones(n)), np.max(x, 1, None, True)", {"x": "matrix", "n": "count"}
+    ),
+    Case(
+        "np.add.reduce(x), np.multiply.reduce(x, axis=1), np.maximum.reduce(x, 0)", {"x": "matrix"}
+    ),
+    Case("np.minimum.reduce(x, axis=None), np.add.reduce(x, axis=(0, 1))", {"x": "matrix"}),
+    Case("np.add.reduce(x), np.multiply.reduce(x), np.maximum.reduce(x)", {"x": "integer"}),
+    Case("np.logical_or.reduce(x), np.logical_and.reduce(x, axis=None)", {"x": "bool"}),
     Case("np.linalg.norm(x)", {"x": "vector"}),
 )

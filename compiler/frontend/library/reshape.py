@@ -24,10 +24,11 @@ from ....dialects import array
 from ....dialects.array import constant_value
 from ...analysis.affine import Affine, affine, product
 from ..emitter import Emitter
-from ..values import Array, Expression, NoneValue, Scalar, Static, Value
+from ..values import PYTHON_SCALARS, Array, Expression, NoneValue, Scalar, Static, Tuple, Value
 from . import layout, shapes
 from .assignment import assign_view
 from .cases import Case
+from .dtypes import dtype_of
 from .fusion import allocate, extents_of, materialize, operand
 from .new_shape import wanted_extents
 
@@ -38,7 +39,12 @@ def reshape(e: Emitter, value: Value, shape: Sequence[Value], order: Value | Non
     """`value.reshape(*shape)`: a view or a copy, as NumPy decides; a copy of a value without a name."""
     x = operand(e, value)
     if isinstance(x, Scalar):
-        e.fail("reshape of a number is not compiled", way_out="use np.full")
+        if shape == [Tuple(())] and x.type not in PYTHON_SCALARS:
+            return x
+        x = allocate(e, [], dtype_of(x), "number")
+        assign_view(e, x, value)
+    if len(shape) == 1 and isinstance(shape[0], Tuple) and not shape[0].items:
+        return only_element(e, materialize(e, x))
     wanted = wanted_extents(e, shape, extents_of(e, x))
     if is_fortran_order(e, order):
         return backwards(e, seen_as(e, backwards(e, x), wanted[::-1]))
@@ -57,6 +63,17 @@ def in_place(e: Emitter, x: Array, shape: Value) -> Array:
             way_out="bind what .reshape() gives: y = y.reshape(...)",
         )
     return viewed(e, x, wanted, parts, units=False)
+
+
+def only_element(e: Emitter, a: Array) -> Array:
+    """`a.reshape(())`: a view without axes; ValueError where there are more elements, or none."""
+    own = shapes.extents_of(e, a.memref)
+    wrong = [shapes.compare(e, "ne", n, e.index(1)) for n in own if constant_value(n) != 1]
+    if wrong:
+        message = "cannot reshape array of size {} into shape ()"
+        size = [shapes.product(e, own)]
+        e.insert(array.RaiseIfOp(shapes.either(e, wrong), "ValueError", message, size))
+    return shapes.view(e, a, [e.index(0)] * a.rank, [], [], []) if own else a
 
 
 def ravel(e: Emitter, value: Value, order: Value | None = None) -> Value:
@@ -392,6 +409,10 @@ APART = "mutad: a reshape that is a view of an array with gaps: pass a copy of t
 
 CASES: tuple[Case, ...] = (
     Case("x.reshape(1, -1, 1)", {"x": "vector"}),
+    Case(
+        "(np.reshape(s, (1, 1)), np.reshape(s * 2, ()), np.reshape(np.float32(2), ()))",
+        {"s": "scalar"},
+    ),
     Case("np.reshape(x, (n, 1))", {"x": "vector", "n": "count"}),
     Case("np.arange(6 * n).reshape(2, n, -1)", {"n": "count"}),
     Case("(a * 2).reshape(-1)", {"a": "matrix"}),

@@ -7,6 +7,7 @@ there remains what one would write for these arguments. `refuse` is a compile-ti
 from __future__ import annotations
 
 import sys
+from types import BuiltinMethodType
 from typing import Any
 
 import numpy as np
@@ -155,7 +156,7 @@ FUNCTIONS: dict[Any, Any] = {
 def code_of(function: Any) -> Any:
     """Our code of a function of NumPy or of `scipy.linalg`; None where there is none."""
     for known, code in FUNCTIONS.items():
-        if function is known:
+        if function is known or (type(function) is BuiltinMethodType and function == known):
             return code
     linalg, name = sys.modules.get("scipy.linalg"), getattr(function, "__name__", None)
     if name not in written_factors.SCIPY or getattr(linalg, name, None) is not function:

@@ -24,14 +24,22 @@ def expand_dims(a: Array, axis: int) -> Array:
     return np.reshape(a, a.shape[:at] + (1,) + a.shape[at:])
 
 
-def atleast_1d(a: Array) -> Array:
-    return np.full(1, a) if np.ndim(a) == 0 else np.asarray(a)
+def atleast_1d(*arys: Array) -> Any:
+    return one_or_all(tuple(np.full(1, a) if np.ndim(a) == 0 else np.asarray(a) for a in arys))
 
 
-def atleast_2d(a: Array) -> Array:
+def atleast_2d(*arys: Array) -> Any:
+    return one_or_all(tuple(as_matrix(a) for a in arys))
+
+
+def as_matrix(a: Array) -> Array:
     if np.ndim(a) == 0:
         return np.full((1, 1), a)
     return np.reshape(a, (1, np.size(a))) if np.ndim(a) == 1 else np.asarray(a)
+
+
+def one_or_all(found: Any) -> Any:
+    return found[0] if len(found) == 1 else found
 
 
 def moveaxis(a: Array, source: Any, destination: Any) -> Array:
@@ -405,7 +413,9 @@ CASES: tuple[Case, ...] = (
     *(
         Case(f"np.{text}", VECTOR)
         for text in (
-            "atleast_1d(x)", "atleast_2d(x)", "flip(x)", "expand_dims(x, 1)", "roll(x, 2)", "roll(x, -1)",
+            "atleast_1d(x)", "atleast_2d(x)",
+            "atleast_2d(x, 3, x[None])[1] + np.atleast_1d(1.5, x)[0]",
+            "flip(x)", "expand_dims(x, 1)", "roll(x, 2)", "roll(x, -1)",
             "vstack([x, x * 2])", "hstack((x, x * 2, x[:1]))", "column_stack((x, x * 2))", "append(x, 3.0)",
             "tile(x, 2)", "tile(x, (2, 3))", "repeat(x, 2)", "repeat(x, np.arange(x.size))", "pad(x, 2)",
             "pad(x, (1, 2), constant_values=(3.0, 4.0))", "pad(x, (1, 7), mode='edge')",

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .cases import Case
+from .plans import contraction, paired
 
 Array = Any
 
@@ -43,6 +44,37 @@ def diagonal(a: Array) -> Array:
     for i in range(n):
         out[i] = a[i, i]
     return out
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Array:
+    rows, columns = np.arange(N), np.arange(N if M is None else M)
+    return (rows[:, None] >= columns - k).astype(dtype)
+
+
+def tril(m: Array, k: int = 0) -> Array:
+    m = below_rows(np.asarray(m))
+    rows, columns = np.arange(m.shape[-2]), np.arange(m.shape[-1])
+    return np.where(rows[:, None] >= columns - k, m, np.zeros(1, m.dtype))
+
+
+def triu(m: Array, k: int = 0) -> Array:
+    m = below_rows(np.asarray(m))
+    rows, columns = np.arange(m.shape[-2]), np.arange(m.shape[-1])
+    return np.where(rows[:, None] >= columns - k + 1, np.zeros(1, m.dtype), m)
+
+
+def below_rows(m: Array) -> Array:
+    """A vector as a row of a square matrix, which is its like."""
+    return m if m.ndim > 1 else np.broadcast_to(m, (m.size, m.size))
+
+
+def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
+    a, b = np.asarray(a), np.asarray(b)
+    for i, j in paired(axes, a.ndim, b.ndim):
+        if a.shape[i] != b.shape[j]:
+            raise ValueError("shape-mismatch for sum")
+    found = np.einsum(contraction(axes, a.ndim, b.ndim), a, b)
+    return np.asarray(found)
 
 
 def trace(a: Array) -> Array:
@@ -237,7 +269,10 @@ def dist(p: Any, q: Any) -> float:
 
 
 FUNCTIONS: dict[Any, Any] = {
-    **{getattr(np, f.__name__): f for f in (diag, diagonal, trace, cross)},
+    **{
+        getattr(np, f.__name__): f
+        for f in (diag, diagonal, trace, cross, tri, tril, triu, tensordot)
+    },
     **{getattr(np.linalg, f.__name__): f for f in (norm, solve, inv, det)},
     **{getattr(math, f.__name__): f for f in (remainder, factorial, comb, gcd, dist)},
     math.isclose: math_isclose,
@@ -247,6 +282,13 @@ FUNCTIONS: dict[Any, Any] = {
 METHODS: dict[str, Any] = {"diagonal": diagonal, "trace": trace}
 
 CASES: tuple[Case, ...] = (
+    Case("np.tri(n), np.tri(n, 4, 1), np.tri(3, n, -1, dtype=np.int64)", {"n": "count"}),
+    *(Case(f"np.{f}(x), np.{f}(x, 1), np.{f}(x, k=-1)", {"x": "matrix"}) for f in ("tril", "triu")),
+    Case("np.tril(x), np.triu(x)", {"x": "vector"}),
+    Case("np.tensordot(x[None] * y[:, None], y, axes=1)", {"x": "matrix", "y": "matrix"}),
+    Case("np.tensordot(x, x * y * y), np.tensordot(x, y, 0)", {"x": "matrix", "y": "matrix"}),
+    Case("np.tensordot(x, x[None] * y[:, None], ([0, 1], [2, 0]))", {"x": "matrix", "y": "matrix"}),
+    Case("np.tensordot(x, y, axes=(-1, 0))", {"x": "matrix", "y": "vector"}),
     Case("np.diag(x)", {"x": "vector"}),
     *(Case(f"np.{f}(x)", {"x": "matrix"}) for f in ("diag", "trace", "diagonal")),
     Case("np.linalg.norm(x, axis=1)", {"x": "matrix"}),

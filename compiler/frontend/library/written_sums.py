@@ -241,6 +241,32 @@ def accumulated(a: Array, axis: Any, dtype: Any, out: Any, adds: bool) -> Array:
     return out
 
 
+def add_accumulate(array: Array, axis: int = 0, dtype: Any = None, out: Any = None) -> Array:
+    return accumulated(np.asarray(array), axis, dtype, out, True)
+
+
+def multiply_accumulate(array: Array, axis: int = 0, dtype: Any = None, out: Any = None) -> Array:
+    return accumulated(np.asarray(array), axis, dtype, out, False)
+
+
+def maximum_accumulate(array: Array, axis: int = 0) -> Array:
+    return extremes(np.asarray(array), axis, 1)
+
+
+def minimum_accumulate(array: Array, axis: int = 0) -> Array:
+    return extremes(np.asarray(array), axis, -1)
+
+
+def extremes(a: Array, axis: int, sign: int) -> Array:
+    """The largest (or smallest) so far."""
+    along = axis_of(axis, a.ndim)
+    out = np.copy(a)
+    into = first(out, along)
+    for i in range(1, into.shape[0]):
+        into[i] = np.maximum(into[i - 1], into[i]) if sign > 0 else np.minimum(into[i - 1], into[i])
+    return out
+
+
 # Differences.
 
 
@@ -409,7 +435,13 @@ NAMED = (
     convolve, correlate,
 )  # fmt: skip
 
-FUNCTIONS: dict[Any, Any] = {getattr(np, f.__name__): f for f in NAMED}
+FUNCTIONS: dict[Any, Any] = {
+    **{getattr(np, f.__name__): f for f in NAMED},
+    np.add.accumulate: add_accumulate,
+    np.multiply.accumulate: multiply_accumulate,
+    np.maximum.accumulate: maximum_accumulate,
+    np.minimum.accumulate: minimum_accumulate,
+}
 
 METHODS: dict[str, Any] = {f.__name__: f for f in (var, std, argmax, argmin, cumsum, cumprod)}
 
@@ -426,6 +458,12 @@ CASES: tuple[Case, ...] = (
         )
     ),
     *(Case(f"x.{f}()", {"x": "special"}) for f in ("argmax", "argmin")),
+    *(
+        Case(f"np.{f}.accumulate(x), np.{f}.accumulate(x, axis=-1)", {"x": "matrix"})
+        for f in ("add", "multiply", "maximum", "minimum")
+    ),
+    Case("np.maximum.accumulate(x)", {"x": "special"}),
+    Case("np.minimum.accumulate(x), np.add.accumulate(x)", {"x": "integer"}),
     *(
         Case(f"np.{f}(x)", {"x": "special"})
         for f in ("nansum", "nanmax", "nanargmin", "nanmean", "nancumsum")
