@@ -291,7 +291,7 @@ def computed(op: str, a: float, b: float) -> float | None:
         return None
     try:
         value = OPERATORS[op](a, b)
-    except (ArithmeticError, ValueError, TypeError):
+    except (ArithmeticError, KeyError, ValueError, TypeError):
         return None
     return value if isinstance(value, int | float) else None
 

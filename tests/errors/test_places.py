@@ -82,6 +82,11 @@ def format_of_a_text(x):
     return x.sum()
 
 
+@refused("2 @ 3", "needs arrays")
+def product_of_numbers(x):
+    return x[2 @ 3]
+
+
 @refused("SPEC(x)", "is not compiled")
 def call_of_what_has_no_hash(x):
     return SPEC(x)
