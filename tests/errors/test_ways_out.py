@@ -119,11 +119,6 @@ def method_round(x):
     return (x / 3.0).round(2)
 
 
-@way_out("use a[:, None] * b", lambda m: (np.ravel(m)[:, None] * np.ravel(m)).sum(), "matrix")
-def outer_of_matrices(m):
-    return np.outer(m, m).sum()
-
-
 @way_out("use np.nonzero", lambda m: np.nonzero(m > 2.0)[0] * 3 + np.nonzero(m > 2.0)[1], "matrix")
 def flatnonzero(m):
     return np.flatnonzero(m > 2.0)
