@@ -25,7 +25,7 @@ from .bindings import nonlocals
 from .bindings.peeling import Peeled
 from .catching import Arm, Catching, Caught, is_made_in
 from .data import fields, settings, tables
-from .data.lists import ListKey, ListMethod, ListObject
+from .data.lists import ListKey, ListObject
 from .emitter import Emitter
 from .facts import Facts, Key, LocalName, LoopKey
 from .frames import RESULT, VALUE, Captured, Frame, LateName, Unready
@@ -43,6 +43,7 @@ from .joins import (
     rebuilt,
     template_of,
 )
+from .library.in_place import parts_of
 from .syntax import bindings_of, exits
 from .syntax.liveness import Names, assigned
 from .values import (
@@ -215,11 +216,10 @@ class Context(ABC):
         """These lists, and those in these values, have holders that nobody follows."""
         for value in values:
             match value:
-                case Static(ListObject() as one) | Static(ListMethod(one)):
-                    self.mark_shared(one)
                 case Static(found):
-                    for one in getattr(found, "lists", ()):
-                        self.mark_shared(one)
+                    for one in parts_of(found):
+                        if isinstance(one, ListObject):
+                            self.mark_shared(one)
                 case Tuple(items) | Struct(items) | Choice(_, items):
                     self.share(items)
                 case _:

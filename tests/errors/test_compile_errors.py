@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable
@@ -65,6 +66,22 @@ def changes_the_shape_of_an_item(x):
     made.append(y)
     y.shape = (1, -1)
     return made[0].sum()
+
+
+@refused("f64[?]C", at="y.shape", says="an object")
+def changes_the_shape_of_a_method_s_array(x):
+    y = x * 2.0
+    total = y.sum
+    y.shape = (2, 2)
+    return total()
+
+
+@refused("f64[?]C", at="y.shape", says="an object")
+def changes_the_shape_of_an_argument_kept(x):
+    y = x * 2.0
+    total = functools.partial(np.sum, y)
+    y.shape = (2, 2)
+    return total()
 
 
 @refused("f64[?]C", at="y.shape", says="another path")
@@ -428,9 +445,9 @@ def math_of_an_array(x):
     return math.exp(x)
 
 
-@refused("py_int", at="math.gamma(n)", says="is not compiled")
+@refused("py_int", at="math.ulp(n)", says="is not compiled")
 def unknown_math(n):
-    return math.gamma(n)
+    return math.ulp(n)
 
 
 @refused("f64[?,?]C", at="np.linalg.svd(a)", says="is not compiled")

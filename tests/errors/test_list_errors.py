@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -213,6 +214,15 @@ def rebinds_the_list_of_an_iterator(x):
     if x[0] > 0:
         made = [x[1], x[2]]
     return sum(v for _, v in items) + sum(made)
+
+
+@refused("f64[?]C", at="if x[0] > 0", says="m[:] = ...")
+def rebinds_the_list_of_a_partial_call(x):
+    made = [x[0]]
+    total = functools.partial(sum, made)
+    if x[0] > 0:
+        made = [x[1], x[2]]
+    return total() + sum(made)
 
 
 @refused("f64[?]C", at="if x[0] > 0", says="m[:] = ...")

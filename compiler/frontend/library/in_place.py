@@ -7,9 +7,9 @@ y.shape = (2, -1)            %v = array.view %y ...     from here on y and z are
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects import func, memref, scf
 
@@ -20,6 +20,20 @@ from ..values import Array, Struct, Tuple
 if TYPE_CHECKING:
     from ..context import Context
 
+OURS = __name__.rpartition(".library")[0]
+CLOSED = (
+    "frame",
+    "parent",
+    "env",
+    "buffers",
+    "pools",
+    "given",
+    "moved",
+    "row",
+    "memory",
+    "display",
+)
+"""Fields of the frontend's objects that lead out of what they are."""
 KEEPING = (scf.YieldOp, array.YieldOp, array.LoopOp, memref.CastOp, func.CallOp)
 """Where an array goes with its identity, under another name."""
 
@@ -37,13 +51,13 @@ def become(lowering: Context, old: Array, made: Array) -> None:
         and maker.parent is lowering.e.block
         and not any(isinstance(use.operation, KEEPING) for use in old.memref.uses)
         and not (old.whole and holders > 1)
-        and not any(map(may_keep, bound))
+        and not any(keeps(b, old) for b in bound)
         and not is_in_list(lowering, old)
     )
     if not is_found:
         raise lowering.refusal(
             None,
-            "this changes the shape of an array that the caller, another path or a list may hold",
+            "this changes the shape of an array that the caller, another path, an object or a list may hold",
             "bind what .reshape() gives: y = y.reshape(...)",
         )
     for frame in frames:
@@ -53,11 +67,36 @@ def become(lowering: Context, old: Array, made: Array) -> None:
         }
 
 
-def may_keep(binding: Binding) -> bool:
-    """Whether something keeps arrays where nobody finds them: an iterator, a function's defaults."""
-    found = getattr(binding, "object", None)
-    defaults = getattr(found, "defaults", None) or ()
-    return getattr(found, "made", None) is not None or any(isinstance(d, Array) for d in defaults)
+def keeps(binding: Binding, one: Array) -> bool:
+    """Whether an object keeps an array where `with_arrays` does not find it: a method, a default."""
+    match binding:
+        case Maybe(value):
+            return keeps(value, one)
+        case Tuple(items) | Struct(items):
+            return any(keeps(item, one) for item in items)
+        case Array():
+            return False
+        case _:
+            return is_part(one, binding)
+
+
+def is_part(one: Array, whole: object) -> bool:
+    """Whether an object of the frontend consists of an array; of an iterator nobody knows."""
+    return any(p == one or getattr(p, "made", None) is not None for p in parts_of(whole))
+
+
+def parts_of(whole: object) -> Iterator[object]:
+    """An object of the frontend and all that it consists of, without frames and the memory of lists."""
+    pending: list[Any] = [whole]
+    while pending:
+        part = pending.pop()
+        yield part
+        if isinstance(part, tuple | list):
+            pending += part
+        elif isinstance(part, dict):
+            pending += part.values()
+        elif is_dataclass(part) and type(part).__module__.startswith(OURS):
+            pending += [getattr(part, f.name) for f in fields(part) if f.name not in CLOSED]
 
 
 def is_in_list(lowering: Context, one: Array) -> bool:
