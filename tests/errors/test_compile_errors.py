@@ -498,9 +498,9 @@ def makes_text(x):
     return f"{x:.3f}"
 
 
-@refused("f64[?]C", at="x.nbytes", says=".nbytes")
+@refused("f64[?]C", at="x.ctypes", says=".ctypes")
 def unknown_attribute(x):
-    return x.nbytes
+    return x.ctypes
 
 
 @refused("py_float", at="1j", says="complex")
