@@ -32,6 +32,7 @@ from .analysis.print_analyses import PASSES as PRINTED_ANALYSES
 from .deep_stack import with_deep_stack
 from .derivative.passes import Forward, PrintNeeded, PrintPlan, Reverse
 from .diagnostics import CompileError, CompilerFault, line_of_function, place_of
+from .rules.calls import listed
 from .transforms.close_counters import CloseCounters
 from .transforms.describe_calls import DescribeCalls
 from .transforms.drop_carried import DropCarried
@@ -59,6 +60,7 @@ from .transforms.write_products import WriteProducts
 # Frontend and code generator are imported where their stage runs: `mutad-opt` needs neither.
 if TYPE_CHECKING:
     from .codegen.entry import GradientSignature
+    from .codegen.entry_plan import Tangents
     from .codegen.llvm_module import Target
     from .codegen.loops_to_llvm import KernelText
     from .derivative.receipt import Receipt
@@ -90,7 +92,8 @@ class Request:
     """One key for each parameter: `f64[?,?]C`, `py_int`, `(f64,None)`, ...; then for each input."""
     overlaps: tuple[tuple[int, int, str], ...] = ()
     """Parameter positions i < j that share memory: "same" (the identical view) or "overlap"."""
-    mode: str = "primal"  # "primal" | "gradient" | "vjp": the gradient in two functions
+    mode: str = "primal"
+    """"primal", "gradient", "vjp" (a gradient in two functions), "tangent", "hvp" (a gradient's tangent)."""
     wrt: tuple[int, ...] = ()
     """gradient, vjp: parameter positions, in the order of the returned gradients."""
     single: bool = True
@@ -122,6 +125,7 @@ class Compilation:
         self.built: Built
         self.module: ModuleOp
         self.gradient: GradientSignature | None = None
+        self.tangents: Tangents | None = None
         self.kernel: KernelText
         self.entries: dict[str, str] = {}
         self.symbols: dict[str, str] = {}
@@ -181,14 +185,19 @@ def simplify(c: Compilation) -> None:
 
 
 def adjoint(c: Compilation) -> None:
-    from .derivative.reverse import differentiate
-    from .derivative.split import differentiate_in_two
-
-    saves, finals = c.request.options.saves, c.final_arguments
-    if finals is None:
-        c.module = differentiate(c.module, c.active_arguments, saves)
-    else:
-        c.module = differentiate_in_two(c.module, c.active_arguments, finals, saves)
+    r, active = c.request, tuple(c.active_arguments)
+    finals = c.final_arguments
+    reverse = Reverse(
+        r.options.saves, active, finals is not None, None if finals is None else tuple(finals)
+    )
+    match r.mode:
+        case "tangent":
+            c.run([Forward(active)])
+        case "hvp":
+            c.run([reverse, *OPTIMIZE[:-1]])
+            c.run([Forward((*active, *shadow_arguments(last_function(c.module))))])
+        case _:
+            c.run([reverse])
 
 
 def optimize(c: Compilation) -> None:
@@ -196,20 +205,25 @@ def optimize(c: Compilation) -> None:
 
 
 def llvm(c: Compilation) -> None:
-    from .codegen.entry import entries, gradient_signature, signature_of
+    from .codegen.entry import GradientSignature, entries, gradient_signature, signature_of
+    from .codegen.entry_tangents import tangents_of
     from .codegen.loops_to_llvm import kernel_text, split_text
 
     r, built = c.request, c.built
     c.kernel = (
         split_text(c.module, r.options) if r.mode == "vjp" else kernel_text(c.module, r.options)
     )
-    if r.mode != "primal":
-        c.gradient = gradient_signature(last_function(c.module), r.arguments)
+    function = last_function(c.module)
+    if r.mode in ("gradient", "vjp", "hvp"):
+        c.gradient = gradient_signature(function, r.arguments)
+    if r.mode in ("tangent", "hvp"):
+        c.gradient = c.gradient or GradientSignature((), (), ())
+        c.tangents = tangents_of(function, r.arguments, built.results, c.gradient)
     called_by = signature_of(r.function)
     made = entries(
         r.arguments, r.overlaps, r.mode, r.wrt, built.results, built.written, called_by, c.gradient,
         built.assumed, bool(activation.calls(c.module)),
-        built.records is not None and built.records["result"] == ["flat"],
+        built.records is not None and built.records["result"] == ["flat"], c.tangents,
     )  # fmt: skip
     c.entries, c.symbols = made.entries, {**c.kernel.symbols, **made.symbols}
     declarations = dict.fromkeys((*c.kernel.declarations, *made.declarations))
@@ -561,6 +575,13 @@ def last_function(module: ModuleOp) -> func.FuncOp:
     return functions[-1]
 
 
+def shadow_arguments(gradient: func.FuncOp) -> range:
+    """The places of the shadows among the arguments of a gradient function: behind the primal's."""
+    count = {name: len(listed(gradient, name)) for name in ("shadows", "cotangents")}
+    end = len(gradient.body.block.args) - count["cotangents"]
+    return range(end - count["shadows"], end)
+
+
 def stages_for(request: Request) -> list[Stage]:
     return [s for s in STAGES if request.mode != "primal" or not s.gradient_only]
 
@@ -582,6 +603,7 @@ def metadata_of(c: Compilation) -> dict[str, Any]:
         "symbols": c.symbols,
         "entries": c.entries,
         "gradient": c.gradient.as_metadata() if c.gradient is not None else None,
+        "tangents": c.tangents.as_metadata() if c.tangents is not None else None,
         "record": c.kernel.result_slots[-1] + 1 if c.request.mode == "vjp" else None,
     }
 

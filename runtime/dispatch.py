@@ -175,6 +175,17 @@ class Specialization:
         """What the gradient's code takes: parameters with `shadows`, results with `cotangents`."""
         return self.metadata["gradient"]
 
+    @property
+    def moving(self) -> list[tuple[str, int]]:
+        """Of each tangent that the code takes what it is of: "argument" or "shadow", and of which parameter."""
+        return self.metadata["tangents"]["moving"]
+
+    @property
+    def shadowed(self) -> list[int]:
+        """The parameters with a shadow or a tangent."""
+        moving = self.moving if self.metadata["tangents"] else []
+        return [*self.gradient["shadows"], *(position for _, position in moving)]
+
 
 Key = tuple[tuple[str, ...], keys.Overlaps, tuple[int, ...], str, bool]
 """Arguments, overlaps, `wrt` (empty for the primal), mode: "primal", "gradient" or "vjp"; last,
@@ -361,6 +372,19 @@ class Dispatcher:
                 self.returns_objects = True
         return of_parts()
 
+    def plainly(
+        self, call: str, bound: tuple[Any, ...], run: Callable[[tuple[Any, ...]], Any]
+    ) -> Any:
+        """A call that there is of arrays, numbers and tuples alone."""
+
+        def refuse() -> Any:
+            raise TypeError(
+                f"{call} of {self.function.__qualname__}: its arguments or results hold objects or lists: "
+                "write a function of the arrays and numbers in them"
+            )
+
+        return self.either(bound, lambda: run((*bound, *self.era.captures.values())), refuse)
+
     def keep(self, structure: Any, flat: Any) -> None:
         """Keep the function of the parts for a structure, and let go of the oldest."""
         with engine.compiling:
@@ -420,7 +444,7 @@ class Dispatcher:
             found = self.code_for((marked, overlaps, wrt, mode, False), era, values)
         watched: list[int] = [
             *found.metadata["written"],
-            *(found.gradient["shadows"] if wrt else ()),
+            *(found.shadowed if wrt else ()),
         ]
         if any(isinstance(v, tuple) for v in values):
             keys.refuse_shared_in_tuples(values, names, watched)

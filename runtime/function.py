@@ -12,12 +12,15 @@ import functools
 import sys
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import annotations, gradients, keys, memory, object_gradients, objects, rules, wrappers
 from .bound import BoundMethod
 from .dispatch import Compiler, Dispatcher
+from .tangents import jvp as run_jvp
+from .tangents import pushforward as run_pushforward
+from .tangents import value_grad_hvp as run_hvp
 from .variadic import LOOKS, CompiledWrapper, is_variadic
 from .vjp import Back
 from .vjp import vjp as run_vjp
@@ -157,6 +160,47 @@ class CompiledFunction:
             lambda: gradients.pullback(d, wrapped, cotangent),
             lambda: object_gradients.pullback(d, wrapped, bound, cotangent),
         )
+
+    def jvp(self, *args: Any, tangents: Mapping[str, Any], **kwargs: Any) -> tuple[Any, Any]:
+        """The result and its tangent: `value, value_dot = f.jvp(*args, tangents={"u": du, "k": 1.0})`.
+
+        `tangents` has one for each parameter that moves: an array of the argument's shape and dtype, which is
+        updated as the argument is (afterwards it is the tangent of the argument's final value), or a number.
+        The tangent of a result has the form of the result, with None for what is no float.
+        """
+        self._require_gradient()
+        d = self._dispatcher
+        bound = d.bind(*args, **kwargs)
+        return d.plainly("jvp", bound, lambda v: run_jvp(d, v, tangents))
+
+    def pushforward(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        """Run the primal with its tangents, in place: `f.pushforward(Duplicated(u, du), Const(k))`.
+
+        On entry `du` is the tangent of the initial value of `u`, on exit that of its final value. Numbers
+        have tangents, too: `Duplicated(k, 1.0)`. Returns the result and its tangent, as `jvp` does.
+        """
+        self._require_gradient()
+        d = self._dispatcher
+        wrapped = d.bind(*args, **kwargs)
+        bound = tuple([getattr(a, "primal", a) if type(a) in WRAPPERS else a for a in wrapped])
+        return d.plainly("pushforward", bound, lambda _: run_pushforward(d, wrapped))
+
+    def hvp(self, *args: Any, direction: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+        """The Hessian times a direction: `f.hvp(*args, wrt=0, direction=v)`, shaped as the argument.
+
+        Where `wrt` is a tuple, `direction` is one, and the product: the derivative of all these gradients in
+        this direction. TypeError where the result is no float scalar.
+        """
+        return self.value_grad_hvp(*args, direction=direction, wrt=wrt, **kwargs)[2]
+
+    def value_grad_hvp(
+        self, *args: Any, direction: Any, wrt: Any = 0, **kwargs: Any
+    ) -> tuple[Any, Any, Any]:
+        """The result, the gradient and the Hessian times a direction, in one call: see `hvp`."""
+        self._require_gradient()
+        d = self._dispatcher
+        bound = d.bind(*args, **kwargs)
+        return d.plainly("hvp", bound, lambda v: run_hvp(d, v, wrt, direction))
 
     def rule(self, adjoint: Callable[..., Any] | None = None, /, **declared: Any) -> Any:
         """`mutad.rule` of this function: a decorator, with or without declarations."""

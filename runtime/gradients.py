@@ -251,18 +251,23 @@ def _float(bar: Any) -> float:
 # pullback
 
 
-def pullback(dispatcher: Dispatcher, wrapped: tuple[Any, ...], cotangent: Any) -> tuple[Any, Any]:
-    """`f.pullback`: accumulate into the caller's shadows."""
+def unwrapped(
+    dispatcher: Dispatcher, wrapped: tuple[Any, ...], call: str
+) -> tuple[list[Any], set[int], dict[int, Any]]:
+    """The primals, which of them are active, and the shadows (or tangents) that come with them.
+
+    `call` is "pullback" or "pushforward", where numbers have tangents as arrays have.
+    """
     values: list[Any] = []
     active: set[int] = set()
-    given: dict[int, Array] = {}
+    given: dict[int, Any] = {}
     for position, (argument, name) in enumerate(zip(wrapped, dispatcher.parameters, strict=True)):
         match argument:
             case Duplicated(primal, shadow):
                 given[position] = shadow
                 active.add(position)
                 values.append(primal)
-            case Active(primal):
+            case Active(primal) if call == "pullback":
                 active.add(position)
                 values.append(primal)
             case Const(primal):
@@ -270,14 +275,24 @@ def pullback(dispatcher: Dispatcher, wrapped: tuple[Any, ...], cotangent: Any) -
             case _ if any(argument is default for default in dispatcher.defaults):
                 values.append(argument)
             case _:
-                raise TypeError(
-                    f"pullback: wrap argument {name!r}: Duplicated(array, shadow), Active(float) "
-                    "or Const(value)"
-                )
+                raise TypeError(f"{call}: wrap argument {name!r}: {WRAPPERS[call]} or Const(value)")
+    return values, active, given
+
+
+WRAPPERS = {
+    "pullback": "Duplicated(array, shadow), Active(float)",
+    "pushforward": "Duplicated(value, tangent)",
+}
+"""How what is active is handed to each call."""
+
+
+def pullback(dispatcher: Dispatcher, wrapped: tuple[Any, ...], cotangent: Any) -> tuple[Any, Any]:
+    """`f.pullback`: accumulate into the caller's shadows."""
+    values, active, given = unwrapped(dispatcher, wrapped, "pullback")
     primals = (*values, *dispatcher.era.captures.values())
     overlaps = keys.overlaps_of(primals)
-    _check_kinds(dispatcher, primals, active, given)
-    _check_sharing(dispatcher, primals, active, given, overlaps)
+    check_kinds(dispatcher, primals, active, given)
+    check_sharing(dispatcher, primals, active, given, overlaps)
     order = with_groups(dispatcher, primals, active, overlaps)
     found = dispatcher.specialize(primals, order)
     _require_cotangent(found.results, cotangent)
@@ -291,7 +306,7 @@ def pullback(dispatcher: Dispatcher, wrapped: tuple[Any, ...], cotangent: Any) -
         result = found.direct["primal"](*primals)
         cotangents_of(found.results, cotangent, shape_of(result))
         return result, ()
-    compact = _as_expected(primals, given, overlaps)
+    compact = as_expected(primals, given, overlaps)
     result, bars = run(dispatcher, primals, order, compact, cotangents, found)
     for position, shadow in given.items():
         if compact[position] is not shadow:
@@ -299,7 +314,7 @@ def pullback(dispatcher: Dispatcher, wrapped: tuple[Any, ...], cotangent: Any) -
     return result, tuple(bars[p] for p in order if p in bars)
 
 
-def _as_expected(
+def as_expected(
     primals: Sequence[Any], shadows: dict[int, Array], overlaps: Overlaps
 ) -> dict[int, Array]:
     """The shadows, or copies of those whose layout is not what compiled code expects.
@@ -328,65 +343,73 @@ def _require_cotangent(spec: Spec, cotangent: Any) -> None:
         raise TypeError(f"pullback: the function returns {describe(spec)}: pass cotangent=")
 
 
-def _check_kinds(
-    dispatcher: Dispatcher, primals: tuple[Any, ...], active: set[int], shadows: dict[int, Array]
+NOUNS = {"pullback": "shadow"}
+"""What each call has beside an array; "tangent" where nothing is said."""
+
+
+def check_kinds(
+    dispatcher: Dispatcher,
+    primals: tuple[Any, ...],
+    active: set[int],
+    shadows: dict[int, Array],
+    call: str = "pullback",
 ) -> None:
-    """Each wrapper holds what it may hold."""
+    """Each wrapper holds what it may hold; `shadows` are tangents where the `call` is no pullback."""
+    noun = NOUNS.get(call, "tangent")
     arguments = dispatcher.arguments_of(primals)
     for position in active:
         name = dispatcher.names[position]
         keys.require_active(arguments[position], name)
         is_array = isinstance(primals[position], np.ndarray)
-        if is_array != (position in shadows):
-            wanted = "Duplicated(array, shadow)" if is_array else "Active(float)"
-            raise TypeError(f"pullback: argument {name!r}: use {wanted}")
+        if is_array != (position in shadows) and (is_array or call == "pullback"):
+            wanted = f"Duplicated(array, {noun})" if is_array else "Active(float)"
+            raise TypeError(f"{call}: argument {name!r}: use {wanted}")
     for position, shadow in shadows.items():
         name, primal = dispatcher.names[position], primals[position]
         if type(shadow) is not np.ndarray:
-            raise TypeError(f"pullback: the shadow of {name!r} is no numpy.ndarray")
+            raise TypeError(f"{call}: the {noun} of {name!r} is no numpy.ndarray")
         if shadow.shape != primal.shape or shadow.dtype != primal.dtype:
             raise ValueError(
-                f"pullback: the shadow of {name!r} is {shadow.dtype}{list(shadow.shape)}, "
+                f"{call}: the {noun} of {name!r} is {shadow.dtype}{list(shadow.shape)}, "
                 f"the array {primal.dtype}{list(primal.shape)}"
             )
         if not shadow.flags.writeable:
-            raise ValueError(f"pullback: the shadow of {name!r} is read-only")
+            raise ValueError(f"{call}: the {noun} of {name!r} is read-only")
         if not shadow.flags.aligned or keys.overlaps_itself(shadow):
-            raise ValueError(f"pullback: the shadow of {name!r} is not aligned or overlaps itself")
+            raise ValueError(f"{call}: the {noun} of {name!r} is not aligned or overlaps itself")
 
 
-def _check_sharing(
+def check_sharing(
     dispatcher: Dispatcher,
     primals: tuple[Any, ...],
     active: set[int],
     shadows: dict[int, Array],
     overlaps: Overlaps,
+    call: str = "pullback",
 ) -> None:
-    """The shadows share memory as the primals do, and with nothing else."""
-    names = dispatcher.names
+    """The shadows (or tangents) share memory as the primals do, and with nothing else."""
+    names, noun = dispatcher.names, NOUNS.get(call, "tangent")
     group_of: dict[int, int] = {}
     for number, group in enumerate(memory.groups_of(overlaps)):
         group_of.update(dict.fromkeys(group, number))
         members = [p for p in group if p in active]
         shown = ", ".join(names[p] for p in group)
         if members and len(members) < len(group):
-            raise ValueError(f"pullback: {shown} share memory: all of them are Duplicated, or none")
+            raise ValueError(f"{call}: {shown} share memory: all of them have {noun}s, or none")
         if members and not memory.share_alike(
             [primals[p] for p in members], [shadows[p] for p in members]
         ):
-            raise ValueError(
-                f"pullback: the shadows of {shown} do not share memory as the arrays do"
-            )
+            raise ValueError(f"{call}: the {noun}s of {shown} do not share memory as the arrays do")
     for i, shadow in shadows.items():
         for j, other in shadows.items():
             apart = group_of.get(i, -1 - i) != group_of.get(j, -1 - j)
             if i < j and apart and keys.sharing(shadow, other):
                 raise ValueError(
-                    f"pullback: the shadows of {names[i]} and {names[j]} share memory, the arrays do not"
+                    f"{call}: the {noun}s of {names[i]} and {names[j]} share memory, the arrays do not"
                 )
         for j, primal in enumerate(primals):
             for array in keys.leaves(primal):
                 if keys.sharing(shadow, array):
                     raise ValueError(
-                        f"pullback: the shadow of {names[i]} shares memory with {names[j]}"
+                        f"{call}: the {noun} of {names[i]} shares memory with {names[j]}"
                     )

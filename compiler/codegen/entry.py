@@ -9,6 +9,8 @@ objects of its results (`entry_result`). There is one for each *kind* of call:
   share memory;
 - `pullback` takes the arguments, one shadow for each active array, one cotangent for each float
   result, and returns `(result, cotangents of the active scalars)`. Python code validates them;
+- `pushforward` takes what `pullback` takes, where there are shadows, and the tangents of what moves; it
+  returns a tuple of the result and what else the kernel has computed (`entry_tangents`);
 - `forward` takes the arguments and the address of a record, which it fills; `back` takes that address,
   shadows and cotangents; `drop` gives back the memory that the record refers to (`entry_handles`).
 
@@ -45,18 +47,30 @@ from .entry_guard import (
     unpack,
 )
 from .entry_handles import back, drop, handed_address
-from .entry_plan import EntryPlan, GradientSignature, Signature, gradient_signature, signature_of
+from .entry_plan import (
+    EntryPlan,
+    GradientSignature,
+    Signature,
+    Tangents,
+    gradient_signature,
+    signature_of,
+)
 from .entry_result import Boxes, ResultSpec, slot_count
 from .entry_run import CTX_BYTES, endings, run_kernel
-from .entry_shadows import cotangent_operands, shadow_objects, shadow_operands
+from .entry_shadows import (
+    cotangent_operands,
+    shadow_objects,
+    shadow_operands,
+    tangent_operands,
+)
 from .entry_writer import TYPE, Writer, declarations
 
 __all__ = ["Entries", "GradientSignature", "entries", "gradient_signature", "signature_of"]
 
-GIVEN_ALL = ("pullback", "forward")
+GIVEN_ALL = ("pullback", "forward", "pushforward")
 """The kinds whose caller hands in everything, in order, and has proved the key."""
-DERIVING = ("pullback", "grad")
-"""The kinds that call a kernel with shadows and cotangents."""
+DERIVING = ("pullback", "grad", "pushforward")
+"""The kinds that call a kernel with shadows, cotangents or tangents."""
 
 
 @dataclass(frozen=True)
@@ -85,12 +99,13 @@ def entries(
     assumed: Sequence[Form] = (),
     recursive: bool = False,
     of_parts: bool = False,
+    tangents: Tangents | None = None,
 ) -> Entries:
     """The entries for a kernel of this key, mode and result.
 
     `gradient` is that of the kernel where the mode is "gradient", of `@backward` where it is "vjp".
     """
-    if mode != "primal" and gradient is None:
+    if mode in ("gradient", "vjp") and gradient is None:
         raise TypeError("the entries of a gradient need the gradient function's signature")
     parsed = tuple(parse(a) for a in arguments)
     plan = EntryPlan(
@@ -104,13 +119,14 @@ def entries(
         tuple(assumed),
         recursive,
         of_parts,
+        tangents or Tangents(),
     )
     symbols: dict[str, str] = {}
     kinds = list(KINDS[mode])
     if mode == "gradient" and plan.has_fast_gradient():
         kinds += ["grad", "value_and_grad"]
     functions = [poll(symbols), print_(symbols), raise_(symbols), undo(symbols)]
-    if not set(kinds) <= {"pullback", "forward", "back", "drop"}:
+    if not set(kinds) <= {*GIVEN_ALL, "back", "drop"}:
         functions += [completed(symbols), read_place(symbols), constants_hold(symbols)]
     if "grad" in kinds:
         functions += [_match_wrt(symbols, len(wrt)), _fast_gradient(plan, symbols)]
@@ -127,6 +143,8 @@ KINDS = {
     "primal": ("primal",),
     "gradient": ("pullback",),
     "vjp": ("forward", "back", "drop"),
+    "tangent": ("pushforward",),
+    "hvp": ("pushforward",),
 }
 """The kinds of entries that a module has in any case."""
 
@@ -163,7 +181,8 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
     """The body of one entry that takes the function's arguments."""
     w = Writer(symbols)
     count = len(plan.keys)
-    slots = slot_count(plan.results) + len(plan.gradient.scalars)
+    behind = plan.tangents.more if kind == "pushforward" else ()
+    slots = slot_count(plan.results) + len(plan.gradient.scalars) + sum(map(slot_count, behind))
     words_of = {
         "ctx": CTX_BYTES // 8,
         "results": slots,
@@ -212,11 +231,24 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
         for position, shadow in shadows.items():
             operands += shadow_operands(w, plan.keys[position], shadow)
         operands += cotangent_operands(w, plan, kind, count + len(shadows))
+    if kind == "pushforward":
+        first = count + len(shadows) + len(plan.gradient.cotangents)
+        given, moving = tangent_operands(w, plan, first)
+        operands += given
+        arrays |= moving
     run_kernel(w, operands, inline=kind == "primal", recursive=plan.recursive)
 
-    boxes.claim(plan.results, arrays)
+    boxes.claim((plan.results, *behind), arrays)
     value = "" if kind == "grad" else boxes.result(plan.results, 0, arrays)
     slot = slot_count(plan.results)
+    if kind == "pushforward":
+        others: list[str] = []
+        for spec in behind:
+            others.append(boxes.result(spec, slot, arrays))
+            slot += slot_count(spec)
+        boxes.finish(boxes.tuple([value, *others]))
+        endings(w, boxes, 0)
+        return "\n".join(w.lines)
     gradients: dict[int, str] = dict(shadows)
     for position in plan.gradient.scalars if kind in DERIVING else ():
         address = w.value(f"getelementptr i64, ptr %results, i64 {slot}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from xdsl.dialects import func
@@ -54,7 +54,7 @@ def gradient_signature(gradient: func.FuncOp, arguments: Sequence[str]) -> Gradi
 
     `shadows`, `scalars` list IR arguments of the primal, `cotangents` IR results.
     """
-    position_of = [p for p, key in enumerate(arguments) for _ in leaves(parse(key))]
+    position_of = leaf_positions([parse(a) for a in arguments])
 
     def indices(name: str) -> tuple[int, ...]:
         listed = gradient.attributes[name]
@@ -77,6 +77,27 @@ def gradient_signature(gradient: func.FuncOp, arguments: Sequence[str]) -> Gradi
     )
 
 
+def leaf_positions(keys: Sequence[Key]) -> list[int]:
+    """Of each IR argument the parameter that it is of."""
+    return [p for p, key in enumerate(keys) for _ in leaves(key)]
+
+
+@dataclass(frozen=True)
+class Tangents:
+    """The tangents that an entry takes, and the results behind the first."""
+
+    keys: tuple[Key, ...] = ()
+    """Of the tangents that are handed in, in order."""
+    more: tuple[ResultSpec, ...] = ()
+    moving: tuple[tuple[str, int], ...] = ()
+    """Of each tangent handed in what it is of: the "argument" or the "shadow" of a parameter."""
+    leaves: dict[int, int] = field(default_factory=dict[int, int])
+    """By the place among the primal's IR arguments that of an array's tangents among all arrays."""
+
+    def as_metadata(self) -> dict[str, Any]:
+        return {"moving": [list(m) for m in self.moving], "more": list(self.more)}
+
+
 @dataclass(frozen=True)
 class EntryPlan:
     """What all entries of a module are written from."""
@@ -94,6 +115,8 @@ class EntryPlan:
     """Whether functions of the module call themselves."""
     of_parts: bool = False
     """Whether the first of several results is the function's own, the others what it has assigned."""
+    tangents: Tangents = field(default_factory=Tangents)
+    """What a tangent function takes and returns besides."""
 
     @property
     def inputs(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -139,14 +139,14 @@ class Boxes:
         self.made.append(obj)
         return obj
 
-    def claim(self, spec: ResultSpec, arguments: dict[int, ArrayValue]) -> None:
-        """Note the memory of the fresh arrays among the kernel's results, each block once.
+    def claim(self, specs: Iterable[ResultSpec], arguments: dict[int, ArrayValue]) -> None:
+        """Note the memory of the fresh arrays among all that the kernel stores, each block once.
 
         What may be an argument itself is none of ours where it is one.
         """
         w = self.w
         slot, claimed = 0, list[str]()
-        for leaf in stored_leaves(spec):
+        for leaf in (leaf for spec in specs for leaf in stored_leaves(spec)):
             if is_fresh(leaf):
                 data = block = w.field("%results", 8 * slot, hint="block")
                 for earlier in (*claimed, *(arguments[p].data for p in leaf.get("among", ()))):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..argument_keys import ArrayKey, Key
+from ..argument_keys import ArrayKey, Key, ScalarKey
 from ..derivative.cotangents import AS_MANY_AS_IT_TAKES
 from .entry_guard import ArrayValue, load_array
-from .entry_plan import EntryPlan
+from .entry_plan import EntryPlan, leaf_positions
 from .entry_result import Boxes, leaves_of
 from .entry_writer import ARRAY_DTYPE, ARRAY_EXTENTS, LLVM_TYPE, Writer
 
@@ -16,7 +16,7 @@ def shadow_objects(
     """The shadow objects of the active arrays: fresh zeros, or (`pullback`) what was handed in."""
     result: dict[int, str] = {}
     for i, position in enumerate(plan.gradient.shadows):
-        if kind == "pullback":
+        if kind != "grad":
             result[position] = w.field("%args", 8 * (len(plan.keys) + i), hint="shadow")
             continue
         key = plan.keys[position]
@@ -42,15 +42,13 @@ def cotangent_operands(w: Writer, plan: EntryPlan, kind: str, first: int) -> lis
     active = [
         (k, leaf) for k, leaf in enumerate(leaves_of(plan.results)) if k in plan.gradient.cotangents
     ]
-    given = kind in ("pullback", "back")
+    given = kind != "grad"
     for i, (k, leaf) in enumerate(active):
         if leaf["kind"] == "scalar":
             type_ = LLVM_TYPE[leaf["type"]]
             value = "1.0" if k == 0 else "0.0"
             if given:
-                value = w.call("PyFloat_AsDouble", w.field("%args", 8 * (first + i)))
-                if type_ == "float":
-                    value = w.value(f"fptrunc double {value} to float")
+                value = float_value(w, type_, w.field("%args", 8 * (first + i)))
             operands.append(f"{type_} {value}")
         elif not given:
             operands += nothing(leaf["rank"])
@@ -58,6 +56,34 @@ def cotangent_operands(w: Writer, plan: EntryPlan, kind: str, first: int) -> lis
             key = ArrayKey(leaf["dtype"], ("?",) * leaf["rank"], "S")
             operands += array_or_zero(w, key, w.field("%args", 8 * (first + i), hint="cotangent"))
     return operands
+
+
+def float_value(w: Writer, type_: str, obj: str) -> str:
+    """The number that a Python object is, in a float type."""
+    value = w.call("PyFloat_AsDouble", obj)
+    return w.value(f"fptrunc double {value} to float") if type_ == "float" else value
+
+
+def tangent_operands(
+    w: Writer, plan: EntryPlan, first: int
+) -> tuple[list[str], dict[int, ArrayValue]]:
+    """The tangents that are handed in, from argument `first` on: numbers, arrays laid out as their primals.
+
+    Besides the arrays, each by its place among all arrays that results may be views of.
+    """
+    operands: list[str] = []
+    arrays: dict[int, ArrayValue] = {}
+    base = len(leaf_positions(plan.keys)) + len(plan.gradient.shadows)
+    for i, key in enumerate(plan.tangents.keys):
+        obj = w.field("%args", 8 * (first + i), hint="tangent")
+        if isinstance(key, ArrayKey):
+            arrays[base + i] = ArrayValue(key, obj, *load_array(w, key, obj))
+            operands += arrays[base + i].operands()
+        else:
+            assert isinstance(key, ScalarKey)
+            type_ = LLVM_TYPE[key.type]
+            operands.append(f"{type_} {float_value(w, type_, obj)}")
+    return operands, arrays
 
 
 def nothing(rank: int) -> list[str]:

@@ -55,6 +55,8 @@ def tangent_functions(
         if any(listed(callee, key) for key in SIGNATURE):
             tangent = TangentSweep(callee, own).function_with_tangents()
             tangent.sym_visibility = StringAttr("private")
+            for key in (*SIGNATURE, "moving", "moved"):
+                tangent.attributes.pop(key, None)
             made.append(tangent)
         primal = without_rules(callee)
         for key in SIGNATURE:
@@ -97,9 +99,7 @@ class TangentSweep:
             Region(self.entry),
         )
         made.location = self.function.location
-        made.attributes.update(
-            {k: v for k, v in self.function.attributes.items() if k not in SIGNATURE}
-        )
+        made.attributes.update(self.function.attributes)
         places = {a: k for k, a in enumerate(source.args)}
         mirror_overlaps(made, {places[a]: len(places) + k for k, a in enumerate(memory)})
         described = {

@@ -91,26 +91,30 @@ class PrintPlan(ModulePass):
 class Reverse(ModulePass):
     """Replace functions by their gradient functions. `active` are argument indices, by default all floats.
 
-    With `split` by the two halves of those of `vjp`.
+    With `split` by the two halves of those of `vjp`; `finals` are then the arguments whose final contents may
+    have a cotangent, by default the active ones.
     """
 
     name = "reverse"
     saves: str = "minimal"
     active: tuple[int, ...] | None = None
     split: bool = False
+    finals: tuple[int, ...] | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         block = op.body.block
         pairs: dict[str, func.FuncOp] = {}
         for function in functions(op):
             active = chosen(function, self.active)
-            finals = active if self.split else None
-            if self.split:
-                made = halves_of(function, active, active, self.saves)
+            finals = None if not self.split else active if self.finals is None else self.finals
+            saves = self.saves
+            if finals is not None:
+                made = halves_of(function, active, finals, saves)
+                saves = "minimal" if saves == "forbid" else saves
             else:
-                made = (gradient_of(function, active, self.saves),)
+                made = (gradient_of(function, active, saves),)
             activities = activities_of(function, active, finals)
-            for one in activation_pairs(function, activities, self.saves, owned=not self.split):
+            for one in activation_pairs(function, activities, saves, owned=not self.split):
                 pairs.setdefault(one.sym_name.data, one)
             block.insert_ops_before(made, function)
             function.detach()

@@ -41,7 +41,6 @@ from ..rules.sweeps import SHADOW
 from ..rules.table import Scalars
 from .activations import (
     Activities,
-    activation_pairs,
     activity_of,
     describe_activities,
     refuse_to_save,
@@ -54,14 +53,6 @@ from .map_adjoint import MapAdjoint
 from .plan import Plan, make_plan
 from .primal_values import PrimalValues
 from .segments import value_block
-
-
-def differentiate(module: ModuleOp, active_arguments: Sequence[int], saves: str) -> ModuleOp:
-    """The module with the gradient function of `module`'s one function: see `gradient_of`."""
-    function = only_function(module)
-    gradient = gradient_of(function, active_arguments, saves)
-    activities = activities_of(function, active_arguments)
-    return ModuleOp([gradient, *activation_pairs(function, activities, saves, owned=True)])
 
 
 def activities_of(
@@ -97,7 +88,7 @@ def plan_gradient(
     saves: str,
     finals: Sequence[int] | None = None,
 ) -> Plan:
-    """The analyses and the plan that `differentiate` is written against.
+    """The analyses and the plan that the gradient is written against.
 
     With `finals` the plan is that of `vjp`, which returns to the caller between the two sweeps: the function
     ends with an `ad.handover`, and `finals` are the arguments whose final contents may have a cotangent.

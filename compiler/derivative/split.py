@@ -61,11 +61,9 @@ from ..transforms.drop_carried import DropCarried
 from ..transforms.eliminate_common import EliminateCommon
 from ..transforms.fold_constants import FoldConstants
 from ..transforms.remove_dead import RemoveDead
-from .activations import activation_pairs
 from .function_attributes import inherit_locations
 from .primal_values import computed_again
 from .reverse import (
-    activities_of,
     gradient_of,
     only_function,
     plan_gradient,
@@ -73,17 +71,6 @@ from .reverse import (
 
 CLEANING = (FoldConstants(), EliminateCommon(), RemoveDead(), DropCarried(), RemoveDead())
 """Before the cut: what nobody uses is not kept."""
-
-
-def differentiate_in_two(
-    module: ModuleOp, active_arguments: Sequence[int], finals: Sequence[int], saves: str
-) -> ModuleOp:
-    """The module with the two halves of the gradient of `module`'s one function: see `halves_of`."""
-    function = only_function(module)
-    halves = list(halves_of(function, active_arguments, finals, saves))
-    activities = activities_of(function, active_arguments, finals)
-    mode = "minimal" if saves == "forbid" else saves
-    return ModuleOp([*halves, *activation_pairs(function, activities, mode, owned=False)])
 
 
 def halves_of(

@@ -30,7 +30,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from mutad.compiler.derivative.forward import tangent_functions
-from mutad.compiler.derivative.reverse import differentiate
+from mutad.compiler.derivative.reverse import gradient_of
 from mutad.compiler.rules import RULES, ScalarRule
 from mutad.dialects import ad, array, special
 
@@ -292,7 +292,7 @@ class Measured:
 @pytest.fixture(scope="module")
 def measured(kernel: Any) -> Measured:
     program = Program()
-    gradient = differentiate(ModuleOp([program.function]), [0, 1], "minimal")
+    gradient = ModuleOp([gradient_of(program.function, [0, 1], "minimal")])
     return Measured(kernel(str(gradient)), program)
 
 

@@ -424,4 +424,4 @@ def scattered_stores(u, index):
         u[j] = u[j] * u[k] + 0.5 * u[k - 1]
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)

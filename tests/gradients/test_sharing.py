@@ -204,4 +204,4 @@ def test_gradient_of_a_product_with_its_transpose() -> None:
     assert np.array_equal(gxt, gx.T)
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)

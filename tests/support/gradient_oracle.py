@@ -508,6 +508,11 @@ class GradientPrograms:
     def first(self) -> list[GradientCase]:
         return [c for c in self.cases if c.first]
 
+    @property
+    def twice(self) -> list[GradientCase]:
+        """One row of each scalar-valued program that can be differentiated numerically."""
+        return [c for c in self.first if c.numeric and c.is_scalar_valued]
+
     def on(
         self,
         *rows: Row,

@@ -3,15 +3,18 @@
 A test file defines its programs and ends with one line::
 
     TestGradients = gradient_tests(programs)
+
+With `tangents=True` its programs run in forward mode, too, and have Hessian-vector products.
 """
 
 from __future__ import annotations
 
 import pytest
 from gradient_oracle import GradientCase, GradientPrograms
+from tangent_oracle import check_hvp, check_tangent
 
 
-def gradient_tests(programs: GradientPrograms) -> type:
+def gradient_tests(programs: GradientPrograms, *, tangents: bool = False) -> type:
     """A test class of all checks: each case is a claim, named after its program and its arguments."""
 
     class TestGradients:
@@ -35,4 +38,13 @@ def gradient_tests(programs: GradientPrograms) -> type:
         def test_saved_bytes(self, case: GradientCase) -> None:
             case.check_saved()
 
-    return TestGradients
+    class TestTangents(TestGradients):
+        @pytest.mark.parametrize("case", programs.first, ids=str)
+        def test_pushforward(self, case: GradientCase) -> None:
+            check_tangent(case)
+
+        @pytest.mark.parametrize("case", programs.twice, ids=str)
+        def test_hvp(self, case: GradientCase) -> None:
+            check_hvp(case)
+
+    return TestTangents if tangents else TestGradients

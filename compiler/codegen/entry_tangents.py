@@ -1,0 +1,107 @@
+"""What the entry of a tangent function takes and returns beside what the primal's, or the gradient's, does.
+
+Behind the primal's arguments (and, for Hessian-vector products, the shadows and cotangents of the gradient)
+come the tangents of what moves. Behind the primal's result come, each a result of its own: for Hessian-vector
+products the gradients of scalars; then the tangents of all that the function returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DenseArrayBase
+
+from ..argument_keys import ArrayKey, Key, ScalarKey, parse
+from .entry_plan import GradientSignature, Tangents, leaf_positions
+from .entry_result import ResultSpec, arrays_and_scalars, stored_leaves
+
+NONE: ResultSpec = {"kind": "none"}
+
+
+def tangents_of(
+    function: func.FuncOp,
+    arguments: Sequence[str],
+    results: ResultSpec,
+    gradient: GradientSignature,
+) -> Tangents:
+    """Read what moves from the attributes that the derivative leaves on the tangent function."""
+    keys = [parse(a) for a in arguments]
+    positions = leaf_positions(keys)
+    count, shadows = len(positions), gradient.shadows
+    taken: list[Key] = []
+    moving: list[tuple[str, int]] = []
+    leaves: dict[int, int] = {}
+    for index in indices(function, "moving"):
+        position = positions[index] if index < count else shadows[index - count]
+        key = keys[position]
+        if index < count and isinstance(key, ArrayKey):
+            leaves[index] = count + len(shadows) + len(taken)
+        taken.append(key)
+        moving.append(("argument" if index < count else "shadow", position))
+    moved = set(indices(function, "moved"))
+    total = len(list(stored_leaves(results)))
+    bars = [scalar_spec(keys[p]) for p in gradient.scalars]
+    dots = [bar if total + k in moved else NONE for k, bar in enumerate(bars)]
+    more = [tangent_spec(results, moved, leaves)]
+    if gradient.shadows or gradient.scalars:
+        more = [{"kind": "tuple", "items": bars}, *more, {"kind": "tuple", "items": dots}]
+    return Tangents(tuple(taken), tuple(more), tuple(moving), leaves)
+
+
+def scalar_spec(key: Key) -> ResultSpec:
+    assert isinstance(key, ScalarKey)
+    return {"kind": "scalar", "type": key.type}
+
+
+def tangent_spec(spec: ResultSpec, moved: set[int], leaves: Mapping[int, int]) -> ResultSpec:
+    """The description of the tangents of a result: as it is described, None in place of what does not move.
+
+    `moved` are places among the IR results, `leaves` maps places of arguments to those of their tangents.
+    """
+    numbers = iter(range(len(list(stored_leaves(spec)))))
+    arrays = [s for s in (*arrays_and_scalars(spec), *spec.get("owners", ())) if is_array(s)]
+    kept: dict[int, ResultSpec] = {}
+
+    def dotted(one: ResultSpec) -> ResultSpec:
+        match one["kind"]:
+            case "tuple":
+                return {"kind": "tuple", "items": [dotted(item) for item in one["items"]]}
+            case "argument" if one["leaf"] in leaves:
+                made = {"kind": "argument", "leaf": leaves[one["leaf"]], "position": None}
+            case "scalar":
+                return {"kind": "scalar", "type": one["type"]} if next(numbers) in moved else NONE
+            case "array" if next(numbers) in moved:
+                made = {k: v for k, v in one.items() if k not in ("base", "among")}
+                made["base"] = leaves.get(one["base"]) if one.get("base") is not None else None
+                if "among" in one:
+                    made["among"] = sorted(leaves[a] for a in one["among"])
+            case _:
+                return NONE
+        kept[id(one)] = made
+        return made
+
+    made = dotted(spec)
+    owners = [dotted(owner) for owner in spec.get("owners", ())]
+    renumber(arrays, kept)
+    if any(owner is not NONE for owner in owners):
+        made = {**made, "owners": [owner for owner in owners if owner is not NONE]}
+    return made
+
+
+def renumber(arrays: Sequence[ResultSpec], kept: Mapping[int, ResultSpec]) -> None:
+    """Owners are named by their number among all arrays; those that do not move have no tangents."""
+    places = {id(one): k for k, one in enumerate(one for one in arrays if id(one) in kept)}
+    for one in arrays:
+        if id(one) in kept and "owner" in one:
+            kept[id(one)]["owner"] = places[id(arrays[one["owner"]])]
+
+
+def is_array(spec: ResultSpec) -> bool:
+    return spec["kind"] in ("array", "argument")
+
+
+def indices(function: func.FuncOp, name: str) -> Iterator[int]:
+    listed = function.attributes[name]
+    assert isinstance(listed, DenseArrayBase)
+    return (int(v) for v in listed.get_values())
