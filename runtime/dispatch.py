@@ -177,7 +177,7 @@ class Specialization:
 
     @property
     def moving(self) -> list[tuple[str, int]]:
-        """Of each tangent that the code takes what it is of: "argument" or "shadow", and of which parameter."""
+        """Of each tangent that the code takes: "argument" or "shadow", and the parameter it is of."""
         return self.metadata["tangents"]["moving"]
 
     @property

@@ -20,6 +20,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import activation, array, foreign
 from ..diagnostics import CompileError, refusal
+from .builders import extents_of, fill
 from .descriptors import descriptor_values
 from .routines import inlined, is_routine, primal_of
 from .rule import (
@@ -123,7 +124,7 @@ class ActivationCall(Rule[activation.CallOp]):
             )
         moving = [*listed(callee, "shadows"), *listed(callee, "scalars")]
         operands = sweep.values(op.arguments)
-        operands += [sweep.dot(op.arguments[k], zero=True) for k in moving]
+        operands += [tangent_or_zeros(sweep, op, op.arguments[k]) for k in moving]
         results = [r.type for r in op.called]
         dots = listed(callee, "cotangents")
         call = activation.CallOp(
@@ -197,6 +198,19 @@ def listed(function: func.FuncOp, name: str) -> list[int]:
     indices = function.attributes[name]
     assert isinstance(indices, DenseArrayBase)
     return [int(v) for v in indices.get_values()]
+
+
+def tangent_or_zeros(sweep: TangentSweep, op: Operation, operand: SSAValue) -> SSAValue:
+    """The tangent of an argument; zeros where it moves in other calls only."""
+    found = sweep.dot(operand)
+    if found is not None or not isinstance(operand.type, MemRefType):
+        return found or sweep.dot(operand, zero=True)
+    extents = extents_of(sweep.value(operand), sweep.emit)
+    zeros = sweep.emit(array.AllocOp(extents, operand.type.element_type))
+    sweep.append(fill(zeros, extents, op))
+    return (
+        zeros if zeros.type == operand.type else sweep.emit(memref.CastOp.get(zeros, operand.type))
+    )
 
 
 def shadow_of(

@@ -127,10 +127,9 @@ def extreme_tangent(sweep: TangentSweep, op: array.MapOp) -> None:
 # Products.
 
 
-def zero_and_factor(s: Scalars, factor: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """What a factor adds to the number of zeros, and what it multiplies the product of the others by."""
-    is_zero = s.is_zero(factor)
-    return one_where(s, is_zero, factor), s.select(is_zero, s.constant(1.0, factor), factor)
+def one_for_zero(s: Scalars, factor: SSAValue) -> SSAValue:
+    """What a factor multiplies the product of those that are not 0 by."""
+    return s.select(s.is_zero(factor), s.constant(1.0, factor), factor)
 
 
 def product_of_others(s: Scalars, factor: SSAValue, product: SSAValue, zeros: SSAValue) -> SSAValue:
@@ -152,10 +151,13 @@ def reverse_product(sweep: ReverseSweep, op: array.MapOp) -> None:
     zeros, products = totals.filled(0.0), totals.filled(1.0)
 
     counting = sweep.map_adjoint(op)
-    zero, factor = zero_and_factor(counting.scalars, counting.get(op.yielded[0]))
-    counting.write(zeros, "add", zero)
-    counting.write(products, "mul", factor)
+    s, factor = counting.scalars, counting.get(op.yielded[0])
+    counting.write(zeros, "add", one_where(s, s.is_zero(factor), factor))
     counting.finish()
+    multiplying = sweep.map_adjoint(op)  # a map of its own, which has derivatives
+    factor = multiplying.get(op.yielded[0])
+    multiplying.write(products, "mul", one_for_zero(multiplying.scalars, factor))
+    multiplying.finish()
 
     sharing = sweep.map_adjoint(op)
     s, factor = sharing.scalars, sharing.get(op.yielded[0])
@@ -178,8 +180,11 @@ def product_tangent(sweep: TangentSweep, op: array.MapOp) -> None:
     value = op.yielded[0]
 
     def count(_: Read) -> list[Write]:
-        zero, factor = zero_and_factor(sweep.scalars, sweep.value(value))
-        return [(zeros, "add", zero), (products, "mul", factor)]
+        s, factor = sweep.scalars, sweep.value(value)
+        return [(zeros, "add", one_where(s, s.is_zero(factor), factor))]
+
+    def multiply(_: Read) -> list[Write]:
+        return [(products, "mul", one_for_zero(sweep.scalars, sweep.value(value)))]
 
     def add(read: Read) -> list[Write]:
         s, dot = sweep.scalars, sweep.dot(value, zero=True)
@@ -191,6 +196,7 @@ def product_tangent(sweep: TangentSweep, op: array.MapOp) -> None:
         return s.add(s.times(dot, product_of_all(s, product, count)), s.times(sum_, before))
 
     emit_map(sweep, op, count)
+    emit_map(sweep, op, multiply)
     emit_map(sweep, op, add)
     totals.rewrite([tangent, out, products, zeros, sums], total)
     emit_map(sweep, op, lambda _: [*primal_writes(sweep, op)])

@@ -118,4 +118,4 @@ def subscripts_of_an_iteration_that_swap(a, b):
     return (a * b).sum()
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)

@@ -95,7 +95,7 @@ def a_condition_in_a_loop_that_is_left(x, n):
     return s + (x * x).sum()
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)
 
 
 @on("f64[4] 6")

@@ -47,4 +47,4 @@ def in_an_inner_loop(x, m, n):
     return total + x.sum()
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)

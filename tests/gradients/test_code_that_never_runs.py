@@ -88,4 +88,4 @@ def in_a_recursion(a, n):
     return _folded(a, n)
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)

@@ -90,4 +90,4 @@ def arrays_that_keep_their_places_in_the_loop_after_all(x, y):
     return (x * y).sum()
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)

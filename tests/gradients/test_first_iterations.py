@@ -62,4 +62,4 @@ def a_sum_that_begins_as_zero(rows, w):
     return total.sum()
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)

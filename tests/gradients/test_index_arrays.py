@@ -181,4 +181,4 @@ def forces_on_the_ends_of_edges(x, edges):
     return (g * g).sum()
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)

@@ -97,4 +97,4 @@ def counted_up_in_one_branch_only(x):
     return s
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)

@@ -41,4 +41,4 @@ def slices(x, n):
     return s
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)

@@ -215,7 +215,7 @@ def a_generator_function(x, n):
     return sum(halves(x[0], n)) * max(halves(x[1] + 2.0, n)) + x[2]
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)
 
 
 def test_one_list_is_one_allocation():

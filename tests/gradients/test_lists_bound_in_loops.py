@@ -184,4 +184,4 @@ def an_array_that_was_in_the_list(a):
     return made[0].sum() * a[1] + row.sum()
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)

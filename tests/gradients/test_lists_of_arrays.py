@@ -265,4 +265,4 @@ def conjugate_gradients(data, b):
     return x @ x + log[0][1]
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)

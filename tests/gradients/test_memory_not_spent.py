@@ -230,4 +230,4 @@ def bodies_under_gravity(p, m, dt, steps):
     return (v * v).sum()
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)

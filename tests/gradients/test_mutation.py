@@ -176,4 +176,4 @@ def running_sums_where_they_are_read(x, i):
     return (x * y).sum()
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)

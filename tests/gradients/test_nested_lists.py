@@ -71,4 +71,4 @@ def weights_of_edges(x, n):
     return s
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)

@@ -74,4 +74,4 @@ def left_and_right(x):
     return sum([p.x * p.v for p in left]) - sum([p.v for p in right]) * x[0]
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)

@@ -399,4 +399,4 @@ def rank_zero(x):
     return x[()] * 3
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)

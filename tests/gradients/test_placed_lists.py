@@ -156,4 +156,4 @@ def cells_of_objects(x):
     return sum([p.u * p.v for p in particles])
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)

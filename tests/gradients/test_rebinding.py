@@ -377,4 +377,4 @@ def the_best_row_so_far(a, x, n):
     return (best * best).sum() + x.sum()
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)

@@ -281,7 +281,7 @@ def an_iteration_as_recursion(x, n):
     return settle(1.0 + abs(x[1]), n) * x[2]
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)
 
 
 def test_deep_gradients_raise_recursion_error() -> None:

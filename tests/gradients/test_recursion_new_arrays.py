@@ -216,7 +216,7 @@ def active_in_one_call_and_not_in_another(x, c):
     return (go(c, 1)[:2] * go(x, 2)).sum()
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)
 
 
 def test_gradients_that_go_too_deep_raise_with_arrays() -> None:

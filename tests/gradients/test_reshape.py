@@ -149,4 +149,4 @@ def in_place_under_two_names(x):
     return (z * y).sum() * z.shape[0]
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)

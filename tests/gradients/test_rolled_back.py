@@ -248,4 +248,4 @@ def in_activations(x):
     return walk(x, 0)
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)

@@ -75,7 +75,7 @@ def rows(a):
     return total
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)
 
 
 def test_the_side_that_did_not_run_has_no_part_in_the_gradient():

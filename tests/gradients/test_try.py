@@ -265,7 +265,7 @@ def the_fields_of_what_is_caught(x):
             return s
 
 
-TestGradients = gradient_tests(programs)
+TestGradients = gradient_tests(programs, tangents=True)
 
 
 def test_the_gradient_is_that_of_the_path_that_ran() -> None:
