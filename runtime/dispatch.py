@@ -183,7 +183,7 @@ class Specialization:
     @property
     def shadowed(self) -> list[int]:
         """The parameters with a shadow or a tangent."""
-        moving = self.moving if self.metadata["tangents"] else []
+        moving = self.moving if self.metadata.get("tangents") else []
         return [*self.gradient["shadows"], *(position for _, position in moving)]
 
 

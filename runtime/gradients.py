@@ -395,7 +395,7 @@ def check_sharing(
         members = [p for p in group if p in active]
         shown = ", ".join(names[p] for p in group)
         if members and len(members) < len(group):
-            raise ValueError(f"{call}: {shown} share memory: all of them have {noun}s, or none")
+            raise ValueError(f"{call}: {shown} share memory: all of them are Duplicated, or none")
         if members and not memory.share_alike(
             [primals[p] for p in members], [shadows[p] for p in members]
         ):

@@ -105,8 +105,9 @@ def check_hvp(case: GradientCase) -> None:
     try:
         value, gradient, product = function.value_grad_hvp(*arguments, wrt=active, direction=along)
     except CompileError as error:
-        assert "second derivatives through recursive functions" in error.reason
-        return
+        if "second derivatives through recursive functions" in error.reason:
+            return
+        raise
     again = make_arguments(in_float64(case.row))
     assert value == function(*again)
     for got, want in zip(arguments, again, strict=True):
