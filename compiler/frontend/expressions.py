@@ -301,7 +301,7 @@ class Expressions(Operators):
             return self.consumed(function.object, node)
         if (found := spreading.whole(self, function, node)) is not None:
             return found
-        keywords = spreading.written_out(node)
+        keywords = node.keywords
         if isinstance(function, Static) and function.object is print:
             return self.print_call(node)
         nodes = [*node.args, *(k.value for k in keywords)]
@@ -316,10 +316,12 @@ class Expressions(Operators):
         values = self.operands(plain)
         args = list[Value]()
         for argument, value in zip(node.args, values, strict=False):
-            is_starred = isinstance(argument, ast.Starred)
-            own = (*args, *node.args[len(args) + 1 :], *keywords)
-            count = spreading.needed(method, own) if is_starred else None
-            args += spreading.items(self, argument, value, count) if is_starred else (value,)
+            if isinstance(argument, ast.Starred):
+                others = (*args, *node.args[len(args) + 1 :], *keywords)
+                to = spreading.parameters(self, method, len(args), others)
+                args += spreading.items(self, argument, self.settled(value), to)
+            else:
+                args.append(value)
         named = zip(keywords, values[len(node.args) :], strict=True)
         return self.call(function, args, spreading.keywords(self, named), node)
 

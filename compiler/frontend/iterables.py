@@ -86,8 +86,8 @@ class Iterable:
 def range_of(e: Emitter, bounds: ranges.Bounds) -> Iterable:
     start, stop, step = bounds
     if step.low <= 0 <= step.high:
-        is_zero = scalars.compare(e, "Eq", step, e.constant(0, "py_int"))
-        scalars.raise_if(e, is_zero.ssa, ("ValueError", "range() arg 3 must not be zero"))
+        zero = "ValueError", "range() arg 3 must not be zero"
+        scalars.raise_where(e, step, "Eq", 0, zero)
     if step.constant == 0:
         return Iterable(step, lambda i: start, ())
     found = {"start": start, "stop": stop, "step": step}

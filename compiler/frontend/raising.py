@@ -26,10 +26,6 @@ class Raising(Calls):
     """Lowers statements that raise and that catch."""
 
     @abstractmethod
-    def text(self, node: ast.expr) -> tuple[str, list[Scalar]]:
-        """A message, as a format and its operands."""
-
-    @abstractmethod
     def shown(self, value: Value, *, quoted: bool) -> tuple[str, list[Scalar]]:
         """How `str` (or `repr`, when quoted) shows a value: a format and its operands."""
 

@@ -185,6 +185,14 @@ def raise_if(e: Emitter, condition: SSAValue, exception: tuple[str, str]) -> Non
     e.insert(array.RaiseIfOp(condition, exception[0], exception[1]))
 
 
+def raise_where(
+    e: Emitter, lhs: Scalar, op: str, rhs: int, exception: tuple[str, str], *shown: SSAValue
+) -> None:
+    """Raise where `lhs op rhs` holds of an int."""
+    wrong = compare(e, op, lhs, e.constant(rhs, "py_int"))
+    e.insert(array.RaiseIfOp(wrong.ssa, exception[0], exception[1], shown))
+
+
 def compare_ssa(e: Emitter, op: str, lhs: SSAValue, rhs: SSAValue, type_: str) -> SSAValue:
     if is_float(type_):
         return e.emit(arith.CmpfOp(lhs, rhs, FLOAT_PREDICATE[op]))

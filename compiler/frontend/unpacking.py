@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
-
-from xdsl.dialects import arith
 
 from ...dialects import array
 from . import library, scalars
@@ -15,17 +14,26 @@ from .calling import stepped
 from .calling.generating import pending_of
 from .data import list_changes, lists
 from .data.list_algorithms import ListAlgorithms
+from .frames import Unready
 from .joins import ScalarT
 from .syntax import comprehensions
 from .values import Array, Record, Scalar, SliceValue, Static, Struct, Tuple, Value
 
 
+def unpacking_words() -> str:
+    """What this CPython says after the number when a list has too many values to unpack."""
+    try:
+        _a, _b = [1, 2, 3]
+    except ValueError as error:
+        return ", got {}" if "got 3" in str(error) else ""
+    return ""
+
+
+MORE = unpacking_words()
+
+
 class Unpacking(ListAlgorithms):
     """Binds targets to the items of a value."""
-
-    @abstractmethod
-    def bind(self, target: ast.expr, value: Value) -> None:
-        """Bind one target."""
 
     @abstractmethod
     def consume_value(
@@ -45,43 +53,35 @@ class Unpacking(ListAlgorithms):
             if isinstance(item, ast.Starred):
                 self.unpack_starred(target, item, k, value)
                 return
-        count = len(target.elts)
-        if isinstance(value, Array) and value.rank:
-            items = self.rows(value, count)
-        elif isinstance(value, Tuple):
-            items = list(value.items)
+        count, over = len(target.elts), value.object if isinstance(value, Static) else None
+        known = getattr(value if isinstance(value, Tuple) else over, "items", None)
+        if known is not None:
+            items = list(known)
             if len(items) != count:
                 raise self.refusal(target, f"{len(items)} values are unpacked into {count} names")
-        elif (seq := self.list_of(value)) is not None:
-            items = self.unpacked_list(seq, count)
-        elif isinstance(value, Static) and hasattr(value.object, "item"):
-            items = self.items_run_over(value.object, count, target)
+        elif (found := self.exactly(count, value)) is not None:
+            items = found
+        elif isinstance(value, Static) and hasattr(over, "item"):
+            items = self.items_run_over(over, count)
         else:
             raise self.refusal(target, "this value cannot be unpacked")
         for item, part in zip(target.elts, items, strict=True):
             self.bind(item, part)
 
-    def items_run_over(self, found: Any, count: int, target: ast.expr) -> list[Value]:
+    def items_run_over(self, over: Any, count: int) -> list[Value]:
         """The `count` items of what a loop could run over (`iterables.Iterable`): of `map`, `zip`."""
-        if found.items is not None:
-            if len(found.items) != count:
-                text = f"{len(found.items)} values are unpacked into {count} names"
-                raise self.refusal(target, text)
-            return [found.items[k] for k in range(count)]
-        items, count_ssa = list[Value](), found.count.ssa
+        items = list[Value]()
         for k in range(count):
-            ends = scalars.compare(self.e, "LtE", found.count, self.e.constant(k, "py_int"))
-            text = f"not enough values to unpack (expected {count}, got {k})"
-            self.e.insert(array.RaiseIfOp(ends.ssa, "ValueError", text))
-            items.append(found.item(self.e.index(k)))
-        more = scalars.compare(self.e, "Gt", found.count, self.e.constant(count, "py_int"))
+            short = f"not enough values to unpack (expected {count}, got {k})"
+            scalars.raise_where(self.e, over.count, "LtE", k, ("ValueError", short))
+            items.append(over.item(self.e.index(k)))
+        long = f"too many values to unpack (expected {count})"
 
         def ask_for_more() -> None:
-            found.item(self.e.index(count))
-            text = f"too many values to unpack (expected {count})"
-            beyond = self.e.emit(arith.CmpiOp(count_ssa, self.e.index(count), "sgt"))
-            self.e.insert(array.RaiseIfOp(beyond, "ValueError", text))
+            over.item(self.e.index(count))
+            scalars.raise_where(self.e, over.count, "Gt", count, ("ValueError", long))
 
+        more = scalars.compare(self.e, "Gt", over.count, self.e.constant(count, "py_int"))
         self.conditional(more, (ask_for_more, lambda: None), frozenset())
         return items
 
@@ -98,17 +98,19 @@ class Unpacking(ListAlgorithms):
                 raise self.refusal(target, text)
             ends = [*items[:first], *items[len(items) - last :]]
             rest = self.list_of_values(items[first : len(items) - last], star)
-        elif seq is not None:
-            self.require_items(lists.length(self.e, seq), first + last)
-            at = [*range(first), *range(-last, 0)]
-            ends = [lists.item_at(self.e, seq, self.e.constant(k, "py_int")) for k in at]
-            rest = self.list_slice(seq, self.between(first, last), star)
-        elif isinstance(value, Array) and value.rank == 1:
-            extent = self.e.extents(value.memref)[0]
-            self.require_items(Scalar("py_int", extent, None, 0), first + last)
-            at = [*range(first), *range(-last, 0)]
-            ends = [self.item_of_array(value, k) for k in at]
-            rest = self.list_of_elements(value, self.between(first, last), star)
+        elif seq is not None or (isinstance(value, Array) and value.rank == 1):
+            found = self.sequence(value)
+            assert found is not None
+            text = f"not enough values to unpack (expected at least {first + last}, got {{}})"
+            fewer, (length, item) = ("ValueError", text), found
+            scalars.raise_where(self.e, length, "Lt", first + last, fewer, length.ssa)
+            ends = [item(k) for k in (*range(first), *range(-last, 0))]
+            middle = self.between(first, last)
+            if isinstance(value, Array):
+                rest = self.list_of_elements(value, middle, star)
+            else:
+                assert seq is not None
+                rest = self.list_slice(seq, middle, star)
         else:
             raise self.refusal(
                 star, "a list of arrays of a length that only the run knows", "use a slice: a[1:]"
@@ -132,23 +134,33 @@ class Unpacking(ListAlgorithms):
         stop = self.e.constant(-last, "py_int") if last else None
         return SliceValue(self.e.constant(first, "py_int"), stop, None)
 
-    def require_items(self, n: Scalar, count: int) -> None:
-        fewer = scalars.compare(self.e, "Lt", n, self.e.constant(count, "py_int"))
-        text = f"not enough values to unpack (expected at least {count}, got {{}})"
-        self.e.insert(array.RaiseIfOp(fewer.ssa, "ValueError", text, [n.ssa]))
+    def sequence(self, value: Value) -> tuple[Scalar, Callable[[int], Value]] | None:
+        """The length of an array or a list, and its items by their numbers; None for anything else."""
+        if isinstance(value, Array) and value.rank:
+            extent = self.e.extents(value.memref)[0]
+            length = Scalar("py_int", extent, array.constant_value(extent), 0)
+            return length, partial(self.nth_item, value)
+        seq = self.list_of(value)
+        return None if seq is None else (lists.length(self.e, seq), partial(self.nth_item, seq))
 
-    def item_of_array(self, value: Array, k: int) -> Value:
-        return self.settled(library.subscript(self.e, value, (self.e.constant(k, "py_int"),)))
+    def nth_item(self, value: Array | lists.ListObject, k: int) -> Value:
+        at = self.e.constant(k, "py_int")
+        if isinstance(value, Array):
+            return self.settled(library.subscript(self.e, value, (at,)))
+        if lists.form_read(value) is None:
+            raise Unready
+        if k < 0:
+            return lists.item_at(self.e, value, at)
+        return lists.load_item(self.e, value, at.ssa)
 
-    def rows(self, value: Array, count: int) -> list[Value]:
-        """The `count` rows of an array; ValueError where it has more or fewer."""
-        extent = self.e.extents(value.memref)[0]
-        wanted = self.e.index(count)
-        fewer = self.e.emit(arith.CmpiOp(extent, wanted, "slt"))
-        more = self.e.emit(arith.CmpiOp(extent, wanted, "sgt"))
-        text = f"not enough values to unpack (expected {count}, got {{}})"
-        self.e.insert(array.RaiseIfOp(fewer, "ValueError", text, [extent]))
-        self.e.insert(
-            array.RaiseIfOp(more, "ValueError", f"too many values to unpack (expected {count})")
-        )
-        return [self.item_of_array(value, k) for k in range(count)]
+    def exactly(self, count: int, value: Value) -> list[Value] | None:
+        """The `count` items of an array or a list; ValueError where it has more or fewer."""
+        if (found := self.sequence(value)) is None:
+            return None
+        length, item = found
+        fewer = "ValueError", f"not enough values to unpack (expected {count}, got {{}})"
+        scalars.raise_where(self.e, length, "Lt", count, fewer, length.ssa)
+        said, shown = ("", []) if isinstance(value, Array) or not MORE else (MORE, [length.ssa])
+        more = "ValueError", f"too many values to unpack (expected {count}{said})"
+        scalars.raise_where(self.e, length, "Gt", count, more, *shown)
+        return [item(k) for k in range(count)]

@@ -104,6 +104,14 @@ def extremes_by_key(x):
     )  # fmt: skip
 
 
+@on("f64[5]", "f32[5]", "i64[4]", "i32[4]", "u8[4]", "b1[4]")
+def extremes_keep_the_type(x):
+    made = []
+    for v in x:
+        made.append(v)
+    return min(made), max(made), min(*made), max(v for v in x), max(v for v in x if v > 0)
+
+
 @on("f64[5]")
 def a_queue_in_order(x):
     queue = [(v * v, k) for k, v in enumerate(x)]

@@ -123,6 +123,128 @@ def a_vector_beside_a_keyword(x):
     return polynomial(0.5, *x, c=2.0)
 
 
+POINTS = (), (0.5,), (0.5, 1.5), (0.5, 1.5, 2.5), (0.5, 1.5, 2.5, 3.5)
+
+
+def with_defaults(a, b=1.5, c=2.0):
+    return a * 2.0 + b * 3.0 + c * 5.0
+
+
+def with_none(a, b=None, c=None):
+    if b is None:
+        return a * a
+    return a * b if c is None else a * b * c
+
+
+def keyword_too(a, b=1.5, *, k=3.0):
+    return a * b + b * k
+
+
+def nothing():
+    return 1.0
+
+
+class Scaled:
+    def __init__(self, s):
+        self.s = s
+
+    def times(self, a, b=2.0):
+        return a * b * self.s
+
+
+@on(*POINTS)
+def a_vector_and_defaults(x):
+    return with_defaults(*x)
+
+
+@on(*POINTS)
+def a_vector_or_none(x):
+    return with_none(*x)
+
+
+@on(*POINTS)
+def a_vector_behind_arguments(x):
+    return with_defaults(x.sum(), *x)
+
+
+@on(*POINTS)
+def a_vector_before_the_last_keyword(x):
+    return with_defaults(*x, c=7.0)
+
+
+@on(*POINTS)
+def a_vector_before_a_keyword_in_the_middle(x):
+    return with_defaults(*x, b=7.0)
+
+
+@on((0.5,), (0.5, 1.5), (0.5, 1.5, 2.5))
+def a_vector_before_keywords_in_another_order(x):
+    return with_defaults(*x, c=x[0], b=2.0)
+
+
+@on((), (0.5, 1.5), (0.5, 1.5, 2.5))
+def a_vector_and_a_keyword_only_argument(x):
+    return keyword_too(*x, k=2.0)
+
+
+@on((), (0.5,), (0.5, 1.5))
+def a_vector_for_nothing(x):
+    return nothing(*x)
+
+
+@on(*POINTS)
+def a_list_and_defaults(x):
+    squares = [v * v for v in x if v > 0.0]
+    return with_defaults(*squares)
+
+
+@on((0.5,), (0.5, 1.5, 2.5))
+def a_list_of_exactly_as_many(x):
+    made = []
+    for v in x:
+        made.append(2.0 * v)
+    return polynomial(0.5, *made)
+
+
+@on((), (0.5, 1.5), (0.5, 1.5, 2.5))
+def a_vector_for_a_method(x):
+    return Scaled(3.0).times(*x)
+
+
+@on((0.5,), (0.5, 1.5, 2.5, 3.5))
+def a_vector_for_nested_functions(x):
+    def inner(a, b=x[0], c=x.sum()):
+        def deeper(p=2.0):
+            return p * c
+
+        return a * b * deeper(*x[1:2])
+
+    return inner(*x)
+
+
+@on((0.5, 1.5), (0.5, 1.5, 2.5))
+def rows_of_a_matrix(x):
+    def first(a, b=None):
+        return a.sum() if b is None else (a * b).sum()
+
+    return first(*np.outer(x, x)[:1]) + first(*np.outer(x, x))
+
+
+@on((0.5, 1.5), (0.5, 1.5, 2.5, 3.5))
+def a_wrong_number_is_caught(x):
+    try:
+        return with_defaults(*x)
+    except TypeError:
+        return -x[0]
+
+
+@on(*POINTS)
+def a_view_after_a_store(x):
+    y = x[1:]
+    y[:] = y * y
+    return with_defaults(*y)
+
+
 @on()
 def dict_comprehensions(x):
     d = {k: x[i] for i, k in enumerate(("a", "b", "c")) if k != "b"}
@@ -162,12 +284,16 @@ def test_as_in_cpython_and_differences(function, point):
     agrees(function, point)
 
 
-def with_defaults(a, b=1.0, c=2.0):
-    return a + b + c
+def taking_all(*a):
+    return a[0]
 
 
 def unknown_length(x):
-    return with_defaults(*x)
+    return taking_all(*x)
+
+
+def no_fixed_places(x):
+    return with_defaults(*x, 2.0)
 
 
 def twice_the_same_keyword(x):
@@ -185,7 +311,8 @@ def removed_in_a_branch(x):
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        (unknown_length, "whose length only the run knows"),
+        (unknown_length, "of a sequence of run-time length"),
+        (no_fixed_places, "of a sequence of run-time length"),
         (twice_the_same_keyword, "multiple values for keyword argument 'p'"),
         (removed_in_a_branch, "is removed from a dict"),
     ],

@@ -7,74 +7,119 @@ f(*t, **d)     the items of tuples, and of lists and dicts as they are known whi
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
-from ....dialects import array
-from .. import library, scalars
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from .. import scalars
 from ..data.classes import class_name
 from ..data.list_access import Asked
+from ..data.records import Method
 from ..frames import LocalFunction
-from ..values import Array, Record, Scalar, Static, Struct, Tuple, Value
+from ..values import Record, Scalar, Static, Struct, Tuple, Value
 
 
 @dataclass(frozen=True)
-class Needed:
-    """What a call must hand over by `*v`, of a function without defaults."""
+class Parameters:
+    """What the items of `*v` may become in a call, of a function that says so."""
 
     function: str
-    names: tuple[str, ...]
-    """The parameters that are left."""
-    total: int
-    named: str | None
-    """The first that a keyword names."""
+    names: Sequence[str]
+    """Of all parameters that may be positional."""
+    defaults: Sequence[Value]
+    """Of the last of them."""
+    beside: int
+    """How many other positional arguments the call has."""
+    keywords: Sequence[str | None]
+
+    @property
+    def required(self) -> int:
+        return len(self.names) - len(self.defaults)
+
+    @property
+    def reach(self) -> int:
+        """The first parameter that `*v` cannot fill: a keyword names it."""
+        named = (k for k in range(self.beside, len(self.names)) if self.names[k] in self.keywords)
+        return next(named, len(self.names))
+
+    def wrong(self, given: int | None) -> str:
+        """CPython's words for too many arguments; `{}` for how many, where that is not known."""
+        most, least = len(self.names), self.required
+        others = sum(k not in self.names for k in self.keywords)
+        takes = f"from {least} to {most}" if least < most else str(most)
+        takes += " positional argument" + "s" * (least < most or most != 1)
+        was = "was" if given == 1 and not others else "were"
+        more = f" (and {others} keyword-only argument{'s' * (others != 1)})" if others else ""
+        kind = f" positional argument{'s' * (given != 1)}{more}" if others else ""
+        shown = "{}" if given is None else given
+        return f"{self.function}() takes {takes} but {shown}{kind} {was} given"
 
 
-def needed(called: object, others: Sequence[object]) -> Needed | None:
-    """What `*v` must be as long as, beside all other arguments; None where the function does not tell."""
+def parameters(
+    lowering: Any, called: object, before: int, others: Sequence[object]
+) -> Parameters | None:
+    """What `*v` is handed to, behind `before` arguments and beside `others`; None where that is open."""
+    plain = sum(not isinstance(o, ast.keyword) for o in others)
+    if isinstance(called, Method):
+        called, before, plain = called.function, before + 1, plain + 1
     if isinstance(called, LocalFunction):
-        a, name = called.node.args, getattr(called.node, "name", "<lambda>")
-        names = [p.arg for p in (*a.posonlyargs, *a.args)]
-        fixed = not (a.vararg or a.defaults)
+        a, name, defaults = called.node.args, qualified(called), called.defaults
+        names, is_open = [p.arg for p in (*a.posonlyargs, *a.args)], a.vararg is not None
     elif isinstance(called, FunctionType):
         code, name = called.__code__, called.__qualname__
-        names = list(code.co_varnames[: code.co_argcount])
-        fixed = not (code.co_flags & 0x04 or called.__defaults__)
+        names, is_open = code.co_varnames[: code.co_argcount], bool(code.co_flags & 0x04)
+        defaults = [lowering.default_value(d) for d in called.__defaults__ or ()]
     else:
         return None
-    plain = [o for o in others if not isinstance(o, ast.keyword)]
-    given = {o.arg for o in others if isinstance(o, ast.keyword)}
-    if not fixed or None in given or any(isinstance(o, ast.Starred) for o in plain):
-        return None
-    left = names[len(plain) :]
-    while left and left[-1] in given:
-        left.pop()
-    if not given.isdisjoint(left):
-        return None
-    return Needed(name, tuple(left), len(names), next((n for n in names if n in given), None))
+    keywords = [o.arg for o in others if isinstance(o, ast.keyword)]
+    found = Parameters(name, names, defaults, plain, keywords)
+    unnamed = set(names[found.reach : found.required]) - {*keywords}
+    shifts = before < plain and found.reach > found.required  # what follows `*v` has no fixed place
+    starred = any(isinstance(o, ast.Starred) for o in others)
+    return None if is_open or None in keywords or starred or unnamed or shifts else found
 
 
-def vector_items(lowering: Any, value: Array, count: Needed) -> Sequence[Value]:
-    """The elements of a vector as arguments; TypeError where there are too few or too many."""
-    e, names = lowering.e, count.names
-    extent = Scalar("py_int", e.extents(value.memref)[0], None, 0)
-    for k in range(len(names)):
-        fewer = scalars.compare(e, "Eq", extent, e.constant(k, "py_int"))
-        scalars.raise_if(e, fewer.ssa, ("TypeError", missing(count.function, names[k:])))
-    more = scalars.compare(e, "Gt", extent, e.constant(len(names), "py_int"))
-    other = e.constant(count.total - len(names), "py_int")
-    given = scalars.integer(e, "Add", extent, other)
-    takes = f"{count.total} positional argument" + ("" if count.total == 1 else "s")
-    if count.named is None:
-        text = f"{count.function}() takes {takes} but {{}} were given"
-        e.insert(array.RaiseIfOp(more.ssa, "TypeError", text, [given.ssa]))
-    else:
-        text = f"{count.function}() got multiple values for argument '{count.named}'"
-        scalars.raise_if(e, more.ssa, ("TypeError", text))
-    index = [e.constant(k, "py_int") for k in range(len(names))]
-    return [lowering.settled(library.subscript(e, value, (i,))) for i in index]
+def qualified(function: LocalFunction) -> str:
+    """The name of a nested function as CPython's messages have it."""
+    own, node = function.frame.source, function.node
+    around = [f for f in ast.walk(own.node) if isinstance(f, ast.FunctionDef | ast.Lambda)]
+    inside = [f for f in around if f is node or any(n is node for n in ast.walk(f))] or [node]
+    names = [getattr(f, "name", "<lambda>") for f in inside if f is not own.node]
+    return ".<locals>.".join([own.qualname, *names])
+
+
+def as_arguments(
+    lowering: Any, length: Scalar, item: Callable[[int], Value], to: Parameters
+) -> Sequence[Value]:
+    """The items of a sequence as arguments, defaults where it has no more; TypeError for a wrong number."""
+    e = lowering.e
+
+    def refuse(op: str, count: int, text: str, *shown: SSAValue) -> None:
+        scalars.raise_where(e, length, op, count - to.beside, ("TypeError", text), *shown)
+
+    for name in to.keywords:
+        if name in to.names[to.reach :]:
+            text = f"{to.function}() got multiple values for argument '{name}'"
+            refuse("Gt", to.names.index(name), text)
+    if not to.names:
+        refuse("Eq", 1, to.wrong(1))
+    count = e.emit(arith.AddiOp(length.ssa, e.index(to.beside)))
+    refuse("Gt", len(to.names), to.wrong(None), count)
+    for k in range(to.beside, min(to.reach, to.required)):
+        refuse("Eq", k, missing(to.function, to.names[k : min(to.reach, to.required)]))
+
+    def argument(k: int) -> Value:
+        if k < to.required:
+            return item(k - to.beside)
+        default = to.defaults[k - to.required]
+        there = scalars.compare(e, "Gt", length, e.constant(k - to.beside, "py_int"))
+        return lowering.chosen(there, (lambda: item(k - to.beside), lambda: default))
+
+    return [argument(k) for k in range(to.beside, to.reach)]
 
 
 def missing(function: str, names: Sequence[str]) -> str:
@@ -87,47 +132,25 @@ def missing(function: str, names: Sequence[str]) -> str:
 
 
 def items(
-    lowering: Any, node: ast.expr, value: Value, count: Needed | None = None
+    lowering: Any, node: ast.expr, value: Value, to: Parameters | None = None
 ) -> Sequence[Value]:
-    """The values that `*value` stands for; in a call of which `count` is known, of a vector, too."""
+    """The values that `*value` stands for; in a call of which `to` is known, of any sequence."""
     if isinstance(value, Record | Struct):
         return lowering.items_of_iterable(value, node)
     if isinstance(value, Tuple):
         return value.items
     seq = lowering.list_of(value)
-    shown = None if seq is None else lowering.written_items(seq)
-    if shown is not None:
+    if seq is not None and (shown := lowering.written_items(seq)) is not None:
         return shown
-    if isinstance(value, Array) and value.rank and count is not None:
-        return vector_items(lowering, value, count)
-    if isinstance(value, Array) and value.rank:
-        known = array.constant_value(lowering.e.extents(value.memref)[0])
-        if known is not None:
-            return lowering.rows(value, known)
+    found = lowering.sequence(value)
+    if found is not None and to is not None:
+        return as_arguments(lowering, found[0], found[1], to)
+    if found is not None and found[0].constant is not None:
+        return lowering.exactly(found[0].constant, value)
     raise lowering.refusal(
-        node, "`*` of something whose length only the run knows is not compiled",
+        node, "`*` of a sequence of run-time length is not compiled here",
         "write the items out, or pass the array itself",
     )  # fmt: skip
-
-
-def written_out(node: ast.Call) -> list[ast.keyword]:
-    """The keyword arguments of a call, `**{"a": x, "b": y}` as `a=x, b=y`."""
-    found = list[ast.keyword]()
-    for keyword in node.keywords:
-        known = keyword.value if keyword.arg is None else None
-        if isinstance(known, ast.Dict) and all(map(is_text, known.keys)):
-            pairs = zip(known.keys, known.values, strict=True)
-            found += [
-                ast.copy_location(ast.keyword(k.value, v), v)  # pyright: ignore
-                for k, v in pairs
-            ]
-        else:
-            found.append(keyword)
-    return found
-
-
-def is_text(key: ast.expr | None) -> bool:
-    return isinstance(key, ast.Constant) and isinstance(key.value, str)
 
 
 def keywords(lowering: Any, named: Iterable[tuple[ast.keyword, Value]]) -> dict[str, Value]:
@@ -169,12 +192,10 @@ def whole(lowering: Any, function: Value, node: ast.Call) -> Value | None:
         return lowering.call(function, list(items(lowering, starred, value)), {}, node)
     count, name = lowering.builtin_len([value], node), "min" if called is min else "max"
     shown = class_name(Scalar(getattr(seq.item, "type", "py_float"), count.ssa))
-    none = scalars.compare(lowering.e, "Eq", count, lowering.e.constant(0, "py_int"))
-    only = scalars.compare(lowering.e, "Eq", count, lowering.e.constant(1, "py_int"))
-    scalars.raise_if(
-        lowering.e, none.ssa, ("TypeError", f"{name} expected at least 1 argument, got 0")
-    )
-    scalars.raise_if(lowering.e, only.ssa, ("TypeError", f"'{shown}' object is not iterable"))
+    none = "TypeError", f"{name} expected at least 1 argument, got 0"
+    scalars.raise_where(lowering.e, count, "Eq", 0, none)
+    only = "TypeError", f"'{shown}' object is not iterable"
+    scalars.raise_where(lowering.e, count, "Eq", 1, only)
     return lowering.consume_value(called, value, [], node)
 
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 standard.EMPTY_MIN = comprehensions.EMPTY.format("min")
 standard.EMPTY_MAX = comprehensions.EMPTY.format("max")
 
-FILE = standard.__file__
-
 FUNCTIONS: tuple[tuple[Any, FunctionType], ...] = (
     (math.prod, standard.prod),
     (math.fsum, standard.fsum),

@@ -49,7 +49,6 @@ from .fields import is_frozen, is_object
 from .object_operators import ObjectOperators
 from .records import Method, ObjectMethod, Opaque, Super, initializes_nothing
 
-DICT_METHODS = ("get", "items", "keys", "values", "update", "copy", "setdefault")
 STRING_METHODS = frozenset(
     {
         "lower", "upper", "strip", "lstrip", "rstrip", "startswith", "endswith", "replace", "title",

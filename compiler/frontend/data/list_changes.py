@@ -120,8 +120,7 @@ def shift(e: Emitter, seq: ListObject, first: SSAValue, last: SSAValue, *, up: b
 def pop(e: Emitter, seq: ListObject, index: Scalar | None) -> Value:
     n = length(e, seq)
     seq.shrinks = True
-    empty = scalars.compare(e, "Eq", n, e.constant(0, "py_int"))
-    scalars.raise_if(e, empty.ssa, ("IndexError", POP_FROM_EMPTY))
+    scalars.raise_where(e, n, "Eq", 0, ("IndexError", POP_FROM_EMPTY))
     last = e.emit(arith.SubiOp(n.ssa, e.index(1)), "length")
     if index is None or index.constant == -1:
         value = load_item(e, seq, last)

@@ -64,18 +64,6 @@ from . import list_changes, list_rows, lists
 from .lists import FixedList, ListKey, ListMethod, ListObject
 
 
-def unpacking_words() -> str:
-    """What this CPython says after the number when a list has too many values to unpack."""
-    try:
-        _a, _b = [1, 2, 3]
-    except ValueError as error:
-        return ", got {}" if "got 3" in str(error) else ""
-    return ""
-
-
-MORE = unpacking_words()
-
-
 class Lists(Calls):
     """Lowers what programs do with lists."""
 
@@ -619,24 +607,8 @@ class Lists(Calls):
     def require_form(self, seq: ListObject, message: str) -> None:
         """IndexError for an item of a list to which nothing is appended anywhere."""
         if lists.form_read(seq) is None:
-            always = self.e.constant(True, "py_bool")
-            scalars.raise_if(self.e, always.ssa, ("IndexError", message))
+            self.always("IndexError", message)
             raise Unready
-
-    def unpacked_list(self, seq: ListObject, count: int) -> list[Value]:
-        """The `count` items of a list; ValueError where it has more or fewer."""
-        n = lists.length(self.e, seq)
-        wanted = self.e.constant(count, "py_int")
-        fewer = scalars.compare(self.e, "Lt", n, wanted)
-        text = f"not enough values to unpack (expected {count}, got {{}})"
-        self.e.insert(array.RaiseIfOp(fewer.ssa, "ValueError", text, [n.ssa]))
-        more = scalars.compare(self.e, "Gt", n, wanted)
-        text = f"too many values to unpack (expected {count}{MORE})"
-        shown = [n.ssa] if MORE else []
-        self.e.insert(array.RaiseIfOp(more.ssa, "ValueError", text, shown))
-        if count and lists.form_read(seq) is None:
-            raise Unready
-        return [lists.load_item(self.e, seq, self.e.index(k)) for k in range(count)]
 
     # Subscripts.
 
@@ -822,9 +794,7 @@ class Lists(Calls):
         return library.call(self.e, np.reshape, [rows, shape], {})
 
     def raise_when_empty(self, seq: ListObject, kind: str, text: str) -> None:
-        zero = self.e.constant(0, "py_int")
-        empty = scalars.compare(self.e, "Eq", lists.length(self.e, seq), zero)
-        scalars.raise_if(self.e, empty.ssa, (kind, text))
+        scalars.raise_where(self.e, lists.length(self.e, seq), "Eq", 0, (kind, text))
 
     def returned_list(self, seq: ListObject) -> Value:
         """A list of numbers that the compiled function returns: its items, from which the entry makes it."""

@@ -74,16 +74,11 @@ def extend_(items, made):
 """
 EXTREME = """
 def {name}_(items, error):
-    found = False
-    best = 0
+    best = None
     for item in items:
-        if found:
-            if item {sign} best:
-                best = item
-        else:
+        if best is None or item {sign} best:
             best = item
-            found = True
-    if not found:
+    if best is None:
         raise error("{message}")
     return best
 """
