@@ -450,6 +450,26 @@ def unknown_math(n):
     return math.ulp(n)
 
 
+@refused("f64[?,?]C", at="np.array(a, dtype=np.float32, copy=False)", says="cannot be avoided")
+def copy_that_is_needed(a):
+    return np.array(a, dtype=np.float32, copy=False)
+
+
+@refused("f64", at="np.nan_to_num(s, copy=False)", says="copy=False")
+def number_in_place(s):
+    return np.nan_to_num(s, copy=False)
+
+
+@refused("f64[?,?]C", "py_bool", at="np.array(a, copy=c)", says="known while compiling")
+def copy_that_the_caller_decides(a, c):
+    return np.array(a, copy=c)
+
+
+@refused("f64[?,?]S", at="np.diagonal(a)", says="it is a view")
+def diagonal_with_gaps(a):
+    return np.diagonal(a).sum()
+
+
 @refused("f64[?,?]C", at="np.linalg.svd(a)", says="is not compiled")
 def unknown_numpy(a):
     return np.linalg.svd(a)

@@ -139,9 +139,10 @@ def solve_of_stacks(q):
     return np.linalg.solve(q[None], q[0][None, :, None]).sum()
 
 
-@way_out("write the loop", lambda q: np.array([q[i, i + 1] for i in range(2)]), "square")
-def other_diagonals(q):
-    return np.diag(q, 1)
+@way_out("np.diagonal(a.copy())", lambda q: np.diagonal(q.copy(), 1) * 1.0, "square")
+def diagonal_of_either(q):
+    a = q.T if q[0, 1] > 1e9 else q
+    return np.diagonal(a, 1) * 1.0
 
 
 @way_out(

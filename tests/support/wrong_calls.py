@@ -188,6 +188,7 @@ UNSUPPORTED: dict[str, Callable[[], Any]] = {
 }
 
 COMPILED_FOR = {
+    "a class",
     "a dict",
     "a string",
     "a fraction",

@@ -133,8 +133,7 @@ class Calls(Expressions):
             receiver = [callee.receiver] if isinstance(callee, BoundMethod) else []
             args = [*receiver, *args]
             library.read_only.before_call(self.e, callee, args)
-            made = self.inline(own_code, args, kwargs, node)
-            return library.read_only.after_call(self.e, callee, made)
+            return self.inline(own_code, args, kwargs, node)
         if isinstance(callee, FunctionType) and not of_library(callee):
             return self.inline(callee, args, kwargs, node)
         if math_functions.knows(callee) and getattr(callee, "__module__", "") == "math":

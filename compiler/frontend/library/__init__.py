@@ -30,6 +30,7 @@ from ..values import (
 from . import (
     contractions,
     creation,
+    diagonals,
     elementwise,
     facts,
     gather,
@@ -216,7 +217,8 @@ def is_known(function: object) -> bool:
 
 
 OWN: dict[object, Function] = {
-    written_matrices.in_order: positional("ravel", 1, 1, reshape.in_order)
+    written_matrices.in_order: positional("ravel", 1, 1, reshape.in_order),
+    written_matrices.main_diagonal: positional("diagonal", 1, 1, diagonals.main_diagonal),
 }
 """What `written` calls besides NumPy's functions."""
 

@@ -22,7 +22,7 @@ from xdsl.ir import Block, SSAValue
 from ....dialects import array
 from ..emitter import Emitter
 from ..values import Array, Expression, Scalar, Static, Value
-from . import elementwise, reductions, shapes
+from . import diagonals, elementwise, reductions, shapes
 from .assignment import assign_view
 from .cases import Case
 from .dtypes import common_dtype, dtype_argument
@@ -293,9 +293,12 @@ def einsum(e: Emitter, args: list[Value], kwargs: dict[str, Value]) -> Value:
     if dtype is not None:
         to = dtype_argument(e, dtype, values[0].dtype)
         values = [as_expression(e, v, extents_of(e, v), to) for v in values]
-    operands = [without_repeats(e, v, i) for v, i in zip(values, inputs, strict=True)]
+    operands = [
+        without_repeats(e, v, i, f"operand {k}")
+        for k, (v, i) in enumerate(zip(values, inputs, strict=True))
+    ]
     if len(operands) == 1 and {*inputs[0]} == {*wanted} and len(inputs[0]) > len(wanted):
-        e.fail("einsum that is a view of a diagonal is not compiled", "copy it: np.diagonal(a)")
+        return diagonal_view(e, materialize(e, values[0]), inputs[0], wanted)
     found = contract(e, operands, wanted)
     if not isinstance(out, Array):
         return operand(e, found) if not wanted else found
@@ -337,18 +340,40 @@ def expanded(term: str, more: int) -> tuple[str, ...]:
     return (*before, *(f"...{k}" for k in range(more, 0, -1) if dots), *behind)
 
 
-def without_repeats(e: Emitter, value: Array | Expression, labels: tuple[str, ...]) -> Labelled:
-    """The diagonal of an operand that has a label twice."""
-    unique = tuple(dict.fromkeys(labels))
-    if len(unique) == len(labels):
-        return Labelled(value, labels)
-    a = materialize(e, value)
+def diagonal_view(e: Emitter, a: Array, labels: Sequence[str], wanted: Sequence[str]) -> Array:
+    """`np.einsum("ii->i", a)`: a view, to be stored to as well."""
+    extents_by_label(e, a, labels, "single operand")
+    for label in wanted:
+        while labels.count(label) > 1:
+            *others, p, q = sorted(range(a.rank), key=lambda d: labels[d] == label)
+            a = diagonals.diagonal(e, shapes.transposed(e, a, [*others, p, q]))
+            labels = [*(labels[d] for d in others), label]
+    return shapes.transposed(e, a, [labels.index(label) for label in wanted])
+
+
+def extents_by_label(e: Emitter, a: Array, labels: Sequence[str], name: str) -> dict[str, SSAValue]:
+    """The extent of each label; ValueError where one has two."""
     extents = dict[str, SSAValue]()
     for label, n in zip(labels, extents_of(e, a), strict=True):
         known = extents.setdefault(label, n)
         if not shapes.equal(known, n):
             wrong = shapes.compare(e, "ne", known, n)
-            e.insert(array.RaiseIfOp(wrong, "ValueError", f"einsum: {MISMATCH}"))
+            message = (
+                f"dimensions in {name} for collapsing index '{label}' don't match ({{}} != {{}})"
+            )
+            e.insert(array.RaiseIfOp(wrong, "ValueError", message, [known, n]))
+    return extents
+
+
+def without_repeats(
+    e: Emitter, value: Array | Expression, labels: tuple[str, ...], name: str
+) -> Labelled:
+    """The diagonal of an operand that has a label twice."""
+    unique = tuple(dict.fromkeys(labels))
+    if len(unique) == len(labels):
+        return Labelled(value, labels)
+    a = materialize(e, value)
+    extents = extents_by_label(e, a, labels, name)
     result = allocate(e, [extents[label] for label in unique], a.dtype, "diagonal")
 
     def move(at: Sequence[SSAValue]) -> None:

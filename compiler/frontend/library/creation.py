@@ -28,7 +28,7 @@ from ..values import (
     Tuple,
     Value,
 )
-from . import elementwise, read_only, shapes
+from . import elementwise, read_only, reshape, shapes
 from .assignment import assign_view, copy
 from .cases import Case
 from .dtypes import (
@@ -41,7 +41,7 @@ from .dtypes import (
     dtype_of,
     element_type_cast,
 )
-from .fusion import Operand, allocate, extents_of, is_fortran, materialize, operand
+from .fusion import Operand, allocate, extents_of, is_fortran, materialize, operand, viewable
 from .indexing import as_index
 from .reductions import constant_bool, one_axis
 
@@ -371,17 +371,15 @@ FIRST = {"array": "object"}
 def converted_array(e: Emitter, name: str, args: Sequence[Value], kwargs: Arguments) -> Array:
     """`np.array`, `np.copy`, `np.asarray`, `np.ascontiguousarray` of arrays, numbers and tuples."""
     kwargs = dict(kwargs)
-    own = kwargs.pop("copy", None)
+    asked = kwargs.pop("copy", None) if name in ("array", "asarray", "asanyarray") else None
+    if asked is not None:
+        name = "array" if may_copy(e, asked) is True else "asarray"
     if isinstance(kwargs.get("order"), NoneValue):
         del kwargs["order"]
     given = bound(e, name, [FIRST.get(name, "a"), "dtype"], args, kwargs)
     value = next(iter(given.values()))
-    if (
-        isinstance(own, Scalar)
-        and own.constant is not None
-        and isinstance(value, Array | Expression)
-    ):
-        name = "array" if own.constant else "asarray"
+    if asked is not None and may_copy(e, asked) is False:
+        require_no_copy(e, value, given.get("dtype"))
     if isinstance(value, Tuple):
         return of_tuple(e, value, given.get("dtype"))
     if isinstance(value, Scalar):
@@ -395,12 +393,24 @@ def converted_array(e: Emitter, name: str, args: Sequence[Value], kwargs: Argume
     if name in ("asarray", "asanyarray") and dtype == value.dtype:
         return materialize(e, value)
     if name == "ascontiguousarray":
-        if isinstance(value, Array) and array.is_contiguous(value.type) and dtype == value.dtype:
-            return value
-        result = allocate(e, extents_of(e, value), dtype, "copy")
-        assign_view(e, result, value)
-        return result
+        return reshape.contiguous(e, value, dtype)
     return copy(e, value, dtype)
+
+
+def may_copy(e: Emitter, asked: Value) -> bool | None:
+    """What `copy=` says: always, never, or (None) where it must be."""
+    if isinstance(asked, NoneValue):
+        return None
+    if not isinstance(asked, Scalar) or asked.constant is None:
+        e.fail("copy= must be known while compiling", way_out="write True, False or None")
+    return bool(asked.constant)
+
+
+def require_no_copy(e: Emitter, value: Value, dtype: Value | None) -> None:
+    """Refuse `copy=False` where NumPy would have to copy."""
+    is_array = isinstance(value, Array | Expression)
+    if not is_array or dtype_argument(e, dtype, value.dtype) != value.dtype:
+        e.fail("a copy cannot be avoided here", way_out="leave copy=False out")
 
 
 def of_tuple(e: Emitter, value: Tuple, dtype: Value | None) -> Array:
@@ -491,7 +501,7 @@ def astype(e: Emitter, args: Sequence[Value], kwargs: Arguments) -> Value:
 
 
 def scalar_type(e: Emitter, type_: Any, args: Sequence[Value], kwargs: Arguments) -> Value:
-    """`np.float64(x)` and the other scalar types."""
+    """`np.float64(x)` and the other scalar types; an array of that dtype is itself."""
     dtype = dtype_argument(e, Static(type_), "f64")
     if kwargs or len(args) > 1:
         e.fail(f"np.{np.dtype(type_).name} takes one argument", way_out=f"mutad has {SUPPORTED}")
@@ -500,7 +510,7 @@ def scalar_type(e: Emitter, type_: Any, args: Sequence[Value], kwargs: Arguments
     value = operand(e, args[0])
     if isinstance(value, Scalar):
         return replace(element_type_cast(e, value, dtype), python=None)
-    return copy(e, value, dtype)
+    return value if value.dtype == dtype and isinstance(value, Array) else copy(e, value, dtype)
 
 
 def transpose(e: Emitter, value: Value, axes: Value | None) -> Value:
@@ -526,7 +536,7 @@ def broadcast_to(e: Emitter, value: Value, shape: Value) -> Array:
 
 def broadcast(e: Emitter, value: Value, shape: Value) -> Array:
     """A view of this shape."""
-    source = operand(e, value)
+    source = viewable(e, value)
     extents = extents_argument(e, shape)
     if isinstance(source, Scalar):
         a = allocate(e, [], dtype_of(source), "number")

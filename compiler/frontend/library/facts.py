@@ -9,10 +9,10 @@ import numpy as np
 from ....dialects import array
 from ..emitter import Emitter
 from ..values import NUMPY_DTYPE, Array, Expression, NoneValue, Scalar, Static, Struct, Tuple, Value
-from . import creation, shapes
+from . import creation, read_only, shapes
 from .cases import Case
 from .dtypes import dtype_of
-from .fusion import extents_of, materialize, operand
+from .fusion import extents_of, materialize, operand, viewable
 from .shapes import constant_value
 
 Arguments = dict[str, Value]
@@ -57,7 +57,7 @@ def issubdtype(e: Emitter, value: Value, kind: Value) -> Value:
 
 def squeeze(e: Emitter, value: Value, axis: Value | None = None) -> Value:
     """`np.squeeze`: a view without the axes of extent 1, or without one that is named."""
-    x = operand(e, value)
+    x = viewable(e, value)
     if isinstance(x, Scalar):
         return x
     a = materialize(e, x)
@@ -91,7 +91,7 @@ def broadcast_arrays(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:
     """A tuple of views of one shape."""
     if kwargs:
         e.fail("broadcast_arrays takes no keywords here")
-    items = [operand(e, v) for v in args]
+    items = [viewable(e, v) for v in args]
     arrays = [
         creation.broadcast(e, i, Tuple(())) if isinstance(i, Scalar) else materialize(e, i)
         for i in items
@@ -164,8 +164,9 @@ def real_part(_: Emitter, value: Value) -> Value:
 
 
 def imaginary_part(e: Emitter, value: Value) -> Value:
+    """`a.imag` of real numbers: zeros, read-only."""
     if isinstance(value, Array | Expression):
-        return creation.filled_like(e, "zeros_like", [value], {})
+        return read_only.mark(e, creation.filled_like(e, "zeros_like", [value], {}))
     assert isinstance(value, Scalar)
     return e.constant(0, value.type)
 

@@ -39,6 +39,11 @@ def operand(e: Emitter, value: Value, what: str = "an operand") -> Operand:
     return value
 
 
+def viewable(e: Emitter, value: Value) -> Operand:
+    """A value that is seen in another shape: an array of rank 0 stays one, whose memory the view shares."""
+    return value if isinstance(value, Array) else operand(e, value)
+
+
 def describe(value: Value) -> str:
     match value:
         case Scalar():

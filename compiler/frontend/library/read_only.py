@@ -135,16 +135,6 @@ def before_call(e: Emitter, callee: object, args: Sequence[Value]) -> None:
         require_writable(e, args[0].memref, WRITTEN[name])
 
 
-def after_call(e: Emitter, callee: object, result: Value) -> Value:
-    """What such a function returns: NumPy's diagonals are read-only."""
-    is_diagonal = callee is np.diagonal or callee_name(callee) == "diagonal"
-    return mark(e, result) if is_diagonal and isinstance(result, Array) else result
-
-
-def callee_name(callee: object) -> str:
-    return callee.name if isinstance(callee, BoundMethod) else ""
-
-
 def effect_on(e: Emitter, value: Array, stated: str, convention: str) -> str:
     """What a foreign call does to an array: Python code that stores to a read-only one raises by itself."""
     refused, others = origins(e, value.memref)

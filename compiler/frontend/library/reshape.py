@@ -29,7 +29,7 @@ from . import layout, shapes
 from .assignment import assign_view
 from .cases import Case
 from .dtypes import dtype_of
-from .fusion import allocate, extents_of, materialize, operand
+from .fusion import allocate, extents_of, materialize, viewable
 from .new_shape import wanted_extents
 
 WAY_OUT = "write .flatten() where a copy will do, or reshape before it is sliced or transposed"
@@ -37,7 +37,7 @@ WAY_OUT = "write .flatten() where a copy will do, or reshape before it is sliced
 
 def reshape(e: Emitter, value: Value, shape: Sequence[Value], order: Value | None = None) -> Value:
     """`value.reshape(*shape)`: a view or a copy, as NumPy decides; a copy of a value without a name."""
-    x = operand(e, value)
+    x = viewable(e, value)
     if isinstance(x, Scalar):
         if shape == [Tuple(())] and x.type not in PYTHON_SCALARS:
             return x
@@ -78,24 +78,19 @@ def only_element(e: Emitter, a: Array) -> Array:
 
 def ravel(e: Emitter, value: Value, order: Value | None = None) -> Value:
     """`value.ravel()`: a view where the elements follow each other in memory, else a copy."""
-    x = operand(e, value)
+    x = viewable(e, value)
     if isinstance(x, Scalar):
         return flatten(e, x)
     x = backwards(e, x) if is_fortran_order(e, order) else x
     if isinstance(x, Expression):
         return flattened(e, x)
-    if layout.is_scattered_argument(e, x.memref):
+    answer = follow_each_other(e, x, WAY_OUT)
+    if answer is False:
         return flattened(e, x)
     group = Group(range(x.rank), range(1))
     size = [shapes.product(e, shapes.extents_of(e, x.memref))]
-    answer = layout.nested(e, layout.walks(e, x.memref, group.own), Affine(constant=1))
-    if answer is None:
-        e.fail("whether this is a view or a copy, only the strides tell", way_out=WAY_OUT)
-    if answer is False:
-        return flattened(e, x)
     if answer is True:
         return viewed(e, x, size, [group], units=False)
-    refuse_shadow(e, x, group, answer)
     flat = allocate(e, size, x.dtype, "flat")
 
     def copy() -> Array:
@@ -105,9 +100,40 @@ def ravel(e: Emitter, value: Value, order: Value | None = None) -> Value:
     return chosen(e, answer, lambda: viewed(e, x, size, [group], units=True), copy)
 
 
+def contiguous(e: Emitter, x: Array | Expression, dtype: str) -> Array:
+    """`np.ascontiguousarray(x)`: the array itself where it lies in C order without gaps, else a copy."""
+    if not x.rank:
+        x = seen_as(e, x, [e.index(1)])
+    way_out = "write .copy() where a copy will do"
+    answer = isinstance(x, Array) and x.dtype == dtype and follow_each_other(e, x, way_out)
+    if answer is True and isinstance(x, Array):
+        return x
+    fresh = allocate(e, extents_of(e, x), dtype, "copy")
+
+    def copy() -> Array:
+        assign_view(e, fresh, x)
+        return fresh
+
+    if isinstance(answer, bool) or not isinstance(x, Array):
+        return copy()
+    return chosen(e, answer, lambda: x, copy)
+
+
+def follow_each_other(e: Emitter, x: Array, way_out: str) -> SSAValue | bool:
+    """Whether the elements do, in C order: known, or a condition that is asked at run time."""
+    if layout.is_scattered_argument(e, x.memref):
+        return False
+    group = Group(range(x.rank), range(1))
+    answer = layout.nested(e, layout.walks(e, x.memref, group.own), Affine(constant=1))
+    if answer is None:
+        e.fail("whether this is a view or a copy, only the strides tell", way_out)
+    refuse_shadow(e, x, group, answer)
+    return answer
+
+
 def flatten(e: Emitter, value: Value, order: Value | None = None) -> Array:
     """`value.flatten()`: always a copy."""
-    x = operand(e, value)
+    x = viewable(e, value)
     if isinstance(x, Scalar):
         e.fail("flatten of a number is not compiled", way_out="use np.full(1, number)")
     return flattened(e, backwards(e, x) if is_fortran_order(e, order) else x)
@@ -129,7 +155,7 @@ def backwards(e: Emitter, x: Array | Expression) -> Array:
 
 def in_order(e: Emitter, value: Value) -> Value:
     """`written_matrices.in_order`: `value.ravel()`, for reading only."""
-    x = operand(e, value)
+    x = viewable(e, value)
     if isinstance(x, Array) and not layout.is_scattered_argument(e, x.memref):
         return in_a_row(e, x)
     return ravel(e, value)

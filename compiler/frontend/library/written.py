@@ -14,7 +14,7 @@ import numpy as np
 
 from . import written_axes, written_factors, written_matrices, written_sorting, written_sums
 from .cases import Case
-from .written_matrices import Array, in_order
+from .written_matrices import Array, in_order, refuse
 from .written_sorting import place_of
 
 PARTS = (written_axes, written_sums, written_sorting, written_matrices, written_factors)
@@ -74,11 +74,17 @@ def array_equal(a1: Array, a2: Array) -> bool:
 
 
 def nan_to_num(x: Array, copy: bool = True, nan: float = 0.0) -> Array:
+    if not copy and np.ndim(x) == 0:
+        refuse("`nan_to_num` of a number is not compiled with copy=False", "leave copy=False out")
     x = x if np.ndim(x) > 0 else np.asarray(x)[()]
     if not np.issubdtype(x.dtype, np.floating):
-        return np.positive(x)
+        return np.positive(x) if copy else x
     largest = np.finfo(x.dtype).max
-    return np.where(np.isnan(x), nan, np.clip(x, -largest, largest))
+    finite = np.where(np.isnan(x), nan, np.clip(x, -largest, largest))
+    if copy:
+        return finite
+    x[...] = finite
+    return x
 
 
 def sinc(x: Array) -> Array:

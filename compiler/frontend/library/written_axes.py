@@ -25,7 +25,7 @@ def expand_dims(a: Array, axis: int) -> Array:
 
 
 def atleast_1d(*arys: Array) -> Any:
-    return one_or_all(tuple(np.full(1, a) if np.ndim(a) == 0 else np.asarray(a) for a in arys))
+    return one_or_all(tuple(np.reshape(a, 1) if np.ndim(a) == 0 else np.asarray(a) for a in arys))
 
 
 def atleast_2d(*arys: Array) -> Any:
@@ -34,7 +34,7 @@ def atleast_2d(*arys: Array) -> Any:
 
 def as_matrix(a: Array) -> Array:
     if np.ndim(a) == 0:
-        return np.full((1, 1), a)
+        return np.reshape(a, (1, 1))
     return np.reshape(a, (1, np.size(a))) if np.ndim(a) == 1 else np.asarray(a)
 
 
@@ -242,7 +242,7 @@ def dstack(tup: Any) -> Array:
 
 def atleast_3d(a: Array) -> Array:
     if np.ndim(a) == 0:
-        return np.full((1, 1, 1), a)
+        return np.reshape(a, (1, 1, 1))
     a = np.asarray(a)
     if a.ndim == 1:
         return a[None, :, None]

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .cases import Case
-from .plans import contraction, paired
+from .plans import axis_of, contraction, moved, paired
 
 Array = Any
 
@@ -27,23 +27,39 @@ def in_order(a: Array) -> Array:
 
 
 def diag(v: Array, k: int = 0) -> Array:
-    if k != 0:
-        refuse("`diag` of another diagonal than the main one is not compiled", "write the loop")
     v = np.asarray(v)
     if v.ndim == 1:
-        out = np.zeros((v.size, v.size), v.dtype)
+        n, below, right = v.size + abs(k), max(-k, 0), max(k, 0)
+        out = np.zeros((n, n), v.dtype)
         for i in range(v.size):
-            out[i, i] = v[i]
+            out[i + below, i + right] = v[i]
         return out
-    return np.diagonal(v)
+    if v.ndim != 2:
+        raise ValueError("Input must be 1- or 2-d.")
+    return np.diagonal(v, k)
 
 
-def diagonal(a: Array) -> Array:
-    n = min(a.shape[0], a.shape[1])
-    out = np.empty(n, a.dtype)
-    for i in range(n):
-        out[i] = a[i, i]
-    return out
+def diagonal(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+    return main_diagonal(diagonal_first(np.asarray(a), offset, axis1, axis2))
+
+
+def matrix_diagonal(x: Array, *, offset: int = 0) -> Array:
+    return diagonal(x, offset, -2, -1)
+
+
+def main_diagonal(a: Array) -> Array:
+    """The diagonal of the last two axes: a view, read-only."""
+    return np.linalg.diagonal(a)
+
+
+def diagonal_first(a: Array, offset: int, axis1: int, axis2: int) -> Array:
+    """A view of the array in which this diagonal is the main one of the last two axes."""
+    if a.ndim < 2:
+        raise ValueError("diag requires an array of at least two dimensions")
+    if axis_of(axis1, a.ndim) == axis_of(axis2, a.ndim):
+        raise ValueError("axis1 and axis2 cannot be the same")
+    a = np.transpose(a, moved(a.ndim, (axis1, axis2), (-2, -1)))
+    return a[..., max(-offset, 0) :, max(offset, 0) :]
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Array:
@@ -77,8 +93,13 @@ def tensordot(a: Array, b: Array, axes: Any = 2) -> Array:
     return np.asarray(found)
 
 
-def trace(a: Array) -> Array:
-    return np.sum(np.diagonal(a))
+def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+    a = diagonal_first(np.asarray(a), offset, axis1, axis2)
+    n = min(a.shape[-2], a.shape[-1])
+    out = np.empty((*a.shape[:-2], n), a.dtype)
+    for i in range(n):
+        out[..., i] = a[..., i, i]
+    return np.sum(out, axis=-1)
 
 
 def cross(a: Array, b: Array) -> Array:
@@ -274,6 +295,7 @@ FUNCTIONS: dict[Any, Any] = {
         for f in (diag, diagonal, trace, cross, tri, tril, triu, tensordot)
     },
     **{getattr(np.linalg, f.__name__): f for f in (norm, solve, inv, det)},
+    np.linalg.diagonal: matrix_diagonal,
     **{getattr(math, f.__name__): f for f in (remainder, factorial, comb, gcd, dist)},
     math.isclose: math_isclose,
     math.prod: product_of,
@@ -289,8 +311,17 @@ CASES: tuple[Case, ...] = (
     Case("np.tensordot(x, x * y * y), np.tensordot(x, y, 0)", {"x": "matrix", "y": "matrix"}),
     Case("np.tensordot(x, x[None] * y[:, None], ([0, 1], [2, 0]))", {"x": "matrix", "y": "matrix"}),
     Case("np.tensordot(x, y, axes=(-1, 0))", {"x": "matrix", "y": "vector"}),
-    Case("np.diag(x)", {"x": "vector"}),
-    *(Case(f"np.{f}(x)", {"x": "matrix"}) for f in ("diag", "trace", "diagonal")),
+    Case("np.diag(x), np.diag(x, 2), np.diag(x, k=-1)", {"x": "vector"}),
+    *(
+        Case(f"np.{f}(x), np.{f}(x, 1), np.{f}(x[:, ::-1], -1)", {"x": "matrix"})
+        for f in ("diag", "trace", "diagonal")
+    ),
+    *(
+        Case(f"np.{f}(np.stack((x, x * x, x + 1), axis=1), {rest})", {"x": "matrix"})
+        for f in ("trace", "diagonal")
+        for rest in ("0, 1, 2", "axis1=-1, axis2=0", "offset=1, axis2=2")
+    ),
+    Case("x.diagonal(-1), x.trace(1), np.linalg.diagonal(x[None], offset=1)", {"x": "matrix"}),
     Case("np.linalg.norm(x, axis=1)", {"x": "matrix"}),
     Case("np.linalg.norm(x, axis=-1, keepdims=True)", {"x": "matrix"}),
     Case("np.linalg.norm(x, 1)", {"x": "vector"}),
