@@ -198,11 +198,19 @@ def line_of(op: Operation) -> tuple[str, int, int] | None:
     return _file_line_column(op.location)
 
 
-def refusal(op: Operation, message: str, way_out: str) -> CompileError:
+class WithoutTangent(CompileError):
+    """The program has a gradient, and no tangent: a rule says nothing of it."""
+
+    without_tangent = True
+
+
+def refusal(
+    op: Operation, message: str, way_out: str, kind: type[CompileError] = CompileError
+) -> CompileError:
     """A compile error at the source of `op`."""
     at = line_of(op)
     span = None if at is None else Span(at[0], at[1], at[2] - 1, at[1], at[2])
-    return CompileError(span, message, way_out)
+    return kind(span, message, way_out)
 
 
 def _file_line_column(location: Attribute) -> tuple[str, int, int] | None:

@@ -14,6 +14,7 @@ from .bound import BoundMethod, named
 from .dispatch import Dispatcher
 from .function import CompiledFunction
 from .gradients import cotangents_of, run, with_groups
+from .tangents import push
 from .variadic import CompiledWrapper
 from .vjp import vjp
 
@@ -65,6 +66,9 @@ def check_gradient(
       differences of the Python function, at the best of a grid of steps;
     - gradients share memory as their arguments do;
     - the gradient is that of `saves="all"`, which trusts no analysis of memory;
+    - `jvp` in that direction gives the same number (the products of tangents with cotangents agree, up to
+      rounding), the same result and the same effects; where a function has a rule, which has no tangent, and
+      where there are objects or lists, it is left out;
     - so does `vjp`, and what it returns gives the same gradient, called once or twice, whatever the caller
       has stored to arguments and results.
 
@@ -268,7 +272,47 @@ class _Check:
         if not best.error <= tolerance:
             raise GradientError(f"{self.function.__qualname__}: {best}")
         self.vjp(active, gradients, weights, final)
+        self.tangents(active, direction, (out_bar, final), slope, tolerance)
         return best
+
+    def tangents(
+        self,
+        active: Sequence[int],
+        direction: tuple[Any, ...],
+        bars: tuple[Any, dict[str, Any]],
+        slope: float,
+        tolerance: float,
+    ) -> None:
+        """Tangents and cotangents are two sides of one product: <bars, dots> is the slope, up to rounding."""
+        dispatcher = self.function._dispatcher  # pyright: ignore[reportPrivateUsage]
+        if getattr(dispatcher.function, "structure", None) is not None:
+            return
+        expected_args, values = self.fresh(), self.fresh()
+        expected = self.python(*expected_args)
+        dots: dict[int, Any] = {**memory.zero_shadows(values, active, self.overlaps)}
+        for position, move in zip(active, direction, strict=True):
+            if position in dots:
+                dots[position][...] = move
+            else:
+                dots[position] = float(move)
+        try:
+            value, dot = push(dispatcher, values, dots)
+        except Exception as error:
+            if getattr(error, "without_tangent", False):
+                return
+            raise
+        same(expected, value, "the result of jvp", types=True)
+        for name, theirs, ours in zip(self.names, expected_args, values, strict=True):
+            same(theirs, ours, f"argument {name!r} after jvp", types=True)
+        out_bar, final = bars
+        pairs = [(out_bar, dot), *((w, dots[self.names.index(n)]) for n, w in final.items())]
+        terms = [_dot(w, d) for w, d in pairs]
+        error, size = abs(sum(terms) - slope), max(1.0, abs(slope), *map(abs, terms))
+        if not error <= min(tolerance, 1e-8 if tolerance < 1e-3 else tolerance) * size:
+            raise GradientError(
+                f"{self.function.__qualname__}: tangents give {sum(terms):.15g} in a direction in which the "
+                f"gradient gives {slope:.15g}"
+            )
 
     def against_all(
         self, active: tuple[int, ...], gradients: Any, weights: Any, final: dict[str, Any]

@@ -104,6 +104,8 @@ def zero_like(value: Any) -> Any:
     if isinstance(value, tuple):
         items: tuple[Any, ...] = value
         return tuple(zero_like(item) for item in items)
+    if isinstance(value, list):
+        return [zero_like(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, np.ndarray | np.floating):
         return np.zeros_like(value)[()] if value.dtype.kind == "f" else None  # pyright: ignore
     return 0.0 if isinstance(value, float) else None

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import DenseArrayBase, MemRefType, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import activation, array, foreign
-from ..diagnostics import CompileError, refusal
+from ..diagnostics import CompileError, WithoutTangent, refusal
 from .builders import extents_of, fill
 from .descriptors import descriptor_values
 from .routines import inlined, is_routine, primal_of
@@ -178,6 +178,7 @@ class RuleCall(Rule[foreign.RuleCallOp]):
                 op,
                 "this function has a rule for its adjoint, which says nothing of its tangent",
                 "take gradients (`grad`, `vjp`), or call a function without a rule",
+                WithoutTangent,
             )
         results = inlined(primal_of(op), sweep.values(op.operands), sweep.insert, sweep.entry)
         for old, fresh in zip(op.results, results, strict=True):
