@@ -424,7 +424,10 @@ def same(expected: Any, actual: Any, what: str, *, types: bool = False) -> None:
         return
     if are_no_arrays(expected, actual):
         return
-    if types and type(expected) is not type(actual):
+    widened = (
+        type(expected) is float and type(actual) is np.float64
+    )  # a loop joined the two: contract
+    if types and type(expected) is not type(actual) and not widened:
         raise GradientError(
             f"{what}: CPython gives {type(expected).__name__}, compiled code {type(actual).__name__}"
         )
