@@ -13,7 +13,7 @@ import gc
 import os
 import sys
 import zlib
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -148,18 +148,18 @@ class Compilation:
 
     @property
     def final_arguments(self) -> list[int] | None:
-        """vjp: the IR arguments whose final contents may have cotangents: arrays that are parameters."""
+        """vjp: the IR arguments whose final contents may have cotangents: parameters, and those returned."""
         from .argument_keys import ArrayKey, parse
         from .frontend.signature import ir_types
 
         if self.request.mode != "vjp":
             return None
-        first, indices = 0, list[int]()
+        first, indices = 0, [*returned_arguments(self.built.results)]
         for key in map(parse, self.request.arguments):
             if isinstance(key, ArrayKey):
                 indices.append(first)
             first += len(ir_types(key))
-        return indices
+        return sorted(set(indices))
 
     def run(self, passes: Sequence[ModulePass]) -> None:
         for one in passes:
@@ -192,12 +192,21 @@ def adjoint(c: Compilation) -> None:
     )
     match r.mode:
         case "tangent":
-            c.run([Forward(active)])
+            c.run([Forward(active, tuple(returned_arguments(c.built.results)))])
         case "hvp":
             c.run([reverse, *OPTIMIZE[:-1]])
             c.run([Forward((*active, *shadow_arguments(last_function(c.module))))])
         case _:
             c.run([reverse])
+
+
+def returned_arguments(spec: dict[str, Any]) -> Iterator[int]:
+    """The IR arguments that the function returns themselves: the caller gets their tangents, too."""
+    if spec["kind"] == "tuple":
+        for item in spec["items"]:
+            yield from returned_arguments(item)
+    elif spec["kind"] == "argument":
+        yield spec["leaf"]
 
 
 def optimize(c: Compilation) -> None:

@@ -40,7 +40,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Active", "CompileError", "CompiledFunction", "Const", "Duplicated", "GradientError",
     "GradientReport", "assert_saved_bytes", "check_gradient", "check_rule", "clear_cache", "compile",
-    "grad", "opaque", "rule", "stop_gradient", "value_and_grad", "vjp",
+    "grad", "hessian", "hvp", "jacobian", "jvp", "opaque", "rule", "stop_gradient", "value_and_grad", "vjp",
 ]  # fmt: skip
 
 
@@ -193,6 +193,26 @@ def value_and_grad(function: Callable[..., Any], wrt: Any = 0) -> Callable[..., 
 def vjp(function: Callable[..., Any], wrt: Any = 0) -> Callable[..., Any]:
     """A function of `function`'s arguments that returns (its result, `back`); see `CompiledFunction.vjp`."""
     return Derivative("vjp", _with_gradient(function), wrt)
+
+
+def jvp(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of `function`'s arguments and `tangents=` that returns (its result, the tangent of that)."""
+    return Derivative("jvp", _with_gradient(function), None)
+
+
+def hvp(function: Callable[..., Any], wrt: Any = 0) -> Callable[..., Any]:
+    """A function of `function`'s arguments and `direction=` that returns its Hessian times the direction."""
+    return Derivative("hvp", _with_gradient(function), wrt)
+
+
+def hessian(function: Callable[..., Any], wrt: Any = 0) -> Callable[..., Any]:
+    """A function of `function`'s arguments that returns its Hessian; see `CompiledFunction.hessian`."""
+    return Derivative("hessian", _with_gradient(function), wrt)
+
+
+def jacobian(function: Callable[..., Any], wrt: Any = 0) -> Callable[..., Any]:
+    """A function of `function`'s arguments that returns its Jacobian; see `CompiledFunction.jacobian`."""
+    return Derivative("jacobian", _with_gradient(function), wrt)
 
 
 def check_rule(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -71,6 +72,40 @@ class BoundMethod(functools.partial[Any]):
         from .gradients import Const
 
         return self.func.pullback(Const(self.args[0]), *args, **kwargs)
+
+    def jvp(self, *args: Any, tangents: Mapping[str, Any], **kwargs: Any) -> Any:
+        """`CompiledFunction.jvp`."""
+        return self.func.jvp(*self.args, *args, tangents=tangents, **kwargs)
+
+    def pushforward(self, *args: Any, **kwargs: Any) -> Any:
+        """`CompiledFunction.pushforward`; `self` is `Const`."""
+        from .gradients import Const
+
+        return self.func.pushforward(Const(self.args[0]), *args, **kwargs)
+
+    def hvp(self, *args: Any, direction: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+        """`CompiledFunction.hvp`."""
+        chosen = self.named(wrt)
+        return self.func.hvp(*self.args, *args, direction=direction, wrt=chosen, **kwargs)
+
+    def value_grad_hvp(self, *args: Any, direction: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+        """`CompiledFunction.value_grad_hvp`."""
+        chosen = self.named(wrt)
+        return self.func.value_grad_hvp(
+            *self.args, *args, direction=direction, wrt=chosen, **kwargs
+        )
+
+    def hessian(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+        """`CompiledFunction.hessian`."""
+        return self.func.hessian(*self.args, *args, wrt=self.named(wrt), **kwargs)
+
+    def jacobian(self, *args: Any, wrt: Any = 0, mode: str = "auto", **kwargs: Any) -> Any:
+        """`CompiledFunction.jacobian`."""
+        return self.func.jacobian(*self.args, *args, wrt=self.named(wrt), mode=mode, **kwargs)
+
+    def linear_operator(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+        """`CompiledFunction.linear_operator`."""
+        return self.func.linear_operator(*self.args, *args, wrt=self.named(wrt), **kwargs)
 
     def explain(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         """`CompiledFunction.explain`."""

@@ -476,7 +476,7 @@ class Dispatcher:
         if getattr(self.function, "structure", None) is not None:
             values = (*values[:-1], None)  # without the journal, which CPython does not keep
         try:
-            check_gradient(function, *values, wrt=wrt)
+            check_gradient(function, *values, wrt=tuple(self.names[p] for p in wrt))
         finally:
             verifying.now = False
 

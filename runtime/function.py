@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, Any
 from . import annotations, gradients, keys, memory, object_gradients, objects, rules, wrappers
 from .bound import BoundMethod
 from .dispatch import Compiler, Dispatcher
+from .jacobians import hessian as run_hessian
+from .jacobians import jacobian as run_jacobian
+from .jacobians import linear_operator as run_linear_operator
 from .tangents import jvp as run_jvp
 from .tangents import pushforward as run_pushforward
 from .tangents import value_grad_hvp as run_hvp
@@ -67,8 +70,9 @@ def check_options(options: dict[str, Any]) -> dict[str, Any]:
 class CompiledFunction:
     """A Python function, compiled for the arguments it is called with.
 
-    `f(...)` runs the primal. With `grad=True` there are also `f.grad`, `f.value_and_grad`, `f.vjp`
-    and `f.pullback`. `f.__wrapped__` is the Python function.
+    `f(...)` runs the primal. With `grad=True` there are also its derivatives: `f.grad`, `f.value_and_grad`,
+    `f.vjp` and `f.pullback`; `f.jvp` and `f.pushforward`; `f.hvp`, `f.value_grad_hvp` and `f.hessian`;
+    `f.jacobian` and `f.linear_operator`. `f.__wrapped__` is the Python function.
     """
 
     __wrapped__: Callable[..., Any]
@@ -201,6 +205,44 @@ class CompiledFunction:
         d = self._dispatcher
         bound = d.bind(*args, **kwargs)
         return d.plainly("hvp", bound, lambda v: run_hvp(d, v, wrt, direction))
+
+    def hessian(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+        """The Hessian, dense: `f.hessian(*args, wrt=0)`, of shape `u.shape + u.shape`; of a number, a number.
+
+        Of a tuple of arguments a tuple of tuples of blocks: `H[i][j]` is the derivative of the gradient in
+        argument i with respect to argument j. One run of `hvp` for each element, on copies: the arguments
+        are left as one plain call leaves them. It is not made symmetric: both halves are computed.
+        """
+        self._require_gradient()
+        d = self._dispatcher
+        bound = d.bind(*args, **kwargs)
+        return d.plainly("hessian", bound, lambda v: run_hessian(d, v, wrt))
+
+    def jacobian(self, *args: Any, wrt: Any = 0, mode: str = "auto", **kwargs: Any) -> Any:
+        """The Jacobian, dense: `f.jacobian(*args, wrt=0)`, of shape `result.shape + u.shape`.
+
+        Of a tuple of results a tuple, with None for what is no float, and in each, of a tuple of arguments, a
+        tuple. `mode="forward"` runs one tangent for each element of the arguments, on copies; "reverse" runs
+        the primal once and one cotangent for each element of the results; "auto" takes what is less. The
+        arguments are left as one plain call leaves them.
+        """
+        self._require_gradient()
+        d = self._dispatcher
+        bound = d.bind(*args, **kwargs)
+        return d.plainly("jacobian", bound, lambda v: run_jacobian(d, v, wrt, mode))
+
+    def linear_operator(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+        """The Jacobian as a `scipy.sparse.linalg.LinearOperator`, of float64, without its elements.
+
+        Its shape is (size of the result, size of the argument), 1 for a number; several results or arguments
+        come one after another. It is made by one plain call, which has its effects, and keeps copies of the
+        arguments as they were before: later products run on copies of these, and nobody else's arrays are
+        read or changed. `A @ v` runs the tangent; `A.T @ w` the adjoint, after one run of the primal.
+        """
+        self._require_gradient()
+        d = self._dispatcher
+        bound = d.bind(*args, **kwargs)
+        return d.plainly("linear_operator", bound, lambda v: run_linear_operator(d, v, wrt))
 
     def rule(self, adjoint: Callable[..., Any] | None = None, /, **declared: Any) -> Any:
         """`mutad.rule` of this function: a decorator, with or without declarations."""
@@ -399,7 +441,7 @@ def _install(
 
 
 class Derivative:
-    """What `grad(f, wrt)`, `value_and_grad(f, wrt)` and `vjp(f, wrt)` return."""
+    """What `grad(f, wrt)` and its like return; of `jvp(f)`, where tangents have names, `wrt` is None."""
 
     __slots__ = ("_wrt", "function", "kind")
 
@@ -407,13 +449,15 @@ class Derivative:
         self.kind, self.function, self._wrt = kind, function, wrt
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return getattr(self.function, self.kind)(*args, wrt=self._wrt, **kwargs)
+        chosen = {} if self._wrt is None else {"wrt": self._wrt}
+        return getattr(self.function, self.kind)(*args, **chosen, **kwargs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
     def __repr__(self) -> str:
-        return f"<{self.kind} of {self.function.__qualname__} with respect to {self._wrt!r}>"
+        chosen = "" if self._wrt is None else f" with respect to {self._wrt!r}"
+        return f"<{self.kind} of {self.function.__qualname__}{chosen}>"
 
     def __reduce__(self) -> Any:
         return Derivative, (self.kind, self.function, self._wrt)

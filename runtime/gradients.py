@@ -297,6 +297,7 @@ def pullback(dispatcher: Dispatcher, wrapped: tuple[Any, ...], cotangent: Any) -
     found = dispatcher.specialize(primals, order)
     _require_cotangent(found.results, cotangent)
     cotangents, of_arguments = cotangents_of(found.results, cotangent, None)
+    refuse_of_tuples(found.results, cotangent)
     if of_arguments:
         name = dispatcher.names[of_arguments[0][0]]
         raise ValueError(
@@ -312,6 +313,20 @@ def pullback(dispatcher: Dispatcher, wrapped: tuple[Any, ...], cotangent: Any) -
         if compact[position] is not shadow:
             shadow[...] = compact[position]
     return result, tuple(bars[p] for p in order if p in bars)
+
+
+def refuse_of_tuples(spec: Spec, bar: Any) -> None:
+    """TypeError for the cotangent of an array that came in a tuple: it has no shadow to be added to."""
+    if bar is None:
+        return
+    if spec["kind"] == "tuple":
+        for item, part in zip(spec["items"], bar, strict=True):
+            refuse_of_tuples(item, part)
+    elif spec["kind"] == "argument" and spec["position"] is None:
+        raise TypeError(
+            "pullback: the function returns an array of a tuple that it is given, which has no shadow: "
+            "pass the array as an argument of its own"
+        )
 
 
 def as_expected(

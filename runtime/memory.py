@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .keys import Array, Overlaps, address_of, is_generator
+from .keys import Array, Overlaps, address_of, is_generator, overlaps_itself
 
 
 @dataclass(frozen=True)
@@ -97,22 +97,27 @@ def order_of(a: Array | Placed) -> Literal["C", "F"]:
 
 
 def copies(values: Sequence[Any], overlaps: Overlaps) -> tuple[Any, ...]:
-    """Copies of the arrays among the arguments, which share memory as these do."""
-    result = [copy_of(v) for v in values]
-    for group in groups_of(overlaps):
+    """Copies of the arrays among the arguments, which share memory as these do (with themselves, too)."""
+    copied: dict[int, Any] = {}
+    result = [copy_of(v, copied) for v in values]
+    lone = [[k] for k, v in enumerate(values) if isinstance(v, np.ndarray) and overlaps_itself(v)]
+    for group in [*lone, *groups_of(overlaps)]:
         for position, copy in zip(group, zeros_placed_as([values[p] for p in group]), strict=True):
             copy[...] = values[position]
             result[position] = copy
     return tuple(result)
 
 
-def copy_of(value: Any) -> Any:
-    """A copy of an array, of a random generator, or of a tuple of them; anything else itself."""
+def copy_of(value: Any, copied: dict[int, Any]) -> Any:
+    """A copy of an array, of a random generator, or of a tuple of them; anything else itself.
+
+    `copied` has the generators that were copied before: what draws from one stream goes on to.
+    """
     if isinstance(value, tuple):
         items: tuple[Any, ...] = value
-        return tuple(copy_of(item) for item in items)
+        return tuple(copy_of(item, copied) for item in items)
     if is_generator(value):
-        return deepcopy(value)  # which goes on from the same state
+        return deepcopy(value, copied)  # which goes on from the same state
     return value.copy(order="K") if isinstance(value, np.ndarray) else value
 
 

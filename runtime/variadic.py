@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 import linecache
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import rules
@@ -120,6 +120,40 @@ class CompiledWrapper:
     def pullback(self, *args: Any, cotangent: Any = None, **kwargs: Any) -> Any:
         """`CompiledFunction.pullback`."""
         return self.of(args, kwargs).pullback(*args, cotangent=cotangent, **kwargs)
+
+    def jvp(self, *args: Any, tangents: Mapping[str, Any], **kwargs: Any) -> Any:
+        """`CompiledFunction.jvp`."""
+        f = self.of(args, kwargs)
+        self.named(tuple(tangents), f)
+        return f.jvp(*args, tangents=tangents, **kwargs)
+
+    def pushforward(self, *args: Any, **kwargs: Any) -> Any:
+        """`CompiledFunction.pushforward`."""
+        return self.of(args, kwargs).pushforward(*args, **kwargs)
+
+    def hvp(self, *args: Any, direction: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+        """`CompiledFunction.hvp`."""
+        return self.value_grad_hvp(*args, direction=direction, wrt=wrt, **kwargs)[2]
+
+    def value_grad_hvp(self, *args: Any, direction: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+        """`CompiledFunction.value_grad_hvp`."""
+        f = self.of(args, kwargs)
+        return f.value_grad_hvp(*args, direction=direction, wrt=self.named(wrt, f), **kwargs)
+
+    def hessian(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+        """`CompiledFunction.hessian`."""
+        f = self.of(args, kwargs)
+        return f.hessian(*args, wrt=self.named(wrt, f), **kwargs)
+
+    def jacobian(self, *args: Any, wrt: Any = 0, mode: str = "auto", **kwargs: Any) -> Any:
+        """`CompiledFunction.jacobian`."""
+        f = self.of(args, kwargs)
+        return f.jacobian(*args, wrt=self.named(wrt, f), mode=mode, **kwargs)
+
+    def linear_operator(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+        """`CompiledFunction.linear_operator`."""
+        f = self.of(args, kwargs)
+        return f.linear_operator(*args, wrt=self.named(wrt, f), **kwargs)
 
     def explain(self, *args: Any, wrt: Any = 0, plan: str = "joint", **kwargs: Any) -> Any:
         """`CompiledFunction.explain`; without arguments of the latest way of calling."""

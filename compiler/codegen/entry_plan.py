@@ -62,19 +62,26 @@ def gradient_signature(gradient: func.FuncOp, arguments: Sequence[str]) -> Gradi
         return tuple(int(v) for v in listed.get_values())
 
     shadows = tuple(position_of[i] for i in indices("shadows"))
-    for position in shadows:
-        if isinstance(parse(arguments[position]), TupleKey):
-            raise CompileError(
-                None,
-                f"values that the gradient follows are stored to an array inside of a tuple "
-                f"(argument {position}), which has no shadow",
-                "pass the array as an argument of its own",
-            )
+    refuse_in_tuples(arguments, shadows, "the gradient", "shadow")
     return GradientSignature(
         shadows,
         indices("cotangents"),
         tuple(position_of[i] for i in indices("scalars")),
     )
+
+
+def refuse_in_tuples(
+    arguments: Sequence[str], positions: Sequence[int], mode: str, beside: str
+) -> None:
+    """CompileError where an array in a tuple would have a shadow or tangents."""
+    for position in positions:
+        if isinstance(parse(arguments[position]), TupleKey):
+            raise CompileError(
+                None,
+                f"values that {mode} follows are stored to an array inside of a tuple "
+                f"(argument {position}), which has no {beside}",
+                "pass the array as an argument of its own",
+            )
 
 
 def leaf_positions(keys: Sequence[Key]) -> list[int]:

@@ -13,7 +13,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import DenseArrayBase
 
 from ..argument_keys import ArrayKey, Key, ScalarKey, parse
-from .entry_plan import GradientSignature, Tangents, leaf_positions
+from .entry_plan import GradientSignature, Tangents, leaf_positions, refuse_in_tuples
 from .entry_result import ResultSpec, arrays_and_scalars, stored_leaves
 
 NONE: ResultSpec = {"kind": "none"}
@@ -39,6 +39,7 @@ def tangents_of(
             leaves[index] = count + len(shadows) + len(taken)
         taken.append(key)
         moving.append(("argument" if index < count else "shadow", position))
+    refuse_in_tuples(arguments, [p for _, p in moving], "forward mode", "tangents")
     moved = set(indices(function, "moved"))
     total = len(list(stored_leaves(results)))
     bars = [scalar_spec(keys[p]) for p in gradient.scalars]

@@ -128,16 +128,22 @@ class Reverse(ModulePass):
 
 @dataclass(frozen=True)
 class Forward(ModulePass):
-    """Replace functions by their tangent functions. `active` are argument indices, by default all floats."""
+    """Replace functions by their tangent functions. `active` are argument indices, by default all floats.
+
+    `finals` are arguments whose final contents have tangents that matter, beside the active ones.
+    """
 
     name = "forward"
     active: tuple[int, ...] | None = None
+    finals: tuple[int, ...] = ()
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         block = op.body.block
         private: dict[str, func.FuncOp] = {}
         for function in functions(op):
-            tangent, *others = tangent_functions(function, chosen(function, self.active))
+            tangent, *others = tangent_functions(
+                function, chosen(function, self.active), self.finals
+            )
             for one in others:
                 private.setdefault(one.sym_name.data, one)
             block.insert_op_before(tangent, function)

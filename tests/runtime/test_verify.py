@@ -40,6 +40,18 @@ def verifying(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUTAD_VERIFY", "1")
 
 
+RATES = np.array([1.0, 2.0])
+
+
+def weighed(x):
+    return (x * RATES).sum()
+
+
+@pytest.mark.usefixtures("verifying")
+def test_gradients_by_what_is_read_from_outside_are_verified() -> None:
+    np.testing.assert_array_equal(made(weighed, opt=1).grad(np.ones(2), wrt="RATES"), np.ones(2))
+
+
 def test_saved_bytes_within_the_bound_pass() -> None:
     assert_saved_bytes(made(squares), (np.ones(10), 2.0), at_most=80)
 

@@ -1,0 +1,388 @@
+"""Jacobians and Hessians, dense or as operators: many tangents or cotangents of one call.
+
+Each call has the side effects on its arguments of one plain call: that one is made, after all that could be
+refused was, and the other runs are on copies that share memory as the arguments do. (In reverse mode the
+primal of `vjp` is the plain call, and `back` runs no primal.) What is differentiated has memory of its own:
+of arguments that share it with others no elements could be named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import keys, memory
+from .captures import Captures
+from .gradients import describe, refuse_overlapping_itself, seeds, with_groups
+from .keys import Array
+from .tangents import push, value_grad_hvp
+from .vjp import Back, vjp
+
+if TYPE_CHECKING:
+    from .dispatch import Dispatcher
+
+MODES = ("auto", "forward", "reverse")
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What one call starts from, and what it differentiates with respect to."""
+
+    dispatcher: Dispatcher
+    values: tuple[Any, ...]
+    """Copies of the arguments and inputs, as they were before the call."""
+    overlaps: keys.Overlaps
+    wrt: tuple[int, ...]
+    single: bool
+    call: str
+
+    def again(self) -> tuple[Any, ...]:
+        """Copies for one more run."""
+        return copies(self.values, self.overlaps)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What `wrt` names, as names: inputs from outside have no other."""
+        return tuple(self.dispatcher.names[p] for p in self.wrt)
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """The shapes of what `wrt` names."""
+        return [np.shape(self.values[p]) for p in self.wrt]
+
+    @property
+    def size(self) -> int:
+        """The number of elements of what `wrt` names."""
+        return sum(map(prod, self.shapes))
+
+    def divided(self, vector: Array) -> list[Any]:
+        """The elements of a vector as what `wrt` names, one after another: fresh arrays, and numbers."""
+        parts = np.split(vector, np.cumsum([prod(shape) for shape in self.shapes])[:-1])
+        return [
+            part.reshape(a.shape).astype(a.dtype) if isinstance(a, np.ndarray) else float(part[0])
+            for part, a in zip(parts, (self.values[p] for p in self.wrt), strict=True)
+        ]
+
+    def units(self) -> Iterator[tuple[int, int, list[Any]]]:
+        """For each element: the place of its argument in `wrt`, its own there, and the direction along it."""
+        vector = np.zeros(self.size)
+        number = 0
+        for place, shape in enumerate(self.shapes):
+            for element in range(prod(shape)):
+                vector[number] = 1.0
+                yield place, element, self.divided(vector)
+                vector[number] = 0.0
+                number += 1
+
+    def push(self, direction: Sequence[Any]) -> Any:
+        """The tangent of the result along a direction."""
+        moving = dict(zip(self.wrt, direction, strict=True))
+        return push(self.dispatcher, self.again(), moving, self.call)[1]
+
+    def require(self, mode: str) -> None:
+        """Compile what the runs on copies need, and refuse here what they would refuse."""
+        found = self.dispatcher.specialize(self.values, tuple(sorted(self.wrt)), mode)
+        if mode == "hvp":
+            seeds(self.dispatcher, found)
+        with_groups(self.dispatcher, self.values, set(found.shadowed), self.overlaps)
+
+
+def started(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any, call: str) -> Start:
+    """What a call starts from; TypeError or ValueError where it is refused."""
+    positions, single = dispatcher.resolve_wrt(wrt)
+    arguments, names = dispatcher.arguments_of(values), dispatcher.names
+    for position in positions:
+        keys.require_active(arguments[position], names[position])
+        refuse_overlapping_itself(values[position], names[position])
+    keys.refuse_shared_in_tuples(values, names, positions)
+    overlaps = keys.overlaps_of(values)
+    for group in memory.groups_of(overlaps):
+        if set(group) & set(positions):
+            shown = ", ".join(names[p] for p in group)
+            raise TypeError(f"{call}: {shown} share memory: pass a copy of all but one")
+    return Start(dispatcher, copies(values, overlaps), overlaps, positions, single, call)
+
+
+def copies(values: tuple[Any, ...], overlaps: keys.Overlaps) -> tuple[Any, ...]:
+    """Copies that share memory as the values do, and are read-only where these are."""
+    made = memory.copies(values, overlaps)
+    for value, copy in zip(values, made, strict=True):
+        for array, its_copy in zip(keys.leaves(value), keys.leaves(copy), strict=True):
+            its_copy.flags.writeable = array.flags.writeable
+    return made
+
+
+def plainly(dispatcher: Dispatcher, values: tuple[Any, ...]) -> Any:
+    """The plain call."""
+    return dispatcher.specialize(values).direct["primal"](*values)
+
+
+# Results: trees of tuples, whose leaves have derivatives where they are floats.
+
+
+def leaves_of(tree: Any) -> Iterator[Any]:
+    """What is in a result, or in its tangent, in order."""
+    if isinstance(tree, tuple):
+        items: tuple[Any, ...] = tree
+        for item in items:
+            yield from leaves_of(item)
+    else:
+        yield tree
+
+
+def with_leaves(tree: Any, leaves: Iterator[Any]) -> Any:
+    """The same tuples around other leaves."""
+    if isinstance(tree, tuple):
+        items: tuple[Any, ...] = tree
+        return tuple(with_leaves(item, leaves) for item in items)
+    return next(leaves)
+
+
+def is_float(leaf: Any) -> bool:
+    """Whether a part of a result has a derivative."""
+    return isinstance(leaf, float) or (
+        isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.kind == "f"
+    )
+
+
+def size_of(value: Any) -> int:
+    """The number of floats in a result."""
+    return sum(np.size(leaf) for leaf in leaves_of(value) if is_float(leaf))
+
+
+def bars_of(value: Any, vector: Array) -> Any:
+    """The elements of a vector as the cotangent of a result; None for what is no float."""
+    sizes = [np.size(leaf) if is_float(leaf) else 0 for leaf in leaves_of(value)]
+    parts = np.split(vector, np.cumsum(sizes)[:-1])
+    bars = (
+        (part.reshape(np.shape(leaf)) if isinstance(leaf, np.ndarray) else float(part[0]))
+        if is_float(leaf)
+        else None
+        for leaf, part in zip(leaves_of(value), parts, strict=True)
+    )
+    return with_leaves(value, bars)
+
+
+def form_of(value: Any) -> Any:
+    """A result without its memory: arrays of the same shapes and dtypes, each of one element."""
+    arrays = (
+        np.broadcast_to(np.zeros((), leaf.dtype), leaf.shape)
+        if isinstance(leaf, np.ndarray)
+        else leaf
+        for leaf in leaves_of(value)
+    )
+    return with_leaves(value, arrays)
+
+
+def require_floats(start: Start) -> None:
+    """TypeError where no part of the result has a derivative."""
+    spec = start.dispatcher.specialize(start.values).results
+    if not any(may_be_float(start, one) for one in parts_of(spec)):
+        name = start.dispatcher.function.__qualname__
+        raise TypeError(
+            f"{start.call} needs a function that returns floats; {name} returns {describe(spec)}: "
+            "return the arrays that it computes"
+        )
+
+
+def parts_of(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The descriptions of all but tuples in a result."""
+    if spec["kind"] == "tuple":
+        for item in spec["items"]:
+            yield from parts_of(item)
+    else:
+        yield spec
+
+
+def may_be_float(start: Start, spec: dict[str, Any]) -> bool:
+    if spec["kind"] != "argument":
+        return spec.get("type", spec.get("dtype")) in keys.FLOATS
+    position = spec["position"]  # None for an array in a tuple
+    return position is None or start.values[position].dtype.kind == "f"
+
+
+# jacobian
+
+
+def jacobian(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any, mode: str) -> Any:
+    """`f.jacobian`: by tangents or by cotangents, one for each column or row."""
+    if mode not in MODES:
+        raise ValueError(f"mode={mode!r}: use 'auto', 'forward' or 'reverse'")
+    start = started(dispatcher, values, wrt, "jacobian")
+    require_floats(start)
+    if mode == "auto":
+        mode = cheaper(start, values)
+    value, blocks = (by_tangents if mode == "forward" else by_cotangents)(start, values)
+    arguments = [start.values[p] for p in start.wrt]
+    rows = (
+        nested([finished(b, leaf, a) for b, a in zip(row, arguments, strict=True)], start.single)
+        if is_float(leaf)
+        else None
+        for leaf, row in zip(leaves_of(value), blocks, strict=True)
+    )
+    return with_leaves(value, rows)
+
+
+def cheaper(start: Start, values: tuple[Any, ...]) -> str:
+    """The mode that takes fewer runs. Which it is a run on copies says, where the result has arrays.
+
+    If that raises, so does the plain call, which has its effects.
+    """
+    if start.size == 1:
+        return "forward"
+    parts = list(parts_of(start.dispatcher.specialize(values).results))
+    if all(one["kind"] in ("none", "scalar") for one in parts):
+        outputs = sum(may_be_float(start, one) for one in parts)
+    else:
+        try:
+            outputs = size_of(plainly(start.dispatcher, start.again()))
+        except Exception:
+            plainly(start.dispatcher, values)
+            raise
+    return "forward" if start.size <= outputs else "reverse"
+
+
+def by_tangents(start: Start, values: tuple[Any, ...]) -> tuple[Any, list[list[Array]]]:
+    """The result of the plain call, and the blocks of each part of it, column by column."""
+    start.require("tangent")
+    value = plainly(start.dispatcher, values)
+    blocks = blocks_of(start, value)
+    for place, element, direction in start.units():
+        for row, dot in zip(blocks, leaves_of(start.push(direction)), strict=True):
+            if row:
+                row[place].reshape(-1, prod(start.shapes[place]))[:, element] = np.ravel(dot)
+    return value, blocks
+
+
+def by_cotangents(start: Start, values: tuple[Any, ...]) -> tuple[Any, list[list[Array]]]:
+    """The same, row by row."""
+    value, back = vjp(start.dispatcher, values, start.names)
+    blocks = blocks_of(start, value)
+    bars, number = np.zeros(size_of(value)), 0
+    for row, leaf in zip(blocks, leaves_of(value), strict=True):
+        for element in range(np.size(leaf) if row else 0):
+            bars[number] = 1.0
+            gradients = back(bars_of(value, bars))
+            bars[number] = 0.0
+            number += 1
+            for block, gradient in zip(row, gradients, strict=True):
+                block.reshape(np.size(leaf), -1)[element] = np.ravel(gradient)
+    return value, blocks
+
+
+def blocks_of(start: Start, value: Any) -> list[list[Array]]:
+    """For each part of the result one zero block for each argument; none for what is no float."""
+    return [
+        [np.zeros((*np.shape(leaf), *shape), np.asarray(leaf).dtype) for shape in start.shapes]
+        if is_float(leaf)
+        else []
+        for leaf in leaves_of(value)
+    ]
+
+
+def finished(block: Array, value: Any, argument: Any) -> Any:
+    """A block as users get it: a number where both value and argument are, of the value's type."""
+    if isinstance(value, np.ndarray) or isinstance(argument, np.ndarray):
+        return block
+    return float(block) if type(value) is float else block[()]
+
+
+def nested(items: list[Any], single: bool) -> Any:
+    return items[0] if single else tuple(items)
+
+
+# hessian
+
+
+def hessian(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any) -> Any:
+    """`f.hessian`: one Hessian-vector product for each column."""
+    start = started(dispatcher, values, wrt, "hessian")
+    start.require("hvp")
+    plainly(dispatcher, values)
+    arguments = [start.values[p] for p in start.wrt]
+    blocks = blocks_of(start, tuple(arguments))
+    for place, element, direction in start.units():
+        products = value_grad_hvp(dispatcher, start.again(), start.names, direction)[2]
+        for row, product in zip(blocks, products, strict=True):
+            row[place].reshape(-1, prod(start.shapes[place]))[:, element] = np.ravel(product)
+    rows = [
+        nested(
+            [finished(b, a, other) for b, other in zip(row, arguments, strict=True)], start.single
+        )
+        for a, row in zip(arguments, blocks, strict=True)
+    ]
+    return nested(rows, start.single)
+
+
+# linear_operator
+
+
+def linear_operator(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any) -> Any:
+    """`f.linear_operator`: the Jacobian as a `scipy.sparse.linalg.LinearOperator`."""
+    from scipy.sparse.linalg import LinearOperator  # pyright: ignore
+
+    start = started(dispatcher, values, wrt, "linear_operator")
+    require_floats(start)
+    start.require("tangent")
+    captures = dispatcher.era.captures
+    products = Products(start, form_of(plainly(dispatcher, values)), captures)
+    make: Any = LinearOperator
+    return make(
+        (size_of(products.form), start.size),
+        matvec=products.matvec,
+        rmatvec=products.rmatvec,
+        dtype=np.float64,
+    )
+
+
+@dataclass(eq=False)
+class Products:
+    """Products with a Jacobian at arguments that are kept: tangents forward, cotangents back."""
+
+    start: Start
+    form: Any
+    """The form of the result: see `form_of`."""
+    captures: Captures
+
+    def matvec(self, x: Any) -> Array:
+        """The tangent of the result along `x`."""
+        direction = self.start.divided(as_vector(x))
+        self.require_same()
+        dot = self.start.push(direction)
+        return joined([d for d in leaves_of(dot) if d is not None])
+
+    def rmatvec(self, y: Any) -> Array:
+        """The cotangent of the arguments for that of the result."""
+        bar = bars_of(self.form, as_vector(y))
+        return joined(self.back(bar))
+
+    @cached_property
+    def back(self) -> Back:
+        """Made by a run on copies, when it is asked for: many operators only multiply forward."""
+        self.require_same()
+        return vjp(self.start.dispatcher, self.start.again(), self.start.names)[1]
+
+    def require_same(self) -> None:
+        """RuntimeError where the function reads constants from outside that are others by now."""
+        if not self.captures.agrees(self.start.dispatcher.era.captures):
+            name = self.start.dispatcher.function.__qualname__
+            raise RuntimeError(
+                f"linear_operator: what {name} reads from outside has changed: make the operator anew"
+            )
+
+
+def as_vector(x: Any) -> Array:
+    """What SciPy hands over as float64; TypeError for complex numbers."""
+    if np.iscomplexobj(x):
+        raise TypeError("linear_operator: the vector is complex: multiply its parts")
+    return np.asarray(x, np.float64).reshape(-1)
+
+
+def joined(parts: Sequence[Any]) -> Array:
+    """The elements of all parts, one after another."""
+    return np.concatenate([np.ravel(part).astype(np.float64) for part in parts])
