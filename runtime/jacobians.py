@@ -217,6 +217,7 @@ def jacobian(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any, mode: st
     require_floats(start)
     if mode == "auto":
         mode = cheaper(start, values)
+        mode = mode if mode == "reverse" or has_tangent(start) else "reverse"
     value, blocks = (by_tangents if mode == "forward" else by_cotangents)(start, values)
     arguments = [start.values[p] for p in start.wrt]
     rows = (
@@ -245,6 +246,17 @@ def cheaper(start: Start, values: tuple[Any, ...]) -> str:
             plainly(start.dispatcher, values)
             raise
     return "forward" if start.size <= outputs else "reverse"
+
+
+def has_tangent(start: Start) -> bool:
+    """Whether forward mode can be compiled; False where a function has a rule, which has no tangent."""
+    try:
+        start.require("tangent")
+    except Exception as error:
+        if getattr(error, "without_tangent", False):
+            return False
+        raise
+    return True
 
 
 def by_tangents(start: Start, values: tuple[Any, ...]) -> tuple[Any, list[list[Array]]]:

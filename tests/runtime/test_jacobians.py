@@ -387,6 +387,27 @@ def test_auto_takes_the_mode_of_fewer_runs(capsys: pytest.CaptureFixture[str]) -
     assert runs(lambda: g.hessian(wide)) == 6
 
 
+def squared_by_rule(x):
+    return x * x
+
+
+@mutad.rule(squared_by_rule)
+def squared_rule(x, result):
+    x.cotangent += 2.0 * x.value * result.cotangent
+
+
+def test_auto_takes_reverse_mode_through_rules_that_have_no_tangent() -> None:
+    def ruled(k, u):
+        u[0] = 7.0
+        return squared_by_rule(k) * u
+
+    f, u = made(ruled), np.ones(3)
+    with pytest.raises(mutad.CompileError, match="tangent"):
+        f.jacobian(3.0, u, mode="forward")
+    np.testing.assert_array_equal(u, np.ones(3))
+    np.testing.assert_array_equal(f.jacobian(3.0, u), [42.0, 6.0, 6.0])
+
+
 def test_read_only_arguments_stay_what_they_are() -> None:
     u = np.ones(3)
     u.flags.writeable = False
