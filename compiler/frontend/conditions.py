@@ -142,6 +142,8 @@ class Conditions(Constructing, ListAccess):
             with self.e.at(block), self.catching.scope(frozenset({VALUE})) as scope:
                 self.frame.env[VALUE] = self.settled(second())
         except Unready:
+            for op in block.walk():  # nothing is left of them
+                op.operands = ()
             self.frame, self.frame.env = frame, before
             self.dead, self.arm_block = dead, arm
             del self.calls[depth:]

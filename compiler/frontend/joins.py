@@ -328,7 +328,7 @@ def describe(t: Template) -> str:
         case RowT(store) if store.is_heap:
             return f"a {store.cls.__name__}"
         case RowT(store):
-            return "an object in a list" if isinstance(store.item, ObjectT) else "a list in a list"
+            return f"{describe(store.item or ListT(None))} in a list"
         case ListT():
             return "a list"
         case MaybeT(inner):

@@ -532,3 +532,101 @@ def test_a_long_list_of_arrays_is_not_looked_into(use: Any) -> None:
         CompileError, match=r"(?s)at most 256 items.*way out: pass one array of them"
     ):
         mutad.compile(lambda items: use(items))([np.ones(2)] * 257)
+
+
+def lists_or_none(x):
+    rows = [[x[0]]]
+    rows.append(None)
+    return len(rows)
+
+
+def none_in_place_of_an_array(x):
+    rows = [x * v for v in x]
+    rows[0] = None
+    return len(rows)
+
+
+def an_array_in_place_of_none(x):
+    rows = [None] * 3
+    rows[1] = x * 2.0
+    return len(rows)
+
+
+def none_before_arrays(x):
+    rows = [x * v for v in x]
+    first = rows[0]
+    rows.insert(0, None)
+    return first.sum()
+
+
+def arrays_or_none_that_change_places(x):
+    rows = []
+    rows.append(None)
+    rows.append(x * 2.0)
+    rows.reverse()
+    return len(rows)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lists_or_none, "a list or None"),
+        (none_in_place_of_an_array, "an array of f64, rank 1 in a list or None"),
+        (an_array_in_place_of_none, "None or an array of f64, rank 1"),
+        (none_before_arrays, "an array of f64, rank 1 in a list or None"),
+        (arrays_or_none_that_change_places, "None or an array of f64, rank 1, and change places"),
+    ],
+)
+def test_lists_and_arrays_that_move_are_not_mixed_with_none(function: Any, words: str) -> None:
+    with pytest.raises(CompileError, match=rf"(?s)items of this list are {words}.*way out: keep"):
+        build_function(function, ("f64[?]C",))
+
+
+def of_numbers_or_none(x):
+    items = [x[0]]
+    items.append(None)
+    return np.array(items).sum()
+
+
+def of_pairs_with_none(x):
+    items = [(x[0], None)]
+    items.append((x[1], 1.0))
+    return np.array(items).sum()
+
+
+def of_objects(x):
+    items = []
+    for v in x:
+        items.append(Body(v, 0.5))
+    return np.array(items).sum()
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (of_numbers_or_none, "way out: use a list"),
+        (of_pairs_with_none, "way out: make arrays of their items"),
+        (of_objects, "way out: use a list"),
+    ],
+)
+def test_no_array_is_made_of_what_is_no_number(function: Any, words: str) -> None:
+    with pytest.raises(CompileError, match=rf"(?s)np.array\(items\).*{words}"):
+        build_function(function, ("f64[?]C",))
+
+
+def pops_without_a_key(x):
+    return {"a": x[0]}.pop()
+
+
+def updates_with_two(x):
+    d = {"a": x[0]}
+    d.update({"a": x[1]}, {"a": x[2]})
+    return d["a"]
+
+
+@pytest.mark.parametrize("function", [pops_without_a_key, updates_with_two])
+def test_methods_of_dicts_that_are_called_with_other_arguments(function: Any) -> None:
+    import mutad
+
+    with pytest.raises(CompileError, match=r"the arguments of \."):
+        mutad.compile(function, opt=1)(np.ones(3))

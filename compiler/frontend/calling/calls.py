@@ -42,6 +42,7 @@ from ..values import (
     Choice,
     NoneValue,
     Record,
+    Row,
     Scalar,
     SliceValue,
     Static,
@@ -665,7 +666,7 @@ def class_of(value: Value) -> type:
             return python.get(type_) or NUMPY_DTYPE[type_].type
         case Array():
             return np.ndarray
-        case FixedList() | Static(ListObject()):
+        case FixedList() | Static(ListObject()) | Row():
             return list
         case Tuple(_, cls):
             return cls or type(tables.raw_of(value) or ())

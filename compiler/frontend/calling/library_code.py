@@ -65,7 +65,7 @@ def planned(
     named = {k: known(lowering, a, node) for k, a in kwargs.items()}
     try:
         return constant(lowering, plan(*given, **named))
-    except plans.Unplanned as error:
+    except (plans.Unplanned, TypeError) as error:
         raise lowering.refusal(node, str(error)) from None
 
 

@@ -49,6 +49,8 @@ from .fields import is_frozen, is_object
 from .object_operators import ObjectOperators
 from .records import Method, ObjectMethod, Opaque, Super, initializes_nothing
 
+ARITIES = {"get": (1, 2), "pop": (1, 2), "setdefault": (1, 2), "update": (0, 1)}
+"""How many arguments the methods of dicts have that have some."""
 STRING_METHODS = frozenset(
     {
         "lower", "upper", "strip", "lstrip", "rstrip", "startswith", "endswith", "replace", "title",
@@ -517,7 +519,10 @@ class Constructing(ObjectOperators):
         self, d: Record | Struct, name: str, args: list[Value], kwargs: Kwargs, node: ast.Call
     ) -> Value:
         items = self.items_of(d, node)
-        if name in ("get", "pop", "setdefault") and args:
+        low, high = ARITIES.get(name, (0, 0))
+        if not low <= len(args) <= high or (kwargs and name != "update"):
+            raise self.refusal(node, f"the arguments of .{name}")
+        if low:
             args = [self.memory_of(args[0]), *args[1:]]
             hashed.learn_by_key(self, d, args[0], stored=name != "get")
         match name:

@@ -33,7 +33,6 @@ from xdsl.ir import Operation
 from ..calling import recursion
 from ..frames import Unready
 from ..joins import (
-    Mismatch,
     ObjectT,
     RowT,
     Template,
@@ -201,18 +200,11 @@ class Heaps(PlacedLists):
         assert isinstance(known, ObjectT)
         fields = dict(zip(known.names or (), known.items, strict=True))
         for name, form in forms.items():
-            try:
-                new = lists.bare(form)
-                fields[name] = lists.joined(fields[name], new) if name in fields else new
-            except Mismatch as mismatch:
-                self.use_heap(*mismatch.objects)
-                raise self.refusal(
-                    None, f"`{name}` of objects of class {heap.cls.__name__} is {mismatch}",
-                    "give the field the same type in all objects",
-                ) from None  # fmt: skip
+            new, way_out = lists.bare(form), "give the field the same type in all objects"
+            what = f"`{name}` of objects of class {heap.cls.__name__} is"
+            fields[name] = self.widened(fields.get(name, new), new, what, way_out)
         form = replace(known, items=tuple(fields.values()), names=tuple(fields))
-        if form != known:
-            self.facts.lists[heap.key] = form
+        self.facts.lists[heap.key] = form
         same = form == heap.item
         self.facts.changed |= not same
         return same

@@ -229,8 +229,6 @@ class ListAlgorithms(Heaps):
         if new.item is None or seq.item is None:
             return
         if not list_changes.are_alike(new.item, seq.item):
-            if self.facts.changed:
-                return
             same = self.make_list(node)
             self.learn(same, seq.item)
             self.extend_by(same, new)
@@ -248,7 +246,7 @@ class ListAlgorithms(Heaps):
         index = SliceValue(Scalar("py_int", start, None, 0, EXTENT_MAX), None, None)
         parts = lists.sliced(self.e, seq, index)
         count = self.e.emit(arith.SubiOp(lists.length(self.e, seq).ssa, start))
-        self.append_columns(rest, seq.item, parts, count)
+        list_changes.append_columns(self.e, rest, seq.item, parts, count)
         return rest
 
     def cut(self, seq: ListObject, n: SSAValue) -> None:

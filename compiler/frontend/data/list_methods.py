@@ -33,6 +33,7 @@ from ..calling.calls import Calls
 from ..frames import RESULT, Unready
 from ..joins import (
     ArrayT,
+    ChoiceT,
     FixedT,
     ListT,
     Maybe,
@@ -174,25 +175,28 @@ class Lists(Calls):
         """Append a list to a list."""
 
     def learn(self, target: ListObject, template: Template) -> None:
-        """The list has items of this form. The first item makes its memory, a wider one the next build."""
+        """The list has items of this form. A wider one makes other memory, in this build and the next."""
         new = lists.bare(template)
         if target.item is None:
             target.item = self.facts.lists[target.key] = new
             lists.ready(self.e, target)
             self.facts.changed |= target.read_untyped
             return
+        what, way_out = "the items of this list are", "keep items of one type in a list"
+        both = self.widened(target.item, new, what, way_out)
+        if both != target.item:
+            target.item = self.facts.lists[target.key] = both
+            self.facts.changed = True
+            target.buffers, target.pools = [], []
+            lists.ready(self.e, target)
+
+    def widened(self, a: Template, b: Template, what: str, way_out: str) -> Template:
+        """The form that covers both, refused where none does."""
         try:
-            both = lists.joined(target.item, new)
+            return lists.joined(a, b)
         except Mismatch as mismatch:
             self.use_heap(*mismatch.objects)
-            raise self.refusal(
-                None,
-                f"the items of this list are {mismatch}",
-                "keep items of one type in a list",
-            ) from None
-        if both != target.item:
-            self.facts.lists[target.key] = both
-            self.facts.changed = True
+            raise self.refusal(None, f"{what} {mismatch}", way_out) from None
 
     def item_form(self, value: Value) -> Template:
         if not lists.is_item(value):
@@ -314,7 +318,7 @@ class Lists(Calls):
 
     @abstractmethod
     def movable(self, seq: ListObject, value: Value) -> Value:
-        """A value as an item of a list in which items move."""
+        """A value as an item of a list in which items move, and which knows its form now."""
 
     @abstractmethod
     def store_array(self, seq: ListObject, at: SSAValue, value: Value) -> bool:
@@ -366,16 +370,8 @@ class Lists(Calls):
         self.let_move(source)
         self.learn(target, form)
         count = lists.length(self.e, source).ssa
-        self.append_columns(target, form, lists.views(self.e, source, count), count)
-
-    def append_columns(
-        self, target: ListObject, form: Template, parts: Sequence[Array], count: SSAValue
-    ) -> None:
-        """Append items of a form, unless the next build knows better what the items are."""
-        if target.item is None:
-            return
-        if list_changes.are_alike(target.item, form) or not self.facts.changed:
-            list_changes.append_columns(self.e, target, form, parts, count)
+        views = lists.views(self.e, source, count)
+        list_changes.append_columns(self.e, target, form, views, count)
 
     # Names.
 
@@ -544,7 +540,6 @@ class Lists(Calls):
 
     def list_insert(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
         index, value = self.list_index_value(args[0]), self.movable(seq, args[1])
-        self.learn(seq, self.item_form(value))
         list_changes.insert(self.e, seq, index, value)
         return NoneValue()
 
@@ -569,7 +564,8 @@ class Lists(Calls):
 
     def list_remove(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
         at = self.first_equal(seq, args[0], None, node)
-        list_changes.delete(self.e, seq, at)
+        if seq.item is not None:
+            list_changes.delete(self.e, seq, at)
         return NoneValue()
 
     def search(self, seq: ListObject, wanted: Value, node: ast.AST) -> tuple[Scalar, Scalar]:
@@ -629,7 +625,7 @@ class Lists(Calls):
             self.learn(made, form)
             parts = lists.sliced(self.e, seq, index)
             count = self.e.extents(parts[0].memref)[0] if parts else self.part(seq, index)[1].ssa
-            self.append_columns(made, form, parts, count)
+            list_changes.append_columns(self.e, made, form, parts, count)
         return Static(made)
 
     def list_subscript(self, seq: ListObject, node: ast.Subscript) -> Value:
@@ -649,7 +645,6 @@ class Lists(Calls):
         if self.store_array(seq, at, value):
             return
         value = self.movable(seq, value)
-        self.learn(seq, self.item_form(value))
         lists.store_item(self.e, seq, at, value)
 
     def list_place(self, seq: ListObject, index: Scalar, message: str) -> SSAValue:
@@ -670,7 +665,6 @@ class Lists(Calls):
             combine(before)
             return
         value = self.movable(seq, self.settled(combine(before)))
-        self.learn(seq, self.item_form(value))
         at = self.list_place(seq, index, lists.ASSIGN_OUT_OF_RANGE)
         lists.store_item(self.e, seq, at, value)
 
@@ -712,9 +706,7 @@ class Lists(Calls):
         made = self.make_list(node)
         if (form := lists.form_read(one)) is not None:
             self.learn(made, form)
-            if not self.facts.changed:
-                display = None if one.names else one.display
-                list_changes.repeat(self.e, made, one, times, display)
+            list_changes.repeat(self.e, made, one, times, None if one.names else one.display)
         return Static(made)
 
     def repeat_in_place(self, seq: ListObject, times: Value, node: ast.AST) -> None:
@@ -744,10 +736,8 @@ class Lists(Calls):
         if lists.form_read(seq) is None:
             return library.call(self.e, np.zeros, [self.e.constant(0, "py_int")], {})
         parts = self.gathered(seq)
-        if not parts:
-            raise self.refusal(
-                None, "an array of items that hold no number is not compiled", "use a list"
-            )
+        if not parts or isinstance(seq.item, ChoiceT | ObjectT):
+            raise self.refusal(None, "an array of items that hold no number", "use a list")
         if isinstance(seq.item, ArrayT | ListT | RowT):
             self.raise_when_empty(seq, "NotImplementedError", "mutad: an array of an empty list")
         if not isinstance(seq.item, TupleT):
@@ -757,8 +747,8 @@ class Lists(Calls):
                 seq.lent = True
                 return parts[0]
             return library.call(self.e, np.copy, [parts[0]], {}) if keep else parts[0]
-        if any(isinstance(t, TupleT) for t in seq.item.items):
-            raise self.refusal(None, "an array of nested tuples", "make arrays of their items")
+        if not all(isinstance(t, ScalarT | ArrayT) for t in seq.item.items):
+            raise self.refusal(None, "an array of such tuples", "make arrays of their items")
         return library.call(
             self.e, np.stack, [Tuple(tuple(parts)), self.e.constant(1, "py_int")], {}
         )

@@ -54,6 +54,8 @@ from ..joins import (
     ScalarT,
     Template,
     TupleT,
+    classes_that_meet,
+    describe,
     is_one_class,
     join,
     place_in_store,
@@ -350,7 +352,16 @@ def joined(a: Template, b: Template) -> Template:
         case ListT(x), ListT(y):
             return ListT(y if x is None else x if y is None else joined(x, y))
         case _:
-            return bare(join(a, b))
+            both = join(a, b)
+            if isinstance(both, ChoiceT) and any(map(is_apart, both.options)):
+                raise Mismatch(describe(both), objects=classes_that_meet(both, both))
+            return bare(both)
+
+
+def is_apart(t: Template) -> bool:
+    """True for the form of items that have memory of their own: no list keeps one of such or None."""
+    stores = [leaf.store for leaf in leaves_of(t) if isinstance(leaf, RowT)]
+    return isinstance(t, ListT | ObjectT) or any(isinstance(s.item, ArrayT) for s in stores)
 
 
 Leaf = ScalarT | ArrayT | RowT

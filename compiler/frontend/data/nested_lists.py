@@ -241,11 +241,7 @@ class NestedLists(Lists):
             self.refuse_sharing("each iteration puts the same list in a list")
         self.learn(target, ListT(inner.item))
         known = target.item.item if isinstance(target.item, ListT) else None
-        if (
-            known is not None
-            and inner.item is not None
-            and not list_changes.are_alike(known, inner.item)
-        ):
+        if known and inner.item and not list_changes.are_alike(known, inner.item):
             self.learn(inner, known)
         lists.ready(self.e, target)
         at = lists.length(self.e, target).ssa

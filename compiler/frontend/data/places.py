@@ -30,7 +30,7 @@ from xdsl.ir import Operation, SSAValue
 from ....dialects import array
 from .. import library
 from ..calling import recursion
-from ..joins import ArrayT, ListT, ObjectT, RowT, Template, TupleT
+from ..joins import ArrayT, ChoiceT, ListT, ObjectT, RowT, Template, TupleT, describe
 from ..values import (
     EXTENT_MAX,
     Array,
@@ -94,6 +94,9 @@ class PlacedLists(ObjectLists):
                     return replace(t, store=store) if isinstance(t, RowT) else RowT(store)
                 case TupleT(items):
                     return replace(t, items=tuple(map(visit, items)))
+                case ChoiceT() if any(isinstance(leaf, ArrayT) for leaf in lists.leaves_of(t)):
+                    what = f"the items of this list are {describe(t)}, and change places"
+                    raise self.refusal(None, what, "keep items of one type in a list")
                 case _:
                     return t
 
@@ -167,10 +170,12 @@ class PlacedLists(ObjectLists):
         super().append_value(target, self.as_item(target, self.settled(value)))
 
     def movable(self, seq: ListObject, value: Value) -> Value:
-        """A value as an item of a list in which items move."""
+        """A value as an item of a list in which items move, and which knows its form now."""
+        self.let_move(seq)
         value = self.as_item(seq, value)
         if not self.is_placed(seq) and any(True for _ in parts_with_identity(value)):
             self.use_places(seq)
+        self.learn(seq, self.item_form(value))
         return value
 
     def as_item(self, target: ListObject, value: Value) -> Value:
