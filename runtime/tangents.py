@@ -106,9 +106,9 @@ def zero_like(value: Any) -> Any:
         return tuple(zero_like(item) for item in items)
     if isinstance(value, list):
         return [zero_like(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, np.ndarray | np.floating):
-        return np.zeros_like(value)[()] if value.dtype.kind == "f" else None  # pyright: ignore
-    return 0.0 if isinstance(value, float) else None
+    if isinstance(value, np.ndarray):
+        return np.zeros_like(value) if value.dtype.kind == "f" else None  # pyright: ignore[reportUnknownArgumentType]
+    return type(value)(0.0) if isinstance(value, float | np.floating) else None
 
 
 # Hessian-vector products.
@@ -176,5 +176,6 @@ def by_position(
                 f"the direction of {name!r} has shape {np.shape(direction)}, and it itself {shape}"
             )
         is_array = isinstance(values[position], np.ndarray)
-        result[position] = np.asarray(direction) if is_array else float(direction)
+        dtype = values[position].dtype if is_array else None
+        result[position] = np.asarray(direction, dtype) if is_array else float(direction)
     return result
