@@ -88,8 +88,12 @@ def is_part(one: Array, whole: object) -> bool:
 def parts_of(whole: object) -> Iterator[object]:
     """An object of the frontend and all that it consists of, without frames and the memory of lists."""
     pending: list[Any] = [whole]
+    seen: dict[int, object] = {}  # what holds one another, or is held twice, is visited once
     while pending:
         part = pending.pop()
+        if id(part) in seen:
+            continue
+        seen[id(part)] = part
         yield part
         if isinstance(part, tuple | list):
             pending += part
