@@ -24,15 +24,24 @@ def length_along(a: Array, axis: Any) -> int:
     return count
 
 
-def var(a: Array, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Array:
+def var(
+    a: Array, axis: Any = None, ddof: int = 0, keepdims: bool = False, where: Any = None
+) -> Array:
     a = np.asarray(a)
+    if where is not None:
+        off = a - np.mean(a, axis=axis, keepdims=True, where=where)
+        taken = np.sum(np.broadcast_to(where, a.shape), axis=axis, keepdims=keepdims)
+        total = np.sum(off * off, axis=axis, keepdims=keepdims, where=where)
+        return total / np.maximum(taken - ddof, 0).astype(off.dtype)
     apart = a - np.mean(a, axis=axis, keepdims=True)
     count = max(length_along(a, axis) - ddof, 0)
     return np.sum(apart * apart, axis=axis, keepdims=keepdims) / count
 
 
-def std(a: Array, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Array:
-    return np.sqrt(var(a, axis, ddof, keepdims))
+def std(
+    a: Array, axis: Any = None, ddof: int = 0, keepdims: bool = False, where: Any = None
+) -> Array:
+    return np.sqrt(var(a, axis, ddof, keepdims, where))
 
 
 def average(a: Array, axis: Any = None, weights: Any = None, returned: bool = False) -> Any:
@@ -476,6 +485,7 @@ CASES: tuple[Case, ...] = (
         Case(text, {"x": "matrix"})
         for text in (
             "np.var(x, axis=0, ddof=1)", "x.std(axis=1, keepdims=True)", "np.std(x, axis=(0, 1))",
+            "np.var(x, where=x > 0)", "np.std(x, axis=1, ddof=1, keepdims=True, where=x > -9)",
             f"np.var({CUBE}, axis=(0, -1))", "np.average(x, axis=1, weights=x[0] ** 2 + 1)", "np.cov(x)",
             "np.corrcoef(x[0], x[-1] + x[0] ** 2)", "np.cov(x, rowvar=False, bias=True)", "np.cov(x[0])",
             "np.argmax(x, axis=0)", f"{CUBE}.argmin(axis=1)", "np.argmin(x, axis=-1, keepdims=True)",
