@@ -15,7 +15,17 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from . import annotations, gradients, keys, memory, object_gradients, objects, rules, wrappers
+from . import (
+    annotations,
+    gradients,
+    keys,
+    memory,
+    object_gradients,
+    object_tangents,
+    objects,
+    rules,
+    wrappers,
+)
 from .bound import BoundMethod
 from .dispatch import Compiler, Dispatcher
 from .jacobians import hessian as run_hessian
@@ -175,7 +185,11 @@ class CompiledFunction:
         self._require_gradient()
         d = self._dispatcher
         bound = d.bind(*args, **kwargs)
-        return d.plainly("jvp", bound, lambda v: run_jvp(d, v, tangents))
+        return d.either(
+            bound,
+            lambda: run_jvp(d, (*bound, *d.era.captures.values()), tangents),
+            lambda: object_tangents.jvp(d, bound, tangents),
+        )
 
     def pushforward(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
         """Run the primal with its tangents, in place: `f.pushforward(Duplicated(u, du), Const(k))`.
@@ -187,7 +201,11 @@ class CompiledFunction:
         d = self._dispatcher
         wrapped = d.bind(*args, **kwargs)
         bound = tuple([getattr(a, "primal", a) if type(a) in WRAPPERS else a for a in wrapped])
-        return d.plainly("pushforward", bound, lambda _: run_pushforward(d, wrapped))
+        return d.either(
+            bound,
+            lambda: run_pushforward(d, wrapped),
+            lambda: object_tangents.pushforward(d, wrapped, bound),
+        )
 
     def hvp(self, *args: Any, direction: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         """The Hessian times a direction: `f.hvp(*args, wrt=0, direction=v)`, shaped as the argument.
@@ -204,7 +222,11 @@ class CompiledFunction:
         self._require_gradient()
         d = self._dispatcher
         bound = d.bind(*args, **kwargs)
-        return d.plainly("hvp", bound, lambda v: run_hvp(d, v, wrt, direction))
+        return d.either(
+            bound,
+            lambda: run_hvp(d, (*bound, *d.era.captures.values()), wrt, direction),
+            lambda: object_tangents.value_grad_hvp(d, bound, wrt, direction),
+        )
 
     def hessian(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         """The Hessian, dense: `f.hessian(*args, wrt=0)`, of shape `u.shape + u.shape`; of a number, a number.

@@ -220,7 +220,8 @@ def pullback(
     flat, made = flat_of(dispatcher, bound)
     shadows = Shadows(flat, made)
     for argument, node in zip(wrapped, flat.structure.nodes, strict=True):
-        shadows.wrap(argument, node)
+        if not any(argument is default for default in dispatcher.defaults):
+            shadows.wrap(argument, node)
     values = flat.values_of(made)
     own = flat.dispatcher
     primals = own.values_of(*values)

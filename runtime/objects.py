@@ -359,7 +359,8 @@ def is_float(leaf: Any) -> bool:
     return type(leaf) in (float, np.float64, np.float32)
 
 
-def part_named(flat: Flat, name: Any) -> Node | int:
+def part_named(flat: Flat, name: Any, call: str = "wrt") -> Node | int:
+    """The part, or the position of an input, that the argument `call` of a call names."""
     structure, dispatcher = flat.structure, flat.dispatcher
     count = len(structure.parameters)
     if isinstance(name, str):
@@ -369,7 +370,9 @@ def part_named(flat: Flat, name: Any) -> Node | int:
         if name in dispatcher.names:
             return dispatcher.names.index(name)
         known = ", ".join((*structure.parameters, *dispatcher.era.captures.names))
-        raise TypeError(f"wrt: no parameter or part of one is called {name!r}; there are {known}")
+        raise TypeError(
+            f"{call}: no parameter or part of one is called {name!r}; there are {known}"
+        )
     if isinstance(name, int) and not isinstance(name, bool):
         if -count <= name < count:
             return structure.original(structure.nodes[name % count])

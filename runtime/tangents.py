@@ -17,6 +17,7 @@ from .gradients import (
     check_kinds,
     check_sharing,
     seeds,
+    taken_by,
     unwrapped,
     with_groups,
 )
@@ -32,20 +33,23 @@ def jvp(dispatcher: Dispatcher, values: tuple[Any, ...], tangents: Mapping[str, 
     for name, tangent in tangents.items():
         (position,), single = dispatcher.resolve_wrt(name)
         assert single
-        given[position] = as_tangent(values[position], tangent, name)
+        given[position] = as_tangent(values[position], tangent, name, "jvp")
     return push(dispatcher, values, given)
 
 
-def as_tangent(primal: Any, tangent: Any, name: str) -> Any:
+def as_tangent(primal: Any, tangent: Any, name: str, call: str) -> Any:
     """A tangent as what is pushed forward: an array for an array, a number for a number."""
     if isinstance(primal, np.ndarray):
         if isinstance(tangent, np.ndarray):
             return tangent
         raise TypeError(
-            f"jvp: the tangent of {name!r} is {type(tangent).__name__}: use an array of its shape and dtype"
+            f"{call}: the tangent of {name!r} is {type(tangent).__name__}: "
+            "use an array of its shape and dtype"
         )
     if isinstance(tangent, bool) or not isinstance(tangent, int | float | np.generic):
-        raise TypeError(f"jvp: the tangent of {name!r} is {type(tangent).__name__}: use a number")
+        raise TypeError(
+            f"{call}: the tangent of {name!r} is {type(tangent).__name__}: use a number"
+        )
     return float(tangent)
 
 
@@ -59,6 +63,16 @@ def push(
     dispatcher: Dispatcher, values: tuple[Any, ...], given: dict[int, Any], call: str = "jvp"
 ) -> Any:
     """The result and its tangent, of tangents by position."""
+    return pushed(dispatcher, values, given, call)[:2]
+
+
+def pushed(
+    dispatcher: Dispatcher, values: tuple[Any, ...], given: dict[int, Any], call: str
+) -> tuple[Any, Any, dict[int, Array]]:
+    """The same, and the tangents of all arrays that have one, given or not.
+
+    Where the call raises, the tangents of arrays are those of what the arrays then hold.
+    """
     overlaps = keys.overlaps_of(values)
     arrays = {p: t for p, t in given.items() if isinstance(t, np.ndarray)}
     check_kinds(dispatcher, values, set(given), arrays, call)
@@ -66,14 +80,18 @@ def push(
     order = with_groups(dispatcher, values, set(given), overlaps)
     if not order:
         value = dispatcher.specialize(values).direct["primal"](*values)
-        return value, zero_like(value)
+        return value, zero_like(value), {}
     found = dispatcher.specialize(values, order, "tangent")
     moving = complete(values, found, as_expected(values, arrays, overlaps), given, overlaps)
-    value, dot = found.direct["pushforward"](*values, *moving)
-    for (_, position), tangent in zip(found.moving, moving, strict=True):
-        if position in arrays and tangent is not arrays[position]:
-            arrays[position][...] = tangent
-    return value, with_zeros(value, dot)
+    tangents = {p: t for (_, p), t in zip(found.moving, moving, strict=True)}
+    try:
+        value, dot = found.direct["pushforward"](*values, *moving)
+    finally:
+        for position in arrays.keys() & tangents.keys():
+            if tangents[position] is not arrays[position]:
+                arrays[position][...] = tangents[position]
+    tangents = {p: t for p, t in tangents.items() if isinstance(t, np.ndarray)} | arrays
+    return value, with_zeros(value, dot), tangents
 
 
 def complete(
@@ -139,8 +157,7 @@ def value_grad_hvp(
             raise ValueError("hvp: the directions of arguments that share memory differ in it")
     tangents = {p: arrays.get(p, d) for p, d in directions.items()} | arrays
     moving = [products[p] if of == "shadow" else tangents.get(p, 0.0) for of, p in found.moving]
-    taken = found.gradient["cotangents"]
-    bars_in = [bar for k, bar in enumerate(seeds(dispatcher, found)) if k in taken]
+    bars_in = taken_by(found, seeds(dispatcher, found))
     value, bars, _, bar_dots = found.direct["pushforward"](
         *values, *(shadows[p] for p in shadowed), *bars_in, *moving
     )

@@ -38,14 +38,10 @@ from ..analysis.activity import Activity, is_float
 from ..analysis.alias import AliasAnalysis
 from ..diagnostics import refusal
 from ..rules import accesses
-from ..rules.calls import listed, private_functions
+from ..rules.calls import SIGNATURE, listed, private_functions
 from ..rules.routines import without_rules
 from .function_attributes import inherit_locations
 from .plan import make_plan
-
-SIGNATURE = ("shadows", "cotangents", "scalars")
-"""The attributes that say what a gradient function takes and returns, here of the function that it is of."""
-
 
 # --- What is active ---------------------------------------------------------------------------
 

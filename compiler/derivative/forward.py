@@ -32,10 +32,10 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..analysis.activity import Activity
 from ..rules import rule_of
-from ..rules.calls import listed, private_functions
+from ..rules.calls import SIGNATURE, listed, private_functions
 from ..rules.routines import without_rules
 from ..rules.table import Scalars
-from .activations import SIGNATURE, activity_of, describe_activities
+from .activations import activity_of, describe_activities
 from .function_attributes import inherit_locations, mirror_overlaps
 
 

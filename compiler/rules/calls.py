@@ -38,6 +38,9 @@ from .rule_calls import CallAdjoint
 from .shadows import scratch_shadow, shadow_type
 from .sweeps import SHADOW, ReverseSweep, TangentSweep
 
+SIGNATURE = ("shadows", "cotangents", "scalars")
+"""The attributes that say what a gradient function takes and returns, here of the function that it is of."""
+
 
 class ForeignCall(Rule[foreign.CallOp]):
     """A call of what the compiler cannot see into."""
@@ -84,6 +87,10 @@ class ActivationCall(Rule[activation.CallOp]):
 
     def effects(self, op: activation.CallOp) -> list[Access]:
         return touching(op, op.read(), op.written(), must=False)
+
+    def has_derivative(self, op: activation.CallOp, activity: Activity) -> bool:
+        """Not where the function itself turns out to have none: a tree that ends here, in no child."""
+        return super().has_derivative(op, activity) and moves(op)
 
     def needs(self, op: activation.CallOp, activity: Activity) -> Iterator[Need]:
         yield op.record
@@ -192,6 +199,17 @@ def private_functions(module: Operation | None) -> dict[str, func.FuncOp]:
     return {
         op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp) and is_routine(op)
     }
+
+
+def moves(op: activation.CallOp) -> bool:
+    """Whether a derivative flows through the function that is called, by what is written on it so far."""
+    above = op.parent_op()
+    while above is not None and not isinstance(above, ModuleOp):
+        above = above.parent_op()
+    callee = private_functions(above).get(op.target)
+    if callee is None or any(key not in callee.attributes for key in SIGNATURE):
+        return True
+    return any(listed(callee, key) for key in SIGNATURE)
 
 
 def listed(function: func.FuncOp, name: str) -> list[int]:

@@ -27,6 +27,13 @@ class State:
         return (self.x * SCALE * y).sum() * G * self.t
 
 
+@dataclass
+class Tree:
+    weight: float
+    left: object = None
+    right: object = None
+
+
 class Layer:
     def __init__(self, W, b):
         self.W = W
@@ -111,6 +118,13 @@ def list_of_fields(s, n):
     return sum(found)
 
 
+def weighs_a_tree(tree, k):
+    if tree is None:
+        return 0.0
+    tree.weight = tree.weight * k
+    return tree.weight**2 + weighs_a_tree(tree.left, k) + weighs_a_tree(tree.right, k)
+
+
 def makes_a_state(x, k):
     return State(x * k, k * k)
 
@@ -124,6 +138,7 @@ CASES = [
     (network, (net(), vector(1, 2), vector(0, 1)), ("model", "x")),
     (descent, ({"w": 0.5, "b": 0.1}, vector(1, 2, 3), vector(2, 4, 7), 0.1, 4), ("p", "rate", "x")),
     (list_of_fields, (state(), 4), "s"),
+    (weighs_a_tree, (Tree(1.5, Tree(0.5, None, Tree(2.0)), Tree(-1.0)), 1.2), ("tree", "k")),
 ]
 
 

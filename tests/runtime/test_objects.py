@@ -462,3 +462,13 @@ def test_gradients_of_lists_that_came_before():
             [f(pairs, [], replace(body(), x=np.zeros(1))) * scale / v for v in weights]
         )
         np.testing.assert_allclose(b.x, 2 * np.arange(4.0))
+
+
+def test_pullback_takes_defaults_as_they_are() -> None:
+    @mutad.compile(grad=True, opt=1)
+    def scaled(p, k=3.0, how="twice"):
+        return (p["x"] ** 2).sum() * k if how == "twice" else 0.0
+
+    p, shadow = {"x": np.array([1.0, 2.0])}, {"x": np.zeros(2)}
+    assert scaled.pullback(mutad.Duplicated(p, shadow), cotangent=1.0) == (15.0, ())
+    np.testing.assert_array_equal(shadow["x"], [6.0, 12.0])
