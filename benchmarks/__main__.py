@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from . import boundscheck, compile_time, control_flow, gradient, memory, overhead, primal
+from . import boundscheck, compile_time, control_flow, derivatives, gradient, memory, overhead, primal
 from .timing import console
 
 BENCHMARKS = {
     "primal": primal.main,
     "gradient": gradient.main,
+    "derivatives": derivatives.main,
     "control_flow": control_flow.main,
     "memory": memory.main,
     "overhead": overhead.main,
