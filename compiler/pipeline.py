@@ -195,7 +195,8 @@ def adjoint(c: Compilation) -> None:
             c.run([Forward(active, tuple(returned_arguments(c.built.results)))])
         case "hvp":
             c.run([reverse, *OPTIMIZE[:-1]])
-            c.run([Forward((*active, *shadow_arguments(last_function(c.module))))])
+            # Shadows are zero at first: their tangents are what the reverse sweep makes of them.
+            c.run([Forward(active, tuple(shadow_arguments(last_function(c.module))))])
         case _:
             c.run([reverse])
 

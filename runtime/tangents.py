@@ -148,13 +148,7 @@ def value_grad_hvp(
     with_groups(dispatcher, values, {*active, *shadowed}, overlaps)
     shadows = memory.zero_shadows(values, shadowed, overlaps)
     products = memory.zero_shadows(values, shadowed, overlaps)
-    arrays = memory.zero_shadows(values, {*active, *shadowed}, overlaps)
-    for position, given in directions.items():
-        if position in arrays:
-            arrays[position][...] = given
-    for position, given in directions.items():
-        if position in arrays and not np.array_equal(arrays[position], given, equal_nan=True):
-            raise ValueError("hvp: the directions of arguments that share memory differ in it")
+    arrays = as_tangents(found, values, {*active, *shadowed}, directions, overlaps)
     tangents = {p: arrays.get(p, d) for p, d in directions.items()} | arrays
     moving = [products[p] if of == "shadow" else tangents.get(p, 0.0) for of, p in found.moving]
     bars_in = taken_by(found, seeds(dispatcher, found))
@@ -165,6 +159,31 @@ def value_grad_hvp(
     gradient = named(values, positions, shadows | dict(zip(numbers, bars, strict=True)))
     product = named(values, positions, products | dict(zip(numbers, bar_dots, strict=True)))
     return (value, gradient[0], product[0]) if single else (value, gradient, product)
+
+
+def as_tangents(
+    found: Specialization,
+    values: Sequence[Any],
+    active: set[int],
+    directions: Mapping[int, Any],
+    overlaps: Overlaps,
+) -> dict[int, Array]:
+    """The tangents of the active arrays: the directions, zeros where there are none.
+
+    Directions themselves where nothing is stored to and nothing shares memory, else copies. Raises ValueError
+    where the directions of arrays that share memory differ in it.
+    """
+    given = {p: d for p, d in directions.items() if isinstance(values[p], np.ndarray)}
+    if not overlaps and not found.metadata["written"]:
+        rest = memory.zero_shadows(values, active - given.keys(), overlaps)
+        return rest | as_expected(values, given, overlaps)
+    arrays = memory.zero_shadows(values, active, overlaps)
+    for position, direction in given.items():
+        arrays[position][...] = direction
+    for position, direction in given.items():
+        if overlaps and not np.array_equal(arrays[position], direction, equal_nan=True):
+            raise ValueError("hvp: the directions of arguments that share memory differ in it")
+    return arrays
 
 
 def named(
