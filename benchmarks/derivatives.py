@@ -44,7 +44,7 @@ class Case:
         directions = tuple(rng.normal(size=shape) for shape in shapes)
         return cls(kernel, compile(kernel.function, grad=True), arguments, names, directions)
 
-    def contestants(self) -> dict[str, Call]:
+    def contestants(self) -> dict[str, Callable[[], Any]]:
         tangents = dict(zip(self.names, self.directions, strict=True))
         return {
             "primal": lambda: self.ours(*self.arguments),
