@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import sys
 
-from . import boundscheck, compile_time, control_flow, derivatives, gradient, memory, overhead, primal
+from . import (
+    boundscheck,
+    compile_time,
+    control_flow,
+    derivatives,
+    gradient,
+    memory,
+    overhead,
+    primal,
+)
 from .timing import console
 
 BENCHMARKS = {
