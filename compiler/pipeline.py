@@ -522,7 +522,7 @@ def explain_request(request: Request, values: Sequence[Any] | None) -> Receipt:
 
 
 def receipt_for(request: Request, values: Sequence[Any] | None) -> Receipt:
-    from .derivative.activations import activation_pairs
+    from .derivative.activation_pairs import activation_pairs
     from .derivative.receipt import Allocated, allocated_by, receipt_of
     from .derivative.reverse import activities_of, gradient_of, only_function, plan_gradient
 

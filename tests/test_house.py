@@ -80,6 +80,66 @@ def test_no_module_is_named_like_a_thing_that_grows(root: Path) -> None:
         assert not names & {"utils", "util", "helpers", "common", "misc", "core"}
 
 
+WITHOUT_CYCLES = ("analysis", "derivative", "rules")
+"""The packages of the compiler in which no module imports, by any way, one that imports it."""
+
+
+CYCLES = {
+    "derivative": ["forbid", "forward_sweep", "plan", "receipt", "receipt_html", "sizes"],
+}
+"""Those that are left."""
+
+
+def imports_within(package: Path) -> dict[str, set[str]]:
+    """For each module of a package the others that it imports, wherever in the file, for types or to run."""
+    names = {p.stem for p in package.glob("*.py")}
+    found: dict[str, set[str]] = {}
+    for path in package.glob("*.py"):
+        imported = found[path.stem] = set[str]()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.level == 1:
+                of_package = [alias.name for alias in node.names if alias.name in names]
+                own = [node.module.split(".")[0]] if node.module else of_package or ["__init__"]
+                imported.update(own)
+    return found
+
+
+def cycles_in(imports: dict[str, set[str]]) -> list[str]:
+    """The modules on cycles, or between two: what is left when the ends are taken away, again and again."""
+    left = dict(imports)
+    while True:
+        imported = {other for others in left.values() for other in others}
+        ends = [n for n, others in left.items() if n not in imported or not others & left.keys()]
+        if not ends:
+            return sorted(left)
+        for name in ends:
+            del left[name]
+
+
+def test_a_cycle_is_found() -> None:
+    assert cycles_in({"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set()}) == ["b", "c"]
+    assert cycles_in({"a": {"b", "d"}, "b": {"d"}, "d": {"elsewhere"}}) == []
+
+
+@pytest.mark.parametrize("package", WITHOUT_CYCLES)
+def test_no_module_imports_itself_in_the_end(root: Path, package: str) -> None:
+    assert cycles_in(imports_within(root / "compiler" / package)) == CYCLES.get(package, [])
+
+
+LONGEST = 500
+"""Lines of a module, but for tables."""
+LONG = {"derivative": {"plan.py"}}
+"""Those that are left."""
+
+
+@pytest.mark.parametrize("package", [*WITHOUT_CYCLES, "transforms"])
+def test_modules_are_short(root: Path, package: str) -> None:
+    lengths = {
+        p.name: len(p.read_text().splitlines()) for p in (root / "compiler" / package).glob("*.py")
+    }
+    assert {name for name, n in lengths.items() if n > LONGEST} == LONG.get(package, set())
+
+
 def smooth(u: np.ndarray, k: float, steps: int) -> float:
     total = 0.0
     for t in range(steps):

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, i64
 from xdsl.ir import Block, BlockArgument, SSAValue
 
 from ...dialects import array
-from .alias import strip_casts
+from .views import strip_casts
 
 DEPTH = 60
 """Expressions deeper than this are taken as symbols."""

@@ -20,27 +20,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xdsl.dialects import func, memref, scf
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from ...dialects import ad, array
+from .affine import affine
+from .views import is_memref, strip_casts, strip_views
 
 ROOT_OPS = (array.AllocOp, memref.AllocaOp, memref.AllocOp, ad.PushOp, ad.PopOp)
 """Ops whose memref result is memory of its own."""
-
-
-def is_memref(value: SSAValue) -> bool:
-    return isinstance(value.type, MemRefType)
-
-
-def strip_views(value: SSAValue) -> SSAValue:
-    """The memref that `value` is a view of, through any chain of views and casts."""
-    while True:
-        owner = value.owner
-        if isinstance(owner, array.AnyView | memref.CastOp):
-            value = owner.source
-        else:
-            return value
 
 
 class AliasAnalysis:
@@ -77,8 +65,6 @@ class AliasAnalysis:
 
     def same_view(self, a: SSAValue, b: SSAValue) -> bool:
         """True when `a` and `b` certainly are the same elements in the same order."""
-        from .affine import affine
-
         a, b = strip_casts(a), strip_casts(b)
         while a is not b:
             va, vb = a.owner, b.owner
@@ -222,12 +208,6 @@ class AliasAnalysis:
                 reached[merge].add(root)
                 pending.extend((user, root) for user in users.get(merge, ()))
         self._groups = {m: frozenset(rs) for m, rs in reached.items()}
-
-
-def strip_casts(value: SSAValue) -> SSAValue:
-    while isinstance(value.owner, memref.CastOp):
-        value = value.owner.source
-    return value
 
 
 def one_choice(a: SSAValue, b: SSAValue) -> list[tuple[SSAValue, SSAValue]] | None:

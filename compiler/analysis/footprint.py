@@ -18,7 +18,8 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects import array
 from ..rules import Access
 from .affine import Affine, Extent, Subscripts, Symbol, Term, name, product
-from .alias import AliasAnalysis, strip_casts
+from .alias import AliasAnalysis
+from .views import strip_casts
 
 
 @dataclass(frozen=True)

@@ -29,10 +29,11 @@ from ..diagnostics import line_of
 from ..rules import accesses, reads
 from .activity import Activity, active_by_default
 from .affine import name
-from .alias import AliasAnalysis, is_memref
+from .alias import AliasAnalysis
 from .footprint import Footprints
 from .kills import Kills
 from .memory_ssa import MemorySSA, label
+from .views import is_memref
 
 
 @dataclass(frozen=True)

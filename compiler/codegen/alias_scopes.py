@@ -27,7 +27,8 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import SSAValue
 
 from ...dialects import ad, array
-from ..analysis.alias import AliasAnalysis, strip_views
+from ..analysis.alias import AliasAnalysis
+from ..analysis.views import strip_views
 from .llvm_text import Metadata
 
 

@@ -23,7 +23,9 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from ...dialects import array
 from ..analysis.affine import Affine, Extent, Subscripts, Symbol, Term
-from ..analysis.alias import AliasAnalysis, strip_casts
+from ..analysis.alias import AliasAnalysis
+from ..analysis.views import strip_casts
+from ..rules import is_whole_array
 from .kernel_state import KernelState
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -67,7 +69,7 @@ def some_of(parts: list[Condition]) -> Condition:
 
 def has_whole_array_work(loop: array.LoopOp) -> bool:
     """True when maps or products run inside: beside them the checks of the loop cost nothing."""
-    return any(isinstance(op, array.MapOp | array.MatmulOp) for op in loop.walk())
+    return any(map(is_whole_array, loop.walk()))
 
 
 class NestProofs:

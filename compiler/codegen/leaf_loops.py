@@ -27,7 +27,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import activation, ad, array, foreign
 from ..analysis.dependence import Dependence
-from ..rules import Access, accesses
+from ..rules import Access, accesses, is_whole_array
 from .kernel_state import Place
 
 PAIRS = 120
@@ -68,13 +68,22 @@ def leaf_facts(
         if isinstance(op, memref.LoadOp | memref.StoreOp):
             if not is_cell(op.memref):
                 found += [(a, place_of(op)) for a in accesses(op)]
-        elif isinstance(
-            op,
-            (
-                array.LoopOp | array.MapOp | array.MatmulOp | array.AllocOp,
-                array.PrintOp | ad.PushOp | ad.PopOp | foreign.CallOp | activation.CallOp,
-            ),
-        ) or (array.is_operation_that_may_raise(op) and op not in proved):
+        elif (
+            isinstance(
+                op,
+                (
+                    array.LoopOp
+                    | array.AllocOp
+                    | array.PrintOp
+                    | ad.PushOp
+                    | ad.PopOp
+                    | foreign.CallOp
+                    | activation.CallOp,
+                ),
+            )
+            or is_whole_array(op)
+            or (array.is_operation_that_may_raise(op) and op not in proved)
+        ):
             return LeafFacts()
     if not any(a.kind == "write" for a, _ in found):
         return LeafFacts()

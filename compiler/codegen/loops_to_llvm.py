@@ -29,6 +29,7 @@ from ..analysis.affine import Subscripts
 from ..analysis.alias import AliasAnalysis, if_blocks
 from ..analysis.dependence import Dependence
 from ..analysis.effects import is_private
+from ..rules import is_whole_array
 from . import support
 from .activation_calls import begin, lower_activation, lower_too_deep
 from .alias_scopes import AliasScopes
@@ -531,7 +532,7 @@ class KernelWriter:
         if not contains_work(op):
             return
         if any(
-            isinstance(inner, array.MapOp | array.MatmulOp)
+            is_whole_array(inner)
             or (isinstance(inner, array.LoopOp) and inner is not op and contains_work(inner))
             for inner in op.walk()
         ):
@@ -595,7 +596,7 @@ def rebuilt(like: Descriptor, fields: list[str]) -> Descriptor:
 def contains_work(op: array.LoopOp) -> bool:
     """True when loops or whole-array ops run inside the loop."""
     return any(
-        inner is not op and isinstance(inner, array.LoopOp | array.MapOp | array.MatmulOp)
+        inner is not op and (isinstance(inner, array.LoopOp) or is_whole_array(inner))
         for inner in op.walk()
     )
 

@@ -17,31 +17,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from xdsl.context import Context
-from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects import func
 from xdsl.dialects.builtin import (
-    AnyFloat,
     DenseArrayBase,
-    FloatAttr,
-    IntegerAttr,
     MemRefType,
-    ModuleOp,
-    StringAttr,
-    UnitAttr,
     i64,
 )
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
-from xdsl.rewriter import Rewriter
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ...dialects import activation, ad
 from ..analysis.activity import Activity, is_float
 from ..analysis.alias import AliasAnalysis
 from ..diagnostics import refusal
 from ..rules import accesses
-from ..rules.calls import SIGNATURE, listed, private_functions
-from ..rules.routines import without_rules
-from .function_attributes import inherit_locations
-from .plan import make_plan
+from ..rules.calls import private_functions
 
 # --- What is active ---------------------------------------------------------------------------
 
@@ -185,109 +174,6 @@ def written_roots(function: func.FuncOp, alias: AliasAnalysis) -> set[SSAValue]:
         for root in alias.roots(access.memref)
         for other in alias.interfering(root)
     }
-
-
-# --- The two functions ------------------------------------------------------------------------
-
-
-def activation_pairs(
-    main: func.FuncOp, activities: Activities | None, saves: str, *, owned: bool
-) -> list[func.FuncOp]:
-    """The private functions of the module of a gradient: the pairs, and what is called as it was."""
-    if activities is None:
-        return []
-    stable = stable_arguments(main, owned=owned)
-    made: list[func.FuncOp] = []
-    for name, activity in activities.of.items():
-        function = activities.private[name]
-        if any(listed(function, key) for key in SIGNATURE):
-            keep_for_adjoint(function, stable[name])
-            made += pair_of(function, activities.alias[name], activity, saves)
-        primal = without_rules(function)
-        for key in SIGNATURE:
-            primal.attributes.pop(key, None)
-        for op in list(primal.walk()):
-            if isinstance(op, ad.HandoverOp):
-                op.detach()
-                op.erase()
-        made.append(primal)
-    return made
-
-
-def keep_for_adjoint(function: func.FuncOp, stable: set[int]) -> None:
-    """Mark the end of the function, where all that is not stable may change."""
-    last = function.body.block.last_op
-    assert last is not None
-    if isinstance(last.prev_op, ad.HandoverOp):
-        return
-    changing = [
-        a
-        for k, a in enumerate(function.body.block.args)
-        if isinstance(a.type, MemRefType) and k not in stable
-    ]
-    op = ad.HandoverOp(changing)
-    op.location = last.location
-    function.body.block.insert_op_before(op, last)
-
-
-def pair_of(
-    function: func.FuncOp, alias: AliasAnalysis, activity: Activity, saves: str
-) -> list[func.FuncOp]:
-    """The forward and the backward function of a private function."""
-    from .reverse import ReverseSweep, only_function
-    from .split import CLEANING, Split
-
-    plan = make_plan(function, alias, activity, saves)
-    gradient = ReverseSweep(function, plan).run()
-    keep_in_cells(gradient)
-    inherit_locations(gradient)
-    whole = ModuleOp([gradient])
-    for one in CLEANING:
-        one.apply(Context(), whole)
-    gradient = only_function(whole)
-    gradient.detach()
-    split = Split(gradient, function.sym_name.data, detaches=False)
-    forward, backward = split.functions()
-    forward.attributes["keeps"] = IntegerAttr(len(split.kept), i64)
-    for made in (forward, backward):
-        made.sym_visibility = StringAttr("private")
-        made.attributes["chained"] = UnitAttr()
-    return [forward, backward]
-
-
-def keep_in_cells(gradient: func.FuncOp) -> None:
-    """Let numbers that are saved once in an activation cross in its record, not on tapes of their own.
-
-    They are pushed in branches, for what stands outside of them crosses anyway.
-    """
-    entry = gradient.body.block
-    for tape in [op for op in entry.ops if isinstance(op, ad.TapeOp)]:
-        segments = [use.operation for use in tape.tape.uses]
-        if not all(isinstance(op, ad.PushOp | ad.PopOp) and is_single(op) for op in segments):
-            continue
-        element = cast(MemRefType[Attribute], segments[0].results[0].type).element_type
-        cell = memref.AllocaOp.get(element, shape=[])
-        cell.memref.name_hint = segments[0].results[0].name_hint
-        kind = FloatAttr if isinstance(element, AnyFloat) else IntegerAttr
-        zero = arith.ConstantOp(kind(0, element))  # pyright: ignore
-        for op in segments:
-            Rewriter.replace_op(op, [], [cell.memref])
-        made = [cell, zero, memref.StoreOp.get(zero.result, cell.memref, [])]
-        for op in made:
-            op.location = tape.location
-        Rewriter.replace_op(tape, made, [None])
-
-
-def is_single(op: Operation) -> bool:
-    """True for a segment of one number, made outside of loops."""
-    if cast(MemRefType[Attribute], op.results[0].type).get_num_dims():
-        return False
-    above = op.parent_op()
-    while above is not None and not isinstance(above, func.FuncOp):
-        if not isinstance(above, scf.IfOp):
-            return False
-        above = above.parent_op()
-    return True
 
 
 def refuse_to_save(function: func.FuncOp, activity: Activity) -> None:

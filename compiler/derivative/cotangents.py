@@ -23,7 +23,8 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import array
 from ..analysis.affine import Subscripts
-from ..analysis.alias import AliasAnalysis, strip_casts
+from ..analysis.alias import AliasAnalysis
+from ..analysis.views import strip_casts
 from ..rules.builders import Emit, extents_of
 
 AS_MANY_AS_IT_TAKES = 2**63 - 1

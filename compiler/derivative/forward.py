@@ -17,8 +17,7 @@ have rules. That is how Hessian-vector products are made: the tangents of the sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import cast, overload
 
 from xdsl.dialects import func
@@ -34,8 +33,9 @@ from ..analysis.activity import Activity
 from ..rules import rule_of
 from ..rules.calls import SIGNATURE, listed, private_functions
 from ..rules.routines import without_rules
-from ..rules.table import Scalars
+from ..rules.sweeps import bind_with_tangents
 from .activations import activity_of, describe_activities
+from .emission import Emission
 from .function_attributes import inherit_locations, mirror_overlaps
 
 
@@ -65,16 +65,12 @@ def tangent_functions(
     return made
 
 
-class TangentSweep:
+class TangentSweep(Emission):
     """Emits the tangent function of one function."""
 
     def __init__(self, function: func.FuncOp, activity: Activity) -> None:
-        self.function = function
+        super().__init__(function)
         self.activity = activity
-        self.entry = Block()
-        self.block = self.entry
-        self.location = function.location
-        self.scalars = Scalars(self.append)
         self._values: dict[SSAValue, SSAValue] = {}
         self._dots: dict[SSAValue, SSAValue] = {}
 
@@ -86,10 +82,7 @@ class TangentSweep:
         moving = [*memory, *(a for a in active if not isinstance(a.type, MemRefType))]
         types = [a.type for a in (*source.args, *moving)]
         self.entry = self.block = Block(arg_types=types)
-        for old, fresh in zip(source.args, self.entry.args, strict=False):
-            self.bind(old, fresh)
-        for old, fresh in zip(moving, self.entry.args[len(source.args) :], strict=True):
-            self.set_dot(old, fresh)
+        bind_with_tangents(self, source.args, self.entry.args, moving)
         self.run(source, self.entry, self._finish)
         last = self.entry.last_op
         assert isinstance(last, func.ReturnOp)
@@ -121,29 +114,12 @@ class TangentSweep:
 
     # Emission.
 
-    def append(self, op: Operation) -> None:
-        op.location = self.location
-        self.block.add_op(op)
-
-    def insert(self, op: Operation) -> None:
-        self.block.add_op(op)
-
-    def emit(self, op: Operation) -> SSAValue:
-        self.append(op)
-        return op.results[0]
-
     def clone(self, op: Operation) -> Operation:
         made = op.clone_without_regions({o: self.value(o) for o in op.operands})
         self.append(made)
         for old, fresh in zip(op.results, made.results, strict=True):
             self.bind(old, fresh)
         return made
-
-    @contextmanager
-    def at(self, block: Block) -> Generator[None]:
-        outer, self.block = self.block, block
-        yield
-        self.block = outer
 
     def run(self, source: Block, target: Block, end: Callable[[Operation], None]) -> None:
         with self.at(target):

@@ -31,7 +31,7 @@ from xdsl.dialects import arith, func, memref, scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects import activation, ad, array, foreign
-from ..analysis.alias import strip_views
+from ..analysis.views import strip_views
 from ..rules.builders import extents_of, transfer
 from ..rules.routines import inlined, primal_of
 from ..rules.table import index_constant

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import MemRefType
@@ -23,15 +23,13 @@ from ..rules.builders import index
 from ..rules.sweeps import SHADOW
 from ..rules.table import Scalars
 from .map_values import MapValues
-
-if TYPE_CHECKING:
-    from .reverse import ReverseSweep
+from .sweeps import Sweep
 
 
 class MapAdjoint:
     """One adjoint map under construction: its inputs and outputs grow as its body asks for them."""
 
-    def __init__(self, sweep: ReverseSweep, op: array.MapOp) -> None:
+    def __init__(self, sweep: Sweep, op: array.MapOp) -> None:
         self.sweep = sweep
         self.op = op
         self.values = MapValues(sweep.primal, op)

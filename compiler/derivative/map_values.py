@@ -6,7 +6,7 @@ input (an element reloaded from memory, from a tape, or from a copy) or is compu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
@@ -15,15 +15,13 @@ from ...dialects import array
 from .inversions import undone
 from .old_contents import OldContents
 from .segments import is_recomputable, value_block
-
-if TYPE_CHECKING:
-    from .primal_values import PrimalValues
+from .sweeps import Primal
 
 
 class MapValues:
     """The inputs and the body of a map under construction that needs values of `op`'s body."""
 
-    def __init__(self, primal: PrimalValues, op: array.MapOp) -> None:
+    def __init__(self, primal: Primal, op: array.MapOp) -> None:
         self.primal = primal
         self.op = op
         self.block = cast(Block, op.parent_block())

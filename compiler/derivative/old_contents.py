@@ -16,7 +16,7 @@ and the first load alone where the store always comes (see `overwritten`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
@@ -24,18 +24,17 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects import array
 from ..analysis.affine import Affine, Extent, Symbol
-from .overwritten import Answer, Conditions, Instance
+from .overwritten import Answer, Instance
+from .plan import Save
 from .segments import value_block
-
-if TYPE_CHECKING:
-    from .plan import Save
-    from .primal_values import PrimalValues
+from .store_iterations import Conditions
+from .sweeps import Primal
 
 
 class OldContents:
     """Writes the loads, in the prologue of the reverse of a block."""
 
-    def __init__(self, primal: PrimalValues, block: Block) -> None:
+    def __init__(self, primal: Primal, block: Block) -> None:
         self.primal = primal
         self.block = block
 
@@ -65,7 +64,7 @@ class OldContents:
             value = branch.results[0]
         for op in tuple(block.ops):
             op.detach()
-            self.primal.at_prologue(self.block, op)
+            self.primal.prologues.append(self.block, op)
         return value
 
     def view(self, answer: Answer, extents: Sequence[SSAValue]) -> SSAValue:
@@ -96,7 +95,7 @@ class OldContents:
                     dims[position], steps[position] = axis, q.terms[dim]
             start = Affine({s: f for s, f in q.terms.items() if s not in answer.dims}, q.constant)
             offsets.append(self.number(start - first))
-        strides = [self.primal.index(s, self.block) for s in steps]
+        strides = [self.primal.prologues.index(s, self.block) for s in steps]
         view = array.ViewOp(self.primal.segment(save), offsets, dims, list(extents), strides)
         view.location = answer.access.op.location
         return self._emit(view)
@@ -138,7 +137,7 @@ class OldContents:
         return holds
 
     def _emit(self, op: Operation) -> SSAValue:
-        return self.primal.at_prologue(self.block, op)
+        return self.primal.prologues.append(self.block, op)
 
     # Numbers.
 
@@ -160,7 +159,7 @@ class OldContents:
         return total
 
     def _constant(self, value: int) -> SSAValue:
-        return self.primal.index(value, self.block)
+        return self.primal.prologues.index(value, self.block)
 
     def _symbol(self, symbol: Symbol) -> SSAValue:
         if isinstance(symbol, SSAValue):
@@ -173,7 +172,7 @@ class OldContents:
     def _value(self, value: SSAValue) -> SSAValue:
         """A value of a block around this one, or pure code on such values wherever it stands."""
         home = value_block(value)
-        if home is self.primal.top or home in self.primal.prologue_end:
+        if home is self.primal.top or home in self.primal.prologues:
             return self.primal.get(value)
         assert isinstance(value.owner, Operation)
         return self.primal.compute(value.owner, self.block, self._value)

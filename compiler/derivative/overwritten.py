@@ -46,15 +46,13 @@ from ..analysis.footprint import Dimension, Point, Region
 from ..analysis.kills import Kills
 from ..rules import Access, Contents
 from .segments import rectangular
+from .store_iterations import Conditions, Equation, Iterations, least, negated, solve
 
 MOST_INSTANCES = 3
 """A read that more stores than this may be the first to overwrite is not served."""
 
 MOST_WRITES = 12
 """Nor one that more writes than this may overwrite later: the proofs would take too long."""
-
-Conditions = tuple[Affine, ...]
-"""Numbers, in terms of the counters around a read, that are all to be at least 0."""
 
 Margins = tuple[tuple[int, int], ...]
 """For each loop, how many of its first and last iterations are left out."""
@@ -361,7 +359,7 @@ class Overwrites:
         counts += map(self.affine, of.extents)
         if any(self.dependence.varies(v, outermost) for c in counts for v in c.terms):
             return None
-        return Segment(of, loops, counts, equations)
+        return Segment(loops, counts, equations, of)
 
     def _order(
         self,
@@ -447,91 +445,12 @@ class Overwrites:
 
 Row = tuple[dict[Hashable, int], int]
 
-Equation = tuple[dict[int, int], Affine]
-"""Factors of the unknown counters, by position, and the rest: their sum is 0."""
-
 
 @dataclass(frozen=True)
-class Segment:
-    """A store, what indexes its segment, and "it touches the read's location".
-
-    Its counters are those of `loops` and then those of its own index space; `counts` are their ends.
-    """
+class Segment(Iterations):
+    """The iterations of a store, which index the segment of its old contents."""
 
     of: Overwritten
-    loops: tuple[array.LoopOp, ...]
-    counts: list[Affine]
-    equations: list[Equation]
-
-
-def solve(
-    segment: Segment, common: Sequence[array.LoopOp], level: array.LoopOp | None
-) -> tuple[tuple[Affine, ...], Conditions] | None:
-    """The counters at which the store touches the read's location, and what must hold besides.
-
-    A counter that the location does not determine is that of the read in the loops outside `level`
-    that are common to both, one more in `level`, and 0 within.
-    """
-    known: dict[int, Affine] = {}
-    depth = len(common) if level is None else common.index(level)
-    for position, loop in enumerate(segment.loops):
-        if not determine(segment.equations, known):
-            return None
-        if position not in known:
-            inside = common.index(loop) if loop in common else len(common) + 1
-            own = Affine.of(loop.induction)
-            known[position] = own if inside < depth else own + 1 if inside == depth else Affine()
-    if not determine(segment.equations, known) or len(known) < len(segment.counts):
-        return (
-            None  # a point of the store's own index space: all are one moment, so none is the first
-        )
-    conditions: list[Affine] = []
-    for factors, rest in segment.equations:
-        total = sum((known[k] * f for k, f in factors.items()), rest)
-        if total.is_constant and total.constant != 0:
-            return None
-        if not total.is_constant:
-            conditions += [total, -total]
-    return tuple(known[k] for k in range(len(segment.counts))), tuple(conditions)
-
-
-def determine(equations: Sequence[Equation], known: dict[int, Affine]) -> bool:
-    """Add the counters that follow from those known; False where none is an integer."""
-    pending = True
-    while pending:
-        pending = False
-        for factors, rest in equations:
-            unknown = [k for k in factors if k not in known]
-            if len(unknown) != 1:
-                continue
-            total = sum((known[k] * f for k, f in factors.items() if k in known), rest)
-            value = quotient(-total, factors[unknown[0]])
-            if value is None:
-                return False
-            known[unknown[0]] = value
-            pending = True
-    return True
-
-
-def quotient(value: Affine, divisor: int) -> Affine | None:
-    """`value / divisor` where it is whole."""
-    numbers = (*value.terms.values(), value.constant)
-    if any(n % divisor for n in numbers):
-        return None
-    return Affine({s: f // divisor for s, f in value.terms.items()}, value.constant // divisor)
-
-
-def least(value: Affine, ranges: Iterable[tuple[SSAValue, Affine | None]]) -> int:
-    """A lower bound of `value` over the ranges of the counters, innermost first; 0 where unknown."""
-    for counter, count in ranges:
-        factor = value.terms.get(counter, 0)
-        if factor > 0:
-            value = value - Affine.of(counter) * factor
-        elif factor < 0:
-            if count is None:
-                return 0
-            value = value + (count - 1 - Affine.of(counter)) * factor
-    return value.constant if value.is_constant else 0
 
 
 def state_dims(problem: Problem, dims: Sequence[SSAValue], counts: Sequence[Affine]) -> None:
@@ -539,11 +458,6 @@ def state_dims(problem: Problem, dims: Sequence[SSAValue], counts: Sequence[Affi
     for dim, count in zip(dims, counts, strict=True):
         problem.at_least(Affine(), Affine.of(dim), 0)
         problem.below(problem.row(Affine.of(dim), 0), 0, count, 0)
-
-
-def negated(condition: Affine) -> Affine:
-    """At least 0 where `condition` is not."""
-    return -condition - 1
 
 
 def none_of(found: Sequence[Instance]) -> Iterator[Conditions]:

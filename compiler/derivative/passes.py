@@ -34,7 +34,7 @@ from ..diagnostics import line_of
 from ..rules import Contents, Need
 from ..rules.calls import private_functions
 from ..rules.routines import is_routine
-from .activations import activation_pairs
+from .activation_pairs import activation_pairs
 from .forward import tangent_functions
 from .forward_sweep import hint_of
 from .overwritten import Overwritten

@@ -38,7 +38,6 @@ from ..rules.builders import extents_of, transfer
 from ..rules.routines import is_routine
 from ..rules.shadows import cotangent_type, shadow_type
 from ..rules.sweeps import SHADOW
-from ..rules.table import Scalars
 from .activations import (
     Activities,
     activity_of,
@@ -47,6 +46,7 @@ from .activations import (
 )
 from .copied_operands import copy_operands
 from .cotangents import EntryExtents, require_extents
+from .emission import Emission
 from .forward_sweep import ForwardSweep
 from .function_attributes import inherit_locations, mirror_overlaps
 from .map_adjoint import MapAdjoint
@@ -140,19 +140,16 @@ def only_function(module: ModuleOp) -> func.FuncOp:
     return functions[0]
 
 
-class ReverseSweep:
+class ReverseSweep(Emission):
     """Emits the gradient function of one function from its plan."""
 
     def __init__(self, function: func.FuncOp, plan: Plan) -> None:
-        self.function = function
+        super().__init__(function)
         self.plan = plan
         self.needed = plan.needed
         self.activity = plan.needed.activity
         self.alias = self.activity.alias
         self.top = function.body.block
-        self.block = Block()
-        self.location = function.location
-        self.scalars = Scalars(self.append)
         self.bars: dict[SSAValue, SSAValue] = {}
         """Cotangents of scalars used only in the block that defines them."""
         self.cells: dict[SSAValue, SSAValue] = {}
@@ -174,8 +171,7 @@ class ReverseSweep:
         types = [a.type for a in args]
         types += [shadow_type(a.type) for a in self.active_memrefs]
         types += [cotangent_type(terminator.arguments[k].type) for k in self.active_results]
-        self.entry = Block(arg_types=types)
-        self.block = self.entry
+        self.entry = self.block = Block(arg_types=types)
         primal_args = self.entry.args[: len(args)]
         for old, fresh in zip(args, primal_args, strict=True):
             fresh.name_hint = old.name_hint
@@ -187,7 +183,7 @@ class ReverseSweep:
         shadows = self.entry.args[len(args) : len(args) + len(self.active_memrefs)]
         for argument, shadow in zip(self.active_memrefs, shadows, strict=True):
             shadow.name_hint = f"{argument.name_hint}_shadow"
-            self.primal.memrefs[(argument, SHADOW)] = shadow
+            self.primal.known.memrefs[(argument, SHADOW)] = shadow
         self._reverse(terminator, to_check)
         return self._finish(terminator)
 
@@ -277,20 +273,6 @@ class ReverseSweep:
         for name, indices in listed.items():
             gradient.attributes[name] = DenseArrayBase.from_list(i64, indices)
 
-    # Emission.
-
-    def append(self, op: Operation) -> None:
-        op.location = self.location
-        self.block.add_op(op)
-
-    def insert(self, op: Operation) -> None:
-        """Put an op here that knows where it comes from."""
-        self.block.add_op(op)
-
-    def emit(self, op: Operation) -> SSAValue:
-        self.append(op)
-        return op.results[0]
-
     # Cotangents of scalars.
 
     def add_bar(self, value: SSAValue, contribution: SSAValue) -> None:
@@ -318,17 +300,12 @@ class ReverseSweep:
         """The cell of a cotangent, zeroed where the reverse of the value's block begins."""
         cell = self.cells.get(value)
         if cell is None:
-            alloca = memref.AllocaOp.get(value.type, shape=[])
-            alloca.location = self.location
-            first = self.entry.first_op
-            assert first is not None
-            self.entry.insert_op_before(alloca, first)
-            cell = alloca.memref
+            cell = self.primal.prologues.cell(value.type, self.location)
             cell.name_hint = f"{value.name_hint or 'v'}_bar"
             block = value_block(value)
             zero = arith.ConstantOp(FloatAttr(0.0, value.type))  # pyright: ignore
-            self.primal.at_prologue(block, zero)
-            self.primal.at_prologue(block, memref.StoreOp.get(zero.result, cell, []))
+            self.primal.prologues.append(block, zero)
+            self.primal.prologues.append(block, memref.StoreOp.get(zero.result, cell, []))
             self.cells[value] = cell
         return cell
 
@@ -372,52 +349,49 @@ class ReverseSweep:
         permutation = [cast(int, p) for p in self.alias.permutation(op)]
         inverse = [permutation.index(p) for p in range(len(permutation))]
         carried = list(op.body_carried)
-        kept = [(p, self.primal.kind_with_extents(c)) for p, c in enumerate(carried)]
+        kept = [(p, self.primal.memrefs.kind_with_extents(c)) for p, c in enumerate(carried)]
         shadowed = [(p, SHADOW) for p, c in enumerate(carried) if self.activity.active_memref(c)]
         slots = [*dict.fromkeys((*kept, *shadowed))]
         inits = [self.primal.memref(op.results_carried[p], kind) for p, kind in slots]
         body = Block(arg_types=[IndexType(), *(i.type for i in inits)])
-        outer, self.block = self.block, body
-        one = self.emit(arith.ConstantOp(IntegerAttr(1, IndexType())))
-        last = self.emit(arith.SubiOp(trips, one))
-        induction = self.emit(arith.SubiOp(last, body.args[0]))
-        induction.name_hint = op.induction.name_hint
-        self.primal.values[op.induction] = induction
-        self.primal.induction[op] = induction
-        for p, kind in slots:
-            # Slots of one cycle share their roots, so all of them are here, or none.
-            within = body.args[1 + slots.index((inverse[p], kind))]
-            within.name_hint = f"{carried[p].name_hint or 'array'}{'_shadow' * (kind == SHADOW)}"
-            self.primal.memrefs[(carried[p], kind)] = within
-        primal_body = op.body.block
-        self.primal.open(primal_body, body)
-        self.reverse_ops(primal_body)
-        self.primal.close(primal_body)
-        self.location = op.location
-        self.append(array.YieldOp([self.primal.memrefs[(carried[p], kind)] for p, kind in slots]))
-        self.block = outer
-        loop = array.LoopOp(trips, inits, body)
-        self.append(loop)
+        with self.at(body):
+            one = self.emit(arith.ConstantOp(IntegerAttr(1, IndexType())))
+            last = self.emit(arith.SubiOp(trips, one))
+            induction = self.emit(arith.SubiOp(last, body.args[0]))
+            induction.name_hint = op.induction.name_hint
+            self.primal.known.values[op.induction] = induction
+            self.primal.induction[op] = induction
+            for p, kind in slots:
+                # Slots of one cycle share their roots, so all of them are here, or none.
+                within = body.args[1 + slots.index((inverse[p], kind))]
+                name = carried[p].name_hint or "array"
+                within.name_hint = f"{name}_shadow" if kind == SHADOW else name
+                self.primal.known.memrefs[(carried[p], kind)] = within
+            self.primal.open(op.body.block, body)
+            self.reverse_ops(op.body.block)
+            self.primal.close(op.body.block)
+            self.location = op.location
+            now = self.primal.known.memrefs
+            self.append(array.YieldOp([now[(carried[p], kind)] for p, kind in slots]))
+        self.append(array.LoopOp(trips, inits, body))
 
     def reverse_branches(self, op: scf.IfOp) -> None:
         condition = self.primal.get(op.cond)
         bars = {i: b for i, r in enumerate(op.results) if (b := self.take_bar(r)) is not None}
         regions: list[Region] = []
-        outer = self.block
         for region in op.regions:
             inner = Block()
             if region.blocks:
-                self.block = inner
                 source = region.block
                 terminator = source.last_op
                 assert isinstance(terminator, scf.YieldOp)
-                self.primal.open(source, inner)
-                for i, bar in bars.items():
-                    self.add_bar(terminator.operands[i], bar)
-                self.reverse_ops(source)
-                self.primal.close(source)
+                with self.at(inner):
+                    self.primal.open(source, inner)
+                    for i, bar in bars.items():
+                        self.add_bar(terminator.operands[i], bar)
+                    self.reverse_ops(source)
+                    self.primal.close(source)
             inner.add_op(scf.YieldOp())
             regions.append(Region(inner))
-        self.block = outer
         self.location = op.location
         self.append(scf.IfOp(condition, [], regions[0], regions[1]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import MemRefType
@@ -12,20 +12,15 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from .inversions import undone
 from .rollback import Either, Inverse, Rolled, Selected, Stretch, Undo, above, inner_leaves, leaves
 from .segments import value_block
-
-if TYPE_CHECKING:
-    from .primal_values import PrimalValues
-    from .reverse import ReverseSweep
+from .sweeps import Primal, Sweep
 
 
 class Rolling:
     """The reverse cells of one gradient function."""
 
-    def __init__(self, primal: PrimalValues, rolled: dict[SSAValue, Rolled]) -> None:
+    def __init__(self, primal: Primal, rolled: dict[SSAValue, Rolled]) -> None:
         self.primal = primal
         self.rolled = rolled
-        self.open_blocks: set[Block] = set()
-        """Those whose reverse is being written, where reverse cells hold what the cells held at the end."""
         self.cells: dict[Stretch, SSAValue] = {}
         self.started_in: dict[Block, list[Stretch]] = {}
         self.loads_of: dict[Block, list[SSAValue]] = {}
@@ -42,10 +37,6 @@ class Rolling:
                     self.updates[store] = one.stretch, one.updates[store]
                     self.reversed |= {store, *above(store)}
 
-    def begin(self, block: Block) -> None:
-        """The reverse of a block starts here."""
-        self.open_blocks.add(block)
-
     def open(self, block: Block) -> None:
         """Start the reverse cells of a block, and have all that is rolled back in it.
 
@@ -53,31 +44,29 @@ class Rolling:
         """
         for stretch in self.started_in.get(block, ()):
             last = self.primal.get(stretch.last)
-            self.primal.at_prologue(block, memref.StoreOp.get(last, self._cell(stretch), []))
+            self.primal.prologues.append(block, memref.StoreOp.get(last, self._cell(stretch), []))
         for value in self.loads_of.get(block, ()):
             self.primal.get(value)
-
-    def close(self, block: Block) -> None:
-        self.open_blocks.discard(block)
 
     def value(self, rolled: Rolled, block: Block) -> SSAValue | None:
         """A value, in the prologue of its block; None where the reverse of that is not open."""
         if not rolled.is_nested:
             last = self.primal.get(rolled.stretch.last)
-        elif block in self.open_blocks:
+        elif self.primal.is_open(block):
             load = memref.LoadOp.get(self._cell(rolled.stretch), [])
             load.location = rolled.at.location
-            last = self.primal.at_prologue(block, load)
+            last = self.primal.prologues.append(block, load)
         else:
             return None
         return self._undone(rolled.undo, last, block)
 
-    def reverse_store(self, sweep: ReverseSweep, op: memref.StoreOp) -> None:
+    def reverse_store(self, sweep: Sweep, op: memref.StoreOp) -> None:
         """Undo a store, where it is reversed."""
         stretch, undo = self.updates[op]
         block = cast(Block, op.parent)
         for value in leaves(undo):
-            if value_block(value) is self.primal.top or value_block(value) in self.open_blocks:
+            home = value_block(value)
+            if home is self.primal.top or self.primal.is_open(home):
                 self.primal.get(value)
         cell = self._cell(stretch)
         after = sweep.emit(memref.LoadOp.get(cell, []))
@@ -88,13 +77,9 @@ class Rolling:
     def _cell(self, stretch: Stretch) -> SSAValue:
         if stretch not in self.cells:
             element = cast(MemRefType[Attribute], stretch.cell.type).element_type
-            alloca = memref.AllocaOp.get(element, shape=[])
-            alloca.location = stretch.end.location
-            alloca.memref.name_hint = f"{stretch.cell.name_hint or 'cell'}_back"
-            first = self.primal.forward.entry.first_op
-            assert first is not None
-            self.primal.forward.entry.insert_op_before(alloca, first)
-            self.cells[stretch] = alloca.memref
+            cell = self.primal.prologues.cell(element, stretch.end.location)
+            cell.name_hint = f"{stretch.cell.name_hint or 'cell'}_back"
+            self.cells[stretch] = cell
         return self.cells[stretch]
 
     def _undone(self, undo: Undo, value: SSAValue, block: Block) -> SSAValue:
@@ -104,7 +89,7 @@ class Rolling:
                 case Inverse():
                     op = undone(step.op, step.operand, value, self.primal.get)
                     op.location = step.op.location
-                    value = self.primal.at_prologue(block, op)
+                    value = self.primal.prologues.append(block, op)
                 case Selected():
                     value = self._select(step.op.cond, step.sides, value, block)
                 case Either() if not inner_leaves((step,), block):
@@ -119,7 +104,7 @@ class Rolling:
         """Both sides undone, and a choice: no branch to be guessed wrong."""
         first, second = (self._undone(side, value, block) for side in sides)
         choice = arith.SelectOp(self.primal.get(condition), first, second)
-        return self.primal.at_prologue(block, choice)
+        return self.primal.prologues.append(block, choice)
 
     def _of_either(self, step: Either, value: SSAValue) -> SSAValue:
         def side(index: int, home: Block) -> list[SSAValue]:

@@ -27,7 +27,7 @@ from xdsl.dialects.builtin import IndexType, MemRefType, i1
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
-from ..analysis.alias import strip_casts
+from ..analysis.views import strip_casts
 from ..names import as_hint
 from . import catching, choices, weak
 from .bindings import nonlocals, peeling, pooling, resizing

@@ -11,10 +11,11 @@ from functools import cache
 from typing import Any
 
 from xdsl.ir import Operation
-from xdsl.traits import IsTerminator
+from xdsl.traits import IsTerminator, NoMemoryEffect
 
 from . import arith, calls, control, maps, math, memory, products, special, tapes
-from .rule import Access, Contents, Need, Rule, Rules, WithoutDerivative
+from .accesses import Access, Contents, Need
+from .rule import Rule, Rules, Unknown, WithoutDerivative
 from .scalars import ScalarRule
 
 RULES: Rules = {
@@ -37,7 +38,19 @@ def rule_of(kind: type[Operation]) -> Rule[Any]:
     for known, rule in RULES.items():
         if issubclass(kind, known):
             return rule
-    return WithoutDerivative() if kind.has_trait(IsTerminator) else Rule[Operation]()
+    if kind.has_trait(IsTerminator):
+        return WithoutDerivative()
+    return Rule[Operation]() if kind.has_trait(NoMemoryEffect) else Unknown()
+
+
+def evaluates_body(op: Operation) -> bool:
+    """Whether the rule of `op` looks into its region: nobody else has to."""
+    return rule_of(type(op)).evaluates_body
+
+
+def is_whole_array(op: Operation) -> bool:
+    """Whether `op` is a loop over elements by itself: a map, a product."""
+    return rule_of(type(op)).whole_array
 
 
 def register(kind: type[Operation], rule: Rule[Any]) -> None:
@@ -67,6 +80,8 @@ __all__ = [
     "Rule",
     "ScalarRule",
     "accesses",
+    "evaluates_body",
+    "is_whole_array",
     "reads",
     "register",
     "rule_of",

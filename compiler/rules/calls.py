@@ -20,23 +20,14 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import activation, array, foreign
 from ..diagnostics import CompileError, WithoutTangent, refusal
+from .accesses import Access, Activity, Contents, Need
 from .builders import extents_of, fill
 from .descriptors import descriptor_values
 from .routines import inlined, is_routine, primal_of
-from .rule import (
-    Access,
-    Activity,
-    Contents,
-    Need,
-    Rule,
-    Rules,
-    WithoutDerivative,
-    memrefs,
-    touching,
-)
+from .rule import Rule, Rules, WithoutDerivative, memrefs, touching
 from .rule_calls import CallAdjoint
 from .shadows import scratch_shadow, shadow_type
-from .sweeps import SHADOW, ReverseSweep, TangentSweep
+from .sweeps import SHADOW, ReverseSweep, TangentSweep, bind_with_tangents
 
 SIGNATURE = ("shadows", "cotangents", "scalars")
 """The attributes that say what a gradient function takes and returns, here of the function that it is of."""
@@ -44,6 +35,8 @@ SIGNATURE = ("shadows", "cotangents", "scalars")
 
 class ForeignCall(Rule[foreign.CallOp]):
     """A call of what the compiler cannot see into."""
+
+    opaque = True
 
     def effects(self, op: foreign.CallOp) -> list[Access]:
         read, written = op.arguments_that("read"), op.arguments_that("write")
@@ -142,10 +135,7 @@ class ActivationCall(Rule[activation.CallOp]):
         )
         sweep.append(call)
         sweep.bind(op.record, call.record)
-        for old, fresh in zip(op.called, call.called, strict=False):
-            sweep.bind(old, fresh)
-        for k, dot in zip(dots, call.called[len(results) :], strict=True):
-            sweep.set_dot(op.called[k], dot)
+        bind_with_tangents(sweep, op.called, call.called, [op.called[k] for k in dots])
 
 
 class RuleCall(Rule[foreign.RuleCallOp]):

@@ -13,9 +13,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region
 
 from ...dialects import array
+from .accesses import Activity, Flow, Need
 from .descriptors import descriptor_values, trips_source
-from .rule import Activity, Flow, Need, Rules, WithoutDerivative, is_float_scalar
-from .sweeps import ReverseSweep, TangentSweep
+from .rule import Rules, WithoutDerivative, is_float_scalar
+from .sweeps import ReverseSweep, TangentSweep, bind_with_tangents
 
 
 class Loop(WithoutDerivative):
@@ -41,10 +42,7 @@ class Loop(WithoutDerivative):
         def both(source: Block) -> Block:
             """A region of the loop, with the tangents of what is carried."""
             inner = Block(arg_types=[source.args[0].type, *(i.type for i in inits)])
-            for old, fresh in zip(source.args, inner.args, strict=False):
-                sweep.bind(old, fresh)
-            for p, fresh in zip(moving, inner.args[len(source.args) :], strict=True):
-                sweep.set_dot(source.args[1 + p], fresh)
+            bind_with_tangents(sweep, source.args, inner.args, [source.args[1 + p] for p in moving])
             sweep.run(source, inner, end)
             return inner
 
@@ -62,10 +60,7 @@ class Loop(WithoutDerivative):
         )
         loop.attributes.update(op.attributes)
         sweep.append(loop)
-        for old, fresh in zip(op.results, loop.results, strict=False):
-            sweep.bind(old, fresh)
-        for p, fresh in zip(moving, loop.results[len(op.results) :], strict=True):
-            sweep.set_dot(op.results_carried[p], fresh)
+        bind_with_tangents(sweep, op.results, loop.results, [op.results_carried[p] for p in moving])
 
 
 class Branch(WithoutDerivative):
@@ -111,14 +106,12 @@ class Branch(WithoutDerivative):
         branch = scf.IfOp(sweep.value(op.cond), types, regions[0], regions[1])
         branch.attributes.update(op.attributes)
         sweep.append(branch)
-        for old, fresh in zip(op.results, branch.results, strict=False):
-            sweep.bind(old, fresh)
-        for k, fresh in zip(moving, branch.results[len(op.results) :], strict=True):
-            sweep.set_dot(op.results[k], fresh)
+        bind_with_tangents(sweep, op.results, branch.results, [op.results[k] for k in moving])
 
 
 RULES: Rules = {
     array.LoopOp: Loop(),
     scf.IfOp: Branch(),
     **dict.fromkeys((func.FuncOp, ModuleOp), WithoutDerivative()),
+    **dict.fromkeys((array.IndexOp, array.CheckedIntOp, array.RaiseIfOp), WithoutDerivative()),
 }

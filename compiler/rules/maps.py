@@ -21,8 +21,9 @@ from collections.abc import Iterator
 from ...dialects import array
 from ..diagnostics import refusal
 from . import reductions
+from .accesses import Access, Activity, Contents, Flow, Need
 from .descriptors import descriptor_values
-from .rule import Access, Activity, Contents, Flow, Need, Rule, Rules, touching
+from .rule import Rule, Rules, touching
 from .sweeps import ReverseSweep, TangentSweep
 from .tangent_maps import emit_map, primal_writes, tangent_writes
 
@@ -31,6 +32,7 @@ class Map(Rule[array.MapOp]):
     """`array.map`."""
 
     evaluates_body = True
+    whole_array = True
 
     def effects(self, op: array.MapOp) -> list[Access]:
         combined = [m for m, kind in zip(op.outs, op.out_kinds, strict=True) if kind != "store"]

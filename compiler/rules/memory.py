@@ -10,8 +10,9 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Operation
 
 from ...dialects import array
+from .accesses import Access, Activity, Need
 from .descriptors import descriptor_values
-from .rule import Access, Activity, Need, Rule, Rules, WithoutDerivative
+from .rule import Rule, Rules, WithoutDerivative
 from .sweeps import SHADOW, ReverseSweep, TangentSweep
 
 

@@ -11,14 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...dialects import array
+from .accesses import Access, Activity, Contents, Need
 from .builders import extents_of, fill, transpose
 from .descriptors import descriptor_values
-from .rule import Access, Activity, Contents, Need, Rule, Rules, touching
+from .rule import Rule, Rules, touching
 from .sweeps import SHADOW, ReverseSweep, TangentSweep
 
 
 class Matmul(Rule[array.MatmulOp]):
     """`array.matmul`."""
+
+    whole_array = True
 
     def effects(self, op: array.MatmulOp) -> list[Access]:
         return touching(op, [op.a, op.b] if op.accumulate is None else [op.a, op.b, op.c], [op.c])

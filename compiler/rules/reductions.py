@@ -14,8 +14,8 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
+from .accesses import Contents
 from .builders import element_of, fill, index
-from .rule import Contents
 from .sweeps import SHADOW, ReverseSweep, Sweep, TangentSweep
 from .table import Scalars
 from .tangent_maps import Write, emit_map, primal_writes

@@ -16,58 +16,16 @@ derivative flows through it, it is refused. So a kind without a rule is never si
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from xdsl.dialects.builtin import AnyFloat, MemRefType
 from xdsl.ir import Operation, SSAValue
 
 from ..diagnostics import refusal
-
-if TYPE_CHECKING:
-    from .sweeps import ReverseSweep, TangentSweep
+from .accesses import Access, Activity, Flow, Need
+from .sweeps import ReverseSweep, TangentSweep
 
 Op = TypeVar("Op", bound=Operation)
-
-AccessKind = Literal["read", "write"]
-
-
-@dataclass(frozen=True)
-class Access:
-    """One way in which an op touches one of its memrefs.
-
-    `must`: whenever the op runs, every element of the footprint is touched.
-    `whole`: all elements of the memref are meant, whatever the op itself touches.
-    """
-
-    op: Operation
-    memref: SSAValue
-    kind: AccessKind
-    must: bool = True
-    whole: bool = False
-
-
-@dataclass(frozen=True)
-class Contents:
-    """What the memref operand `index` of `op` holds just before `op` (or just after it)."""
-
-    op: Operation
-    index: int
-    after: bool = False
-
-    @property
-    def memref(self) -> SSAValue:
-        return self.op.operands[self.index]
-
-
-Need = SSAValue | Contents
-Flow = tuple[SSAValue, SSAValue]
-
-
-class Activity(Protocol):
-    """Which values and memories carry a derivative."""
-
-    def active(self, value: SSAValue, /) -> bool: ...
 
 
 class Rule(Generic[Op]):
@@ -75,6 +33,10 @@ class Rule(Generic[Op]):
 
     evaluates_body: ClassVar[bool] = False
     """Whether the op's region is scalar code that the rule itself applies the rules of (a map's)."""
+    whole_array: ClassVar[bool] = False
+    """Whether the op is a loop over elements by itself."""
+    opaque: ClassVar[bool] = False
+    """Whether the op may touch memory that it does not name."""
 
     def effects(self, op: Op) -> list[Access]:
         """What `op` itself reads and writes, reads first; what its regions do is theirs."""
@@ -112,6 +74,12 @@ class Rule(Generic[Op]):
         if self.has_derivative(op, sweep.activity):
             raise unknown(op)
         sweep.clone(op)
+
+
+class Unknown(Rule[Operation]):
+    """Ops of which nothing is known at all."""
+
+    opaque = True
 
 
 class WithoutDerivative(Rule[Operation]):

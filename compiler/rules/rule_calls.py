@@ -20,8 +20,8 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, MemRefType, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import foreign
+from .accesses import Contents
 from .routines import adjoint_of, inlined
-from .rule import Contents
 from .shadows import scratch_shadow
 from .sweeps import SHADOW, ReverseSweep
 from .table import ADJOINT

@@ -9,7 +9,8 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import array
-from .rule import Access, Activity, Need, Rule, Rules
+from .accesses import Access, Activity, Need
+from .rule import Rule, Rules
 from .sweeps import ReverseSweep, TangentSweep
 from .table import Scalars, Term
 

@@ -13,7 +13,7 @@ from xdsl.dialects import func, scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import array
-from .rule import Activity, Contents
+from .accesses import Activity, Contents
 from .table import Scalars
 
 PRIMAL, SHADOW = "primal", "shadow"
@@ -132,3 +132,16 @@ class TangentSweep(Sweep, Protocol):
     def run(self, source: Block, target: Block, end: Callable[[Operation], None], /) -> None:
         """The ops of `source` with their tangents into `target`; `end` emits the terminator."""
         ...
+
+
+def bind_with_tangents(
+    sweep: TangentSweep,
+    old: Sequence[SSAValue],
+    fresh: Sequence[SSAValue],
+    moving: Sequence[SSAValue],
+) -> None:
+    """From here on `old` are the first of `fresh`; the others are the tangents of those that are `moving`."""
+    for one, now in zip(old, fresh, strict=False):
+        sweep.bind(one, now)
+    for one, dot in zip(moving, fresh[len(old) :], strict=True):
+        sweep.set_dot(one, dot)

@@ -9,7 +9,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
 from .builders import element_of
-from .sweeps import TangentSweep
+from .sweeps import TangentSweep, bind_with_tangents
 
 Write: TypeAlias = tuple[SSAValue, str, SSAValue]
 """An output of a map, how it is written, and the element."""
@@ -28,10 +28,7 @@ def emit_map(
     moving = [k for k, m in enumerate(op.ins) if sweep.activity.active(m)]
     ins = sweep.values(op.ins) + [sweep.dot(op.ins[k], zero=True) for k in moving]
     args, body = op.body.block.args, Block(arg_types=[element_of(m) for m in ins])
-    for old, fresh in zip(args, body.args, strict=False):
-        sweep.bind(old, fresh)
-    for k, fresh in zip(moving, body.args[len(args) :], strict=True):
-        sweep.set_dot(args[k], fresh)
+    bind_with_tangents(sweep, args, body.args, [args[k] for k in moving])
     writes: list[Write] = []
 
     def read(source: SSAValue) -> SSAValue:

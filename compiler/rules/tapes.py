@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from xdsl.ir import Operation
 
 from ...dialects import ad
-from .rule import Access, Flow, Rule, Rules, WithoutDerivative, memrefs, touching
+from .accesses import Access, Flow
+from .rule import Rule, Rules, WithoutDerivative, memrefs, touching
 from .sweeps import TangentSweep
 
 

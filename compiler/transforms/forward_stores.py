@@ -42,6 +42,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...dialects import array
+from ..rules import evaluates_body
 from .memory_effects import Effects, MemoryEffects, Roots, functions
 
 Element = tuple[SSAValue, tuple[SSAValue, ...]]
@@ -112,7 +113,7 @@ def forward_around(op: Operation, known: Known, effects: MemoryEffects) -> None:
     of_op = effects.of(op)
     if isinstance(op, array.LoopOp):
         known.forget(of_op)
-    if not isinstance(op, array.MapOp):
+    if not evaluates_body(op):
         for region in op.regions:
             for block in region.blocks:
                 forward_in(block, known.copy(), effects)

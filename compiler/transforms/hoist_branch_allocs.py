@@ -98,7 +98,7 @@ from xdsl.traits import Pure
 
 from ...dialects import array
 from ...dialects.array import constant_value
-from ..analysis.alias import strip_views
+from ..analysis.views import strip_views
 
 SMALL = 1024
 """So many elements are always there to be had."""

@@ -63,6 +63,7 @@ from xdsl.passes import ModulePass
 
 from ...dialects import array
 from ..analysis.affine import Affine, Extent, Subscripts, Symbol, Term
+from ..rules import evaluates_body, is_whole_array
 
 BEYOND = 2**50
 """More than any extent: a subscript that starts or moves so far is out of range."""
@@ -92,7 +93,7 @@ def outermost_nests(block: Block) -> Iterator[array.LoopOp]:
     for op in block.ops:
         if isinstance(op, array.LoopOp) and is_counted(op) and is_scalar_code(op):
             yield op
-        elif not isinstance(op, array.MapOp) and array.RAISES not in op.attributes:
+        elif not evaluates_body(op) and array.RAISES not in op.attributes:
             for region in op.regions:
                 for inner in region.blocks:
                     yield from outermost_nests(inner)
@@ -100,7 +101,7 @@ def outermost_nests(block: Block) -> Iterator[array.LoopOp]:
 
 def is_scalar_code(loop: array.LoopOp) -> bool:
     return not loop.carried and not any(
-        isinstance(o, array.MapOp | array.MatmulOp | array.AllocOp) for o in loop.walk()
+        isinstance(o, array.AllocOp) or is_whole_array(o) for o in loop.walk()
     )
 
 

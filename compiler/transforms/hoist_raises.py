@@ -72,6 +72,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects import array
+from ..rules import evaluates_body
 from .hoist_checks import is_counted
 from .hoist_invariants import is_movable
 from .memory_effects import MemoryEffects, Roots, functions
@@ -105,7 +106,7 @@ def plain_nests(block: Block) -> Iterator[array.LoopOp]:
         if isinstance(op, array.LoopOp) and is_plain(op):
             if any(isinstance(o, array.RaiseIfOp) for o in op.walk()):
                 yield op
-        elif not isinstance(op, array.MapOp) and array.RAISES not in op.attributes:
+        elif not evaluates_body(op) and array.RAISES not in op.attributes:
             for region in op.regions:
                 for inner in region.blocks:
                     yield from plain_nests(inner)

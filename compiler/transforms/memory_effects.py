@@ -2,21 +2,22 @@
 
 Memory is named by its *roots* (see analysis/alias): allocations, cells, function arguments. Arguments
 that may overlap count as one root here, and so do all segments of a tape. An op with regions has the effects
-of all it contains. Raising an exception is no memory effect: ask `is_operation_that_may_raise`.
+of all it contains; what an op does itself, its rule says. Raising an exception is no memory effect: ask
+`is_operation_that_may_raise`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, ModuleOp
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.traits import IsTerminator, NoMemoryEffect
 
-from ...dialects import activation, ad, array
+from ...dialects import ad, array
 from ..analysis.alias import AliasAnalysis
+from ..rules import accesses, rule_of
 
 Roots = frozenset[SSAValue]
 NOTHING: Roots = frozenset()
@@ -72,10 +73,11 @@ class MemoryEffects:
         return known
 
     def _compute(self, op: Operation) -> Effects:
-        accessed = accesses(op)
-        if accessed is None:
+        if rule_of(type(op)).opaque:
             return Effects(opaque=True)
-        reads, writes = ({r for m in group for r in self.roots(m)} for group in accessed)
+        reads, writes = set[SSAValue](), set[SSAValue]()
+        for access in accesses(op):
+            (reads if access.kind == "read" else writes).update(self.roots(access.memref))
         opaque = False
         for inner in (self.of(o) for region in op.regions for b in region.blocks for o in b.ops):
             reads |= inner.reads
@@ -91,42 +93,6 @@ def functions(module: ModuleOp) -> Iterator[func.FuncOp]:
     for op in module.body.block.ops:
         if isinstance(op, func.FuncOp) and op.body.blocks:
             yield op
-
-
-def accesses(op: Operation) -> tuple[Iterable[SSAValue], Iterable[SSAValue]] | None:
-    """The memrefs that the op itself reads, and writes; None when nothing is known of it."""
-    match op:
-        case memref.LoadOp():
-            return (op.memref,), ()
-        case memref.StoreOp():
-            return (), (op.memref,)
-        case array.MapOp():
-            combined = [o for o, kind in zip(op.outs, op.out_kinds, strict=True) if kind != "store"]
-            return (*op.ins, *combined), op.outs
-        case array.MatmulOp():
-            return (op.a, op.b, *((op.c,) if op.accumulate else ())), (op.c,)
-        case array.PrintOp():
-            return [v for v in op.values if isinstance(v.type, MemRefType)], ()
-        case activation.CallOp():
-            return op.read(), op.written()
-        case func.ReturnOp():
-            return [v for v in op.arguments if isinstance(v.type, MemRefType)], ()
-        case ad.PushOp() | ad.PopOp():
-            return (op.tape,), (op.tape,)
-        case _ if op.regions or is_without_own_effect(op):
-            return (), ()
-        case _:
-            return None
-
-
-def is_without_own_effect(op: Operation) -> bool:
-    """True when the op itself touches no memory (it may raise, allocate, or end a block)."""
-    return (
-        isinstance(op, array.AllocOp | array.IndexOp | memref.AllocaOp | ad.TapeOp)
-        or array.is_operation_that_may_raise(op)
-        or op.has_trait(NoMemoryEffect)
-        or op.has_trait(IsTerminator)
-    )
 
 
 def overlap_groups(function: func.FuncOp) -> dict[SSAValue, SSAValue]:

@@ -70,7 +70,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import array
-from ..analysis.alias import strip_views
+from ..analysis.views import strip_views
 from ..rules import writes
 
 

@@ -61,6 +61,7 @@ from xdsl.traits import Pure
 from ...dialects import array
 from ..analysis.affine import Affine, Extent, Subscripts, Term
 from ..analysis.alias import AliasAnalysis
+from ..rules import evaluates_body
 from .hoist_checks import Before, is_counted
 
 
@@ -83,7 +84,7 @@ class RaiseLoops(ModulePass):
 def innermost_nests(block: Block) -> Iterator[tuple[array.LoopOp, ...]]:
     """Maximal perfect nests of counted loops, outermost loop first."""
     for op in block.ops:
-        if array.RAISES in op.attributes or isinstance(op, array.MapOp):
+        if array.RAISES in op.attributes or evaluates_body(op):
             continue
         if isinstance(op, array.LoopOp) and is_simple(op):
             loops = perfect_nest(op)

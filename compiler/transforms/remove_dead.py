@@ -41,6 +41,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator, NoMemoryEffect
 
 from ...dialects import ad, array
+from ..rules import is_whole_array, writes
 from .memory_effects import functions
 
 
@@ -121,9 +122,7 @@ def writers_of_unread(allocated: SSAValue) -> list[Operation] | None:
                     work.append(op.result)
                 case memref.StoreOp() if op.value is not value:
                     pass
-                case array.MapOp() if len(op.outs) == 1 and value not in op.ins:
-                    pass
-                case array.MatmulOp() if value is not op.a and value is not op.b:
+                case _ if is_whole_array(op) and all(w.memref is value for w in writes(op)):
                     pass
                 case _:
                     return None

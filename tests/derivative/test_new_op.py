@@ -14,7 +14,8 @@ from xdsl.parser import Parser
 from mutad.compiler.derivative.passes import Forward, Reverse
 from mutad.compiler.diagnostics import CompileError
 from mutad.compiler.rules import RULES, Access, Contents, Need, Rule, register, rule_of
-from mutad.compiler.rules.rule import Activity, touching
+from mutad.compiler.rules.accesses import Activity
+from mutad.compiler.rules.rule import touching
 from mutad.compiler.rules.sweeps import SHADOW, ReverseSweep, TangentSweep
 
 

@@ -25,7 +25,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from ....dialects import array
-from ...analysis.alias import strip_casts
+from ...analysis.views import strip_casts
 from ..emitter import Emitter
 from ..joins import cast, common_type
 from ..library import shapes

@@ -23,7 +23,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ....dialects import array
 from ...analysis.affine import affine
-from ...analysis.alias import strip_casts, strip_views
+from ...analysis.views import strip_casts, strip_views
 from ...diagnostics import CompileError
 from ..joins import Binding, Maybe
 from ..values import Array, Struct, Tuple

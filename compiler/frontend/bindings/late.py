@@ -21,7 +21,7 @@ from xdsl.traits import Pure
 
 from ....dialects import array
 from ...analysis.affine import affine
-from ...analysis.alias import strip_casts
+from ...analysis.views import strip_casts
 from ..data.fields import shown
 from ..emitter import Emitter
 from ..library import shapes

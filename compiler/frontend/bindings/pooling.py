@@ -29,7 +29,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ....dialects import array
 from ...analysis.affine import affine
-from ...analysis.alias import strip_casts
+from ...analysis.views import strip_casts
 from ...diagnostics import CompileError, Span
 from ..joins import cast, common_type
 from ..scalars import logical_not

@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from ....dialects import array
-from ...analysis.alias import strip_casts
+from ...analysis.views import strip_casts
 from ...diagnostics import CompileError
 from ..consumers import Consumers
 from ..emitter import Emitter

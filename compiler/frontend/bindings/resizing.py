@@ -21,7 +21,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ....dialects import array
 from ...analysis.affine import Affine, Symbol, Term, affine
-from ...analysis.alias import strip_casts, strip_views
+from ...analysis.views import strip_casts, strip_views
 from ..library import shapes
 from .descriptors import last_of, result_index
 from .late import agrees

@@ -21,7 +21,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import MemRefType, i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from ...analysis.alias import strip_casts
+from ...analysis.views import strip_casts
 from ..joins import cast
 from ..scalars import logical_not
 from .descriptors import before_end, either, last_of, result_index

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, SSAValue
 
 from ....dialects import array
-from ...analysis.alias import strip_casts
+from ...analysis.views import strip_casts
 from ..emitter import Emitter
 from ..values import (
     EXTENT_MAX,

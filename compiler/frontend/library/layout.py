@@ -17,7 +17,7 @@ from xdsl.ir import SSAValue
 from ....dialects import array
 from ....dialects.array import constant_value, is_contiguous, strides_of
 from ...analysis.affine import Affine, Extent, Term, affine, extreme, factors, product
-from ...analysis.alias import strip_casts
+from ...analysis.views import strip_casts
 from ..emitter import Emitter
 from . import shapes
 from .overlap import without_clamp

@@ -16,7 +16,7 @@ from xdsl.ir import BlockArgument, Operation, Region, SSAValue
 
 from ....dialects import array
 from ...analysis.affine import Affine, Term, affine, extent
-from ...analysis.alias import strip_casts, strip_views
+from ...analysis.views import strip_casts, strip_views
 from ..emitter import Carried, Emitter
 from . import shapes
 

@@ -20,7 +20,7 @@ from ....dialects import array
 from ....dialects.array import constant_value
 from ...analysis.affine import Affine, Extent, Term, affine
 from ...analysis.affine import extent as extent_of
-from ...analysis.alias import strip_casts
+from ...analysis.views import strip_casts
 from ..emitter import Emitter, Form, Number, is_placeholder
 from ..values import EXTENT_MAX, INT64_MAX, Array, Scalar, Tuple
 

@@ -1,0 +1,30 @@
+"""Names of memory: views and casts of memrefs, and what they are views of."""
+
+from __future__ import annotations
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import SSAValue
+
+from ...dialects import array
+
+
+def is_memref(value: SSAValue) -> bool:
+    return isinstance(value.type, MemRefType)
+
+
+def strip_views(value: SSAValue) -> SSAValue:
+    """The memref that `value` is a view of, through any chain of views and casts."""
+    while True:
+        owner = value.owner
+        if isinstance(owner, array.AnyView | memref.CastOp):
+            value = owner.source
+        else:
+            return value
+
+
+def strip_casts(value: SSAValue) -> SSAValue:
+    """The memref that `value` is in another type."""
+    while isinstance(value.owner, memref.CastOp):
+        value = value.owner.source
+    return value
