@@ -103,6 +103,10 @@ class BoundMethod(functools.partial[Any]):
         """`CompiledFunction.jacobian`."""
         return self.func.jacobian(*self.args, *args, wrt=self.named(wrt), mode=mode, **kwargs)
 
+    def jacobian_sparsity(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+        """`CompiledFunction.jacobian_sparsity`."""
+        return self.func.jacobian_sparsity(*self.args, *args, wrt=self.named(wrt), **kwargs)
+
     def linear_operator(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         """`CompiledFunction.linear_operator`."""
         return self.func.linear_operator(*self.args, *args, wrt=self.named(wrt), **kwargs)

@@ -31,6 +31,9 @@ from .dispatch import Compiler, Dispatcher
 from .jacobians import hessian as run_hessian
 from .jacobians import jacobian as run_jacobian
 from .jacobians import linear_operator as run_linear_operator
+from .sparse_jacobians import jacobian_sparsity as find_sparsity
+from .sparse_jacobians import sparse_hessian, sparse_jacobian
+from .sparsity import Sparsity
 from .tangents import jvp as run_jvp
 from .tangents import pushforward as run_pushforward
 from .tangents import value_grad_hvp as run_hvp
@@ -228,30 +231,57 @@ class CompiledFunction:
             lambda: object_tangents.value_grad_hvp(d, bound, wrt, direction),
         )
 
-    def hessian(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+    def hessian(self, *args: Any, wrt: Any = 0, sparsity: Any = None, **kwargs: Any) -> Any:
         """The Hessian, dense: `f.hessian(*args, wrt=0)`, of shape `u.shape + u.shape`; of a number, a number.
 
         Of a tuple of arguments a tuple of tuples of blocks: `H[i][j]` is the derivative of the gradient in
         argument i with respect to argument j. One run of `hvp` for each element, on copies: the arguments
         are left as one plain call leaves them. It is not made symmetric: both halves are computed.
+        `sparsity` is that of `jacobian`.
         """
         self._require_gradient()
         d = self._dispatcher
         bound = d.bind(*args, **kwargs)
-        return d.plainly("hessian", bound, lambda v: run_hessian(d, v, wrt))
+        if sparsity is None:
+            return d.plainly("hessian", bound, lambda v: run_hessian(d, v, wrt))
+        return d.plainly("hessian", bound, lambda v: sparse_hessian(d, v, wrt, sparsity))
 
-    def jacobian(self, *args: Any, wrt: Any = 0, mode: str = "auto", **kwargs: Any) -> Any:
+    def jacobian(
+        self, *args: Any, wrt: Any = 0, mode: str = "auto", sparsity: Any = None, **kwargs: Any
+    ) -> Any:
         """The Jacobian, dense: `f.jacobian(*args, wrt=0)`, of shape `result.shape + u.shape`.
 
         Of a tuple of results a tuple, with None for what is no float, and in each, of a tuple of arguments, a
         tuple. `mode="forward"` runs one tangent for each element of the arguments, on copies; "reverse" runs
         the primal once and one cotangent for each element of the results; "auto" takes what is less. The
         arguments are left as one plain call leaves them.
+
+        With `sparsity="auto"` a `scipy.sparse.csc_array` of shape (size of the result, size of the argument):
+        the pattern is found at these arguments, and one tangent runs for each of its colours (or one
+        cotangent). With a pattern (what `jacobian_sparsity` returns, an array or a sparse matrix) that is
+        not looked for, but checked: ValueError where an entry is missing.
         """
         self._require_gradient()
         d = self._dispatcher
         bound = d.bind(*args, **kwargs)
-        return d.plainly("jacobian", bound, lambda v: run_jacobian(d, v, wrt, mode))
+        if sparsity is None:
+            return d.plainly("jacobian", bound, lambda v: run_jacobian(d, v, wrt, mode))
+        return d.plainly("jacobian", bound, lambda v: sparse_jacobian(d, v, wrt, mode, sparsity))
+
+    def jacobian_sparsity(
+        self, *args: Any, wrt: Any = 0, mode: str = "auto", **kwargs: Any
+    ) -> Sparsity:
+        """Which elements of the result depend on which of the arguments: `f.jacobian_sparsity(*args, wrt=0)`.
+
+        `.pattern` is a `scipy.sparse.csc_array` of bools, `.colours` the number of tangents or cotangents
+        that the Jacobian takes with it. It has every entry that is not zero at these arguments, and holds
+        at others as long as the same branches and subscripts are taken. The arguments are left as one plain
+        call leaves them.
+        """
+        self._require_gradient()
+        d = self._dispatcher
+        bound = d.bind(*args, **kwargs)
+        return d.plainly("jacobian_sparsity", bound, lambda v: find_sparsity(d, v, wrt, mode))
 
     def linear_operator(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         """The Jacobian as a `scipy.sparse.linalg.LinearOperator`, of float64, without its elements.

@@ -140,15 +140,22 @@ class CompiledWrapper:
         f = self.of(args, kwargs)
         return f.value_grad_hvp(*args, direction=direction, wrt=self.named(wrt, f), **kwargs)
 
-    def hessian(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+    def hessian(self, *args: Any, wrt: Any = 0, sparsity: Any = None, **kwargs: Any) -> Any:
         """`CompiledFunction.hessian`."""
         f = self.of(args, kwargs)
-        return f.hessian(*args, wrt=self.named(wrt, f), **kwargs)
+        return f.hessian(*args, wrt=self.named(wrt, f), sparsity=sparsity, **kwargs)
 
-    def jacobian(self, *args: Any, wrt: Any = 0, mode: str = "auto", **kwargs: Any) -> Any:
+    def jacobian(
+        self, *args: Any, wrt: Any = 0, mode: str = "auto", sparsity: Any = None, **kwargs: Any
+    ) -> Any:
         """`CompiledFunction.jacobian`."""
         f = self.of(args, kwargs)
-        return f.jacobian(*args, wrt=self.named(wrt, f), mode=mode, **kwargs)
+        return f.jacobian(*args, wrt=self.named(wrt, f), mode=mode, sparsity=sparsity, **kwargs)
+
+    def jacobian_sparsity(self, *args: Any, wrt: Any = 0, mode: str = "auto", **kwargs: Any) -> Any:
+        """`CompiledFunction.jacobian_sparsity`."""
+        f = self.of(args, kwargs)
+        return f.jacobian_sparsity(*args, wrt=self.named(wrt, f), mode=mode, **kwargs)
 
     def linear_operator(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         """`CompiledFunction.linear_operator`."""

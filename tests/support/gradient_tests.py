@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import pytest
 from gradient_oracle import GradientCase, GradientPrograms
+from reach_oracle import check_cotangents_reach, check_tangents_reach
 from tangent_oracle import check_hvp, check_tangent
 
 
@@ -25,6 +26,7 @@ def gradient_tests(programs: GradientPrograms, *, tangents: bool = False) -> typ
         @pytest.mark.parametrize("case", programs.cases, ids=str)
         def test_pullback(self, case: GradientCase) -> None:
             case.check_pullback()
+            check_cotangents_reach(case)
 
         @pytest.mark.parametrize("case", programs.first, ids=str)
         def test_saving_everything_changes_nothing(self, case: GradientCase) -> None:
@@ -42,6 +44,7 @@ def gradient_tests(programs: GradientPrograms, *, tangents: bool = False) -> typ
         @pytest.mark.parametrize("case", programs.first, ids=str)
         def test_pushforward(self, case: GradientCase) -> None:
             check_tangent(case)
+            check_tangents_reach(case)
 
         @pytest.mark.parametrize("case", programs.twice, ids=str)
         def test_hvp(self, case: GradientCase) -> None:

@@ -1,0 +1,296 @@
+"""Sparse Jacobians and Hessians: `f.jacobian(..., sparsity=...)`, `f.hessian(..., sparsity=...)`.
+
+All runs are on copies. The plain call comes last: what is refused is refused before it. A pattern that was
+found is right where it was found (`sparsity`). One that is given is checked, at each call: a product has no
+entries but those of the pattern, and one more, along a random direction, is that of the matrix. Where it is
+not, the pattern is found as well, and an entry that is missing is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .jacobians import (
+    MODES,
+    Start,
+    bars_of,
+    form_of,
+    has_tangent,
+    is_float,
+    joined,
+    leaves_of,
+    nested,
+    plainly,
+    require_floats,
+    size_of,
+    started,
+    with_leaves,
+)
+from .keys import Array
+from .sparsity import EntryMissing, Run, Sparsity, entries_of, found_by
+from .tangents import value_grad_hvp
+from .vjp import Back, vjp
+
+if TYPE_CHECKING:
+    from .dispatch import Dispatcher
+
+ROUNDING = 1e3
+"""So many units of rounding a product may differ from the matrix's before the pattern is found anew."""
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """The ways to multiply with one Jacobian: forward with directions, in reverse with cotangents."""
+
+    start: Start
+    form: Any
+    """The result without its memory: see `form_of`."""
+    modes: tuple[str, ...]
+    """The modes that may be taken, the one of fewer elements first."""
+
+    def sizes(self, mode: str) -> list[int]:
+        """Of what is multiplied with: the numbers of elements, one after another."""
+        if mode == "forward":
+            return [prod(shape) for shape in self.start.shapes]
+        return [np.size(leaf) for leaf in leaves_of(self.form) if is_float(leaf)]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return size_of(self.form), self.start.size
+
+    @property
+    def grids(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The shapes of rows and columns, as far as they have some."""
+        results = [np.shape(leaf) for leaf in leaves_of(self.form) if is_float(leaf)]
+        return grid_of(results), grid_of(self.start.shapes)
+
+    @property
+    def rounding(self) -> float:
+        """A unit of rounding of the least exact type."""
+        leaves = [*leaves_of(self.form), *(self.start.values[p] for p in self.start.wrt)]
+        return max(float(np.finfo(np.asarray(a).dtype).eps) for a in leaves if is_float(a))
+
+    def run(self, mode: str) -> Run:
+        return self.forward if mode == "forward" else self.reverse
+
+    def forward(self, directions: Iterable[Array]) -> Iterator[Array]:
+        for direction in directions:
+            dots = leaves_of(self.start.push(self.start.divided(direction)))
+            yield joined([dot for dot in dots if dot is not None])
+
+    def reverse(self, directions: Iterable[Array]) -> Iterator[Array]:
+        for direction in directions:
+            yield joined(self.back(bars_of(self.form, direction)))
+
+    @cached_property
+    def back(self) -> Back:
+        return vjp(self.start.dispatcher, self.start.again(), self.start.names)[1]
+
+
+class Symmetric(Products):
+    """The same of a Hessian: Hessian-vector products."""
+
+    def forward(self, directions: Iterable[Array]) -> Iterator[Array]:
+        start = self.start
+        for direction in directions:
+            along = start.divided(direction)
+            yield joined(value_grad_hvp(start.dispatcher, start.again(), start.names, along)[2])
+
+
+def grid_of(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The subscripts that elements of several arrays of one shape have; none of other arrays."""
+    if len(set(shapes)) != 1:
+        return ()
+    return shapes[0] if len(shapes) == 1 else (len(shapes), *shapes[0])
+
+
+# What is called.
+
+
+def sparse_jacobian(
+    dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any, mode: str, sparsity: Any
+) -> Any:
+    """`f.jacobian(..., sparsity=...)`: blocks in CSC form, of rank 2 whatever shapes there are."""
+    products = products_of(dispatcher, values, wrt, mode, "jacobian")
+    matrix = matrix_of(products, sparsity)
+    value = plainly(dispatcher, values)
+    blocks = iter(blocks_of(products, matrix))
+    single = products.start.single
+    rows = (nested(next(blocks), single) if is_float(leaf) else None for leaf in leaves_of(value))
+    return with_leaves(value, rows)
+
+
+def jacobian_sparsity(
+    dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any, mode: str
+) -> Sparsity:
+    """`f.jacobian_sparsity`: the pattern, found by products at these arguments."""
+    products = products_of(dispatcher, values, wrt, mode, "jacobian_sparsity")
+    found = detected(products)
+    plainly(dispatcher, values)
+    return found
+
+
+def sparse_hessian(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any, sparsity: Any) -> Any:
+    """`f.hessian(..., sparsity=...)`: the same of the gradient, by Hessian-vector products."""
+    start = started(dispatcher, values, wrt, "hessian")
+    start.require("hvp")
+    products = Symmetric(start, form_of(tuple(start.values[p] for p in start.wrt)), ("forward",))
+    matrix = matrix_of(products, sparsity)
+    plainly(dispatcher, values)
+    return nested([nested(row, start.single) for row in blocks_of(products, matrix)], start.single)
+
+
+def products_of(
+    dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any, mode: str, call: str
+) -> Products:
+    """The products of a call, whose primal has run on copies: if that raises, the plain call does."""
+    if mode not in MODES:
+        raise ValueError(f"mode={mode!r}: use 'auto', 'forward' or 'reverse'")
+    start = started(dispatcher, values, wrt, call)
+    require_floats(start)
+    modes = ("forward", "reverse") if mode == "auto" else (mode,)
+    if mode == "auto" and not has_tangent(start):
+        modes = ("reverse",)
+    for one in modes:
+        start.require("tangent" if one == "forward" else "vjp")
+    try:
+        form = form_of(plainly(dispatcher, start.again()))
+    except Exception:
+        plainly(dispatcher, values)
+        raise
+    if start.size > size_of(form):
+        modes = modes[::-1]
+    return Products(start, form, modes)
+
+
+# Patterns.
+
+
+def detected(products: Products) -> Sparsity:
+    """The pattern at the arguments: what the mode of fewer elements finds, or both where that is coarse."""
+    pattern: Any = None
+    for mode in products.modes:
+        forward = mode == "forward"
+        other = products.shape[0] if forward else products.shape[1]
+        found, fine = found_by(products.run(mode), products.sizes(mode), other)
+        found = found if forward else found.T.tocsc()
+        pattern = found if pattern is None or fine else pattern.multiply(found).tocsc()
+        if fine:
+            break
+    return Sparsity(pattern, products.grids, products.modes)
+
+
+def given(products: Products, sparsity: Any) -> Sparsity:
+    """A pattern of the user's; TypeError or ValueError where it is none of this Jacobian."""
+    from scipy.sparse import csc_array, issparse  # pyright: ignore
+
+    call = products.start.call
+    if isinstance(sparsity, Sparsity):
+        known = sparsity
+    elif isinstance(sparsity, np.ndarray | list) or issparse(sparsity):
+        made: Any = csc_array
+        pattern: Any = made(sparsity) if issparse(sparsity) else made(np.atleast_2d(sparsity))
+        pattern = (pattern != 0).tocsc()
+        pattern.sort_indices()
+        known = Sparsity(pattern, products.grids, products.modes)
+    else:
+        raise TypeError(
+            f"{call}: sparsity={sparsity!r}: use 'auto', an array, a sparse matrix, or what "
+            "jacobian_sparsity returns"
+        )
+    if known.pattern.shape != products.shape:
+        raise ValueError(
+            f"{call}: the sparsity has shape {known.pattern.shape}, and the matrix {products.shape}"
+        )
+    return known
+
+
+# The matrix.
+
+
+def matrix_of(products: Products, sparsity: Any) -> Any:
+    """The Jacobian in CSC form, of float64."""
+    if isinstance(sparsity, str) and sparsity == "auto":
+        return certain(products, detected(products))
+    known = given(products, sparsity)
+    try:
+        matrix = computed(products, known)
+        if agrees(products, matrix, known.best_of(products.modes)):
+            return matrix
+    except EntryMissing:
+        matrix = None
+    full = certain(products, joint(products, known))
+    extra = full.copy()
+    extra.data = (full.data != 0.0).astype(np.int8)
+    extra = (extra - extra.multiply(known.pattern)).tocoo()
+    if extra.nnz and extra.data.any():
+        k = int(np.flatnonzero(extra.data)[0])
+        raise ValueError(
+            f"{products.start.call}: the sparsity has no entry ({extra.row[k]}, {extra.col[k]}), and the "
+            "matrix has one: use sparsity='auto', or a pattern with all entries"
+        )
+    return full if matrix is None else matrix
+
+
+def joint(products: Products, known: Sparsity) -> Sparsity:
+    """What is known and what is found."""
+    pattern = (known.pattern + detected(products).pattern).tocsc()
+    pattern.sort_indices()
+    return Sparsity(pattern, products.grids, products.modes)
+
+
+def certain(products: Products, sparsity: Sparsity) -> Any:
+    """The matrix by a pattern that has all of its entries, if each run computes the same."""
+    try:
+        return computed(products, sparsity)
+    except EntryMissing:
+        name = products.start.dispatcher.function.__qualname__
+        raise RuntimeError(
+            f"{products.start.call}: two runs of {name} with the same arguments differ"
+        ) from None
+
+
+def computed(products: Products, sparsity: Sparsity) -> Any:
+    """The matrix, one product for each colour; EntryMissing where the pattern is seen to be too small."""
+    from scipy.sparse import csc_array  # pyright: ignore
+
+    mode = sparsity.best_of(products.modes)
+    forward = mode == "forward"
+    pattern = sparsity.pattern if forward else sparsity.pattern.T.tocsc()
+    colours = sparsity.columns if forward else sparsity.rows
+    data = entries_of(pattern, colours, products.run(mode))
+    made: Any = csc_array
+    matrix = made((data, pattern.indices, pattern.indptr), shape=pattern.shape)
+    return matrix if forward else matrix.T.tocsc()
+
+
+def agrees(products: Products, matrix: Any, mode: str) -> bool:
+    """Whether the matrix is the derivative along a random direction, up to rounding."""
+    matrix = matrix if mode == "forward" else matrix.T
+    rng = np.random.default_rng(0)
+    direction = rng.uniform(0.5, 1.5, matrix.shape[1]) * rng.choice([-1.0, 1.0], matrix.shape[1])
+    (found,) = products.run(mode)([direction])
+    with np.errstate(invalid="ignore", over="ignore"):
+        wanted = matrix @ direction
+        bound = abs(matrix) @ abs(direction)
+        near = abs(found - wanted) <= ROUNDING * products.rounding * bound
+    return bool((near | ~(np.isfinite(found) | np.isfinite(wanted))).all())
+
+
+def blocks_of(products: Products, matrix: Any) -> Iterator[list[Any]]:
+    """For each part of the result the blocks of the arguments, in its dtype."""
+    ends = np.cumsum([0, *products.sizes("forward")])
+    first = 0
+    for leaf in leaves_of(products.form):
+        if is_float(leaf):
+            rows = matrix[first : first + np.size(leaf)]
+            first += np.size(leaf)
+            dtype = np.asarray(leaf).dtype
+            yield [rows[:, a:b].astype(dtype) for a, b in pairwise(ends)]
