@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+import enum
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import numpy as np
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation
 from xdsl.traits import Pure
 
 from . import choices, library, scalars
-from .calling import spreading
+from .calling import spreading, written
 from .context import same_binding
 from .data import lists, protocols
 from .data.constructing import Constructing
@@ -25,7 +27,9 @@ from .values import (
     Expression,
     Record,
     Scalar,
+    Static,
     Struct,
+    Tuple,
     Value,
 )
 
@@ -60,50 +64,50 @@ class Conditions(Constructing, ListAccess):
 
     def test(self, node: ast.expr) -> Scalar:
         """The truth of an expression, as `if` and `while` ask it."""
-        if isinstance(node, ast.BoolOp):
-            with self.located(node):
-                return self.test_all(node.op, node.values)
-        value = self.expression(node)
         with self.located(node):
-            return self.truth(self.settled(value))
+            if isinstance(node, ast.BoolOp):
+                return self.truth(self.bool_op(node.op, node.values, self.test))
+            return self.truth(self.settled(self.expression(node)))
 
     def truth(self, value: Value) -> Scalar:
-        """`bool(value)`: of a list, whether it has items."""
+        """`bool(value)`: of what has a length, whether that is 0."""
         if isinstance(value, Choice):
             found = choices.each(self, value, lambda option: self.truth(self.settled(option)))
             assert isinstance(found, Scalar)
             return found
         if isinstance(value, Record | Struct):
             return protocols.truth(self, value)
-        seq = self.list_of(value)
-        return scalars.truth(self.e, value if seq is None else lists.length(self.e, seq))
+        asked = isinstance(value, Static) and isinstance(value.object, np.dtype)
+        if isinstance(value, Static) and (asked or written.is_callable(value)):
+            return self.e.constant(bool(value.object), "py_bool")
+        count = self.count_of(value)
+        return scalars.truth(self.e, value if count is None else count)
 
-    def test_all(self, op: ast.boolop, nodes: Sequence[ast.expr]) -> Scalar:
-        first = self.test(nodes[0])
-        if len(nodes) == 1:
-            return first
-        word = "and" if isinstance(op, ast.And) else "or"
-        result = self.both(
-            word,
-            first,
-            lambda: self.refined(nodes[0], word == "and", lambda: self.test_all(op, nodes[1:])),
-            assigned(*nodes[1:]),
-            nodes[1],
-            as_test=True,
-        )
-        assert isinstance(result, Scalar)
-        return result
+    def count_of(self, value: Value) -> Scalar | None:
+        """`len(value)` of a list, a range, and of what is known while compiling; None of anything else."""
+        if isinstance(value, Static) and getattr(value.object, "bounds", None) is not None:
+            return value.object.count
+        if (seq := self.list_of(value)) is not None:
+            return lists.length(self.e, seq)
+        known = value.items if isinstance(value, Tuple) else getattr(value, "object", None)
+        if not isinstance(value, Tuple) and not isinstance(known, str | enum.EnumMeta):
+            return None
+        return self.e.constant(len(known), "py_int")
 
-    def bool_op(self, op: ast.boolop, nodes: Sequence[ast.expr]) -> Value:
-        """`a and b`: the value of the operand that decides."""
-        first = self.value(nodes[0])
+    def bool_op(
+        self, op: ast.boolop, nodes: Sequence[ast.expr], value: Callable[[ast.expr], Value]
+    ) -> Value:
+        """`a and b`: the `value` of the operand that decides."""
+        first = value(nodes[0])
         if len(nodes) == 1:
             return first
         word = "and" if isinstance(op, ast.And) else "or"
         return self.both(
             word,
             first,
-            lambda: self.refined(nodes[0], word == "and", lambda: self.bool_op(op, nodes[1:])),
+            lambda: self.refined(
+                nodes[0], word == "and", lambda: self.bool_op(op, nodes[1:], value)
+            ),
             assigned(*nodes[1:]),
             nodes[1],
         )
@@ -115,15 +119,12 @@ class Conditions(Constructing, ListAccess):
         second: Callable[[], Value],
         names: Names,
         place: ast.AST,
-        *,
-        as_test: bool = False,
     ) -> Value:
         """`first and second()` or `first or second()`; the second is evaluated only where it decides.
 
         `names` are those that the second, which begins at `place`, may bind.
 
-        Where both are bools and the second is cheap code that cannot raise, both are evaluated. A test
-        whose second part is known to fail (an `or`: to hold) is known, too.
+        Where both are bools and the second is cheap code that cannot raise, both are evaluated.
         """
         test = self.truth(first)
         if test.constant is not None:
@@ -165,17 +166,14 @@ class Conditions(Constructing, ListAccess):
             return value
 
         match first, value:
-            case Scalar("py_bool" | "b1" as kind), Scalar(other) if kind == other:
-                if all(map(is_speculatable, ops)):
-                    spliced()
-                    return self.conjunction(word, first, value)
+            case Scalar("py_bool" | "b1" as kind), Scalar(other) if kind == other and all(
+                map(is_speculatable, ops)
+            ):
+                spliced()
+                return self.conjunction(word, first, value)
             case _:
                 pass
-        chosen = self.chosen(test, (spliced, keep) if word == "and" else (keep, spliced))
-        known = value.constant if as_test and isinstance(value, Scalar) else None
-        if known is not None and bool(known) == (word == "or"):
-            return self.e.constant(word == "or", "py_bool")
-        return chosen
+        return self.chosen(test, (spliced, keep) if word == "and" else (keep, spliced))
 
     def conjunction(self, word: str, a: Scalar, b: Scalar) -> Scalar:
         for known, other in ((a, b), (b, a)):

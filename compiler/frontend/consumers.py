@@ -28,7 +28,7 @@ from .data.lists import FixedList, ListObject
 from .frames import Frame, LocalFunction, Scope
 from .iterables import Iterable, Iterables
 from .joins import ArrayT
-from .syntax import comprehensions, list_algorithms, normalize
+from .syntax import comprehensions, list_algorithms, nodes, normalize
 from .syntax.comprehensions import Comprehension
 from .syntax.generator_loops import place_of
 from .syntax.liveness import Liveness, bound_by
@@ -236,7 +236,7 @@ class Consumers(Iterables):
                 return self.consume(function, [self.handed_on(outer), *start], node, first)
             value: Value = Tuple(tuple(self.each(first, outer)))
         else:
-            value = self.value(first)
+            value = self.value(nodes.as_tuple(first, ast.List))
         return self.consume_value(function, value, start, node)
 
     def asked_for_next(self, node: ast.Call) -> Value | None:

@@ -48,6 +48,8 @@ class Expressions(Operators):
             match node:
                 case ast.Constant():
                     return self.literal(node)
+                case ast.Name("__debug__"):
+                    return self.e.constant(__debug__, "py_bool")
                 case ast.Name():
                     return self.read(node.id)
                 case ast.BinOp() | ast.UnaryOp() if (n := scalars.small_number(node)) is not None:
@@ -57,7 +59,7 @@ class Expressions(Operators):
                 case ast.UnaryOp():
                     return self.unary(node)
                 case ast.BoolOp():
-                    return self.bool_op(node.op, node.values)
+                    return self.bool_op(node.op, node.values, self.value)
                 case ast.Compare():
                     return self.compare(node)
                 case ast.IfExp():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import operator
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from .data.fields import is_object
 from .data.lists import FixedList, sequence_like
 from .data.object_operators import UNARY_METHODS
 from .scalars import is_python
+from .syntax import nodes
 from .syntax.liveness import assigned
 from .values import (
     Choice,
@@ -193,7 +195,8 @@ class Operators(Conditions):
         return self.compare_from(node, left, 0)
 
     def compare_from(self, node: ast.Compare, left: Value, k: int) -> Value:
-        right = self.expression(set_as_tuple(node.ops[k], node.comparators[k]))
+        kinds = (ast.List, ast.Set) if isinstance(node.ops[k], ast.In | ast.NotIn) else ()
+        right = self.expression(nodes.as_tuple(node.comparators[k], *kinds))
         self.observed[node.comparators[k]] = right
         last = k + 1 == len(node.ops)
         if not last:
@@ -257,20 +260,16 @@ class Operators(Conditions):
         return library.compare(self.e, name, lhs, rhs)
 
     def identity(self, same: bool, lhs: Value, rhs: Value) -> Value:
-        if isinstance(lhs, NoneValue) or isinstance(rhs, NoneValue):
-            both = isinstance(lhs, NoneValue) and isinstance(rhs, NoneValue)
-            return self.e.constant(both is same, "py_bool")
         if (rows := self.same_row(lhs, rhs)) is not None:
             return rows if same else scalars.unary(self.e, "Not", rows)
         if isinstance(lhs, Static) and isinstance(rhs, Static):
-            lists_ = self.list_of(lhs), self.list_of(rhs)
-            if None not in lists_:
-                return self.e.constant((lists_[0] is lists_[1]) is same, "py_bool")
-            return self.e.constant((lhs.object is rhs.object) is same, "py_bool")
-        if any(
-            isinstance(v, Static) and v.object in (NotImplemented, Ellipsis) for v in (lhs, rhs)
-        ):
-            return self.e.constant(not same, "py_bool")
+            a, b = self.list_of(lhs) or lhs.object, self.list_of(rhs) or rhs.object
+            return self.e.constant((a is b) is same, "py_bool")
+        kinds = singleton_kind(lhs), singleton_kind(rhs)
+        if kinds[0] == kinds[1] and kinds[0] in ("py_bool", "b1"):
+            return self.compare_values(ast.Eq() if same else ast.NotEq(), lhs, rhs)
+        if any(kinds) and not ("either" in kinds and {*kinds} <= {"py_bool", "b1", "either"}):
+            return self.e.constant((kinds[0] == kinds[1]) is same, "py_bool")
         raise self.refusal(
             None,
             "`is` compares objects, which compiled numbers and arrays are not",
@@ -316,11 +315,15 @@ class Operators(Conditions):
         return total if equal else scalars.unary(self.e, "Not", total)
 
 
-def set_as_tuple(op: ast.cmpop, node: ast.expr) -> ast.expr:
-    """`v in {a, b}` asks the same as `v in (a, b)`."""
-    if not isinstance(op, ast.In | ast.NotIn) or not isinstance(node, ast.Set):
-        return node
-    return ast.copy_location(ast.Tuple(node.elts, ast.Load()), node)
+def singleton_kind(value: Value) -> str | None:
+    """Which objects a value is one of, of those that exist once; None of any other value."""
+    match value:
+        case NoneValue() | Static(builtins.Ellipsis | builtins.NotImplemented):
+            return repr(getattr(value, "object", None))
+        case Scalar("py_bool" | "b1" as kind):
+            return kind if value.python is None else "either"
+        case _:
+            return None
 
 
 def union_of(lhs: Value, rhs: Value) -> Value | None:

@@ -24,6 +24,7 @@ from xdsl.dialects import arith, math
 from xdsl.ir import Block, SSAValue
 
 from ...dialects import array
+from ..analysis.known_values import known_value
 from ..diagnostics import CompileError
 from ..scalar_types import RANGE, UNSIGNED
 from . import checks
@@ -37,7 +38,6 @@ from .values import (
     NoneValue,
     Scalar,
     Static,
-    Tuple,
     Value,
 )
 
@@ -160,18 +160,15 @@ def converted_constant(value: bool | int | float, type_: str) -> bool | int | fl
 def truth(e: Emitter, value: Value) -> Scalar:
     """`bool(value)`."""
     if isinstance(value, Scalar):
-        if value.constant is not None:
-            return e.constant(bool(value.constant), "py_bool")
+        number = known_value(value.ssa) if value.constant is None else value.constant
+        if number is not None:
+            return e.constant(bool(number), "py_bool")
         if is_bool(value.type):
             return convert(e, value, "py_bool")
         zero = e.constant(0, value.type)
         return Scalar("py_bool", compare_ssa(e, "NotEq", value.ssa, zero.ssa, value.type))
     if isinstance(value, NoneValue):
         return e.constant(False, "py_bool")
-    if isinstance(value, Tuple):
-        return e.constant(bool(value.items), "py_bool")
-    if isinstance(value, Static) and isinstance(value.object, str):
-        return e.constant(bool(value.object), "py_bool")
     raise CompileError(
         e.span,
         "the truth value of this is not defined"

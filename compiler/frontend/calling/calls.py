@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import enum
 import functools
 import operator
 import warnings
@@ -22,7 +21,7 @@ from .. import python_math as math_functions
 from ..bindings import nonlocals
 from ..catching import Caught
 from ..context import hint
-from ..data import hashed, lists, protocols, tables
+from ..data import hashed, protocols, tables
 from ..data.fields import fields_in
 from ..data.lists import FixedList, ListMethod, ListObject
 from ..emitter import Emitter
@@ -258,14 +257,8 @@ class Calls(Expressions):
         value = choices.present(self, value, "object of type 'NoneType' has no len()")
         if isinstance(value, Record | Struct):
             return self.length_of(value, node)
-        if isinstance(value, Static) and getattr(value.object, "bounds", None) is not None:
-            return value.object.count
-        if (seq := self.list_of(value)) is not None:
-            return lists.length(self.e, seq)
-        if isinstance(value, Static) and isinstance(value.object, str | enum.EnumMeta):
-            return self.e.constant(len(value.object), "py_int")
-        if isinstance(value, Tuple):
-            return self.e.constant(len(value.items), "py_int")
+        if (count := self.count_of(value)) is not None:
+            return count
         if isinstance(value, Array) and value.rank:
             shape = library.attribute(self.e, value, "shape")
             assert isinstance(shape, Tuple)

@@ -33,6 +33,7 @@ from . import (
     diagonals,
     elementwise,
     facts,
+    folding,
     gather,
     indexing,
     linalg,
@@ -253,7 +254,11 @@ def call(e: Emitter, function: object, args: list[Value], kwargs: Arguments) -> 
                 f"bind {name}.__wrapped__ to a global name, and call that for each element or row",
             )
         e.fail(f"{name} is not compiled")
-    return found(e, args, kwargs)
+    result = found(e, args, kwargs)
+    if isinstance(result, Scalar) and result.constant is None and function in FUNCTIONS:
+        said = folding.said_by_numpy(e, function, args, kwargs)
+        return result if said is None or said.type != result.type else said
+    return result
 
 
 # --- Attributes and methods -------------------------------------------------------------------

@@ -21,8 +21,8 @@ from xdsl.ir import Operation, SSAValue
 from ....dialects import array
 from ...scalar_types import RANGE, SIGNED, UNSIGNED
 from ..emitter import Emitter
-from ..values import NUMPY_DTYPE, PYTHON_SCALARS, Array, Expression, NoneValue, Scalar, Tuple, Value
-from . import special
+from ..values import NUMPY_DTYPE, Array, Expression, NoneValue, Scalar, Tuple, Value
+from . import folding, special
 from .assignment import require_same_kind, write_out
 from .cases import Case
 from .dtypes import FLOATS, INTEGERS, common_dtype, dtype_of, element_type_cast, resolve, truth
@@ -475,8 +475,9 @@ def apply(
     if ufunc in _MIXED:
         operands = [exact_in_comparison(e, v, operands) for v in operands]
     loop = resolve(e, ufunc, operands, None if out is None else out.dtype)
-    if out is None and (folded := fold(e, ufunc, operands, loop[-1])) is not None:
-        return folded
+    said = None if out is not None else folding.said_by_numpy(e, ufunc, operands, {})
+    if said is not None and said.type == loop[-1]:
+        return said
     if ufunc is np.power:
         return power(e, operands, loop, operator=operator)
     lower = TABLE[ufunc].lowering(loop[0]) if ufunc in TABLE else special.lowering(ufunc)
@@ -485,19 +486,6 @@ def apply(
     if lower is None:
         e.fail(f"{ufunc.__name__} of dtype {NUMPY_DTYPE[loop[0]]} is not supported")
     return elementwise(e, operands, loop, lower, out=out)
-
-
-def fold(e: Emitter, ufunc: np.ufunc, operands: Sequence[Operand], result: str) -> Scalar | None:
-    """What a ufunc of numbers that are known says of them: a bool, which may decide a branch."""
-    known = [(v.type, v.constant) for v in operands if isinstance(v, Scalar)]
-    if result != "b1" or len(known) < len(operands) or any(c is None for _, c in known):
-        return None
-    try:
-        numbers = [c if t in PYTHON_SCALARS else NUMPY_DTYPE[t].type(c) for t, c in known]
-        with np.errstate(all="ignore"):
-            return e.constant(bool(ufunc(*numbers)), "b1")
-    except OverflowError:
-        return None
 
 
 def call(e: Emitter, ufunc: np.ufunc, args: Sequence[Value], kwargs: dict[str, Value]) -> Value:

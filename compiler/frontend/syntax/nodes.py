@@ -26,3 +26,10 @@ def flag(target: str, value: bool, like: ast.stmt) -> ast.stmt:
 
 def when(test: ast.expr, body: list[ast.stmt], like: ast.stmt) -> ast.stmt:
     return ast.copy_location(ast.If(test, body or [ast.copy_location(ast.Pass(), like)], []), like)
+
+
+def as_tuple(node: ast.expr, *kinds: type[ast.List | ast.Set]) -> ast.expr:
+    """A display of which only the items are asked, as a tuple. What takes in others' items stays."""
+    if not isinstance(node, kinds) or any(isinstance(item, ast.Starred) for item in node.elts):
+        return node
+    return ast.copy_location(ast.Tuple(node.elts, ast.Load()), node)
