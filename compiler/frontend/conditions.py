@@ -89,10 +89,9 @@ class Conditions(Constructing, ListAccess):
             return value.object.count
         if (seq := self.list_of(value)) is not None:
             return lists.length(self.e, seq)
-        known = value.items if isinstance(value, Tuple) else getattr(value, "object", None)
-        if not isinstance(value, Tuple) and not isinstance(known, str | enum.EnumMeta):
-            return None
-        return self.e.constant(len(known), "py_int")
+        if isinstance(value, Static) and isinstance(value.object, str | enum.EnumMeta):
+            return self.e.constant(len(value.object), "py_int")
+        return self.e.constant(len(value.items), "py_int") if isinstance(value, Tuple) else None
 
     def bool_op(
         self, op: ast.boolop, nodes: Sequence[ast.expr], value: Callable[[ast.expr], Value]
