@@ -17,6 +17,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects import ad, array
 from ..analysis.alias import AliasAnalysis
+from ..analysis.views import is_memref
 from ..rules import accesses, rule_of
 
 Roots = frozenset[SSAValue]
@@ -78,6 +79,11 @@ class MemoryEffects:
         reads, writes = set[SSAValue](), set[SSAValue]()
         for access in accesses(op):
             (reads if access.kind == "read" else writes).update(self.roots(access.memref))
+        if isinstance(op, ad.SegmentOp):  # the order of pushes and pops is the tape's contents
+            reads.add(op.tape)
+            writes.add(op.tape)
+        elif isinstance(op, func.ReturnOp):  # the caller reads what it gets
+            reads |= {root for v in op.arguments if is_memref(v) for root in self.roots(v)}
         opaque = False
         for inner in (self.of(o) for region in op.regions for b in region.blocks for o in b.ops):
             reads |= inner.reads
