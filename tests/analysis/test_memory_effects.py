@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from memory_trace import parse
+from xdsl.context import Context
 from xdsl.dialects import func
+from xdsl.dialects.builtin import Builtin
 from xdsl.ir import Operation
+from xdsl.parser import Parser
 
 from mutad.compiler.transforms.memory_effects import MemoryEffects
 from mutad.dialects import ad, array
@@ -20,6 +22,15 @@ func.func @f(%n : index) -> memref<?xf64> {
 """
 
 
+def parsed() -> func.FuncOp:
+    context = Context()
+    for dialect in (Builtin, func.Func, array.Array, ad.Ad):
+        context.load_dialect(dialect)
+    (function,) = Parser(context, FUNCTION).parse_module().ops
+    assert isinstance(function, func.FuncOp)
+    return function
+
+
 def one(function: func.FuncOp, kind: type[Operation]) -> Operation:
     (op,) = [op for op in function.walk() if isinstance(op, kind)]
     return op
@@ -27,7 +38,7 @@ def one(function: func.FuncOp, kind: type[Operation]) -> Operation:
 
 def test_pushes_and_pops_of_one_tape_keep_their_order() -> None:
     """What is popped is readable until the next push: the tape is read and written by both."""
-    function = parse(FUNCTION)
+    function = parsed()
     effects = MemoryEffects(function)
     push, pop = one(function, ad.PushOp), one(function, ad.PopOp)
     assert isinstance(pop, ad.PopOp)
@@ -38,7 +49,7 @@ def test_pushes_and_pops_of_one_tape_keep_their_order() -> None:
 
 
 def test_the_caller_reads_what_is_returned() -> None:
-    function = parse(FUNCTION)
+    function = parsed()
     effects = MemoryEffects(function)
     made = one(function, array.AllocOp)
     returned = effects.of(one(function, func.ReturnOp))

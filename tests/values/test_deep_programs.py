@@ -2,6 +2,7 @@
 
 import contextvars
 import importlib.util
+import signal
 import sys
 import threading
 import time
@@ -108,6 +109,10 @@ def test_the_deep_stack_can_be_interrupted() -> None:
         finally:
             ended.set()
 
-    with pytest.raises(KeyboardInterrupt):
-        deep_stack.on_deep_stack(works)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            deep_stack.on_deep_stack(works)
+    finally:
+        signal.signal(signal.SIGINT, handler)
     assert ended.is_set()
