@@ -188,7 +188,11 @@ def adjoint(c: Compilation) -> None:
     r, active = c.request, tuple(c.active_arguments)
     finals = c.final_arguments
     reverse = Reverse(
-        r.options.saves, active, finals is not None, None if finals is None else tuple(finals)
+        r.options.saves,
+        active,
+        finals is not None,
+        None if finals is None else tuple(finals),
+        r.mode == "hvp",
     )
     match r.mode:
         case "tangent":

@@ -14,6 +14,7 @@ from xdsl.irdl import (
     VarConstraint,
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
@@ -103,14 +104,17 @@ class CallOp(EffectsOp):
 class RuleCallOp(EffectsOp):
     """A call whose adjoint is written by hand: `primal` and `adjoint` are private functions of the module.
 
+    So is `tangent`, where the user wrote one.
+
     `%r = foreign.call_with_rule @axpy_primal @axpy_adjoint(%a, %x, %y : f64, memref<?xf64>,
     memref<?xf64>) takes ["cotangent 0", "value 1", "shadow 2"] effects ["none", "read", "readwrite"]
     outside 3 names ["a", "x", "y"]`
 
     `takes` are the adjoint's parameters: "value 1" (argument 1 before the call), "after 2" (what argument 2's
     memory holds after it), "shadow 2", "cotangent 0" (a cell to add to, of a float argument), "result 0",
-    "result_cotangent 0". Arguments from `outside` on are not the function's own: it reads them from outside,
-    and the rule says nothing of their cotangents. Gone after the derivative: both functions are inlined.
+    "result_cotangent 0". `moves` are the tangent's: "tangent 0", "result_tangent 0" (a cell to add to) in
+    the place of shadows and cotangents. Arguments from `outside` on are not the function's own: it reads them
+    from outside, and the rule says nothing of their cotangents. Gone after the derivative: all is inlined.
     """
 
     name = "foreign.call_with_rule"
@@ -119,10 +123,13 @@ class RuleCallOp(EffectsOp):
     takes = prop_def(ArrayAttr[StringAttr])
     names = prop_def(ArrayAttr[StringAttr])
     outside = prop_def(IntegerAttr)
+    tangent = opt_prop_def(SymbolRefAttr)
+    moves = opt_prop_def(ArrayAttr[StringAttr])
     called = var_result_def()
     assembly_format = (
         "$primal $adjoint (`(` $arguments^ `:` type($arguments) `)`)? `takes` $takes `effects` $effects"
-        " `outside` $outside `names` $names (`->` type($called)^)? attr-dict"
+        " `outside` $outside `names` $names (`tangent` $tangent^ `moves` $moves)?"
+        " (`->` type($called)^)? attr-dict"
     )
 
     def __init__(
@@ -135,10 +142,13 @@ class RuleCallOp(EffectsOp):
         names: Sequence[str],
         outside: int,
         results: Sequence[Attribute],
+        tangent: tuple[str, Sequence[str]] | None = None,
     ) -> None:
         super().__init__(
             operands=[arguments],
             properties={
+                "tangent": None if tangent is None else SymbolRefAttr(tangent[0]),
+                "moves": None if tangent is None else strings(tangent[1]),
                 "primal": SymbolRefAttr(primal),
                 "adjoint": SymbolRefAttr(adjoint),
                 "takes": strings(takes),
@@ -152,8 +162,17 @@ class RuleCallOp(EffectsOp):
     @property
     def taken(self) -> list[tuple[str, int]]:
         """The adjoint's parameters: what of which argument or result."""
-        parts = (t.data.split() for t in self.takes)
-        return [(kind, int(number)) for kind, number in parts]
+        return parameters(self.takes)
+
+    @property
+    def moved(self) -> list[tuple[str, int]]:
+        """The tangent's parameters."""
+        return [] if self.moves is None else parameters(self.moves)
+
+
+def parameters(listed: ArrayAttr[StringAttr]) -> list[tuple[str, int]]:
+    parts = (t.data.split() for t in listed)
+    return [(kind, int(number)) for kind, number in parts]
 
 
 @irdl_op_definition

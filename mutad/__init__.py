@@ -28,7 +28,7 @@ from .runtime.disk_cache import clear_cache
 from .runtime.foreign import opaque
 from .runtime.function import CompiledFunction, Derivative, check_options, compiled
 from .runtime.gradients import Active, Const, Duplicated
-from .runtime.rules import rule, stop_gradient
+from .runtime.rules import rule, stop_gradient, tangent_rule
 from .runtime.variadic import CompiledWrapper
 from .runtime.wrappers import options_of
 
@@ -40,7 +40,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Active", "CompileError", "CompiledFunction", "Const", "Duplicated", "GradientError",
     "GradientReport", "assert_saved_bytes", "check_gradient", "check_rule", "clear_cache", "compile",
-    "grad", "hessian", "hvp", "jacobian", "jvp", "opaque", "rule", "stop_gradient", "value_and_grad", "vjp",
+    "grad", "hessian", "hvp", "jacobian", "jvp", "opaque", "rule", "stop_gradient", "tangent_rule",
+    "value_and_grad", "vjp",
 ]  # fmt: skip
 
 
@@ -228,7 +229,7 @@ def check_rule(
     - all that `check_gradient` checks, of a function that only calls this one: the cotangents of results and
       of the arrays' final values, which are in the shadows when the rule runs, so that a rule that overwrites
       a shadow where it should add is found; for all float arguments, and for each alone;
-    - the same of two calls in a row.
+    - the same of two calls in a row; where there is a tangent rule, that it agrees with the rule.
 
     The compiler itself checks that the rule reads nothing which it does not declare to need, and that
     it stores to shadows only.

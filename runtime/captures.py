@@ -378,7 +378,7 @@ def _rule_of(value: Any, path: str, walk: Walk) -> Iterator[tuple[Place, Any]]:
             place = Place(holder, sys.intern(name), f"{path}.rule")
             yield place, MISSING if found is None else found
         if found is not None:
-            walk.pending.append(found.adjoint)
+            walk.pending += [one for one in (found.adjoint, found.tangent) if one is not None]
 
 
 def is_function(value: Any) -> bool:

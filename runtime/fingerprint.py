@@ -97,6 +97,9 @@ class _Walk:
         if found is not None:
             self.add("rule", found.reads, found.overwrites, found.needs)
             self.function(found.adjoint)
+            if found.tangent is not None:
+                self.add("tangent")
+                self.function(found.tangent)
 
     def foreign(self, value: Any) -> None:
         """How a function that is not looked into is called, and its rule."""

@@ -79,6 +79,12 @@ class Opaque:
 
         return rule(self, adjoint, **declared)
 
+    def tangent_rule(self, tangent: Callable[..., Any] | None = None, /) -> Any:
+        """`mutad.tangent_rule` of this function: a decorator."""
+        from .rules import tangent_rule
+
+        return tangent_rule(self, tangent)
+
     def __repr__(self) -> str:
         return f"<opaque function {self.__name__}>"
 

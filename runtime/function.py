@@ -300,6 +300,10 @@ class CompiledFunction:
         """`mutad.rule` of this function: a decorator, with or without declarations."""
         return rules.rule(self, adjoint, **declared)
 
+    def tangent_rule(self, tangent: Callable[..., Any] | None = None, /) -> Any:
+        """`mutad.tangent_rule` of this function: a decorator."""
+        return rules.tangent_rule(self, tangent)
+
     def forget(self) -> None:
         """Compile anew at the next call."""
         self._dispatcher.forget()

@@ -67,8 +67,8 @@ def check_gradient(
     - gradients share memory as their arguments do;
     - the gradient is that of `saves="all"`, which trusts no analysis of memory;
     - `jvp` in that direction gives the same number (the products of tangents with cotangents agree, up to
-      rounding), the same result and the same effects; where a function has a rule, which has no tangent,
-      it is left out;
+      rounding), the same result and the same effects; where a function has a rule without
+      tangent, it is left out;
     - so does `vjp`, and what it returns gives the same gradient, called once or twice, whatever the caller
       has stored to arguments and results.
 

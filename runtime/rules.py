@@ -10,7 +10,7 @@ from __future__ import annotations
 import types
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,6 +34,8 @@ class Rule:
     reads: Names | None
     overwrites: Names | None
     needs: Names | None
+    tangent: Any = None
+    """A Python function, where there is one (`tangent_rule`)."""
 
     @property
     def parameters(self) -> Names:
@@ -103,10 +105,7 @@ def rule(
             raise TypeError(f"a rule is a Python function, not {type(adjoint).__name__}")
         made = Rule(of, code, _names(reads), _names(overwrites), _names(needs))
         _check(made)
-        table, name = home(of)
-        table[name] = made
-        for one in list(compiled):
-            one.forget()
+        file(made)
         return adjoint
 
     if not callable(function):
@@ -117,6 +116,44 @@ def rule(
             "and scipy.special.cython_special; put a function of your own around it"
         )
     return decorate if adjoint is None else decorate(adjoint)
+
+
+def file(made: Rule) -> None:
+    """Let a function have this rule, from the next call on."""
+    table, name = home(made.function)
+    table[name] = made
+    for one in list(compiled):
+        one.forget()
+
+
+def tangent_rule(function: Callable[..., Any], tangent: Callable[..., Any] | None = None) -> Any:
+    """Give a function that has a rule its tangent: `@tangent_rule(f)` above `def f_tangent(a, x, y)`.
+
+    The tangent has the parameters of the adjoint. `x.value` and `x.after` are what they are there; what
+    `x.tangent` holds is to be read, and of the result to be given. The tangent of an array that the function
+    overwrites is changed in place: on entry it is that of what the array held before the call, on exit of
+    what it holds after it. That of a result is 0 on entry, and is added to or, of an array, stored to.
+    """
+
+    def decorate(tangent: Callable[..., Any]) -> Any:
+        found = rule_of(function)
+        if found is None:
+            raise TypeError(
+                f"{getattr(function, '__name__', repr(function))} has no rule: give it one with mutad.rule, "
+                "then its tangent"
+            )
+        if type(tangent) is not types.FunctionType:
+            raise TypeError(f"a rule is a Python function, not {type(tangent).__name__}")
+        _check_parameters(tangent)
+        if len(parameters_of(tangent)) != len(found.parameters):
+            raise TypeError(
+                f"the tangent rule has {len(parameters_of(tangent))} parameters, and the rule "
+                f"{len(found.parameters)}: they have the same"
+            )
+        file(replace(found, tangent=tangent))
+        return tangent
+
+    return decorate if tangent is None else decorate(tangent)
 
 
 def takes_rule(function: Any) -> bool:
@@ -136,14 +173,19 @@ def _names(given: str | Names | None) -> Names | None:
 
 def _check(made: Rule) -> None:
     """TypeError where the declarations name what is no parameter."""
-    code, known = made.adjoint.__code__, made.parameters
-    if code.co_flags & 0x0C or code.co_kwonlyargcount:
-        raise TypeError("a rule names its parameters, all of them positional")
+    known = made.parameters
+    _check_parameters(made.adjoint)
     for what in ("reads", "overwrites", "needs"):
         for name in getattr(made, what) or ():
             base, _, moment = name.partition(".")
             if base not in known or moment not in (("", "after") if what == "needs" else ("",)):
                 raise TypeError(f"{what}={name!r}: the rule's parameters are {', '.join(known)}")
+
+
+def _check_parameters(rule: types.FunctionType) -> None:
+    code = rule.__code__
+    if code.co_flags & 0x0C or code.co_kwonlyargcount:
+        raise TypeError("a rule names its parameters, all of them positional")
 
 
 def stop_gradient(x: Any) -> Any:

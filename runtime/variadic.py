@@ -179,6 +179,10 @@ class CompiledWrapper:
         """`mutad.rule` of the decorated function."""
         return rules.rule(self, adjoint, **declared)
 
+    def tangent_rule(self, tangent: Callable[..., Any] | None = None, /) -> Any:
+        """`mutad.tangent_rule` of this function: a decorator."""
+        return rules.tangent_rule(self, tangent)
+
     def forget(self) -> None:
         """Compile anew at the next call."""
         for one in self._by_call.values():

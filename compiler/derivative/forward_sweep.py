@@ -100,7 +100,7 @@ class ForwardSweep:
                 self._store(save, target)
 
     def _clone_op(self, op: Operation, target: Block) -> None:
-        if isinstance(op, foreign.RuleCallOp):
+        if isinstance(op, foreign.RuleCallOp) and op.tangent is None:
             arguments = [self.values[o] for o in op.operands]
             results = inlined(primal_of(op), arguments, target.add_op, self.entry)
             self.values.update(zip(op.results, results, strict=True))

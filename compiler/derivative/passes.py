@@ -33,7 +33,7 @@ from ..analysis.needed import Needed
 from ..diagnostics import line_of
 from ..rules import Contents, Need
 from ..rules.calls import private_functions
-from ..rules.routines import is_routine
+from ..rules.routines import inline_rules, is_routine
 from .activation_pairs import activation_pairs
 from .forward import tangent_functions
 from .forward_sweep import hint_of
@@ -100,6 +100,8 @@ class Reverse(ModulePass):
     active: tuple[int, ...] | None = None
     split: bool = False
     finals: tuple[int, ...] | None = None
+    tangents: bool = False
+    """The gradient's own tangents will be taken: calls of functions whose rule has one are kept."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         block = op.body.block
@@ -124,6 +126,9 @@ class Reverse(ModulePass):
                 function.detach()
                 function.erase()
         block.add_ops(pairs.values())
+        if not self.tangents:
+            for function in [one for one in op.ops if isinstance(one, func.FuncOp)]:
+                inline_rules(function)
 
 
 @dataclass(frozen=True)

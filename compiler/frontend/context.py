@@ -72,6 +72,13 @@ class Purpose:
 
     derivative: bool = False
     asked: bool = False
+    is_adjoint: bool = False
+    """It is an adjoint, of which tangents may be taken."""
+
+    @property
+    def within(self) -> Purpose:
+        """That of an adjoint in it."""
+        return Purpose(self.derivative and not self.is_adjoint, is_adjoint=True)
 
 
 @dataclass(frozen=True)
@@ -169,6 +176,11 @@ class Context(ABC):
         """The derivative will be taken: calls of functions with a rule are kept as such."""
         self.purpose.asked = True
         return self.purpose.derivative
+
+    def keeps(self, rule: Any) -> bool:
+        """Whether a call is kept for this rule's sake: in adjoints for its tangent, if it has one."""
+        is_enough = rule is not None and (not self.purpose.is_adjoint or rule.tangent is not None)
+        return is_enough and self.with_rules
 
     @abstractmethod
     def expression(self, node: ast.expr) -> Value:

@@ -12,20 +12,18 @@ forward and a backward function each (`derivative.activations`), and one with ta
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
 
-from xdsl.dialects import func, memref
+from xdsl.dialects import func
 from xdsl.dialects.builtin import DenseArrayBase, MemRefType, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import activation, array, foreign
 from ..diagnostics import CompileError, WithoutTangent, refusal
 from .accesses import Access, Activity, Contents, Need
-from .builders import extents_of, fill
 from .descriptors import descriptor_values
 from .routines import inlined, is_routine, primal_of
 from .rule import Rule, Rules, WithoutDerivative, memrefs, touching
-from .rule_calls import CallAdjoint
+from .rule_calls import CallAdjoint, CallTangent, cast_to, tangent_or_zeros
 from .shadows import scratch_shadow, shadow_type
 from .sweeps import SHADOW, ReverseSweep, TangentSweep, bind_with_tangents
 
@@ -47,20 +45,23 @@ class ForeignCall(Rule[foreign.CallOp]):
 
     def tangent(self, op: foreign.CallOp, sweep: TangentSweep) -> None:
         if self.has_derivative(op, sweep.activity):
-            raise without_rule(op)
+            raise without_rule(op, "a rule with a tangent (`@mutad.rule`, `@mutad.tangent_rule`)")
         sweep.clone(op)
 
 
-def without_rule(op: foreign.CallOp) -> CompileError:
-    """What a foreign function computes has no derivative that anybody knows."""
+def without_rule(op: foreign.CallOp, what: str = "") -> CompileError:
+    """What a foreign function computes has no derivative that anybody knows; `what` rule it lacks."""
     name = op.callee.data.removeprefix("mutad_special_")
     if op.convention.data == "c" and name.startswith("mutad_foreign_"):
         name = name.split("_", 3)[3]
     name = name.removeprefix("__pyx_fuse_1")
     return refusal(
         op,
-        f"the gradient needs the derivative of `{name}`, into which the compiler cannot see",
-        f"write its rule (`@mutad.rule({name}, ...)`), or call it on `mutad.stop_gradient(x)`",
+        f"the {'tangent' if what else 'gradient'} needs the derivative of `{name}`, into which the compiler "
+        "cannot see",
+        f"write its rule (`@mutad.rule({name}, ...)`), or call it on `mutad.stop_gradient(x)`"
+        if not what
+        else f"give it {what}, or call it on `mutad.stop_gradient(x)`",
     )
 
 
@@ -146,15 +147,7 @@ class RuleCall(Rule[foreign.RuleCallOp]):
         return touching(op, read, written, must=False)
 
     def needs(self, op: foreign.RuleCallOp, activity: Activity) -> Iterator[Need]:
-        outside = list(zip(op.operands, op.names, strict=True))[op.outside.value.data :]
-        for argument, name in outside:
-            if activity.active(argument):
-                raise refusal(
-                    op,
-                    f"the gradient needs the derivative with respect to `{name.data}`, which the function "
-                    "reads from outside, and of which its rule says nothing",
-                    f"make `{name.data}` a parameter of the function",
-                )
+        self.refuse_outside(op, activity)
         for kind, number in op.taken:
             if kind == "result":
                 yield op.results[number]
@@ -171,15 +164,37 @@ class RuleCall(Rule[foreign.RuleCallOp]):
 
     def tangent(self, op: foreign.RuleCallOp, sweep: TangentSweep) -> None:
         if self.has_derivative(op, sweep.activity):
-            raise refusal(
-                op,
-                "this function has a rule for its adjoint, which says nothing of its tangent",
-                "take gradients (`grad`, `vjp`), or call a function without a rule",
-                WithoutTangent,
-            )
+            self.refuse_outside(op, sweep.activity)
+            if op.tangent is None:
+                raise without_tangent(op)
+            CallTangent(sweep, op).emit()
+            return
         results = inlined(primal_of(op), sweep.values(op.operands), sweep.insert, sweep.entry)
         for old, fresh in zip(op.results, results, strict=True):
             sweep.bind(old, fresh)
+
+    def refuse_outside(self, op: foreign.RuleCallOp, activity: Activity) -> None:
+        """A rule has no parameter for what the function reads from outside."""
+        outside = list(zip(op.operands, op.names, strict=True))[op.outside.value.data :]
+        for argument, name in outside:
+            if activity.active(argument):
+                raise refusal(
+                    op,
+                    f"the gradient needs the derivative with respect to `{name.data}`, which the function "
+                    "reads from outside, and of which its rule says nothing",
+                    f"make `{name.data}` a parameter of the function",
+                )
+
+
+def without_tangent(op: foreign.RuleCallOp) -> CompileError:
+    """A rule is the adjoint; the tangent is another one."""
+    name = op.primal.string_value().rpartition("_primal")[0]
+    return refusal(
+        op,
+        f"`{name}` has a rule for its adjoint, and none for its tangent",
+        f"give it one (`@mutad.tangent_rule({name})`), or take gradients (`grad`, `vjp`)",
+        WithoutTangent,
+    )
 
 
 def private_functions(module: Operation | None) -> dict[str, func.FuncOp]:
@@ -209,19 +224,6 @@ def listed(function: func.FuncOp, name: str) -> list[int]:
     return [int(v) for v in indices.get_values()]
 
 
-def tangent_or_zeros(sweep: TangentSweep, op: Operation, operand: SSAValue) -> SSAValue:
-    """The tangent of an argument; zeros where it moves in other calls only."""
-    found = sweep.dot(operand)
-    if found is not None or not isinstance(operand.type, MemRefType):
-        return found or sweep.dot(operand, zero=True)
-    extents = extents_of(sweep.value(operand), sweep.emit)
-    zeros = sweep.emit(array.AllocOp(extents, operand.type.element_type))
-    sweep.append(fill(zeros, extents, op))
-    return (
-        zeros if zeros.type == operand.type else sweep.emit(memref.CastOp.get(zeros, operand.type))
-    )
-
-
 def shadow_of(
     sweep: ReverseSweep, op: activation.CallOp, operand: SSAValue, type_: Attribute
 ) -> SSAValue:
@@ -230,10 +232,7 @@ def shadow_of(
         shadow = sweep.primal.memref(operand, SHADOW)
     else:
         shadow = scratch_shadow(sweep, op, operand)
-    wanted = cast(MemRefType[Attribute], shadow_type(type_))
-    if shadow.type == wanted:
-        return shadow
-    return sweep.emit(memref.CastOp.get(shadow, wanted))
+    return cast_to(sweep, shadow, shadow_type(type_))
 
 
 RULES: Rules = {

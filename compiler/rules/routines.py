@@ -1,4 +1,4 @@
-"""The private functions of a module: the primals and adjoints of functions with a rule (`rule_calls`)."""
+"""The private functions of a module: primals, adjoints, tangents of functions with a rule (`rule_calls`)."""
 
 from __future__ import annotations
 
@@ -38,6 +38,11 @@ def adjoint_of(op: foreign.RuleCallOp) -> func.FuncOp:
     return routine(op, op.adjoint.string_value())
 
 
+def tangent_of(op: foreign.RuleCallOp) -> func.FuncOp:
+    assert op.tangent is not None
+    return routine(op, op.tangent.string_value())
+
+
 def inlined(
     function: func.FuncOp,
     arguments: Sequence[SSAValue],
@@ -70,3 +75,11 @@ def without_rules(function: func.FuncOp) -> func.FuncOp:
         results = inlined(primal_of(call), list(again.operands), made.append, copy.body.block)
         Rewriter.replace_op(again, made, results)
     return copy
+
+
+def inline_rules(function: func.FuncOp) -> None:
+    """Put the primals' code in the place of calls with rules."""
+    for call in [op for op in function.walk() if isinstance(op, foreign.RuleCallOp)]:
+        made: list[Operation] = []
+        results = inlined(primal_of(call), list(call.operands), made.append, function.body.block)
+        Rewriter.replace_op(call, made, results)

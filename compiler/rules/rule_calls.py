@@ -9,6 +9,9 @@ The forward sweep has the primal's code in the place of the call, the reverse sw
               the ops of @axpy_adjoint on %a_bar, what %x held, %y_shadow
               the cotangent of %a += %a_bar
 
+    tangent   the ops of @axpy_primal on %a, %x, %y
+              the ops of @axpy_tangent on %a_dot, what %x held, %x_dot, %y_dot
+
 The plan sees what the adjoint takes as it sees what any op needs: reloaded where it survives, else saved.
 The shadow of an argument that is not active is scratch memory of zeros, and so is a cotangent.
 """
@@ -19,11 +22,12 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, MemRefType, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ...dialects import foreign
+from ...dialects import array, foreign
 from .accesses import Contents
-from .routines import adjoint_of, inlined
+from .builders import extents_of, fill, transfer
+from .routines import adjoint_of, inlined, primal_of, tangent_of
 from .shadows import scratch_shadow
-from .sweeps import SHADOW, ReverseSweep
+from .sweeps import SHADOW, ReverseSweep, Sweep, TangentSweep
 from .table import ADJOINT
 
 
@@ -42,7 +46,7 @@ class CallAdjoint:
         sweep = self.sweep
         function = adjoint_of(self.op)
         arguments = [
-            self.cast(self.taken(kind, number), parameter.type)
+            cast_to(sweep, self.taken(kind, number), parameter.type)
             for (kind, number), parameter in zip(
                 self.op.taken, function.body.block.args, strict=True
             )
@@ -87,20 +91,94 @@ class CallAdjoint:
     def cell(self, number: int) -> SSAValue:
         """A cell for what the rule adds to the cotangent of a float argument."""
         operand = self.op.operands[number]
-        alloca = memref.AllocaOp.get(operand.type, shape=[])
-        alloca.location = self.op.location
-        alloca.memref.name_hint = f"{operand.name_hint or 'v'}_bar"
-        first = self.sweep.entry.first_op
-        assert first is not None
-        self.sweep.entry.insert_op_before(alloca, first)
-        zero = arith.ConstantOp(FloatAttr(0.0, operand.type))  # pyright: ignore
-        self.sweep.append(zero)
-        self.sweep.append(memref.StoreOp.get(zero.result, alloca.memref, []))
-        self.cells[number] = alloca.memref
-        return alloca.memref
+        self.cells[number] = zeroed_cell(self.sweep, self.op, operand, "bar")
+        return self.cells[number]
 
-    def cast(self, value: SSAValue, to: Attribute) -> SSAValue:
-        """The value in the type that the adjoint was written for; a copy may be more compact."""
-        if value.type == to or not isinstance(to, MemRefType):
-            return value
-        return self.sweep.emit(memref.CastOp.get(value, to))
+
+class CallTangent:
+    """One call with its tangent."""
+
+    def __init__(self, sweep: TangentSweep, op: foreign.RuleCallOp) -> None:
+        self.sweep = sweep
+        self.op = op
+        self.cells: dict[int, SSAValue] = {}
+
+    def emit(self) -> None:
+        """The primal, then the rule: what it reads of overwritten arrays is copied before."""
+        sweep, op = self.sweep, self.op
+        written = op.arguments_that("write")
+        held = {
+            number: self.copy(op.operands[number])
+            for kind, number in op.moved
+            if kind == "value" and op.operands[number] in written
+        }
+        results = inlined(primal_of(op), sweep.values(op.operands), sweep.insert, sweep.entry)
+        for old, fresh in zip(op.results, results, strict=True):
+            sweep.bind(old, fresh)
+        function = tangent_of(op)
+        arguments = [
+            cast_to(sweep, self.taken(kind, number, held), parameter.type)
+            for (kind, number), parameter in zip(op.moved, function.body.block.args, strict=True)
+        ]
+        inlined(function, arguments, sweep.insert, sweep.entry)
+        for number, cell in self.cells.items():
+            sweep.set_dot(op.results[number], sweep.emit(memref.LoadOp.get(cell, [])))
+
+    def taken(self, kind: str, number: int, held: dict[int, SSAValue]) -> SSAValue:
+        """One parameter of the rule."""
+        sweep, op = self.sweep, self.op
+        match kind:
+            case "result":
+                return sweep.value(op.results[number])
+            case "result_tangent":
+                self.cells[number] = zeroed_cell(sweep, op, op.results[number], "dot")
+                return self.cells[number]
+            case "value" if number in held:
+                return held[number]
+            case "value" | "after":
+                return sweep.value(op.operands[number])
+            case _:
+                assert kind == "tangent", kind
+                return tangent_or_zeros(sweep, op, op.operands[number])
+
+    def copy(self, operand: SSAValue) -> SSAValue:
+        """What an array holds before the call."""
+        source = self.sweep.value(operand)
+        extents = extents_of(source, self.sweep.emit)
+        held = self.sweep.emit(array.AllocOp(extents, operand.type.element_type))  # pyright: ignore
+        held.name_hint = f"{operand.name_hint or 'v'}_before"
+        self.sweep.append(transfer(source, held, extents))
+        return held
+
+
+def tangent_or_zeros(sweep: TangentSweep, op: Operation, operand: SSAValue) -> SSAValue:
+    """The tangent of an argument; zeros where it moves in other calls only."""
+    found = sweep.dot(operand)
+    if found is not None or not isinstance(operand.type, MemRefType):
+        return found or sweep.dot(operand, zero=True)
+    extents = extents_of(sweep.value(operand), sweep.emit)
+    zeros = sweep.emit(array.AllocOp(extents, operand.type.element_type))
+    sweep.append(fill(zeros, extents, op))
+    return cast_to(sweep, zeros, operand.type)
+
+
+def cast_to(sweep: Sweep, value: SSAValue, to: Attribute) -> SSAValue:
+    """The value in the type that a function was written for; a copy may be more compact."""
+    if value.type == to or not isinstance(to, MemRefType):
+        return value
+    return sweep.emit(memref.CastOp.get(value, to))
+
+
+def zeroed_cell(sweep: Sweep, op: Operation, of: SSAValue, suffix: str) -> SSAValue:
+    """A cell of 0, for what a rule adds to the cotangent or the tangent of a number."""
+    alloca = memref.AllocaOp.get(of.type, shape=[])
+    alloca.location = op.location
+    alloca.memref.name_hint = f"{of.name_hint or 'v'}_{suffix}"
+    if sweep.entry.first_op is None:
+        sweep.entry.add_op(alloca)
+    else:
+        sweep.entry.insert_op_before(alloca, sweep.entry.first_op)
+    zero = arith.ConstantOp(FloatAttr(0.0, of.type))  # pyright: ignore
+    sweep.append(zero)
+    sweep.append(memref.StoreOp.get(zero.result, alloca.memref, []))
+    return alloca.memref

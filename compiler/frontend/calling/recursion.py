@@ -360,9 +360,7 @@ def imported(value: Any, place: Activation) -> Any:
             return replace(value, ssa=place.handed(value.ssa), python=python)
         case Array():
             return replace(value, memref=place.handed(value.memref))
-        case Tuple(items):
-            return replace(value, items=tuple(imported(item, place) for item in items))
-        case Struct(items):
+        case Tuple(items) | Struct(items):
             return replace(value, items=tuple(imported(item, place) for item in items))
         case Item(at=at) if value.store.is_heap:
             return replace(value, at=place.handed(at))

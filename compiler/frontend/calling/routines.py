@@ -1,7 +1,7 @@
 """Private functions: code that stands in a module beside the function that is compiled.
 
 Each is built for the arguments of one call, as a function of its own: its arguments are what it is first
-asked for, by key. `rule_calls` builds two for each call of a function with a rule.
+asked for, by key. `rule_calls` builds some for each call of a function with a rule.
 """
 
 from __future__ import annotations
@@ -70,14 +70,15 @@ class Outside(dict[tuple[int, str], Value]):
 class Routine(Build):
     """A private function under construction."""
 
-    def __init__(self, outer: Calls, name: str, facts: Facts) -> None:
+    def __init__(self, outer: Calls, name: str, facts: Facts, kind: str) -> None:
         super().__init__(_nobody, [], (), outer.e.boundscheck, False, facts, None)
-        self.outer = outer
+        self.kind = kind
         self.keys_of: list[Key] = []
         self.private = func.FuncOp(name, ([], []), Region(self.entry), visibility="private")
         self.emitter.span = outer.e.span
         if outer.e.span is not None:
             self.private.location = outer.e.span.location()
+        self.lowering.routines = [*outer.routines, self.private]
         self.lowering.inputs = Outside(self, outer.inputs)
         self.lowering.fixed, self.lowering.watched = outer.fixed, outer.watched
         self.lowering.outside = outer.outside

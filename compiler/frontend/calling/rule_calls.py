@@ -1,14 +1,14 @@
 """Calls of functions with a rule, where a gradient is compiled.
 
-The call becomes one op, `foreign.call_with_rule`, beside two private functions: the *primal*, the function
-compiled for these arguments, and the *adjoint*, the rule compiled for them::
+The call becomes one op, `foreign.call_with_rule`, beside private functions: the *primal*, the function
+compiled for these arguments, the *adjoint*, the rule compiled for them, and the *tangent*, if there is one::
 
     axpy(a, x, y)       foreign.call_with_rule @axpy_primal @axpy_adjoint(%a, %x, %y) takes [...]
 
 The simplifying passes and the analyses see a call with effects; the derivative puts the functions' code
-in its place (`derivative.rule_calls`). Where no gradient is compiled the function is inlined as any other.
+in its place (`rules.rule_calls`). Where no gradient is compiled the function is inlined as any other.
 
-In the adjoint a parameter is an object whose attributes are what the op hands over: `x.value` and `x.shadow`
+In both a parameter is an object whose attributes are what the op hands over: `x.value` and `x.shadow`
 become parameters of the IR function when they are first read.
 """
 
@@ -18,11 +18,11 @@ import ast
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from ....dialects import activation, array, foreign
 from ...analysis.alias import AliasAnalysis
@@ -30,6 +30,7 @@ from ...derivative.cotangents import EntryExtents
 from ...diagnostics import CompileError
 from ...names import as_symbol
 from ...rules.builders import fill
+from ...rules.handwritten import HandwrittenRule, effects_of, may_raise
 from .. import scalars
 from ..bindings.roots import roots
 from ..build import MAX_RESTARTS
@@ -39,48 +40,10 @@ from ..values import Array, NoneValue, Scalar, Static, Tuple, Value
 from . import foreign_calls, recursion
 from .foreign_calls import ForeignFunction
 from .routines import Key, Number, Routine, Slot
-from .rule_parameters import Parameter
+from .rule_parameters import ATTRIBUTES, Parameter
 
 if TYPE_CHECKING:
     from .calls import Calls
-
-
-class Rule(Protocol):
-    """What the runtime has of a rule."""
-
-    @property
-    def function(self) -> Any: ...
-    @property
-    def adjoint(self) -> FunctionType: ...
-    @property
-    def parameters(self) -> Sequence[str]: ...
-    @property
-    def reads(self) -> Sequence[str] | None: ...
-    @property
-    def overwrites(self) -> Sequence[str] | None: ...
-    @property
-    def needs(self) -> Sequence[str] | None: ...
-
-
-def effects_of(rule: Rule, values: Sequence[Any]) -> list[str]:
-    """What the rule declares of each argument of a foreign function."""
-    reads, overwrites = rule.reads, rule.overwrites or ()
-    found: list[str] = []
-    for name, _ in zip(rule.parameters, values, strict=False):
-        read = "read" if reads is None or name in reads else ""
-        found.append(read + ("write" if name in overwrites else "") or "none")
-    return found
-
-
-def call(
-    lowering: Calls,
-    rule: Rule,
-    callee: FunctionType | ForeignFunction,
-    values: Sequence[Value],
-    node: ast.AST,
-) -> Value:
-    """Lower a call of a function with a rule; `values` are its arguments in order."""
-    return RuleCall(lowering, rule, callee, values, node).lowered()
 
 
 class RuleCall:
@@ -89,7 +52,7 @@ class RuleCall:
     def __init__(
         self,
         lowering: Calls,
-        rule: Rule,
+        rule: HandwrittenRule,
         callee: FunctionType | ForeignFunction,
         values: Sequence[Value],
         node: ast.AST,
@@ -116,9 +79,11 @@ class RuleCall:
     def refusal(self, message: str, way_out: str | None = None) -> CompileError:
         return self.lowering.refusal(self.node, message, way_out)
 
-    def refusal_of_rule(self, message: str, way_out: str | None = None) -> CompileError:
+    def refusal_of_rule(
+        self, message: str, way_out: str | None = None, mode: str = "adjoint"
+    ) -> CompileError:
         """The rule itself is what cannot be compiled."""
-        own = self.lowering.function_parts(self.rule.adjoint)[0]
+        own = self.lowering.function_parts(getattr(self.rule, mode))[0]
         return CompileError(own.span(own.node), message, way_out)
 
     # Arguments.
@@ -180,6 +145,7 @@ class RuleCall:
             if not facts.changed:
                 if facts.unready:
                     raise facts.unready[0]
+                self.lowering.routines[:] = routine.lowering.routines
                 return routine
         raise self.refusal(f"the types of {self.name}() do not settle")
 
@@ -188,35 +154,48 @@ class RuleCall:
         if self.lowering.catching.attempts and any(map(may_raise, primal.private.walk())):
             raise foreign_calls.uncaught(self.lowering, self.name, self.node)
         self.destinations(primal)
-        adjoint = self.attempt(self.adjoint)
+        adjoint = self.attempt(lambda facts: self.derivative(facts, "adjoint"))
         self.check_needs(adjoint)
-        places = dict.fromkeys(k for r in (primal, adjoint) for k in r.keys_of if k[0] == "outside")
+        made = [primal, adjoint]
+        if self.rule.tangent is not None:
+            made.append(self.attempt(lambda facts: self.derivative(facts, "tangent")))
+        places = dict.fromkeys(k for r in made for k in r.keys_of if k[0] == "outside")
         operands = [*self.operands, *(self.lowering.inputs[k[1]] for k in places)]
         keys = [("value", k) for k in range(len(self.operands))] + list(places)
         ssa = [o.memref if isinstance(o, Array) else o.ssa for o in operands]  # pyright: ignore
         stored, read = primal.written_arguments(), primal.read_arguments()
         effects = [self.effect(key, o, stored, read) for key, o in zip(keys, operands, strict=True)]
         self.check_sharing(operands, effects)
+        for kind, number in made[-1].written_arguments():
+            if kind == "tangent" and "write" not in effects[number]:
+                raise self.refusal_of_rule(
+                    f"the rule of {self.name}() stores to the tangent of `{self.names[number]}`, "
+                    f"which {self.name}() does not overwrite",
+                    mode="tangent",
+                )
         primal.arranged(keys, [v.type for v in ssa])
-        taken = [k for k, a in zip(adjoint.keys_of, adjoint.entry.args, strict=True) if a.uses]
-        types = [a.type for a in adjoint.entry.args if a.uses]
-        adjoint.arranged(taken, types)
-        takes = [f"{k} {n}" if k != "outside" else f"value {keys.index((k, n))}" for k, n in taken]
+        takes = [self.taken(one, keys) for one in made[1:]]
         names = [*self.names, *(place[1][1] for place in places)]
         op = foreign.RuleCallOp(
             primal.private.sym_name.data,
             adjoint.private.sym_name.data,
             ssa,
-            takes,
+            takes[0],
             effects,
             names,
             len(self.operands),
             [r.ssa.type for r in self.results],
+            (made[2].private.sym_name.data, takes[1]) if len(made) > 2 else None,
         )
         self.lowering.e.insert(op)
-        self.lowering.routines += [primal.private, adjoint.private]
-
         return self.outer_result(self.result, op)
+
+    def taken(self, routine: Routine, keys: Sequence[Key]) -> list[str]:
+        """Let a function take what it uses, and say what that is; `keys` are those of the op's operands."""
+        used = [(k, a) for k, a in zip(routine.keys_of, routine.entry.args, strict=True) if a.uses]
+        routine.arranged([k for k, _ in used], [a.type for _, a in used])
+        places = [("value", keys.index(k)) if k[0] == "outside" else k for k, _ in used]
+        return [f"{kind} {number}" for kind, number in places]
 
     def outer_result(self, value: Any, op: foreign.RuleCallOp) -> Value:
         """What the call returns, where it stands."""
@@ -289,7 +268,7 @@ class RuleCall:
 
     def primal(self, facts: Facts) -> Routine:
         lowering = self.lowering
-        routine = Routine(lowering, self.fresh_name("primal"), facts)
+        routine = Routine(lowering, self.fresh_name("primal"), facts, "primal")
         for k, operand in enumerate(self.operands):
             routine.argument(("value", k), operand)
         self.list_sharing(routine, "value")
@@ -299,8 +278,9 @@ class RuleCall:
 
         values = [self.within(v, routine, fetch) for v in self.values]
         if isinstance(self.callee, FunctionType):
-            first = self.callee.__code__.co_argcount
-            named = dict(zip(keyword_only(self.callee), values[first:], strict=True))
+            code, first = self.callee.__code__, self.callee.__code__.co_argcount
+            names = code.co_varnames[first : first + code.co_kwonlyargcount]
+            named = dict(zip(names, values[first:], strict=True))
             result = routine.lowering.inline(self.callee, values[:first], named, self.node)  # pyright: ignore
         else:
             effects = effects_of(self.rule, values)
@@ -399,10 +379,13 @@ class RuleCall:
             name = f"{stem}_{kind}_{number}"
         return name
 
-    # The adjoint.
+    # The adjoint, and the tangent.
 
-    def adjoint(self, facts: Facts) -> Routine:
-        routine = Routine(self.lowering, self.fresh_name("adjoint"), facts)
+    def derivative(self, facts: Facts, mode: str) -> Routine:
+        """The "adjoint", or the "tangent", compiled for these arguments."""
+        routine = Routine(self.lowering, self.fresh_name(mode), facts, mode)
+        if mode == "adjoint":
+            routine.lowering.purpose = self.lowering.purpose.within
         args: list[Value] = [
             self.parameter(routine, name, value)
             for name, value in zip(self.parameters, self.values, strict=False)
@@ -413,28 +396,36 @@ class RuleCall:
                 "one more, for the result" if returns else "no result, and so no parameter for it"
             )
             raise self.refusal_of_rule(
-                f"the rule of {self.name}() has {len(self.parameters)} parameters: there is {more}"
+                f"the rule of {self.name}() has {len(self.parameters)} parameters: there is {more}",
+                mode=mode,
             )
         if returns:
             args.append(self.parameter(routine, self.parameters[-1], self.result, result=True))
-        result = routine.lowering.inline(self.rule.adjoint, args, {}, self.node)  # pyright: ignore
+        of_arrays = ATTRIBUTES[mode][0]
+        if mode == "tangent":
+            self.zero_results(routine, of_arrays)
+        result = routine.lowering.inline(getattr(self.rule, mode), args, {}, self.node)  # pyright: ignore
         if not isinstance(result, NoneValue):
             raise self.refusal_of_rule(
                 f"the rule of {self.name}() returns something",
-                "update shadows in place, and return nothing",
+                f"update {of_arrays}s in place, and return nothing",
+                mode,
             )
-        for number in range(self.own, len(self.operands)):
-            self.zero_shadow(routine, number)
+        if mode == "adjoint":
+            self.zero_results(routine, of_arrays)
         routine.finished([])
         for key in routine.written_arguments():
             if key[0] in ("value", "after", "outside"):
                 which = self.names[key[1]] if key[0] != "outside" else "what it reads from outside"
                 raise self.refusal_of_rule(
                     f"the rule of {self.name}() stores to {which}",
-                    "a rule stores to shadows only; an opaque or C function that it calls counts as storing "
-                    "to all arrays that it is given, unless a rule of its own declares what it overwrites",
+                    f"a rule stores to {of_arrays}s only; an opaque or C function that it calls counts as "
+                    "storing to all arrays that it is given, unless a rule of its own declares what it "
+                    "overwrites",
+                    mode,
                 )
-        self.use_shadows_for_shapes(routine)
+        if mode == "adjoint":
+            self.use_shadows_for_shapes(routine)
         return routine
 
     def parameter(self, routine: Routine, name: str, value: Any, *, result: bool = False) -> Value:
@@ -445,14 +436,14 @@ class RuleCall:
             return replace(value, items=tuple(parts))
         return Static(Parameter(self, routine, name, value, result=result))
 
-    def zero_shadow(self, routine: Routine, number: int) -> None:
-        """An array that is returned was overwritten: what it held before has no cotangent."""
-        operand = self.operands[number]
-        if isinstance(operand, Array) and scalars.is_float(operand.dtype):
-            shadow = routine.argument(("shadow", number), operand)
-            assert isinstance(shadow, Array)
-            extents = routine.emitter.extents(shadow.memref)
-            routine.emitter.insert(fill(shadow.memref, extents, routine.private))
+    def zero_results(self, routine: Routine, kind: str) -> None:
+        """An array that is returned was overwritten: what it held before has no cotangent, and no tangent."""
+        for number in range(self.own, len(self.operands)):
+            operand = self.operands[number]
+            if isinstance(operand, Array) and scalars.is_float(operand.dtype):
+                memory = routine.argument((kind, number), operand).memref  # pyright: ignore
+                extents = routine.emitter.extents(memory)
+                routine.emitter.insert(fill(memory, extents, routine.private))
 
     def use_shadows_for_shapes(self, routine: Routine) -> None:
         """Where only the shape of a value is asked for, the shadow has it too."""
@@ -486,16 +477,3 @@ class RuleCall:
                     f"the rule of {self.name}() reads `{text}`, which it does not declare to need",
                     f"declare it: needs=(..., {name!r})",
                 )
-
-
-def may_raise(op: Operation) -> bool:
-    """True for a check, and for a call of what CPython runs."""
-    if isinstance(op, foreign.CallOp):
-        return op.convention.data == "python"
-    return array.is_operation_that_may_raise(op)
-
-
-def keyword_only(function: FunctionType) -> tuple[str, ...]:
-    """The names of the parameters that are given by name."""
-    code = function.__code__
-    return code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]

@@ -1,4 +1,4 @@
-"""The parameters of a rule: arguments with their shadows, as objects with attributes.
+"""The parameters of a rule: arguments with their shadows, or tangents, as objects with attributes.
 
 ::
 
@@ -26,18 +26,30 @@ if TYPE_CHECKING:
     from .rule_calls import RuleCall
 
 
+ATTRIBUTES = {"adjoint": ("shadow", "cotangent"), "tangent": ("tangent", "tangent")}
+"""What a rule is given beside values: for an array, and for a number."""
+
+
 class Parameter(Member):
-    """What a rule's parameter is: an argument with its shadow, or the result."""
+    """What a rule's parameter is: an argument with its shadow or tangent, or the result."""
 
     def __init__(
-        self, of: RuleCall, routine: Routine, name: str, value: Any, *, result: bool = False
+        self, of: RuleCall, routine: Routine, name: str, value: Any, *, result: bool
     ) -> None:
         self.of, self.routine, self.name, self.slots, self.result = of, routine, name, value, result
+        self.of_arrays, self.of_numbers = ATTRIBUTES[routine.kind]
+        self.in_cells: type[Slot | Number] = Slot if routine.kind == "adjoint" else Number
+        """The numbers that a rule adds to are in cells: cotangents of arguments, tangents of results."""
 
     def read(self, lowering: Calls, attribute: str, node: ast.AST) -> Value:
-        """`x.value`, `x.after`, `x.shadow` or `x.cotangent`."""
+        """`x.value`, `x.after`, `x.shadow` or `x.cotangent`; in a tangent `x.tangent`."""
         self.check(lowering, attribute, node)
-        if not has_slots(self.slots) and attribute in ("shadow", "cotangent"):
+        if not has_slots(self.slots) and attribute not in ("value", "after"):
+            is_float = isinstance(self.slots, Scalar) and scalars.is_float(self.slots.type)
+            if attribute == "tangent" and is_float:
+                return self.routine.emitter.constant(
+                    0.0, self.slots.type
+                )  # A constant stands still.
             raise self.missing(lowering, attribute, node)
         return self.of.within(
             self.slots, self.routine, lambda slot: self.part(lowering, attribute, slot, node)
@@ -45,11 +57,12 @@ class Parameter(Member):
 
     def check(self, lowering: Calls, attribute: str, node: ast.AST) -> None:
         """Refuse what is no attribute of a parameter."""
-        if attribute not in ("value", "after", "shadow", "cotangent"):
+        if attribute not in ("value", "after", self.of_arrays, self.of_numbers):
+            own = f".{self.of_arrays} (of arrays) and .{self.of_numbers} (of numbers)"
             raise lowering.refusal(
                 node,
                 f"a rule's parameter has no attribute `{attribute}`",
-                "there are .value, .after, .shadow (of arrays) and .cotangent (of numbers)",
+                f"there are .value, .after, {own if self.of_arrays != self.of_numbers else 'and .tangent'}",
             )
 
     def missing(self, lowering: Calls, attribute: str, node: ast.AST) -> CompileError:
@@ -59,52 +72,44 @@ class Parameter(Member):
 
     def part(self, lowering: Calls, attribute: str, slot: Slot | Number, node: ast.AST) -> Value:
         of, routine = self.of, self.routine
-        if isinstance(slot, Number):
-            return self.of_number(lowering, attribute, slot.position, node)
-        number = slot.number
-        operand = of.operands[number]
-        kind = operand.dtype if isinstance(operand, Array) else operand.type
-        wanted = "shadow" if isinstance(operand, Array) else "cotangent"
-        if attribute == "value" and not self.result:
-            return routine.argument(("value", number), operand)
-        if attribute in ("after", "value") and isinstance(operand, Array):
+        is_number = isinstance(slot, Number)
+        operand, number = self.operand_of(slot)
+        is_array = isinstance(operand, Array)
+        if attribute == "value" and (is_number or not self.result):
+            return routine.argument(("result" if is_number else "value", number), operand)
+        if attribute in ("after", "value") and is_array:
             return routine.argument(("after", number), operand)
-        if attribute == wanted and scalars.is_float(kind):
-            if isinstance(operand, Array):
-                found = routine.argument(("shadow", number), operand)
-                assert isinstance(found, Array)
-                found.memref.name_hint = legal(f"{self.name}_shadow")
-                of.list_sharing(routine, "shadow")
-                return found
-            cell = self.cell(number, operand)
-            return Scalar(operand.type, routine.emitter.load(cell))
-        if attribute in ("shadow", "cotangent") and attribute != wanted and scalars.is_float(kind):
-            what = "an array" if isinstance(operand, Array) else "a number"
-            raise lowering.refusal(node, f"`{self.name}` is {what}", f"write {self.name}.{wanted}")
-        if attribute == "after":
+        if attribute == "after" and not is_number:
             raise lowering.refusal(
                 node,
                 f"`{self.name}` is a number: a call does not change it",
                 f"write {self.name}.value",
             )
-        raise self.missing(lowering, attribute, node)
+        wanted = self.of_arrays if is_array else self.of_numbers
+        if attribute == "after" or not scalars.is_float(
+            operand.dtype if is_array else operand.type
+        ):
+            raise self.missing(lowering, attribute, node)
+        if attribute != wanted:
+            what = "an array" if is_array else "a number"
+            raise lowering.refusal(node, f"`{self.name}` is {what}", f"write {self.name}.{wanted}")
+        if not is_array and isinstance(slot, self.in_cells):
+            return Scalar(operand.type, routine.emitter.load(self.cell(number, operand)))
+        found = routine.argument((f"result_{wanted}" if is_number else wanted, number), operand)
+        if isinstance(found, Array):
+            found.memref.name_hint = legal(f"{self.name}_{wanted}")
+            of.list_sharing(routine, wanted)
+        return found
 
-    def of_number(self, lowering: Calls, attribute: str, number: int, node: ast.AST) -> Value:
-        """A number that the function returns."""
-        result = self.of.results[number]
-        if attribute == "value":
-            return self.routine.argument(("result", number), result)
-        if attribute == "cotangent" and scalars.is_float(result.type):
-            return self.routine.argument(("result_cotangent", number), result)
-        if attribute == "shadow":
-            raise lowering.refusal(
-                node, f"`{self.name}` is a number", f"write {self.name}.cotangent"
-            )
-        raise self.missing(lowering, attribute, node)
+    def operand_of(self, slot: Slot | Number) -> tuple[Scalar | Array, int]:
+        if isinstance(slot, Number):
+            return self.of.results[slot.position], slot.position
+        return self.of.operands[slot.number], slot.number
 
     def cell(self, number: int, operand: Scalar) -> SSAValue:
         type_ = MemRefType(operand.ssa.type, [])
-        return self.routine.placed(("cotangent", number), type_, f"{self.name}_bar")
+        key, suffix = ("cotangent", "bar") if self.in_cells is Slot else ("result_tangent", "dot")
+        return self.routine.placed((key, number), type_, f"{self.name}_{suffix}")
 
     def assign(
         self, lowering: Calls, attribute: str, op: str | None, value: Value, node: ast.AST
@@ -115,32 +120,35 @@ class Parameter(Member):
             raise lowering.refusal(
                 node,
                 f"`{self.name}.{attribute}` is assigned to",
-                "add to a cotangent: a.cotangent += ...; change a shadow in place: x.shadow[...] = ...",
+                f"add to a {self.of_numbers}: a.{self.of_numbers} += ...; "
+                f"change a {self.of_arrays} in place: x.{self.of_arrays}[...] = ...",
             )
-        if attribute == "shadow":
+        if attribute == self.of_arrays:
             target = self.read(lowering, attribute, node)
             if isinstance(target, Array):
                 library.augmented(lowering.e, op, target, value)
                 return
-        elif attribute == "cotangent" and not self.result and op in ("Add", "Sub"):
-            if not isinstance(self.slots, Slot):
+        has_cells = self.result == (self.in_cells is Number)
+        if attribute == self.of_numbers and has_cells and op in ("Add", "Sub"):
+            if not isinstance(self.slots, self.in_cells):
                 if isinstance(self.slots, Scalar) and scalars.is_float(self.slots.type):
                     return  # A constant: nobody asks for its cotangent.
                 raise self.missing(lowering, attribute, node)
             before = self.read(lowering, attribute, node)
-            operand = self.of.operands[self.slots.number]
+            operand, number = self.operand_of(self.slots)
             assert isinstance(operand, Scalar)
             total = lowering.settled(lowering.binary_values(op, before, value))
             if not isinstance(total, Scalar):
                 raise lowering.refusal(
                     node,
-                    f"an array is added to the cotangent of a number, `{self.name}`",
+                    f"an array is added to the {attribute} of a number, `{self.name}`",
                     "add its sum: (...).sum()",
                 )
             same = scalars.convert(lowering.e, total, operand.type)
-            lowering.e.store(same.ssa, self.cell(self.slots.number, operand))
+            lowering.e.store(same.ssa, self.cell(number, operand))
             return
         raise lowering.refusal(
             node, f"`{self.name}.{attribute}` is not assigned to in a rule",
-            "shadows of arguments are changed in place, to their cotangents something is added",
+            f"{self.of_arrays}s are changed in place; something is added to cotangents of arguments, and to"
+            " tangents of results",
         )  # fmt: skip

@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from ...rules.handwritten import effects_of
 from .. import exceptions
 from ..frames import Scope
 from ..values import Static, Tuple, Value
@@ -104,16 +105,12 @@ def call(
         name = getattr(callee, "__name__", "<function>")
         raise lowering.refusal(node, f"`{name}` cannot be called from compiled code: {found}")
     if found is not None:
-        if rule is None or not lowering.with_rules:
-            effects = None
-            if rule is not None:
-                from .rule_calls import effects_of
-
-                effects = effects_of(rule, args)
+        if not lowering.keeps(rule):
+            effects = None if rule is None else effects_of(rule, args)
             return foreign_calls.call(lowering, found, args, kwargs, effects, node)
         foreign_calls.refuse_keywords(lowering, found, kwargs, node)
         return with_rule(lowering, rule, found, args, node)
-    if rule is None or not lowering.with_rules:
+    if not lowering.keeps(rule):
         return None
     return with_rule(lowering, rule, callee, bound(lowering, callee, args, kwargs, node), node)
 
@@ -123,15 +120,13 @@ def own_rule(
 ) -> Value | None:
     """The result of the function that is compiled, by way of its own rule; None where it has none."""
     rule = lowering.outside.rule(function) if lowering.outside else None
-    if rule is None or not lowering.with_rules:
-        return None
-    return with_rule(lowering, rule, function, values, node)
+    return with_rule(lowering, rule, function, values, node) if lowering.keeps(rule) else None
 
 
 def with_rule(lowering: Calls, rule: Any, callee: Any, values: list[Value], node: ast.AST) -> Value:
-    from .rule_calls import call  # which builds functions, and so needs all of the lowering
+    from .rule_calls import RuleCall  # which builds functions, and so needs all of the lowering
 
-    return call(lowering, rule, callee, values, node)
+    return RuleCall(lowering, rule, callee, values, node).lowered()
 
 
 def bound(
