@@ -158,7 +158,7 @@ def jvp(dispatcher: Dispatcher, bound: tuple[Any, ...], given: Mapping[str, Any]
     flat, made = flat_of(dispatcher, bound)
     directions = Directions(flat, made, "jvp", True)
     inputs: dict[int, Any] = {}
-    for name, tangent in given.items():
+    for name, tangent in tangents.by_name(given):
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(
                 f"jvp: tangents are named by parameters and parts of them, not by {name!r}"

@@ -6,7 +6,7 @@ the tangents of all that moves. Tangents of arrays share memory, and are laid ou
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,11 +30,21 @@ if TYPE_CHECKING:
 def jvp(dispatcher: Dispatcher, values: tuple[Any, ...], tangents: Mapping[str, Any]) -> Any:
     """`f.jvp`: the result and its tangent; the arrays among `tangents` are updated as their primals are."""
     given: dict[int, Any] = {}
-    for name, tangent in tangents.items():
+    for name, tangent in by_name(tangents):
         (position,), single = dispatcher.resolve_wrt(name)
         assert single
         given[position] = as_tangent(values[position], tangent, name, "jvp")
     return push(dispatcher, values, given)
+
+
+def by_name(tangents: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    """The tangents that `jvp` is given, with the names of what they are of."""
+    if not isinstance(tangents, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        kind = type(tangents).__name__
+        raise TypeError(
+            f'jvp: tangents is {kind}: use a dict, as in tangents={{"u": du, "k": 1.0}}'
+        )
+    return tangents.items()
 
 
 def as_tangent(primal: Any, tangent: Any, name: str, call: str) -> Any:
@@ -56,6 +66,9 @@ def as_tangent(primal: Any, tangent: Any, name: str, call: str) -> Any:
 def pushforward(dispatcher: Dispatcher, wrapped: tuple[Any, ...]) -> Any:
     """`f.pushforward`: tangents in the caller's arrays."""
     values, _, given = unwrapped(dispatcher, wrapped, "pushforward")
+    for position, tangent in given.items():
+        name = dispatcher.names[position]
+        given[position] = as_tangent(values[position], tangent, name, "pushforward")
     return push(dispatcher, (*values, *dispatcher.era.captures.values()), given, "pushforward")
 
 
