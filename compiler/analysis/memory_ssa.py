@@ -22,7 +22,7 @@ the two apart, because the contents differ.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -314,7 +314,7 @@ class MemorySSA:
     def _writes_root(self, op: Operation, root: SSAValue) -> bool:
         block = op.parent
         assert block is not None
-        return op in self._changers.get(root, {}).get(block, ())
+        return op in self.changes(root, block)
 
     def _last_change(
         self, root: SSAValue, before: Operation | None, block: Block
@@ -327,6 +327,10 @@ class MemorySSA:
             return ops[-1]
         at = bisect_left(self._changes[root][block], self.order[before])
         return ops[at - 1] if at else None
+
+    def changes(self, root: SSAValue, block: Block) -> Sequence[Operation]:
+        """The ops of `block` that may change a root, themselves or inside, in order."""
+        return self._changers.get(root, {}).get(block, ())
 
     def _number_ops(self, function: func.FuncOp) -> None:
         for number, op in enumerate(function.walk()):

@@ -29,7 +29,7 @@ from ..rules.calls import SIGNATURE, listed
 from ..rules.routines import without_rules
 from .activations import Activities, stable_arguments
 from .function_attributes import inherit_locations
-from .plan import make_plan
+from .planner import make_plan
 from .reverse import ReverseSweep, only_function
 from .split import CLEANING, Split
 
@@ -78,7 +78,7 @@ def pair_of(
     function: func.FuncOp, alias: AliasAnalysis, activity: Activity, saves: str
 ) -> list[func.FuncOp]:
     """The forward and the backward function of a private function."""
-    plan = make_plan(function, alias, activity, saves)
+    plan = make_plan(function, activity, saves)
     gradient = ReverseSweep(function, plan).run()
     keep_in_cells(gradient)
     inherit_locations(gradient)

@@ -32,7 +32,7 @@ from ..analysis.kills import Kills
 from ..rules import Access
 from ..rules.builders import extents_of
 from .forward_sweep import copy_into, emitter
-from .plan import is_growable
+from .versions import is_growable
 
 FACTORS = (0, 1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..diagnostics import CompileError, Span
 from .plan import Plan, Save, is_release, killing_line
-from .receipt import added_up, name_of, saved_value, way_out
+from .saved_value import added_up, name_of, saved_value, way_out
 from .sizes import Sizes
 from .source_words import line_number, span_of, store_span, word_of
 

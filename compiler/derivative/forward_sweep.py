@@ -24,21 +24,20 @@ After (the forward half of the gradient)::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from xdsl.dialects import arith, func, memref, scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects import activation, ad, array, foreign
-from ..analysis.views import strip_views
 from ..rules.builders import extents_of, transfer
 from ..rules.routines import inlined, primal_of
 from ..rules.table import index_constant
 from . import bits
 from .overwritten import Overwritten
-from .plan import Plan, Save, Saved
-from .segments import base_extents, is_recomputable, value_block
+from .plan import Plan, Save, Saved, hint_of
+from .segments import is_recomputable, value_block
 from .versions import Version
 
 
@@ -150,30 +149,26 @@ class ForwardSweep:
 
     def _push(self, save: Save, target: Block) -> None:
         """Push the segment: one dimension for each indexing loop, then the value's own."""
-        counts = [self._number(cast(SSAValue, loop.count), save, target) for loop in save.loops]
-        counts = [
-            clipped(less(count, first + last, target), target) if first + last else count
-            for count, (first, last) in zip(counts, save.margins, strict=True)
-        ]
-        if save.in_bits:
-            counts[-1] = bits.bytes_for(counts[-1], emitter(target, save.at))
-        own = self._own_extents(save, target)
-        push = ad.PushOp(self.tapes[save], [*counts, *own], save.stored)
+        extents = self._extents(save, target)
+        counts = save.segment.sizes(
+            lambda n: self._number(n, save, target), extents, emitter(target, save.at)
+        )
+        push = ad.PushOp(self.tapes[save], counts, save.stored)
         push.location = save.at.location
         push.memref.name_hint = f"{hint_of(save)}_saved"
         target.add_op(push)
         self.segments[save] = push.memref
 
-    def _own_extents(self, save: Save, target: Block) -> list[SSAValue]:
-        if isinstance(save.node, Version):
-            base = save.node.base
-            extents = base_extents(base)
-            if extents:
-                return [self._number(e, save, target) for e in extents]
-            return extents_of(self.values[base], emitter(target, save.at))
-        if isinstance(save.at, array.MapOp):
-            return [self._number(e, save, target) for e in save.at.extents]
-        return []
+    def _extents(self, save: Save, target: Block) -> Callable[[SSAValue, int], SSAValue]:
+        """Finds the extents of an array, each array's at once."""
+        known: dict[SSAValue, list[SSAValue]] = {}
+
+        def extent(base: SSAValue, axis: int) -> SSAValue:
+            if base not in known:
+                known[base] = extents_of(self.values[base], emitter(target, save.at))
+            return known[base][axis]
+
+        return extent
 
     def _number(self, value: SSAValue, save: Save, target: Block) -> SSAValue:
         """`value` here, before the loops: as computed already, or computed early (it is pure)."""
@@ -292,13 +287,6 @@ def less(value: SSAValue, by: int, target: Block) -> SSAValue:
     return op.result
 
 
-def clipped(value: SSAValue, target: Block) -> SSAValue:
-    """`max(value, 0)`."""
-    op = arith.MaxSIOp(value, constant(0, target))
-    target.add_op(op)
-    return op.result
-
-
 def inside(value: SSAValue, loop: Operation) -> bool:
     parent = value_block(value).parent_op()
     return parent is not None and loop.is_ancestor(parent)
@@ -339,13 +327,3 @@ def copy_hints(op: Operation, clone: Operation, values: dict[SSAValue, SSAValue]
     for old, fresh in zip(op.results, clone.results, strict=True):
         fresh.name_hint = old.name_hint
         values[old] = fresh
-
-
-def hint_of(save: Save) -> str:
-    """The name of what is saved, as the program calls it where it has a name."""
-    if isinstance(save.node, Version):
-        return save.node.base.name_hint or "array"
-    if isinstance(save.node, Overwritten):
-        return strip_views(save.node.target).name_hint or "array"
-    assert isinstance(save.node, SSAValue)
-    return save.node.name_hint or "value"

@@ -12,8 +12,10 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import array
+from ..rules.sweeps import PRIMAL
 from .inversions import undone
 from .old_contents import OldContents
+from .plan import Invert, ReadOld, Reload, Save
 from .segments import is_recomputable, value_block
 from .sweeps import Primal
 
@@ -53,19 +55,19 @@ class MapValues:
 
     def _again(self, value: SSAValue) -> SSAValue:
         primal, plan = self.primal, self.primal.plan
-        save = plan.save_of(value)
-        if save is not None:
-            return self.read(primal.slot(save, self.block))
-        if plan.stored_at.get(value) is self.op:
-            return self.read(primal.memref(self.op.outs[self.op.yielded.index(value)], "primal"))
-        undo = plan.inverted.get(value)
-        if undo is not None:
-            op = undone(undo, value, self.get(undo.results[0]), self.get)
-            self.append(op)
-            return op.results[0]
-        answer = plan.answers.get(value)
-        if answer is not None:
-            return self.read(OldContents(primal, self.block).view(answer, self.extents))
+        match plan.how(value):
+            case Save() as save:
+                return self.read(primal.slot(save, self.block))
+            case Reload(stored=array.MapOp() as op) if op is self.op:
+                return self.read(primal.memref(op.outs[op.yielded.index(value)], PRIMAL))
+            case Invert(op):
+                undo = undone(op, value, self.get(op.results[0]), self.get)
+                self.append(undo)
+                return undo.results[0]
+            case ReadOld(answer):
+                return self.read(OldContents(primal, self.block).view(answer, self.extents))
+            case _:
+                pass
         if isinstance(value, BlockArgument):
             return self.read(primal.contents(value, self.op.ins[value.index]))
         inner = value.owner

@@ -27,6 +27,21 @@ def min_vertex_cut(
     sinks is returned: what is cut is what is needed, with the least left to recompute.
     Raises ValueError when no finite cut exists.
     """
+    return cut_with_work(capacity, edges, sources, sinks, {})[0]
+
+
+def cut_with_work(
+    capacity: Mapping[NodeT, float],
+    edges: Mapping[NodeT, Iterable[NodeT]],
+    sources: Iterable[NodeT],
+    sinks: Iterable[NodeT],
+    work: Mapping[NodeT, float],
+) -> tuple[set[NodeT], float]:
+    """The minimum vertex cut where nodes that are neither cut nor cut off cost their `work`.
+
+    A node has work to do where everything that it is made of is had: an edge from the source, which is cut
+    then. The second result is the work that is left.
+    """
     graph = _FlowGraph()
     for node, limit in capacity.items():
         graph.connect((node, 0), (node, 1), limit)
@@ -37,9 +52,12 @@ def min_vertex_cut(
         graph.connect("source", (node, 0), INFINITE)
     for node in sinks:
         graph.connect((node, 1), "sink", INFINITE)
+    for node, effort in work.items():
+        graph.connect("source", (node, 0), effort)
     graph.saturate("source", "sink")
     reach = graph.reaching("sink")
-    return {node for node in capacity if (node, 0) not in reach and (node, 1) in reach}
+    cut = {node for node in capacity if (node, 0) not in reach and (node, 1) in reach}
+    return cut, sum(effort for node, effort in work.items() if (node, 0) in reach)
 
 
 class _FlowGraph:

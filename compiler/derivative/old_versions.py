@@ -6,22 +6,26 @@ of the copy.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
-from xdsl.dialects import memref
-from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
+from xdsl.dialects import memref, scf
+from xdsl.dialects.builtin import IndexType, MemRefType
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import array
+from ..analysis.alias import if_blocks
 from ..rules import Contents
 from ..rules.builders import transfer
 from ..rules.sweeps import PRIMAL
 from .known import is_inside
 from .map_values import MapValues
 from .old_contents import OldContents
+from .plan import ReadOld, Recompute, Reload
+from .refills import Refill
 from .segments import value_block
 from .sweeps import Primal
-from .versions import Version, maker_of
+from .versions import Version
 
 
 class OldVersions:
@@ -33,30 +37,37 @@ class OldVersions:
 
     def contents(self, read: Contents | BlockArgument, source: SSAValue) -> SSAValue:
         """A memref that holds what `read` read of `source`: the memory where it survives, else a copy."""
-        answer = self.primal.plan.answers.get(read)
-        if answer is not None:
-            op = answer.access.op
-            block = cast(Block, op.parent_block())
-            rank = cast(MemRefType[Attribute], source.type).get_num_dims()
-            extents = [self.primal.extent(source, axis, block) for axis in range(rank)]
-            return OldContents(self.primal, block).view(answer, extents)
-        version = self.primal.plan.versions.get(read)
-        if version is not None:
-            return self.rebuild_on(source, version)
-        return self.primal.memref(source, PRIMAL)
+        match self.primal.plan.how(read):
+            case ReadOld(answer):
+                op = answer.access.op
+                block = cast(Block, op.parent_block())
+                rank = cast(MemRefType[Attribute], source.type).get_num_dims()
+                extents = [self.primal.extent(source, axis, block) for axis in range(rank)]
+                return OldContents(self.primal, block).view(answer, extents)
+            case Reload(copy=Version() as version):
+                return self.rebuild_on(source, version)
+            case _:
+                return self.primal.memref(source, PRIMAL)
 
     def rebuild_on(self, source: SSAValue, version: Version) -> SSAValue:
         """The view `source` of an array, taken of a copy of the array's contents instead."""
-        if source is version.base:
-            return self.copy_of(version)
+        home, base = self.home_of(version), version.base
+        return self._rebuilt(source, base, home, lambda: self.copy_of(version))
+
+    def _rebuilt(
+        self, source: SSAValue, base: SSAValue, home: Block, copy: Callable[[], SSAValue]
+    ) -> SSAValue:
+        """The view `source` of `base`, taken of a copy instead that the reverse of `home` has."""
+        if source is base:
+            return copy()
         owner = source.owner
         if isinstance(owner, memref.CastOp):
-            return self.rebuild_on(owner.source, version)
+            return self._rebuilt(owner.source, base, home, copy)
         assert isinstance(owner, array.AnyView)
-        home, made = self.home_of(version), value_block(source)
+        made = value_block(source)
         inner = home if is_inside(home, made) else made
-        rebuilt = self.rebuild_on(owner.source, version)
-        base_type = cast(MemRefType[Attribute], version.base.type)
+        rebuilt = self._rebuilt(owner.source, base, home, copy)
+        base_type = cast(MemRefType[Attribute], base.type)
         if isinstance(owner, array.CollapseOp) and not array.is_contiguous(base_type):
             # As the array lies, the copy does not.
             rebuilt = self._in_c_order(owner, rebuilt, inner)
@@ -76,13 +87,13 @@ class OldVersions:
         return copy.memref
 
     def copy_of(self, version: Version) -> SSAValue:
-        """The contents of an array as they were: saved, or computed again by the map that made them."""
+        """The contents of an array as they were: saved, or made again by the ops that filled it."""
         known = self.primal.known
         found = known.copies.get(version)
         if found is None:
             save = self.primal.plan.save_of(version)
             if save is None:
-                found = self._recompute(version)
+                found = self._refilled(self._refill_of(version))
             else:
                 found = self.primal.slot(save, self.home_of(version))
             known.copies[version] = found
@@ -91,25 +102,100 @@ class OldVersions:
     def home_of(self, version: Version) -> Block:
         """The primal block in whose reverse the copy of a version is had."""
         save = self.primal.plan.save_of(version)
-        if save is not None:
-            return cast(Block, save.at.parent_block())
-        maker = maker_of(version)
-        assert maker is not None, "the plan has no way to the contents of an array"
-        return cast(Block, maker[0].parent_block())
+        return (
+            self._refill_of(version).block if save is None else cast(Block, save.at.parent_block())
+        )
 
-    def _recompute(self, version: Version) -> SSAValue:
-        maker = maker_of(version)
-        assert maker is not None, "the plan has no way to the contents of an array"
-        op, position = maker
+    def _refill_of(self, version: Version) -> Refill:
+        how = self.primal.plan.how(version)
+        assert isinstance(how, Recompute)
+        assert how.refill is not None, "the plan has no way to the contents of an array"
+        return how.refill
+
+    # Filling once more.
+
+    def _refilled(self, refill: Refill) -> SSAValue:
+        """An array of the reverse sweep with the contents that the ops make."""
+        base, block = refill.base, refill.block
+        type_ = cast(MemRefType[Attribute], base.type)
+        like = refill.steps[-1].location
+        if isinstance(base.owner, array.AllocOp):
+            extents = [self.primal.get(e) for e in base.owner.extents]
+            alloc = array.AllocOp(extents, type_.element_type)
+            alloc.location = like
+            copy = self.prologues.append(block, alloc)
+        else:
+            extents = []
+            copy = self.prologues.cell(type_.element_type, like)
+        copy.name_hint = f"{base.name_hint or 'array'}_again"
+        if refill.start is not None:
+            start = transfer(self.copy_of(refill.start), copy, extents)
+            start.location = like
+            self.prologues.append(block, start)
+        for step in refill.steps:
+            self._clone(step, refill, copy)
+        return copy
+
+    def _clone(self, op: Operation, refill: Refill, copy: SSAValue) -> None:
+        """Do once more what `op` does to the array, in the prologue of the reverse of its block."""
         block = cast(Block, op.parent_block())
-        values = MapValues(self.primal, op)
-        element = values.get(op.yielded[position])
-        values.append(array.YieldOp([element]))
-        copy = array.AllocOp(values.extents, element.type)
-        copy.location = op.location
-        copy.memref.name_hint = f"{version.base.name_hint or 'array'}_again"
-        self.prologues.append(block, copy)
-        again = array.MapOp(values.extents, values.ins, [copy.memref], ["store"], values.body)
+
+        def rebuilt(view: SSAValue) -> SSAValue:
+            return self._rebuilt(view, refill.base, block, lambda: copy)
+
+        match op:
+            case array.MapOp():
+                position = refill.output(op)
+                values = MapValues(self.primal, op)
+                values.append(array.YieldOp([values.get(op.yielded[position])]))
+                out, kind = rebuilt(op.outs[position]), op.out_kinds[position]
+                again = array.MapOp(values.extents, values.ins, [out], [kind], values.body)
+            case memref.StoreOp():
+                value, at = self.primal.get(op.value), [self.primal.get(i) for i in op.indices]
+                again = memref.StoreOp.get(value, rebuilt(op.memref), at)
+            case scf.IfOp():
+                sides = [Block(), Block()]
+                for side, source in zip(sides, if_blocks(op), strict=False):
+                    self._clone_inside(op, refill, copy, source, side)
+                for side in sides:
+                    side.add_op(scf.YieldOp())
+                again = scf.IfOp(self.primal.get(op.cond), [], [sides[0]], [sides[1]])
+            case array.LoopOp():
+                again = self._clone_loop(op, refill, copy)
+            case _:
+                raise AssertionError(f"{op.name} is not cloned")
         again.location = op.location
         self.prologues.append(block, again)
-        return copy.memref
+
+    def _clone_loop(self, op: array.LoopOp, refill: Refill, copy: SSAValue) -> array.LoopOp:
+        """The iterations in the program's order: values are had by the counters alone."""
+        body = Block(arg_types=[IndexType()])
+        trips = self.primal.get(op.trips)
+        outer = self.primal.induction.get(op)
+        self.primal.induction[op] = body.args[0]
+        body.args[0].name_hint = op.induction.name_hint
+        self._clone_inside(op, refill, copy, op.body.block, body, {op.induction: body.args[0]})
+        if outer is None:
+            del self.primal.induction[op]
+        else:
+            self.primal.induction[op] = outer
+        body.add_op(array.YieldOp([]))
+        return array.LoopOp(trips, [], body)
+
+    def _clone_inside(
+        self,
+        op: Operation,
+        refill: Refill,
+        copy: SSAValue,
+        source: Block,
+        target: Block,
+        counters: dict[SSAValue, SSAValue] | None = None,
+    ) -> None:
+        """Clone what a block inside of `op` does to the array to the end of `target`."""
+        known = self.primal.known.copy()
+        self.primal.known.values |= counters or {}
+        self.prologues.begin(source, target)
+        for inner in refill.inside[source]:
+            self._clone(inner, refill, copy)
+        self.prologues.close(source)
+        self.primal.known.leave(target, known)

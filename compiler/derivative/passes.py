@@ -36,9 +36,8 @@ from ..rules.calls import private_functions
 from ..rules.routines import inline_rules, is_routine
 from .activation_pairs import activation_pairs
 from .forward import tangent_functions
-from .forward_sweep import hint_of
 from .overwritten import Overwritten
-from .plan import Plan, Save, killing_line
+from .plan import Plan, Save, hint_of, killing_line
 from .reverse import activities_of, gradient_of, only_function, plan_gradient
 from .split import halves_of
 from .versions import Version

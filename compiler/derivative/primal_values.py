@@ -25,7 +25,7 @@ from .known import Known
 from .memrefs import Memrefs
 from .old_contents import OldContents
 from .old_versions import OldVersions
-from .plan import Plan, Save
+from .plan import How, Invert, Plan, ReadOld, Reload, RollBack, Save
 from .prologues import Prologues
 from .rollback import Rolled
 from .rolling import Rolling
@@ -139,31 +139,31 @@ class PrimalValues:
         return self.prologues.append(block, computed_again(op, get))
 
     def _again(self, value: SSAValue, block: Block) -> SSAValue:
-        save = self.plan.save_of(value)
-        if save is not None:
-            return self.saved.scalar(save, block)
-        answer = self.plan.answers.get(value)
-        if answer is not None:
-            return OldContents(self, block).scalar(answer)
-        store = self.plan.stored_at.get(value)
-        if isinstance(store, memref.StoreOp):
-            return self._load(self.memref(store.memref, PRIMAL), store.indices, block, store)
-        undo = self.plan.inverted.get(value)
-        if undo is not None:
-            again = undone(undo, value, self.get(undo.results[0]), self.get)
-            return self.prologues.append(block, again)
-        rolled = self.plan.rolled.get(value)
-        if rolled is not None:
-            return self._rolled(rolled, block)
+        how = self.plan.how(value)
+        match how:
+            case Save():
+                return self.saved.scalar(how, block)
+            case ReadOld(answer):
+                return OldContents(self, block).scalar(answer)
+            case Reload(stored=memref.StoreOp() as store):
+                return self._load(self.memref(store.memref, PRIMAL), store.indices, block, store)
+            case Invert(op):
+                again = undone(op, value, self.get(op.results[0]), self.get)
+                return self.prologues.append(block, again)
+            case RollBack(rolled):
+                return self._rolled(rolled, block)
+            case _:
+                return self._read_or_computed(value, how, block)
+
+    def _read_or_computed(self, value: SSAValue, how: How, block: Block) -> SSAValue:
         op = value.owner
         assert isinstance(op, Operation), value
         match op:
             case memref.LoadOp():
-                version = self.plan.versions.get(value)
-                if version is None:
-                    source = self.memref(op.memref, PRIMAL)
+                if isinstance(how, Reload) and how.copy is not None:
+                    source = self.versions.rebuild_on(op.memref, how.copy)
                 else:
-                    source = self.versions.rebuild_on(op.memref, version)
+                    source = self.memref(op.memref, PRIMAL)
                 return self._load(source, op.indices, block, op)
             case memref.DimOp():
                 axis = array.constant_value(op.index)

@@ -11,57 +11,29 @@ from __future__ import annotations
 import html
 import io
 import linecache
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from unicodedata import normalize
 
 from rich.console import Console
 from rich.table import Table
-from xdsl.dialects import func, memref
+from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects import ad, array, foreign
+from ...dialects import ad, array
 from ..diagnostics import line_of
 from ..names import as_written
 from ..rules import Contents
-from . import formulas, receipt_html
-from .formulas import PRODUCT, Formula
-from .forward_sweep import hint_of
-from .plan import Plan, Save, is_release, killing_line
+from . import receipt_html
+from .plan import Plan
 from .rollback import Rolled, inverses
+from .saved_value import SavedValue, added_up, name_of_value, saved_value
 from .segments import bytes_of
 from .sizes import Sizes
-from .source_words import line_number, text_of, word_of, words_around
-
-
-@dataclass(frozen=True)
-class SavedValue:
-    """One saved value: its name, where it is saved, its size, and why it must be."""
-
-    name: str
-    line: int
-    """Where the value is read or computed."""
-    bytes: int | None
-    """For the given arguments; None where only a run can tell."""
-    formula: str
-    killed_by: int | None
-    """The line of the store that overwrites it; None where it is the caller who might."""
-    needed_by: tuple[int, str]
-    """The line and the operation whose adjoint reads it."""
-    why: str
-    way_out: str | None
-    """The cheapest edit of the source that would make the save unnecessary, where one is known."""
-    file: str
-
-    @property
-    def source(self) -> str:
-        """The text of its line."""
-        return linecache.getline(self.file, self.line).strip()
+from .source_words import line_number, word_of
 
 
 @dataclass(frozen=True)
@@ -201,18 +173,6 @@ def shown(size: int | None) -> str:
     return "?" if size is None else f"{size:,} bytes"
 
 
-def added_up(written: Sequence[str]) -> str:
-    """The sum of terms `number*rest`: those with the same rest become one.
-
-    `8*n`, `16*n` and `8*n*steps` are `24*n + 8*n*steps`.
-    """
-    terms: dict[str, int] = {}
-    for formula in written:
-        number, _, rest = formula.partition("*") if formula[0].isdigit() else ("1", "", formula)
-        terms[rest] = terms.get(rest, 0) + int(number)
-    return " + ".join(str(Formula(rest, factor=n)) for rest, n in terms.items()) or "0"
-
-
 def receipt_of(
     plan: Plan,
     arguments: Sequence[Any] | None,
@@ -274,115 +234,6 @@ def needed_value(need: SSAValue | Contents, op: Operation) -> NeededValue:
     value, source = (need.memref, need.op) if isinstance(need, Contents) else (need, need.owner)
     at = line_of(source if isinstance(source, Operation) else op) or ("", 0, 0)
     return NeededValue(name_of_value(value), at[1], (line_number(op), word_of(op)))
-
-
-def saved_value(save: Save, sizes: Sizes) -> SavedValue:
-    factors = sizes.factors(save)
-    count = sizes.product(factors)
-    size = bytes_of(save.element)
-    at = line_of(save.source) or ("", 0, 0)
-    needed = (line_number(save.needed_by), word_of(save.needed_by))
-    handed_over = isinstance(save.killer, ad.HandoverOp)
-    killer = None if handed_over else killing_line(save)
-    why = f"`{needed[1]}` of line {needed[0]} needs it"
-    if handed_over:
-        why = f"the caller may change it before `back`, {why}"
-    elif killer is not None:
-        ends = (
-            "the block of line {} releases it"
-            if is_release(save.killer)
-            else "line {} overwrites it"
-        )
-        why = f"{ends.format(killer[1])}, {why}"
-    return SavedValue(
-        name_of(save),
-        at[1],
-        None if count is None else size * count,
-        formulas.product([formulas.constant(size), sizes.show_product(factors)]).at(PRODUCT),
-        killer[1] if killer else None,
-        needed,
-        why,
-        way_out(save),
-        at[0],
-    )
-
-
-def name_of(save: Save) -> str:
-    """The variable or array that is saved, as the program calls it; the expression where it has no name."""
-    return program_s_name(hint_of(save), save.source)
-
-
-def name_of_value(value: SSAValue) -> str:
-    """The same of a value."""
-    owner = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
-    return program_s_name(value.name_hint or "value", owner)
-
-
-def program_s_name(hint: str, op: Operation | None) -> str:
-    """What an op's value is called in the program; its expression where it is not called there."""
-    name, at = as_written(hint), None if op is None else line_of(op)
-    if op is None or at is None or name.partition(".")[0] in words_around(at[0], at[1]):
-        return name
-    return text_of(op) or name
-
-
-def way_out(save: Save) -> str | None:
-    """The cheapest edit that would leave the value in memory, where one is known.
-
-    It is about what the killer overwrites, which has a name in the program even where the saved value has
-    none.
-    """
-    killer, line = save.killer, killing_line(save)
-    if killer is None or line is None or isinstance(killer, ad.HandoverOp):
-        return None
-    target = overwritten_by(killer)
-    if target is None or target.name_hint is None:
-        return None
-    name = as_written(target.name_hint)
-    if name not in names_in(line[0], line[1]):
-        return None
-    in_loop = any(loop.is_ancestor(save.at) for loop in loops_around(killer))
-    if isinstance(target.owner, memref.AllocaOp):
-        if not in_loop:
-            return f"line {line[1]}: assign to a name other than `{name}`"
-        return f"line {line[1]}: keep each `{name}` in an array, one element a step"
-    if in_loop:
-        return (
-            f"line {line[1]}: give `{name}` one more axis and keep the steps "
-            f"({name}[t + 1] = f({name}[t]))"
-        )
-    return f"line {line[1]}: write to an array other than `{name}`"
-
-
-def overwritten_by(killer: Operation) -> SSAValue | None:
-    """The array or variable that an op stores to; None where it is none, or several."""
-    match killer:
-        case memref.StoreOp():
-            target: SSAValue = killer.memref
-        case array.MapOp() if len(killer.outs) == 1:
-            target = killer.outs[0]
-        case array.MatmulOp():
-            target = killer.c
-        case foreign.RuleCallOp() if len(killer.arguments_that("write")) == 1:
-            (target,) = killer.arguments_that("write")
-        case _:
-            return None
-    while isinstance(owner := target.owner, array.AnyView | memref.CastOp):
-        target = owner.source
-    return target
-
-
-def names_in(file: str, line: int) -> set[str]:
-    """The words of a line of source: what is called otherwise there, the program does not know."""
-    return set(re.findall(r"\w+", normalize("NFKC", linecache.getline(file, line))))
-
-
-def loops_around(op: Operation) -> Iterator[array.LoopOp]:
-    parent = op.parent_op()
-    while parent is not None and not isinstance(parent, func.FuncOp):
-        if isinstance(parent, array.LoopOp):
-            yield parent
-        parent = parent.parent_op()
 
 
 # What the finished gradient function allocates.

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from .saved_value import SavedValue
 from .source_words import function_lines
-
-if TYPE_CHECKING:
-    from .receipt import Receipt, SavedValue
 
 LINE, GUTTER, TOP = 20, 150, 8
 """Pixels: height of a line, width of the edges' gutter, space above the first line."""
@@ -34,6 +32,19 @@ path {{ fill: none; stroke-width: 1.6 }}
 @media (prefers-color-scheme: dark) {{ body {{ background: #17171b; color: #e4e4ea }}
   .saved {{ background: #3a2f14 }} .cost {{ color: #e0a94a }} }}
 """
+
+
+class Receipt(Protocol):
+    """What a page shows."""
+
+    @property
+    def function(self) -> str: ...
+    @property
+    def file(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+    @property
+    def saves(self) -> tuple[SavedValue, ...]: ...
 
 
 def page(receipt: Receipt, totals: str, escape: Callable[[str], str]) -> str:

@@ -50,7 +50,8 @@ from .emission import Emission
 from .forward_sweep import ForwardSweep
 from .function_attributes import inherit_locations, mirror_overlaps
 from .map_adjoint import MapAdjoint
-from .plan import Plan, make_plan
+from .plan import Plan
+from .planner import make_plan
 from .primal_values import PrimalValues
 from .segments import value_block
 
@@ -103,7 +104,7 @@ def plan_gradient(
     if copy_operands(function, alias):
         activity = activity_of(function, active_arguments, finals)
         alias = activity.alias
-    return make_plan(function, alias, activity, saves)
+    return make_plan(function, activity, saves)
 
 
 def hand_over(function: func.FuncOp, alias: AliasAnalysis) -> None:

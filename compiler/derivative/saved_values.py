@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from typing import cast
 
-from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.dialects import memref
+from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects import ad, array
+from ...dialects import ad
 from ..diagnostics import CompileError, refusal
 from . import bits
-from .forward_sweep import hint_of, segment_slot
-from .plan import Save
-from .segments import base_extents
+from .forward_sweep import segment_slot
+from .plan import Save, hint_of
 from .sweeps import Primal
-from .versions import Version
 
 
 class SavedValues:
@@ -50,35 +47,16 @@ class SavedValues:
         return found
 
     def _pop(self, save: Save, block: Block) -> SSAValue:
-        counts: list[SSAValue] = []
-        for loop, (first, last) in zip(save.loops, save.margins, strict=True):
-            count = self.primal.early(cast(SSAValue, loop.count), block)
-            if first + last:
-                left_out = self.prologues.index(first + last, block)
-                count = self.prologues.append(block, arith.SubiOp(count, left_out))
-            counts.append(count)
-        zero = self.prologues.index(0, block)
-        counts = [self.prologues.append(block, arith.MaxSIOp(c, zero)) for c in counts]
-        if save.in_bits:
-            counts[-1] = bits.bytes_for(counts[-1], lambda op: self.prologues.append(block, op))
+        counts = save.segment.sizes(
+            lambda n: self.primal.early(n, block),
+            lambda base, axis: self.primal.extent(base, axis, block),
+            lambda op: self.prologues.append(block, op),
+        )
         tape = self.primal.forward.tapes[save]
-        pop = ad.PopOp(tape, [*counts, *self._own(save, block)], save.stored)
+        pop = ad.PopOp(tape, counts, save.stored)
         pop.memref.name_hint = f"{hint_of(save)}_saved"
         pop.location = save.at.location
         return self.prologues.append(block, pop)
-
-    def _own(self, save: Save, block: Block) -> list[SSAValue]:
-        """The extents of one saved value."""
-        if isinstance(save.node, Version):
-            base = save.node.base
-            known = base_extents(base)
-            if known:
-                return [self.primal.early(e, block) for e in known]
-            rank = cast(MemRefType[Attribute], base.type).get_num_dims()
-            return [self.primal.extent(base, axis, block) for axis in range(rank)]
-        if isinstance(save.at, array.MapOp):
-            return [self.primal.early(e, block) for e in save.at.extents]
-        return []
 
     def scalar(self, save: Save, block: Block) -> SSAValue:
         """The saved number of the current iteration, in the prologue of the reverse of `block`."""
@@ -97,7 +75,10 @@ class SavedValues:
         view = segment_slot(
             self.segment(save),
             [self.primal.induction[lp] for lp in save.loops],
-            self._own(save, block),
+            save.segment.own_sizes(
+                lambda n: self.primal.early(n, block),
+                lambda base, axis: self.primal.extent(base, axis, block),
+            ),
             scratch,
         )
         for op in list(scratch.ops):

@@ -1,24 +1,131 @@
 """Where saved values lie, and what is plain enough to be computed again anywhere.
 
 A saved value is an element of a segment that is indexed by the loops around it, as far out as
-their counts are known: `rectangular`.
+their counts are known: `rectangular`. The plan prices a `Segment`, the forward sweep pushes it, the reverse
+sweep pops it, the receipt writes its size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects import func, memref, scf
-from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, IntegerType
+from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects.builtin import (
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    i1,
+)
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import Pure
 
 from ...dialects import array
+from .bits import PER_BYTE, Emit, bytes_for, index
+
+Margins = tuple[tuple[int, int], ...]
+"""For each loop, how many of its first and last iterations are left out."""
+
+
+@dataclass(frozen=True)
+class ArrayExtent:
+    """The extent of an array that is asked for at run time."""
+
+    base: SSAValue
+    axis: int
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One axis of a segment: as many places as `number` says, `less` what is left out, `per` to a place."""
+
+    number: SSAValue | ArrayExtent
+    less: int = 0
+    per: int = 1
+    is_count: bool = False
+    """It counts iterations, and may be negative where none runs."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The memory of one save, for one execution of the op before which it is pushed.
+
+    It is indexed by the counters of `loops` (outermost first), less `margins`, then by the value's own
+    dimensions.
+    """
+
+    element: Attribute
+    loops: tuple[array.LoopOp, ...]
+    push_before: Operation
+    margins: Margins
+    own: tuple[SSAValue | ArrayExtent, ...] = ()
+    is_scalar: bool = False
+    """A number, not an array or what a map computes."""
+
+    @property
+    def in_bits(self) -> bool:
+        """Whether the innermost of `loops` saves eight truths in a byte: scalars, one an iteration."""
+        return self.is_scalar and self.element == i1 and bool(self.loops)
+
+    @property
+    def dimensions(self) -> list[Dimension]:
+        found = [
+            Dimension(cast(SSAValue, loop.count), first + last, is_count=True)
+            for loop, (first, last) in zip(self.loops, self.margins, strict=True)
+        ]
+        if self.in_bits:
+            found[-1] = Dimension(found[-1].number, found[-1].less, PER_BYTE, is_count=True)
+        return found + [Dimension(number) for number in self.own]
+
+    def sizes(
+        self,
+        number: Callable[[SSAValue], SSAValue],
+        extent: Callable[[SSAValue, int], SSAValue],
+        emit: Emit,
+    ) -> list[SSAValue]:
+        """The code of its dimensions, where `number` and `extent` find what they are computed from."""
+        return [self._size(d, number, extent, emit) for d in self.dimensions]
+
+    def own_sizes(
+        self, number: Callable[[SSAValue], SSAValue], extent: Callable[[SSAValue, int], SSAValue]
+    ) -> list[SSAValue]:
+        """The extents of one saved value."""
+        return [
+            extent(n.base, n.axis) if isinstance(n, ArrayExtent) else number(n) for n in self.own
+        ]
+
+    def _size(
+        self,
+        dimension: Dimension,
+        number: Callable[[SSAValue], SSAValue],
+        extent: Callable[[SSAValue, int], SSAValue],
+        emit: Emit,
+    ) -> SSAValue:
+        of = dimension.number
+        if isinstance(of, ArrayExtent):
+            return extent(of.base, of.axis)
+        size = number(of)
+        if dimension.less:
+            size = emit(arith.SubiOp(size, index(dimension.less, emit)))
+        if dimension.is_count:
+            size = emit(arith.MaxSIOp(size, index(0, emit)))
+        return bytes_for(size, emit) if dimension.per > 1 else size
+
+
+def extents_of_base(base: SSAValue) -> tuple[SSAValue | ArrayExtent, ...]:
+    """The extents of an array that is copied whole."""
+    owner = base.owner
+    if isinstance(owner, array.AllocOp):
+        return tuple(owner.extents)
+    assert isinstance(base.type, MemRefType)
+    return tuple(ArrayExtent(base, axis) for axis in range(base.type.get_num_dims()))
 
 
 def rectangular(
-    at: Operation, own: list[SSAValue] | None, skipped: Collection[array.LoopOp] = ()
+    at: Operation, own: Collection[SSAValue | ArrayExtent], skipped: Collection[array.LoopOp] = ()
 ) -> tuple[tuple[array.LoopOp, ...], Operation]:
     """The enclosing loops that can index one segment, and the op before which it is pushed.
 
@@ -27,14 +134,15 @@ def rectangular(
     """
     loops: list[array.LoopOp] = []
     push_before = at
-    numbers = list(own or [])
+    numbers = [n for n in own if isinstance(n, SSAValue)]
+    fixed = all(isinstance(n, SSAValue) or is_made_on_entry(n.base) for n in own)
     op: Operation | None = at.parent_op()
     while op is not None and not isinstance(op, func.FuncOp):
         if not isinstance(op, array.LoopOp):
             break
         count = op.count
         if op not in skipped:
-            if own is None or count is None or op.condition_block is not None:
+            if not fixed or count is None or op.condition_block is not None:
                 break
             numbers.append(count)
             loops.insert(0, op)
@@ -45,6 +153,14 @@ def rectangular(
         push_before = op
         op = op.parent_op()
     return tuple(loops), push_before
+
+
+def is_made_on_entry(base: SSAValue) -> bool:
+    """True for an argument of the function and for a cell: their extents may be asked for anywhere."""
+    owner = base.owner
+    if isinstance(owner, Block):
+        return isinstance(owner.parent_op(), func.FuncOp)
+    return isinstance(owner, memref.AllocaOp)
 
 
 def known_before(value: SSAValue, loop: Operation) -> bool:
@@ -62,21 +178,6 @@ def known_before(value: SSAValue, loop: Operation) -> bool:
     return True
 
 
-def base_extents(base: SSAValue) -> list[SSAValue] | None:
-    """The SSA values of an array's extents; None where they must be asked at run time.
-
-    An argument's extents are asked at run time too, but anywhere: its list is empty.
-    """
-    owner = base.owner
-    if isinstance(owner, array.AllocOp):
-        return list(owner.extents)
-    if isinstance(owner, memref.AllocaOp):
-        return []
-    if isinstance(owner, Block) and isinstance(owner.parent_op(), func.FuncOp):
-        return []
-    return None
-
-
 def enclosing_loops(block: Block) -> Iterator[array.LoopOp]:
     op = block.parent_op()
     while op is not None:
@@ -92,6 +193,15 @@ def value_block(value: SSAValue) -> Block:
     block = owner.parent_block()
     assert block is not None
     return block
+
+
+def encloses(block: Block, op: Operation) -> bool:
+    """True when `op` stands in `block` or within one of its ops."""
+    inner: Block | None = op.parent
+    while inner is not None and inner is not block:
+        parent = inner.parent_op()
+        inner = None if parent is None else parent.parent
+    return inner is block
 
 
 def comes_before(a: Operation, b: Operation) -> bool:

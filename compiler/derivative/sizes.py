@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith, func, memref, scf
-from xdsl.dialects.builtin import IndexType, MemRefType
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from ...dialects import ad, array
@@ -24,16 +24,7 @@ from . import formulas
 from .bits import PER_BYTE
 from .formulas import Formula
 from .plan import Save
-from .segments import base_extents
-from .versions import Version
-
-
-@dataclass(frozen=True)
-class Dimension:
-    """The extent of an array that is asked for at run time."""
-
-    base: SSAValue
-    axis: int
+from .segments import ArrayExtent
 
 
 @dataclass(frozen=True)
@@ -61,7 +52,7 @@ SIGNED = (0, 2, 3, 4, 5, 1)
 from the start."""
 RELATIONS = ("==", "<", "<=", ">", ">=", "!=")
 
-Number = SSAValue | Dimension | Unknown | Taken
+Number = SSAValue | ArrayExtent | Unknown | Taken
 
 LONGEST_SUM = 100_000
 """A sum of more terms than this is not worked out."""
@@ -130,15 +121,9 @@ class Sizes:
             if one_place:
                 continue
             factors.insert(0, replace(self._repetitions(op, side), less=margins.get(op, 0)))
-        if isinstance(save.node, Version):
-            base = save.node.base
-            known = base_extents(base)
-            rank = len(base.type.get_shape()) if isinstance(base.type, MemRefType) else 0
-            factors += map(Factor, known or [Dimension(base, axis) for axis in range(rank)])
-        elif isinstance(save.at, array.MapOp):
-            factors += map(Factor, save.at.extents)
-        elif save.in_bits:
+        if save.in_bits:
             factors[-1] = replace(factors[-1], of=PER_BYTE)
+        factors += map(Factor, save.segment.own)
         return factors
 
     def _repetitions(self, op: Operation, side: Region | None) -> Factor:
@@ -227,7 +212,7 @@ class Sizes:
             if left is None or right is None:
                 return None
             return int(COMPARED[number.relation](left, right))
-        if isinstance(number, Dimension):
+        if isinstance(number, ArrayExtent):
             return self._dimension(number.base, number.axis)
         if isinstance(number, BlockArgument):
             if number.owner is not self.top:
@@ -302,7 +287,7 @@ class Sizes:
         if isinstance(number, Taken):
             test = number.test
             return formulas.relation(self.show(test.lhs), number.relation, self.show(test.rhs))
-        if isinstance(number, Dimension):
+        if isinstance(number, ArrayExtent):
             return self._show_dimension(number.base, number.axis)
         known = array.constant_value(number)
         if known is not None:

@@ -246,8 +246,8 @@ func.func @saved_when_the_arguments_may_overlap(%x : memref<?xf64>, %y : memref<
 // A growable array is mostly addresses: of its item, a copy is kept.
 // CHECK-LABEL: @a_killed_item_of_a_growable_array_is_copied_for_a_product
 // CHECK:         %copied = array.alloc(
-// CHECK:         ins(%v : memref<?x1xf64, strided<[1, 0]>>) outs(%copied : memref<?x1xf64>) kinds ["store"] {{.*}}save
-// CHECK:         array.matmul %A, %copied into %w
+// CHECK:         ins(%v : memref<?x1xf64, strided<[1, 0]>>) outs(%copied : memref<?x1xf64>) kinds ["store"]
+// CHECK:         array.matmul %A, %copied into %w {plan = ["save the contents of %copied:
 func.func @a_killed_item_of_a_growable_array_is_copied_for_a_product(%A : memref<?x?xf64>, %n : index, %m : index, %w : memref<?x1xf64>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -1,0 +1,214 @@
+"""Which nodes of the graph to save: a minimum cut, beside what is had in ways that a cut has no node for.
+
+Old contents of stores and values that are rolled back would be a second way to have a value; so sets of them
+are chosen first (`selection`), and each is priced by the cut that it leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from ...dialects import array
+from ..rules import Access, Contents
+from ..rules.descriptors import descriptor_values
+from .first_overwrites import Overwrites, places_of
+from .min_cut import INFINITE, cut_with_work
+from .overwritten import Answer, Overwritten, is_view, margins_of, symbols_of
+from .plan import Node, RollBack, Saved
+from .prices import OLD_CONTENTS_PREMIUM
+from .rollback import Rolled, Stretch, cycle_in
+from .segments import Margins, encloses, is_recomputable, value_block
+from .selection import cheapest, worthwhile
+from .value_graph import ValueGraph
+from .versions import Version
+
+
+class Choice:
+    """The cheapest saves of one function."""
+
+    def __init__(self, graph: ValueGraph) -> None:
+        self.graph = graph
+        self.free = graph.free
+        self.overwrites = Overwrites(graph.kills)
+        self.answers: dict[Node, Answer] = {}
+        """Values that the old contents of stores would serve."""
+        self.margins: dict[Overwritten, Margins] = {}
+        self._prices: dict[Saved, float] = {}
+        self._find_answers()
+
+    def cut(self) -> set[Saved]:
+        """The cheapest set of nodes from which every need can be had; notes what is rolled back."""
+        groups_of = {n: frozenset(i.of for i in a.instances) for n, a in self.answers.items()}
+        price = {group: self.price(group) for group in self.margins}
+        groups: list[Overwritten | Stretch] = [
+            *worthwhile(price, groups_of, self.price),
+            *dict.fromkeys(r.stretch for r in self._rollable().values()),
+        ]
+        best: dict[frozenset[Overwritten | Stretch], set[Saved]] = {}
+
+        def cost(chosen: frozenset[Overwritten | Stretch]) -> float:
+            given = {n for n, gs in groups_of.items() if gs <= chosen}
+            rolled = {n: r for n, r in self._rollable().items() if r.stretch in chosen}
+            broken = self._cycles_broken(given, rolled)
+            cut, work = self._cut_beside(given | broken, rolled)
+            best[chosen] = {*(g for g in chosen if isinstance(g, Overwritten)), *broken, *cut}
+            return sum(map(self.price, best[chosen])) + work
+
+        chosen = cheapest(groups, cost)
+        cut = best[chosen]
+        answered = {n for n, gs in groups_of.items() if gs <= chosen}
+        rolled = {
+            n: r
+            for n, r in self._rollable().items()
+            if r.stretch in chosen and n not in cut and n not in answered
+        }
+        self.graph.found |= {n: RollBack(r) for n, r in rolled.items()}
+        impossible = [n for n, r in rolled.items() if not self.graph.had_in_branches(r, cut)]
+        if not impossible:
+            return cut
+        for node in rolled:
+            del self.graph.found[node]
+        for node in impossible:
+            del self.graph.rollable[node]
+        return self.cut()
+
+    def price(self, node: Saved) -> float:
+        """The bytes of a save, nominally."""
+        found = self._prices.get(node)
+        if found is None:
+            found = self._prices[node] = self._price(node)
+        return found
+
+    def _price(self, node: Saved) -> float:
+        prices = self.graph.prices
+        match node:
+            case Contents():
+                return INFINITE
+            case Overwritten():
+                segment = prices.segment(node, node.store, self.margins[node])
+                return prices.of_segment(segment) + OLD_CONTENTS_PREMIUM
+            case Version():
+                return prices.of_version(node, self.graph.reader_of[node])
+            case _ if isinstance(node.type, MemRefType):
+                return INFINITE
+            case _:
+                return prices.of_segment(prices.segment(node, defining_op(node)))
+
+    def _rollable(self) -> dict[Node, Rolled]:
+        """What is not free, and may be rolled back by what is not."""
+        graph = self.graph
+        return {
+            n: graph.rollable[n] for n in graph.order if not self.free[n] and graph.is_rollable(n)
+        }
+
+    def _cycles_broken(self, given: set[Node], rolled: dict[Node, Rolled]) -> set[Node]:
+        """The cheapest value of each cycle in which a cell is rolled back by what depends on it."""
+        broken = set[Node]()
+
+        def operands(node: Node) -> Iterable[Node]:
+            found = rolled[node].takes if node in rolled else self.graph.sources(node)
+            return (n for n in found if not (self.free[n] or n in given or n in broken))
+
+        if not rolled:
+            return broken
+        starts = [n for n in self.graph.order if not self.free[n] and n not in given]
+        while (cycle := cycle_in(starts, operands)) is not None:
+            broken.add(min(cycle, key=self.price))
+            starts = [n for n in starts if n not in broken]
+        return broken
+
+    def _cut_beside(self, given: set[Node], rolled: dict[Node, Rolled]) -> tuple[set[Node], float]:
+        """The minimum cut where the nodes `given` are had without it, and `rolled` by what they take.
+
+        With the price of the contents that are made again.
+        """
+        graph = self.graph
+        nodes = [n for n in graph.order if not self.free[n] and n not in given]
+        if not nodes:
+            return set(), 0.0
+        capacity: dict[Node, float] = {n: self.price(n) for n in nodes}
+        edges: dict[Node, list[Node]] = {n: [] for n in nodes}
+        sources: list[Node] = []
+        for node in nodes:
+            back = rolled.get(node)
+            if back is None and graph.again[node] is None:
+                sources.append(node)
+            for operand in graph.sources(node) if back is None else back.takes:
+                if operand in edges:
+                    edges[operand].append(node)
+        sinks = [n for n in graph.needed.by if n in edges]
+        work = {n: w for n in nodes if (w := graph.work(n))}
+        return cut_with_work(capacity, edges, sources, sinks, work)
+
+    # Old contents.
+
+    def _find_answers(self) -> None:
+        """Which killed values the old contents of stores would serve."""
+        for node in self.graph.order:
+            if not self.free[node] and isinstance(node, SSAValue | Contents):
+                answer = next(filter(None, map(self._answer, places_of(node))), None)
+                if answer is not None and (not answer.dims or is_view(answer)):
+                    self.answers[node] = answer
+        self.margins = margins_of(self.answers)
+
+    def _answer(self, access: Access) -> Answer | None:
+        """The old contents that serve an access, where all numbers that find them again are free."""
+        op = access.op
+        indices = op.indices if isinstance(op, memref.LoadOp | memref.StoreOp) else ()
+        if not all(map(self.graph.known_free, (*indices, *descriptor_values(access.memref)))):
+            return None
+        answer = self.overwrites.first(access)
+        if answer is None:
+            return None
+        known = all(s in answer.dims or self._number_again(s, op) for s in symbols_of(answer))
+        return answer if known else None
+
+    def _number_again(self, number: SSAValue, reader: Operation) -> bool:
+        """A number (or an array, for its extents) of an answer can be had where the reader is reversed."""
+        if self.graph.at_top_level(number):
+            return True
+        if isinstance(number.type, MemRefType):
+            return False
+        if encloses(value_block(number), reader):
+            return self.graph.known_free(number)
+        op = number.owner
+        return (
+            isinstance(op, Operation)
+            and is_recomputable(op)
+            and all(self._number_again(o, reader) for o in op.operands)
+        )
+
+
+def everything(graph: ValueGraph) -> set[Saved]:
+    """Every needed value that is not trivially free: no analysis is trusted."""
+    return dear(graph, graph.needed.by)
+
+
+def dear(graph: ValueGraph, needs: Iterable[SSAValue | Contents]) -> set[Saved]:
+    """Those that are not trivially free; of contents, the array."""
+    return set(_dear(graph, needs))
+
+
+def _dear(graph: ValueGraph, needs: Iterable[SSAValue | Contents]) -> Iterator[Saved]:
+    for need in needs:
+        if isinstance(need, Contents):
+            if need in graph.version_of:
+                yield graph.version_of[need]
+        elif not graph.trivially_free(need):
+            yield need
+
+
+def defining_op(node: SSAValue | Contents) -> Operation:
+    """The op that computes or reads a value; of a map's element, the map."""
+    if isinstance(node, Contents):
+        return node.op
+    parent = value_block(node).parent_op()
+    if isinstance(parent, array.MapOp):
+        return parent
+    owner = parent if isinstance(node, BlockArgument) else node.owner
+    assert isinstance(owner, Operation)
+    return owner

@@ -1,0 +1,227 @@
+"""What to reload, what to recompute, what to save.
+
+Every needed value is had again in one of these ways (`plan.How`), cheapest first:
+
+- *free*: it is a constant, an induction variable, or a value of the function's top level, which
+  the reverse sweep of the same call still sees;
+- *reload*: it was read from memory (or stored to memory) that nothing overwrites afterwards;
+- *recompute*: it is pure scalar code, or the contents of a private array, which the ops that filled it make
+  again (`refills`), on what is had again; or an exact operation on it is undone (`inversions`, `rollback`);
+- *save*: it is written to a tape in the forward sweep.
+
+Which values to save is a minimum vertex cut (`choice`). Its graph has a node for each value between what
+cannot be had again (reads that a later store kills) and what is needed (`value_graph`); a node's capacity is
+its bytes times the trips of the loops around it. Besides the values themselves, the *version* of a
+whole array is a node: five shifted reads of one grid cost one grid, not five. Sizes that are
+not constants count as `NOMINAL` each, so the cut compares orders of magnitude, and then n with n - 1. To fill
+an array again has a price, too (`prices`).
+
+A read can also be saved at the store that kills it, together with all others that this store kills: the
+*old contents* of the store (`overwritten`). Which of them to save is chosen before the cut, and the
+cheapest choice is taken: `selection`.
+
+    minimal   save the cut
+    all       save every needed value that is not free: the reference that needs no analysis
+    forbid    refuse a program that needs any save
+
+For those who look for an error in a plan, `minimal:3` decides on the first three needed values as
+`minimal` does, and saves the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Operation, SSAValue
+
+from ..analysis.activity import Activity
+from ..analysis.needed import Needed
+from ..rules import Contents
+from .choice import Choice, dear, defining_op, everything
+from .forbid import forbidden
+from .overwritten import Overwritten, margins_of, served, symbols_of
+from .plan import (
+    RECOMPUTE,
+    Free,
+    How,
+    Invert,
+    Node,
+    Plan,
+    ReadOld,
+    Recompute,
+    Reload,
+    RollBack,
+    Save,
+    Saved,
+)
+from .segments import Margins, is_recomputable
+from .value_graph import ValueGraph, numbers_of
+from .versions import Version
+
+
+def make_plan(function: func.FuncOp, activity: Activity, saves: str) -> Plan:
+    """Plan the gradient of `function`. `saves` is "minimal", "all" or "forbid".
+
+    Raises CompileError where "forbid" meets a value that must be saved.
+    """
+    needed = Needed(function, activity)
+    mode, _, trusted = saves.partition(":")
+    refused = frozenset[Version]()
+    while True:
+        planner = Planner(
+            ValueGraph(function, needed, trusting=mode != "all", refused=refused),
+            int(trusted) if trusted else None,
+        )
+        plan = planner.plan()
+        lost = planner.lost_contents()
+        if not lost:
+            break
+        refused |= lost
+    if mode == "forbid" and plan.saves:
+        raise forbidden(plan)
+    return plan
+
+
+class Planner:
+    """Decides for one function; believes analyses for the first `trusted` of its needs, or for all."""
+
+    def __init__(self, graph: ValueGraph, trusted: int | None = None) -> None:
+        self.graph = graph
+        self.choice = Choice(graph)
+        self.trusted = trusted
+        self.hows: dict[Saved, How] = {}
+
+    def plan(self) -> Plan:
+        graph = self.graph
+        cut = self.choice.cut() if graph.trusting else everything(graph)
+        if self.trusted is not None:
+            cut |= dear(graph, list(graph.needed.by)[self.trusted :])
+        answers = {n: a for n, a in self.choice.answers.items() if n not in cut and served(a, cut)}
+        ways: dict[Node, How] = {n: ReadOld(a) for n, a in answers.items()}
+        wanted = self._wanted(cut, ways)
+        margins = margins_of({n: a for n, a in answers.items() if n in wanted})
+        position = {op: i for i, op in enumerate(graph.function.walk())}
+        saves = [self._save(n, wanted, ways, margins) for n in cut if n in wanted]
+        saves.sort(key=lambda s: position[s.at])
+        self.hows |= {s.node: s for s in saves}
+        return Plan(graph.function, graph.needed, saves, self.hows)
+
+    # How each value is had.
+
+    def _how(self, node: Node, cut: set[Saved], ways: dict[Node, How]) -> How:
+        """How a node is had that is not saved: the one place that says which way goes before which."""
+        graph = self.graph
+        if node in ways:
+            return ways[node]
+        if node in graph.found:
+            return graph.found[node]
+        if isinstance(node, Version):
+            return Recompute(graph.refill_of.get(node))
+        version = graph.version_of.get(node)
+        if version is not None:
+            return Reload(copy=version)
+        if isinstance(node, Contents) or isinstance(node.owner, memref.LoadOp):
+            return Reload()
+        return Free() if graph.at_top_level(node) else RECOMPUTE
+
+    def _wanted(self, cut: set[Saved], ways: dict[Node, How]) -> dict[Saved, Operation]:
+        """Each node that is really asked for, with an op whose adjoint needs it; notes how each is had."""
+        wanted: dict[Saved, Operation] = {}
+        for need, op in self.graph.needed.by.items():
+            pending: list[Saved] = [need]
+            while pending:
+                node = pending.pop()
+                if node in wanted:
+                    continue
+                wanted[node] = op
+                if node not in cut and not isinstance(node, Overwritten):
+                    how = self.hows[node] = self._how(node, cut, ways)
+                    pending.extend(self._asked_for(node, how))
+        return wanted | {n: op for n, op in self.graph.needed.by.items() if n in wanted}
+
+    def _asked_for(self, node: Node, how: How) -> Iterator[Saved]:
+        """What a node is had from."""
+        match how:
+            case ReadOld(answer):
+                yield from (one.of for one in answer.instances)
+                yield from (s for s in symbols_of(answer) if not isinstance(s.type, MemRefType))
+                if answer.may_survive:
+                    yield from numbers_of(answer.access.op, answer.access.memref)
+            case Reload(stored=memref.StoreOp() as store):
+                yield from numbers_of(store, store.memref)
+            case Invert(op):
+                yield from (*op.results, *(o for o in op.operands if o is not node))
+            case RollBack(rolled):
+                yield from rolled.takes
+            case Reload(stored=Operation()):
+                pass
+            case _ if node in self.graph.again:
+                yield from self.graph.sources(node)
+            case _ if isinstance(node, SSAValue) and isinstance(op := node.owner, Operation):
+                scalars = op.operands if is_recomputable(op) else ()
+                yield from (o for o in scalars if not isinstance(o.type, MemRefType))
+            case _:
+                pass
+
+    # Where a save goes.
+
+    def _save(
+        self,
+        node: Saved,
+        wanted: dict[Saved, Operation],
+        ways: dict[Node, How],
+        margins: dict[Overwritten, Margins],
+    ) -> Save:
+        graph = self.graph
+        assert not isinstance(node, Contents)
+        killer: Operation | None
+        if isinstance(node, Overwritten):
+            at = killer = node.store
+            readers = (
+                defining_op(n)
+                for n, h in ways.items()
+                if n in wanted
+                and isinstance(h, ReadOld)
+                and not isinstance(n, Version)
+                and any(i.of == node for i in h.answer.instances)
+            )
+            source: Operation = min(readers, key=graph.ssa.order.__getitem__)
+        else:
+            at = source = graph.reader_of[node] if isinstance(node, Version) else defining_op(node)
+            killer = graph.killer_behind(node)
+        unsaved = margins[node] if isinstance(node, Overwritten) else None
+        segment = graph.prices.segment(node, at, unsaved, trusting=graph.trusting)
+        return Save(node, at, source, killer, wanted[node], segment)
+
+    # What cannot be had where contents are made again.
+
+    def lost_contents(self) -> frozenset[Version]:
+        """Contents that branches or loops fill, with what is only popped as those are reversed."""
+        return frozenset(
+            node
+            for node, how in self.hows.items()
+            if isinstance(node, Version) and isinstance(how, Recompute) and self._is_lost(node)
+        )
+
+    def _is_lost(self, version: Version) -> bool:
+        refill = self.graph.refill_of[version]
+        nested = [step for step in refill.steps if step.regions]
+        pending: list[Saved] = [version]
+        seen = set[Saved]()
+        while pending and nested:
+            node = pending.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            how = self.hows.get(node, RECOMPUTE)
+            if isinstance(how, Save):
+                if any(step.is_ancestor(how.push_before) for step in nested):
+                    return True
+            elif isinstance(how, RollBack):
+                if any(step.is_ancestor(how.rolled.at) for step in nested):
+                    return True
+            elif not isinstance(node, Overwritten):
+                pending.extend(self._asked_for(node, how))
+        return False

@@ -1,0 +1,145 @@
+"""What a save costs, and what it costs to fill an array once more: bytes, at nominal sizes.
+
+A save costs the bytes of its segment times the times that it is pushed. Scalar code costs nothing. An element
+that is computed again costs a part of a byte for each op, and a transcendental function more than the others:
+a temporary of a few functions is filled again, a sum of many elements is saved.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import cast
+
+from xdsl.dialects import arith, math, memref
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from ...dialects import array
+from ..analysis.kills import Kills
+from .capacities import Nominal
+from .invariance import Invariance
+from .overwritten import Overwritten
+from .refills import Refill
+from .segments import (
+    ArrayExtent,
+    Margins,
+    Segment,
+    bytes_of,
+    extents_of_base,
+    is_recomputable,
+    rectangular,
+    value_block,
+)
+from .versions import Version, is_growable
+
+VERSION_PREMIUM = 1.0
+"""Bytes: a copy of a whole array is a sweep of its own, so a value of the same size is preferred."""
+
+OLD_CONTENTS_PREMIUM = 0.5
+"""Bytes: the old contents of a store are saved where they are fewer than the values that they serve."""
+
+ACCESS, ARITHMETIC, DIVISION, FUNCTION = 1 / 16, 1 / 32, 1 / 8, 1 / 2
+"""Bytes: what an element costs that is read or written, or computed, once more."""
+
+PLAIN = (math.AbsFOp, math.CopySignOp, math.FmaOp, math.FloorOp, math.CeilOp)
+DIVIDING = (arith.DivfOp, math.SqrtOp)
+
+
+class Prices:
+    """Of one function."""
+
+    def __init__(self, kills: Kills) -> None:
+        self.nominal = Nominal(kills.dependence.footprints.subscripts)
+        self.invariance = Invariance(kills)
+
+    # Segments.
+
+    def segment(
+        self,
+        node: SSAValue | Version | Overwritten,
+        at: Operation,
+        margins: Margins | None = None,
+        *,
+        trusting: bool = True,
+    ) -> Segment:
+        """Where a value lies that is saved at an op."""
+        if isinstance(node, Version):
+            own, element = extents_of_base(node.base), element_of(node.base)
+        elif isinstance(node, Overwritten):
+            own, element = tuple(node.extents), node.element
+        else:
+            own = tuple(at.extents) if isinstance(at, array.MapOp) else ()
+            element = node.type
+        is_scalar = isinstance(node, SSAValue) and not isinstance(at, array.MapOp)
+        unchanging = self.invariance.loops(cast(SSAValue, node)) if is_scalar and trusting else ()
+        loops, push_before = rectangular(at, own, unchanging)
+        unsaved = ((0, 0),) * len(loops) if margins is None else margins
+        return Segment(element, loops, push_before, unsaved, own, is_scalar)
+
+    def of_segment(self, segment: Segment) -> float:
+        """Its bytes, each time that it is pushed."""
+        size = float(bytes_of(segment.element))
+        size *= self.nominal.trips(cast(Block, segment.push_before.parent))
+        for dimension in segment.dimensions:
+            of = dimension.number
+            if isinstance(of, ArrayExtent):
+                size *= self.nominal.extent(of.base, of.axis)
+            else:
+                size *= max(self.nominal.size(of) - dimension.less, 1.0) / dimension.per
+        return size
+
+    def of_version(self, version: Version, reader: Operation) -> float:
+        size = self.of_segment(self.segment(version, reader))
+        if is_growable(version.base):
+            size *= array.UNBOUNDED  # addresses, not memory
+        return size + VERSION_PREMIUM
+
+    # Filling an array once more.
+
+    def work(self, refill: Refill) -> float:
+        """What the steps of a refill do, as often as they run."""
+        return sum(
+            self._work(op, refill) * self.nominal.trips(cast(Block, op.parent))
+            for step in refill.steps
+            for op in refill.clones(step)
+        )
+
+    def _work(self, op: Operation, refill: Refill) -> float:
+        """What one op of a refill does when it runs, without those within."""
+        match op:
+            case array.MapOp():
+                points = prod(map(self.nominal.size, op.extents))
+                return points * (ACCESS + effort(op.yielded[refill.output(op)], op.body.block))
+            case memref.StoreOp():
+                return ACCESS + effort(op.value, value_block(op.value))
+            case _:
+                return 0.0
+
+
+def element_of(base: SSAValue) -> Attribute:
+    return cast(MemRefType[Attribute], base.type).element_type
+
+
+def effort(value: SSAValue, block: Block) -> float:
+    """What it takes to compute a value once more, as far as that is in a block."""
+    total, pending, seen = 0.0, [value], set[SSAValue]()
+    while pending:
+        v = pending.pop()
+        if v in seen or value_block(v) is not block:
+            continue
+        seen.add(v)
+        op = v.owner
+        if isinstance(op, Block | memref.LoadOp):
+            total += ACCESS
+        elif is_recomputable(op):
+            total += effort_of(op)
+            pending.extend(op.operands)
+    return total
+
+
+def effort_of(op: Operation) -> float:
+    if isinstance(op, DIVIDING):
+        return DIVISION
+    if op.name.startswith(("math.", "special.")) and not isinstance(op, PLAIN):
+        return FUNCTION
+    return 0.0 if isinstance(op, arith.ConstantOp) else ARITHMETIC

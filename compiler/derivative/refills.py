@@ -1,0 +1,288 @@
+"""Contents of private arrays that the reverse sweep makes again, by the ops that filled them.
+
+What a function computes into an array of its own (a temporary, a scratch array, a helper's result) is a value
+like any other: where all that it is made of is had again, so is it. The stores are cloned in the reverse
+sweep, upon an array of its own::
+
+    %t = array.alloc(%n)                            %t_again = array.alloc(%n)
+    array.map(%m) ins(%u) outs(%t_inner) {...}      array.map(%m) ins(%u_saved) outs(%t_again_inner) {...}
+    memref.store %x, %t[%c0]                        memref.store %x, %t_again[%c0]
+
+A `Refill` is a run of the ops of one block that change the array, up to those contents: maps, stores, and
+branches and counted loops of these. It goes back as far as the allocation, or to where what follows covers
+the whole array; or it starts from earlier contents, which are had first.
+
+Not handled: products, calls and what carries arrays around a loop; loops that may leave early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects import memref, scf
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from ...dialects import array
+from ..analysis.affine import Affine, Subscripts
+from ..analysis.alias import AliasAnalysis, if_blocks
+from ..analysis.footprint import Dimension, Footprints, Point, never_negative
+from ..analysis.memory_ssa import MemorySSA
+from ..analysis.views import strip_views
+from ..rules import Access, writes
+from ..rules.descriptors import descriptor_values
+from .versions import Version, is_growable
+
+MOST_BOXES = 64
+"""Of a part of an array that comes apart into more boxes than this nothing is said."""
+
+MOST_STEPS = 32
+"""Contents that more ops than this fill are not made again."""
+
+
+@dataclass(frozen=True, eq=False)
+class Refill:
+    """The ops that fill an array, in order, upon the contents `start`, or upon nothing."""
+
+    base: SSAValue
+    steps: tuple[Operation, ...]
+    start: Version | None
+    inside: Mapping[Block, Sequence[Operation]]
+    """Of branches and loops among the steps: the ops of each block within that change the array."""
+
+    @property
+    def block(self) -> Block:
+        block = self.steps[0].parent
+        assert block is not None
+        return block
+
+    def output(self, op: array.MapOp) -> int:
+        """Which output of a map is (a part of) the array."""
+        return output_to(self.base, op)
+
+    def clones(self, op: Operation) -> Iterator[Operation]:
+        """A step and the ops within that change the array."""
+        yield op
+        for block in blocks_of(op):
+            for inner in self.inside[block]:
+                yield from self.clones(inner)
+
+    def takes(self) -> Iterator[SSAValue]:
+        """The numbers that the clones compute with."""
+        yield from descriptor_values(self.base)
+        for step in self.steps:
+            for op in self.clones(step):
+                yield from self._taken_by(op)
+
+    def _taken_by(self, op: Operation) -> Iterator[SSAValue]:
+        match op:
+            case array.MapOp():
+                position = self.output(op)
+                yield from (*op.extents, op.yielded[position])
+                yield from descriptor_values(op.outs[position])
+            case memref.StoreOp():
+                yield from (op.value, *op.indices, *descriptor_values(op.memref))
+            case scf.IfOp():
+                yield op.cond
+            case array.LoopOp():
+                yield op.trips
+            case _:
+                raise AssertionError(f"{op.name} is not cloned")
+
+
+class Refills:
+    """Finds them, for one function."""
+
+    def __init__(self, ssa: MemorySSA) -> None:
+        self.ssa = ssa
+        self.alias: AliasAnalysis = ssa.alias
+        self.footprints: Footprints = ssa.dependence.footprints
+
+    def of(self, version: Version) -> Refill | None:
+        """The ops that make these contents; None where they cannot be cloned."""
+        root = version.base
+        if len(version.token.roots) != 1 or not is_private(root) or is_growable(root):
+            return None
+        ((of, state),) = version.token.roots
+        last = state.op
+        if of is not root or last is None or state.place == "phi":
+            return None
+        block = last.parent
+        assert block is not None
+        changes = self.ssa.changes(root, block)
+        return self._up_to(root, changes[: changes.index(last) + 1])
+
+    def _up_to(self, root: SSAValue, changes: Sequence[Operation]) -> Refill | None:
+        steps: list[Operation] = []
+        left: Boxes | None = [self._whole(root)]
+        start: Version | None = None
+        for op in reversed(changes):
+            if op is root.owner:
+                break
+            if not self._can_be_cloned(op, root) or len(steps) == MOST_STEPS:
+                start = self._before(steps[0], root) if steps else None
+                break
+            steps.insert(0, op)
+            covered = self._covered(op, root)
+            left = left if covered is None or left is None else without(left, covered)
+            if left == []:
+                break
+        else:
+            start = self._before(steps[0], root)
+        inside = {b: c for step in steps for b, c in self._inside(step, root)}
+        return Refill(root, tuple(steps), start, inside) if steps else None
+
+    def _inside(self, op: Operation, root: SSAValue) -> Iterator[tuple[Block, Sequence[Operation]]]:
+        for block in blocks_of(op):
+            changes = self.ssa.changes(root, block)
+            yield block, changes
+            for inner in changes:
+                yield from self._inside(inner, root)
+
+    def _before(self, op: Operation, root: SSAValue) -> Version:
+        return Version(root, self.ssa.version(root, op))
+
+    def _can_be_cloned(self, op: Operation, root: SSAValue) -> bool:
+        """Whether what `op` does to the array can be done once more, for that array alone."""
+        match op:
+            case array.MapOp() | memref.StoreOp():
+                targets = [w.memref for w in writes(op) if root in self.alias.roots(w.memref)]
+                return len(targets) == 1 and self.alias.base(targets[0]) is root
+            case scf.IfOp():
+                return self._inner_can_be_cloned(op, root)
+            case array.LoopOp():
+                counted = op.condition_block is None and op.count is not None
+                return counted and not op.carried and self._inner_can_be_cloned(op, root)
+            case _:
+                return False
+
+    def _inner_can_be_cloned(self, op: Operation, root: SSAValue) -> bool:
+        return all(
+            inner is not root.owner and self._can_be_cloned(inner, root)
+            for block in blocks_of(op)
+            for inner in self.ssa.changes(root, block)
+        )
+
+    # What is covered.
+
+    def _whole(self, root: SSAValue) -> Box:
+        rank = cast(MemRefType[Attribute], root.type).get_num_dims()
+        subscripts = self.footprints.subscripts
+        return tuple(((Affine(),), (subscripts.extent(root, axis),)) for axis in range(rank))
+
+    def _covered(self, op: Operation, root: SSAValue) -> Box | None:
+        """A box that `op` certainly stores to; None where there may be none."""
+        match op:
+            case array.MapOp():
+                position = output_to(root, op)
+                if op.out_kinds[position] != "store":
+                    return None
+                return self._box(Access(op, op.outs[position], "write"), ())
+            case memref.StoreOp():
+                return self._box(Access(op, op.memref, "write"), ())
+            case array.LoopOp():
+                return self._covered_by_loop(op, root)
+            case _:
+                return None
+
+    def _covered_by_loop(self, op: array.LoopOp, root: SSAValue) -> Box | None:
+        """Of a nest of counted loops around one store."""
+        loops: list[array.LoopOp] = []
+        inner: Operation = op
+        while isinstance(inner, array.LoopOp):
+            loops.append(inner)
+            changes = self.ssa.changes(root, inner.body.block)
+            if len(changes) != 1:
+                return None
+            inner = changes[0]
+        if not isinstance(inner, memref.StoreOp):
+            return None
+        return self._box(Access(inner, inner.memref, "write"), loops)
+
+    def _box(self, access: Access, loops: Sequence[array.LoopOp]) -> Box | None:
+        """What is written in all iterations of `loops`, each of which counts one axis at most."""
+        region = self.footprints.of(access)
+        if not region.exact:
+            return None
+        counted: set[SSAValue] = set()
+        box: list[Interval] = []
+        for dimension in region.dimensions:
+            interval = interval_of(dimension, loops, self.footprints.subscripts, counted)
+            if interval is None:
+                return None
+            box.append(interval)
+        return tuple(box) if len(counted) == len(loops) else None
+
+
+Interval = tuple[tuple[Affine, ...], tuple[Affine, ...]]
+"""From the largest of these numbers to the smallest of those, which is not in it."""
+
+Box = tuple[Interval, ...]
+Boxes = list[Box]
+
+
+def interval_of(
+    dimension: Dimension,
+    loops: Sequence[array.LoopOp],
+    subscripts: Subscripts,
+    counted: set[SSAValue],
+) -> Interval | None:
+    """The subscripts of one axis; adds to `counted` the counter that it goes through."""
+    inductions = {loop.induction for loop in loops}
+    if not isinstance(dimension, Point):
+        if dimension.step != 1 or dimension.count is None:
+            return None
+        first, count = dimension.start, dimension.count
+    else:
+        first, count = dimension.at, Affine(constant=1)
+        moving = [loop for loop in loops if loop.induction in first.terms]
+        if moving:
+            loop = moving[0]
+            if loop.induction in counted or loop.count is None:
+                return None
+            counted.add(loop.induction)
+            first, count = first - Affine.of(loop.induction), subscripts.affine(loop.count)
+    if any(i in number.terms for i in inductions for number in (first, count)):
+        return None
+    return (first,), (first + count,)
+
+
+def without(boxes: Boxes, covered: Box) -> Boxes | None:
+    """What is left of `boxes`; None where that is too many."""
+    left: Boxes = []
+    for box in boxes:
+        for axis, (first, end) in enumerate(covered):
+            lower, upper = box[axis]
+            for part in ((lower, (*upper, *first)), ((*lower, *end), upper)):
+                rest = (*box[:axis], part, *box[axis + 1 :])
+                if not any(map(is_empty, rest)):
+                    left.append(rest)
+    return left if len(left) <= MOST_BOXES else None
+
+
+def is_empty(interval: Interval) -> bool:
+    """True where it certainly has no subscript."""
+    lower, upper = interval
+    return any(never_negative(low - high) for low in lower for high in upper)
+
+
+def output_to(root: SSAValue, op: array.MapOp) -> int:
+    """Which output of a map is (a part of) an array."""
+    return next(k for k, o in enumerate(op.outs) if strip_views(o) is root)
+
+
+def is_private(root: SSAValue) -> bool:
+    """True for memory that the function itself has allocated."""
+    return isinstance(root.owner, array.AllocOp | memref.AllocaOp)
+
+
+def blocks_of(op: Operation) -> Iterator[Block]:
+    match op:
+        case scf.IfOp():
+            yield from if_blocks(op)
+        case array.LoopOp():
+            yield op.body.block
+        case _:
+            pass
