@@ -405,9 +405,8 @@ class Build:
         """The array, copied where it is an item of a list: the list's memory ends with the call."""
         mine = roots(self.emitter, value.memref)
         every = self.lowering.lists.values()
-        copies = [
-            one for seq in every for one in seq.copies if mine & roots(self.emitter, one.buffer)
-        ]
+        kept = (one for seq in every if not seq.lent for one in seq.copies)
+        copies = [one for one in kept if mine & roots(self.emitter, one.buffer)]
         if mine.isdisjoint(b for seq in every if lists.holds_arrays(seq) for b in seq.memories):
             return value
         handed = [seq for seq in every if seq.key in self.lowering.handed_out]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import enum
+from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
 from typing import Protocol
@@ -193,7 +194,8 @@ class Expressions(Operators):
         if isinstance(value, Scalar) and not is_python(value):
             value = library.call(self.e, np.asarray, [value], {})
         if isinstance(value, Static) and grids.is_maker(value.object):
-            return grids.made(self.e, value.object, self.index(node.slice))
+            take = self.grid_part if grids.takes_numbers(value.object) else self.index_part
+            return grids.made(self.e, value.object, self.index(node.slice, take))
         self.refuse_long_list(value, node)
         if not isinstance(value, Array):
             what = "only arrays and tuples have subscripts here"
@@ -257,11 +259,14 @@ class Expressions(Operators):
         message = "range object index out of range"
         return over.item(lists.place(self.e, at, over.count.ssa, message))
 
-    def index(self, node: ast.expr) -> tuple[Value, ...]:
+    def index(
+        self, node: ast.expr, take: Callable[[ast.expr], Value] | None = None
+    ) -> tuple[Value, ...]:
         """The parts of a subscript: ints, slices, None, Ellipsis, arrays."""
+        take = take or self.index_part
         if isinstance(node, ast.Tuple):
-            return tuple(self.index_part(part) for part in node.elts)
-        part = self.index_part(node)
+            return tuple(take(part) for part in node.elts)
+        part = take(node)
         if isinstance(part, Tuple) and not isinstance(node, ast.List):
             return part.items
         return (part,)
@@ -278,6 +283,15 @@ class Expressions(Operators):
                 for b in (node.lower, node.upper, node.step)
             ]
             return SliceValue(*bounds)
+
+    def grid_part(self, node: ast.expr) -> Value:
+        """A slice of `np.mgrid`, whose bounds are any numbers."""
+        if not isinstance(node, ast.Slice):
+            return self.index_part(node)
+        count = grids.count_of(node.step)
+        nodes = (node.lower, node.upper, count or node.step)
+        values = [None if n is None else self.value(n) for n in nodes]
+        return grids.part(self.e, values, of_points=count is not None)
 
     def slice_bound(self, node: ast.expr) -> Scalar | None:
         value = self.expression(node)

@@ -100,6 +100,22 @@ def stacked(x, n):
     return (a * a).sum() + np.concatenate(rows)[-1] + rows[-1][0]
 
 
+@on("f64[2,3] 3")
+def joined_along_other_axes(x, n):
+    wide = [x[:, : k + 1] * x[0, 0] for k in range(n)]
+    a = np.stack([r * r for r in x], axis=1)
+    b, c = np.concatenate(wide, axis=1), np.hstack(wide)
+    d = np.column_stack([r * r[0] for r in x])
+    return (a * d).sum() + (b * b)[1, 2] + c[0, -1] ** 2
+
+
+@on("f64[3]")
+def grids_of_numbers(x):
+    g, h = np.mgrid[x[0] : x[1] : 4j, : x[2] : 3j]
+    (p,) = (np.ogrid[x[0] : x[0] + 1.0 : 0.3] * x[1],)
+    return (g * h * h).sum() + (p * p).sum()
+
+
 @on("f64[3] n", n="0 3")
 def under_a_condition(x, n):
     path = [x]

@@ -162,6 +162,28 @@ def joined_by_numpy(x, n):
     )  # fmt: skip
 
 
+@on("f64[3,4] 4", "f32[2,2] 1")
+def stacked_along_any_axis(x, n):
+    blocks = [x[:, k : k + 1] * 2.0 for k in range(n)]
+    return (
+        np.stack([r * r for r in x], axis=1), np.stack([r for r in x if r[0] > -9.0], axis=-1),
+        np.stack(blocks, axis=2), np.stack(blocks, 1), np.stack([r[0] for r in x], axis=-1),
+        np.column_stack([r * 2.0 for r in x]), np.dstack(blocks), np.concatenate(blocks, axis=-1),
+    )  # fmt: skip
+
+
+@on("f64[3,4] 4", "i64[2,3] 3")
+def side_by_side(x, n):
+    wide = [x[:, : k + 1] * 2 for k in range(n)]
+    flat = [x[0, : k + 1] for k in range(n)]
+    return np.concatenate(wide, axis=1), np.hstack(wide), np.concatenate(flat), np.hstack(flat)
+
+
+@on("f64[3,4]")
+def returned_as_they_are(x):
+    return np.stack([r for r in x], axis=0), np.array([r for r in x[1:]])
+
+
 @on("f64[3] n", n="0 2")
 def appended_under_a_condition_and_in_try(x, n):
     rows = [x]
@@ -203,6 +225,33 @@ def test_an_array_of_no_arrays_has_no_rows():
 
     with pytest.raises(ValueError, match="need at least one array to stack"):
         stacked(np.ones(2), 0)
+
+
+@pytest.mark.parametrize(
+    "join",
+    [
+        lambda x: np.stack([r for r in x if r[0] > 9.0], axis=1),
+        lambda x: np.concatenate([r[None] for r in x if r[0] > 9.0], axis=1),
+        lambda x: np.stack(x[:0]),
+        lambda x: np.concatenate([x[:, :k] for k in range(1, 3)], axis=0),
+    ],
+)
+def test_what_cannot_be_joined_raises_as_in_numpy(join):
+    x = np.ones((2, 3))
+    with pytest.raises(ValueError, match="array") as want:
+        join(x)
+    with pytest.raises(ValueError, match="array") as got:
+        mutad.compile(join, cache=False, opt=1)(x)
+    assert str(want.value).startswith(str(got.value))
+
+
+@pytest.mark.parametrize("axis", [3, -4])
+def test_an_axis_that_is_not_there_is_refused(axis):
+    def outside(x):
+        return np.stack((x, x), axis=axis)
+
+    with pytest.raises(mutad.CompileError, match=f"axis {axis} is out of bounds"):
+        mutad.compile(outside, cache=False)(np.ones((2, 3)))
 
 
 def test_arrays_of_several_shapes_cannot_be_stacked():

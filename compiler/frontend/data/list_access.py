@@ -106,7 +106,7 @@ class ListAccess(Context):
     def joined_rows(
         self, callee: object, args: list[Value], kwargs: dict[str, Value]
     ) -> Value | None:
-        """`np.stack` and `np.concatenate` of a list of arrays; None for any other call."""
+        """`np.concatenate` of a list of arrays of several shapes; None for any other call."""
 
     @abstractmethod
     def name_argument(self, serial: int, name: str, value: Value) -> None:

@@ -21,7 +21,6 @@ from dataclasses import replace
 from typing import NoReturn
 
 import numpy as np
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -337,7 +336,7 @@ class Lists(Calls):
         """A node for the comparison at this place."""
 
     @abstractmethod
-    def concatenated(self, seq: ListObject) -> Array | None:
+    def concatenated(self, seq: ListObject, axis: int) -> Array | None:
         """Arrays of several shapes one behind the other; None where all have one."""
 
     @abstractmethod
@@ -756,32 +755,19 @@ class Lists(Calls):
     def joined_rows(
         self, callee: object, args: list[Value], kwargs: dict[str, Value]
     ) -> Value | None:
-        """`np.stack` and `np.concatenate` of a list of arrays; None for any other call."""
+        """`np.concatenate` of a list of arrays of several shapes; None for any other call."""
         seq = self.list_of(args[0]) if args else None
         form = None if seq is None else lists.form_of_items(seq)
-        if seq is None or not isinstance(form, ArrayT):
+        if seq is None or not isinstance(form, ArrayT) or callee not in (np.stack, np.concatenate):
             return None
-        if callee not in (np.stack, np.concatenate, np.vstack):
-            return None
-        axis = args[1] if len(args) == 2 else kwargs.get("axis")
-        if len(args) + len(kwargs) > 1 + (axis is not None) or not is_first_axis(axis):
-            raise self.refusal(None, "the arguments of this call with a list", "use np.array(l)")
-        stacked = callee is np.stack or (callee is np.vstack and form.type.get_num_dims() == 1)
         text = f"need at least one array to {'stack' if callee is np.stack else 'concatenate'}"
         self.raise_when_empty(seq, "ValueError", text)
-        if not stacked and (whole := self.concatenated(seq)) is not None:
-            return whole
-        rows = self.as_array(args[0], keep=True)
-        if stacked:
-            return rows
-        assert isinstance(rows, Array)
-        extents = self.e.extents(rows.memref)
-        rest = [Scalar("py_int", n, None, 0, EXTENT_MAX) for n in extents[2:]]
-        shape = Tuple((self.e.constant(-1, "py_int"), *rest))
-        if rows.rank > 2:
-            whole = self.e.emit(arith.MuliOp(extents[0], extents[1]))
-            shape = Tuple((Scalar("py_int", whole, None, 0, EXTENT_MAX), *rest))
-        return library.call(self.e, np.reshape, [rows, shape], {})
+        if callee is np.concatenate:
+            axis = library.joining.axis_of(self.e, args, kwargs, form.type.get_num_dims())
+            if (whole := self.concatenated(seq, axis)) is not None:
+                return whole
+        rows = self.as_array(args[0], keep=False)
+        return library.call(self.e, callee, [rows, *args[1:]], kwargs)
 
     def raise_when_empty(self, seq: ListObject, kind: str, text: str) -> None:
         scalars.raise_where(self.e, lists.length(self.e, seq), "Eq", 0, (kind, text))
@@ -796,10 +782,6 @@ class Lists(Calls):
         made = library.call(self.e, np.copy, [lists.views(self.e, seq)[0]], {})
         assert isinstance(made, Array)
         return lists.ReturnedList(made.memref, made.dtype, item=seq.item.type)
-
-
-def is_first_axis(axis: Value | None) -> bool:
-    return axis is None or (isinstance(axis, Scalar) and axis.constant == 0)
 
 
 def is_of_arrays(name: str) -> bool:

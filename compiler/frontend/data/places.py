@@ -359,7 +359,7 @@ class PlacedLists(ObjectLists):
         assert isinstance(made, Array)
         return [made]
 
-    def concatenated(self, seq: ListObject) -> Array | None:
+    def concatenated(self, seq: ListObject, axis: int) -> Array | None:
         """Arrays of several shapes one behind the other; None where all have one."""
         kept = seq.item.store if isinstance(seq.item, RowT) else seq
         if not kept.uneven or not isinstance(kept.item, ArrayT):
@@ -374,20 +374,23 @@ class PlacedLists(ObjectLists):
             assert isinstance(found, Array)
             return found, e.extents(found.memref)
 
-        rest = row(zero)[1][1:]
+        rest = row(zero)[1]
         with lists.counted(e, n) as k:
             _, extents = row(k)
-            for have, want in zip(extents[1:], rest, strict=True):
-                other = e.emit(arith.CmpiOp(have, want, "ne"))
-                e.insert(array.RaiseIfOp(other, "ValueError", OTHER_EXTENTS))
-            e.store(e.emit(arith.AddiOp(e.load(total), extents[0])), total)
-        made = library.allocate(e, [e.load(total), *rest], kept.item.dtype)
+            for d, (have, want) in enumerate(zip(extents, rest, strict=True)):
+                if d != axis:
+                    other = e.emit(arith.CmpiOp(have, want, "ne"))
+                    e.insert(array.RaiseIfOp(other, "ValueError", OTHER_EXTENTS))
+            e.store(e.emit(arith.AddiOp(e.load(total), extents[axis])), total)
+        whole = [*rest[:axis], e.load(total), *rest[axis + 1 :]]
+        made = library.allocate(e, whole, kept.item.dtype)
         with lists.counted(e, n) as k:
             one, extents = row(k)
             start = e.load(end)
-            stop = e.emit(arith.AddiOp(start, extents[0]))
+            stop = e.emit(arith.AddiOp(start, extents[axis]))
             a, b = (Scalar("py_int", v, None, 0, EXTENT_MAX) for v in (start, stop))
-            goal = library.subscript(e, made, (SliceValue(a, b, None),))
+            part = *[SliceValue(None, None, None)] * axis, SliceValue(a, b, None)
+            goal = library.subscript(e, made, part)
             assert isinstance(goal, Array)
             lists.copy(e, one, goal.memref)
             e.store(stop, end)

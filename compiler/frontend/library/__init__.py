@@ -36,6 +36,7 @@ from . import (
     folding,
     gather,
     indexing,
+    joining,
     linalg,
     read_only,
     reductions,
@@ -122,21 +123,6 @@ def rounded(e: Emitter, value: Value, decimals: Value | None) -> Value:
     return elementwise.apply(e, whole, [value])
 
 
-def sequence(e: Emitter, value: Value, name: str) -> tuple[Value, ...]:
-    if not isinstance(value, Tuple):
-        e.fail(f"{name} takes a tuple of arrays")
-    return value.items
-
-
-def stack(e: Emitter, values: Value, axis: Value | None) -> Value:
-    items = sequence(e, values, "stack")
-    return creation.stack(e, items, 0 if axis is None else reductions.constant_int(e, axis, "axis"))
-
-
-def concatenate(e: Emitter, values: Value, axis: Value | None) -> Value:
-    return creation.concatenate(e, sequence(e, values, "concatenate"), axis)
-
-
 def as_property(name: str) -> Function:
     def call(e: Emitter, value: Value) -> Value:
         if isinstance(value, Tuple):
@@ -169,8 +155,8 @@ FUNCTIONS: dict[Any, Function] = {
     np.arange: creation.arange,
     np.linspace: creation.linspace,
     np.ndarray: creation.uninitialized,
-    np.stack: named("stack", ("arrays", "axis"), 1, stack),
-    np.concatenate: named("concatenate", ("arrays", "axis"), 1, concatenate),
+    np.stack: joining.stack,
+    np.concatenate: joining.concatenate,
     np.transpose: named("transpose", ("a", "axes"), 1, creation.transpose),
     np.broadcast_to: named("broadcast_to", ("array", "shape"), 2, creation.broadcast_to),
     np.round: named("round", ("a", "decimals"), 1, rounded),
@@ -419,6 +405,7 @@ CASES: tuple[Case, ...] = (
     *linalg.CASES,
     *contractions.CASES,
     *creation.CASES,
+    *joining.CASES,
     *facts.CASES,
     *written.CASES,
 )

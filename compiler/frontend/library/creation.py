@@ -575,6 +575,11 @@ CASES: tuple[Case, ...] = (
     Case(
         "np.ogrid[0:n, 1:4][1], np.ogrid[:5], np.mgrid[: x.size] * x", {"x": "vector", "n": "count"}
     ),
+    Case("np.mgrid[0:1:5j], np.mgrid[-1:1:4j, 0:n, :2:3j], np.ogrid[:1:3j]", {"n": "count"}),
+    Case("np.mgrid[0:1:0.25], np.mgrid[0:n, 1:0:-0.3], np.mgrid[2:5:1j, :1:0j]", {"n": "count"}),
+    Case("np.mgrid[0 : 1 : n * 1j], np.ogrid[0 : 2.5 : -3j, : n - 0.5][0]", {"n": "count"}),
+    Case("np.mgrid[s : s + 2 : 4j], np.ogrid[: s * s : 3j, s : s + 1 : 0.3]", {"s": "scalar"}),
+    Case("np.mgrid[x[0] : x[1] : 4j] * x[2]", {"x": "vector"}),
     Case("x[np.s_[1:]], x[np.s_[::-1]], x[np.index_exp[:2]]", {"x": "vector"}),
     Case("x[np.s_[1:, ::-1]], x[np.s_[..., None, 0]]", {"x": "matrix"}),
     Case("np.array((1, 2.5, 3))"),
