@@ -13,6 +13,7 @@ import itertools
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from . import blas
+from .keys import Array
 
 Metadata = dict[str, Any]
 
@@ -51,11 +53,23 @@ _make_function = ctypes.PYFUNCTYPE(
 )(("PyCFunction_NewEx", ctypes.pythonapi))
 
 
+def unloading(tracker: Any) -> Array:
+    """An object that unloads the tracker's library when it goes, after all else that goes with it.
+
+    Of a cycle of garbage the collector finalizes what it tracks in any order, and some of that calls the
+    library: records of `vjp` do, to give their memory back. It does not track arrays: one goes when nothing
+    refers to it any more, and no finalizer is left to run.
+    """
+    loaded = np.empty(0)
+    weakref.finalize(loaded, tracker.close).atexit = False
+    return loaded
+
+
 class Library(str):
     """A loaded module. Callables made from it keep it alive (it is their `__module__`)."""
 
-    __slots__ = ("_addresses", "_methods", "_tracker")
-    _tracker: Any
+    __slots__ = ("_addresses", "_loaded", "_methods")
+    _loaded: Array
     _addresses: dict[str, int]
     _methods: list[_MethodDef]
 
@@ -63,7 +77,7 @@ class Library(str):
     def of(name: str, tracker: Any, entries: dict[str, str]) -> Library:
         """The library that the tracker keeps loaded; `entries` maps kinds of call to symbols."""
         made = Library(name)
-        made._tracker = tracker
+        made._loaded = unloading(tracker)
         made._addresses = {kind: tracker[symbol] for kind, symbol in entries.items()}
         made._methods = []
         return made

@@ -59,8 +59,8 @@ def refuse_overlapping_itself(value: Any, name: str) -> None:
 
 def no_scalar(dispatcher: Dispatcher, found: Specialization) -> str:
     return (
-        f"grad needs a function that returns one float; {dispatcher.function.__qualname__} returns "
-        f"{describe(found.results)}: use vjp or pullback"
+        f"grad, hvp and hessian need a function that returns one float; "
+        f"{dispatcher.function.__qualname__} returns {describe(found.results)}: use vjp, pullback or jacobian"
     )
 
 

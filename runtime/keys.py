@@ -322,5 +322,5 @@ def require_active(key: str, name: str) -> None:
     if not is_active_key(key):
         what = "a tuple" if key.startswith("(") else key.replace("py_", "").partition("[")[0]
         raise TypeError(
-            f"wrt names {name!r}, whose type is {what}: gradients are with respect to floats"
+            f"{name!r} has no derivative, its type is {what}: derivatives are with respect to floats"
         )

@@ -335,8 +335,10 @@ def selected(flat: Flat, made: Parts, wrt: Any, *, some: bool = False) -> Select
             continue
         floats = [k for k in all_leaves(flat.structure, item) if is_float(made.leaves[k])]
         if not floats and not some:
-            what = "that holds no floats" if item.items else "that is no float"
-            raise TypeError(f"wrt names {name!r}, {what}: gradients are with respect to floats")
+            what = "holds no floats" if item.items else "is no float"
+            raise TypeError(
+                f"{name!r} has no derivative, it {what}: derivatives are with respect to floats"
+            )
         positions.update(dict.fromkeys(floats))
     return Selection(items, single, tuple(positions))
 

@@ -44,7 +44,7 @@ class Sparsity:
     grids: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     """The shapes of result and argument, where these are arrays: on them a stencil has few colours."""
     modes: tuple[str, ...] = ("forward", "reverse")
-    """The modes that there are: functions with rules have no tangents, of Hessians columns are computed."""
+    """The modes that there are: a rule may come without a tangent; of Hessians columns are computed."""
 
     @cached_property
     def columns(self) -> Array:

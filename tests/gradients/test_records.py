@@ -264,7 +264,7 @@ def test_wrt_names_parts():
     assert type(f.grad(system(), 0.1, 3, wrt="w.k")) is float
     with pytest.raises(TypeError, match=r"no parameter or part of one is called 'w.c'"):
         f.grad(system(), 0.1, 3, wrt="w.c")
-    with pytest.raises(TypeError, match="gradients are with respect to floats"):
+    with pytest.raises(TypeError, match="derivatives are with respect to floats"):
         f.grad(system(), 0.1, 3, wrt="w.a.steps")
 
 

@@ -10,6 +10,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import types
 import weakref
 from typing import Any
 
@@ -19,6 +20,7 @@ from handmade import SCALAR, SUM, SUM_GRADIENT, Handmade
 
 import mutad
 from mutad.runtime import dispatch, keys
+from mutad.runtime.engine import Library
 from mutad.runtime.function import CompiledFunction, check_options
 
 
@@ -379,6 +381,40 @@ def test_functions_that_are_gone_are_unloaded():
     del f
     gc.collect()
     assert library() is None
+
+
+class Tracker:
+    """What keeps a library loaded, as llvmlite has it."""
+
+    def __init__(self) -> None:
+        self.state = types.SimpleNamespace(closed=False)
+
+    def __getitem__(self, symbol: str) -> int:
+        return 0
+
+    def close(self) -> None:
+        self.state.closed = True
+
+    __del__ = close
+
+
+def test_a_library_goes_after_the_finalizers_of_what_goes_with_it():
+    seen = []
+
+    class Asking:
+        """Calls the library when it is finalized, as a record of `vjp` does; in a cycle with it."""
+
+        def __del__(self):
+            seen.append(watched.closed)
+
+    tracker = Tracker()
+    watched = tracker.state
+    asking = Asking()
+    asking.library, asking.itself = Library.of("mutad.test", tracker, {"primal": "f"}), asking
+    del tracker, asking
+    gc.collect()
+    assert seen == [False]
+    assert watched.closed
 
 
 def test_heads_taken_early_reach_the_compiled_code():

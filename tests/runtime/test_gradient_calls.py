@@ -149,7 +149,7 @@ def wrong_pullbacks(x: Any) -> dict[str, Any]:
         "use Active": lambda: product.pullback(
             Const(x), Const(y), Duplicated(1.0, dx), cotangent=1.0
         ),  # pyright: ignore
-        "whose type is int": lambda: scale.pullback(Duplicated(x, dx), Active(1)),
+        "its type is int": lambda: scale.pullback(Duplicated(x, dx), Active(1)),
         "shadows of x and y share": lambda: product.pullback(
             Duplicated(x, dx), Duplicated(y, dx), cotangent=1.0
         ),
