@@ -18,12 +18,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ArrayKey:
-    """An array: its dtype, its extents ("?" or "1"), its layout class, and whether a store to it raises."""
+    """An array: its dtype, its extents ("?" or "1"), its layout class, and whether a store to it raises.
+
+    Of several tangents at once an element is as many numbers, its `lanes`, side by side.
+    """
 
     dtype: str
     extents: tuple[str, ...]
     layout: str
     read_only: bool = False
+    lanes: int = 1
 
     @property
     def rank(self) -> int:
@@ -32,9 +36,10 @@ class ArrayKey:
 
 @dataclass(frozen=True)
 class ScalarKey:
-    """A scalar: `py_float`, `f32`, ..., or `None`."""
+    """A scalar: `py_float`, `f32`, ..., or `None`; several tangents of one are an array of rank 1."""
 
     type: str
+    lanes: int = 1
 
 
 @dataclass(frozen=True)

@@ -204,6 +204,12 @@ class WithoutTangent(CompileError):
     without_tangent = True
 
 
+class WithoutLanes(CompileError):
+    """The program has tangents, one at a time."""
+
+    without_lanes = True
+
+
 def refusal(
     op: Operation, message: str, way_out: str, kind: type[CompileError] = CompileError
 ) -> CompileError:

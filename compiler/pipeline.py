@@ -79,6 +79,8 @@ class Options:
     cache: bool = True
     stretch: bool = False
     """Nothing is assumed of the arguments' extents (`frontend.library.shapes`); no user's choice."""
+    lanes: int = 1
+    """How many tangents go along at once; the call says it."""
     target: Target | None = None
     """The CPU that `MUTAD_TARGET_CPU` names; None is the one that we run on."""
 
@@ -196,11 +198,13 @@ def adjoint(c: Compilation) -> None:
     )
     match r.mode:
         case "tangent":
-            c.run([Forward(active, tuple(returned_arguments(c.built.results)))])
+            finals = tuple(returned_arguments(c.built.results))
+            c.run([Forward(active, finals, r.options.lanes)])
         case "hvp":
             c.run([reverse, *OPTIMIZE[:-1]])
             # Shadows are zero at first: their tangents are what the reverse sweep makes of them.
-            c.run([Forward(active, tuple(shadow_arguments(last_function(c.module))))])
+            finals = tuple(shadow_arguments(last_function(c.module)))
+            c.run([Forward(active, finals, r.options.lanes)])
         case _:
             c.run([reverse])
 
@@ -232,7 +236,7 @@ def llvm(c: Compilation) -> None:
         c.gradient = gradient_signature(function, r.arguments)
     if r.mode in ("tangent", "hvp"):
         c.gradient = c.gradient or GradientSignature((), (), ())
-        c.tangents = tangents_of(function, r.arguments, built.results, c.gradient)
+        c.tangents = tangents_of(function, r.arguments, built.results, c.gradient, r.options.lanes)
     called_by = signature_of(r.function)
     made = entries(
         r.arguments, r.overlaps, r.mode, r.wrt, built.results, built.written, called_by, c.gradient,

@@ -10,8 +10,16 @@ are detached with their *arena*, and read as often as wanted.
 """
 
 from collections.abc import Sequence
+from typing import cast
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, UnitAttr
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AnyFloat,
+    IndexType,
+    MemRefType,
+    UnitAttr,
+    VectorType,
+)
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     IRDLOperation,
@@ -26,6 +34,17 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 
 from .array import BinaryScalarOp, constant_value
+
+
+def wide(type_: Attribute, lanes: int) -> Attribute:
+    """The type of so many tangents at once, side by side: a vector; for memory one at each element."""
+    if lanes == 1:
+        return type_
+    if isinstance(type_, MemRefType):
+        return MemRefType(
+            wide(type_.element_type, lanes), type_.shape, type_.layout, type_.memory_space
+        )
+    return VectorType(cast(AnyFloat, type_), [lanes])
 
 
 @irdl_attr_definition

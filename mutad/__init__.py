@@ -27,7 +27,7 @@ from .runtime.bound import BoundMethod
 from .runtime.disk_cache import clear_cache
 from .runtime.foreign import opaque
 from .runtime.function import CompiledFunction, Derivative, check_options, compiled
-from .runtime.gradients import Active, Const, Duplicated
+from .runtime.gradients import Active, BatchDuplicated, Const, Duplicated
 from .runtime.rules import rule, stop_gradient, tangent_rule
 from .runtime.variadic import CompiledWrapper
 from .runtime.wrappers import options_of
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Active", "CompileError", "CompiledFunction", "Const", "Duplicated", "GradientError",
+    "Active", "BatchDuplicated", "CompileError", "CompiledFunction", "Const", "Duplicated", "GradientError",
     "GradientReport", "assert_saved_bytes", "check_gradient", "check_rule", "clear_cache", "compile",
     "grad", "hessian", "hvp", "jacobian", "jvp", "opaque", "rule", "stop_gradient", "tangent_rule",
     "value_and_grad", "vjp",

@@ -187,9 +187,9 @@ class Specialization:
         return [*self.gradient["shadows"], *(position for _, position in moving)]
 
 
-Key = tuple[tuple[str, ...], keys.Overlaps, tuple[int, ...], str, bool]
-"""Arguments, overlaps, `wrt` (empty for the primal), mode: "primal", "gradient" or "vjp"; last,
-whether nothing is assumed of the arguments' extents."""
+Key = tuple[tuple[str, ...], keys.Overlaps, tuple[int, ...], str, int, bool]
+"""Arguments, overlaps, `wrt` (empty for the primal), mode: "primal", "gradient", "vjp", ...; how many
+tangents go along at once; last, whether nothing is assumed of the arguments' extents."""
 
 
 @dataclass
@@ -426,11 +426,16 @@ class Dispatcher:
         return tuple([keys.argument_key(v, n) for v, n in zip(values, self.names, strict=True)])
 
     def specialize(
-        self, values: tuple[Any, ...], wrt: tuple[int, ...] = (), mode: str = ""
+        self,
+        values: tuple[Any, ...],
+        wrt: tuple[int, ...] = (),
+        mode: str = "",
+        lanes: int = 1,
     ) -> Specialization:
         """The code for these arguments, compiled if it is not there yet.
 
-        `mode`: "primal", "gradient" (by default where there is `wrt`) or "vjp".
+        `mode`: "primal", "gradient" (by default where there is `wrt`), "vjp", "tangent" or "hvp", the last
+        two with so many `lanes`.
         """
         era = self.era
         mode = mode or ("gradient" if wrt else "primal")
@@ -438,10 +443,10 @@ class Dispatcher:
         pairs = zip(values, names, strict=True)
         arguments = tuple([keys.argument_key(value, name) for value, name in pairs])
         overlaps = keys.overlaps_of(values)
-        found = self.code_for((arguments, overlaps, wrt, mode, False), era, values)
+        found = self.code_for((arguments, overlaps, wrt, mode, lanes, False), era, values)
         marked = keys.with_read_only(arguments, values, found.metadata["written"])
         if marked != arguments:
-            found = self.code_for((marked, overlaps, wrt, mode, False), era, values)
+            found = self.code_for((marked, overlaps, wrt, mode, lanes, False), era, values)
         watched: list[int] = [
             *found.metadata["written"],
             *(found.shadowed if wrt else ()),
@@ -454,14 +459,14 @@ class Dispatcher:
 
     def code_for(self, key: Key, era: Era, values: tuple[Any, ...]) -> Specialization:
         """The code for a key, or for one that assumes nothing of the extents where these are others."""
-        arguments, overlaps, wrt, mode, _ = key
+        wrt = key[2]
         found = era.table.get(key)
         if found is None and keys.assumptions_hold(era.assumed.get(key, ()), values):
             if wrt and os.environ.get("MUTAD_VERIFY") == "1":
                 self.verify(values[: len(self.parameters)], wrt)
             found = self.add(key, era, values)
         if found is None or not keys.assumptions_hold(found.metadata["assumed"], values):
-            found = self.add((arguments, overlaps, wrt, mode, True), era, values)
+            found = self.add((*key[:-1], True), era, values)
             assert found is not None
         return found
 
@@ -503,8 +508,8 @@ class Dispatcher:
     def load(self, key: Key, era: Era, values: Sequence[Any]) -> Specialization | None:
         """The code for a key; None where it assumes something that these values do not fulfil."""
         target.require_runnable()
-        arguments, overlaps, wrt, mode, stretch = key
-        options = {**self.options, "stretch": stretch}
+        arguments, overlaps, wrt, mode, lanes, stretch = key
+        options = {**self.options, "stretch": stretch, "lanes": lanes}
         place = disk_cache.place_of(self.function, arguments, overlaps, mode, wrt, options)
         cached = disk_cache.read(place)
 

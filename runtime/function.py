@@ -51,7 +51,12 @@ DEFAULTS: dict[str, Any] = {
     "opt": 3,
     "cache": True,
 }
-WRAPPERS = (gradients.Duplicated, gradients.Active, gradients.Const)
+WRAPPERS = (
+    gradients.Duplicated,
+    gradients.BatchDuplicated,
+    gradients.Active,
+    gradients.Const,
+)
 MODES = {"joint": "gradient", "split": "vjp"}
 """What is compiled for each plan of what to save."""
 
@@ -178,16 +183,23 @@ class CompiledFunction:
             lambda: object_gradients.pullback(d, wrapped, bound, cotangent),
         )
 
-    def jvp(self, *args: Any, tangents: Mapping[str, Any], **kwargs: Any) -> tuple[Any, Any]:
+    def jvp(
+        self, *args: Any, tangents: Mapping[str, Any], batch: int | None = None, **kwargs: Any
+    ) -> tuple[Any, Any]:
         """The result and its tangent: `value, value_dot = f.jvp(*args, tangents={"u": du, "k": 1.0})`.
 
         `tangents` has one for each parameter that moves: an array of the argument's shape and dtype, which is
         updated as the argument is (afterwards it is the tangent of the argument's final value), or a number.
         The tangent of a result has the form of the result, with None for what is no float.
+
+        With `batch=k` there are k tangents of each, along a first axis: of an array of shape `(k, *u.shape)`,
+        of a number `(k,)`. They go along with one run of the primal.
         """
         self._require_gradient()
         d = self._dispatcher
         bound = d.bind(*args, **kwargs)
+        if batch is not None:
+            return d.plainly("jvp with batch=", bound, lambda v: run_jvp(d, v, tangents, batch))
         return d.either(
             bound,
             lambda: run_jvp(d, (*bound, *d.era.captures.values()), tangents),
@@ -199,32 +211,44 @@ class CompiledFunction:
 
         On entry `du` is the tangent of the initial value of `u`, on exit that of its final value. Numbers
         have tangents, too: `Duplicated(k, 1.0)`. Returns the result and its tangent, as `jvp` does.
+
+        `BatchDuplicated(u, du)` has k tangents side by side: `du` is of shape `(*u.shape, k)`, and so are the
+        tangents of results.
         """
         self._require_gradient()
         d = self._dispatcher
         wrapped = d.bind(*args, **kwargs)
         bound = tuple([getattr(a, "primal", a) if type(a) in WRAPPERS else a for a in wrapped])
+        if any(type(a) is gradients.BatchDuplicated for a in wrapped):
+            return d.plainly("BatchDuplicated", bound, lambda _: run_pushforward(d, wrapped))
         return d.either(
             bound,
             lambda: run_pushforward(d, wrapped),
             lambda: object_tangents.pushforward(d, wrapped, bound),
         )
 
-    def hvp(self, *args: Any, direction: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+    def hvp(
+        self, *args: Any, direction: Any, wrt: Any = 0, batch: int | None = None, **kwargs: Any
+    ) -> Any:
         """The Hessian times a direction: `f.hvp(*args, wrt=0, direction=v)`, shaped as the argument.
 
         Where `wrt` is a tuple, `direction` is one, and the product: the derivative of all these gradients in
-        this direction. TypeError where the result is no float scalar.
+        this direction. TypeError where the result is no float scalar. With `batch=k` there are k directions
+        along a first axis, and as many products, of one run of primal and adjoint.
         """
-        return self.value_grad_hvp(*args, direction=direction, wrt=wrt, **kwargs)[2]
+        return self.value_grad_hvp(*args, direction=direction, wrt=wrt, batch=batch, **kwargs)[2]
 
     def value_grad_hvp(
-        self, *args: Any, direction: Any, wrt: Any = 0, **kwargs: Any
+        self, *args: Any, direction: Any, wrt: Any = 0, batch: int | None = None, **kwargs: Any
     ) -> tuple[Any, Any, Any]:
         """The result, the gradient and the Hessian times a direction, in one call: see `hvp`."""
         self._require_gradient()
         d = self._dispatcher
         bound = d.bind(*args, **kwargs)
+        if batch is not None:
+            return d.plainly(
+                "hvp with batch=", bound, lambda v: run_hvp(d, v, wrt, direction, batch)
+            )
         return d.either(
             bound,
             lambda: run_hvp(d, (*bound, *d.era.captures.values()), wrt, direction),

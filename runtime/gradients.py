@@ -36,6 +36,16 @@ class Duplicated:
 
 
 @dataclass(frozen=True, eq=False)
+class BatchDuplicated:
+    """An argument of `pushforward` and several tangents of it, side by side: those of an array of shape
+    `(n, m)` are one of shape `(n, m, k)`, those of a number one of shape `(k,)`.
+    """
+
+    primal: Any
+    tangents: Array
+
+
+@dataclass(frozen=True, eq=False)
 class Active:
     """An active float argument of `pullback`, whose cotangent is returned."""
 
@@ -267,6 +277,10 @@ def unwrapped(
                 given[position] = shadow
                 active.add(position)
                 values.append(primal)
+            case BatchDuplicated(primal, tangents) if call == "pushforward":
+                given[position] = tangents
+                active.add(position)
+                values.append(primal)
             case Active(primal) if call == "pullback":
                 active.add(position)
                 values.append(primal)
@@ -281,7 +295,7 @@ def unwrapped(
 
 WRAPPERS = {
     "pullback": "Duplicated(array, shadow), Active(float)",
-    "pushforward": "Duplicated(value, tangent)",
+    "pushforward": "Duplicated(value, tangent), BatchDuplicated(value, tangents)",
 }
 """How what is active is handed to each call."""
 
@@ -330,26 +344,36 @@ def refuse_of_tuples(spec: Spec, bar: Any) -> None:
 
 
 def as_expected(
-    primals: Sequence[Any], shadows: dict[int, Array], overlaps: Overlaps
+    primals: Sequence[Any], shadows: dict[int, Array], overlaps: Overlaps, lanes: int = 1
 ) -> dict[int, Array]:
     """The shadows, or copies of those whose layout is not what compiled code expects.
 
-    That is: compact for a lone array, in its order; the array's own strides for one that shares memory.
+    That is: compact for a lone array, in its order; the array's own strides for one that shares memory. Lanes
+    lie side by side.
     """
     result: dict[int, Array] = {}
     for group in memory.groups_of(overlaps):
         members = [p for p in group if p in shadows]
-        if any(shadows[p].strides != primals[p].strides for p in members):
-            made = memory.zeros_placed_as([primals[p] for p in members])
+        places = [
+            memory.placed(primals[p]) if lanes == 1 else memory.in_lanes(primals[p], lanes)
+            for p in members
+        ]
+        if any(shadows[p].strides != a.strides for p, a in zip(members, places, strict=True)):
+            made = memory.zeros_placed_as(places)
             for position, copy in zip(members, made, strict=True):
                 copy[...] = shadows[position]
                 result[position] = copy
         else:
             result.update((p, shadows[p]) for p in members)
     for position, shadow in shadows.items():
-        if position not in result:
+        if position not in result and lanes == 1:
             order = memory.order_of(primals[position])
             result[position] = np.asarray(shadow, order=order)
+        elif position not in result:
+            made = memory.compact_zeros(primals[position], lanes)
+            if made.strides != shadow.strides:
+                made[...] = shadow
+            result[position] = shadow if made.strides == shadow.strides else made
     return result
 
 
@@ -368,6 +392,7 @@ def check_kinds(
     active: set[int],
     shadows: dict[int, Array],
     call: str = "pullback",
+    lanes: int = 1,
 ) -> None:
     """Each wrapper holds what it may hold; `shadows` are tangents where the `call` is no pullback."""
     noun = NOUNS.get(call, "tangent")
@@ -383,7 +408,8 @@ def check_kinds(
         name, primal = dispatcher.names[position], primals[position]
         if type(shadow) is not np.ndarray:
             raise TypeError(f"{call}: the {noun} of {name!r} is no numpy.ndarray")
-        if shadow.shape != primal.shape or shadow.dtype != primal.dtype:
+        shape = primal.shape if lanes == 1 else (*primal.shape, lanes)
+        if shadow.shape != shape or shadow.dtype != primal.dtype:
             raise ValueError(
                 f"{call}: the {noun} of {name!r} is {shadow.dtype}{list(shadow.shape)}, "
                 f"the array {primal.dtype}{list(primal.shape)}"
@@ -394,6 +420,14 @@ def check_kinds(
             raise ValueError(f"{call}: the {noun} of {name!r} is not aligned or overlaps itself")
 
 
+def each_lane(arrays: Sequence[Array], lanes: int) -> Iterator[Sequence[Array]]:
+    """The arrays of each lane: all of them where there is only one."""
+    if lanes == 1:
+        yield arrays
+    else:
+        yield from ([a[..., lane] for a in arrays] for lane in range(lanes))
+
+
 def check_sharing(
     dispatcher: Dispatcher,
     primals: tuple[Any, ...],
@@ -401,6 +435,7 @@ def check_sharing(
     shadows: dict[int, Array],
     overlaps: Overlaps,
     call: str = "pullback",
+    lanes: int = 1,
 ) -> None:
     """The shadows (or tangents) share memory as the primals do, and with nothing else."""
     names, noun = dispatcher.names, NOUNS.get(call, "tangent")
@@ -411,8 +446,9 @@ def check_sharing(
         shown = ", ".join(names[p] for p in group)
         if members and len(members) < len(group):
             raise ValueError(f"{call}: {shown} share memory: all of them are Duplicated, or none")
-        if members and not memory.share_alike(
-            [primals[p] for p in members], [shadows[p] for p in members]
+        if members and not all(
+            memory.share_alike([primals[p] for p in members], one)
+            for one in each_lane([shadows[p] for p in members], lanes)
         ):
             raise ValueError(f"{call}: the {noun}s of {shown} do not share memory as the arrays do")
     for i, shadow in shadows.items():

@@ -20,13 +20,15 @@ from . import keys, memory
 from .captures import Captures
 from .gradients import describe, refuse_overlapping_itself, seeds, with_groups
 from .keys import Array
-from .tangents import push, value_grad_hvp
+from .tangents import push, push_beside, value_grad_hvp
 from .vjp import Back, vjp
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher
 
 MODES = ("auto", "forward", "reverse")
+LANES = 8
+"""Columns that are computed in one run: a vector of AVX-512."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,25 +70,49 @@ class Start:
             for part, a in zip(parts, (self.values[p] for p in self.wrt), strict=True)
         ]
 
-    def units(self) -> Iterator[tuple[int, int, list[Any]]]:
-        """For each element: the place of its argument in `wrt`, its own there, and the direction along it."""
-        vector = np.zeros(self.size)
-        number = 0
-        for place, shape in enumerate(self.shapes):
-            for element in range(prod(shape)):
-                vector[number] = 1.0
-                yield place, element, self.divided(vector)
-                vector[number] = 0.0
-                number += 1
+    def require_lanes(self, mode: str) -> int:
+        """Compile runs along several directions at once; how many. One where a rule moves one at a time."""
+        if self.size > 1:
+            try:
+                self.require(mode, LANES)
+            except Exception as error:
+                if not getattr(error, "without_lanes", False):
+                    raise
+            else:
+                return LANES
+        self.require(mode)
+        return 1
+
+    def units(self, lanes: int) -> Iterator[tuple[list[tuple[int, int]], list[Any]]]:
+        """All elements, as many at a time, and the directions along these, side by side.
+
+        An element is the place of its argument in `wrt` and its own there. Lanes without one stand still.
+        """
+        elements = [(k, e) for k, shape in enumerate(self.shapes) for e in range(prod(shape))]
+        for first in range(0, self.size, lanes):
+            some = elements[first : first + lanes]
+            directions = [
+                np.zeros((*shape, lanes), np.asarray(self.values[p]).dtype)
+                for p, shape in zip(self.wrt, self.shapes, strict=True)
+            ]
+            for lane, (place, element) in enumerate(some):
+                directions[place].reshape(-1, lanes)[element, lane] = 1.0
+            yield some, directions
 
     def push(self, direction: Sequence[Any]) -> Any:
         """The tangent of the result along a direction."""
         moving = dict(zip(self.wrt, direction, strict=True))
         return push(self.dispatcher, self.again(), moving, self.call)[1]
 
-    def require(self, mode: str) -> None:
+    def push_beside(self, directions: Sequence[Array]) -> Any:
+        """The tangents of the result along directions that lie side by side, and so do these."""
+        moving = dict(zip(self.wrt, directions, strict=True))
+        lanes = directions[0].shape[-1]
+        return push_beside(self.dispatcher, self.again(), moving, self.call, lanes)[1]
+
+    def require(self, mode: str, lanes: int = 1) -> None:
         """Compile what the runs on copies need, and refuse here what they would refuse."""
-        found = self.dispatcher.specialize(self.values, tuple(sorted(self.wrt)), mode)
+        found = self.dispatcher.specialize(self.values, tuple(sorted(self.wrt)), mode, lanes)
         if mode == "hvp":
             seeds(self.dispatcher, found)
         with_groups(self.dispatcher, self.values, set(found.shadowed), self.overlaps)
@@ -251,7 +277,7 @@ def cheaper(start: Start, values: tuple[Any, ...]) -> str:
 def has_tangent(start: Start) -> bool:
     """Whether forward mode can be compiled; False where a function has a rule, which has no tangent."""
     try:
-        start.require("tangent")
+        start.require_lanes("tangent")
     except Exception as error:
         if getattr(error, "without_tangent", False):
             return False
@@ -261,14 +287,23 @@ def has_tangent(start: Start) -> bool:
 
 def by_tangents(start: Start, values: tuple[Any, ...]) -> tuple[Any, list[list[Array]]]:
     """The result of the plain call, and the blocks of each part of it, column by column."""
-    start.require("tangent")
+    lanes = start.require_lanes("tangent")
     value = plainly(start.dispatcher, values)
     blocks = blocks_of(start, value)
-    for place, element, direction in start.units():
-        for row, dot in zip(blocks, leaves_of(start.push(direction)), strict=True):
+    for elements, directions in start.units(lanes):
+        for row, dots in zip(blocks, leaves_of(start.push_beside(directions)), strict=True):
             if row:
-                row[place].reshape(-1, prod(start.shapes[place]))[:, element] = np.ravel(dot)
+                put_columns(start, row, elements, dots)
     return value, blocks
+
+
+def put_columns(
+    start: Start, row: list[Array], elements: Sequence[tuple[int, int]], dots: Array
+) -> None:
+    """Put what moves with each of these elements into the blocks of one part of the result."""
+    for lane, (place, element) in enumerate(elements):
+        columns = row[place].reshape(-1, prod(start.shapes[place]))
+        columns[:, element] = np.ravel(dots[..., lane])
 
 
 def by_cotangents(start: Start, values: tuple[Any, ...]) -> tuple[Any, list[list[Array]]]:
@@ -312,16 +347,17 @@ def nested(items: list[Any], single: bool) -> Any:
 
 
 def hessian(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any) -> Any:
-    """`f.hessian`: one Hessian-vector product for each column."""
+    """`f.hessian`: a Hessian-vector product for each column, some columns at a time."""
     start = started(dispatcher, values, wrt, "hessian")
-    start.require("hvp")
+    lanes = start.require_lanes("hvp")
     plainly(dispatcher, values)
     arguments = [start.values[p] for p in start.wrt]
     blocks = blocks_of(start, tuple(arguments))
-    for place, element, direction in start.units():
-        products = value_grad_hvp(dispatcher, start.again(), start.names, direction)[2]
+    for elements, directions in start.units(lanes):
+        stacked = [np.moveaxis(d, -1, 0) for d in directions]
+        products = value_grad_hvp(dispatcher, start.again(), start.names, stacked, lanes)[2]
         for row, product in zip(blocks, products, strict=True):
-            row[place].reshape(-1, prod(start.shapes[place]))[:, element] = np.ravel(product)
+            put_columns(start, row, elements, np.moveaxis(product, 0, -1))
     rows = [
         nested(
             [finished(b, a, other) for b, other in zip(row, arguments, strict=True)], start.single

@@ -68,21 +68,41 @@ def zeros_placed_as(arrays: Sequence[Array | Placed]) -> list[Array]:
     ]
 
 
+def in_lanes(a: Array | Placed, lanes: int) -> Placed:
+    """Where so many tangents of an array lie: side by side, the elements as many times further apart."""
+    p = placed(a)
+    steps = tuple(step * lanes for step in p.strides)
+    return Placed((*p.shape, lanes), (*steps, p.itemsize), p.dtype, p.address * lanes)
+
+
+def compact_zeros(like: Array | Placed, lanes: int = 1) -> Array:
+    """Zeros of an array's shape, in its order; of lanes with one axis more, the innermost."""
+    if lanes == 1:
+        return np.zeros(like.shape, like.dtype, order_of(like))
+    if order_of(like) == "C":
+        return np.zeros((*like.shape, lanes), like.dtype)
+    rank = len(like.shape)
+    return np.zeros((*like.shape[::-1], lanes), like.dtype).transpose(*reversed(range(rank)), rank)
+
+
 def zero_shadows(
-    values: Sequence[Any], active: Iterable[int], overlaps: Overlaps
+    values: Sequence[Any], active: Iterable[int], overlaps: Overlaps, lanes: int = 1
 ) -> dict[int, Array]:
-    """A zero shadow for each active array; of the arrays only their places are asked for."""
+    """A zero shadow for each active array, or as many as there are lanes.
+
+    Of the arrays only their places are asked for.
+    """
     wanted = [p for p in active if isinstance(values[p], np.ndarray | Placed)]
     shadows: dict[int, Array] = {}
     for group in groups_of(overlaps):
         members = [p for p in group if p in wanted]
         if members:
-            made = zeros_placed_as([values[p] for p in members])
+            places = [values[p] if lanes == 1 else in_lanes(values[p], lanes) for p in members]
+            made = zeros_placed_as(places)
             shadows.update(zip(members, made, strict=True))
     for position in wanted:
         if position not in shadows:
-            like = values[position]
-            shadows[position] = np.zeros(like.shape, like.dtype, order_of(like))
+            shadows[position] = compact_zeros(values[position], lanes)
     return shadows
 
 

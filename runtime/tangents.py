@@ -1,18 +1,21 @@
 """Tangents of compiled functions, and Hessian-vector products: the calls of tangent functions.
 
 Both end in the `pushforward` entry: the primals, then (of a gradient function) shadows and cotangents, then
-the tangents of all that moves. Tangents of arrays share memory, and are laid out, as the arrays are.
+the tangents of all that moves. Tangents of arrays share memory, and are laid out, as the arrays are. Several
+tangents of a value lie side by side (`lanes`), so that compiled code computes with vectors of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import keys, memory
 from .gradients import (
+    BatchDuplicated,
+    Duplicated,
     as_expected,
     check_kinds,
     check_sharing,
@@ -27,14 +30,28 @@ if TYPE_CHECKING:
     from .dispatch import Dispatcher, Specialization
 
 
-def jvp(dispatcher: Dispatcher, values: tuple[Any, ...], tangents: Mapping[str, Any]) -> Any:
+MOST_LANES = 64
+"""Tangents that go along in one call: each value is then a vector of as many numbers."""
+
+
+def jvp(
+    dispatcher: Dispatcher,
+    values: tuple[Any, ...],
+    tangents: Mapping[str, Any],
+    batch: int | None = None,
+) -> Any:
     """`f.jvp`: the result and its tangent; the arrays among `tangents` are updated as their primals are."""
     given: dict[int, Any] = {}
     for name, tangent in by_name(tangents):
         (position,), single = dispatcher.resolve_wrt(name)
         assert single
-        given[position] = as_tangent(values[position], tangent, name, "jvp")
-    return push(dispatcher, values, given)
+        if batch is None:
+            given[position] = as_tangent(values[position], tangent, name, "jvp")
+        else:
+            given[position] = stacked_tangents(values[position], tangent, name, batch)
+    if batch is None:
+        return push(dispatcher, values, given)
+    return push_stacked(dispatcher, values, given, batch)
 
 
 def by_name(tangents: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
@@ -63,48 +80,157 @@ def as_tangent(primal: Any, tangent: Any, name: str, call: str) -> Any:
     return float(tangent)
 
 
+def stacked_tangents(primal: Any, tangents: Any, name: str, batch: int) -> Any:
+    """The tangents of one argument, of which there are `batch`, along their first axis."""
+    require_lanes(batch)
+    wanted = (batch, *np.shape(primal))
+    if not isinstance(tangents, np.ndarray):
+        if isinstance(primal, np.ndarray):
+            raise TypeError(
+                f"jvp: the tangents of {name!r} are {type(tangents).__name__}: use an array of shape {wanted}"
+            )
+        tangents = np.asarray(tangents, np.float64)
+    if tangents.shape != wanted:
+        raise ValueError(
+            f"jvp: the tangents of {name!r} have shape {tangents.shape}: with batch={batch} use {wanted}"
+        )
+    return tangents
+
+
+def require_lanes(batch: int) -> None:
+    if isinstance(batch, bool) or not isinstance(batch, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"batch={batch!r}: use the number of directions")
+    if not 1 <= batch <= MOST_LANES:
+        raise ValueError(f"batch={batch}: use 1 to {MOST_LANES} directions in one call")
+
+
 def pushforward(dispatcher: Dispatcher, wrapped: tuple[Any, ...]) -> Any:
     """`f.pushforward`: tangents in the caller's arrays."""
     values, _, given = unwrapped(dispatcher, wrapped, "pushforward")
-    for position, tangent in given.items():
-        name = dispatcher.names[position]
-        given[position] = as_tangent(values[position], tangent, name, "pushforward")
-    return push(dispatcher, (*values, *dispatcher.era.captures.values()), given, "pushforward")
+    lanes = lanes_of(dispatcher, wrapped)
+    primals = (*values, *dispatcher.era.captures.values())
+    if lanes is None:
+        for position, tangent in given.items():
+            name = dispatcher.names[position]
+            given[position] = as_tangent(values[position], tangent, name, "pushforward")
+        return push(dispatcher, primals, given, "pushforward")
+    return push_beside(dispatcher, primals, given, "pushforward", lanes)
+
+
+def lanes_of(dispatcher: Dispatcher, wrapped: Sequence[Any]) -> int | None:
+    """How many tangents come with each argument; None where there is one, which is no batch."""
+    counts: set[int] = set()
+    for argument, name in zip(wrapped, dispatcher.parameters, strict=True):
+        if isinstance(argument, BatchDuplicated):
+            shape = np.shape(argument.primal)
+            if not isinstance(argument.tangents, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise TypeError(f"pushforward: the tangents of {name!r} are no numpy.ndarray")
+            if argument.tangents.ndim != len(shape) + 1:
+                raise ValueError(
+                    f"pushforward: the tangents of {name!r} have shape {argument.tangents.shape}: "
+                    f"use ({', '.join(map(str, (*shape, 'k')))})"
+                )
+            counts.add(argument.tangents.shape[-1])
+    if not counts:
+        return None
+    if len(counts) > 1 or any(isinstance(a, Duplicated) for a in wrapped):
+        raise TypeError(
+            "pushforward: all arguments that move have as many tangents: use BatchDuplicated with one k"
+        )
+    (lanes,) = counts
+    require_lanes(lanes)
+    return lanes
+
+
+def push_stacked(
+    dispatcher: Dispatcher, values: tuple[Any, ...], stacked: dict[int, Array], lanes: int
+) -> Any:
+    """`push` of tangents along first axes, those of arrays updated; they lie side by side meanwhile."""
+    arrays = {p: t for p, t in stacked.items() if isinstance(values[p], np.ndarray)}
+    beside = {p: np.moveaxis(t, 0, -1) for p, t in stacked.items()}
+    value, dot = push_beside(dispatcher, values, beside, "jvp", lanes)
+    own = {id(beside[p]): t for p, t in arrays.items()}
+    return value, with_leaves_of(
+        dot, lambda d: None if d is None else own.get(id(d), np.moveaxis(d, -1, 0))
+    )
+
+
+def with_leaves_of(dot: Any, change: Callable[[Any], Any]) -> Any:
+    """Tuples of tangents, each of which is changed."""
+    if isinstance(dot, tuple):
+        items: tuple[Any, ...] = dot
+        return tuple(with_leaves_of(item, change) for item in items)
+    return change(dot)
+
+
+def push_beside(
+    dispatcher: Dispatcher, values: tuple[Any, ...], beside: dict[int, Array], call: str, lanes: int
+) -> Any:
+    """`push` of tangents that lie side by side, in all arrays along a last axis."""
+    if lanes > 1:
+        return push(dispatcher, values, beside, call, lanes)
+    single = {
+        p: t[..., 0] if isinstance(values[p], np.ndarray) else float(t[0])
+        for p, t in beside.items()
+    }
+    value, dot = push(dispatcher, values, single, call)
+    own = {id(one): beside[p] for p, one in single.items() if isinstance(one, np.ndarray)}
+
+    def widened(d: Any) -> Any:
+        return None if d is None else own.get(id(d), np.asarray(d)[..., None])
+
+    return value, with_leaves_of(dot, widened)
 
 
 def push(
-    dispatcher: Dispatcher, values: tuple[Any, ...], given: dict[int, Any], call: str = "jvp"
+    dispatcher: Dispatcher,
+    values: tuple[Any, ...],
+    given: dict[int, Any],
+    call: str = "jvp",
+    lanes: int = 1,
 ) -> Any:
-    """The result and its tangent, of tangents by position."""
-    return pushed(dispatcher, values, given, call)[:2]
+    """The result and its tangent, of tangents by position; of several lanes an array with one axis more."""
+    return pushed(dispatcher, values, given, call, lanes)[:2]
 
 
 def pushed(
-    dispatcher: Dispatcher, values: tuple[Any, ...], given: dict[int, Any], call: str
+    dispatcher: Dispatcher,
+    values: tuple[Any, ...],
+    given: dict[int, Any],
+    call: str,
+    lanes: int = 1,
 ) -> tuple[Any, Any, dict[int, Array]]:
     """The same, and the tangents of all arrays that have one, given or not.
 
     Where the call raises, the tangents of arrays are those of what the arrays then hold.
     """
     overlaps = keys.overlaps_of(values)
-    arrays = {p: t for p, t in given.items() if isinstance(t, np.ndarray)}
-    check_kinds(dispatcher, values, set(given), arrays, call)
-    check_sharing(dispatcher, values, set(given), arrays, overlaps, call)
+    arrays = {
+        p: t
+        for p, t in given.items()
+        if isinstance(t, np.ndarray) and (lanes == 1 or isinstance(values[p], np.ndarray))
+    }
+    check_kinds(dispatcher, values, set(given), arrays, call, lanes)
+    check_sharing(dispatcher, values, set(given), arrays, overlaps, call, lanes)
     order = with_groups(dispatcher, values, set(given), overlaps)
     if not order:
         value = dispatcher.specialize(values).direct["primal"](*values)
-        return value, zero_like(value), {}
-    found = dispatcher.specialize(values, order, "tangent")
-    moving = complete(values, found, as_expected(values, arrays, overlaps), given, overlaps)
+        return value, zero_like(value, lanes), {}
+    found = dispatcher.specialize(values, order, "tangent", lanes)
+    ready = as_expected(values, arrays, overlaps, lanes)
+    moving = complete(values, found, ready, given, overlaps, lanes)
     tangents = {p: t for (_, p), t in zip(found.moving, moving, strict=True)}
     try:
         value, dot = found.direct["pushforward"](*values, *moving)
     finally:
-        for position in arrays.keys() & tangents.keys():
-            if tangents[position] is not arrays[position]:
-                arrays[position][...] = tangents[position]
-    tangents = {p: t for p, t in tangents.items() if isinstance(t, np.ndarray)} | arrays
-    return value, with_zeros(value, dot), tangents
+        copied = [p for p in arrays.keys() & tangents.keys() if tangents[p] is not arrays[p]]
+        for position in copied:
+            arrays[position][...] = tangents[position]
+    if copied:
+        own: dict[int, Any] = {id(tangents[p]): arrays[p] for p in copied}
+        dot = with_leaves_of(dot, lambda d: own.get(id(d), d))
+    tangents = {p: t for p, t in tangents.items() if isinstance(values[p], np.ndarray)} | arrays
+    return value, with_zeros(value, dot, lanes), tangents
 
 
 def complete(
@@ -113,65 +239,116 @@ def complete(
     arrays: Mapping[int, Array],
     numbers: Mapping[int, Any],
     overlaps: Overlaps,
+    lanes: int,
 ) -> list[Any]:
     """A tangent for all that moves: zeros for arrays without one, which active values are stored to."""
     moving = [position for _, position in found.moving]
     others = [p for p in moving if isinstance(values[p], np.ndarray) and p not in arrays]
-    ready = {**arrays, **memory.zero_shadows(values, others, overlaps)}
-    return [ready.get(p, numbers.get(p, 0.0)) for p in moving]
+    ready = {**arrays, **memory.zero_shadows(values, others, overlaps, lanes)}
+    return [
+        ready[p] if p in ready else of_number(values[p], numbers.get(p, 0.0), lanes) for p in moving
+    ]
 
 
-def with_zeros(value: Any, dot: Any) -> Any:
+def of_number(value: Any, tangents: Any, lanes: int) -> Any:
+    """The tangent of a number; of several lanes an array of its type that has one in each."""
+    if lanes == 1:
+        return tangents
+    made = np.empty(lanes, np.asarray(value).dtype)
+    made[...] = tangents
+    return made
+
+
+def with_zeros(value: Any, dot: Any, lanes: int) -> Any:
     """The tangent of a result, with zeros of its shape where nothing moves; None for what is no float."""
     if dot is None:
-        return zero_like(value)
+        return zero_like(value, lanes)
     if isinstance(value, tuple):
         pairs = zip(value, dot, strict=True)  # pyright: ignore[reportUnknownVariableType]
-        return tuple(with_zeros(v, d) for v, d in pairs)
-    return dot
+        return tuple(with_zeros(v, d, lanes) for v, d in pairs)
+    return np.array(dot) if isinstance(dot, tuple) else dot
 
 
-def zero_like(value: Any) -> Any:
+def zero_like(value: Any, lanes: int = 1) -> Any:
     if isinstance(value, tuple):
         items: tuple[Any, ...] = value
-        return tuple(zero_like(item) for item in items)
+        return tuple(zero_like(item, lanes) for item in items)
     if isinstance(value, list):
-        return [zero_like(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+        return [zero_like(item, lanes) for item in value]  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, np.ndarray):
-        return np.zeros_like(value) if value.dtype.kind == "f" else None  # pyright: ignore[reportUnknownArgumentType]
-    return type(value)(0.0) if isinstance(value, float | np.floating) else None
+        return memory.compact_zeros(value, lanes) if value.dtype.kind == "f" else None  # pyright: ignore[reportUnknownArgumentType]
+    if not isinstance(value, float | np.floating):
+        return None
+    return type(value)(0.0) if lanes == 1 else np.zeros(lanes, np.asarray(value).dtype)
 
 
 # Hessian-vector products.
 
 
 def value_grad_hvp(
-    dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any, direction: Any
+    dispatcher: Dispatcher,
+    values: tuple[Any, ...],
+    wrt: Any,
+    direction: Any,
+    batch: int | None = None,
 ) -> tuple[Any, Any, Any]:
-    """`f.value_grad_hvp`: the result, the gradient, and the derivative of the gradient in a direction."""
+    """`f.value_grad_hvp`: the result, the gradient, and the derivative of the gradient in a direction.
+
+    With `batch` there are as many directions and products, along first axes.
+    """
     positions, single = dispatcher.resolve_wrt(wrt)
     arguments = dispatcher.arguments_of(values)
     for position in positions:
         keys.require_active(arguments[position], dispatcher.names[position])
-    directions = by_position(dispatcher, values, positions, (direction,) if single else direction)
+    given = (direction,) if single else direction
+    directions = by_position(dispatcher, values, positions, given, batch)
+    lanes = batch or 1
+    if batch == 1:
+        directions = {p: d[0] for p, d in directions.items()}
+    value, gradient, product = products(dispatcher, values, positions, directions, lanes)
+    if batch == 1:
+        product = tuple(np.asarray(p)[None] for p in product)
+    elif batch is not None:
+        product = tuple(np.moveaxis(p, -1, 0) for p in product)
+    return (value, gradient[0], product[0]) if single else (value, gradient, product)
+
+
+def products(
+    dispatcher: Dispatcher,
+    values: tuple[Any, ...],
+    positions: tuple[int, ...],
+    directions: Mapping[int, Any],
+    lanes: int,
+) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
+    """The result, the gradients, and their derivatives: of several lanes along last axes.
+
+    The directions are along first ones.
+    """
     overlaps = keys.overlaps_of(values)
     active = with_groups(dispatcher, values, set(positions), overlaps)
-    found = dispatcher.specialize(values, active, "hvp")
+    found = dispatcher.specialize(values, active, "hvp", lanes)
     shadowed = found.gradient["shadows"]
     with_groups(dispatcher, values, {*active, *shadowed}, overlaps)
     shadows = memory.zero_shadows(values, shadowed, overlaps)
-    products = memory.zero_shadows(values, shadowed, overlaps)
-    arrays = as_tangents(found, values, {*active, *shadowed}, directions, overlaps)
-    tangents = {p: arrays.get(p, d) for p, d in directions.items()} | arrays
-    moving = [products[p] if of == "shadow" else tangents.get(p, 0.0) for of, p in found.moving]
+    products = memory.zero_shadows(values, shadowed, overlaps, lanes)
+    arrays = as_tangents(found, values, {*active, *shadowed}, directions, overlaps, lanes)
+    moving = [
+        products[p]
+        if of == "shadow"
+        else arrays[p]
+        if p in arrays
+        else of_number(values[p], directions.get(p, 0.0), lanes)
+        for of, p in found.moving
+    ]
     bars_in = taken_by(found, seeds(dispatcher, found))
     value, bars, _, bar_dots = found.direct["pushforward"](
         *values, *(shadows[p] for p in shadowed), *bars_in, *moving
     )
     numbers = found.gradient["scalars"]
+    dots = [np.array(d) if isinstance(d, tuple) else d for d in bar_dots]
     gradient = named(values, positions, shadows | dict(zip(numbers, bars, strict=True)))
-    product = named(values, positions, products | dict(zip(numbers, bar_dots, strict=True)))
-    return (value, gradient[0], product[0]) if single else (value, gradient, product)
+    product = named(values, positions, products | dict(zip(numbers, dots, strict=True)), lanes)
+    return value, gradient, product
 
 
 def as_tangents(
@@ -180,17 +357,22 @@ def as_tangents(
     active: set[int],
     directions: Mapping[int, Any],
     overlaps: Overlaps,
+    lanes: int,
 ) -> dict[int, Array]:
     """The tangents of the active arrays: the directions, zeros where there are none.
 
     Directions themselves where nothing is stored to and nothing shares memory, else copies. Raises ValueError
     where the directions of arrays that share memory differ in it.
     """
-    given = {p: d for p, d in directions.items() if isinstance(values[p], np.ndarray)}
+    given = {
+        p: d if lanes == 1 else np.moveaxis(d, 0, -1)
+        for p, d in directions.items()
+        if isinstance(values[p], np.ndarray)
+    }
     if not overlaps and not found.metadata["written"]:
-        rest = memory.zero_shadows(values, active - given.keys(), overlaps)
-        return rest | as_expected(values, given, overlaps)
-    arrays = memory.zero_shadows(values, active, overlaps)
+        rest = memory.zero_shadows(values, active - given.keys(), overlaps, lanes)
+        return rest | as_expected(values, given, overlaps, lanes)
+    arrays = memory.zero_shadows(values, active, overlaps, lanes)
     for position, direction in given.items():
         arrays[position][...] = direction
     for position, direction in given.items():
@@ -200,31 +382,40 @@ def as_tangents(
 
 
 def named(
-    values: Sequence[Any], positions: Sequence[int], found: Mapping[int, Any]
+    values: Sequence[Any], positions: Sequence[int], found: Mapping[int, Any], lanes: int = 1
 ) -> tuple[Any, ...]:
     """What was found for each of the positions; zeros where that is nothing."""
     every = ((p, found.get(p)) for p in positions)
-    return tuple(zero_like(values[p]) if one is None else one for p, one in every)
+    return tuple(zero_like(values[p], lanes) if one is None else one for p, one in every)
 
 
 def by_position(
-    dispatcher: Dispatcher, values: Sequence[Any], positions: Sequence[int], directions: Any
+    dispatcher: Dispatcher,
+    values: Sequence[Any],
+    positions: Sequence[int],
+    directions: Any,
+    batch: int | None,
 ) -> dict[int, Any]:
     """The directions of what `wrt` names; ValueError where one has another shape."""
     given = tuple(directions)
+    if batch is not None:
+        require_lanes(batch)
     if len(given) != len(positions):
         raise ValueError(
             f"wrt names {len(positions)} arguments, and there are {len(given)} directions"
         )
     result: dict[int, Any] = {}
     for position, direction in zip(positions, given, strict=True):
-        shape = np.shape(values[position])
+        own = np.shape(values[position])
+        shape = own if batch is None else (batch, *own)
         if np.shape(direction) != shape:
-            name = dispatcher.names[position]
+            name, wanted = dispatcher.names[position], f"with batch={batch} use {shape}"
             raise ValueError(
-                f"the direction of {name!r} has shape {np.shape(direction)}, and it itself {shape}"
+                f"the direction of {name!r} has shape {np.shape(direction)}, and it itself {own}"
+                if batch is None
+                else f"the directions of {name!r} have shape {np.shape(direction)}: {wanted}"
             )
         is_array = isinstance(values[position], np.ndarray)
-        dtype = values[position].dtype if is_array else None
-        result[position] = np.asarray(direction, dtype) if is_array else float(direction)
+        dtype = values[position].dtype if is_array else np.float64
+        result[position] = np.asarray(direction, dtype) if shape else float(direction)
     return result

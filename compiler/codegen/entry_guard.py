@@ -154,7 +154,7 @@ def unpack_array(w: Writer, key: ArrayKey, obj: str, *, written: bool) -> ArrayV
 
 
 def load_array(w: Writer, key: ArrayKey, obj: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """The data pointer, the extents, and the strides in elements."""
+    """The data pointer, the extents, and the strides in elements; the axis of the lanes, the last, aside."""
     data = w.field(obj, ARRAY_DATA, hint="data")
     if key.rank == 0:
         return data, (), ()
@@ -162,7 +162,7 @@ def load_array(w: Writer, key: ArrayKey, obj: str) -> tuple[str, tuple[str, ...]
     at_strides = w.field(obj, ARRAY_STRIDES)
     extents = tuple(w.field(at_extents, 8 * d, "i64", "n") for d in range(key.rank))
     in_bytes = (w.field(at_strides, 8 * d, "i64", "bytes") for d in range(key.rank))
-    size = ITEM_SIZE[key.dtype]
+    size = ITEM_SIZE[key.dtype] * key.lanes
     return data, extents, tuple(w.value(f"sdiv i64 {s}, {size}", "stride") for s in in_bytes)
 
 

@@ -304,9 +304,15 @@ class Boxes:
         rank, dtype = spec["rank"], spec["dtype"]
         extents = w.value(f"getelementptr i8, ptr {address}, i64 8", "extents")
         strides = w.value(f"getelementptr i8, ptr {address}, i64 {8 + 8 * rank}", "strides")
+        lanes = spec.get("lanes", 1)
         for d in range(rank):
             elements = w.field(strides, 8 * d, "i64")
-            w.store("i64", w.value(f"mul i64 {elements}, {ITEM_SIZE[dtype]}"), strides, 8 * d)
+            size = ITEM_SIZE[dtype] * lanes
+            w.store("i64", w.value(f"mul i64 {elements}, {size}"), strides, 8 * d)
+        if lanes > 1:
+            extents = self.with_last(extents, rank, str(lanes))
+            strides = self.with_last(strides, rank, str(ITEM_SIZE[dtype]))
+            rank += 1
         position = spec.get("base")
         flags = str(ALIGNED | WRITEABLE)
         if position is not None:
@@ -326,6 +332,15 @@ class Boxes:
         else:
             self.own(obj, data, self.pending[id(spec)])
         return obj
+
+    def with_last(self, numbers: str, count: int, last: str) -> str:
+        """A copy of so many numbers in memory, with one more behind them."""
+        w = self.w
+        copy = w.value(f"alloca [{count + 1} x i64]")
+        for k in range(count):
+            w.store("i64", w.field(numbers, 8 * k, "i64"), copy, 8 * k)
+        w.store("i64", last, copy, 8 * count)
+        return copy
 
     def view(self, obj: str, base: str) -> None:
         w = self.w

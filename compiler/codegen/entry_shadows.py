@@ -7,7 +7,8 @@ from ..derivative.cotangents import AS_MANY_AS_IT_TAKES
 from .entry_guard import ArrayValue, load_array
 from .entry_plan import EntryPlan, leaf_positions
 from .entry_result import Boxes, leaves_of
-from .entry_writer import ARRAY_DTYPE, ARRAY_EXTENTS, LLVM_TYPE, Writer
+from .entry_writer import ARRAY_DATA, ARRAY_DTYPE, ARRAY_EXTENTS, LLVM_TYPE, Writer
+from .kernel_state import ITEM_BYTES
 
 
 def shadow_objects(
@@ -81,9 +82,17 @@ def tangent_operands(
             operands += arrays[base + i].operands()
         else:
             assert isinstance(key, ScalarKey)
-            type_ = LLVM_TYPE[key.type]
-            operands.append(f"{type_} {float_value(w, type_, obj)}")
+            operands.append(tangents_of_number(w, key, obj))
     return operands, arrays
+
+
+def tangents_of_number(w: Writer, key: ScalarKey, obj: str) -> str:
+    """The tangent that a Python number is, or those that lie in an array."""
+    type_ = LLVM_TYPE[key.type]
+    if key.lanes == 1:
+        return f"{type_} {float_value(w, type_, obj)}"
+    data, vector = w.field(obj, ARRAY_DATA), f"<{key.lanes} x {type_}>"
+    return f"{vector} {w.value(f'load {vector}, ptr {data}, align {ITEM_BYTES[type_]}')}"
 
 
 def nothing(rank: int) -> list[str]:

@@ -2,17 +2,19 @@
 
 Behind the primal's arguments (and, for Hessian-vector products, the shadows and cotangents of the gradient)
 come the tangents of what moves. Behind the primal's result come, each a result of its own: for Hessian-vector
-products the gradients of scalars; then the tangents of all that the function returns.
+products the gradients of scalars; then the tangents of all that the function returns. Of several tangents at
+once, those of arrays have an axis more, the last, and those of scalars are tuples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DenseArrayBase
 
-from ..argument_keys import ArrayKey, Key, ScalarKey, parse
+from ..argument_keys import ArrayKey, Key, ScalarKey, TupleKey, parse
 from .entry_plan import GradientSignature, Tangents, leaf_positions, refuse_in_tuples
 from .entry_result import ResultSpec, arrays_and_scalars, stored_leaves
 
@@ -24,6 +26,7 @@ def tangents_of(
     arguments: Sequence[str],
     results: ResultSpec,
     gradient: GradientSignature,
+    lanes: int,
 ) -> Tangents:
     """Read what moves from the attributes that the derivative leaves on the tangent function."""
     keys = [parse(a) for a in arguments]
@@ -37,17 +40,23 @@ def tangents_of(
         key = keys[position]
         if index < count and isinstance(key, ArrayKey):
             leaves[index] = count + len(shadows) + len(taken)
-        taken.append(key)
+        assert isinstance(key, ArrayKey | ScalarKey | TupleKey)
+        taken.append(key if isinstance(key, TupleKey) else replace(key, lanes=lanes))
         moving.append(("argument" if index < count else "shadow", position))
     refuse_in_tuples(arguments, [p for _, p in moving], "forward mode", "tangents")
     moved = set(indices(function, "moved"))
     total = len(list(stored_leaves(results)))
     bars = [scalar_spec(keys[p]) for p in gradient.scalars]
-    dots = [bar if total + k in moved else NONE for k, bar in enumerate(bars)]
-    more = [tangent_spec(results, moved, leaves)]
+    dots = [in_lanes(bar, lanes) if total + k in moved else NONE for k, bar in enumerate(bars)]
+    more = [tangent_spec(results, moved, leaves, lanes)]
     if gradient.shadows or gradient.scalars:
         more = [{"kind": "tuple", "items": bars}, *more, {"kind": "tuple", "items": dots}]
     return Tangents(tuple(taken), tuple(more), tuple(moving), leaves)
+
+
+def in_lanes(spec: ResultSpec, lanes: int) -> ResultSpec:
+    """The tangents of a scalar."""
+    return spec if lanes == 1 else {"kind": "tuple", "items": [spec] * lanes}
 
 
 def scalar_spec(key: Key) -> ResultSpec:
@@ -55,7 +64,9 @@ def scalar_spec(key: Key) -> ResultSpec:
     return {"kind": "scalar", "type": key.type}
 
 
-def tangent_spec(spec: ResultSpec, moved: set[int], leaves: Mapping[int, int]) -> ResultSpec:
+def tangent_spec(
+    spec: ResultSpec, moved: set[int], leaves: Mapping[int, int], lanes: int
+) -> ResultSpec:
     """The description of the tangents of a result: as it is described, None in place of what does not move.
 
     `moved` are places among the IR results, `leaves` maps places of arguments to those of their tangents.
@@ -71,9 +82,11 @@ def tangent_spec(spec: ResultSpec, moved: set[int], leaves: Mapping[int, int]) -
             case "argument" if one["leaf"] in leaves:
                 made = {"kind": "argument", "leaf": leaves[one["leaf"]], "position": None}
             case "scalar":
-                return {"kind": "scalar", "type": one["type"]} if next(numbers) in moved else NONE
+                tangent = {"kind": "scalar", "type": one["type"]}
+                return in_lanes(tangent, lanes) if next(numbers) in moved else NONE
             case "array" if next(numbers) in moved:
                 made = {k: v for k, v in one.items() if k not in ("base", "among")}
+                made["lanes"] = lanes
                 made["base"] = leaves.get(one["base"]) if one.get("base") is not None else None
                 if "among" in one:
                     made["among"] = sorted(leaves[a] for a in one["among"])

@@ -6,7 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, IntegerType, MemRefType
+from xdsl.dialects.builtin import (
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    VectorType,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects.ad import ArenaType, TapeType
@@ -38,6 +45,8 @@ def value_type(type_: Attribute) -> str:
             return f"i{type_.width.data}"
         case TapeType():
             return "ptr"
+        case VectorType():
+            return f"<{lanes_of(type_)} x {value_type(type_.element_type)}>"
         case _:
             raise AssertionError(f"no LLVM type for {type_}")
 
@@ -54,7 +63,29 @@ ITEM_BYTES = {"double": 8, "float": 4, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "i
 
 def size_of(type_: Attribute) -> int:
     """Bytes of an array element."""
-    return ITEM_BYTES[memory_type(type_)]
+    return lanes_of(type_) * alignment_of(type_)
+
+
+def alignment_of(type_: Attribute) -> int:
+    """Bytes of a number of an array element: arrays of vectors are aligned as those of numbers are."""
+    return ITEM_BYTES[memory_type(number_type(type_))]
+
+
+def number_type(type_: Attribute) -> Attribute:
+    """The type of one number of a vector; any other type itself."""
+    return type_.element_type if isinstance(type_, VectorType) else type_
+
+
+def lanes_of(type_: Attribute) -> int:
+    """How many numbers a value is."""
+    return type_.get_shape()[0] if isinstance(type_, VectorType) else 1
+
+
+def step_type(type_: Attribute) -> str:
+    """What an address is counted in: elements without what LLVM would put between vectors."""
+    if isinstance(type_, VectorType):
+        return f"[{lanes_of(type_)} x {memory_type(type_.element_type)}]"
+    return memory_type(type_)
 
 
 def type_name(type_: Attribute) -> str:
@@ -79,6 +110,11 @@ class Descriptor:
     @property
     def fields(self) -> tuple[str, ...]:
         return (self.pointer, *self.extents, *self.strides)
+
+    @property
+    def transposed(self) -> Descriptor:
+        """The axes in the opposite order."""
+        return Descriptor(self.pointer, self.extents[::-1], self.strides[::-1], self.element)
 
 
 Place = tuple[SSAValue, tuple[SSAValue, ...]]
@@ -203,7 +239,7 @@ class KernelState:
             return pointer
         flags = " inbounds" if inbounds else ""
         return self.text.value(
-            f"getelementptr{flags} {memory_type(element)}, ptr {pointer}, i64 {index}", "p"
+            f"getelementptr{flags} {step_type(element)}, ptr {pointer}, i64 {index}", "p"
         )
 
     def address(self, memref: Descriptor, indices: list[str]) -> str:
@@ -221,7 +257,7 @@ class KernelState:
         """One element; `tags` is metadata."""
         type_ = memory_type(element)
         found = self.text.value(
-            f"load {type_}, ptr {pointer}, align {size_of(element)}{tags}", hint
+            f"load {type_}, ptr {pointer}, align {alignment_of(element)}{tags}", hint
         )
         return self.text.value(f"icmp ne i8 {found}, 0") if value_type(element) == "i1" else found
 
@@ -229,7 +265,8 @@ class KernelState:
         if value_type(element) == "i1":
             value = self.text.value(f"zext i1 {value} to i8")
         self.text.do(
-            f"store {memory_type(element)} {value}, ptr {pointer}, align {size_of(element)}{tags}"
+            f"store {memory_type(element)} {value}, ptr {pointer}, "
+            f"align {alignment_of(element)}{tags}"
         )
 
     # Leaving.

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from xdsl.dialects import func, scf
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp, i1
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp, VectorType, i1
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import activation, array, foreign
@@ -44,7 +44,9 @@ from .kernel_state import (
     PYTHON_RAISED,
     Descriptor,
     KernelState,
+    lanes_of,
     memory_type,
+    number_type,
     value_type,
 )
 from .leaf_loops import LeafFacts, leaf_facts
@@ -576,13 +578,23 @@ class KernelWriter:
             elif isinstance(value.type, TapeType):
                 fields = tape_words(state, value)
             else:
-                fields = [state.widened(state.scalars[value], value.type)]
+                number = number_type(value.type)
+                fields = [state.widened(x, number) for x in numbers_of(state, value)]
             for field in fields:
                 at = text.value(f"getelementptr inbounds i64, ptr %results, i64 {slot}")
                 text.do(f"store {field}, ptr {at}, align 8")
                 slot += 1
         self.result_slots = tuple(starts)
         text.do(f"ret i32 {OK}")
+
+
+def numbers_of(state: KernelState, value: SSAValue) -> list[str]:
+    """The numbers that a value is: itself, or a vector's."""
+    if not isinstance(value.type, VectorType):
+        return [state.scalars[value]]
+    typed = state.typed(value)
+    lanes = range(lanes_of(value.type))
+    return [state.text.value(f"extractelement {typed}, i64 {lane}") for lane in lanes]
 
 
 def rebuilt(like: Descriptor, fields: list[str]) -> Descriptor:

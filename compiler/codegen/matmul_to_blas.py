@@ -14,9 +14,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from xdsl.ir import Attribute
+
 from ...dialects import array
-from .kernel_state import ITEM_BYTES, OK, OUT_OF_MEMORY, KernelState, memory_type, value_type
+from .kernel_state import (
+    ITEM_BYTES,
+    OK,
+    OUT_OF_MEMORY,
+    KernelState,
+    lanes_of,
+    memory_type,
+    number_type,
+    value_type,
+)
 from .llvm_text import FunctionText
+from .products_of_vectors import VectorProduct
 from .scalars_to_llvm import FAST, float_text
 
 TINY = 8
@@ -28,10 +40,9 @@ INT_MAX = 2**31 - 1
 def lower_matmul(state: KernelState, op: array.MatmulOp) -> None:
     """Call the dtype's function."""
     a, b, c = (state.memrefs[x] for x in (op.a, op.b, op.c))
-    type_ = memory_type(a.element)
-    function = f"mutad_matmul_{type_}"
-    if function not in state.functions:
-        state.functions[function] = MatmulWriter(state, value_type(a.element), function).write()
+    if lanes_of(a.element) > 1:
+        a, b, c = b.transposed, a.transposed, c.transposed
+    function = product_function(state, c.element)
     integers = [a.extents[0], a.extents[1], b.extents[1]]
     shown = ["ptr %ctx", *(f"i64 {n}" for n in integers)]
     for d in (a, b, c):
@@ -39,6 +50,21 @@ def lower_matmul(state: KernelState, op: array.MatmulOp) -> None:
     accumulate = "true" if op.accumulate is not None else "false"
     status = state.text.value(f"call i32 @{function}({', '.join(shown)}, i1 {accumulate})")
     state.return_when(state.text.value(f"icmp ne i32 {status}, 0"), OUT_OF_MEMORY)
+
+
+def product_function(state: KernelState, element: Attribute) -> str:
+    """The function for elements of this type; of vectors, for a second factor of them."""
+    type_, lanes = memory_type(number_type(element)), lanes_of(element)
+    function = f"mutad_matmul_{type_}"
+    if function not in state.functions:
+        number = value_type(number_type(element))
+        state.functions[function] = MatmulWriter(state, number, function).write()
+    if lanes == 1:
+        return function
+    wide = f"mutad_matmul_wide_{type_}_{lanes}"
+    if wide not in state.functions:
+        state.functions[wide] = VectorProduct(state, element, function).write(wide)
+    return wide
 
 
 @dataclass

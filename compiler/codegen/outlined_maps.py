@@ -35,8 +35,8 @@ class OutlinedMap:
     def __init__(self, outer: KernelState, op: array.MapOp) -> None:
         self.outer = outer
         self.name = f"map_{len(outer.functions)}"
-        self.parameters: dict[str, str] = {}
-        """Operand of the call (with its type) -> parameter."""
+        self.parameters: dict[tuple[str, str], str] = {}
+        """Type and operand of the call -> parameter."""
         self.inside = replace(
             outer,
             text=FunctionText(outer.metadata),
@@ -68,10 +68,9 @@ class OutlinedMap:
         """What the function calls the operand; what is no SSA name means the same everywhere."""
         if not operand.startswith("%"):
             return operand
-        typed = f"{type_} {operand}"
-        if typed not in self.parameters:
-            self.parameters[typed] = self.inside.text.name("p")
-        return self.parameters[typed]
+        if (type_, operand) not in self.parameters:
+            self.parameters[type_, operand] = self.inside.text.name("p")
+        return self.parameters[type_, operand]
 
     def call(self) -> None:
         """Add the function to the module and call it where the map stands."""
@@ -81,14 +80,14 @@ class OutlinedMap:
         result = "i32" if leaves else "void"
         used = {found[0] for found in NAME.finditer(body)}
         given = {typed: own for typed, own in self.parameters.items() if own in used}
-        shown = [f"{typed.split()[0]} {own}" for typed, own in given.items()]
+        shown = [f"{type_} {own}" for (type_, _), own in given.items()]
         head = f"define internal {result} @{self.name}({', '.join(['ptr noalias %ctx', *shown])})"
         end = "  ret i32 0" if leaves else "  ret void"
         definition = "\n".join([f"{head} noinline nounwind {{", self.inside.text.text(end), "}"])
         same = essence(definition.replace(f"@{self.name}(", "@(", 1), self.outer.metadata)
         self.name = self.outer.alike.setdefault(same, self.name)
         self.outer.functions.setdefault(self.name, definition)
-        call = f"call {result} @{self.name}({', '.join(['ptr %ctx', *given])})"
+        call = f"call {result} @{self.name}({', '.join(['ptr %ctx', *map(' '.join, given)])})"
         if not leaves:
             text.do(call)
             return

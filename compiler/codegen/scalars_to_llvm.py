@@ -14,14 +14,15 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr
-from xdsl.ir import Operation
+from xdsl.dialects import arith, math, vector
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, VectorType
+from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
 from ...dialects import ad, array, foreign, special
+from ..rules.table import constant_float
 from . import gamma, vector_math
-from .kernel_state import KernelState, value_type
+from .kernel_state import KernelState, lanes_of, number_type, value_type
 from .llvm_text import integer
 
 Rule = Callable[[KernelState, Operation, list[str]], str]
@@ -52,9 +53,25 @@ def float_text(value: float, type_: str) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
+def float_of(value: float, type_: Attribute) -> str:
+    """A float constant of an IR type; of a vector the same in every lane."""
+    number = value_type(number_type(type_))
+    shown = float_text(value, number)
+    return f"splat ({number} {shown})" if isinstance(type_, VectorType) else shown
+
+
+def truth_type(type_: Attribute) -> str:
+    """The LLVM type of a comparison of two values."""
+    return f"<{lanes_of(type_)} x i1>" if isinstance(type_, VectorType) else "i1"
+
+
 def constant(state: KernelState, op: Operation, args: list[str]) -> str:
     assert isinstance(op, arith.ConstantOp)
     value, type_ = op.value, value_type(op.result.type)
+    if isinstance(op.result.type, VectorType):
+        number = constant_float(op.result)
+        assert number is not None
+        return float_of(number, op.result.type)
     if isa(value, IntegerAttr):
         number = value.value.data
         if type_ == "i1":
@@ -80,22 +97,33 @@ def strong_product(state: KernelState, op: Operation, args: list[str]) -> str:
     """`ad.mul`: the partial is masked, not the product, which may then be contracted with an addition."""
     assert isinstance(op, ad.MulOp)
     text, type_, (bar, partial) = state.text, value_type(op.result.type), args
-    zero = float_text(0.0, type_)
+    zero, truth = float_of(0.0, op.result.type), truth_type(op.result.type)
     is_zero = text.value(f"fcmp oeq {type_} {bar}, {zero}")
-    masked = text.value(f"select i1 {is_zero}, {type_} {zero}, {type_} {partial}")
+    masked = text.value(f"select {truth} {is_zero}, {type_} {zero}, {type_} {partial}")
     if op.both is not None:
         absorbs = text.value(f"fcmp oeq {type_} {partial}, {zero}")
-        bar = text.value(f"select i1 {absorbs}, {type_} {zero}, {type_} {bar}")
+        bar = text.value(f"select {truth} {absorbs}, {type_} {zero}, {type_} {bar}")
     return text.value(f"fmul{fast_flags(state, op)} {type_} {bar}, {masked}")
 
 
 def strong_quotient(state: KernelState, op: Operation, args: list[str]) -> str:
     """`ad.div`."""
     text, type_, (bar, divisor) = state.text, value_type(op.results[0].type), args
-    zero = float_text(0.0, type_)
+    result = op.results[0].type
+    zero, truth = float_of(0.0, result), truth_type(result)
     is_zero = text.value(f"fcmp oeq {type_} {bar}, {zero}")
     quotient = text.value(f"fdiv{fast_flags(state, op)} {type_} {bar}, {divisor}")
-    return text.value(f"select i1 {is_zero}, {type_} {zero}, {type_} {quotient}")
+    return text.value(f"select {truth} {is_zero}, {type_} {zero}, {type_} {quotient}")
+
+
+def broadcast(state: KernelState, op: Operation, args: list[str]) -> str:
+    """One number in every lane."""
+    source, type_ = value_type(op.operands[0].type), value_type(op.results[0].type)
+    if not args[0].startswith("%"):
+        return f"splat ({source} {args[0]})"
+    first = state.text.value(f"insertelement {type_} poison, {source} {args[0]}, i64 0")
+    mask = f"<{lanes_of(op.results[0].type)} x i32> zeroinitializer"
+    return state.text.value(f"shufflevector {type_} {first}, {type_} poison, {mask}")
 
 
 def negf(state: KernelState, op: Operation, args: list[str]) -> str:
@@ -364,6 +392,9 @@ def cast(state: KernelState, op: Operation, args: list[str]) -> str:
     floats = ("double", "float")
     if source == target:
         return value
+    if isinstance(to := op.results[0].type, VectorType):
+        narrower = value_type(number_type(to)) == "float"
+        return text.value(f"{'fptrunc' if narrower else 'fpext'} {source} {value} to {target}")
     if target == "i1":
         if source in floats:
             return text.value(f"fcmp une {source} {value}, {float_text(0.0, source)}")
@@ -514,6 +545,7 @@ SCALAR_OPS: dict[type[Operation], Rule] = {
     arith.DivfOp: float_binary("fdiv"),
     ad.MulOp: strong_product,
     ad.DivOp: strong_quotient,
+    vector.BroadcastOp: broadcast,
     arith.NegfOp: negf,
     arith.MinimumfOp: intrinsic("minimum", " nsz"),
     arith.MaximumfOp: intrinsic("maximum", " nsz"),

@@ -11,13 +11,18 @@ Nothing is saved: what a tangent reads of the primal is still there. Arguments o
 then the tangents of each active memref argument, then that of each active scalar. Results: the primal's, then
 the tangent of each active result. Tangents of memory have the memory's type, and share memory where it does.
 
+Several tangents can go along at once, in as many *lanes*: then each is a vector, and the memory of tangents
+holds vectors. The rules are the same: what multiplies a tangent is a number of the primal, in all lanes::
+
+    z_dot = x_dot * broadcast(y) + y_dot * broadcast(x) : vector<8xf64>
+
 A gradient function has a tangent function like any other: its shadows and cotangents are arguments, its tapes
 have rules. That is how Hessian-vector products are made: the tangents of the shadows, in a direction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast, overload
 
 from xdsl.dialects import func
@@ -27,8 +32,10 @@ from xdsl.dialects.builtin import (
     StringAttr,
     i64,
 )
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import Rewriter
 
+from ...dialects import ad
 from ..analysis.activity import Activity
 from ..rules import rule_of
 from ..rules.calls import SIGNATURE, listed, private_functions
@@ -40,20 +47,24 @@ from .function_attributes import inherit_locations, mirror_overlaps
 
 
 def tangent_functions(
-    function: func.FuncOp, active_arguments: Sequence[int], finals: Sequence[int] | None = None
+    function: func.FuncOp,
+    active_arguments: Sequence[int],
+    finals: Sequence[int] | None = None,
+    lanes: int = 1,
 ) -> list[func.FuncOp]:
     """The tangent function, then those of the recursive functions that it calls, and these themselves.
 
     `active_arguments` are indices of IR arguments with a float (element) type; `finals` those whose final
-    contents matter beside them. Raises CompileError for what has no derivative.
+    contents matter beside them, `lanes` how many tangents there are of each value. Raises CompileError for
+    what has no derivative.
     """
     activity = activity_of(function, active_arguments, finals)
     activities = describe_activities(function, activity)
-    made = [TangentSweep(function, activity).function_with_tangents()]
+    made = [TangentSweep(function, activity, lanes).function_with_tangents()]
     for name, own in ({} if activities is None else activities.of).items():
         callee = private_functions(function.parent_op())[name]
         if any(listed(callee, key) for key in SIGNATURE):
-            tangent = TangentSweep(callee, own).function_with_tangents()
+            tangent = TangentSweep(callee, own, lanes).function_with_tangents()
             tangent.sym_visibility = StringAttr("private")
             for key in (*SIGNATURE, "moving", "moved"):
                 tangent.attributes.pop(key, None)
@@ -68,9 +79,10 @@ def tangent_functions(
 class TangentSweep(Emission):
     """Emits the tangent function of one function."""
 
-    def __init__(self, function: func.FuncOp, activity: Activity) -> None:
+    def __init__(self, function: func.FuncOp, activity: Activity, lanes: int) -> None:
         super().__init__(function)
         self.activity = activity
+        self.lanes = lanes
         self._values: dict[SSAValue, SSAValue] = {}
         self._dots: dict[SSAValue, SSAValue] = {}
 
@@ -80,7 +92,7 @@ class TangentSweep(Emission):
         active = [a for a in source.args if self.activity.active(a)]
         memory = [a for a in active if isinstance(a.type, MemRefType)]
         moving = [*memory, *(a for a in active if not isinstance(a.type, MemRefType))]
-        types = [a.type for a in (*source.args, *moving)]
+        types = [*(a.type for a in source.args), *(self.dot_type(a.type) for a in moving)]
         self.entry = self.block = Block(arg_types=types)
         bind_with_tangents(self, source.args, self.entry.args, moving)
         self.run(source, self.entry, self._finish)
@@ -163,5 +175,17 @@ class TangentSweep(Emission):
         found = self._dots.get(value)
         if found is None and zero:
             assert not isinstance(value.type, MemRefType), f"no tangents of {value}"
-            return self.scalars.constant(0.0, value)
+            return self.scalars.constant(0.0, self.dot_type(value.type))
         return found
+
+    def dot_type(self, primal: Attribute) -> Attribute:
+        """The type of the tangents of a value."""
+        return ad.wide(primal, self.lanes)
+
+    def clone_dot(self, op: Operation, operands: Mapping[SSAValue, SSAValue]) -> SSAValue:
+        """The op once more, for the tangents of the memory that it makes."""
+        clone = op.clone(dict(operands))
+        for result in tuple(clone.results):
+            if isinstance(result.type, MemRefType):
+                Rewriter.replace_value_with_new_type(result, self.dot_type(result.type))
+        return self.emit(clone)

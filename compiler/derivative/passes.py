@@ -134,19 +134,21 @@ class Reverse(ModulePass):
 class Forward(ModulePass):
     """Replace functions by their tangent functions. `active` are argument indices, by default all floats.
 
-    `finals` are arguments whose final contents have tangents that matter, beside the active ones.
+    `finals` are arguments whose final contents have tangents that matter, beside the active ones; `lanes`:
+    how many tangents there are of each value, as one vector.
     """
 
     name = "forward"
     active: tuple[int, ...] | None = None
     finals: tuple[int, ...] = ()
+    lanes: int = 1
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         block = op.body.block
         private: dict[str, func.FuncOp] = {}
         for function in functions(op):
             tangent, *others = tangent_functions(
-                function, chosen(function, self.active), self.finals
+                function, chosen(function, self.active), self.finals, self.lanes
             )
             for one in others:
                 private.setdefault(one.sym_name.data, one)

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType
+from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
+from .table import float_constant
 
 Emit = Callable[[Operation], SSAValue]
 
@@ -37,7 +38,7 @@ def fill(
 ) -> array.MapOp:
     """A map that sets `target` to a number, located where `like` is."""
     body = Block()
-    value = arith.ConstantOp(FloatAttr(number, element_of(target)))  # pyright: ignore
+    value = float_constant(number, element_of(target))
     body.add_op(value)
     body.add_op(array.YieldOp([value.result]))
     made = array.MapOp(extents, [], [target], ["store"], body)

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import DenseArrayBase, MemRefType, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import activation, array, foreign
-from ..diagnostics import CompileError, WithoutTangent, refusal
+from ..diagnostics import CompileError, WithoutLanes, WithoutTangent, refusal
 from .accesses import Access, Activity, Contents, Need
 from .descriptors import descriptor_values
 from .routines import inlined, is_routine, primal_of
@@ -131,7 +131,7 @@ class ActivationCall(Rule[activation.CallOp]):
         call = activation.CallOp(
             f"{op.target}_tangent",
             operands,
-            [*results, *(results[k] for k in dots)],
+            [*results, *(sweep.dot_type(results[k]) for k in dots)],
             op.frames.value.data,
         )
         sweep.append(call)
@@ -167,6 +167,8 @@ class RuleCall(Rule[foreign.RuleCallOp]):
             self.refuse_outside(op, sweep.activity)
             if op.tangent is None:
                 raise without_tangent(op)
+            if sweep.lanes > 1:
+                raise one_at_a_time(op)
             CallTangent(sweep, op).emit()
             return
         results = inlined(primal_of(op), sweep.values(op.operands), sweep.insert, sweep.entry)
@@ -184,6 +186,16 @@ class RuleCall(Rule[foreign.RuleCallOp]):
                     "reads from outside, and of which its rule says nothing",
                     f"make `{name.data}` a parameter of the function",
                 )
+
+
+def one_at_a_time(op: foreign.RuleCallOp) -> CompileError:
+    """The code of a rule is written for numbers, no vectors of them."""
+    return refusal(
+        op,
+        "several tangents at once go through this function, whose rule moves one at a time",
+        "call `jvp`, `pushforward` or `hvp` for each direction",
+        WithoutLanes,
+    )
 
 
 def without_tangent(op: foreign.RuleCallOp) -> CompileError:

@@ -85,8 +85,8 @@ class Alloc(WithoutDerivative):
     def tangent(self, op: Operation, sweep: TangentSweep) -> None:
         sweep.clone(op)
         if self.has_derivative(op, sweep.activity):
-            shadow = op.clone({o: sweep.value(o) for o in op.operands})
-            sweep.set_dot(op.results[0], sweep.emit(shadow))
+            shadow = sweep.clone_dot(op, {o: sweep.value(o) for o in op.operands})
+            sweep.set_dot(op.results[0], shadow)
 
 
 class View(WithoutDerivative):
@@ -106,7 +106,8 @@ class Cast(WithoutDerivative):
     def tangent(self, op: Operation, sweep: TangentSweep) -> None:
         sweep.clone(op)
         if sweep.activity.active(op.results[0]):
-            source, type_ = sweep.dot(op.operands[0], zero=True), op.results[0].type
+            source = sweep.dot(op.operands[0], zero=True)
+            type_ = sweep.dot_type(op.results[0].type)
             cast_ = memref.CastOp.get(source, cast(MemRefType[Attribute], type_))
             sweep.set_dot(op.results[0], sweep.emit(cast_))
 

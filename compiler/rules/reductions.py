@@ -35,10 +35,10 @@ class Totals:
         one = index(1, sweep.emit)
         self.own = [one if fixed else e for fixed, e in zip(self.still, extents, strict=True)]
 
-    def filled(self, initial: float) -> SSAValue:
+    def filled(self, initial: float, element: Attribute | None = None) -> SSAValue:
         """A fresh array that holds `initial`, seen over the points of the map."""
         sweep = self.sweep
-        made = sweep.emit(array.AllocOp(self.own, self.type.element_type))
+        made = sweep.emit(array.AllocOp(self.own, element or self.type.element_type))
         sweep.append(fill(made, self.own, self.op, initial))
         return self._view(made, self.extents)
 
@@ -175,8 +175,9 @@ def reverse_product(sweep: ReverseSweep, op: array.MapOp) -> None:
 def product_tangent(sweep: TangentSweep, op: array.MapOp) -> None:
     """`y0 * x1 * x2 ...`: each factor's tangent times the others, and that of what was there before."""
     totals = Totals(sweep, op, sweep.values(op.extents))
-    zeros, products, sums = totals.filled(0.0), totals.filled(1.0), totals.filled(0.0)
     out, tangent = sweep.value(op.outs[0]), sweep.dot(op.outs[0], zero=True)
+    zeros, products = totals.filled(0.0), totals.filled(1.0)
+    sums = totals.filled(0.0, element_of(tangent))
     value = op.yielded[0]
 
     def count(_: Read) -> list[Write]:

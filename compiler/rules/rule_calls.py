@@ -157,9 +157,11 @@ def tangent_or_zeros(sweep: TangentSweep, op: Operation, operand: SSAValue) -> S
     if found is not None or not isinstance(operand.type, MemRefType):
         return found or sweep.dot(operand, zero=True)
     extents = extents_of(sweep.value(operand), sweep.emit)
-    zeros = sweep.emit(array.AllocOp(extents, operand.type.element_type))
+    wanted = sweep.dot_type(operand.type)
+    assert isinstance(wanted, MemRefType)
+    zeros = sweep.emit(array.AllocOp(extents, wanted.element_type))
     sweep.append(fill(zeros, extents, op))
-    return cast_to(sweep, zeros, operand.type)
+    return cast_to(sweep, zeros, wanted)
 
 
 def cast_to(sweep: Sweep, value: SSAValue, to: Attribute) -> SSAValue:

@@ -5,12 +5,12 @@ Rules are written against these protocols, not against the sweeps: they know nei
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, overload
 
 from xdsl.dialects import func, scf
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import array
 from .accesses import Activity, Contents
@@ -107,6 +107,11 @@ class ReverseSweep(Sweep, Protocol):
 class TangentSweep(Sweep, Protocol):
     """The sweep that emits each op with its tangent, in the program's order."""
 
+    @property
+    def lanes(self) -> int:
+        """How many tangents each value has, in one vector."""
+        ...
+
     def clone(self, op: Operation, /) -> Operation:
         """The op itself, without its regions; its results are what `value` then finds."""
         ...
@@ -121,6 +126,14 @@ class TangentSweep(Sweep, Protocol):
     @overload
     def dot(self, value: SSAValue, /, *, zero: bool) -> SSAValue: ...
     def set_dot(self, value: SSAValue, dot: SSAValue | None, /) -> None: ...
+    def dot_type(self, primal: Attribute, /) -> Attribute:
+        """The type of the tangent of a value: its own, or of several tangents at once."""
+        ...
+
+    def clone_dot(self, op: Operation, operands: Mapping[SSAValue, SSAValue], /) -> SSAValue:
+        """The op that makes memory once more, for tangents."""
+        ...
+
     def bind(self, old: SSAValue, fresh: SSAValue, /) -> None:
         """From here on `old` is `fresh`."""
         ...

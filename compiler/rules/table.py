@@ -16,14 +16,16 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TypeAlias, cast
 
-from xdsl.dialects import arith, math
+from xdsl.dialects import arith, math, vector
 from xdsl.dialects.builtin import (
     AnyFloat,
+    DenseIntOrFPElementsAttr,
     FloatAttr,
     IndexType,
     IntegerAttr,
     IntegerType,
     UnitAttr,
+    VectorType,
     i1,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -67,7 +69,7 @@ class Scalars:
 
     def constant(self, value: float, like: SSAValue | Attribute) -> SSAValue:
         type_ = like.type if isinstance(like, SSAValue) else like
-        op = arith.ConstantOp(FloatAttr(value, cast(AnyFloat, type_)))
+        op = float_constant(value, type_)
         self.insert(op)
         block = op.parent_block()
         assert block is not None
@@ -84,10 +86,18 @@ class Scalars:
         return self.emit(arith.SubfOp(a, b))
 
     def mul(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self.emit(arith.MulfOp(a, b))
+        return self.emit(arith.MulfOp(*self.alike(a, b)))
 
     def div(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self.emit(arith.DivfOp(a, b))
+        return self.emit(arith.DivfOp(*self.alike(a, b)))
+
+    def alike(self, a: SSAValue, b: SSAValue) -> tuple[SSAValue, SSAValue]:
+        """Both operands of a product: the number among them for each derivative of a vector of them."""
+        if isinstance(a.type, VectorType) and not isinstance(b.type, VectorType):
+            return a, self.emit(vector.BroadcastOp(b, a.type))
+        if isinstance(b.type, VectorType) and not isinstance(a.type, VectorType):
+            return self.emit(vector.BroadcastOp(a, b.type)), b
+        return a, b
 
     def neg(self, a: SSAValue) -> SSAValue:
         return self.emit(arith.NegfOp(a))
@@ -112,30 +122,49 @@ class Scalars:
 
     def times(self, bar: SSAValue, partial: SSAValue) -> SSAValue:
         """`bar * partial` with a strong zero; a plain product where the partial is certainly finite."""
-        return self.mul(bar, partial) if is_finite(partial) else self.emit(ad.MulOp(bar, partial))
+        if is_finite(partial):
+            return self.mul(bar, partial)
+        return self.emit(ad.MulOp(*self.alike(bar, partial)))
 
     def times_both(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """`a * b` where a zero of either is strong."""
-        return self.emit(ad.MulOp(a, b, both=True))
+        return self.emit(ad.MulOp(*self.alike(a, b), both=True))
 
     def over(self, bar: SSAValue, divisor: SSAValue) -> SSAValue:
         """`bar / divisor` with a strong zero."""
         plain = is_finite(divisor) and constant_float(divisor) not in (0.0, None)
-        return self.div(bar, divisor) if plain else self.emit(ad.DivOp(bar, divisor))
+        if plain:
+            return self.div(bar, divisor)
+        return self.emit(ad.DivOp(*self.alike(bar, divisor)))
 
     def scaled(self, bar: SSAValue, factor: float) -> SSAValue:
         return self.mul(bar, self.constant(factor, bar))
 
     def cast(self, a: SSAValue, to: Attribute) -> SSAValue:
+        if isinstance(a.type, VectorType):
+            to = VectorType(cast(AnyFloat, to), a.type.shape)
         return a if a.type == to else self.emit(array.CastOp(a, to))
 
 
+def float_constant(value: float, type_: Attribute) -> arith.ConstantOp:
+    """A float, or a vector that holds it everywhere."""
+    if isinstance(type_, VectorType):
+        return arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(type_, [value]))
+    return arith.ConstantOp(FloatAttr(value, cast(AnyFloat, type_)))
+
+
 def constant_float(value: SSAValue) -> float | None:
-    """The float that `value` certainly is, or None."""
+    """The float that `value` certainly is, everywhere, or None."""
     owner = value.owner
-    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, FloatAttr):
-        return owner.value.value.data
-    return None
+    if not isinstance(owner, arith.ConstantOp):
+        return None
+    match owner.value:
+        case FloatAttr() as number:
+            return number.value.data
+        case DenseIntOrFPElementsAttr() as numbers if numbers.is_splat():
+            return cast(float, next(numbers.iter_values()))
+        case _:
+            return None
 
 
 def is_finite(value: SSAValue) -> bool:

@@ -47,8 +47,8 @@ class Segment(WithoutDerivative):
         sweep.clone(op)
         if sweep.activity.active(op.memref):
             values = {e: sweep.value(e) for e in op.extents}
-            dots = op.clone({**values, op.tape: sweep.dot(op.tape, zero=True)})
-            sweep.set_dot(op.memref, sweep.emit(dots))
+            values[op.tape] = sweep.dot(op.tape, zero=True)
+            sweep.set_dot(op.memref, sweep.clone_dot(op, values))
 
 
 class Handover(Rule[ad.HandoverOp]):

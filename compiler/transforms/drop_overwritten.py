@@ -49,13 +49,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import FloatAttr, ModuleOp
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...dialects import array
+from ..rules.table import constant_float
 from .memory_effects import functions
 
 
@@ -183,13 +184,7 @@ def covers(op: array.MapOp, array_: SSAValue) -> bool:
 def is_zero_fill(op: Operation | None, array_: SSAValue) -> bool:
     if not isinstance(op, array.MapOp) or tuple(op.outs) != (array_,) or op.out_kinds != ("store",):
         return False
-    value = op.yielded[0].owner
-    return (
-        covers(op, array_)
-        and isinstance(value, arith.ConstantOp)
-        and isinstance(value.value, FloatAttr)
-        and value.value.value.data == 0.0
-    )
+    return covers(op, array_) and constant_float(op.yielded[0]) == 0.0
 
 
 def rebuild(op: array.MapOp, keep: Sequence[int], kinds: Sequence[array.MapKind]) -> None:

@@ -4,7 +4,8 @@ A test file defines its programs and ends with one line::
 
     TestGradients = gradient_tests(programs)
 
-With `tangents=True` its programs run in forward mode, too, and have Hessian-vector products.
+With `tangents=True` its programs run in forward mode, too, and have Hessian-vector products; a part of them
+several at once.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import pytest
 from gradient_oracle import GradientCase, GradientPrograms
 from reach_oracle import check_cotangents_reach, check_tangents_reach
-from tangent_oracle import check_hvp, check_tangent
+from tangent_oracle import check_batch, check_hvp, check_hvp_batch, check_tangent
 
 
 def gradient_tests(programs: GradientPrograms, *, tangents: bool = False) -> type:
@@ -49,5 +50,13 @@ def gradient_tests(programs: GradientPrograms, *, tangents: bool = False) -> typ
         @pytest.mark.parametrize("case", programs.twice, ids=str)
         def test_hvp(self, case: GradientCase) -> None:
             check_hvp(case)
+
+        @pytest.mark.parametrize("case", programs.first[::5], ids=str)
+        def test_several_tangents_at_once(self, case: GradientCase) -> None:
+            check_batch(case)
+
+        @pytest.mark.parametrize("case", programs.twice[::8], ids=str)
+        def test_several_products_at_once(self, case: GradientCase) -> None:
+            check_hvp_batch(case)
 
     return TestTangents if tangents else TestGradients

@@ -12,11 +12,12 @@ import zlib
 from typing import Any
 
 import numpy as np
-from argument_rows import make_arguments
+from argument_rows import make_arguments, memory_of
 from gradient_oracle import (
     STEPS,
     GradientCase,
     Memory,
+    at_the_same_place,
     best_agreeing,
     differentiated,
     in_float64,
@@ -26,7 +27,7 @@ from gradient_oracle import (
 )
 from python_oracle import run
 
-from mutad import CompileError, Const, Duplicated
+from mutad import BatchDuplicated, CompileError, Const, Duplicated
 
 
 def check_tangent(case: GradientCase) -> None:
@@ -123,3 +124,96 @@ def check_hvp(case: GradientCase) -> None:
 def assert_near(case: GradientCase, claimed: float, measured: float, size: float) -> None:
     allowed = case.tolerance * max(size, abs(measured), 1e-3)
     assert abs(claimed - measured) <= allowed, f"claims {claimed!r}, measured {measured!r}"
+
+
+LANES = 3
+
+
+def check_batch(case: GradientCase) -> None:
+    """Several tangents in one `pushforward`: each is what it is alone, up to the order of sums."""
+    active, rng = case.active(), np.random.default_rng(zlib.crc32(str(case).encode()))
+    function, memory = case.compiled(opt=1), Memory(case.arguments(), active)
+    dots = [rng.uniform(-1.0, 1.0, (o.size, LANES)).astype(o.dtype) for o in memory.owners]
+    numbers = {
+        k: rng.uniform(-1.0, 1.0, LANES)
+        for k in active
+        if not isinstance(memory.arguments[k], np.ndarray)
+    }
+    alone: list[tuple[Any, Any, list[np.ndarray]]] = []
+    for lane in range(LANES):
+        own = Memory(case.arguments(), active)
+        moves = [d[:, lane].copy() for d in dots]
+        wrapped = [
+            Const(a)
+            if k not in active
+            else Duplicated(a, numbers[k][lane] if k in numbers else own.view(k, moves))
+            for k, a in enumerate(own.arguments)
+        ]
+        alone.append((*function.pushforward(*wrapped), moves))
+    beside = [
+        Const(a)
+        if k not in active
+        else BatchDuplicated(a, numbers[k] if k in numbers else in_lanes(memory, k, dots))
+        for k, a in enumerate(memory.arguments)
+    ]
+    result, dot = function.pushforward(*beside)
+    case.assert_effects(run(case.function, case.row), result, memory.arguments)
+    for lane, (_, expected, moves) in enumerate(alone):
+        assert_same(case, in_lane(dot, lane), expected)
+        for owner, move in zip(dots, moves, strict=True):
+            assert_same(case, owner[:, lane], move)
+
+
+def check_hvp_batch(case: GradientCase) -> None:
+    """Several Hessian-vector products in one call: each is what it is alone."""
+    function, active = case.compiled(opt=1), case.active()
+    if isinstance(case.row, str) and "&" in case.row:
+        return  # directions of arguments that share memory have to agree in it
+    rng = np.random.default_rng(3)
+    shapes = [np.shape(make_arguments(in_float64(case.row))[k]) for k in active]
+    along = tuple(rng.uniform(-1.0, 1.0, (LANES, *shape)) for shape in shapes)
+
+    def product(direction: tuple[Any, ...], **batch: int) -> tuple[Any, ...]:
+        arguments = make_arguments(in_float64(case.row))
+        try:
+            return function.hvp(*arguments, wrt=active, direction=direction, **batch)
+        except CompileError as error:
+            if "second derivatives through recursive functions" in error.reason:
+                return ()
+            raise
+
+    together = product(along, batch=LANES)
+    for lane in range(LANES):
+        alone = product(tuple(d[lane] for d in along))
+        assert_same(case, tuple(t[lane] for t in together), alone)
+
+
+def in_lanes(memory: Memory, position: int, dots: list[np.ndarray]) -> np.ndarray:
+    """What an argument sees of buffers in which each element has its tangents side by side."""
+    argument = memory.arguments[position]
+    owner = next(k for k, o in enumerate(memory.owners) if o is memory_of(argument))
+    buffer = np.zeros(memory.owners[owner].size, memory.owners[owner].dtype)
+    view = at_the_same_place(argument, buffer)
+    offset = view.__array_interface__["data"][0] - buffer.__array_interface__["data"][0]
+    steps = (*(s * LANES for s in view.strides), view.itemsize)
+    return np.ndarray((*view.shape, LANES), view.dtype, dots[owner], offset * LANES, steps)
+
+
+def in_lane(dot: Any, lane: int) -> Any:
+    """One lane of the tangent of a result."""
+    if isinstance(dot, tuple):
+        return tuple(in_lane(d, lane) for d in dot)
+    return None if dot is None else dot[..., lane]
+
+
+def assert_same(case: GradientCase, got: Any, expected: Any) -> None:
+    """Equal up to rounding; the same tuples, the same NaN and None."""
+    if isinstance(expected, tuple):
+        for g, e in zip(got, expected, strict=True):
+            assert_same(case, g, e)
+        return
+    assert (got is None) == (expected is None)
+    if expected is not None:
+        assert np.asarray(got).dtype == np.asarray(expected).dtype
+        tolerance = 1e-4 if np.asarray(got).dtype == np.float32 else 1e-10
+        np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
