@@ -34,7 +34,7 @@ from .jacobians import (
     with_leaves,
 )
 from .keys import Array
-from .sparsity import EntryMissing, Run, Sparsity, entries_of, found_by
+from .sparsity import EntryMissing, Run, Sparsity, entries_of, found_by, pattern_of
 from .tangents import value_grad_hvp
 from .vjp import Back, vjp
 
@@ -188,7 +188,7 @@ def detected(products: Products) -> Sparsity:
 
 
 def given(products: Products, sparsity: Any) -> Sparsity:
-    """A pattern of the user's; TypeError or ValueError where it is none of this Jacobian."""
+    """A pattern of the user's, of a sparse matrix what it stores; TypeError or ValueError if it is none."""
     from scipy.sparse import csc_array, issparse  # pyright: ignore
 
     call = products.start.call
@@ -196,9 +196,8 @@ def given(products: Products, sparsity: Any) -> Sparsity:
         known = sparsity
     elif isinstance(sparsity, np.ndarray | list) or issparse(sparsity):
         made: Any = csc_array
-        pattern: Any = made(sparsity) if issparse(sparsity) else made(np.atleast_2d(sparsity))
-        pattern = (pattern != 0).tocsc()
-        pattern.sort_indices()
+        stored = made(sparsity if issparse(sparsity) else np.atleast_2d(sparsity)).tocoo()
+        pattern = pattern_of(stored.row, stored.col, stored.shape)
         known = Sparsity(pattern, products.grids, products.modes)
     else:
         raise TypeError(

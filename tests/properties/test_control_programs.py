@@ -15,6 +15,7 @@ from gradient_oracle import GradientCase, NotSmoothHereError
 from hypothesis import assume, given
 from profiles import profile
 from python_oracle import Tolerance, assert_same, assert_same_outcome, run
+from reach_oracle import check_cotangents_reach, check_tangents_reach
 
 import mutad
 
@@ -53,6 +54,8 @@ def test_values_and_exceptions_are_python_s(program: ControlProgram) -> None:
 def test_gradients_are_derivatives(program: ControlProgram) -> None:
     case = case_of(program)
     case.check_saves_all()
+    check_cotangents_reach(case)
+    check_tangents_reach(case)
     try:
         case.check_pullback()
     except NotSmoothHereError:

@@ -8,6 +8,7 @@ from gradient_oracle import GradientCase, NotSmoothHereError
 from hypothesis import assume, given
 from profiles import profile
 from python_oracle import Tolerance, assert_same_outcome, run
+from reach_oracle import check_cotangents_reach, check_tangents_reach
 from small_programs import SmallProgram, small_programs
 
 import mutad
@@ -36,6 +37,8 @@ def test_values_are_python_s(program: SmallProgram) -> None:
 @given(small_programs())
 def test_gradients_are_derivatives(program: SmallProgram) -> None:
     case = case_of(program)
+    check_cotangents_reach(case)
+    check_tangents_reach(case)
     try:
         case.check_pullback()
         case.check_gradient()

@@ -7,6 +7,7 @@ import os
 
 import pytest
 from gradient_oracle import GradientCase, NotSmoothHereError
+from reach_oracle import check_cotangents_reach, check_tangents_reach
 from sweep_programs import sweep_program
 
 IN_CI = "0:20"
@@ -23,6 +24,8 @@ def test_gradients_of_sweeps(seed: int) -> None:
     options = (("cache", False), ("opt", 1))
     case = GradientCase(program.function(), program.arguments, relative=1e-6, options=options)
     case.check_saves_all()
+    check_cotangents_reach(case)
+    check_tangents_reach(case)
     try:
         case.check_pullback()
     except NotSmoothHereError:

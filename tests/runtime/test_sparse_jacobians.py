@@ -386,6 +386,9 @@ def test_a_sparse_hessian_is_the_dense_one(capsys: pytest.CaptureFixture[str]) -
         assert isinstance(found, csc_array)
         np.testing.assert_array_equal(found.toarray(), wanted)
     assert capsys.readouterr().out.count("run") < 100
+    assert f.hessian(0.0 * u, w.copy(), sparsity=found).nnz == found.nnz
+    again = f.hessian(u, w.copy(), sparsity=f.hessian(0.0 * u, w.copy(), sparsity="auto"))
+    np.testing.assert_array_equal(again.toarray(), wanted)  # what is stored counts, 0 or not
     (uu, uw), (wu, ww) = f.hessian(u, w.copy(), wrt=("u", "w"), sparsity="auto")
     assert [b.shape for b in (uu, uw, wu, ww)] == [(40, 40), (40, 39), (39, 40), (39, 39)]
     np.testing.assert_array_equal(uu.toarray(), wanted)
