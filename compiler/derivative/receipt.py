@@ -30,7 +30,7 @@ from ..rules import Contents
 from . import receipt_html
 from .plan import Plan
 from .rollback import Rolled, inverses
-from .saved_value import SavedValue, added_up, name_of_value, saved_value
+from .saved_value import SavedValue, added_up, name_of_value, saved_value, shown
 from .segments import bytes_of
 from .sizes import Sizes
 from .source_words import line_number, word_of
@@ -90,6 +90,11 @@ class Receipt:
         return total([s.bytes for s in self.saves])
 
     @property
+    def is_bound(self) -> bool:
+        """Whether it saves at most `saved_bytes`: how much, a branch or an early exit decides."""
+        return any(s.is_bound for s in self.saves)
+
+    @property
     def formula(self) -> str:
         """The sum as an expression of the arguments' sizes; equal terms are added up."""
         return added_up([s.formula for s in self.saves])
@@ -115,6 +120,7 @@ class Receipt:
             "file": self.file,
             "line": self.line,
             "saved_bytes": self.saved_bytes,
+            "is_bound": self.is_bound,
             "shadow_bytes": self.shadow_bytes,
             "temporary_bytes": self.temporary_bytes,
             "formula": self.formula,
@@ -129,12 +135,12 @@ class Receipt:
 
     def totals(self) -> str:
         """One line: what is saved, what the shadows take, what the temporaries take."""
-        saved = shown(self.saved_bytes)
+        saved = in_bytes(self.saved_bytes, is_bound=self.is_bound)
         if self.saves and self.formula != str(self.saved_bytes):
             saved = f"{self.formula} = {saved}"
         return (
-            f"saved: {saved}; shadows: {shown(self.shadow_bytes)}; "
-            f"temporaries: {shown(self.temporary_bytes)}"
+            f"saved: {saved}; shadows: {in_bytes(self.shadow_bytes)}; "
+            f"temporaries: {in_bytes(self.temporary_bytes)}"
         )
 
     def _counted_back(self) -> Iterator[str]:
@@ -151,8 +157,7 @@ class Receipt:
         for s in self.saves:
             here = (s.file, s.line)
             place = (str(s.line), s.source) if here != previous else ("", "")
-            size = "?" if s.bytes is None else f"{s.bytes:,}"
-            table.add_row(*place, s.name, size, s.formula, s.why)
+            table.add_row(*place, s.name, s.bytes_shown, s.formula, s.why)
             previous = here
         out = io.StringIO()
         console = Console(file=out, width=10_000, color_system=None, markup=False, highlight=False)
@@ -169,8 +174,8 @@ def total(sizes: Sequence[int | None]) -> int | None:
     return None if None in sizes else sum(s for s in sizes if s is not None)
 
 
-def shown(size: int | None) -> str:
-    return "?" if size is None else f"{size:,} bytes"
+def in_bytes(size: int | None, *, is_bound: bool = False) -> str:
+    return shown(size, is_bound=is_bound) + ("" if size is None else " bytes")
 
 
 def receipt_of(
@@ -221,6 +226,7 @@ def record_of(forward: func.FuncOp) -> SavedValue:
         "record of each activation",
         at[1],
         None,
+        False,
         f"{size}*activations",
         None,
         (at[1], "call"),

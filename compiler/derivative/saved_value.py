@@ -31,6 +31,8 @@ class SavedValue:
     """Where the value is read or computed."""
     bytes: int | None
     """For the given arguments; None where only a run can tell."""
+    is_bound: bool
+    """Whether it is at most so many, which a run may not need."""
     formula: str
     killed_by: int | None
     """The line of the store that overwrites it; None where it is the caller who might."""
@@ -42,9 +44,20 @@ class SavedValue:
     file: str
 
     @property
+    def bytes_shown(self) -> str:
+        return shown(self.bytes, is_bound=self.is_bound)
+
+    @property
     def source(self) -> str:
         """The text of its line."""
         return linecache.getline(self.file, self.line).strip()
+
+
+def shown(size: int | None, *, is_bound: bool = False) -> str:
+    """A size for readers."""
+    if size is None:
+        return "?"
+    return f"at most {size:,}" if is_bound else f"{size:,}"
 
 
 def saved_value(save: Save, sizes: Sizes) -> SavedValue:
@@ -68,7 +81,8 @@ def saved_value(save: Save, sizes: Sizes) -> SavedValue:
     return SavedValue(
         name_of(save),
         at[1],
-        None if count is None else size * count,
+        None if count is None else size * count.value,
+        count is not None and count.is_bound,
         formulas.product([formulas.constant(size), sizes.show_product(factors)]).at(PRODUCT),
         killer[1] if killer else None,
         needed,

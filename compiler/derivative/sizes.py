@@ -6,53 +6,24 @@ is written with its line, `trips@line`, `n@line`.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import BlockArgument, Operation, Region, SSAValue
 
-from ...dialects import ad, array
+from ...dialects import array
 from ..analysis.affine import Affine, Extent, Subscripts, Symbol, Term
 from ..diagnostics import line_of
 from ..names import as_written
 from . import formulas
 from .bits import PER_BYTE
 from .formulas import Formula
+from .intervals import SIGNED, Intervals, Number, Taken, Unknown
 from .plan import Save
 from .segments import ArrayExtent
-
-
-@dataclass(frozen=True)
-class Unknown:
-    """A number of times that only a run can tell."""
-
-    at: Operation
-
-
-@dataclass(frozen=True)
-class Taken:
-    """1 where a comparison of integers holds, or where it fails, else 0."""
-
-    test: arith.CmpiOp
-    holds: bool
-
-    @property
-    def relation(self) -> str:
-        names = RELATIONS if self.holds else RELATIONS[::-1]
-        return names[SIGNED.index(self.test.predicate.value.data)]
-
-
-SIGNED = (0, 2, 3, 4, 5, 1)
-"""`arith.cmpi`'s numbers of the relations of signed integers, each as far from the end as its opposite is
-from the start."""
-RELATIONS = ("==", "<", "<=", ">", ">=", "!=")
-
-Number = SSAValue | ArrayExtent | Unknown | Taken
 
 LONGEST_SUM = 100_000
 """A sum of more terms than this is not worked out."""
@@ -69,29 +40,30 @@ class Factor:
     induction: SSAValue | None = None
     less: int = 0
     of: int = 1
+    shown: Unknown | None = None
+    """What stands for a number in a formula that is not written there."""
 
 
-INTEGER_OPS: dict[type[Operation], tuple[str, Callable[[int, int], int]]] = {
-    arith.AddiOp: ("+", lambda a, b: a + b),
-    arith.SubiOp: ("-", lambda a, b: a - b),
-    arith.MuliOp: ("*", lambda a, b: a * b),
-    array.CheckedAddOp: ("+", lambda a, b: a + b),
-    array.CheckedSubOp: ("-", lambda a, b: a - b),
-    array.CheckedMulOp: ("*", lambda a, b: a * b),
-    arith.FloorDivSIOp: ("//", lambda a, b: a // b if b else 0),
-    array.FloorDivOp: ("//", lambda a, b: a // b if b else 0),
-    arith.CeilDivSIOp: ("/^", lambda a, b: -(-a // b) if b else 0),
-    arith.MaxSIOp: ("max", max),
-    arith.MinSIOp: ("min", min),
-}
+@dataclass(frozen=True)
+class Count:
+    """A number, or a bound of it."""
 
-COMPARED: dict[str, Callable[[int, int], bool]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
+    value: int
+    is_bound: bool
+
+
+WRITTEN: dict[type[Operation], str] = {
+    arith.AddiOp: "+",
+    arith.SubiOp: "-",
+    arith.MuliOp: "*",
+    array.CheckedAddOp: "+",
+    array.CheckedSubOp: "-",
+    array.CheckedMulOp: "*",
+    arith.FloorDivSIOp: "//",
+    array.FloorDivOp: "//",
+    arith.CeilDivSIOp: "/^",
+    arith.MaxSIOp: "max",
+    arith.MinSIOp: "min",
 }
 
 
@@ -99,12 +71,11 @@ class Sizes:
     """Evaluates and writes out the index expressions of a function."""
 
     def __init__(self, function: func.FuncOp, arguments: Sequence[Any] | None) -> None:
-        self.top = function.body.block
+        self.function, self.top = function, function.body.block
         self.subscripts = Subscripts()
-        self.arguments = arguments
-        self.inductions: dict[SSAValue, int] = {}
-        """Values of inductions while a sum is worked out."""
+        self.intervals = Intervals(self.top, arguments)
         self.terms = 0
+        self.is_bound = False
 
     def factors(self, save: Save) -> list[Factor]:
         """The numbers whose product is how many elements are saved, outermost first."""
@@ -132,65 +103,73 @@ class Sizes:
         if isinstance(op, scf.IfOp) and isinstance(test, arith.CmpiOp):
             taken = Taken(test, side is op.true_region)
             signed = test.predicate.value.data in SIGNED
-            return Factor(taken if signed and "@" not in str(self.show(taken)) else Unknown(op))
+            return (
+                Factor(taken, shown=self._unwritten(taken, op)) if signed else Factor(Unknown(op))
+            )
         if not isinstance(op, array.LoopOp) or op.condition_block is not None or op.count is None:
             return Factor(Unknown(op))
-        if "@" in str(self.show(op.count)):
-            return Factor(Unknown(op))
-        return Factor(op.count, op.induction)
+        return Factor(op.count, op.induction, shown=self._unwritten(op.count, op))
 
-    def product(self, factors: Sequence[Factor]) -> int | None:
+    def _unwritten(self, number: Number, op: Operation) -> Unknown | None:
+        """What stands for the repetitions of `op` where a formula has no words for their number."""
+        return Unknown(op) if "@" in str(self.show(number)) else None
+
+    def product(self, factors: Sequence[Factor]) -> Count | None:
         """The product, a sum where a factor depends on an induction of an outer one."""
         self.terms = 0
+        self.is_bound = False
         try:
-            return self._product(factors)
+            total = self._product(factors)
         finally:
-            self.inductions.clear()
+            self.intervals.forget_inductions()
+        return None if total is None else Count(total, self.is_bound)
 
     def _product(self, factors: Sequence[Factor]) -> int | None:
         if not factors:
             return 1
         first, rest = factors[0], factors[1:]
-        count = self.evaluate(first.number)
-        if count is not None and first.less:
-            count = max(count - first.less, 0)
-        if count is not None and first.of > 1:
-            count = -(-max(count, 0) // first.of)
-        if count is None or not self._in_sum(first, rest):
-            inner = self._product(rest) if count is not None else None
-            return None if count is None or inner is None else max(count, 0) * inner
+        count = self._count(first)
+        if count is None:
+            return None
+        if not self._in_sum(first, rest):
+            inner = self._product(rest)
+            return None if inner is None else count * inner
         total = 0
         for value in range(count):
             self.terms += 1
             assert first.induction is not None
-            self.inductions[first.induction] = value
+            self.intervals.set_induction(first.induction, value)
             inner = self._product(rest)
             if inner is None or self.terms > LONGEST_SUM:
                 return None
             total += inner
         return total
 
+    def _count(self, factor: Factor) -> int | None:
+        """How many places a factor makes; notes where that is a bound."""
+        interval = self.intervals.of(factor.number)
+        if interval.high is None:
+            return None
+        self.is_bound = self.is_bound or interval.value is None
+        return -(-max(interval.high - factor.less, 0) // factor.of)
+
     def show_product(self, factors: Sequence[Factor]) -> Formula:
         """The product as an expression; from a factor on that others depend on, the rest is one sum."""
         if not factors:
             return formulas.constant(1)
         first, rest = factors[0], factors[1:]
-        if self._in_sum(first, rest):
+        if first.shown is None and self._in_sum(first, rest):
             return self._show_total(factors)
-        shown = self.show(first.number, first.less)
+        shown = self.show(first.shown or first.number, first.less)
         if first.of > 1:
             shown = formulas.ceiling(shown, formulas.constant(first.of))
         return formulas.product([shown, self.show_product(rest)])
 
     def _show_total(self, factors: Sequence[Factor]) -> Formula:
         """What is repeated, each time as often as the counter says; its number where none is asked."""
-        arguments, self.arguments = self.arguments, None
-        try:
-            known = self.product(factors)
-        finally:
-            self.arguments = arguments
-        if known is not None:
-            return formulas.constant(known)
+        known = Sizes(self.function, None).product(factors)
+        if known is not None and not known.is_bound:
+            return formulas.constant(known.value)
         first, inner = factors[0], self.show_product(factors[1:])
         assert first.induction is not None
         return formulas.total(inner, self.show(first.induction), self.show(first.number))
@@ -205,49 +184,7 @@ class Sizes:
 
     def evaluate(self, number: Number) -> int | None:
         """The number for the given arguments; None where they do not tell."""
-        if isinstance(number, Unknown):
-            return None
-        if isinstance(number, Taken):
-            left, right = self.evaluate(number.test.lhs), self.evaluate(number.test.rhs)
-            if left is None or right is None:
-                return None
-            return int(COMPARED[number.relation](left, right))
-        if isinstance(number, ArrayExtent):
-            return self._dimension(number.base, number.axis)
-        if isinstance(number, BlockArgument):
-            if number.owner is not self.top:
-                return self.inductions.get(number)
-            value = None if self.arguments is None else self.arguments[number.index]
-            return int(value) if isinstance(value, int | np.integer) else None
-        known = array.constant_value(number)
-        if known is not None:
-            return known
-        op = number.owner
-        if isinstance(op, memref.DimOp):
-            axis = array.constant_value(op.index)
-            return None if axis is None else self._dimension(op.source, axis)
-        if isinstance(op, arith.IndexCastOp | array.CastOp):
-            return self.evaluate(op.operands[0])
-        if isinstance(op, Operation) and type(op) in INTEGER_OPS:
-            left, right = self.evaluate(op.operands[0]), self.evaluate(op.operands[1])
-            return None if left is None or right is None else INTEGER_OPS[type(op)][1](left, right)
-        return None
-
-    def _dimension(self, base: SSAValue, axis: int) -> int | None:
-        owner = base.owner
-        if isinstance(owner, array.AllocOp | array.AnyView | ad.SegmentOp):
-            return self.evaluate(owner.extents[axis])
-        if isinstance(owner, memref.CastOp):
-            return self._dimension(owner.source, axis)
-        if isinstance(owner, Block) and owner is self.top and self.arguments is not None:
-            assert isinstance(base, BlockArgument)
-            shape = np.shape(self.arguments[base.index])
-            return int(shape[axis]) if axis < len(shape) else None
-        loop = owner.parent_op() if isinstance(owner, Block) else None
-        if isinstance(loop, array.LoopOp):
-            sizes = {self._dimension(c, axis) for c in loop.carried if c.type == base.type}
-            return sizes.pop() if len(sizes) == 1 else None  # arrays that swap may differ in size
-        return None
+        return self.intervals.of(number).value
 
     def show(self, number: Number, less: int = 0) -> Formula:
         """The number, less a constant, as an expression of the arguments."""
@@ -310,9 +247,9 @@ class Sizes:
             return self.show(op.operands[0])
         if isinstance(op, arith.MaxSIOp) and array.constant_value(op.rhs) == 0:
             return self.show(op.lhs)  # a count that is not negative
-        if isinstance(op, Operation) and type(op) in INTEGER_OPS:
+        if isinstance(op, Operation) and type(op) in WRITTEN:
             left, right = self.show(op.operands[0]), self.show(op.operands[1])
-            return combined(INTEGER_OPS[type(op)][0], left, right)
+            return combined(WRITTEN[type(op)], left, right)
         return Formula(told(name or "size", op if isinstance(op, Operation) else None))
 
     def _show_dimension(self, base: SSAValue, axis: int) -> Formula:
