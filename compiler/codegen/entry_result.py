@@ -314,8 +314,8 @@ class Boxes:
             strides = self.with_last(strides, rank, str(ITEM_SIZE[dtype]))
             rank += 1
         position = spec.get("base")
-        flags = str(ALIGNED | WRITEABLE)
-        if position is not None:
+        flags = str(ALIGNED if spec.get("read_only") else ALIGNED | WRITEABLE)
+        if position is not None and not spec.get("read_only"):
             theirs = w.field(arguments[position].object, ARRAY_FLAGS, "i32")
             writeable = w.value(f"and i32 {theirs}, {WRITEABLE}")
             flags = w.value(f"or i32 {writeable}, {ALIGNED}")

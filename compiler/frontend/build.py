@@ -397,6 +397,8 @@ class Build:
             spec["owner"] = owner
         if base is None and is_view:
             spec["view"] = True
+        if read_only.is_certain(self.emitter, value.memref):
+            spec["read_only"] = True
         if itself:
             spec["among"] = sorted(p for p in itself if p is not None)
         return [value.memref], spec

@@ -173,32 +173,31 @@ class Statements(Raising, Unpacking):
         op = type(s.op).__name__
         match s.target:
             case ast.Name(name):
-                before = self.read(name)
-                value = self.expression(s.value)
-                before, value = choices.operands(self, f"{SYMBOL[op]}=", before, value)
-                if isinstance(before, Array):
-                    self.in_place(op, before, value)
-                    return
-                if op in ("Add", "Mult") and isinstance(before, FixedList):
-                    self.growing(before)
-                if op == "Add" and (seq := self.list_of(before)) is not None:
-                    self.append_all(seq, self.settled(value), s)
-                    return
-                if op == "Mult" and (seq := self.list_of(before)) is not None:
-                    self.repeat_in_place(seq, self.settled(value), s)
-                    return
-                made = self.list_operator(op, before, value, s)
-                if made is None:
-                    made = protocols.in_place(self, op, before, value, s)
-                if made is not None:
-                    self.bind(s.target, made)
-                    return
-                self.bind(s.target, self.settled(self.binary_values(op, before, value)))
+                after = self.changed(op, self.read(name), self.expression(s.value), s)
+                if after is not None:
+                    self.bind(s.target, after)
             case ast.Subscript():
                 self.augmented_subscript(s.target, op, s.value)
             case ast.Attribute():
                 if not special_calls.augmented(self, s.target, op, s.value):
                     self.augmented_member(s.target, op, s.value)
+
+    def changed(self, op: str, before: Value, value: Value, node: ast.AST) -> Value | None:
+        """What `before op= value` stores; None where it changes `before` in place."""
+        before, value = choices.operands(self, f"{SYMBOL[op]}=", before, value)
+        if isinstance(before, Array):
+            self.in_place(op, before, value)
+            return None
+        if op in ("Add", "Mult") and isinstance(before, FixedList):
+            self.growing(before)
+        if op in ("Add", "Mult") and (seq := self.list_of(before)) is not None:
+            change = self.append_all if op == "Add" else self.repeat_in_place
+            change(seq, self.settled(value), node)
+            return None
+        made = self.list_operator(op, before, value, node)
+        if made is None:
+            made = protocols.in_place(self, op, before, value, node)
+        return self.settled(self.binary_values(op, before, value)) if made is None else made
 
     def augmented_subscript(self, target: ast.Subscript, op: str, node: ast.expr) -> None:
         base = self.value(target.value)
@@ -209,20 +208,14 @@ class Statements(Raising, Unpacking):
         if (seq := self.list_of(base)) is not None:
 
             def combined(before: Value) -> Value:
-                if isinstance(before, Array):
-                    self.in_place(op, before, self.expression(node))
-                    return before
-                if op == "Add" and (inner := self.list_of(before)) is not None:
-                    self.append_all(inner, self.value(node), node)
-                    return before
-                return self.binary_values(op, before, self.expression(node))
+                return self.changed(op, before, self.expression(node), target) or before
 
             self.augment_list_item(seq, target, combined)
             return
         if isinstance(base, FixedList):
             item = self.tuple_item(base, target.slice)
-            if isinstance(item, Array):  # and then CPython stores what is there
-                self.in_place(op, item, self.expression(node))
+            after = self.changed(op, item, self.expression(node), target)
+            if after is None or after is item:  # and then CPython stores what is there
                 return
         if not isinstance(base, Array):
             raise self.refusal(target, "assignment to an item of something that is no array")
@@ -235,17 +228,14 @@ class Statements(Raising, Unpacking):
                 place = library.locate(self.e, base, index)
             value = self.expression(node)
             _, value = choices.operands(self, SYMBOL[op], base, value)
-            value = self.storable(value)
             with self.located(target):
-                library.augmented(self.e, op, place, value)
+                library.augmented(self.e, op, place, self.storable(value))
             return
         with self.located(target):
             before = library.subscript(self.e, base, index)
-        value = self.expression(node)
-        if isinstance(before, Array):
-            self.in_place(op, before, value)
-            return
-        library.store(self.e, base, index, self.binary_values(op, before, value))
+        after = self.changed(op, before, self.expression(node), target)
+        if after is not None:
+            library.store(self.e, base, index, after)
 
     def augmented_selection(
         self,
@@ -257,8 +247,7 @@ class Statements(Raising, Unpacking):
     ) -> None:
         """`x[idx] op= value`: read all, compute, write all."""
         if not self.may_write(node):
-            value = self.expression(node)
-            value = self.storable(value)
+            value = self.storable(self.expression(node))
             with self.located(target):
                 if library.augmented_masked(self.e, op, base, index, value):
                     return
@@ -266,15 +255,13 @@ class Statements(Raising, Unpacking):
         else:
             with self.located(target):
                 before = library.subscript(self.e, base, index)
-            value = self.expression(node)
-            value = self.storable(value)
+            value = self.storable(self.expression(node))
         with self.located(target):
             library.augmented_selection(self.e, op, base, index, before, value)
 
     def in_place(self, op: str, target: Array, value: Value) -> None:
         _, value = choices.operands(self, SYMBOL[op], target, value)
-        value = self.storable(value)
-        library.augmented(self.e, op, target, value)
+        library.augmented(self.e, op, target, self.storable(value))
 
     def storable(self, value: Value) -> Value:
         """What is stored in an array: a number or an array, made of a list or tuple where it is one."""

@@ -129,7 +129,38 @@ def makes_a_state(x, k):
     return State(x * k, k * k)
 
 
+class Private:
+    def __init__(self, x):
+        self.__x = x
+
+    def __squared(self):
+        return self.__x * self.__x
+
+    def of(self, k):
+        items, nested = {"x": self.__squared()}, [[k], self.__x * k]
+        items["x"] += k
+        items["x"] *= self.__x[0]
+        nested[0] += [k * k]
+        nested[1] *= items["x"]
+        return nested[1].sum() + sum(nested[0]) + (nested[0] * 2)[3]
+
+
+class Derived(Private):
+    def __init__(self, x):
+        super().__init__(x * 2.0)
+        self.__x = x[1]
+
+    def both(self, k):
+        self.__x *= k
+        return self.of(k) * self.__x
+
+
+def private_names_and_items_changed(x, k):
+    return Derived(x).both(k)
+
+
 CASES = [
+    (private_names_and_items_changed, (vector(1, 2, 0.5), 1.5), ("x", "k")),
     (rebinds_to_views, (state(),), "s"),
     (pairs_of_objects, ((state(), State(vector(3, 1, 0.5), 1.5)), 0.1, 3), ("ps", "dt")),
     (leaves_a_while_loop, (state(),), "s"),

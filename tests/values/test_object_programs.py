@@ -283,6 +283,112 @@ def operands_before_side_effects(s, y):
     return a, b, c
 
 
+class Account:
+    __rate = 3.0
+
+    def __init__(self, start):
+        self.__value = start
+
+    @property
+    def __scaled(self):
+        return self.__value * Account.__rate
+
+    def __twice(self, __by):
+        return self.__scaled * 2.0 + __by
+
+    def asked(self, v):
+        __kept = v * 2.0
+
+        def __inner(__q):
+            nonlocal __kept
+            __kept += __q
+            return __kept
+
+        return self.__twice(v) + __inner(1.0) + sum([__w * v for __w in (1.0, 2.0)])
+
+
+class Savings(Account):
+    def __init__(self, start):
+        super().__init__(start)
+        self.__value = 5.0
+
+    def both(self, v):
+        self.__value += v
+        return self.__value * self.asked(v)
+
+
+def private_names(v):
+    account = Savings(v[0])
+    return account.both(v[1]), account._Account__value, hasattr(account, "__value")
+
+
+class Pair:
+    def __init__(self):
+        self.items = [1.0, None]
+
+    def __getitem__(self, k):
+        return self.items[k]
+
+    def __setitem__(self, k, v):
+        self.items[k] = v
+
+
+class Sum:
+    def __init__(self, v):
+        self.v = v
+
+    def __iadd__(self, other):
+        self.v += other
+        return self
+
+
+def changed_wherever_they_are(v):
+    d = {"list": [1], "number": 1.0, "array": v * 1.0, "sum": Sum(v[0])}
+    d["list"] += [2, 3]
+    d["number"] /= 4.0
+    d["array"] -= v[0]
+    d["sum"] += v[1]
+    p, nested = Pair(), [[1], [2, 3], Sum(2.0)]
+    p[0] += v[0]
+    nested[0] += [4]
+    nested[1] *= 2
+    nested[2] += v[1]
+    return d["list"], d["number"], d["array"], d["sum"].v, p[0], nested[0], nested[1], nested[2].v
+
+
+def repeated_after_a_change(v, n):
+    bag, total = {"list": [1]}, 0
+    for i in range(n):
+        many = bag["list"] * 2
+        total += len(many) * 10 + many[-1]
+        bag["list"].append(i + 5)
+    return total, bag["list"] * 3
+
+
+def none_of_a_list(v):
+    items = [None, 1]
+    items[0] += 1
+    return v
+
+
+def none_of_a_dict(v):
+    d = {"a": None}
+    d["a"] -= 1
+    return v
+
+
+def none_of_an_object(v):
+    p = Pair()
+    p[1] **= 2
+    return v
+
+
+def none_and_a_number_of_numpy(v):
+    items = [None, 1.0]
+    items[0] *= v[0]
+    return v
+
+
 CASES = [
     (operands_before_side_effects, (Sneaky(np.ones(3)), vector(1, 2, 3))),
     (made_in_a_recursion, (vector(1, 2), 3)),
@@ -324,6 +430,13 @@ CASES = [
     (stores_object_in_dict, (2.0,)),
     (defaults, (2.0,)),
     (cond_struct_mut, (1.0, 4)),
+    (private_names, (vector(2, 3),)),
+    (changed_wherever_they_are, (vector(2, 3),)),
+    (repeated_after_a_change, (vector(2, 3), 3)),
+    (none_of_a_list, (vector(1),)),
+    (none_of_a_dict, (vector(1),)),
+    (none_of_an_object, (vector(1),)),
+    (none_and_a_number_of_numpy, (vector(1),)),
     (leaves_nested_loops, (State(vector(1, 2, 1, 1)), 4)),
     (leaves_nested_loops, (State(vector(1, 2, 1, 1)), 3)),
 ]

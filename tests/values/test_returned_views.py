@@ -282,3 +282,29 @@ def test_arguments_of_few_elements_come_back_themselves(shape: Any, step: int) -
     for _ in range(3):
         assert compiled(x, 1) is x
         assert (compiled(x, -1) == 2).all()
+
+
+def seen_wider(x):
+    y = np.broadcast_to(x, (2, x.size))
+    return y, y[0], y.T, np.broadcast_to(x, x.shape), y.reshape(-1), np.asarray(y)
+
+
+def of_fresh_memory(x):
+    y = np.outer(x, x)
+    d = np.diagonal(y)
+    return d, d[1:], d.copy(), np.diag(y, 1), np.einsum("ii->i", y), y, np.broadcast_to(y, y.shape)
+
+
+def parts(x):
+    return x.imag, x.real, x[1:], x
+
+
+@pytest.mark.parametrize("function", [seen_wider, of_fresh_memory, parts])
+@pytest.mark.parametrize("writeable", [True, False])
+def test_what_numpy_makes_read_only_comes_back_read_only(function: Any, writeable: bool) -> None:
+    def flags(f: Any) -> list[bool]:
+        x = np.array([0.5, 1.5, 2.5])
+        x.flags.writeable = writeable
+        return [a.flags.writeable for a in f(x)]
+
+    assert flags(mutad.compile(function, cache=False, opt=1)) == flags(function)

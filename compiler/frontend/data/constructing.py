@@ -449,12 +449,9 @@ class Constructing(ObjectOperators):
         if run_time_keys.is_open(key):
             key = run_time_keys.which(self, key, self.keys_of(base), target)
         before = self.dict_item(base, key, target)
-        value = self.expression(node)
-        if isinstance(before, Array):
-            self.in_place(op, before, value)
-            return
-        after = self.memory_of(self.binary_values(op, before, value))
-        self.set_dict_item(base, key, after, target)
+        after = self.changed(op, before, self.expression(node), target)
+        if after is not None:
+            self.set_dict_item(base, key, after, target)
 
     def length_of(self, value: Record | Struct, node: ast.AST) -> Value:
         """`len(value)`."""

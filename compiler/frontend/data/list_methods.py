@@ -705,7 +705,7 @@ class Lists(Calls):
         made = self.make_list(node)
         if (form := lists.form_read(one)) is not None:
             self.learn(made, form)
-            list_changes.repeat(self.e, made, one, times, None if one.names else one.display)
+            list_changes.repeat(self.e, made, one, times, self.written_items(one))
         return Static(made)
 
     def repeat_in_place(self, seq: ListObject, times: Value, node: ast.AST) -> None:

@@ -98,6 +98,5 @@ def augmented_item(
         raise lowering.refusal(target, f"an item of {described(base)} is changed in place")
     key = lowering.subscript_of(target.slice)
     before = lowering.settled(lowering.invoked(get, [base, key], target))
-    value = lowering.expression(node)
-    after = lowering.memory_of(lowering.binary_values(op, before, value))
-    lowering.invoked(set_, [base, key, after], target)
+    after = lowering.changed(op, before, lowering.expression(node), target)
+    lowering.invoked(set_, [base, key, before if after is None else after], target)

@@ -98,8 +98,8 @@ class Records(Meeting):
         """`a and b` or `a or b` of two bools."""
 
     @abstractmethod
-    def in_place(self, op: str, target: Array, value: Value) -> None:
-        """Change an array in place."""
+    def changed(self, op: str, before: Value, value: Value, node: ast.AST) -> Value | None:
+        """What `before op= value` stores; None where it changes `before` in place."""
 
     # Fields.
 
@@ -449,17 +449,11 @@ class Records(Meeting):
             raise self.refusal(
                 target, "assignment to an attribute is not compiled", "write elements: x[...] = ..."
             )
-        value = self.expression(node)
-        before, value = choices.operands(self, f"{scalars.SYMBOL[op]}=", before, value)
-        if isinstance(before, Array):
-            self.in_place(op, before, value)
-            if not isinstance(base, Choice) and (
-                not isinstance(base, Record) or is_frozen(base.cls)
-            ):
-                self.set_member(base, target.attr, before, target)
-            return
-        after = self.memory_of(self.binary_values(op, before, value))
-        self.set_member(base, target.attr, after, target)
+        after = self.changed(op, before, self.expression(node), target)
+        if after is not None:
+            self.set_member(base, target.attr, after, target)
+        elif is_frozen(base.cls) if isinstance(base, Record) else not isinstance(base, Choice):
+            self.set_member(base, target.attr, before, target)
 
     def memory_of(self, value: Value) -> Value:
         return library.materialize(self.e, value) if isinstance(value, Expression) else value

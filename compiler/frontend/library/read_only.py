@@ -118,10 +118,16 @@ def is_visible(e: Emitter, value: SSAValue) -> bool:
 
 
 def mark(e: Emitter, view: Array) -> Array:
-    """The array as one of its own that is read-only."""
-    found = Array(e.emit(memref.CastOp.get(view.memref, view.type)), view.dtype)
-    e.read_only.add(found.memref)
-    return found
+    """The array as one of its own that is read-only: another object, even where it is all of an array."""
+    found = e.emit(memref.CastOp.get(view.memref, view.type))
+    e.read_only.add(found)
+    return Array(found, view.dtype, whole=True)
+
+
+def is_certain(e: Emitter, value: SSAValue) -> bool:
+    """True for an array that is read-only whichever path was taken."""
+    refused, others = origins(e, value)
+    return bool(refused) and not others
 
 
 # Calls.

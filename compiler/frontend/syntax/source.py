@@ -63,7 +63,26 @@ def read(function: FunctionType) -> Source:
 
 @lru_cache(maxsize=32)
 def tree_of(lines: tuple[str, ...]) -> ast.Module:
-    return ast.parse("".join(lines))
+    tree = ast.parse("".join(lines))
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    for one in reversed(classes):  # inner ones first
+        mangle(one)
+    return tree
+
+
+def mangle(owner: ast.ClassDef) -> None:
+    """Write the private names of a class as Python knows them: `self.__x` is `self._Owner__x`."""
+    for node in (inner for statement in owner.body for inner in ast.walk(statement)):
+        if isinstance(node, ast.Global | ast.Nonlocal):
+            node.names = [private(name, owner.name) for name in node.names]
+        for field, value in ast.iter_fields(node):
+            if isinstance(value, str) and not isinstance(node, ast.Constant | ast.keyword):
+                setattr(node, field, private(value, owner.name))
+
+
+def private(name: str, owner: str) -> str:
+    is_private = name.startswith("__") and not name.endswith("__") and owner.strip("_")
+    return f"_{owner.lstrip('_')}{name}" if is_private else name
 
 
 def first_line(node: FunctionNode) -> int:
@@ -79,7 +98,7 @@ def find(tree: ast.Module, code: CodeType) -> FunctionNode | None:
     for node in ast.walk(tree):
         if (
             isinstance(node, ast.FunctionDef)
-            and node.name == code.co_name
+            and node.name.endswith(code.co_name)  # `mangle` may have put the class before it
             and first_line(node) == code.co_firstlineno
         ):
             return node
