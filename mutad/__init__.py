@@ -23,6 +23,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
 
 from .runtime.assertions import assert_saved_bytes
+from .runtime.batching import Batched
 from .runtime.bound import BoundMethod
 from .runtime.disk_cache import clear_cache
 from .runtime.foreign import opaque
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Active", "BatchDuplicated", "CompileError", "CompiledFunction", "Const", "Duplicated", "GradientError",
-    "GradientReport", "assert_saved_bytes", "check_gradient", "check_rule", "clear_cache", "compile",
+    "GradientReport", "assert_saved_bytes", "batch", "check_gradient", "check_rule", "clear_cache", "compile",
     "grad", "hessian", "hvp", "jacobian", "jvp", "opaque", "rule", "stop_gradient", "tangent_rule",
     "value_and_grad", "vjp",
 ]  # fmt: skip
@@ -174,6 +175,8 @@ def _with_gradient(function: Any) -> Any:
     """The function compiled with its gradient; keeps a compiled function's options."""
     if isinstance(function, BoundMethod | types.MethodType):
         return BoundMethod(_with_gradient(function.__func__), function.__self__)
+    if isinstance(function, Batched):
+        return Batched(_with_gradient(function.function), function.in_axes)
     if isinstance(function, CompiledFunction | CompiledWrapper):
         if function.has_gradient:
             return function
@@ -214,6 +217,23 @@ def hessian(function: Callable[..., Any], wrt: Any = 0) -> Callable[..., Any]:
 def jacobian(function: Callable[..., Any], wrt: Any = 0) -> Callable[..., Any]:
     """A function of `function`'s arguments that returns its Jacobian; see `CompiledFunction.jacobian`."""
     return Derivative("jacobian", _with_gradient(function), wrt)
+
+
+def batch(function: Callable[..., Any], in_axes: Any = 0) -> Batched:
+    """A function that maps `function` over an axis of its arguments; results are stacked along a first axis.
+
+    in_axes: the axis of each argument, None for what all items share: one for all arguments, a tuple with one
+    for each, or a dict by name, in which what is not named is shared.
+
+    The items are computed one after another by one compiled loop: each item's in-place updates land in its
+    slice, what is shared is the same for all, exceptions are those of the loop. All derivatives are there:
+    `grad` and `value_and_grad` have the gradient of each item's result, and for shared arguments the sum.
+    """
+    if isinstance(function, BoundMethod | types.MethodType | CompiledWrapper):
+        raise TypeError("batch() takes a function: write one that calls the method")
+    if not isinstance(function, CompiledFunction | Batched):
+        function = compile(function, grad=True)
+    return Batched(function, in_axes)
 
 
 def check_rule(

@@ -131,6 +131,11 @@ class CompiledFunction:
         """The options it was compiled with."""
         return dict(self._dispatcher.options)
 
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """What finds or makes the code for a call: for other modules of the runtime."""
+        return self._dispatcher
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._dispatcher.heads["primal"](*args, **kwargs)
 

@@ -1,0 +1,423 @@
+"""`mutad.batch`: a compiled function over leading axes of its arguments.
+
+A batch is a function of its own, a loop over the items that calls the function on a slice of each mapped
+argument. It is written as source and compiled as any function is::
+
+    mutad.batch(f, in_axes={"u": 0})          def f(u, k):
+                                                  _results = np.empty(u.shape[0], np.float64)
+                                                  for _i in range(u.shape[0]):
+                                                      _results[_i] = _function(u[_i], k)
+                                                  return _results
+
+So items are mutated in place, exceptions are the loop's, and every derivative is there, with the plan of one
+function: shared arguments' shadows add up. `grad` and its like are those of the sum of the items' results,
+which a second function returns. What the source is depends on what the function returns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import keys
+from .gradients import Const, describe
+
+if TYPE_CHECKING:
+    from .function import CompiledFunction
+
+Spec = dict[str, Any]
+Axes = tuple[int | None, ...]
+
+DTYPE = {"py_float": "np.float64", "py_int": "np.int64", "py_bool": "np.bool_"} | {
+    name: f"np.{kind.__name__.rstrip('_')}" for name, kind in keys.NUMPY_SCALARS.items()
+}
+DTYPE["b1"] = "np.bool_"
+"""How the dtype of an array of results is written."""
+
+
+class Batched:
+    """What `mutad.batch` returns: called as the function is, mapped arguments with one axis more.
+
+    Results are stacked: numbers to an array of shape `(n,)`, arrays to one of `(n, *shape)`, tuples item by
+    item. `grad`, `value_and_grad` and `hvp` are those of the sum of the results, so the gradient of a mapped
+    argument has each item's, and that of a shared one their sum; `value_and_grad` returns all results.
+    """
+
+    def __init__(self, function: CompiledFunction | Batched, in_axes: Any = 0) -> None:
+        self.function, self.in_axes = function, in_axes
+        self.axes = axes_of(function, in_axes)
+        self._loops: dict[Any, Loops] = {}
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of its parameters: the function's."""
+        return self.function.parameters
+
+    @property
+    def has_gradient(self) -> bool:
+        return self.function.has_gradient
+
+    @property
+    def _base(self) -> CompiledFunction:
+        return self.function._base if isinstance(self.function, Batched) else self.function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        loops, bound = self._loops_for(args, kwargs)
+        return loops.stacking(*bound)
+
+    def vjp(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+        """The stacked results, and `back`, which takes their cotangents: as of any compiled function."""
+        loops, bound = self._loops_for(args, kwargs)
+        return loops.stacking.vjp(*bound, wrt=wrt)
+
+    def pullback(self, *args: Any, cotangent: Any = None, **kwargs: Any) -> Any:
+        """`pullback` of the stacked results, on your shadows."""
+        loops, bound = self._loops_for(args, kwargs)
+        return loops.stacking.pullback(*self._wrapped(bound), cotangent=cotangent)
+
+    def jvp(
+        self, *args: Any, tangents: Mapping[str, Any], batch: int | None = None, **kwargs: Any
+    ) -> Any:
+        """The stacked results and their tangents."""
+        loops, bound = self._loops_for(args, kwargs)
+        return loops.stacking.jvp(*bound, tangents=tangents, batch=batch)
+
+    def pushforward(self, *args: Any, **kwargs: Any) -> Any:
+        """The stacked results and their tangents, in place."""
+        loops, bound = self._loops_for(args, kwargs)
+        return loops.stacking.pushforward(*self._wrapped(bound))
+
+    def _wrapped(self, bound: Sequence[Any]) -> Iterator[Any]:
+        """The arguments of `pullback`, `pushforward`: the function's defaults come without wrapper."""
+        defaults = self._base.dispatcher.defaults
+        for argument in bound:
+            is_default = any(argument is default for default in defaults)
+            yield Const(argument) if is_default else argument
+
+    def jacobian(self, *args: Any, wrt: Any = 0, mode: str = "auto", **kwargs: Any) -> Any:
+        """The Jacobian of the stacked results."""
+        loops, bound = self._loops_for(args, kwargs)
+        return loops.stacking.jacobian(*bound, wrt=wrt, mode=mode)
+
+    def grad(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+        """The gradients of all items; of shared arguments their sum."""
+        return self.value_and_grad(*args, wrt=wrt, **kwargs)[1]
+
+    def value_and_grad(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> tuple[Any, Any]:
+        """The results of all items, and their gradients; of shared arguments the sum."""
+        summing, bound, values = self._summing_for(args, kwargs)
+        return values, summing.grad(*bound, values, wrt=wrt)
+
+    def hvp(self, *args: Any, direction: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+        """The derivative of the gradients in a direction."""
+        return self.value_grad_hvp(*args, direction=direction, wrt=wrt, **kwargs)[2]
+
+    def value_grad_hvp(
+        self, *args: Any, direction: Any, wrt: Any = 0, batch: int | None = None, **kwargs: Any
+    ) -> tuple[Any, Any, Any]:
+        """The results of all items, their gradients, and the derivative of these in a direction."""
+        summing, bound, values = self._summing_for(args, kwargs)
+        _, gradient, product = summing.value_grad_hvp(
+            *bound, values, wrt=wrt, direction=direction, batch=batch
+        )
+        return values, gradient, product
+
+    def explain(self, *args: Any, wrt: Any = 0, plan: str = "joint", **kwargs: Any) -> Any:
+        """What the gradient of all items saves, why, and how many bytes."""
+        summing, bound, values = self._summing_for(args, kwargs)
+        return summing.explain(*bound, values, wrt=wrt, plan=plan)
+
+    def inspect(
+        self, stage: str, *args: Any, wrt: Any = None, plan: str = "joint", **kwargs: Any
+    ) -> str:
+        """The program after a stage of the compiler; with `wrt` that of the gradient."""
+        if wrt is None:
+            loops, bound = self._loops_for(args, kwargs)
+            return loops.stacking.inspect(stage, *bound)
+        summing, bound, values = self._summing_for(args, kwargs)
+        return summing.inspect(stage, *bound, values, wrt=wrt, plan=plan)
+
+    def _loops_for(self, args: Any, kwargs: Any) -> tuple[Loops, tuple[Any, ...]]:
+        """The functions for such arguments, and these by position."""
+        bound = self._base.dispatcher.bind(*args, **kwargs)
+        return self.loops(tuple(getattr(a, "primal", a) for a in bound)), bound
+
+    def _summing_for(
+        self, args: Any, kwargs: Any
+    ) -> tuple[CompiledFunction, tuple[Any, ...], keys.Array]:
+        """The function that returns the sum of the results, the arguments, and room for the results."""
+        bound = self._base.dispatcher.bind(*args, **kwargs)
+        loops = self.loops(bound)
+        values = np.empty(length_of(self, bound), keys.SCALARS[loops.float_type])
+        return loops.summing, bound, values
+
+    def loops(self, values: tuple[Any, ...]) -> Loops:
+        """The functions for arguments like these."""
+        base = self._base
+        if base.dispatcher.has_objects(values):
+            raise TypeError(
+                f"batch of {base.__qualname__}: its arguments hold objects or lists: "
+                "write a function of the arrays and numbers in them"
+            )
+        item, era = tuple(items(self, values)), base.dispatcher.era
+        pairs = zip(item, self.parameters, strict=True)
+        kinds = (id(era), *(keys.argument_key(value, name) for value, name in pairs))
+        found = self._loops.get(kinds)
+        if found is None:
+            function = called(self.function, item)
+            found = self._loops[kinds] = Loops(self.axes, function, base, era, item)
+        if length_of(self, values) == 0:
+            found.require_shapes()
+        return found
+
+    def __repr__(self) -> str:
+        return f"<batch of {self.function!r} over axes {self.in_axes!r}>"
+
+    def __reduce__(self) -> Any:
+        return Batched, (self.function, self.in_axes)
+
+
+def called(function: CompiledFunction | Batched, item: tuple[Any, ...]) -> CompiledFunction:
+    """What the loop calls: the function, or where that is a batch itself its loop."""
+    return function.loops(item).stacking if isinstance(function, Batched) else function
+
+
+def axes_of(function: CompiledFunction | Batched, in_axes: Any) -> Axes:
+    """The axis of each parameter, None for what all items share; TypeError or ValueError for others."""
+    names = function.parameters
+    match in_axes:
+        case dict():
+            given: dict[Any, Any] = in_axes
+            unknown = [n for n in given if n not in names]
+            if unknown:
+                raise TypeError(
+                    f"in_axes: no parameter is called {unknown[0]!r}: there are {', '.join(names)}"
+                )
+            axes = [given.get(n) for n in names]
+        case tuple() | list():
+            axes = list(in_axes)  # pyright: ignore[reportUnknownArgumentType]
+            if len(axes) != len(names):
+                raise ValueError(
+                    f"in_axes has {len(axes)} entries, and there are {len(names)} parameters: "
+                    f"{', '.join(names)}"
+                )
+        case _:
+            axes = [in_axes] * len(names)
+    for axis in axes:
+        if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int)):
+            raise TypeError(f"in_axes holds {axis!r}: use an int, or None for what items share")
+    if all(axis is None for axis in axes):
+        raise ValueError("in_axes: no argument is mapped: one axis at least is an int")
+    return tuple(axes)
+
+
+def length_of(batch: Batched, values: Sequence[Any]) -> int:
+    """How many items there are; TypeError or ValueError for what cannot be mapped."""
+    found: dict[str, int] = {}
+    for value, axis, name in zip(values, batch.axes, batch.parameters, strict=True):
+        if axis is None:
+            continue
+        if not isinstance(value, np.ndarray):
+            raise TypeError(
+                f"batch: argument {name!r} is {type(value).__name__}, and is mapped over axis {axis}: "
+                "pass an array, or share it by in_axes=None for it"
+            )
+        if not -value.ndim <= axis < value.ndim:
+            raise ValueError(
+                f"batch: argument {name!r} has {value.ndim} dimensions, and no axis {axis}"
+            )
+        found[name] = value.shape[axis]
+    if len(set(found.values())) > 1:
+        shown = ", ".join(f"{n} of {name!r}" for name, n in found.items())
+        raise ValueError(f"batch: the mapped axes differ in length: {shown}")
+    return next(iter(found.values()))
+
+
+def items(batch: Batched, values: Sequence[Any]) -> Iterator[Any]:
+    """The arguments of the first item; of no items, ones like that."""
+    count = length_of(batch, values)
+    for value, axis in zip(values, batch.axes, strict=True):
+        if axis is None:
+            yield value
+        elif count:
+            yield value[at_axis(value.ndim, axis, 0)]
+        else:
+            shape = np.delete(value.shape, axis)
+            yield np.zeros(shape, value.dtype)[() if len(shape) == 0 else ...]
+
+
+def at_axis(rank: int, axis: int, index: Any) -> tuple[Any, ...]:
+    """The subscript of one item."""
+    return (*[slice(None)] * (axis % rank), index)
+
+
+class Loops:
+    """The loops over items of one kind: one that stacks their results, one that adds them up."""
+
+    def __init__(
+        self,
+        axes: Axes,
+        function: CompiledFunction,
+        base: CompiledFunction,
+        era: Any,
+        item: tuple[Any, ...],
+    ) -> None:
+        self.axes, self.function, self.base = axes, function, base
+        self.era = era
+        """What the function read from outside, kept as it is what it returns that depends on it."""
+        self.ranks = [np.ndim(v) + (a is not None) for v, a in zip(item, axes, strict=True)]
+        values = (*item, *function.dispatcher.era.captures.values())
+        found = function.dispatcher.specialize(values)
+        self.results = with_kinds(found.results, values)
+        objects = found.metadata.get("records") is not None
+        if objects or any("list" in one for one in leaves_of(self.results)):
+            raise TypeError(
+                f"batch of {base.__qualname__}: it returns objects or lists: "
+                "return the arrays and numbers in them"
+            )
+
+    def require_shapes(self) -> None:
+        """ValueError where there are no items, and so nobody knows the shapes of results."""
+        if any(one["kind"] == "array" for one in leaves_of(self.results)):
+            raise ValueError(
+                f"batch of {self.base.__qualname__}: there are no items, and it returns arrays, "
+                "of which only items would tell the shapes"
+            )
+
+    @property
+    def float_type(self) -> str:
+        """The type of the result, which is one float; TypeError otherwise."""
+        type_ = self.results.get("type")
+        if type_ not in keys.FLOATS:
+            raise TypeError(
+                f"grad needs a function that returns one float; {self.base.__qualname__} returns "
+                f"{describe(self.results)}: use vjp or pullback"
+            )
+        return type_
+
+    @cached_property
+    def stacking(self) -> CompiledFunction:
+        """The function that returns the results of all items."""
+        return self.compiled(stacking_lines(self.call, self.results, self.count), ())
+
+    @cached_property
+    def summing(self) -> CompiledFunction:
+        """The function that stores the results to one more argument, and returns their sum."""
+        lines = [
+            "_total = 0.0",
+            f"for _i in range({self.count}):",
+            f"    _result = {self.call('_i')}",
+            "    _values[_i] = _result",
+            "    _total += _result",
+            "return _total",
+        ]
+        return self.compiled(lines, ("_values",))
+
+    @property
+    def count(self) -> str:
+        """How many items there are, in the source."""
+        mapped = next(k for k, axis in enumerate(self.axes) if axis is not None)
+        return f"{self.function.parameters[mapped]}.shape[{self.axes[mapped]}]"
+
+    def call(self, index: str) -> str:
+        """The call of the function for one item, in the source."""
+        names = self.function.parameters
+        arguments = [
+            name if axis is None else f"{name}[{', '.join([*[':'] * (axis % rank), index])}]"
+            for name, axis, rank in zip(names, self.axes, self.ranks, strict=True)
+        ]
+        positional = self.function.__wrapped__.__code__.co_argcount
+        named = [f"{n}={a}" for n, a in zip(names, arguments, strict=True)][positional:]
+        return f"_function({', '.join((*arguments[:positional], *named))})"
+
+    def compiled(self, lines: Iterable[str], more: Sequence[str]) -> CompiledFunction:
+        """The compiled function of this body, with more parameters behind the function's."""
+        from .function import compiled
+
+        name = self.function.__name__ if self.function.__name__.isidentifier() else "function"
+        head = f"def {name}({', '.join((*self.function.parameters, *more))}):"
+        made = written("\n".join([head, *(f"    {line}" for line in lines)]) + "\n", name)
+        made.__globals__.update(np=np, _function=self.function)
+        made.__qualname__ = f"batch of {self.base.__qualname__}"
+        base = self.base
+        return compiled(made, base.options, base.dispatcher.compiler, base.has_gradient)
+
+
+def stacking_lines(call: Callable[[str], str], results: Spec, count: str) -> Iterator[str]:
+    """The body of a loop that stacks results: what each is stored to is made for the first item's.
+
+    That is peeled off where results are arrays, whose shapes only it tells.
+    """
+    every = list(leaves_of(results))
+    kept = [k for k, one in enumerate(every) if one["kind"] != "none"]
+    arrays = [k for k in kept if every[k]["kind"] == "array"]
+    first = "1" if arrays else "0"
+    for _ in arrays[:1]:
+        yield f"{shown(results, '_result')} = {call('0')}"
+    for k in kept:
+        rank, dtype = every[k].get("rank", 0), str(every[k].get("dtype", every[k].get("type")))
+        extents = ", ".join([count, *(f"_result{k}.shape[{d}]" for d in range(rank))])
+        yield f"_results{k} = np.empty(({extents},), {DTYPE[dtype]})"
+        if arrays:
+            yield f"_results{k}[0] = _result{k}"
+    yield f"for _i in range({first}, {count}):"
+    yield f"    {shown(results, '_result')} = {call('_i')}"
+    for k in arrays:
+        for d in range(every[k]["rank"]):
+            yield f"    if _result{k}.shape[{d}] != _results{k}.shape[{d + 1}]:"
+            yield "        raise ValueError('batch: the results of two items differ in shape')"
+    for k in kept:
+        yield f"    _results{k}[_i] = _result{k}"
+    yield f"return {shown(results, '_results', none='None')}"
+
+
+def leaves_of(spec: Spec) -> Iterator[Spec]:
+    """All parts of a result, None and arguments included."""
+    if spec["kind"] == "tuple":
+        for item in spec["items"]:
+            yield from leaves_of(item)
+    else:
+        yield spec
+
+
+def with_kinds(spec: Spec, values: Sequence[Any]) -> Spec:
+    """The description of a result with arguments that are returned themselves described as arrays."""
+    match spec["kind"]:
+        case "tuple":
+            return {**spec, "items": [with_kinds(item, values) for item in spec["items"]]}
+        case "argument" if spec["position"] is not None:
+            array = values[spec["position"]]
+            return {"kind": "array", "rank": array.ndim, "dtype": keys.DTYPES[array.dtype]}
+        case "argument":
+            raise TypeError("batch: an array of a tuple that is passed is returned: return a copy")
+        case _:
+            return spec
+
+
+def shown(spec: Spec, name: str, none: str = "_nothing") -> str:
+    """A result as it is written in the source: tuples around numbered names."""
+    numbers = iter(range(len(list(leaves_of(spec)))))
+
+    def text(one: Spec) -> str:
+        if one["kind"] == "tuple":
+            return f"({''.join(f'{text(item)}, ' for item in one['items'])})"
+        number = next(numbers)
+        return none if one["kind"] == "none" else f"{name}{number}"
+
+    return text(spec)
+
+
+def written(source: str, name: str) -> FunctionType:
+    """The function that a source defines, which tracebacks and the compiler can read."""
+    file = f"<mutad.batch {hashlib.sha256(source.encode()).hexdigest()[:16]}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    namespace: dict[str, Any] = {"__name__": __name__}
+    exec(compile(source, file, "exec"), namespace)
+    made: FunctionType = namespace[name]
+    return made

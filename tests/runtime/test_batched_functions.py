@@ -1,0 +1,281 @@
+"""`mutad.batch`: against a loop in Python over the same function, bit for bit."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mutad
+from mutad import Active, Const, Duplicated, batch, compile
+
+
+@compile(grad=True, opt=1)
+def heat(u, k, steps=3):
+    for _ in range(steps):
+        u[1:-1] += k * (u[:-2] - 2.0 * u[1:-1] + u[2:])
+    return (u * u).sum()
+
+
+@compile(grad=True, opt=1)
+def parts(x, w, n):
+    y = w @ x
+    x[0] = y[0]
+    return y, (x.sum(), n, None), x, x > 0.0
+
+
+@compile(grad=True, opt=1)
+def scaled(x, *, by):
+    return x * by
+
+
+@compile(grad=True, opt=1)
+def root(x, limit):
+    if x > limit:
+        raise ValueError(f"{x} is too large")
+    return x**0.5
+
+
+@compile(grad=True, opt=1)
+def kept(x, limit):
+    return x[x > limit]
+
+
+@compile(grad=True, opt=1)
+def counted(u, total):
+    total += u
+    u[0] = total[0]
+    return total.sum()
+
+
+heats = batch(heat, in_axes=(0, None, None))
+
+
+def arrays(*shape: int, dtype: Any = np.float64) -> np.ndarray:
+    return np.random.default_rng(len(shape)).uniform(0.5, 1.5, shape).astype(dtype)
+
+
+def stacked(results: list[Any]) -> Any:
+    """What a loop over items returns, stacked."""
+    if isinstance(results[0], tuple):
+        return tuple(stacked(list(column)) for column in zip(*results, strict=True))
+    return None if results[0] is None else np.stack(results)
+
+
+def assert_same(got: Any, expected: Any) -> None:
+    if isinstance(expected, tuple):
+        for g, e in zip(got, expected, strict=True):
+            assert_same(g, e)
+    elif expected is None:
+        assert got is None
+    else:
+        assert got.dtype == expected.dtype
+        np.testing.assert_array_equal(got, expected)
+
+
+ROWS: dict[str, tuple[Any, Any, tuple[Any, ...], dict[str, Any]]] = {
+    "scalars are stacked": (heat, (0, None, None), (arrays(4, 6), 0.1), {}),
+    "keywords": (heat, {"u": 0}, (arrays(4, 6),), {"steps": 2, "k": 0.1}),
+    "two arguments are mapped": (heat, {"u": 0, "k": 0}, (arrays(3, 5), arrays(3)), {}),
+    "the last axis": (heat, {"u": -1}, (arrays(6, 4), 0.1), {}),
+    "an axis in the middle": (parts, {"x": 1}, (arrays(3, 4), arrays(2, 3), 7), {}),
+    "Fortran order": (parts, {"x": 1}, (np.asfortranarray(arrays(3, 4)), arrays(2, 3), 7), {}),
+    "float32": (heat, {"u": 0}, (arrays(4, 6, dtype=np.float32), np.float32(0.1)), {}),
+    "tuples of arrays": (parts, {"x": 0, "w": 0}, (arrays(4, 3), arrays(4, 2, 3), 7), {}),
+    "keyword only": (scaled, {"x": 0}, (arrays(4),), {"by": 2.0}),
+    "matrices": (scaled, {"by": 0}, (arrays(2, 3),), {"by": arrays(4)}),
+    "one item": (heat, {"u": 0}, (arrays(1, 6), 0.1), {}),
+    "shared arrays are shared": (counted, {"u": 0}, (arrays(4, 3), np.zeros(3)), {}),
+    "no items": (heat, {"u": 0}, (arrays(0, 6), 0.1), {}),
+}
+
+
+def copied(values: dict[str, Any]) -> dict[str, Any]:
+    return {n: v.copy("K") if isinstance(v, np.ndarray) else v for n, v in values.items()}
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_it_is_the_loop(row: str) -> None:
+    function, in_axes, args, named = ROWS[row]
+    f = batch(function, in_axes=in_axes)
+    given = dict(zip(f.parameters, args, strict=False)) | named
+    mine, theirs = copied(given), copied(given)
+    axes = {n: a for n, a in zip(f.parameters, f.axes, strict=True) if a is not None}
+    (count,) = {given[n].shape[a] for n, a in axes.items()}
+
+    def item(i: int) -> dict[str, Any]:
+        slices = {n: np.moveaxis(theirs[n], a, 0)[i] for n, a in axes.items()}
+        return theirs | slices
+
+    results = [function(**item(i)) for i in range(count)]
+    got = f(*(mine[n] for n in f.parameters[: len(args)]), **{n: mine[n] for n in named})
+    assert_same(got, stacked(results) if results else np.empty(0))
+    for name, value in mine.items():
+        np.testing.assert_array_equal(value, theirs[name])
+
+
+def test_gradients_of_items_and_their_sum_for_what_is_shared() -> None:
+    u = arrays(4, 6)
+    values, (du, dk) = heats.value_and_grad(u.copy(), 0.1, wrt=("u", "k"))
+    alone = [heat.value_and_grad(one.copy(), 0.1, wrt=("u", "k")) for one in u]
+    np.testing.assert_array_equal(values, [value for value, _ in alone])
+    np.testing.assert_array_equal(du, [g for _, (g, _) in alone])
+    np.testing.assert_allclose(dk, sum(g for _, (_, g) in alone), rtol=1e-14)
+    np.testing.assert_array_equal(heats.grad(u.copy(), 0.1), du)
+    assert type(heats.grad(u.copy(), 0.1, wrt="k")) is float
+
+
+def test_its_plan_is_that_of_the_loop() -> None:
+    u = arrays(4, 6)
+    one = heat.explain(u[0].copy(), 0.1, wrt="k").saved_bytes
+    assert heats.explain(u, 0.1, wrt="k").saved_bytes == 4 * one
+    assert heats.explain(u, 0.1, wrt="u").saved_bytes == 0
+    assert "u_shadow" in heats.inspect("adjoint", u, 0.1, wrt="u")
+    assert "u_shadow" not in heats.inspect("optimize", u, 0.1)
+
+
+def test_the_other_modes() -> None:
+    u, bar = arrays(4, 6), np.arange(1.0, 5.0)
+    out, back = heats.vjp(u.copy(), 0.1, wrt=("u", "k"))
+    du, dk = back(bar)
+    shadow = np.zeros_like(u)
+    result, (rate,) = heats.pullback(Duplicated(u.copy(), shadow), Active(0.1), cotangent=bar)
+    np.testing.assert_array_equal(result, out)
+    np.testing.assert_allclose(shadow, du, rtol=1e-14)
+    np.testing.assert_allclose(rate, dk, rtol=1e-14)
+    along = arrays(4, 6)
+    value, dots = heats.jvp(u.copy(), 0.1, tangents={"u": along.copy()})
+    np.testing.assert_allclose(bar @ dots, (du * along).sum(), rtol=1e-13)
+    moved = along.copy()
+    again = heats.pushforward(Duplicated(u.copy(), moved), Const(0.1))
+    np.testing.assert_array_equal(again[1], dots)
+    two = heats.jvp(u.copy(), 0.1, tangents={"u": np.stack((along, along))}, batch=2)[1]
+    np.testing.assert_allclose(two, [dots, dots], rtol=1e-14)
+    values, gradient, product = heats.value_grad_hvp(u.copy(), 0.1, direction=along)
+    np.testing.assert_array_equal(values, value)
+    for k in range(4):
+        np.testing.assert_allclose(
+            product[k], heat.hvp(u[k].copy(), 0.1, direction=along[k].copy()), rtol=1e-13
+        )
+    np.testing.assert_array_equal(heats.grad(u.copy(), 0.1), gradient)
+    block = heats.jacobian(u.copy(), 0.1, wrt="k")
+    np.testing.assert_allclose(block, [heat.grad(one.copy(), 0.1, wrt="k") for one in u])
+
+
+def test_batches_of_batches() -> None:
+    table = batch(batch(scaled, in_axes={"x": 0}), in_axes={"by": 0})
+    x, by = arrays(3), np.array([1.0, 2.0])
+    np.testing.assert_array_equal(table(x, by=by), by[:, None] * x)
+    np.testing.assert_allclose(table.vjp(x, by=by, wrt="by")[1](np.ones((2, 3))), x.sum())
+
+
+def test_exceptions_are_those_of_the_loop() -> None:
+    roots = batch(root, in_axes=(0, None))
+    x = np.array([1.0, 4.0, 9.0])
+    for call in (roots, roots.grad):
+        with pytest.raises(ValueError, match=r"9\.0 is too large"):
+            call(x, 5.0)
+    u = arrays(3, 4)
+    u[1, 0] = np.inf
+
+    @compile(opt=1)
+    def stops(v):
+        v[1] = 0.0
+        if not v[0] < 10.0:
+            raise OverflowError("no number")
+        v[2] = 0.0
+        return v.sum()
+
+    with pytest.raises(OverflowError, match="no number"):
+        batch(stops)(u)
+    np.testing.assert_array_equal(u[:, 1] == 0.0, [True, True, False])
+    np.testing.assert_array_equal(u[:, 2] == 0.0, [True, False, False])
+    with pytest.raises(ValueError, match="the results of two items differ in shape"):
+        batch(kept, in_axes=(0, None))(np.array([[1.0, 2.0], [1.0, 0.0]]), 0.5)
+
+
+def test_it_is_pickled_with_its_function() -> None:
+    again = pickle.loads(pickle.dumps(heats))
+    assert again.function is heat
+    assert again.axes == (0, None, None)
+    gradient = pickle.loads(pickle.dumps(mutad.grad(heats, wrt="k")))
+    assert gradient(arrays(2, 5), 0.1) == heats.grad(arrays(2, 5), 0.1, wrt="k")
+
+
+def test_the_loop_is_on_disk(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MUTAD_CACHE_DIR", str(tmp_path))
+    doubled = compile(plainly_doubled, opt=1)
+    batch(doubled)(arrays(3))
+    before = sorted(tmp_path.iterdir())
+    assert len(before) == 2
+    batch(compile(plainly_doubled, opt=1))(arrays(3))
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def plainly_doubled(x):
+    return 2.0 * x
+
+
+def test_functions_that_are_not_compiled() -> None:
+    doubles = batch(plainly_doubled)
+    np.testing.assert_array_equal(doubles(np.arange(3.0)), [0.0, 2.0, 4.0])
+    np.testing.assert_array_equal(mutad.grad(doubles)(np.arange(3.0)), [2.0, 2.0, 2.0])
+
+
+class Holder:
+    def method(self, x):
+        return x
+
+
+WRONG: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
+    "no parameter is called 'z': there are u, k, steps": (
+        TypeError,
+        lambda: batch(heat, in_axes={"z": 0}),
+    ),
+    "in_axes has 2 entries, and there are 3 parameters": (
+        ValueError,
+        lambda: batch(heat, in_axes=(0, None)),
+    ),
+    "no argument is mapped": (ValueError, lambda: batch(heat, in_axes=None)),
+    "in_axes holds 1.0": (TypeError, lambda: batch(heat, in_axes={"u": 1.0})),
+    "argument 'k' is float, and is mapped over axis 0": (
+        TypeError,
+        lambda: batch(heat)(arrays(2, 5), 0.1, 3),
+    ),
+    "argument 'u' has 2 dimensions, and no axis 2": (
+        ValueError,
+        lambda: batch(heat, in_axes={"u": 2})(arrays(2, 5), 0.1),
+    ),
+    "the mapped axes differ in length: 3 of 'u', 2 of 'k'": (
+        ValueError,
+        lambda: batch(heat, in_axes={"u": 0, "k": 0})(arrays(3, 5), arrays(2)),
+    ),
+    "there are no items, and it returns arrays": (
+        ValueError,
+        lambda: batch(parts, in_axes={"x": 0})(arrays(0, 3), arrays(2, 3), 1),
+    ),
+    "grad needs a function that returns one float; parts returns a tuple": (
+        TypeError,
+        lambda: batch(parts, in_axes={"x": 0}).grad(arrays(2, 3), arrays(2, 3), 1),
+    ),
+    "it returns objects or lists": (
+        TypeError,
+        lambda: batch(lambda x: [x, x])(arrays(2)),
+    ),
+    "its arguments hold objects or lists": (
+        TypeError,
+        lambda: batch(lambda x, o: x, in_axes=(0, None))(arrays(2), [1.0]),
+    ),
+    "batch.. takes a function": (TypeError, lambda: batch(Holder().method)),
+    "missing 1 required positional argument": (TypeError, lambda: heats(arrays(2, 5))),
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_wrong_calls_are_refused(words: str) -> None:
+    kind, call = WRONG[words]
+    with pytest.raises(kind, match=words):
+        call()
