@@ -199,7 +199,7 @@ def line_of(op: Operation) -> tuple[str, int, int] | None:
 
 
 class WithoutTangent(CompileError):
-    """The program has a gradient, and no tangent: a rule says nothing of it."""
+    """The program may have a gradient, and has no tangent, or no second derivative, that anybody knows."""
 
     without_tangent = True
 

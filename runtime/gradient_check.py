@@ -52,6 +52,7 @@ def check_gradient(
     wrt: Any = None,
     tolerance: float | None = None,
     seed: int = 0,
+    second: bool = True,
     **kwargs: Any,
 ) -> GradientReport:
     """Check a function that was compiled with `grad=True` at these arguments.
@@ -70,7 +71,10 @@ def check_gradient(
       rounding), the same result and the same effects; where a function has a rule without
       tangent, it is left out;
     - so does `vjp`, and what it returns gives the same gradient, called once or twice, whatever the caller
-      has stored to arguments and results.
+      has stored to arguments and results;
+    - where the result is one float that has second derivatives here, and unless `second=False`: `hvp` has the
+      same value, effects and gradient; Hessians are symmetric, u @ H @ v = v @ H @ u up to rounding; and what
+      `hvp` gives is the difference of gradients, on one side at least.
 
     With MUTAD_VERIFY=1 in the environment all of this runs on the first gradient call of each kind of
     arguments, whose arguments it then uses; the Python function runs many times.
@@ -107,10 +111,12 @@ def check_gradient(
         floats = tuple(range(own, len(dispatcher.parameters))) if wrt is None else wrt
         names = objects.flat_names(flat, objects.selected(flat, made, floats, some=wrt is None))
         parts = (*made.leaves, None)
-        return check_gradient(flat.compiled, *parts, wrt=names, tolerance=tolerance, seed=seed)
+        return check_gradient(
+            flat.compiled, *parts, wrt=names, tolerance=tolerance, seed=seed, second=second
+        )
 
     return dispatcher.either(
-        bound, lambda: check_arguments(function, bound, wrt, tolerance, seed), of_parts
+        bound, lambda: check_arguments(function, bound, wrt, tolerance, seed, second), of_parts
     )
 
 
@@ -120,11 +126,14 @@ def check_arguments(
     wrt: Any,
     tolerance: float | None,
     seed: int,
+    second: bool,
 ) -> GradientReport:
     """`check_gradient` of numbers and arrays."""
     dispatcher = function._dispatcher  # pyright: ignore[reportPrivateUsage]
     values = (*bound, *dispatcher.era.captures.values())
-    check = _Check(function, values, keys.overlaps_of(values), seed)
+    from .second_check import check_second
+
+    check = GradientCheck(function, values, keys.overlaps_of(values), seed)
     arguments = dispatcher.arguments_of(values)
     if wrt is None:
         own = arguments[: len(dispatcher.parameters)]
@@ -137,11 +146,17 @@ def check_arguments(
     result = check.primal()
     check.value_and_grad(active)
     single = any(keys.argument_key(values[p], "?").startswith("f32") for p in active)
-    return check.differences(active, result, tolerance or (2e-2 if single else 1e-5))
+    tolerance = tolerance or (2e-2 if single else 1e-5)
+    report = check.differences(active, result, tolerance)
+    if second:
+        check_second(check, active, tolerance)
+    return report
 
 
 @dataclass
-class _Check:
+class GradientCheck:
+    """One function at one point."""
+
     function: CompiledFunction
     values: tuple[Any, ...]
     overlaps: keys.Overlaps

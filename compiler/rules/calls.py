@@ -62,6 +62,7 @@ def without_rule(op: foreign.CallOp, what: str = "") -> CompileError:
         f"write its rule (`@mutad.rule({name}, ...)`), or call it on `mutad.stop_gradient(x)`"
         if not what
         else f"give it {what}, or call it on `mutad.stop_gradient(x)`",
+        WithoutTangent if what else CompileError,
     )
 
 
@@ -122,6 +123,7 @@ class ActivationCall(Rule[activation.CallOp]):
                 op,
                 "second derivatives through recursive functions are not supported",
                 "write a loop with a list of what is still to be done",
+                WithoutTangent,
             )
         moving = [*listed(callee, "shadows"), *listed(callee, "scalars")]
         operands = sweep.values(op.arguments)

@@ -1,8 +1,9 @@
 """Linear algebra by factors, written in Python: triangles, Cholesky, the pseudo-inverse, least squares.
 
 Singular values come from rotations of pairs of columns until all are orthogonal (one-sided Jacobi; Golub and
-Van Loan, Matrix Computations, 8.6.3). Nothing is differentiated through the rotations: the derivative of the
-pseudo-inverse is that of Golub and Pereyra (SIAM J. Numer. Anal. 10, 1973, 413), for a constant rank.
+Van Loan, Matrix Computations, 8.6.3). Nothing is differentiated through the rotations: derivatives of the
+pseudo-inverse are those of Newton steps that end there (Ben-Israel and Cohen, SIAM J. Numer. Anal. 3, 1966,
+410), for a constant rank.
 """
 
 from __future__ import annotations
@@ -339,16 +340,19 @@ def inverted(a: Array, relative: float, absolute: float) -> Any:
 
 
 def pseudo_inverse(a: Array, relative: float, absolute: float) -> Any:
-    """`inverted` with the derivative for a constant rank, that of terms whose value is 0."""
-    m, n = a.shape
+    """`inverted` with derivatives for a constant rank, those of terms whose value is 0.
+
+    Between the spaces of rows and columns of `a`, where `near` lies whatever `a` is, a Newton step squares
+    the distance from the inverse: after two, three derivatives are those of the pseudo-inverse.
+    """
     scale = held(scale_of(np.array(held(a), dtype=float)))
     unit = a / scale
-    fixed = np.array(held(unit), dtype=float)
-    found, s, rank = inverted(fixed, relative, absolute / scale)
+    found, s, rank = inverted(np.array(held(unit), dtype=float), relative, absolute / scale)
     p = np.array(held(found))
-    rest = unit - fixed
-    inside, across = np.eye(m) - fixed @ p, np.eye(n) - p @ fixed
-    p = p - p @ rest @ p + p @ p.T @ rest.T @ inside + across @ rest.T @ p.T @ p
+    near = (p @ unit).T @ p @ (unit @ p).T
+    for _ in range(2):
+        near = 2.0 * near - near @ (unit @ near)
+    p = p + (near - held(near))
     return p / scale, np.array(held(s)) * scale, rank
 
 

@@ -1,0 +1,47 @@
+"""Second derivatives of generated programs: those of differences, also where cotangents are exactly 0."""
+
+import pytest
+from control_programs import control_programs
+from fit_oracle import check_exact_fit
+from gradient_oracle import GradientCase, NotSmoothHereError
+from hypothesis import assume, given
+from profiles import profile
+from python_oracle import run
+from small_programs import SmallProgram, small_programs
+from sweep_programs import sweep_program
+from tangent_oracle import check_hvp
+
+OPTIONS = (("cache", False), ("opt", 1))
+FEW, FEWER = profile(few=6), profile(few=3)
+
+
+def case_of(program):
+    return GradientCase(program.function(), program.arguments, relative=1e-5, options=OPTIONS)
+
+
+@FEW
+@given(small_programs())
+def test_products_are_differences_of_gradients(program: SmallProgram) -> None:
+    try:
+        check_hvp(case_of(program))
+    except NotSmoothHereError:
+        assume(False)
+
+
+@FEWER
+@given(small_programs())
+def test_hessians_at_exact_fits(program: SmallProgram) -> None:
+    check_exact_fit(case_of(program))
+
+
+@FEWER
+@given(control_programs())
+def test_hessians_at_exact_fits_of_functions_of_several_sizes(program) -> None:
+    function = program.open_function()
+    assume(run(function, program.open_arguments).exception is None)
+    check_exact_fit(GradientCase(function, program.open_arguments, options=OPTIONS))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_hessians_at_exact_fits_of_sweeps(seed: int) -> None:
+    check_exact_fit(case_of(sweep_program(seed)))
