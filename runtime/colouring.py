@@ -9,7 +9,7 @@ which repeat (Goldfarb and Toint 1984); the first in the order "smallest last" (
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise, product
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -37,54 +37,50 @@ def coloured(pattern: Any, grid: Sequence[int] = ()) -> Array:
 
 def candidates(pattern: Any, enough: int, grid: Sequence[int]) -> Iterator[Array]:
     """Colourings, the cheapest to find first."""
-    if enough == pattern.shape[1]:
+    count = pattern.shape[1]
+    if enough == count:
         yield np.arange(enough)
         return
-    rows = lists_of(pattern)
-    first = greedy(rows, range(len(rows)), pattern.shape[0])
+    first = greedy(pattern, range(count))
     yield first
     yield from on_grid(pattern, range(enough, int(first.max()) + 1), grid)
     if (np.bincount(pattern.indices).astype(float) ** 2).sum() <= MEETINGS:
-        yield greedy(rows, smallest_last(lists_of(pattern.T @ pattern)), pattern.shape[0])
+        yield greedy(pattern, smallest_last((pattern.T @ pattern).tocsc()))
 
 
-def lists_of(pattern: Any) -> list[list[int]]:
-    """The rows of the entries of each column."""
-    compressed = pattern.tocsc()
-    rows, ends = compressed.indices.tolist(), compressed.indptr.tolist()
-    return [rows[begin:end] for begin, end in pairwise(ends)]
-
-
-def greedy(columns: Sequence[Sequence[int]], order: Iterable[int], rows: int) -> Array:
+def greedy(pattern: Any, order: Iterable[int]) -> Array:
     """Each column in the first colour that none of its rows has: sets of colours are bits of an integer."""
-    used = [0] * rows
-    colours = [0] * len(columns)
+    rows, ends = pattern.indices.tolist(), pattern.indptr.tolist()
+    used = [0] * pattern.shape[0]
+    colours = [0] * pattern.shape[1]
     for column in order:
+        mine = rows[ends[column] : ends[column + 1]]
         taken = 0
-        for row in columns[column]:
+        for row in mine:
             taken |= used[row]
         free = ~taken & (taken + 1)
         colours[column] = free.bit_length() - 1
-        for row in columns[column]:
+        for row in mine:
             used[row] |= free
     return np.array(colours, np.int64)
 
 
-def smallest_last(neighbours: Sequence[Sequence[int]]) -> list[int]:
+def smallest_last(meetings: Any) -> list[int]:
     """The columns in an order of which each prefix ends with one that meets fewest of the others in it."""
-    degrees = [len(others) for others in neighbours]
+    others, ends = meetings.indices.tolist(), meetings.indptr.tolist()
+    degrees = np.diff(meetings.indptr).tolist()
     buckets: list[set[int]] = [set() for _ in range(max(degrees, default=0) + 1)]
     for column, degree in enumerate(degrees):
         buckets[degree].add(column)
     order: list[int] = []
     degree = 0
-    while len(order) < len(neighbours):
+    while len(order) < len(degrees):
         while not buckets[degree]:
             degree += 1
         column = buckets[degree].pop()
         order.append(column)
         degrees[column] = -1
-        for other in neighbours[column]:
+        for other in others[ends[column] : ends[column + 1]]:
             if degrees[other] > 0:
                 buckets[degrees[other]].discard(other)
                 degrees[other] -= 1

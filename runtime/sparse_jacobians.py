@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,7 @@ from .jacobians import (
     with_leaves,
 )
 from .keys import Array
-from .sparsity import EntryMissing, Run, Sparsity, entries_of, found_by, pattern_of
+from .sparsity import EntryMissing, Run, Sparsity, found_by, pattern_of
 from .tangents import value_grad_hvp
 from .vjp import Back, vjp
 
@@ -81,9 +81,32 @@ class Products:
         return self.forward if mode == "forward" else self.reverse
 
     def forward(self, directions: Iterable[Array]) -> Iterator[Array]:
-        for direction in directions:
-            dots = leaves_of(self.start.push(self.start.divided(direction)))
-            yield joined([dot for dot in dots if dot is not None])
+        directions = iter(directions)
+        while some := list(islice(directions, self.lanes)):
+            yield from rows_of(self.along(self.beside(some)), len(some))
+
+    @cached_property
+    def lanes(self) -> int:
+        """How many directions a run takes."""
+        return self.start.require_lanes("tangent")
+
+    def beside(self, directions: Sequence[Array]) -> list[Array]:
+        """Directions as what `wrt` names, side by side; further lanes stand still."""
+        start = self.start
+        table = np.zeros((start.size, self.lanes))
+        for lane, direction in enumerate(directions):
+            table[:, lane] = direction
+        parts = np.split(table, np.cumsum(self.sizes("forward"))[:-1])
+        dtypes = [np.asarray(start.values[p]).dtype for p in start.wrt]
+        return [
+            part.reshape(*shape, self.lanes).astype(dtype, copy=False)
+            for part, shape, dtype in zip(parts, start.shapes, dtypes, strict=True)
+        ]
+
+    def along(self, directions: Sequence[Array]) -> list[Array]:
+        """The products with directions that lie side by side, and so do they."""
+        dots = leaves_of(self.start.push_beside(directions))
+        return [dot for dot in dots if dot is not None]
 
     def reverse(self, directions: Iterable[Array]) -> Iterator[Array]:
         for direction in directions:
@@ -97,11 +120,20 @@ class Products:
 class Symmetric(Products):
     """The same of a Hessian: Hessian-vector products."""
 
-    def forward(self, directions: Iterable[Array]) -> Iterator[Array]:
-        start = self.start
-        for direction in directions:
-            along = start.divided(direction)
-            yield joined(value_grad_hvp(start.dispatcher, start.again(), start.names, along)[2])
+    @cached_property
+    def lanes(self) -> int:
+        return self.start.require_lanes("hvp")
+
+    def along(self, directions: Sequence[Array]) -> list[Array]:
+        start, stacked = self.start, [np.moveaxis(d, -1, 0) for d in directions]
+        products = value_grad_hvp(start.dispatcher, start.again(), start.names, stacked, self.lanes)
+        return [np.moveaxis(product, 0, -1) for product in products[2]]
+
+
+def rows_of(tangents: Sequence[Array], count: int) -> Array:
+    """The first of the tangents that lie side by side, as vectors: all elements of one a row."""
+    parts = [t.reshape(-1, t.shape[-1]).T[:count].astype(np.float64) for t in tangents]
+    return np.concatenate(parts, axis=1)
 
 
 def grid_of(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -140,7 +172,7 @@ def jacobian_sparsity(
 def sparse_hessian(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any, sparsity: Any) -> Any:
     """`f.hessian(..., sparsity=...)`: the same of the gradient, by Hessian-vector products."""
     start = started(dispatcher, values, wrt, "hessian")
-    start.require("hvp")
+    start.require_lanes("hvp")
     products = Symmetric(start, form_of(tuple(start.values[p] for p in start.wrt)), ("forward",))
     matrix = matrix_of(products, sparsity)
     plainly(dispatcher, values)
@@ -158,8 +190,10 @@ def products_of(
     modes = ("forward", "reverse") if mode == "auto" else (mode,)
     if mode == "auto" and not has_tangent(start):
         modes = ("reverse",)
-    for one in modes:
-        start.require("tangent" if one == "forward" else "vjp")
+    if mode == "forward":
+        start.require_lanes("tangent")
+    if "reverse" in modes:
+        start.require("vjp")
     try:
         form = form_of(plainly(dispatcher, start.again()))
     except Exception:
@@ -220,8 +254,8 @@ def matrix_of(products: Products, sparsity: Any) -> Any:
         return certain(products, detected(products))
     known = given(products, sparsity)
     try:
-        matrix = computed(products, known)
-        if agrees(products, matrix, known.best_of(products.modes)):
+        matrix, agrees = checked(products, known)
+        if agrees:
             return matrix
     except EntryMissing:
         matrix = None
@@ -248,7 +282,7 @@ def joint(products: Products, known: Sparsity) -> Sparsity:
 def certain(products: Products, sparsity: Sparsity) -> Any:
     """The matrix by a pattern that has all of its entries, if each run computes the same."""
     try:
-        return computed(products, sparsity)
+        return computed(products, sparsity, ())[0]
     except EntryMissing:
         name = products.start.dispatcher.function.__qualname__
         raise RuntimeError(
@@ -256,31 +290,31 @@ def certain(products: Products, sparsity: Sparsity) -> Any:
         ) from None
 
 
-def computed(products: Products, sparsity: Sparsity) -> Any:
-    """The matrix, one product for each colour; EntryMissing where the pattern is seen to be too small."""
-    from scipy.sparse import csc_array  # pyright: ignore
+def computed(
+    products: Products, sparsity: Sparsity, also: Sequence[Array]
+) -> tuple[Any, list[Array]]:
+    """The matrix, one product for each colour, and the products with what else there is.
 
+    EntryMissing where the pattern is seen to be too small.
+    """
     mode = sparsity.best_of(products.modes)
-    forward = mode == "forward"
-    pattern = sparsity.pattern if forward else sparsity.pattern.T.tocsc()
-    colours = sparsity.columns if forward else sparsity.rows
-    data = entries_of(pattern, colours, products.run(mode))
-    made: Any = csc_array
-    matrix = made((data, pattern.indices, pattern.indptr), shape=pattern.shape)
-    return matrix if forward else matrix.T.tocsc()
+    coloured = sparsity.columns if mode == "forward" else sparsity.rows
+    matrix, others = coloured.matrix(products.run(mode), also)
+    return matrix if mode == "forward" else matrix.T.tocsc(), others
 
 
-def agrees(products: Products, matrix: Any, mode: str) -> bool:
-    """Whether the matrix is the derivative along a random direction, up to rounding."""
-    matrix = matrix if mode == "forward" else matrix.T
-    rng = np.random.default_rng(0)
-    direction = rng.uniform(0.5, 1.5, matrix.shape[1]) * rng.choice([-1.0, 1.0], matrix.shape[1])
-    (found,) = products.run(mode)([direction])
+def checked(products: Products, sparsity: Sparsity) -> tuple[Any, bool]:
+    """The matrix, and whether it is the derivative along a random direction, up to rounding."""
+    forward = sparsity.best_of(products.modes) == "forward"
+    rng, size = np.random.default_rng(0), products.shape[1 if forward else 0]
+    direction = rng.uniform(0.5, 1.5, size) * rng.choice([-1.0, 1.0], size)
+    matrix, (found,) = computed(products, sparsity, [direction])
+    multiplied = matrix if forward else matrix.T
     with np.errstate(invalid="ignore", over="ignore"):
-        wanted = matrix @ direction
-        bound = abs(matrix) @ abs(direction)
+        wanted = multiplied @ direction
+        bound = abs(multiplied) @ abs(direction)
         near = abs(found - wanted) <= ROUNDING * products.rounding * bound
-    return bool((near | ~(np.isfinite(found) | np.isfinite(wanted))).all())
+    return matrix, bool((near | ~(np.isfinite(found) | np.isfinite(wanted))).all())
 
 
 def blocks_of(products: Products, matrix: Any) -> Iterator[list[Any]]:

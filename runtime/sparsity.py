@@ -15,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from .colouring import coloured, greedy, lists_of
+from .colouring import coloured, greedy
 from .keys import Array
 
 Run = Callable[[Iterable[Array]], Iterator[Array]]
@@ -47,14 +48,15 @@ class Sparsity:
     """The modes that there are: a rule may come without a tangent; of Hessians columns are computed."""
 
     @cached_property
-    def columns(self) -> Array:
-        """The colour of each column: tangents of columns of one colour are computed together."""
-        return coloured(self.pattern, self.grids[1])
+    def columns(self) -> Coloured:
+        """Tangents of columns of one colour are computed together."""
+        return Coloured(self.pattern, coloured(self.pattern, self.grids[1]))
 
     @cached_property
-    def rows(self) -> Array:
-        """The colour of each row: cotangents of rows of one colour are computed together."""
-        return coloured(self.pattern.T.tocsc(), self.grids[0])
+    def rows(self) -> Coloured:
+        """Cotangents of rows of one colour are computed together: columns of the transpose."""
+        transposed = self.pattern.T.tocsc()
+        return Coloured(transposed, coloured(transposed, self.grids[0]))
 
     @property
     def mode(self) -> str:
@@ -65,7 +67,7 @@ class Sparsity:
         if len(modes) == 1:
             return modes[0]
         fullest = int(np.diff(self.pattern.indptr).max(initial=0))
-        enough = max(fullest, 1) >= number_of(self.columns)
+        enough = max(fullest, 1) >= self.columns.count
         return (
             "forward"
             if enough or self.colours_in("forward") <= self.colours_in("reverse")
@@ -74,7 +76,7 @@ class Sparsity:
 
     def colours_in(self, mode: str) -> int:
         """How many products the Jacobian takes in this mode."""
-        return number_of(self.columns if mode == "forward" else self.rows)
+        return (self.columns if mode == "forward" else self.rows).count
 
     @property
     def colours(self) -> int:
@@ -95,23 +97,43 @@ class EntryMissing(Exception):
     """A product has entries where the pattern has none."""
 
 
-# Computing.
+@dataclass(frozen=True, eq=False)
+class Coloured:
+    """A CSC pattern, and the colours of its columns."""
 
+    pattern: Any
+    colours: Array
 
-def entries_of(pattern: Any, colours: Array, run: Run) -> Array:
-    """The entries of a CSC pattern, one product for each colour; EntryMissing where a product has others."""
-    rows = pattern.indices
-    of_entries = colours[np.repeat(np.arange(pattern.shape[1]), np.diff(pattern.indptr))]
-    order = np.argsort(of_entries, kind="stable")
-    ends = np.searchsorted(of_entries[order], np.arange(number_of(colours) + 1))
-    data = np.zeros(pattern.nnz)
-    directions = (np.where(colours == c, 1.0, 0.0) for c in range(number_of(colours)))
-    for begin, end, found in zip(ends[:-1], ends[1:], run(directions), strict=True):
-        mine = order[begin:end]
-        data[mine] = found[rows[mine]]
-        if np.count_nonzero(found) != np.count_nonzero(data[mine]):
-            raise EntryMissing
-    return data
+    @property
+    def count(self) -> int:
+        return number_of(self.colours)
+
+    @cached_property
+    def places(self) -> list[Array]:
+        """For each colour where its entries lie among all."""
+        columns = np.repeat(np.arange(self.pattern.shape[1]), np.diff(self.pattern.indptr))
+        of_entries = self.colours[columns]
+        order = np.argsort(of_entries, kind="stable")
+        return np.split(order, np.cumsum(np.bincount(of_entries, minlength=self.count))[:-1])
+
+    def matrix(self, run: Run, also: Sequence[Array]) -> tuple[Any, list[Array]]:
+        """The matrix, one product for each colour, and the products with what else there is.
+
+        EntryMissing where a product has entries where the pattern has none.
+        """
+        from scipy.sparse import csc_array  # pyright: ignore
+
+        rows, data = self.pattern.indices, np.zeros(self.pattern.nnz)
+        directions = (np.where(self.colours == c, 1.0, 0.0) for c in range(self.count))
+        products = run(chain(directions, also))
+        for mine in self.places[: self.count]:
+            found = next(products)
+            data[mine] = found[rows[mine]]
+            if np.count_nonzero(found) != np.count_nonzero(data[mine]):
+                raise EntryMissing
+        made: Any = csc_array
+        matrix = made((data, rows, self.pattern.indptr), shape=self.pattern.shape)
+        return matrix, list(products)
 
 
 # Finding.
@@ -132,8 +154,14 @@ class Parts:
         return len(self.starts) == self.starts[-1] + 1
 
     def colours(self, rows: int) -> Array:
-        """Parts of one colour have no element that depends on two of them."""
-        return greedy(lists_of(self.matrix(rows)), range(len(self.starts) - 1), rows)
+        """Parts of one colour have no element that depends on two of them.
+
+        Most elements depend on one part alone, and have no say.
+        """
+        kept = np.bincount(self.rows, minlength=rows) > 1
+        pairs, numbers, count = kept[self.rows], np.cumsum(kept) - 1, len(self.starts) - 1
+        shape = int(np.count_nonzero(kept)), count
+        return greedy(pattern_of(numbers[self.rows[pairs]], self.parts[pairs], shape), range(count))
 
     def matrix(self, rows: int) -> Any:
         return pattern_of(self.rows, self.parts, (rows, len(self.starts) - 1))
@@ -201,7 +229,9 @@ def halved(parts: Parts, colours: Array, run: Run) -> Parts:
         rows.append(parts.rows[pairs])
         firsts.append(low[parts.parts[pairs]])
     starts = np.unique(np.concatenate([parts.starts, middles]))
-    return Parts(starts, np.concatenate(rows), np.searchsorted(starts, np.concatenate(firsts)))
+    numbers = np.zeros(size + 1, np.int64)
+    numbers[starts] = np.arange(len(starts))
+    return Parts(starts, np.concatenate(rows), numbers[np.concatenate(firsts)])
 
 
 def nan_within(begins: Array, ends: Array, size: int) -> Array:

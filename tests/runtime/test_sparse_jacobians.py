@@ -262,9 +262,9 @@ def test_a_stencil_takes_as_many_runs_as_it_has_halvings(
         assert known.pattern.nnz == 3 * (n - 2)
         assert "3 colours (forward)" in repr(known)
         capsys.readouterr()
-        assert runs(capsys, lambda u=u, k=known: f.jacobian(u, sparsity=k)) == 3 + 3
-    assert taken[10_000] < 90
-    assert taken[20_000] - taken[10_000] <= 8
+        assert runs(capsys, lambda u=u, k=known: f.jacobian(u, sparsity=k)) == 3
+    assert taken[10_000] < 18
+    assert taken[20_000] - taken[10_000] <= 2
 
 
 def test_what_is_dense_takes_little_more_than_its_columns(
@@ -275,7 +275,8 @@ def test_what_is_dense_takes_little_more_than_its_columns(
         return np.cumsum(np.cumsum(u)[::-1]) * u
 
     f, u = made(mixed), RNG.uniform(1.0, 2.0, 400)
-    assert runs(capsys, lambda: f.jacobian(u, mode="forward", sparsity="auto")) <= 400 + 100 + 2
+    taken = runs(capsys, lambda: f.jacobian(u, mode="forward", sparsity="auto"))
+    assert taken <= (400 + 100) // 8 + 10
     found = f.jacobian(u, sparsity="auto")
     np.testing.assert_allclose(found.toarray(), f.jacobian(u), rtol=1e-12)
 
@@ -385,7 +386,7 @@ def test_a_sparse_hessian_is_the_dense_one(capsys: pytest.CaptureFixture[str]) -
         np.testing.assert_array_equal(weights, 2.0 * w)
         assert isinstance(found, csc_array)
         np.testing.assert_array_equal(found.toarray(), wanted)
-    assert capsys.readouterr().out.count("run") < 100
+    assert capsys.readouterr().out.count("run") < 30
     assert f.hessian(0.0 * u, w.copy(), sparsity=found).nnz == found.nnz
     again = f.hessian(u, w.copy(), sparsity=f.hessian(0.0 * u, w.copy(), sparsity="auto"))
     np.testing.assert_array_equal(again.toarray(), wanted)  # what is stored counts, 0 or not

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from gradient_oracle import GradientCase, Memory, random_cotangent
 from python_oracle import run
+from tangent_oracle import LANES, in_lane, in_lanes
 
-from mutad import Const, Duplicated
+from mutad import BatchDuplicated, Const, Duplicated
 
 
 def check_tangents_reach(case: GradientCase) -> None:
@@ -42,6 +43,33 @@ def check_tangents_reach(case: GradientCase) -> None:
         return numbers_in((dot, *dots))
 
     assert_reached(found(1.0), found(np.nan))
+
+
+def check_lanes_reach(case: GradientCase) -> None:
+    """The same of tangents that go along together: one moves, one is NaN, the others stand still."""
+    rng, active = generator_of(case), case.active()
+    memory, lanes = Memory(case.arguments(), active), np.array([1.0, np.nan, *[0.0] * (LANES - 2)])
+
+    def moved(size: int) -> Any:
+        along = np.where(rng.random(size) < 0.5, rng.uniform(0.5, 1.5, size), 0.0)[:, None]
+        return np.where(along == 0.0, 0.0, along * lanes)
+
+    dots = [moved(o.size).astype(o.dtype) for o in memory.owners]
+    wrapped = [
+        Const(a)
+        if k not in active
+        else BatchDuplicated(
+            a, in_lanes(memory, k, dots) if isinstance(a, np.ndarray) else moved(1)[0]
+        )
+        for k, a in enumerate(memory.arguments)
+    ]
+    _, dot = case.compiled(opt=1).pushforward(*wrapped)
+    first, second, *others = (
+        numbers_in((in_lane(dot, lane), *(d[:, lane] for d in dots))) for lane in range(LANES)
+    )
+    assert_reached(first, second)
+    for other in others:
+        assert not other.any(), other
 
 
 def check_cotangents_reach(case: GradientCase) -> None:
