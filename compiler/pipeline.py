@@ -30,6 +30,7 @@ from . import remembered
 from .analysis.effects import is_private
 from .analysis.print_analyses import PASSES as PRINTED_ANALYSES
 from .deep_stack import with_deep_stack
+from .derivative.expand_derivatives import ExpandDerivatives, expand
 from .derivative.passes import Forward, PrintNeeded, PrintPlan, Reverse
 from .diagnostics import CompileError, CompilerFault, line_of_function, place_of
 from .rules.calls import listed
@@ -207,6 +208,17 @@ def adjoint(c: Compilation) -> None:
             c.run([Forward(active, finals, r.options.lanes)])
         case _:
             c.run([reverse])
+    expand_derivatives(c)
+
+
+def expand_derivatives(c: Compilation) -> None:
+    """Put code in the place of derivatives that the program asks for."""
+
+    def simplified(module: ModuleOp) -> None:
+        for one in OPTIMIZE[:-1]:
+            one.apply(c.context, module)
+
+    expand(c.module, c.request.options.saves, simplified)
 
 
 def returned_arguments(spec: dict[str, Any]) -> Iterator[int]:
@@ -219,6 +231,8 @@ def returned_arguments(spec: dict[str, Any]) -> Iterator[int]:
 
 
 def optimize(c: Compilation) -> None:
+    if c.request.mode == "primal":
+        expand_derivatives(c)
     c.run(OPTIMIZE)
 
 
@@ -396,6 +410,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     PrintPlan,
     Reverse,
     Forward,
+    ExpandDerivatives,
 )
 """Every pass that `mutad-opt -p` knows by name."""
 

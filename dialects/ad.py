@@ -7,18 +7,29 @@ of the innermost such nest pushes one, and the reverse sweep pops them in the op
 
 Where the reverse sweep is a function of its own (`vjp`), tapes outlive the call that wrote them: they
 are detached with their *arena*, and read as often as wanted.
+
+A derivative that the program itself asks for (`g.grad(x)`) is one op until the derivative of the whole has
+been taken: `ad.derivative`.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
+    ArrayAttr,
     IndexType,
+    IntegerAttr,
     MemRefType,
+    StringAttr,
+    SymbolRefAttr,
     UnitAttr,
     VectorType,
+    i64,
 )
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
@@ -27,13 +38,16 @@ from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
     opt_prop_def,
+    prop_def,
     result_def,
     traits_def,
     var_operand_def,
+    var_result_def,
 )
 from xdsl.traits import Pure
 
 from .array import BinaryScalarOp, constant_value
+from .foreign import EffectsOp, strings
 
 
 def wide(type_: Attribute, lanes: int) -> Attribute:
@@ -171,8 +185,117 @@ class DivOp(BinaryScalarOp):
     name = "ad.div"
 
 
+@dataclass(frozen=True)
+class Part:
+    """What an operand or a result of `ad.derivative` is.
+
+    `kind`: an "argument" of the function, the "shadow" of an array among them, the "gradient" of a number
+    among them, a "result" of the function, or the "cotangent" of one; `number`: which. `along`: in which of
+    the op's directions it is a derivative, none for the thing itself.
+    """
+
+    kind: str
+    number: int
+    along: frozenset[int] = frozenset()
+
+    def __str__(self) -> str:
+        return " ".join([self.kind, *map(str, (self.number, *sorted(self.along)))])
+
+    @classmethod
+    def parse(cls, text: str) -> Part:
+        kind, number, *along = text.split()
+        return cls(kind, int(number), frozenset(map(int, along)))
+
+    def moving(self, direction: int) -> Part:
+        """Its tangent in one more direction."""
+        return Part(self.kind, self.number, self.along | {direction})
+
+
+@irdl_op_definition
+class DerivativeOp(EffectsOp):
+    """A derivative of a private function, which the program asks for: `g.grad(x)`, `g.jvp(x, ...)`.
+
+    `%y, %k_bar = ad.derivative @g reverse order 0 (%x, %k, %x_bar, %one : memref<?xf64>, f64,
+    memref<?xf64>, f64) takes ["argument 0", "argument 1", "shadow 0", "cotangent 0"]
+    effects ["read", "none", "write", "none"] gives ["result 0", "gradient 1"] -> f64, f64`
+
+    What is called is @g, or with `reverse` its gradient function, and of that the tangent function, `order`
+    times, each in a direction of its own. Whatever `takes` leaves out is 0. Memory is changed in place, as
+    by these functions; but what memory that is only written holds before is unknown (of a shadow: taken
+    for 0). Operands share no memory, but for those that nothing changes. Its derivatives are such ops, too;
+    `silent` are those that run the function once more, which prints nothing then. In the last direction there
+    are `lanes` tangents at once, as vectors.
+    The pass `expand-derivatives` puts the code in its place, after the derivative of the whole.
+    """
+
+    name = "ad.derivative"
+    callee = prop_def(SymbolRefAttr)
+    reverse = opt_prop_def(UnitAttr)
+    silent = opt_prop_def(UnitAttr)
+    order = prop_def(IntegerAttr)
+    lanes = opt_prop_def(IntegerAttr)
+    takes = prop_def(ArrayAttr[StringAttr])
+    gives = prop_def(ArrayAttr[StringAttr])
+    called = var_result_def()
+    assembly_format = (
+        "$callee (`silent` $silent^)? (`reverse` $reverse^)? `order` $order (`lanes` $lanes^)?"
+        " (`(` $arguments^ `:` type($arguments) `)`)? `takes` $takes `effects` $effects"
+        " `gives` $gives (`->` type($called)^)? attr-dict"
+    )
+
+    def __init__(
+        self,
+        callee: str,
+        order: int,
+        takes: Iterable[tuple[Part, SSAValue, str]],
+        gives: Iterable[tuple[Part, Attribute]],
+        *,
+        reverse: bool,
+        silent: bool = False,
+        lanes: int = 1,
+    ) -> None:
+        """`takes`: each operand with what it is and with its effect; `gives`: each result with its type."""
+        operands, results = list(takes), list(gives)
+        super().__init__(
+            operands=[[value for _, value, _ in operands]],
+            properties={
+                "callee": SymbolRefAttr(callee),
+                "order": IntegerAttr(order, i64),
+                "takes": strings([str(part) for part, *_ in operands]),
+                "effects": strings([effect for *_, effect in operands]),
+                "gives": strings([str(part) for part, _ in results]),
+            },
+            result_types=[[type_ for _, type_ in results]],
+        )
+        for name, holds in (("reverse", reverse), ("silent", silent)):
+            if holds:
+                self.properties[name] = UnitAttr()
+        if lanes > 1:
+            self.properties["lanes"] = IntegerAttr(lanes, i64)
+
+    @property
+    def target(self) -> str:
+        """The name of the function."""
+        return self.callee.string_value()
+
+    @property
+    def directions(self) -> int:
+        return self.order.value.data
+
+    def taken(self) -> list[tuple[Part, SSAValue, str]]:
+        """Each operand with what it is, and with its effect."""
+        parts = (Part.parse(text.data) for text in self.takes)
+        effects = (effect.data for effect in self.effects)
+        return list(zip(parts, self.operands, effects, strict=True))
+
+    def given(self) -> list[tuple[Part, SSAValue]]:
+        """Each result with what it is."""
+        parts = (Part.parse(text.data) for text in self.gives)
+        return list(zip(parts, self.results, strict=True))
+
+
 Ad = Dialect(
     "ad",
-    [TapeOp, PushOp, PopOp, HandoverOp, DetachOp, ReaderOp, MulOp, DivOp],
+    [TapeOp, PushOp, PopOp, HandoverOp, DetachOp, ReaderOp, MulOp, DivOp, DerivativeOp],
     [TapeType, ArenaType],
 )

@@ -9,7 +9,7 @@ All three are found for the module as a whole, from nothing upwards, and written
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
 from xdsl.dialects import func
@@ -43,12 +43,7 @@ def list_overlaps(functions: Sequence[func.FuncOp], private: dict[str, func.Func
     while changed:
         changed = False
         for name, function in private.items():
-            function.attributes["overlaps"] = ArrayAttr(
-                [
-                    ArrayAttr([IntegerAttr(i, i64), IntegerAttr(j, i64)])
-                    for i, j in sorted(pairs[name])
-                ]
-            )
+            mark_overlaps(function, pairs[name])
         for function in functions:
             alias = AliasAnalysis(function) if calls[function] else None
             for call in calls[function]:
@@ -64,6 +59,13 @@ def sharing(arguments: Sequence[SSAValue], alias: AliasAnalysis) -> Iterator[tup
     for (i, a), (j, b) in combinations(arrays, 2):
         if alias.may_alias(a, b):
             yield i, j
+
+
+def mark_overlaps(function: func.FuncOp, pairs: Iterable[tuple[int, int]]) -> None:
+    """Write on a function which of its arguments may share memory."""
+    function.attributes["overlaps"] = ArrayAttr(
+        [ArrayAttr([IntegerAttr(i, i64), IntegerAttr(j, i64)]) for i, j in sorted(set(pairs))]
+    )
 
 
 def list_effects(functions: Sequence[func.FuncOp], private: dict[str, func.FuncOp]) -> None:

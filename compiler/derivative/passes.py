@@ -155,9 +155,10 @@ class Forward(ModulePass):
             block.insert_op_before(tangent, function)
             function.detach()
             function.erase()
-        for function in private_functions(op).values():
-            function.detach()
-            function.erase()
+        for name, function in private_functions(op).items():
+            if name in private:
+                function.detach()
+                function.erase()
         block.add_ops(private.values())
 
 

@@ -16,7 +16,7 @@ from unicodedata import normalize
 from xdsl.dialects import memref, scf
 from xdsl.ir import Operation
 
-from ...dialects import array, foreign
+from ...dialects import ad, array, foreign
 from ..diagnostics import Span, line_of
 from ..names import as_written
 from ..rules import ScalarRule, rule_of
@@ -63,6 +63,8 @@ def word_of(op: Operation) -> str:
         return "assignment" if inner is None else word_of(inner)
     if isinstance(op, foreign.RuleCallOp):
         return as_written(op.primal.string_value().rpartition("_primal")[0])
+    if isinstance(op, ad.DerivativeOp):
+        return as_written(op.target.rpartition("_primal")[0])
     node = node_of(op)
     if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Pow):
         return "**"

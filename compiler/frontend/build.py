@@ -19,12 +19,13 @@ from types import FunctionType
 from typing import Any, Protocol
 
 from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, ModuleOp, i64
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp, i64
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import Pure
 
 from ...dialects import activation, array, foreign
 from .. import argument_keys
+from ..analysis.effects import mark_overlaps
 from ..diagnostics import CompileError
 from ..names import as_hint, as_symbol
 from . import signature
@@ -173,7 +174,7 @@ class Build:
         ir_types = [x.type for x in self.entry.args], list[Attribute]()
         ir_function = func.FuncOp(ir_name, ir_types, Region(self.entry))
         if pairs := self.overlapping_pairs():
-            ir_function.attributes["overlaps"] = pairs
+            mark_overlaps(ir_function, pairs)
         ir_function.location = self.emitter.span.location()
         frame = lowering.new_frame(own, Scope.of(self.function), names, liveness, None)
         lowering.make_heaps()
@@ -259,7 +260,7 @@ class Build:
                 values[max(i, j)] = values[min(i, j)]
         return values
 
-    def overlapping_pairs(self) -> ArrayAttr[ArrayAttr[IntegerAttr[Any]]] | None:
+    def overlapping_pairs(self) -> list[tuple[int, int]]:
         """The pairs of IR arguments that may share memory."""
         pairs = list[tuple[int, int]]()
         for i, j, kind in self.overlaps:
@@ -267,12 +268,7 @@ class Build:
                 continue
             for m in self.arrays_of(i):
                 pairs += [(min(m, n), max(m, n)) for n in self.arrays_of(j) if m != n]
-        if not pairs:
-            return None
-        unique_pairs = sorted(set(pairs))
-        return ArrayAttr(
-            [ArrayAttr([IntegerAttr(m, i64), IntegerAttr(n, i64)]) for m, n in unique_pairs]
-        )
+        return pairs
 
     def arrays_of(self, position: int) -> list[int]:
         return [

@@ -156,9 +156,7 @@ class Expressions(Operators):
             return self.constant(getattr(owner, node.attr), node.attr)
         if not isinstance(owner, ModuleType | type):
             way_out = (
-                "take the gradient outside of compiled code, or write it as a function of its own"
-                if node.attr in ("grad", "value_and_grad", "vjp", "pullback")
-                else "call it outside compiled code"
+                "call it outside compiled code"
                 if hasattr(owner, "__wrapped__")
                 else "pass its values as arguments"
             )

@@ -13,7 +13,7 @@ from typing import Any
 from xdsl.ir import Operation
 from xdsl.traits import IsTerminator, NoMemoryEffect
 
-from . import arith, calls, control, maps, math, memory, products, special, tapes
+from . import arith, calls, control, derivatives, maps, math, memory, products, special, tapes
 from .accesses import Access, Contents, Need
 from .rule import Rule, Rules, Unknown, WithoutDerivative
 from .scalars import ScalarRule
@@ -28,6 +28,7 @@ RULES: Rules = {
     **products.RULES,
     **calls.RULES,
     **tapes.RULES,
+    **derivatives.RULES,
 }
 """The rule of each kind; of a subclass, where it has none of its own, that of its base."""
 

@@ -9,15 +9,15 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from ...dialects import foreign
+from ...dialects import ad, foreign
 
 
-def routine(op: foreign.RuleCallOp, name: str) -> func.FuncOp:
+def routine(op: Operation, name: str) -> func.FuncOp:
     """The function of the module that the call names."""
     module: Operation | None = op
     while module is not None and not isinstance(module, ModuleOp):
         module = module.parent_op()
-    assert module is not None, "a call with a rule stands in a module"
+    assert module is not None, "what calls a function of the module stands in one"
     for function in module.ops:
         if isinstance(function, func.FuncOp) and function.sym_name.data == name:
             return function
@@ -49,13 +49,13 @@ def inlined(
     append: Callable[[Operation], None],
     entry: Block,
 ) -> list[SSAValue]:
-    """The function's ops, appended; what they return. Cells go to `entry`, once for all iterations."""
+    """The function's ops, appended; what they return. Cells and tapes go to `entry`, once for all."""
     values: dict[SSAValue, SSAValue] = dict(zip(function.body.block.args, arguments, strict=True))
     for op in function.body.block.ops:
         if isinstance(op, func.ReturnOp):
             return [values[v] for v in op.arguments]
         clone = op.clone(values)
-        if isinstance(clone, memref.AllocaOp):
+        if isinstance(clone, memref.AllocaOp | ad.TapeOp):
             if entry.first_op is None:
                 entry.add_op(clone)
             else:

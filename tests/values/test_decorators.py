@@ -71,21 +71,11 @@ def counts(x):
     return x.sum()
 
 
-@compile(grad=True)
-def cubes(x):
-    return (x**3).sum()
-
-
-def descends(x):
-    return x - 0.1 * cubes.grad(x)
-
-
 @pytest.mark.parametrize(
     ("function", "words"),
     [
         (remembers, "remembers its results"),
         (counts, "assigns to no name of a module"),
-        (descends, "take the gradient outside of compiled code"),
     ],
 )
 def test_refused(function, words):

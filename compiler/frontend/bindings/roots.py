@@ -72,7 +72,7 @@ def writes(op: Operation) -> tuple[SSAValue, ...]:
             return tuple(op.outs)
         case array.MatmulOp():
             return (op.c,)
-        case foreign.CallOp() | foreign.RuleCallOp():
+        case foreign.EffectsOp():
             return tuple(op.arguments_that("write"))
         case activation.CallOp():
             return tuple(op.written())
@@ -82,7 +82,7 @@ def writes(op: Operation) -> tuple[SSAValue, ...]:
 
 @cache
 def may_write(kind: type[Operation]) -> bool:
-    calls = foreign.CallOp, foreign.RuleCallOp, activation.CallOp
+    calls = foreign.EffectsOp, activation.CallOp
     return issubclass(kind, (memref.StoreOp, array.MapOp, array.MatmulOp, *calls))
 
 

@@ -6,14 +6,15 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, i64
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from ....dialects import activation, array
-from ...analysis.effects import describe_calls
+from ...analysis.effects import describe_calls, mark_overlaps
 from ...diagnostics import CompileError
 from ...names import as_hint
 from ..bindings import nonlocals
@@ -28,22 +29,11 @@ from .forms import Form, Formless, Making, ObjectForm, flat, form_of, ir_types, 
 from .guarded import Guard, is_asked
 from .passing import Entered, HandedJournal
 from .recursion import Outcome, Place, Site, imported
+from .routines import Outside
 from .sending import Sender
 
 if TYPE_CHECKING:
     from .calls import Calls
-
-
-class Outside(dict[tuple[int, str], Value]):
-    """The inputs from outside, as a private function sees them: arguments, once they are read."""
-
-    def __init__(self, place: Activation, outer: dict[tuple[int, str], Value]) -> None:
-        super().__init__(outer)
-        self.place = place
-        self.root: dict[tuple[int, str], Value] = getattr(outer, "root", outer)
-
-    def __getitem__(self, key: tuple[int, str]) -> Value:
-        return imported(self.root[key], self.place)
 
 
 class Activation(Build):
@@ -85,7 +75,7 @@ class Activation(Build):
         """Let the lowering know what that of the caller knows."""
         lowering = self.lowering
         lowering.registry = outer.registry
-        lowering.inputs = Outside(self, outer.inputs)
+        lowering.inputs = Outside(outer.inputs, lambda _, value: imported(value, self))
         lowering.fixed, lowering.watched = outer.fixed, outer.watched
         lowering.outside, lowering.purpose = outer.outside, outer.purpose
         lowering.routines = outer.routines
@@ -226,10 +216,7 @@ class Activation(Build):
     def overlap_all(self) -> None:
         """Until all calls are known, any two arrays may share memory."""
         places = [k for k, a in enumerate(self.entry.args) if isinstance(a.type, MemRefType)]
-        pairs = [(i, j) for n, i in enumerate(places) for j in places[n + 1 :]]
-        self.private.attributes["overlaps"] = ArrayAttr(
-            [ArrayAttr([IntegerAttr(i, i64), IntegerAttr(j, i64)]) for i, j in pairs]
-        )
+        mark_overlaps(self.private, combinations(places, 2))
 
 
 def nobody() -> None:

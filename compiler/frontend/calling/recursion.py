@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.ir import SSAValue
 
 from ....dialects import activation
+from ...diagnostics import CompileError
 from ...names import legal
 from ..data.fields import classes_in
 from ..data.handed_lists import note_changes
@@ -127,6 +128,8 @@ class Registry:
     shared: dict[Key, Activation] = field(default_factory=dict[Key, "Activation"])
     """Those that any call with the same key may call."""
     every: list[Activation] = field(default_factory=list["Activation"])
+    refused: CompileError | None = None
+    """Why there may be none."""
 
 
 def is_recursive(lowering: Calls, definition: Definition) -> bool:
@@ -168,6 +171,8 @@ def call(
     node: ast.AST,
 ) -> Value:
     """Call a recursive function."""
+    if lowering.registry.refused is not None:
+        raise lowering.registry.refused
     site = Site(lowering, frame, body, definition, node)
     passing = described(site)
     values = [*site.values(), *passing.values()]

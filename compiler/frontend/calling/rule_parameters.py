@@ -18,7 +18,7 @@ from ...diagnostics import CompileError
 from ...names import legal
 from .. import library, scalars
 from ..values import Array, Scalar, Value
-from .routines import Number, Routine, Slot, has_slots
+from .routines import Number, Routine, Slot, has_slots, within
 from .special_calls import Member
 
 if TYPE_CHECKING:
@@ -51,8 +51,10 @@ class Parameter(Member):
                     0.0, self.slots.type
                 )  # A constant stands still.
             raise self.missing(lowering, attribute, node)
-        return self.of.within(
-            self.slots, self.routine, lambda slot: self.part(lowering, attribute, slot, node)
+        return within(
+            self.slots,
+            self.routine.emitter,
+            lambda slot: self.part(lowering, attribute, slot, node),
         )
 
     def check(self, lowering: Calls, attribute: str, node: ast.AST) -> None:
@@ -98,7 +100,7 @@ class Parameter(Member):
         found = routine.argument((f"result_{wanted}" if is_number else wanted, number), operand)
         if isinstance(found, Array):
             found.memref.name_hint = legal(f"{self.name}_{wanted}")
-            of.list_sharing(routine, wanted)
+            of.list_sharing(routine)
         return found
 
     def operand_of(self, slot: Slot | Number) -> tuple[Scalar | Array, int]:

@@ -54,7 +54,10 @@ def attribute(lowering: Any, base: Value, node: ast.Attribute) -> Value | None:
     if not isinstance(base, Static):
         return None
     if not isinstance(base.object, Member):
-        return exceptions.attribute(lowering, base.object, node)
+        from ..library import derivatives  # which needs all of the lowering
+
+        found = derivatives.attribute(lowering, base.object, node.attr, node)
+        return found or exceptions.attribute(lowering, base.object, node)
     return base.object.read(lowering, node.attr, node)
 
 
@@ -142,9 +145,7 @@ def bound(
     positional, keyword = lowering.defaults_of(function, own, frame)
     a, name = own.node.args, function.__name__
     if a.kwarg is not None:
-        raise lowering.refusal(
-            node, f"{name}() has a rule and takes `**kwargs`", "name the parameters"
-        )
+        raise lowering.refusal(node, f"{name}() takes `**kwargs`", "name the parameters")
     try:
         return list(arguments.bound(a, name, args, kwargs, positional, keyword).values())
     except arguments.Unbindable as error:
