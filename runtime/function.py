@@ -264,7 +264,7 @@ class CompiledFunction:
         """The Hessian, dense: `f.hessian(*args, wrt=0)`, of shape `u.shape + u.shape`; of a number, a number.
 
         Of a tuple of arguments a tuple of tuples of blocks: `H[i][j]` is the derivative of the gradient in
-        argument i with respect to argument j. One run of `hvp` for each element, on copies: the arguments
+        argument i with respect to argument j. One run of `hvp` for eight elements, on copies: the arguments
         are left as one plain call leaves them. It is not made symmetric: both halves are computed.
         `sparsity` is that of `jacobian`.
         """
@@ -281,9 +281,9 @@ class CompiledFunction:
         """The Jacobian, dense: `f.jacobian(*args, wrt=0)`, of shape `result.shape + u.shape`.
 
         Of a tuple of results a tuple, with None for what is no float, and in each, of a tuple of arguments, a
-        tuple. `mode="forward"` runs one tangent for each element of the arguments, on copies; "reverse" runs
-        the primal once and one cotangent for each element of the results; "auto" takes what is less. The
-        arguments are left as one plain call leaves them.
+        tuple. `mode="forward"` runs the tangents of eight elements of the arguments at a time, on copies;
+        "reverse" the primal once and one cotangent for each element of the results; "auto" takes what is
+        less. The arguments are left as one plain call leaves them.
 
         With `sparsity="auto"` a `scipy.sparse.csc_array` of shape (size of the result, size of the argument):
         the pattern is found at these arguments, and one tangent runs for each of its colours (or one

@@ -37,7 +37,8 @@ class Sparsity:
     """The pattern of a Jacobian, and the colours in which it is computed.
 
     Several results or arguments come one after another, a number counting as 1. What `f.jacobian_sparsity`
-    returns holds at its arguments, and wherever else the function takes the same branches and subscripts.
+    returns holds at its arguments, and wherever else the function takes the same branches, choices and
+    subscripts; at a kink, where derivatives are 0 by convention, it may have less than elsewhere.
     """
 
     pattern: Any
