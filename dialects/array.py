@@ -73,6 +73,9 @@ the memory was made: what is appended to a list that only grows."""
 ZERO = "zero"
 """The attribute of such a shadow: it is found and left full of zeros."""
 
+CLEARED = "cleared"
+"""The attribute of the shadow of a shadow: it is filled with zeros where it is made, and left as it is."""
+
 RAISES = "raises"
 """The attribute of an `scf.if` whose first branch always ends with an exception, and whose other is empty."""
 

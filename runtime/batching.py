@@ -27,6 +27,7 @@ import numpy as np
 
 from . import keys
 from .gradients import Const, describe
+from .tangents import FORWARD_OVER_REVERSE
 
 if TYPE_CHECKING:
     from .function import CompiledFunction
@@ -119,26 +120,25 @@ class Batched:
         return self.value_grad_hvp(*args, direction=direction, wrt=wrt, **kwargs)[2]
 
     def value_grad_hvp(
-        self, *args: Any, direction: Any, wrt: Any = 0, batch: int | None = None, **kwargs: Any
+        self,
+        *args: Any,
+        direction: Any,
+        wrt: Any = 0,
+        batch: int | None = None,
+        mode: str = FORWARD_OVER_REVERSE,
+        **kwargs: Any,
     ) -> tuple[Any, Any, Any]:
         """The results of all items, their gradients, and the derivative of these in a direction."""
         summing, bound, values = self._summing_for(args, kwargs)
         _, gradient, product = summing.value_grad_hvp(
-            *bound, values, wrt=wrt, direction=direction, batch=batch
+            *bound, values, wrt=wrt, direction=direction, batch=batch, mode=mode
         )
         return values, gradient, product
 
-    def explain(
-        self,
-        *args: Any,
-        wrt: Any = 0,
-        plan: str = "joint",
-        mode: str = "gradient",
-        **kwargs: Any,
-    ) -> Any:
+    def explain(self, *args: Any, wrt: Any = 0, plan: str = "joint", **kwargs: Any) -> Any:
         """What the gradient of all items saves, why, and how many bytes."""
         summing, bound, values = self._summing_for(args, kwargs)
-        return summing.explain(*bound, values, wrt=wrt, plan=plan, mode=mode)
+        return summing.explain(*bound, values, wrt=wrt, plan=plan)
 
     def inspect(
         self, stage: str, *args: Any, wrt: Any = None, plan: str = "joint", **kwargs: Any

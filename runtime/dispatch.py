@@ -27,7 +27,6 @@ from . import (
     foreign,
     keys,
     leaving,
-    lost_class,
     objects,
     sites,
     structures,
@@ -261,9 +260,7 @@ class Dispatcher:
 
     def take_defaults(self) -> None:
         """Bind arguments with the defaults that the function has now."""
-        self.binder = lost_class.guarded(
-            binder(self.function), self.function, lambda: self.owner and self.owner()
-        )
+        self.binder = binder(self.function)
         self.bound_defaults = defaults_of(self.function)
         self.defaults = trailing_defaults(self.function)
 

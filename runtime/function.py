@@ -34,6 +34,7 @@ from .jacobians import linear_operator as run_linear_operator
 from .sparse_jacobians import jacobian_sparsity as find_sparsity
 from .sparse_jacobians import sparse_hessian, sparse_jacobian
 from .sparsity import Sparsity
+from .tangents import FORWARD_OVER_REVERSE
 from .tangents import jvp as run_jvp
 from .tangents import pushforward as run_pushforward
 from .tangents import value_grad_hvp as run_hvp
@@ -233,18 +234,34 @@ class CompiledFunction:
         )
 
     def hvp(
-        self, *args: Any, direction: Any, wrt: Any = 0, batch: int | None = None, **kwargs: Any
+        self,
+        *args: Any,
+        direction: Any,
+        wrt: Any = 0,
+        batch: int | None = None,
+        mode: str = FORWARD_OVER_REVERSE,
+        **kwargs: Any,
     ) -> Any:
         """The Hessian times a direction: `f.hvp(*args, wrt=0, direction=v)`, shaped as the argument.
 
         Where `wrt` is a tuple, `direction` is one, and the product: the derivative of all these gradients in
         this direction. TypeError where the result is no float scalar. With `batch=k` there are k directions
-        along a first axis, and as many products, of one run of primal and adjoint.
+        along a first axis, and as many products, of one run of primal and adjoint. With
+        `mode="reverse-over-reverse"` it is the adjoint of the gradient that is run, not its tangent: slower,
+        and a second opinion.
         """
-        return self.value_grad_hvp(*args, direction=direction, wrt=wrt, batch=batch, **kwargs)[2]
+        return self.value_grad_hvp(
+            *args, direction=direction, wrt=wrt, batch=batch, mode=mode, **kwargs
+        )[2]
 
     def value_grad_hvp(
-        self, *args: Any, direction: Any, wrt: Any = 0, batch: int | None = None, **kwargs: Any
+        self,
+        *args: Any,
+        direction: Any,
+        wrt: Any = 0,
+        batch: int | None = None,
+        mode: str = FORWARD_OVER_REVERSE,
+        **kwargs: Any,
     ) -> tuple[Any, Any, Any]:
         """The result, the gradient and the Hessian times a direction, in one call: see `hvp`."""
         self._require_gradient()
@@ -252,12 +269,12 @@ class CompiledFunction:
         bound = d.bind(*args, **kwargs)
         if batch is not None:
             return d.plainly(
-                "hvp with batch=", bound, lambda v: run_hvp(d, v, wrt, direction, batch)
+                "hvp with batch=", bound, lambda v: run_hvp(d, v, wrt, direction, batch, mode)
             )
         return d.either(
             bound,
-            lambda: run_hvp(d, (*bound, *d.era.captures.values()), wrt, direction),
-            lambda: object_tangents.value_grad_hvp(d, bound, wrt, direction),
+            lambda: run_hvp(d, (*bound, *d.era.captures.values()), wrt, direction, None, mode),
+            lambda: object_tangents.value_grad_hvp(d, bound, wrt, direction, mode),
         )
 
     def hessian(self, *args: Any, wrt: Any = 0, sparsity: Any = None, **kwargs: Any) -> Any:
@@ -358,19 +375,11 @@ class CompiledFunction:
             stage, d.function, arguments, overlaps, mode, positions, d.options, d.era.captures
         )
 
-    def explain(
-        self,
-        *args: Any,
-        wrt: Any = 0,
-        plan: str = "joint",
-        mode: str = "gradient",
-        **kwargs: Any,
-    ) -> Any:
+    def explain(self, *args: Any, wrt: Any = 0, plan: str = "joint", **kwargs: Any) -> Any:
         """What the gradient would save, why, and how many bytes; runs nothing.
 
         With `plan="split"`, what `vjp` would: it has to save, too, what the caller could change before
-        `back` is called. With `mode="hvp"`, what `hvp` would: what moves of the gradient's saves has a
-        tangent that is saved. With `mode="tangent"`, what `jvp` would: nothing, but it has arrays, too.
+        `back` is called.
 
         Without arguments the formulas alone, for the kinds of arguments of the latest call: byte
         counts are None unless they are 0. Before any call the parameters' annotations tell their kinds,
@@ -378,21 +387,16 @@ class CompiledFunction:
         where they do not.
         """
         self._require_gradient()
-        if mode not in ("gradient", "tangent", "hvp"):
-            raise ValueError(f"mode={mode!r}: use 'gradient', 'tangent' or 'hvp'")
-        if mode != "gradient" and plan != "joint":
-            raise ValueError(f"mode={mode!r} has one plan: leave out plan={plan!r}")
-        return self._looking(lambda: self._explain(args, kwargs, wrt, plan, mode))
+        return self._looking(lambda: self._explain(args, kwargs, wrt, plan))
 
-    def _explain(self, args: Any, kwargs: Any, wrt: Any, plan: str, of: str) -> Any:
+    def _explain(self, args: Any, kwargs: Any, wrt: Any, plan: str) -> Any:
         d = self._dispatcher
         if (taken := self._taken_apart(args, kwargs, wrt)) is not None:
             flat, parts, names = taken
-            return flat.compiled.explain(*parts, wrt=names, plan=plan, mode=of)
+            return flat.compiled.explain(*parts, wrt=names, plan=plan)
         symbolic = not args and not kwargs and len(d.defaults) < len(d.parameters)
         values = None if symbolic else d.values_of(*args, **kwargs)
         arguments, overlaps, positions, mode = self._key(args, kwargs, wrt, plan, latest=symbolic)
-        mode = mode if of == "gradient" else of
         return d.compiler.explain(
             d.function, arguments, overlaps, mode, positions, d.options, d.era.captures, values
         )

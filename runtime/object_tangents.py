@@ -225,7 +225,7 @@ def with_none(value: Any, dot: Any) -> Any:
 
 
 def value_grad_hvp(
-    dispatcher: Dispatcher, bound: tuple[Any, ...], wrt: Any, direction: Any
+    dispatcher: Dispatcher, bound: tuple[Any, ...], wrt: Any, direction: Any, mode: str
 ) -> tuple[Any, Any, Any]:
     """`f.value_grad_hvp` with objects."""
     flat, made = flat_of(dispatcher, bound)
@@ -250,6 +250,7 @@ def value_grad_hvp(
             own.values_of(*values),
             flat_names(flat, selection),
             tuple(along[p] for p in selection.positions),
+            mode=mode,
         )
     value = finished(flat, flat.records_for(values), result, made)
     require_float(value)

@@ -284,6 +284,10 @@ def zero_like(value: Any, lanes: int = 1) -> Any:
 
 # Hessian-vector products.
 
+FORWARD_OVER_REVERSE = "forward-over-reverse"
+SECOND_MODES = {FORWARD_OVER_REVERSE: "hvp", "reverse-over-reverse": "reverse-hvp"}
+"""How a product is computed, by tangents or by cotangents of the gradient: with the mode of compilation."""
+
 
 def value_grad_hvp(
     dispatcher: Dispatcher,
@@ -291,11 +295,16 @@ def value_grad_hvp(
     wrt: Any,
     direction: Any,
     batch: int | None = None,
+    mode: str = FORWARD_OVER_REVERSE,
 ) -> tuple[Any, Any, Any]:
     """`f.value_grad_hvp`: the result, the gradient, and the derivative of the gradient in a direction.
 
     With `batch` there are as many directions and products, along first axes.
     """
+    if mode not in SECOND_MODES:
+        raise ValueError(f"mode={mode!r}: use {' or '.join(map(repr, SECOND_MODES))}")
+    if batch is not None and mode != FORWARD_OVER_REVERSE:
+        raise ValueError(f"hvp: mode={mode!r} takes one direction, and there are batch={batch}")
     positions, single = dispatcher.resolve_wrt(wrt)
     arguments = dispatcher.arguments_of(values)
     for position in positions:
@@ -305,7 +314,7 @@ def value_grad_hvp(
     lanes = batch or 1
     if batch == 1:
         directions = {p: d[0] for p, d in directions.items()}
-    value, gradient, product = products(dispatcher, values, positions, directions, lanes)
+    value, gradient, product = products(dispatcher, values, positions, directions, lanes, mode)
     if batch == 1:
         product = tuple(np.asarray(p)[None] for p in product)
     elif batch is not None:
@@ -319,6 +328,7 @@ def products(
     positions: tuple[int, ...],
     directions: Mapping[int, Any],
     lanes: int,
+    mode: str,
 ) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
     """The result, the gradients, and their derivatives: of several lanes along last axes.
 
@@ -326,12 +336,13 @@ def products(
     """
     overlaps = keys.overlaps_of(values)
     active = with_groups(dispatcher, values, set(positions), overlaps)
-    found = dispatcher.specialize(values, active, "hvp", lanes)
+    found = dispatcher.specialize(values, active, SECOND_MODES[mode], lanes)
     shadowed = found.gradient["shadows"]
     with_groups(dispatcher, values, {*active, *shadowed}, overlaps)
     shadows = memory.zero_shadows(values, shadowed, overlaps)
     products = memory.zero_shadows(values, shadowed, overlaps, lanes)
-    arrays = as_tangents(found, values, {*active, *shadowed}, directions, overlaps, lanes)
+    stored_to = mode != FORWARD_OVER_REVERSE or bool(found.metadata["written"])
+    arrays = as_tangents(values, {*active, *shadowed}, directions, overlaps, lanes, stored_to)
     moving = [
         products[p]
         if of == "shadow"
@@ -352,12 +363,12 @@ def products(
 
 
 def as_tangents(
-    found: Specialization,
     values: Sequence[Any],
     active: set[int],
     directions: Mapping[int, Any],
     overlaps: Overlaps,
     lanes: int,
+    stored_to: bool,
 ) -> dict[int, Array]:
     """The tangents of the active arrays: the directions, zeros where there are none.
 
@@ -369,7 +380,7 @@ def as_tangents(
         for p, d in directions.items()
         if isinstance(values[p], np.ndarray)
     }
-    if not overlaps and not found.metadata["written"]:
+    if not overlaps and not stored_to:
         rest = memory.zero_shadows(values, active - given.keys(), overlaps, lanes)
         return rest | as_expected(values, given, overlaps, lanes)
     arrays = memory.zero_shadows(values, active, overlaps, lanes)

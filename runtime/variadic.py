@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import rules
 from .bound import BoundMethod, named
+from .tangents import FORWARD_OVER_REVERSE
 
 if TYPE_CHECKING:
     from .function import CompiledFunction
@@ -137,8 +138,10 @@ class CompiledWrapper:
 
     def value_grad_hvp(self, *args: Any, direction: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         """`CompiledFunction.value_grad_hvp`."""
+        mode = kwargs.pop("mode", FORWARD_OVER_REVERSE)
         f = self.of(args, kwargs)
-        return f.value_grad_hvp(*args, direction=direction, wrt=self.named(wrt, f), **kwargs)
+        chosen = self.named(wrt, f)
+        return f.value_grad_hvp(*args, direction=direction, wrt=chosen, mode=mode, **kwargs)
 
     def hessian(self, *args: Any, wrt: Any = 0, sparsity: Any = None, **kwargs: Any) -> Any:
         """`CompiledFunction.hessian`."""
@@ -162,17 +165,10 @@ class CompiledWrapper:
         f = self.of(args, kwargs)
         return f.linear_operator(*args, wrt=self.named(wrt, f), **kwargs)
 
-    def explain(
-        self,
-        *args: Any,
-        wrt: Any = 0,
-        plan: str = "joint",
-        mode: str = "gradient",
-        **kwargs: Any,
-    ) -> Any:
+    def explain(self, *args: Any, wrt: Any = 0, plan: str = "joint", **kwargs: Any) -> Any:
         """`CompiledFunction.explain`; without arguments of the latest way of calling."""
         f = self.of(args, kwargs) if args or kwargs else self._latest
-        return f.explain(*args, wrt=self.named(wrt, f), plan=plan, mode=mode, **kwargs)
+        return f.explain(*args, wrt=self.named(wrt, f), plan=plan, **kwargs)
 
     def inspect(
         self, stage: str, *args: Any, wrt: Any = None, plan: str = "joint", **kwargs: Any

@@ -26,8 +26,10 @@ from .alias import AliasAnalysis
 
 
 def is_float(value: SSAValue) -> bool:
-    """A float, or a memref of floats."""
+    """A float, a memref of floats, or a tape, which may have some."""
     type_ = value.type
+    if isinstance(type_, ad.TapeType):
+        return True
     if isinstance(type_, MemRefType):
         return isinstance(type_.element_type, AnyFloat)
     return isinstance(type_, AnyFloat)
@@ -84,10 +86,10 @@ class Activity:
     # Nodes: float scalars, and one root of each group of roots.
 
     def _nodes(self, value: SSAValue) -> list[SSAValue]:
-        if is_float_scalar(value) or isinstance(value.type, ad.TapeType):
-            return [value]
         if not is_float(value):
             return []
+        if not isinstance(value.type, MemRefType):
+            return [value]
         return list({self._group(root) for root in self.alias.roots(value)})
 
     def _group(self, root: SSAValue) -> SSAValue:

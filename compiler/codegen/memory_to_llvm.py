@@ -156,6 +156,9 @@ def lower_growable(state: KernelState, op: array.AllocOp) -> None:
     number = state.reserved + (array.ZERO in op.attributes)
     pointer = support_call(state, "mutad_reserve", "ptr %ctx", f"i64 {number}")
     state.return_when(state.text.value(f"icmp eq ptr {pointer}, null"), OUT_OF_MEMORY)
+    if array.CLEARED in op.attributes:
+        state.support.add("mutad_clear")
+        state.text.do(f"call void @mutad_clear(ptr {pointer})")
     shape = tuple(state.scalars[e] for e in op.extents)
     state.memrefs[op.memref] = state.descriptor(type_, pointer, shape)
 

@@ -620,6 +620,7 @@ FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "mutad_end": (_END, ("mutad_take", "mutad_drop_result")),
     "mutad_drop_result": (support_reserved.drop_result(POOL, POOL_SLOTS), ()),
     "mutad_reserve": (support_reserved.reserve(RESULTS, POOL, POOL_SLOTS), ()),
+    "mutad_clear": (support_reserved.CLEAR, ()),
     "mutad_tape_read": (support_handles.TAPE_READ, ()),
     "mutad_drop": (support_handles.DROP, ("mutad_end",)),
     "mutad_take": (_POOL, ()),

@@ -91,6 +91,17 @@ declare i32 @madvise(ptr, i64, i32)
 """
 
 
+CLEAR = f"""
+define internal void @mutad_clear(ptr %base) noinline optnone nounwind {{
+entry:
+  %ignored = call i32 @madvise(ptr %base, i64 {RESERVED_BYTES}, i32 4)
+  ret void
+}}
+declare i32 @madvise(ptr, i64, i32)
+"""
+"""`mutad_clear`: a range reads as 0 again, for its pages go back to the system."""
+
+
 def reserve(results: int, pool: int, first: int) -> str:
     """`mutad_reserve`; the list of records is at the byte offset `results` of the context."""
     return f"""

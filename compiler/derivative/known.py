@@ -23,9 +23,11 @@ class Known:
     )
     """Of each memref the memory itself, or its shadow."""
     copies: dict[Version, SSAValue] = field(default_factory=dict[Version, SSAValue])
+    tapes: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    """Of each tape that of the shadows; for the whole function."""
 
     def copy(self) -> Known:
-        return Known(dict(self.values), dict(self.memrefs), dict(self.copies))
+        return Known(dict(self.values), dict(self.memrefs), dict(self.copies), self.tapes)
 
     def return_to(self, before: Known) -> None:
         """Forget what came since."""

@@ -58,8 +58,8 @@ class MapValues:
         match plan.how(value):
             case Save() as save:
                 return self.read(primal.slot(save, self.block))
-            case Reload(stored=array.MapOp() as op) if op is self.op:
-                return self.read(primal.memref(op.outs[op.yielded.index(value)], PRIMAL))
+            case Reload(stored=array.MapOp() as op, output=output) if op is self.op:
+                return self.read(primal.memref(op.outs[output], PRIMAL))
             case Invert(op):
                 undo = undone(op, value, self.get(op.results[0]), self.get)
                 self.append(undo)

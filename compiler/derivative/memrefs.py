@@ -12,7 +12,7 @@ from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import FloatAttr, IndexType, MemRefType, UnitAttr, UnknownLoc
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
-from ...dialects import array
+from ...dialects import ad, array
 from ..diagnostics import CompileError, refusal
 from ..rules.builders import fill
 from ..rules.sweeps import PRIMAL, SHADOW
@@ -29,6 +29,12 @@ class Memrefs:
     def __init__(self, primal: Primal) -> None:
         self.primal = primal
         self.prologues = primal.prologues
+
+    def open(self, block: Block) -> None:
+        """Push and pop the shadows of segments where the reverse of their block begins: each once."""
+        for op in block.ops:
+            if isinstance(op, ad.SegmentOp) and self._is_active(op.memref):
+                self.get(op.memref, SHADOW)
 
     def get(self, value: SSAValue, kind: str) -> SSAValue:
         """The primal memref `value` itself, or its shadow, in the reverse of its block."""
@@ -61,6 +67,8 @@ class Memrefs:
                 )
             case array.AllocOp() | memref.AllocaOp() if kind == SHADOW:
                 return self._zeroed(owner, block)
+            case ad.SegmentOp() if kind == SHADOW:
+                return self._shadow_segment(owner, block)
             case array.LoopOp():
                 assert isinstance(value, OpResult)
                 self._after_loop(owner, kind, value.index - 1)
@@ -82,7 +90,7 @@ class Memrefs:
         rank, zero = type_.get_num_dims(), self.prologues.index(0, block)
         extents = [
             self.primal.get(made_by.extents[axis])
-            if isinstance(made_by, array.AllocOp)
+            if isinstance(made_by, array.AllocOp | ad.SegmentOp)
             else self.extent(value, axis, block)
             for axis in range(rank)
         ]
@@ -109,10 +117,43 @@ class Memrefs:
         alloc.location = op.location
         self.prologues.append(block, alloc)
         if array.GROWABLE in op.attributes:
-            alloc.attributes |= {array.GROWABLE: UnitAttr(), array.ZERO: UnitAttr()}
+            left_zero = not op.attributes.keys() & {array.ZERO, array.CLEARED}
+            alloc.attributes[array.GROWABLE] = UnitAttr()
+            alloc.attributes[array.ZERO if left_zero else array.CLEARED] = UnitAttr()
         else:
             self.prologues.append(block, fill(alloc.memref, extents, op))
         return alloc.memref
+
+    def _shadow_segment(self, op: ad.SegmentOp, block: Block) -> SSAValue:
+        """The shadow of a segment, which is pushed on the shadow tape where it itself is popped, or popped.
+
+        What nobody pops is read where it was pushed, and its shadow is no segment.
+        """
+        type_ = op.memref.type
+        extents = [self.primal.get(e) for e in op.extents]
+        made: ad.SegmentOp | array.AllocOp
+        if isinstance(op, ad.PopOp):
+            made = ad.PushOp(self.tape(op.tape), extents, type_.element_type)
+        elif is_popped(op.tape):
+            made = ad.PopOp(self.tape(op.tape), extents, type_.element_type)
+        else:
+            made = array.AllocOp(extents, type_.element_type)
+        made.location = op.location
+        self.prologues.append(block, made)
+        if not isinstance(made, ad.PopOp):
+            self.prologues.append(block, fill(made.memref, extents, op))
+        return made.memref
+
+    def tape(self, value: SSAValue) -> SSAValue:
+        """The tape of the shadows of a tape's segments."""
+        if isinstance(value.owner, ad.ReaderOp):
+            return self.tape(value.owner.source)
+        tapes = self.primal.known.tapes
+        if value not in tapes:
+            assert isinstance(value.owner, ad.TapeOp), f"no shadow tape for {value}"
+            tapes[value] = self.prologues.tape(value.owner.location)
+            tapes[value].name_hint = f"{value.name_hint or 'tape'}_shadow"
+        return tapes[value]
 
     def _after_loop(self, loop: array.LoopOp, kind: str, wanted: int) -> None:
         """The carried memrefs after the loop: the initial ones, permuted as often as it ran.
@@ -165,13 +206,16 @@ class Memrefs:
         """What the reverse sweep has that is as large as a memref: scratch memory is gone by then."""
         if self.outlives_its_block(value):
             return PRIMAL
-        return SHADOW if self.primal.plan.needed.activity.active_memref(value) else EXTENTS
+        return SHADOW if self._is_active(value) else EXTENTS
+
+    def _is_active(self, value: SSAValue) -> bool:
+        return self.primal.plan.needed.activity.active_memref(value)
 
     def extent(self, source: SSAValue, axis: int, block: Block) -> SSAValue:
         """The extent of a primal memref, from the op that made it where that is possible."""
         owner = source.owner
         if value_block(source) is not self.primal.top:
-            if isinstance(owner, array.AnyView | array.AllocOp):
+            if isinstance(owner, array.AnyView | array.AllocOp | ad.SegmentOp):
                 return self.primal.get(owner.extents[axis])
             if isinstance(owner, memref.CastOp):
                 return self.extent(owner.source, axis, block)
@@ -196,6 +240,11 @@ class Memrefs:
             or isinstance(root.owner, memref.AllocaOp)
             for root in self.primal.alias.roots(value)
         )
+
+
+def is_popped(tape: SSAValue) -> bool:
+    """Whether anything is taken off a tape, here or by who is given it."""
+    return any(not isinstance(use.operation, ad.PushOp) for use in tape.uses)
 
 
 def permutation_order(permutation: Sequence[int]) -> int:

@@ -37,6 +37,8 @@ class Reload:
     """Read again: where the program `stored` it, of a copy of what the array held, or where it was read."""
 
     stored: Operation | None = None
+    output: int = 0
+    """Where a map stored it, the output: the same value may be stored to another, and overwritten there."""
     copy: Version | None = None
 
 

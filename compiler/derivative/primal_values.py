@@ -12,12 +12,13 @@ from contextlib import contextmanager
 from typing import cast
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import UnitAttr
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.dialects.builtin import MemRefType, UnitAttr
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from ...dialects import array
 from ..analysis.alias import AliasAnalysis
 from ..rules import Contents
+from ..rules.builders import common_type
 from ..rules.sweeps import PRIMAL
 from .forward_sweep import ForwardSweep
 from .inversions import undone
@@ -58,6 +59,7 @@ class PrimalValues:
         self.prologues.begin(primal, reverse)
         self.open_blocks.add(primal)
         self.saved.open(primal)
+        self.memrefs.open(primal)
         self.rolling.open(primal)
 
     def close(self, primal: Block) -> None:
@@ -88,20 +90,19 @@ class PrimalValues:
         It is given the number of the branch, and its block, whose values it may ask for.
         """
         condition = self.get(op.cond)
-        regions: list[Region] = []
+        regions, yields = list[Region](), list[list[SSAValue]]()
         for side, region in enumerate(op.regions):
             known, inner = self.known.copy(), Block()
             source = region.block if region.blocks else Block()
             self.prologues.begin(source, inner)
-            values = found(side, source)
+            yields.append(found(side, source))
             self.close(source)
-            inner.add_op(scf.YieldOp(*values))
             regions.append(Region(inner))
             self.known.leave(inner, known)
-        types = {tuple(r.block.last_op.operand_types) for r in regions if r.block.last_op}
-        if len(types) != 1:
-            raise AssertionError("the branches of an if yield values of different types")
-        choice = scf.IfOp(condition, list(types.pop()), regions[0], regions[1])
+        types = [common_type_of(alike) for alike in zip(*yields, strict=True)]
+        for region, values in zip(regions, yields, strict=True):
+            end_branch(region.block, values, types)
+        choice = scf.IfOp(condition, types, regions[0], regions[1])
         choice.location = op.location
         self.prologues.append(cast(Block, op.parent_block()), choice)
         return list(choice.results)
@@ -205,6 +206,24 @@ class PrimalValues:
 
     def slot(self, save: Save, block: Block) -> SSAValue:
         return self.saved.slot(save, block)
+
+
+def common_type_of(values: Sequence[SSAValue]) -> Attribute:
+    """The type of what is one of these: memrefs of two types are cast to a third."""
+    types = [v.type for v in values if isinstance(v.type, MemRefType)]
+    return common_type(types) if types else values[0].type
+
+
+def end_branch(block: Block, values: Sequence[SSAValue], types: Sequence[Attribute]) -> None:
+    """Yield the values from a branch, in these types."""
+    ends: list[SSAValue] = []
+    for value, type_ in zip(values, types, strict=True):
+        if value.type != type_:
+            cast_ = memref.CastOp.get(value, cast(MemRefType[Attribute], type_))
+            block.add_op(cast_)
+            value = cast_.dest
+        ends.append(value)
+    block.add_op(scf.YieldOp(*ends))
 
 
 def computed_again(op: Operation, get: Callable[[SSAValue], SSAValue]) -> Operation:

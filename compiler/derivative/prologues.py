@@ -11,6 +11,8 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IndexType, IntegerAttr, LocationAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from ...dialects import ad
+
 
 class Prologues:
     """The prologues of one gradient function, whose cells are made at the beginning of `entry`."""
@@ -47,9 +49,14 @@ class Prologues:
 
     def cell(self, element: Attribute, location: LocationAttr) -> SSAValue:
         """A cell of the whole gradient function."""
-        cell = memref.AllocaOp.get(element, shape=[])
-        cell.location = location
+        return self._on_entry(memref.AllocaOp.get(element, shape=[]), location)
+
+    def tape(self, location: LocationAttr) -> SSAValue:
+        return self._on_entry(ad.TapeOp(), location)
+
+    def _on_entry(self, op: Operation, location: LocationAttr) -> SSAValue:
+        op.location = location
         first = self.entry.first_op
         assert first is not None
-        self.entry.insert_op_before(cell, first)
-        return cell.memref
+        self.entry.insert_op_before(op, first)
+        return op.results[0]

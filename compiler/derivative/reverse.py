@@ -141,6 +141,11 @@ def only_function(module: ModuleOp) -> func.FuncOp:
     return functions[0]
 
 
+def is_memory(value: SSAValue) -> bool:
+    """A memref or a tape: its cotangents are memory beside it."""
+    return isinstance(value.type, MemRefType | ad.TapeType)
+
+
 class ReverseSweep(Emission):
     """Emits the gradient function of one function from its plan."""
 
@@ -160,17 +165,13 @@ class ReverseSweep(Emission):
         terminator = self.top.last_op
         assert isinstance(terminator, func.ReturnOp)
         args = list(self.top.args)
-        self.active_memrefs = [
-            a for a in args if isinstance(a.type, MemRefType) and self.activity.active_memref(a)
-        ]
-        self.active_scalars = [
-            a for a in args if not isinstance(a.type, MemRefType) and self.activity.active(a)
-        ]
+        self.active_memory = [a for a in args if is_memory(a) and self.activity.active(a)]
+        self.active_scalars = [a for a in args if not is_memory(a) and self.activity.active(a)]
         self.active_results = [
-            k for k, r in enumerate(self._returned(terminator)) if self._result_is_active(r)
+            k for k, r in enumerate(self._returned(terminator)) if self.activity.active(r)
         ]
         types = [a.type for a in args]
-        types += [shadow_type(a.type) for a in self.active_memrefs]
+        types += [shadow_type(a.type) for a in self.active_memory]
         types += [cotangent_type(terminator.arguments[k].type) for k in self.active_results]
         self.entry = self.block = Block(arg_types=types)
         primal_args = self.entry.args[: len(args)]
@@ -181,10 +182,13 @@ class ReverseSweep(Emission):
         self.forward = ForwardSweep(self.plan, self.entry, values)
         self.forward.run()
         self.primal = PrimalValues(self.plan, self.alias, self.forward)
-        shadows = self.entry.args[len(args) : len(args) + len(self.active_memrefs)]
-        for argument, shadow in zip(self.active_memrefs, shadows, strict=True):
+        shadows = self.entry.args[len(args) : len(args) + len(self.active_memory)]
+        for argument, shadow in zip(self.active_memory, shadows, strict=True):
             shadow.name_hint = f"{argument.name_hint}_shadow"
-            self.primal.known.memrefs[(argument, SHADOW)] = shadow
+            if isinstance(argument.type, ad.TapeType):
+                self.primal.known.tapes[argument] = shadow
+            else:
+                self.primal.known.memrefs[(argument, SHADOW)] = shadow
         self._reverse(terminator, to_check)
         return self._finish(terminator)
 
@@ -193,11 +197,6 @@ class ReverseSweep(Emission):
         hidden = self.function.attributes.get("hidden")
         count = cast("IntegerAttr[Any]", hidden).value.data if hidden is not None else 0
         return terminator.arguments[: len(terminator.arguments) - count]
-
-    def _result_is_active(self, result: SSAValue) -> bool:
-        if isinstance(result.type, MemRefType):
-            return self.activity.active_memref(result)
-        return self.activity.active(result)
 
     def _check_on_entry(
         self, values: dict[SSAValue, SSAValue], terminator: func.ReturnOp
@@ -233,12 +232,14 @@ class ReverseSweep(Emission):
             if bar in to_check:
                 extents = extents_of(self.forward.values[result], self.emit)
                 require_extents(bar, extents, self.emit, self.append)
+            elif isinstance(result.type, ad.TapeType):
+                self.primal.known.tapes[result] = bar
         self.primal.open(self.top, self.entry)
         for result, bar in self._cotangents(terminator):
             if isinstance(result.type, MemRefType):
                 shadow = self.primal.memref(result, SHADOW)
                 self.append(transfer(bar, shadow, extents_of(shadow, self.emit), "add"))
-            else:
+            elif not is_memory(result):
                 self.add_bar(result, bar)
         self.reverse_ops(self.top)
 
@@ -257,8 +258,9 @@ class ReverseSweep(Emission):
         )
         gradient.location = self.function.location
         gradient.attributes.update(self.function.attributes)
+        gradient.attributes.pop("hidden", None)  # they are the last no more
         first, args = len(self.top.args), list(self.top.args)
-        shadows = {args.index(a): first + k for k, a in enumerate(self.active_memrefs)}
+        shadows = {args.index(a): first + k for k, a in enumerate(self.active_memory)}
         mirror_overlaps(gradient, shadows)
         self._describe(gradient)
         return gradient
@@ -267,7 +269,7 @@ class ReverseSweep(Emission):
         """Say which arguments have shadows, which results cotangents, which scalars gradients."""
         args = list(self.top.args)
         listed = {
-            "shadows": [args.index(a) for a in self.active_memrefs],
+            "shadows": [args.index(a) for a in self.active_memory],
             "cotangents": self.active_results,
             "scalars": [args.index(a) for a in self.active_scalars],
         }

@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import Pure
 
-from ...dialects import array
+from ...dialects import ad, array
 from .bits import PER_BYTE, Emit, bytes_for, index
 
 Margins = tuple[tuple[int, int], ...]
@@ -118,7 +118,7 @@ class Segment:
 def extents_of_base(base: SSAValue) -> tuple[SSAValue | ArrayExtent, ...]:
     """The extents of an array that is copied whole."""
     owner = base.owner
-    if isinstance(owner, array.AllocOp):
+    if isinstance(owner, array.AllocOp | ad.SegmentOp):
         return tuple(owner.extents)
     assert isinstance(base.type, MemRefType)
     return tuple(ArrayExtent(base, axis) for axis in range(base.type.get_num_dims()))

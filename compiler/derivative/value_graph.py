@@ -63,8 +63,6 @@ class ValueGraph:
         """Killed reads, and the contents of the whole array that serve them where they are not saved."""
         self.reader_of: dict[Version, Operation] = {}
         """Where the contents of an array are first asked for."""
-        self.reading: dict[Version, Operation | None] = {}
-        """An op that reads them in that block, as a whole where one does."""
         self.killer: dict[Node, Operation | None] = {}
         self.order = self._upstream(needed.by)
         """Operands before users."""
@@ -195,9 +193,6 @@ class ValueGraph:
     def _note_reader(self, version: Version, reader: Operation) -> None:
         """Contents are copied, if they are, before the first op that reads them."""
         anchor = self._anchor(version.base, reader)
-        known = self.reading.get(version)
-        if known is None or isinstance(known, memref.LoadOp):
-            self.reading[version] = reader if reader is anchor else known
         first = self.reader_of.get(version)
         if first is None or comes_before(anchor, first):
             self.reader_of[version] = anchor
@@ -221,7 +216,7 @@ class ValueGraph:
         if self.trusting and isinstance(node, SSAValue):
             store = self._surviving_store(node)
             if store is not None:
-                self.found[node] = Reload(stored=store)
+                self.found[node] = store
                 return True
             return self._comes_back(node) or self._rolls_back(node)
         return False
@@ -255,9 +250,7 @@ class ValueGraph:
             seen.add(value)
             found = self.found.get(value)
             if isinstance(found, Reload) and isinstance(found.stored, memref.StoreOp):
-                numbers: tuple[Node, ...] | None = (
-                    *numbers_of(Access(found.stored, found.stored.memref, "write")),
-                )
+                numbers: tuple[Node, ...] | None = (*numbers_of(found.stored, found.stored.memref),)
             elif value in saved or self.killer.get(value) is not None:
                 return False
             else:
@@ -281,12 +274,12 @@ class ValueGraph:
             result = use.operation.results[0]
             store = self._surviving_store(result)
             if store is not None:
-                self.found[result] = Reload(stored=store)
+                self.found[result] = store
                 self.found[value] = Invert(use.operation)
                 return True
         return False
 
-    def _surviving_store(self, value: SSAValue) -> Operation | None:
+    def _surviving_store(self, value: SSAValue) -> Reload | None:
         """A store of `value`, in its own block, that nothing overwrites and that can be found again."""
         for use in value.uses:
             op = use.operation
@@ -294,7 +287,7 @@ class ValueGraph:
                 if op.parent_block() is not value_block(value):
                     continue
                 numbers = (*op.indices, *descriptor_values(op.memref))
-                target, owner = op.memref, op
+                target, owner, output = op.memref, op, 0
             elif isinstance(op, array.YieldOp) and isinstance(op.parent_op(), array.MapOp):
                 owner = op.parent_op()
                 assert isinstance(owner, array.MapOp)
@@ -303,14 +296,15 @@ class ValueGraph:
                     or value_block(value) is not owner.body.block
                 ):
                     continue
-                target = owner.outs[use.index]
+                output = use.index
+                target = owner.outs[output]
                 numbers = tuple(descriptor_values(target))
             else:
                 continue
             if not all(self.known_free(n) for n in numbers):
                 continue
             if self.kills.killer(Access(owner, target, "write", True)) is None:
-                return owner
+                return Reload(owner, output)
         return None
 
     def known_free(self, value: SSAValue) -> bool:
@@ -358,9 +352,8 @@ class ValueGraph:
         return True
 
 
-def numbers_of(access: Access) -> Iterator[SSAValue]:
+def numbers_of(op: Operation, accessed: SSAValue) -> Iterator[SSAValue]:
     """The numbers that an access takes to be made again."""
-    op = access.op
-    if isinstance(op, memref.LoadOp | memref.StoreOp) and not access.whole:
+    if isinstance(op, memref.LoadOp | memref.StoreOp):
         yield from op.indices
-    yield from descriptor_values(access.memref)
+    yield from descriptor_values(accessed)

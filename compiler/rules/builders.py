@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
@@ -59,3 +59,18 @@ def transpose(matrix: SSAValue, emit: Emit) -> SSAValue:
     rows, columns = extents_of(matrix, emit)
     zero, one = index(0, emit), index(1, emit)
     return emit(array.ViewOp(matrix, [zero, zero], [1, 0], [columns, rows], [one, one]))
+
+
+def common_type(types: Sequence[MemRefType[Attribute]]) -> MemRefType[Attribute]:
+    """The type that all of these can be cast to: what differs is known at run time."""
+    first = types[0]
+    if all(t == first for t in types):
+        return first
+    shapes = zip(*(t.get_shape() for t in types), strict=True)
+    shape = [s[0] if len(set(s)) == 1 else DYNAMIC_INDEX for s in shapes]
+    if all(map(array.is_contiguous, types)):
+        return MemRefType(first.element_type, shape)
+    strides = zip(*map(array.strides_of, types), strict=True)
+    return array.strided(
+        first.element_type, shape, [s[0] if len(set(s)) == 1 else None for s in strides]
+    )

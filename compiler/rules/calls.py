@@ -96,6 +96,12 @@ class ActivationCall(Rule[activation.CallOp]):
     def adjoint(self, op: activation.CallOp, sweep: ReverseSweep) -> None:
         """Call the backward function with the record, the shadows and the cotangents."""
         callee = private_functions(sweep.function.parent_op())[op.target]
+        if "chained" in callee.attributes:
+            raise refusal(
+                op,
+                "second derivatives through recursive functions are not computed by reverse over reverse",
+                'use `mode="forward-over-reverse"`, or write a loop with a list of what is still to be done',
+            )
         types = [a.type for a in callee.body.block.args]
         operands = [sweep.primal.get(op.record)]
         for k in listed(callee, "shadows"):

@@ -8,7 +8,7 @@ from typing import cast
 from xdsl.dialects import memref, scf
 from xdsl.ir import Block, BlockArgument, OpResult, SSAValue
 
-from ...dialects import array
+from ...dialects import ad, array
 
 
 def trips_source(loop: array.LoopOp) -> SSAValue:
@@ -36,7 +36,7 @@ def descriptor_values(memref_value: SSAValue) -> Iterator[SSAValue]:
                 pending.append(owner.source)
             case memref.CastOp():
                 pending.append(owner.source)
-            case array.AllocOp():
+            case array.AllocOp() | ad.SegmentOp():
                 yield from owner.extents
             case scf.IfOp() if isinstance(value, OpResult):
                 yield owner.cond

@@ -7,13 +7,15 @@ from typing import cast
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ...dialects import array
+from ...dialects import ad, array
 from .builders import element_of, fill
 from .sweeps import ReverseSweep
 
 
 def shadow_type(primal: Attribute) -> Attribute:
-    """Compact where the primal is contiguous, in C or Fortran order; else of any strides."""
+    """Compact where the primal is contiguous, in C or Fortran order; else of any strides; of tapes a tape."""
+    if isinstance(primal, ad.TapeType):
+        return primal
     assert isinstance(primal, MemRefType)
     if array.is_contiguous(primal) or (
         primal.get_num_dims() > 1 and array.strides_of(primal)[0] == 1

@@ -6,6 +6,12 @@ and the tape. The tangents of a tape's segments lie on a tape of their own::
     %t = ad.tape                 %t_dot = ad.tape
     %s = ad.push %t(%n)          %s_dot = ad.push %t_dot(%n)
     %p = ad.pop %t(%n)           %p_dot = ad.pop %t_dot(%n)
+
+So do their cotangents, from the pops, which come last and are reversed first, to the pushes::
+
+    %t = ad.tape                 %t_shadow = ad.tape
+    %s = ad.push %t(%n)          %s_shadow = ad.pop %t_shadow(%n)
+    %p = ad.pop %t(%n)           %p_shadow = ad.push %t_shadow(%n), filled with 0
 """
 
 from __future__ import annotations
@@ -15,9 +21,9 @@ from collections.abc import Iterator
 from xdsl.ir import Operation
 
 from ...dialects import ad
-from .accesses import Access, Flow
+from .accesses import Access, Activity, Flow, Need
 from .rule import Rule, Rules, WithoutDerivative, memrefs, touching
-from .sweeps import TangentSweep
+from .sweeps import ReverseSweep, TangentSweep
 
 
 class Tape(WithoutDerivative):
@@ -41,6 +47,16 @@ class Segment(WithoutDerivative):
         assert isinstance(op, ad.SegmentOp)
         yield op.memref, op.tape
         yield op.tape, op.memref
+
+    def has_derivative(self, op: Operation, activity: Activity) -> bool:
+        return activity.active(op.results[0])
+
+    def needs(self, op: Operation, activity: Activity) -> Iterator[Need]:
+        assert isinstance(op, ad.SegmentOp)
+        yield from op.extents
+
+    def adjoint(self, op: Operation, sweep: ReverseSweep) -> None:
+        """Nothing: the shadow is there since the reverse of the block began."""
 
     def tangent(self, op: Operation, sweep: TangentSweep) -> None:
         assert isinstance(op, ad.SegmentOp)

@@ -70,6 +70,7 @@ def hoist_from(loop: array.LoopOp) -> None:
     for op in tuple(loop.body.block.ops):
         if (
             isinstance(op, array.AllocOp)
+            and array.CLEARED not in op.attributes  # of each iteration
             and all(is_from_outside(n, loop) for n in op.extents)
             and not may_outlive_iteration(op.memref, loop)
         ):
@@ -80,6 +81,9 @@ def hoist_from(loop: array.LoopOp) -> None:
             if untame:
                 op.operands[untame[0]] = if_it_runs(loop, op.extents[untame[0]])
             block.insert_op_before(op, loop)
+            if array.GROWABLE in op.attributes:
+                for inner in loop.walk():  # another iteration has touched the elements
+                    inner.attributes.pop(array.FRESH, None)
 
 
 def is_tame(extent: SSAValue) -> bool:

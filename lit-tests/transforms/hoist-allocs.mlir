@@ -117,3 +117,30 @@ func.func @kept_in_a_branch(%x : f64, %n : index, %c : i1) {
   }
   func.return
 }
+
+// Outside, the elements are those of the iteration before: a store to them is fresh no more.
+// CHECK-LABEL: @a_growable_array_is_made_once
+// CHECK:         %t = array.alloc(%{{.*}}) {growable}
+// CHECK-NEXT:    array.loop
+// CHECK-NOT:     fresh
+// CHECK:         func.return
+func.func @a_growable_array_is_made_once(%x : f64, %n : index) {
+  %trips = array.loop %i to %n do {
+    %t = array.alloc(%n) {growable} : memref<?xf64>
+    memref.store %x, %t[%i] {fresh} : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_it_is_cleared
+// CHECK:         array.loop
+// CHECK-NEXT:      %t = array.alloc
+func.func @kept_when_it_is_cleared(%x : f64, %n : index) {
+  %trips = array.loop %i to %n do {
+    %t = array.alloc(%n) {growable, cleared} : memref<?xf64>
+    memref.store %x, %t[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}

@@ -226,6 +226,17 @@ def adaptive_steps_of_an_array(t, end, u):
     return (u * u).sum()
 
 
+@on("f64[4] f64[4]#1")
+def stored_twice_and_overwritten_once(a, b):
+    for i in range(a.size):
+        t = np.exp(a[i])
+        a[i] = t
+        b[i] = t
+    s = (a * 3).sum()
+    a[0] = 7.0
+    return s + b.sum()
+
+
 @on("f64[6] 6.2", "f64[6] 2.3", "f64[6] -0.2")
 def while_changes_its_bound(x, bound):
     i = 0

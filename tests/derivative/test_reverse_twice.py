@@ -1,0 +1,125 @@
+"""The adjoint of an adjoint: every case of the lit tests, and numbers where rules of tangents have no part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+
+from mutad import compile
+from mutad.compiler.derivative.passes import Reverse
+from mutad.compiler.diagnostics import CompileError
+from mutad.compiler.pipeline import OPTIMIZE
+from mutad.opt import MutadOpt
+
+REVERSE_OVER_REVERSE = "reverse-over-reverse"
+
+REFUSED = {
+    "activations.mlir": "second derivatives through recursive functions",
+    "call-with-rule.mlir": "into which the compiler cannot see",
+}
+"""Files with a case that has one derivative and no second, with the reason."""
+
+
+def parsed(text: str) -> ModuleOp:
+    return Parser(MutadOpt(args=["-"]).ctx, text).parse_module()
+
+
+@pytest.mark.parametrize("optimized", [False, True])
+def test_every_case_is_reversed_twice(root: Path, optimized: bool) -> None:
+    for path in sorted((root / "lit-tests" / "derivative").glob("*.mlir")):
+        module = parsed(path.read_text())
+        Reverse(split=path.name == "split.mlir").apply(Context(), module)
+        if optimized:
+            for one in OPTIMIZE[:-1]:
+                one.apply(Context(), module)
+        if path.name in REFUSED:
+            with pytest.raises(CompileError, match=REFUSED[path.name]):
+                Reverse().apply(Context(), module)
+            continue
+        Reverse().apply(Context(), module)
+        module.verify()
+
+
+def at_an_exact_fit(k: np.ndarray, x: np.ndarray, target: np.ndarray) -> float:
+    r = k * np.sin(x**2) - target
+    return (r * r).sum()
+
+
+def at_an_exact_fit_in_a_loop(k: np.ndarray, x: np.ndarray, target: np.ndarray) -> float:
+    s = 0.0
+    for i in range(x.size):
+        r = k[i] * np.sin(x[i] ** 2) - target[i]
+        s += r * r
+    return s
+
+
+def at_an_exact_fit_of_what_was_overwritten(
+    k: np.ndarray, x: np.ndarray, target: np.ndarray
+) -> float:
+    k *= np.sin(x**2)
+    s = 0.0
+    for i in range(x.size):
+        k[i] -= target[i]
+        k[i] *= k[i]
+        s += k[i]
+    return s
+
+
+@pytest.mark.parametrize(
+    "function",
+    [at_an_exact_fit, at_an_exact_fit_in_a_loop, at_an_exact_fit_of_what_was_overwritten],
+)
+@pytest.mark.parametrize("mode", ["forward-over-reverse", REVERSE_OVER_REVERSE])
+def test_hessians_where_all_cotangents_are_zero(function: Callable[..., Any], mode: str) -> None:
+    k, x = np.array([0.3, -1.2, 2.0]), np.array([0.4, 1.1, 0.7])
+    target, (dk, dx) = k * np.sin(x**2), (np.array([1.0, 0.5, -2.0]), np.array([0.3, -1.0, 1.0]))
+    by_k, by_x = np.sin(x**2), 2 * k * x * np.cos(x**2)
+    moved = 2 * (by_k * dk + by_x * dx)
+    _, gradient, product = compile(function, grad=True).value_grad_hvp(
+        k.copy(), x, target, wrt=("k", "x"), direction=(dk, dx), mode=mode
+    )
+    np.testing.assert_array_equal(gradient, np.zeros((2, 3)))
+    np.testing.assert_allclose(product, [moved * by_k, moved * by_x], rtol=1e-14)
+
+
+def grows(x: np.ndarray) -> float:
+    made = [v * v for v in x]
+    while len(made) < 9:
+        made.append(made[-1] * made[-2] + 0.5)
+    made.sort()
+    s = 0.0
+    for k, v in enumerate(made):
+        s += (k + 1) * v * v
+    return s
+
+
+def test_memory_of_lists_is_left_as_it_was_found() -> None:
+    """Shadows of lists are full of zeros between calls; their own shadows are not."""
+    f, x, v = compile(grows, grad=True), np.array([0.3, 0.7, 0.5]), np.array([1.0, -0.5, 2.0])
+    gradient, product = f.grad(x), f.hvp(x, direction=v)
+    for _ in range(3):
+        np.testing.assert_allclose(
+            f.hvp(x, direction=v, mode=REVERSE_OVER_REVERSE), product, rtol=1e-12
+        )
+        np.testing.assert_array_equal(f.grad(x), gradient)
+        np.testing.assert_array_equal(f.hvp(x, direction=v), product)
+
+
+def test_directions_are_only_read() -> None:
+    f, x, v = compile(grows, grad=True), np.array([0.3, 0.7, 0.5]), np.array([1.0, -0.5, 2.0])
+    v.flags.writeable = False
+    f.hvp(x, direction=v, mode=REVERSE_OVER_REVERSE)
+    np.testing.assert_array_equal(v, [1.0, -0.5, 2.0])
+
+
+def test_another_mode_is_refused() -> None:
+    f, x = compile(grows, grad=True), np.ones(3)
+    with pytest.raises(ValueError, match="use 'forward-over-reverse' or 'reverse-over-reverse'"):
+        f.hvp(x, direction=x, mode="reverse")
