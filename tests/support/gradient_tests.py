@@ -12,7 +12,12 @@ from __future__ import annotations
 
 import pytest
 from gradient_oracle import GradientCase, GradientPrograms
-from reach_oracle import check_cotangents_reach, check_lanes_reach, check_tangents_reach
+from reach_oracle import (
+    check_cotangents_reach,
+    check_lanes_reach,
+    check_products_reach,
+    check_tangents_reach,
+)
 from tangent_oracle import check_batch, check_hvp, check_hvp_batch, check_tangent
 
 
@@ -50,6 +55,7 @@ def gradient_tests(programs: GradientPrograms, *, tangents: bool = False) -> typ
         @pytest.mark.parametrize("case", programs.twice, ids=str)
         def test_hvp(self, case: GradientCase) -> None:
             check_hvp(case)
+            check_products_reach(case)
 
         @pytest.mark.parametrize("case", programs.first[::5], ids=str)
         def test_several_tangents_at_once(self, case: GradientCase) -> None:

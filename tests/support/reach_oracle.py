@@ -10,11 +10,12 @@ import zlib
 from typing import Any
 
 import numpy as np
-from gradient_oracle import GradientCase, Memory, random_cotangent
+from argument_rows import make_arguments
+from gradient_oracle import GradientCase, Memory, in_float64, random_cotangent
 from python_oracle import run
 from tangent_oracle import LANES, in_lane, in_lanes
 
-from mutad import BatchDuplicated, Const, Duplicated
+from mutad import BatchDuplicated, CompileError, Const, Duplicated
 
 
 def check_tangents_reach(case: GradientCase) -> None:
@@ -70,6 +71,27 @@ def check_lanes_reach(case: GradientCase) -> None:
     assert_reached(first, second)
     for other in others:
         assert not other.any(), other
+
+
+def check_products_reach(case: GradientCase) -> None:
+    """`hvp` along a random half of what moves."""
+    active, function = case.active(), case.compiled(opt=1)
+
+    def found(mark: float) -> Any:
+        rng, arguments = generator_of(case), make_arguments(in_float64(case.row))
+        memory = Memory(arguments, active)
+        moves = [np.where(rng.random(o.size) < 0.5, mark, 0.0) for o in memory.owners]
+        along = tuple(
+            memory.view(k, moves).copy() if isinstance(arguments[k], np.ndarray) else mark
+            for k in active
+        )
+        return numbers_in(function.hvp(*arguments, wrt=active, direction=along))
+
+    try:
+        assert_reached(found(1.0), found(np.nan))
+    except CompileError as error:
+        if "second derivatives through recursive functions" not in error.reason:
+            raise
 
 
 def check_cotangents_reach(case: GradientCase) -> None:
