@@ -18,14 +18,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.passes import ModulePass
 
-from ..dialects import activation
+from ..dialects import activation, ad
 from . import remembered
 from .analysis.effects import is_private
 from .analysis.print_analyses import PASSES as PRINTED_ANALYSES
@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     from .codegen.entry_plan import Tangents
     from .codegen.llvm_module import Target
     from .codegen.loops_to_llvm import KernelText
-    from .derivative.receipt import Receipt
     from .frontend.build import Built
     from .frontend.frames import Captured
 
@@ -204,7 +203,9 @@ def adjoint(c: Compilation) -> None:
             finals = tuple(returned_arguments(c.built.results))
             c.run([Forward(active, finals, r.options.lanes)])
         case "hvp":
-            c.run([reverse, *OPTIMIZE[:-1]])
+            c.run([reverse])
+            number_tapes(last_function(c.module))
+            c.run(OPTIMIZE[:-1])
             # Shadows are zero at first: their tangents are what the reverse sweep makes of them.
             finals = tuple(shadow_arguments(last_function(c.module)))
             c.run([Forward(active, finals, r.options.lanes)])
@@ -226,6 +227,16 @@ def expand_derivatives(c: Compilation) -> None:
             one.apply(c.context, module)
 
     expand(c.module, c.request.options.saves, simplified)
+
+
+def number_tapes(gradient: func.FuncOp) -> None:
+    """Number the tapes in the order of the plan's saves: those with tangents are there twice afterwards."""
+    for number, op in enumerate(op for op in gradient.body.block.ops if isinstance(op, ad.TapeOp)):
+        op.attributes[SAVE] = IntegerAttr(number, i64)
+
+
+SAVE = "save"
+"""The attribute that says to which save of the plan a tape belongs."""
 
 
 def returned_arguments(spec: dict[str, Any]) -> Iterator[int]:
@@ -539,74 +550,6 @@ def run_stages(request: Request, upto: str) -> str:
             if stage.name == upto:
                 return stage.show(c)
     raise AssertionError("unreachable")
-
-
-@with_deep_stack
-def explain_request(request: Request, values: Sequence[Any] | None) -> Receipt:
-    """What the gradient would save for these argument values, one for each parameter; None: symbolic only.
-
-    Of a request for `vjp` it is what `vjp` would save.
-    """
-    with own_faults(request):
-        return receipt_for(request, values)
-
-
-def receipt_for(request: Request, values: Sequence[Any] | None) -> Receipt:
-    from .derivative.activation_pairs import activation_pairs
-    from .derivative.receipt import Allocated, allocated_by, receipt_of
-    from .derivative.reverse import activities_of, gradient_of, only_function, plan_gradient
-
-    c = simplified(request)
-    for stage in STAGES[:2]:
-        advance(c, stage)
-    leaves = None if values is None else [leaf for value in values for leaf in ir_leaves(value)]
-    function = only_function(c.module)
-    finals, saves = c.final_arguments, request.options.saves
-    if finals is not None and saves == "forbid":
-        saves = "minimal"  # what is forbidden are saves of the gradient in one piece
-    made = plan_gradient(function, c.active_arguments, saves, finals)
-
-    def allocated() -> Allocated:
-        with own_faults(request):
-            c.module = ModuleOp([gradient_of(function, c.active_arguments, saves, finals)])
-            optimize(c)
-        gradient = only_function(c.module)
-        if leaves is None:
-            return allocated_by(gradient, None, None)
-        shadowed = [leaves[i] for i in gradient.attributes["shadows"].get_values()]  # pyright: ignore
-        unknown = [None] * (len(gradient.body.block.args) - len(leaves) - len(shadowed))
-        return allocated_by(gradient, [*leaves, *shadowed, *unknown], bytes_of_shadows(shadowed))
-
-    activities = activities_of(function, c.active_arguments, finals)
-    pairs = activation_pairs(function, activities, saves, owned=finals is None)
-    return receipt_of(made, leaves, allocated, pairs)
-
-
-def bytes_of_shadows(arrays: Sequence[Any]) -> int:
-    """The bytes of the shadows of these arrays: those that share memory share theirs."""
-    from numpy.lib.array_utils import byte_bounds
-
-    apart = 0
-    spans: list[tuple[int, int]] = []
-    for position, one in enumerate(arrays):
-        others = [*arrays[:position], *arrays[position + 1 :]]
-        low, high = byte_bounds(one)
-        if any(low < end and begin < high for begin, end in map(byte_bounds, others)):
-            spans.append((low, high))
-        else:
-            apart += one.nbytes
-    end = 0
-    for low, high in sorted(spans):
-        apart += max(0, high - max(low, end))
-        end = max(end, high)
-    return apart
-
-
-def ir_leaves(value: Any) -> list[Any]:
-    """The values that an argument hands to the IR: tuples flattened, None dropped."""
-    if isinstance(value, tuple):
-        return [leaf for item in cast("tuple[Any, ...]", value) for leaf in ir_leaves(item)]
-    return [] if value is None else [value]
 
 
 def last_function(module: ModuleOp) -> func.FuncOp:

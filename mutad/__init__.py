@@ -108,10 +108,10 @@ class _LazyCompiler:
         captured: Any,
         values: Any,
     ) -> Any:
-        from .compiler import pipeline
+        from .compiler import receipts
 
         request = self._request(function, arguments, overlaps, mode, wrt, options, captured)
-        return pipeline.explain_request(request, values)
+        return receipts.explain_request(request, values)
 
     @staticmethod
     def _request(

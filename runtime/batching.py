@@ -135,10 +135,17 @@ class Batched:
         )
         return values, gradient, product
 
-    def explain(self, *args: Any, wrt: Any = 0, plan: str = "joint", **kwargs: Any) -> Any:
+    def explain(
+        self,
+        *args: Any,
+        wrt: Any = 0,
+        plan: str = "joint",
+        mode: str = "gradient",
+        **kwargs: Any,
+    ) -> Any:
         """What the gradient of all items saves, why, and how many bytes."""
         summing, bound, values = self._summing_for(args, kwargs)
-        return summing.explain(*bound, values, wrt=wrt, plan=plan)
+        return summing.explain(*bound, values, wrt=wrt, plan=plan, mode=mode)
 
     def inspect(
         self, stage: str, *args: Any, wrt: Any = None, plan: str = "joint", **kwargs: Any

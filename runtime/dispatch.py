@@ -27,6 +27,7 @@ from . import (
     foreign,
     keys,
     leaving,
+    lost_class,
     objects,
     sites,
     structures,
@@ -260,7 +261,9 @@ class Dispatcher:
 
     def take_defaults(self) -> None:
         """Bind arguments with the defaults that the function has now."""
-        self.binder = binder(self.function)
+        self.binder = lost_class.guarded(
+            binder(self.function), self.function, lambda: self.owner and self.owner()
+        )
         self.bound_defaults = defaults_of(self.function)
         self.defaults = trailing_defaults(self.function)
 

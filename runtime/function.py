@@ -375,11 +375,19 @@ class CompiledFunction:
             stage, d.function, arguments, overlaps, mode, positions, d.options, d.era.captures
         )
 
-    def explain(self, *args: Any, wrt: Any = 0, plan: str = "joint", **kwargs: Any) -> Any:
+    def explain(
+        self,
+        *args: Any,
+        wrt: Any = 0,
+        plan: str = "joint",
+        mode: str = "gradient",
+        **kwargs: Any,
+    ) -> Any:
         """What the gradient would save, why, and how many bytes; runs nothing.
 
         With `plan="split"`, what `vjp` would: it has to save, too, what the caller could change before
-        `back` is called.
+        `back` is called. With `mode="hvp"`, what `hvp` would: what moves of the gradient's saves has a
+        tangent that is saved. With `mode="tangent"`, what `jvp` would: nothing, but it has arrays, too.
 
         Without arguments the formulas alone, for the kinds of arguments of the latest call: byte
         counts are None unless they are 0. Before any call the parameters' annotations tell their kinds,
@@ -387,16 +395,21 @@ class CompiledFunction:
         where they do not.
         """
         self._require_gradient()
-        return self._looking(lambda: self._explain(args, kwargs, wrt, plan))
+        if mode not in ("gradient", "tangent", "hvp"):
+            raise ValueError(f"mode={mode!r}: use 'gradient', 'tangent' or 'hvp'")
+        if mode != "gradient" and plan != "joint":
+            raise ValueError(f"mode={mode!r} has one plan: leave out plan={plan!r}")
+        return self._looking(lambda: self._explain(args, kwargs, wrt, plan, mode))
 
-    def _explain(self, args: Any, kwargs: Any, wrt: Any, plan: str) -> Any:
+    def _explain(self, args: Any, kwargs: Any, wrt: Any, plan: str, of: str) -> Any:
         d = self._dispatcher
         if (taken := self._taken_apart(args, kwargs, wrt)) is not None:
             flat, parts, names = taken
-            return flat.compiled.explain(*parts, wrt=names, plan=plan)
+            return flat.compiled.explain(*parts, wrt=names, plan=plan, mode=of)
         symbolic = not args and not kwargs and len(d.defaults) < len(d.parameters)
         values = None if symbolic else d.values_of(*args, **kwargs)
         arguments, overlaps, positions, mode = self._key(args, kwargs, wrt, plan, latest=symbolic)
+        mode = mode if of == "gradient" else of
         return d.compiler.explain(
             d.function, arguments, overlaps, mode, positions, d.options, d.era.captures, values
         )

@@ -114,8 +114,53 @@ def measure_gradient(
         )
     finally:
         meter.require_empty()
+    return Measured(meter.peak, bytes_of(shadows))
+
+
+def measure_hvp(function: CompiledFunction, *args: Any, wrt: Any = 0, **kwargs: Any) -> Measured:
+    """Run a Hessian-vector product on copies of the arguments and count what it allocates: shadows are the
+    gradients, the products and the directions."""
+    values, meter, found = moving_call(function, args, kwargs, wrt, "hvp")
+    overlaps, wanted = keys.overlaps_of(values), found.gradient["shadows"]
+    shadows, products = (memory.zero_shadows(values, wanted, overlaps) for _ in range(2))
+    directions = memory.zero_shadows(values, {*found.wrt, *wanted}, overlaps)
+    moving = [(products if of == "shadow" else directions).get(p, 1.0) for of, p in found.moving]
+    bars = [1.0] * len(found.gradient["cotangents"])
+    try:
+        found.direct["pushforward"](*values, *(shadows[p] for p in wanted), *bars, *moving)
+    finally:
+        meter.require_empty()
+    return Measured(meter.peak, sum(map(bytes_of, (shadows, products, directions))))
+
+
+def measure_tangent(
+    function: CompiledFunction, *args: Any, wrt: Any = 0, **kwargs: Any
+) -> Measured:
+    """The same of a tangent, whose arguments' tangents are the caller's."""
+    values, meter, found = moving_call(function, args, kwargs, wrt, "tangent")
+    positions = [p for _, p in found.moving]
+    dots = memory.zero_shadows(values, positions, keys.overlaps_of(values))
+    try:
+        found.direct["pushforward"](*values, *(dots.get(p, 1.0) for p in positions))
+    finally:
+        meter.require_empty()
+    return Measured(meter.peak, 0)
+
+
+def moving_call(
+    function: CompiledFunction, args: Any, kwargs: Any, wrt: Any, mode: str
+) -> tuple[tuple[Any, ...], Meter, Specialization]:
+    """Copies of the arguments, an allocator that counts, the code."""
+    dispatcher = function._dispatcher  # pyright: ignore[reportPrivateUsage]
+    values = dispatcher.values_of(*args, **kwargs)
+    values = memory.copies(values, keys.overlaps_of(values))
+    return values, *metered(function, values, wrt, mode)
+
+
+def bytes_of(shadows: dict[int, Any]) -> int:
+    """Each buffer once."""
     buffers = {id(b): b.nbytes for b in (s if s.base is None else s.base for s in shadows.values())}
-    return Measured(meter.peak, sum(buffers.values()))
+    return sum(buffers.values())
 
 
 def measure_vjp(function: CompiledFunction, *args: Any, wrt: Any = 0, **kwargs: Any) -> int:

@@ -165,10 +165,17 @@ class CompiledWrapper:
         f = self.of(args, kwargs)
         return f.linear_operator(*args, wrt=self.named(wrt, f), **kwargs)
 
-    def explain(self, *args: Any, wrt: Any = 0, plan: str = "joint", **kwargs: Any) -> Any:
+    def explain(
+        self,
+        *args: Any,
+        wrt: Any = 0,
+        plan: str = "joint",
+        mode: str = "gradient",
+        **kwargs: Any,
+    ) -> Any:
         """`CompiledFunction.explain`; without arguments of the latest way of calling."""
         f = self.of(args, kwargs) if args or kwargs else self._latest
-        return f.explain(*args, wrt=self.named(wrt, f), plan=plan, **kwargs)
+        return f.explain(*args, wrt=self.named(wrt, f), plan=plan, mode=mode, **kwargs)
 
     def inspect(
         self, stage: str, *args: Any, wrt: Any = None, plan: str = "joint", **kwargs: Any

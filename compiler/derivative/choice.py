@@ -6,7 +6,7 @@ are chosen first (`selection`), and each is priced by the cut that it leaves.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
@@ -14,16 +14,15 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ...dialects import array
 from ..rules import Access, Contents
-from ..rules.descriptors import descriptor_values
 from .first_overwrites import Overwrites, places_of
 from .min_cut import INFINITE, cut_with_work
-from .overwritten import Answer, Overwritten, is_view, margins_of, symbols_of
+from .overwritten import Answer, Overwritten, is_mosaic, is_view, margins_of, symbols_of
 from .plan import Node, RollBack, Saved
 from .prices import OLD_CONTENTS_PREMIUM
 from .rollback import Rolled, Stretch, cycle_in
 from .segments import Margins, encloses, is_recomputable, value_block
 from .selection import cheapest, worthwhile
-from .value_graph import ValueGraph
+from .value_graph import ValueGraph, numbers_of
 from .versions import Version
 
 
@@ -127,13 +126,16 @@ class Choice:
         With the price of the contents that are made again.
         """
         graph = self.graph
-        nodes = [n for n in graph.order if not self.free[n] and n not in given]
+        pieced = {n for n in given if isinstance(n, Version)}
+        nodes = [n for n in graph.order if not self.free[n] and (n in pieced or n not in given)]
         if not nodes:
             return set(), 0.0
         capacity: dict[Node, float] = {n: self.price(n) for n in nodes}
         edges: dict[Node, list[Node]] = {n: [] for n in nodes}
         sources: list[Node] = []
         for node in nodes:
+            if node in pieced:
+                continue
             back = rolled.get(node)
             if back is None and graph.again[node] is None:
                 sources.append(node)
@@ -141,25 +143,46 @@ class Choice:
                 if operand in edges:
                     edges[operand].append(node)
         sinks = [n for n in graph.needed.by if n in edges]
-        work = {n: w for n in nodes if (w := graph.work(n))}
+        work = {n: w for n in nodes if (w := self.work(n, pieced))}
         return cut_with_work(capacity, edges, sources, sinks, work)
+
+    def work(self, node: Node, pieced: Collection[Node]) -> float:
+        """The price of having contents again: put together, or made by the ops that fill them."""
+        if isinstance(node, Version) and node in pieced:
+            return self.graph.prices.to_put_together(node, self.graph.reader_of[node])
+        return self.graph.work(node)
 
     # Old contents.
 
     def _find_answers(self) -> None:
-        """Which killed values the old contents of stores would serve."""
+        """Which killed values the old contents of stores would serve.
+
+        Where an op reads an array as a whole, and no view of old contents serves it, what the array held can
+        be put together.
+        """
+        unserved: dict[Version, None] = {}
         for node in self.graph.order:
-            if not self.free[node] and isinstance(node, SSAValue | Contents):
-                answer = next(filter(None, map(self._answer, places_of(node))), None)
-                if answer is not None and (not answer.dims or is_view(answer)):
-                    self.answers[node] = answer
+            if self.free[node] or not isinstance(node, SSAValue | Contents):
+                continue
+            answer = next(filter(None, map(self._answer, places_of(node))), None)
+            version = self.graph.version_of.get(node)
+            if answer is not None and (not answer.dims or is_view(answer)):
+                self.answers[node] = answer
+            elif version is not None and not self.free[version]:
+                unserved[version] = None
+        for version in unserved:
+            reader = self.graph.reading[version]
+            if reader is None or isinstance(reader, memref.LoadOp):
+                continue
+            answer = self._answer(Access(reader, version.base, "read", whole=True))
+            if answer is not None and is_mosaic(answer):
+                self.answers[version] = answer
         self.margins = margins_of(self.answers)
 
     def _answer(self, access: Access) -> Answer | None:
         """The old contents that serve an access, where all numbers that find them again are free."""
         op = access.op
-        indices = op.indices if isinstance(op, memref.LoadOp | memref.StoreOp) else ()
-        if not all(map(self.graph.known_free, (*indices, *descriptor_values(access.memref)))):
+        if not all(map(self.graph.known_free, numbers_of(access))):
             return None
         answer = self.overwrites.first(access)
         if answer is None:

@@ -24,8 +24,9 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects import array
 from ..analysis.affine import Affine, Extent, Symbol
-from ..rules.builders import common_type
-from .overwritten import Answer, Instance
+from ..rules.builders import common_type, transfer
+from ..rules.sweeps import PRIMAL
+from .overwritten import Answer, Instance, decides
 from .plan import Save
 from .segments import value_block
 from .store_iterations import Conditions
@@ -73,7 +74,7 @@ class OldContents:
         found = [self._view(answer, one, extents) for one in answer.instances]
         conditions = [self._holds(one.where) for one in answer.instances]
         if answer.may_survive:
-            found.append(self.primal.memref(answer.access.memref, "primal"))
+            found.append(self.primal.memref(answer.access.memref, PRIMAL))
         type_ = common_type([cast(MemRefType[Attribute], v.type) for v in found])
         view = self._cast(found.pop(), type_)
         for other, holds in reversed(list(zip(found, conditions, strict=False))):
@@ -84,8 +85,66 @@ class OldContents:
             view = self._emit(branch)
         return view
 
-    def _view(self, answer: Answer, one: Instance, extents: Sequence[SSAValue]) -> SSAValue:
-        """The part of a segment that an instance of a store is, as a point of the read goes through all."""
+    def mosaic(self, answer: Answer, extents: Sequence[SSAValue]) -> SSAValue:
+        """A copy of what was read as a whole: what survives, and over that the box of each instance."""
+        memory = answer.access.memref
+        alloc = array.AllocOp(extents, cast(MemRefType[Attribute], memory.type).element_type)
+        alloc.location = answer.access.op.location
+        copy = self._emit(alloc)
+        if answer.may_survive:
+            survivor = transfer(self.primal.memref(memory, PRIMAL), copy, extents)
+            survivor.location = alloc.location
+            self._emit(survivor)
+        for one in reversed(answer.instances):
+            self._lay(answer, one, copy, extents)
+        return copy
+
+    def _lay(
+        self, answer: Answer, one: Instance, copy: SSAValue, extents: Sequence[SSAValue]
+    ) -> None:
+        """Copy the box in which an instance is the first to overwrite."""
+        boxes = [self._range(d, e, one.where) for d, e in zip(answer.dims, extents, strict=True)]
+        starts, counts = [s for s, _ in boxes], [c for _, c in boxes]
+        source = self._view(answer, one, counts, starts)
+        ones = [self._constant(1)] * len(starts)
+        target = self._emit(array.ViewOp(copy, starts, list(range(len(starts))), counts, ones))
+        laid = transfer(source, target, counts)
+        laid.location = answer.access.op.location
+        holds = self._holds(tuple(w for w in one.where if not decides(w, answer.dims)))
+        if holds is None:
+            self._emit(laid)
+            return
+        sides = [Block([laid, scf.YieldOp()]), Block([scf.YieldOp()])]
+        branch = scf.IfOp(holds, [], [sides[0]], [sides[1]])
+        branch.location = laid.location
+        self._emit(branch)
+
+    def _range(
+        self, dim: SSAValue, extent: SSAValue, where: Conditions
+    ) -> tuple[SSAValue, SSAValue]:
+        """The first of the subscripts that meet all conditions, and how many there are."""
+        start, end = self._constant(0), extent
+        for number in where:
+            factor = number.terms.get(dim, 0)
+            rest = number - Affine.of(dim) * factor
+            if factor > 0:
+                start = self._emit(arith.MaxSIOp(start, self.number(-rest)))
+            elif factor < 0:
+                end = self._emit(arith.MinSIOp(end, self.number(rest + 1)))
+        count = self._emit(arith.SubiOp(end, start))
+        return start, self._emit(arith.MaxSIOp(count, self._constant(0)))
+
+    def _view(
+        self,
+        answer: Answer,
+        one: Instance,
+        extents: Sequence[SSAValue],
+        starts: Sequence[SSAValue] = (),
+    ) -> SSAValue:
+        """The part of a segment that an instance of a store is, as a point of the read goes through all.
+
+        Or through those from `starts` on.
+        """
         save = self._save(one)
         dims = [-1] * len(answer.dims)
         steps = [0] * len(answer.dims)
@@ -95,7 +154,13 @@ class OldContents:
                 if dim in q.terms:
                     dims[position], steps[position] = axis, q.terms[dim]
             start = Affine({s: f for s, f in q.terms.items() if s not in answer.dims}, q.constant)
-            offsets.append(self.number(start - first))
+            offset = self.number(start - first)
+            if starts and axis in dims:
+                walked = dims.index(axis)
+                step = self._constant(steps[walked])
+                skipped = self._emit(arith.MuliOp(starts[walked], step))
+                offset = self._emit(arith.AddiOp(offset, skipped))
+            offsets.append(offset)
         strides = [self.primal.prologues.index(s, self.block) for s in steps]
         view = array.ViewOp(self.primal.segment(save), offsets, dims, list(extents), strides)
         view.location = answer.access.op.location

@@ -21,7 +21,8 @@ from ..rules.sweeps import PRIMAL
 from .known import is_inside
 from .map_values import MapValues
 from .old_contents import OldContents
-from .plan import ReadOld, Recompute, Reload
+from .overwritten import Answer, is_view
+from .plan import ReadOld, Recompute, Reload, Save
 from .refills import Refill
 from .segments import value_block
 from .sweeps import Primal
@@ -91,20 +92,34 @@ class OldVersions:
         known = self.primal.known
         found = known.copies.get(version)
         if found is None:
-            save = self.primal.plan.save_of(version)
-            if save is None:
-                found = self._refilled(self._refill_of(version))
-            else:
-                found = self.primal.slot(save, self.home_of(version))
+            match self.primal.plan.how(version):
+                case Save() as save:
+                    found = self.primal.slot(save, self.home_of(version))
+                case ReadOld(answer):
+                    found = self._put_together(answer)
+                case _:
+                    found = self._refilled(self._refill_of(version))
             known.copies[version] = found
         return found
 
     def home_of(self, version: Version) -> Block:
         """The primal block in whose reverse the copy of a version is had."""
-        save = self.primal.plan.save_of(version)
-        return (
-            self._refill_of(version).block if save is None else cast(Block, save.at.parent_block())
-        )
+        match self.primal.plan.how(version):
+            case Save() as save:
+                return cast(Block, save.at.parent_block())
+            case ReadOld(answer):
+                return cast(Block, answer.access.op.parent_block())
+            case _:
+                return self._refill_of(version).block
+
+    def _put_together(self, answer: Answer) -> SSAValue:
+        """The contents of an array from the old contents of the stores that overwrote them."""
+        base, op = answer.access.memref, answer.access.op
+        block = cast(Block, op.parent_block())
+        rank = cast(MemRefType[Attribute], base.type).get_num_dims()
+        extents = [self.primal.extent(base, axis, block) for axis in range(rank)]
+        old = OldContents(self.primal, block)
+        return old.view(answer, extents) if is_view(answer) else old.mosaic(answer, extents)
 
     def _refill_of(self, version: Version) -> Refill:
         how = self.primal.plan.how(version)

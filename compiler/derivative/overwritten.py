@@ -104,16 +104,38 @@ def symbols_in(*numbers: Affine) -> Iterator[SSAValue]:
 
 def is_view(answer: Answer) -> bool:
     """True when what is read as a whole is one view of a segment, or of the memory: no point decides."""
-    return all(walks_once(one, answer.dims) for one in answer.instances)
+    return not any(decides(n, answer.dims) for one in answer.instances for n in one.where) and all(
+        walks_once(one, answer.dims) for one in answer.instances
+    )
+
+
+def is_mosaic(answer: Answer) -> bool:
+    """True when each instance is a box of what is read as a whole: the boxes can be put together."""
+    numbers = [n for one in answer.instances for n in one.where]
+    return all(bounds_one(n, answer.dims) for n in numbers) and all(
+        walks_once(one, answer.dims) for one in answer.instances
+    )
+
+
+def decides(number: Affine, dims: Collection[SSAValue]) -> bool:
+    return any(symbol in dims for symbol in symbols_in(number))
+
+
+def bounds_one(number: Affine, dims: Collection[SSAValue]) -> bool:
+    """Whether "at least 0" is a bound of one of `dims`, or says nothing of them."""
+    here = [s for s in number.terms if s in dims]
+    rest = Affine({s: f for s, f in number.terms.items() if s not in here}, number.constant)
+    return (
+        len(here) <= 1 and all(abs(number.terms[s]) == 1 for s in here) and not decides(rest, dims)
+    )
 
 
 def walks_once(one: Instance, dims: Collection[SSAValue]) -> bool:
-    """Each of `dims` is at most one counter of the instance, times a constant, and no condition."""
+    """Each of `dims` is at most one counter of the instance, times a constant."""
     walked: list[Symbol] = []
     for q in one.at:
         here = [s for s in q.terms if s in dims]
         if len(here) > 1 or any(isinstance(s, Term) for s in q.terms):
             return False
         walked += here
-    decided = any(symbol in dims for number in one.where for symbol in symbols_in(number))
-    return not decided and len(walked) == len(set(walked))
+    return len(walked) == len(set(walked))

@@ -38,7 +38,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ..analysis.activity import Activity
 from ..analysis.needed import Needed
-from ..rules import Contents
+from ..rules import Access, Contents
 from .choice import Choice, dear, defining_op, everything
 from .forbid import forbidden
 from .overwritten import Overwritten, margins_of, served, symbols_of
@@ -148,9 +148,9 @@ class Planner:
                 yield from (one.of for one in answer.instances)
                 yield from (s for s in symbols_of(answer) if not isinstance(s.type, MemRefType))
                 if answer.may_survive:
-                    yield from numbers_of(answer.access.op, answer.access.memref)
+                    yield from numbers_of(answer.access)
             case Reload(stored=memref.StoreOp() as store):
-                yield from numbers_of(store, store.memref)
+                yield from numbers_of(Access(store, store.memref, "write"))
             case Invert(op):
                 yield from (*op.results, *(o for o in op.operands if o is not node))
             case RollBack(rolled):
@@ -180,11 +180,10 @@ class Planner:
         if isinstance(node, Overwritten):
             at = killer = node.store
             readers = (
-                defining_op(n)
+                h.answer.access.op if isinstance(n, Version) else defining_op(n)
                 for n, h in ways.items()
                 if n in wanted
                 and isinstance(h, ReadOld)
-                and not isinstance(n, Version)
                 and any(i.of == node for i in h.answer.instances)
             )
             source: Operation = min(readers, key=graph.ssa.order.__getitem__)

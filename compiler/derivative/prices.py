@@ -94,6 +94,11 @@ class Prices:
             size *= array.UNBOUNDED  # addresses, not memory
         return size + VERSION_PREMIUM
 
+    def to_put_together(self, version: Version, reader: Operation) -> float:
+        """What it takes to copy an array from its memory, and from old contents over that."""
+        segment = self.segment(version, reader)
+        return 4 * ACCESS * self.of_segment(segment) / bytes_of(segment.element)
+
     # Filling an array once more.
 
     def work(self, refill: Refill) -> float:

@@ -246,27 +246,35 @@ def needed_value(need: SSAValue | Contents, op: Operation) -> NeededValue:
 
 
 def allocated_by(
-    gradient: func.FuncOp, arguments: Sequence[Any] | None, own_shadows: int | None
+    gradient: func.FuncOp,
+    arguments: Sequence[Any] | None,
+    own_shadows: int | None,
+    called: tuple[str, ...] = ("_shadow",),
 ) -> Allocated:
-    """The arrays that a gradient function allocates; `own_shadows`: the bytes of its arguments' shadows."""
+    """The arrays that a gradient function allocates; `own_shadows`: the bytes of its arguments' shadows.
+
+    Shadows of arrays within are `called` so.
+    """
     sizes = Sizes(gradient, arguments)
-    inner = most_at_once(gradient.body.block, sizes, shadows=True)
-    temporary = most_at_once(gradient.body.block, sizes, shadows=False)
+    inner = most_at_once(gradient.body.block, sizes, called, shadows=True)
+    temporary = most_at_once(gradient.body.block, sizes, called, shadows=False)
     return Allocated(total([own_shadows, inner]), temporary)
 
 
-def most_at_once(block: Block, sizes: Sizes, *, shadows: bool) -> int | None:
+def most_at_once(
+    block: Block, sizes: Sizes, called: tuple[str, ...], *, shadows: bool
+) -> int | None:
     """The most bytes that the allocations of a block and of those within hold at one time."""
     held: int | None = 0
     most_inside: int | None = 0
     for op in block.ops:
         if isinstance(op, array.AllocOp):
-            is_shadow = (op.memref.name_hint or "").rstrip("_0123456789").endswith("_shadow")
+            is_shadow = (op.memref.name_hint or "").rstrip("_0123456789").endswith(called)
             if is_shadow == shadows:
                 held = total([held, size_of(op, sizes)])
         for region in op.regions:
             for nested in region.blocks:
-                inside = most_at_once(nested, sizes, shadows=shadows)
+                inside = most_at_once(nested, sizes, called, shadows=shadows)
                 if most_inside is None or inside is None:
                     most_inside = None
                 else:

@@ -63,6 +63,8 @@ class ValueGraph:
         """Killed reads, and the contents of the whole array that serve them where they are not saved."""
         self.reader_of: dict[Version, Operation] = {}
         """Where the contents of an array are first asked for."""
+        self.reading: dict[Version, Operation | None] = {}
+        """An op that reads them in that block, as a whole where one does."""
         self.killer: dict[Node, Operation | None] = {}
         self.order = self._upstream(needed.by)
         """Operands before users."""
@@ -193,6 +195,9 @@ class ValueGraph:
     def _note_reader(self, version: Version, reader: Operation) -> None:
         """Contents are copied, if they are, before the first op that reads them."""
         anchor = self._anchor(version.base, reader)
+        known = self.reading.get(version)
+        if known is None or isinstance(known, memref.LoadOp):
+            self.reading[version] = reader if reader is anchor else known
         first = self.reader_of.get(version)
         if first is None or comes_before(anchor, first):
             self.reader_of[version] = anchor
@@ -250,7 +255,9 @@ class ValueGraph:
             seen.add(value)
             found = self.found.get(value)
             if isinstance(found, Reload) and isinstance(found.stored, memref.StoreOp):
-                numbers: tuple[Node, ...] | None = (*numbers_of(found.stored, found.stored.memref),)
+                numbers: tuple[Node, ...] | None = (
+                    *numbers_of(Access(found.stored, found.stored.memref, "write")),
+                )
             elif value in saved or self.killer.get(value) is not None:
                 return False
             else:
@@ -352,8 +359,9 @@ class ValueGraph:
         return True
 
 
-def numbers_of(op: Operation, accessed: SSAValue) -> Iterator[SSAValue]:
+def numbers_of(access: Access) -> Iterator[SSAValue]:
     """The numbers that an access takes to be made again."""
-    if isinstance(op, memref.LoadOp | memref.StoreOp):
+    op = access.op
+    if isinstance(op, memref.LoadOp | memref.StoreOp) and not access.whole:
         yield from op.indices
-    yield from descriptor_values(accessed)
+    yield from descriptor_values(access.memref)

@@ -49,7 +49,7 @@ func.func @reloaded_when_it_survives(%k : f64, %x : memref<?xf64>, %y : memref<?
 }
 
 // PLAN-LABEL: @saved_when_a_later_store_kills_it
-// PLAN:         {plan = ["save the contents of %y: killed by memref.store, needed by foreign.call_with_rule"]}
+// PLAN:         memref.store %k, %y[%i] {plan = ["save the old contents of %y: killed by memref.store, needed by foreign.call_with_rule"]}
 func.func @saved_when_a_later_store_kills_it(%k : f64, %x : memref<?xf64>, %y : memref<?xf64>, %i : index) {
   foreign.call_with_rule @scale_primal @scale_adjoint(%k, %x, %y : f64, memref<?xf64>, memref<?xf64>) takes ["cotangent 0", "after 2", "shadow 2"] effects ["none", "read", "readwrite"] outside 3 names ["k", "x", "y"]
   memref.store %k, %y[%i] : memref<?xf64>

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mutad import compile
-from mutad.runtime.measure import measure_gradient
+from mutad.runtime.measure import measure_gradient, measure_hvp, measure_tangent
 
 N = 1 << 17
 
@@ -75,6 +75,18 @@ def test_saved_shadows_and_temporaries_are_the_measured_bytes(function, argument
     promised = plan.saved_bytes + plan.shadow_bytes + plan.temporary_bytes
     measured = measure_gradient(made, *arguments).total
     assert promised <= measured <= promised + 30_000, (plan.to_dict(), measured)
+
+
+@pytest.mark.parametrize(("function", "arguments"), CASES, ids=lambda c: getattr(c, "__name__", ""))
+def test_so_are_those_of_products_and_tangents(function, arguments) -> None:
+    made = compile(function, grad=True, cache=False)
+    gradient = made.explain(*arguments)
+    for mode, measure in (("hvp", measure_hvp), ("tangent", measure_tangent)):
+        plan = made.explain(*arguments, mode=mode)
+        promised = plan.saved_bytes + plan.shadow_bytes + plan.temporary_bytes
+        measured = measure(made, *arguments).total
+        assert promised <= measured <= promised + 60_000, (mode, plan.to_dict(), measured)
+        assert plan.saved_bytes <= (2 if mode == "hvp" else 0) * gradient.saved_bytes
 
 
 def test_a_growing_tape_takes_at_most_twice_what_it_holds() -> None:

@@ -265,15 +265,16 @@ class EveryPlan:
         """Of what is saved, and of the contents that are made again."""
         saves = set(saved)
         made, pending = set[Any](), list(self.needs)
+        work = 0.0
         while pending:
             node = pending.pop()
-            answer = self.choice.answers.get(node)
-            answered = answer is not None and all(one.of in saves for one in answer.instances)
-            if node in made or node in saves or node in self.graph.found or answered:
+            if node in made or node in saves or node in self.graph.found or self.graph.free[node]:
                 continue
             made.add(node)
-            pending.extend(self.graph.sources(node))
-        work = sum(self.graph.work(n) for n in made if not self.graph.free[n])
+            answer = self.choice.answers.get(node)
+            answered = answer is not None and all(one.of in saves for one in answer.instances)
+            work += self.choice.work(node, {node} if answered else ())
+            pending.extend(() if answered else self.graph.sources(node))
         return sum(map(self.choice.price, saves)) + work
 
     def candidates(self) -> list[Any]:

@@ -6,6 +6,7 @@ import copy
 import functools
 import inspect
 import pickle
+import sys
 import types
 from typing import Any
 
@@ -190,6 +191,44 @@ def test_a_method_that_python_itself_binds() -> None:
     mutad.check_gradient(bound, X, wrt=0)
     with pytest.raises(TypeError, match="check_gradient takes a compiled function"):
         mutad.check_gradient(Spring(2.0).plain, 1.0)
+
+
+class Below:
+    rate = 2.0
+
+    @classmethod
+    @compile(grad=True, opt=1)
+    def rated(cls, x, y=1.0):
+        return (x * x).sum() * cls.rate * y
+
+
+class BelowThat(Below):
+    rate = 3.0
+
+
+def local_class() -> type:
+    class Local(Below):
+        @classmethod
+        @compile(grad=True, opt=1)
+        def scaled(cls, x, y=1.0):
+            return x.sum() * cls.rate * y
+
+    return Local
+
+
+@pytest.mark.parametrize("kind", ["grad", "value_and_grad", "vjp"])
+def test_classmethod_above_compile_never_takes_an_argument_for_the_class(kind: str) -> None:
+    local = local_class()
+    assert (Below.rated(X), BelowThat.rated(X, 2.0), local.scaled(X)) == (10.0, 30.0, 6.0)
+    np.testing.assert_array_equal(mutad.grad(BelowThat.rated)(X), [6.0, 12.0])
+    for method, args in ((BelowThat.rated, (X,)), (Below.rated, (X, 2.0)), (local.scaled, (X, X))):
+        if sys.version_info < (3, 13):
+            assert getattr(method, kind)(*args[:1]) is not None
+        else:
+            with pytest.raises(TypeError, match=r"above @classmethod|missing 1 required"):
+                getattr(method, kind)(*args)
+    grad = Below.__dict__["rated"].__func__.grad
+    np.testing.assert_array_equal(grad(Below, X, wrt=1), [4.0, 8.0])
 
 
 def test_what_a_class_method_reads_of_the_class_is_seen_at_each_call(

@@ -18,7 +18,13 @@ from reach_oracle import (
     check_products_reach,
     check_tangents_reach,
 )
-from tangent_oracle import check_batch, check_hvp, check_hvp_batch, check_tangent
+from tangent_oracle import (
+    check_batch,
+    check_hvp,
+    check_hvp_batch,
+    check_saved_by_products,
+    check_tangent,
+)
 
 
 def gradient_tests(programs: GradientPrograms, *, tangents: bool = False) -> type:
@@ -56,6 +62,10 @@ def gradient_tests(programs: GradientPrograms, *, tangents: bool = False) -> typ
         def test_hvp(self, case: GradientCase) -> None:
             check_hvp(case)
             check_products_reach(case)
+
+        @pytest.mark.parametrize("case", programs.accounted, ids=str)
+        def test_products_save_at_most_twice_as_much(self, case: GradientCase) -> None:
+            check_saved_by_products(case)
 
         @pytest.mark.parametrize("case", programs.first[::5], ids=str)
         def test_several_tangents_at_once(self, case: GradientCase) -> None:

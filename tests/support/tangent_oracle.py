@@ -123,6 +123,22 @@ def check_hvp(case: GradientCase) -> None:
     assert_near(case, weighed(product), measured, abs(weighed(gradient)))
 
 
+def check_saved_by_products(case: GradientCase) -> None:
+    """`explain` of both modes: what a product saves are the gradient's saves and tangents of some of them."""
+    function, wrt = case.compiled(opt=1), case.active()
+    gradient = function.explain(*case.arguments(), wrt=wrt)
+    try:
+        product = function.explain(*case.arguments(), wrt=wrt, mode="hvp")
+    except CompileError as error:
+        if getattr(error, "without_tangent", False):
+            return
+        raise
+    assert function.explain(*case.arguments(), wrt=wrt, mode="tangent").saved_bytes == 0
+    assert product.saves[: len(gradient.saves)] == gradient.saves
+    if gradient.saved_bytes is not None:
+        assert gradient.saved_bytes <= product.saved_bytes <= 2 * gradient.saved_bytes
+
+
 def check_reverse_over_reverse(
     case: GradientCase, active: tuple[int, ...], along: Any, found: tuple[Any, Any, Any]
 ) -> None:

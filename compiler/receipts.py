@@ -1,0 +1,162 @@
+"""The receipts of a function's derivatives: what each mode would save, and what else it would allocate.
+
+A gradient saves what its plan says (`derivative.receipt`); `vjp` more, for the caller may change arrays
+before `back`. A tangent saves nothing. A Hessian-vector product saves what the gradient saves, and, of what
+moves of that, the tangents: never more than twice as much.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+
+from ..dialects import ad
+from .deep_stack import with_deep_stack
+from .derivative.activation_pairs import activation_pairs
+from .derivative.receipt import Allocated, Receipt, allocated_by, receipt_of
+from .derivative.reverse import activities_of, gradient_of, only_function, plan_gradient
+from .diagnostics import line_of
+from .names import as_written
+from .pipeline import (
+    SAVE,
+    STAGES,
+    Compilation,
+    Request,
+    adjoint,
+    advance,
+    last_function,
+    optimize,
+    own_faults,
+    simplified,
+)
+
+SHADOWS = {"tangent": ("_dot",), "hvp": ("_shadow", "_shadow_dot")}
+"""How what lies beside the primal's arrays is called in each mode; in gradients, "_shadow"."""
+
+
+@with_deep_stack
+def explain_request(request: Request, values: Sequence[Any] | None) -> Receipt:
+    """What a derivative would save for these argument values, one for each parameter; None: symbolic only."""
+    with own_faults(request):
+        c = simplified(request)
+        for stage in STAGES[:2]:
+            advance(c, stage)
+        leaves = None if values is None else [leaf for value in values for leaf in ir_leaves(value)]
+        if request.mode == "tangent":
+            return of_tangent(c, leaves)
+        return of_product(c, leaves) if request.mode == "hvp" else of_gradient(c, leaves)
+
+
+def of_gradient(c: Compilation, leaves: list[Any] | None) -> Receipt:
+    """What a gradient would save, or `vjp`."""
+    function = only_function(c.module)
+    finals, saves = c.final_arguments, c.request.options.saves
+    if finals is not None and saves == "forbid":
+        saves = "minimal"  # what is forbidden are saves of the gradient in one piece
+    made = plan_gradient(function, c.active_arguments, saves, finals)
+
+    def allocated() -> Allocated:
+        with own_faults(c.request):
+            c.module = ModuleOp([gradient_of(function, c.active_arguments, saves, finals)])
+            optimize(c)
+        gradient = only_function(c.module)
+        if leaves is None:
+            return allocated_by(gradient, None, None)
+        shadowed = [leaves[i] for i in indices(gradient, "shadows")]
+        return allocated_by(gradient, padded(gradient, [*leaves, *shadowed]), bytes_of(shadowed))
+
+    activities = activities_of(function, c.active_arguments, finals)
+    pairs = activation_pairs(function, activities, saves, owned=finals is None)
+    return receipt_of(made, leaves, allocated, pairs)
+
+
+def of_product(c: Compilation, leaves: list[Any] | None) -> Receipt:
+    """What a Hessian-vector product would save: the gradient's saves, and the tangents of those that move."""
+    own = Compilation(c.request)
+    own.built, own.module = c.built, c.module.clone()
+    gradient = of_gradient(c, leaves)
+    adjoint(own)
+    optimize(own)
+    function = last_function(own.module)
+    tapes = (op for op in function.walk() if isinstance(op, ad.TapeOp) and SAVE in op.attributes)
+    counts = Counter(cast("IntegerAttr[Any]", op.attributes[SAVE]).value.data for op in tapes)
+    moving = tuple(
+        replace(save, name=f"the tangent of {save.name}", why=f"`hvp` moves it: {save.why}")
+        for number, save in enumerate(gradient.saves)
+        if counts[number] > 1
+    )
+
+    def allocated() -> Allocated:
+        if leaves is None:
+            return allocated_by(function, None, None, SHADOWS["hvp"])
+        shadowed = indices(function, "shadows")
+        every = padded(function, [*leaves, *(leaves[i] for i in shadowed)], "moving")
+        arrays = [leaves[i] for i in dict.fromkeys((*c.active_arguments, *shadowed))]
+        moved = bytes_of([a for a in arrays if hasattr(a, "shape")])
+        shadows = bytes_of([leaves[i] for i in shadowed])
+        return allocated_by(function, every, 2 * shadows + moved, SHADOWS["hvp"])
+
+    return replace(gradient, saves=(*gradient.saves, *moving), allocated=allocated)
+
+
+def of_tangent(c: Compilation, leaves: list[Any] | None) -> Receipt:
+    """What a tangent would save: nothing."""
+    function = only_function(c.module)
+    at = line_of(function) or ("", 0, 0)
+    name = as_written(function.sym_name.data)
+
+    def allocated() -> Allocated:
+        with own_faults(c.request):
+            adjoint(c)
+            optimize(c)
+        made = last_function(c.module)
+        known = None if leaves is None else padded(made, leaves, "moving")
+        return allocated_by(made, known, 0, SHADOWS["tangent"])
+
+    return Receipt(name, at[0], at[1], (), (), (), allocated)
+
+
+def padded(function: func.FuncOp, known: Sequence[Any], moving: str = "") -> list[Any]:
+    """The arguments of a derivative of which something is known, with None for numbers that are not; last,
+    of the arguments that `moving` lists, their tangents."""
+    count = len(function.body.block.args)
+    moved = indices(function, moving) if moving else []
+    primal = [*known, *[None] * (count - len(moved) - len(known))]
+    return [*primal, *(primal[i] for i in moved)]
+
+
+def indices(function: func.FuncOp, name: str) -> list[int]:
+    listed: Any = function.attributes[name]
+    return [int(v) for v in listed.get_values()]
+
+
+def bytes_of(arrays: Sequence[Any]) -> int:
+    """The bytes of the shadows of these arrays: those that share memory share theirs."""
+    from numpy.lib.array_utils import byte_bounds
+
+    apart = 0
+    spans: list[tuple[int, int]] = []
+    for position, one in enumerate(arrays):
+        others = [*arrays[:position], *arrays[position + 1 :]]
+        low, high = byte_bounds(one)
+        if any(low < end and begin < high for begin, end in map(byte_bounds, others)):
+            spans.append((low, high))
+        else:
+            apart += one.nbytes
+    end = 0
+    for low, high in sorted(spans):
+        apart += max(0, high - max(low, end))
+        end = max(end, high)
+    return apart
+
+
+def ir_leaves(value: Any) -> list[Any]:
+    """The values that an argument hands to the IR: tuples flattened, None dropped."""
+    if isinstance(value, tuple):
+        return [leaf for item in cast("tuple[Any, ...]", value) for leaf in ir_leaves(item)]
+    return [] if value is None else [value]
