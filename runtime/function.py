@@ -21,6 +21,7 @@ from . import (
     keys,
     memory,
     object_gradients,
+    object_jacobians,
     object_tangents,
     objects,
     rules,
@@ -289,7 +290,11 @@ class CompiledFunction:
         d = self._dispatcher
         bound = d.bind(*args, **kwargs)
         if sparsity is None:
-            return d.plainly("hessian", bound, lambda v: run_hessian(d, v, wrt))
+            return d.either(
+                bound,
+                lambda: run_hessian(d, (*bound, *d.era.captures.values()), wrt),
+                lambda: object_jacobians.hessian(d, bound, wrt),
+            )
         return d.plainly("hessian", bound, lambda v: sparse_hessian(d, v, wrt, sparsity))
 
     def jacobian(
@@ -311,7 +316,11 @@ class CompiledFunction:
         d = self._dispatcher
         bound = d.bind(*args, **kwargs)
         if sparsity is None:
-            return d.plainly("jacobian", bound, lambda v: run_jacobian(d, v, wrt, mode))
+            return d.either(
+                bound,
+                lambda: run_jacobian(d, (*bound, *d.era.captures.values()), wrt, mode),
+                lambda: object_jacobians.jacobian(d, bound, wrt, mode),
+            )
         return d.plainly("jacobian", bound, lambda v: sparse_jacobian(d, v, wrt, mode, sparsity))
 
     def jacobian_sparsity(
@@ -340,7 +349,11 @@ class CompiledFunction:
         self._require_gradient()
         d = self._dispatcher
         bound = d.bind(*args, **kwargs)
-        return d.plainly("linear_operator", bound, lambda v: run_linear_operator(d, v, wrt))
+        return d.either(
+            bound,
+            lambda: run_linear_operator(d, (*bound, *d.era.captures.values()), wrt),
+            lambda: object_jacobians.linear_operator(d, bound, wrt),
+        )
 
     def rule(self, adjoint: Callable[..., Any] | None = None, /, **declared: Any) -> Any:
         """`mutad.rule` of this function: a decorator, with or without declarations."""

@@ -42,6 +42,29 @@ class Start:
     wrt: tuple[int, ...]
     single: bool
     call: str
+    parts: int | None = None
+    """Of a function of parts (`objects`): how many of its results are the function's own."""
+
+    def own(self, value: Any) -> Any:
+        """The function's own result, of all that a function of parts returns."""
+        return value if self.parts is None else value[: self.parts]
+
+    def whole(self, bar: Any) -> Any:
+        """The cotangent of all that it returns, where its own result has this one."""
+        if self.parts is None:
+            return bar
+        return (*bar, *[None] * (len(self.results["items"]) - self.parts))
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """The description of all that it returns."""
+        return self.dispatcher.specialize(self.values).results
+
+    @property
+    def own_results(self) -> dict[str, Any]:
+        """That of its own result."""
+        spec = self.results
+        return spec if self.parts is None else {**spec, "items": self.own(spec["items"])}
 
     def again(self) -> tuple[Any, ...]:
         """Copies for one more run."""
@@ -102,13 +125,13 @@ class Start:
     def push(self, direction: Sequence[Any]) -> Any:
         """The tangent of the result along a direction."""
         moving = dict(zip(self.wrt, direction, strict=True))
-        return push(self.dispatcher, self.again(), moving, self.call)[1]
+        return self.own(push(self.dispatcher, self.again(), moving, self.call)[1])
 
     def push_beside(self, directions: Sequence[Array]) -> Any:
         """The tangents of the result along directions that lie side by side, and so do these."""
         moving = dict(zip(self.wrt, directions, strict=True))
         lanes = directions[0].shape[-1]
-        return push_beside(self.dispatcher, self.again(), moving, self.call, lanes)[1]
+        return self.own(push_beside(self.dispatcher, self.again(), moving, self.call, lanes)[1])
 
     def require(self, mode: str, lanes: int = 1) -> None:
         """Compile what the runs on copies need, and refuse here what they would refuse."""
@@ -207,7 +230,10 @@ def form_of(value: Any) -> Any:
 
 def require_floats(start: Start) -> None:
     """TypeError where no part of the result has a derivative."""
-    spec = start.dispatcher.specialize(start.values).results
+    spec = start.own_results
+    if any("list" in one for one in parts_of(spec)):
+        name = start.dispatcher.function.__qualname__
+        raise TypeError(f"{start.call} of {name}: its result holds a list: return an array")
     if not any(may_be_float(start, one) for one in parts_of(spec)):
         name = start.dispatcher.function.__qualname__
         raise TypeError(
@@ -237,14 +263,8 @@ def may_be_float(start: Start, spec: dict[str, Any]) -> bool:
 
 def jacobian(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any, mode: str) -> Any:
     """`f.jacobian`: by tangents or by cotangents, one for each column or row."""
-    if mode not in MODES:
-        raise ValueError(f"mode={mode!r}: use 'auto', 'forward' or 'reverse'")
     start = started(dispatcher, values, wrt, "jacobian")
-    require_floats(start)
-    if mode == "auto":
-        mode = cheaper(start, values)
-        mode = mode if mode == "reverse" or has_tangent(start) else "reverse"
-    value, blocks = (by_tangents if mode == "forward" else by_cotangents)(start, values)
+    value, blocks = blocks_by(start, values, mode)
     arguments = [start.values[p] for p in start.wrt]
     rows = (
         nested([finished(b, leaf, a) for b, a in zip(row, arguments, strict=True)], start.single)
@@ -255,6 +275,17 @@ def jacobian(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any, mode: st
     return with_leaves(value, rows)
 
 
+def blocks_by(start: Start, values: tuple[Any, ...], mode: str) -> tuple[Any, list[list[Array]]]:
+    """What the plain call returns, and for each part of its own result a block for each argument."""
+    if mode not in MODES:
+        raise ValueError(f"mode={mode!r}: use 'auto', 'forward' or 'reverse'")
+    require_floats(start)
+    if mode == "auto":
+        mode = cheaper(start, values)
+        mode = mode if mode == "reverse" or has_tangent(start) else "reverse"
+    return (by_tangents if mode == "forward" else by_cotangents)(start, values)
+
+
 def cheaper(start: Start, values: tuple[Any, ...]) -> str:
     """The mode that takes fewer runs. Which it is a run on copies says, where the result has arrays.
 
@@ -262,12 +293,12 @@ def cheaper(start: Start, values: tuple[Any, ...]) -> str:
     """
     if start.size == 1:
         return "forward"
-    parts = list(parts_of(start.dispatcher.specialize(values).results))
+    parts = list(parts_of(start.own_results))
     if all(one["kind"] in ("none", "scalar") for one in parts):
         outputs = sum(may_be_float(start, one) for one in parts)
     else:
         try:
-            outputs = size_of(plainly(start.dispatcher, start.again()))
+            outputs = size_of(start.own(plainly(start.dispatcher, start.again())))
         except Exception:
             plainly(start.dispatcher, values)
             raise
@@ -289,7 +320,7 @@ def by_tangents(start: Start, values: tuple[Any, ...]) -> tuple[Any, list[list[A
     """The result of the plain call, and the blocks of each part of it, column by column."""
     lanes = start.require_lanes("tangent")
     value = plainly(start.dispatcher, values)
-    blocks = blocks_of(start, value)
+    blocks = blocks_of(start, start.own(value))
     for elements, directions in start.units(lanes):
         for row, dots in zip(blocks, leaves_of(start.push_beside(directions)), strict=True):
             if row:
@@ -309,12 +340,13 @@ def put_columns(
 def by_cotangents(start: Start, values: tuple[Any, ...]) -> tuple[Any, list[list[Array]]]:
     """The same, row by row."""
     value, back = vjp(start.dispatcher, values, start.names)
-    blocks = blocks_of(start, value)
-    bars, number = np.zeros(size_of(value)), 0
-    for row, leaf in zip(blocks, leaves_of(value), strict=True):
+    own = start.own(value)
+    blocks = blocks_of(start, own)
+    bars, number = np.zeros(size_of(own)), 0
+    for row, leaf in zip(blocks, leaves_of(own), strict=True):
         for element in range(np.size(leaf) if row else 0):
             bars[number] = 1.0
-            gradients = back(bars_of(value, bars))
+            gradients = back(start.whole(bars_of(own, bars)))
             bars[number] = 0.0
             number += 1
             for block, gradient in zip(row, gradients, strict=True):
@@ -349,15 +381,8 @@ def nested(items: list[Any], single: bool) -> Any:
 def hessian(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any) -> Any:
     """`f.hessian`: a Hessian-vector product for each column, some columns at a time."""
     start = started(dispatcher, values, wrt, "hessian")
-    lanes = start.require_lanes("hvp")
-    plainly(dispatcher, values)
+    _, blocks = blocks_of_hessian(start, values)
     arguments = [start.values[p] for p in start.wrt]
-    blocks = blocks_of(start, tuple(arguments))
-    for elements, directions in start.units(lanes):
-        stacked = [np.moveaxis(d, -1, 0) for d in directions]
-        products = value_grad_hvp(dispatcher, start.again(), start.names, stacked, lanes)[2]
-        for row, product in zip(blocks, products, strict=True):
-            put_columns(start, row, elements, np.moveaxis(product, 0, -1))
     rows = [
         nested(
             [finished(b, a, other) for b, other in zip(row, arguments, strict=True)], start.single
@@ -367,25 +392,39 @@ def hessian(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any) -> Any:
     return nested(rows, start.single)
 
 
+def blocks_of_hessian(start: Start, values: tuple[Any, ...]) -> tuple[Any, list[list[Array]]]:
+    """What the plain call returns, and for each argument a block for each."""
+    lanes = start.require_lanes("hvp")
+    value = plainly(start.dispatcher, values)
+    blocks = blocks_of(start, tuple(start.values[p] for p in start.wrt))
+    for elements, directions in start.units(lanes):
+        stacked = [np.moveaxis(d, -1, 0) for d in directions]
+        products = value_grad_hvp(start.dispatcher, start.again(), start.names, stacked, lanes)[2]
+        for row, product in zip(blocks, products, strict=True):
+            put_columns(start, row, elements, np.moveaxis(product, 0, -1))
+    return value, blocks
+
+
 # linear_operator
 
 
 def linear_operator(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any) -> Any:
     """`f.linear_operator`: the Jacobian as a `scipy.sparse.linalg.LinearOperator`."""
+    return operator_of(started(dispatcher, values, wrt, "linear_operator"), values)[1]
+
+
+def operator_of(start: Start, values: tuple[Any, ...]) -> tuple[Any, Any]:
+    """What the plain call returns, and the operator."""
     from scipy.sparse.linalg import LinearOperator  # pyright: ignore
 
-    start = started(dispatcher, values, wrt, "linear_operator")
     require_floats(start)
     start.require("tangent")
-    captures = dispatcher.era.captures
-    products = Products(start, form_of(plainly(dispatcher, values)), captures)
+    captures = start.dispatcher.era.captures
+    value = plainly(start.dispatcher, values)
+    products = Products(start, form_of(start.own(value)), captures)
     make: Any = LinearOperator
-    return make(
-        (size_of(products.form), start.size),
-        matvec=products.matvec,
-        rmatvec=products.rmatvec,
-        dtype=np.float64,
-    )
+    shape = size_of(products.form), start.size
+    return value, make(shape, matvec=products.matvec, rmatvec=products.rmatvec, dtype=np.float64)
 
 
 @dataclass(eq=False)
@@ -406,7 +445,7 @@ class Products:
 
     def rmatvec(self, y: Any) -> Array:
         """The cotangent of the arguments for that of the result."""
-        bar = bars_of(self.form, as_vector(y))
+        bar = self.start.whole(bars_of(self.form, as_vector(y)))
         return joined(self.back(bar))
 
     @cached_property
