@@ -33,7 +33,7 @@ from ..rules import is_whole_array
 from . import support
 from .activation_calls import begin, lower_activation, lower_too_deep
 from .alias_scopes import AliasScopes
-from .array_to_loops import combine, identity, lower_map
+from .array_to_loops import lower_map
 from .checks_to_llvm import CHECK_OPS
 from .foreign_to_llvm import lower_call
 from .handles import HANDLE_OPS, Record, tape_words
@@ -52,6 +52,7 @@ from .kernel_state import (
 from .leaf_loops import LeafFacts, leaf_facts
 from .llvm_module import Target, host
 from .llvm_text import FunctionText, Metadata, integer
+from .map_nest import combine, identity
 from .matmul_to_blas import lower_matmul
 from .memory_to_llvm import MEMORY_OPS, RUNTIME_MEMORY, place_in_memory, support_call, takes_scratch
 from .outlined_maps import OutlinedMap, has_many_maps

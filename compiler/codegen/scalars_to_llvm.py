@@ -118,11 +118,16 @@ def strong_quotient(state: KernelState, op: Operation, args: list[str]) -> str:
 
 def broadcast(state: KernelState, op: Operation, args: list[str]) -> str:
     """One number in every lane."""
-    source, type_ = value_type(op.operands[0].type), value_type(op.results[0].type)
-    if not args[0].startswith("%"):
-        return f"splat ({source} {args[0]})"
-    first = state.text.value(f"insertelement {type_} poison, {source} {args[0]}, i64 0")
-    mask = f"<{lanes_of(op.results[0].type)} x i32> zeroinitializer"
+    return spread(state, args[0], op.operands[0].type, op.results[0].type)
+
+
+def spread(state: KernelState, number: str, from_: Attribute, to: Attribute) -> str:
+    """A vector that holds a number in every lane."""
+    source, type_ = value_type(from_), value_type(to)
+    if not number.startswith("%"):
+        return f"splat ({source} {number})"
+    first = state.text.value(f"insertelement {type_} poison, {source} {number}, i64 0")
+    mask = f"<{lanes_of(to)} x i32> zeroinitializer"
     return state.text.value(f"shufflevector {type_} {first}, {type_} poison, {mask}")
 
 

@@ -150,18 +150,26 @@ def test_what_the_primal_raises_leaves_tangents_of_what_was_stored() -> None:
 
 
 def test_partials_that_are_not_finite_meet_tangents_of_zero() -> None:
-    @compile(grad=True, opt=1)
-    def guarded(x):
-        return (np.where(x > 0.0, np.sqrt(x), 0.0) + x / 1e-310).sum()
+    """Strips with a root of 0 and without; divisors whose reciprocals are infinite, or have few digits."""
 
-    along = np.zeros((2, 600))
-    along[1, :2] = 1e-320, 1.0
-    dots = guarded.jvp(np.append(np.zeros(300), np.ones(300)), tangents={"x": along}, batch=2)[1]
+    @compile(grad=True, opt=1)
+    def guarded(x, d):
+        return (np.where(x > 0.0, np.sqrt(x), 0.0) * 3.0 + x / d).sum()
+
+    x, d = np.ones(1000), np.ones(1000)
+    x[:300] = 0.0
+    along = np.zeros((3, 1000))
+    along[1], along[2, 400] = 1.0, np.inf
+    dots = guarded.jvp(x, d, tangents={"x": along.copy()}, batch=3)[1]
     assert dots[0] == 0.0
-    assert np.isinf(dots[1])
-    x = np.append(np.zeros(300), np.ones(300))
-    tiny = guarded.jvp(x, tangents={"x": 1e-320 * np.ones((2, 600))}, batch=2)[1]
-    np.testing.assert_allclose(tiny, 600 * (1e-320 / 1e-310), rtol=1e-3)
+    np.testing.assert_allclose(dots[1], 1000.0 + 1.5 * 700.0, rtol=1e-13)
+    assert dots[2] == np.inf
+    for divisor, small in ((1e-310, 1e-315), (1e308, 1e300), (np.inf, 1.0)):
+        d[:600:7] = divisor
+        along = np.where(d == divisor, small, 0.0) * np.array([[1.0], [2.0]])
+        dots = guarded.jvp(x, d, tangents={"x": along.copy()}, batch=2)[1]
+        alone = [guarded.jvp(x, d, tangents={"x": one.copy()})[1] for one in along]
+        np.testing.assert_allclose(dots, alone, rtol=1e-13, atol=0.0)
 
 
 def cube(x):

@@ -1,0 +1,255 @@
+"""The innermost loop of a map: its points, in strips where outputs are buffered or stages hand on numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from ...dialects import array
+from .kernel_state import KernelState, value_type
+from .llvm_text import integer
+from .map_nest import Nest, Output, combine, registers, step_rows, write_registers
+from .map_stages import Stage, emit_wide, in_order, wild
+
+STRIP = 256
+"""Points of a strip: a few buffers of this many elements stay in the first-level cache."""
+
+
+def emit_innermost(nest: Nest, pointers: list[str], accumulators: list[str]) -> list[str]:
+    """The innermost loop: plain, or in strips where outputs are buffered."""
+    state, text = nest.state, nest.state.text
+    last = len(nest.extents) - 1
+    count = nest.extents[last]
+    types = [value_type(o.element) for o in registers(nest)]
+    if not any(o.buffered for o in nest.outputs) and len(nest.stages) == 1:
+        final, _ = points_loop(nest, nest.stages[0], pointers, accumulators, count, {})
+    else:
+        buffers = buffers_of(nest)
+        known = integer(count)
+        if known is not None and known <= STRIP:
+            final = strip(nest, pointers, accumulators, count, buffers)
+        else:
+            more = text.add(count, str(STRIP - 1))
+            strips = text.value(f"lshr i64 {more}, {STRIP.bit_length() - 1}")
+            carried = list(zip(types, accumulators, strict=True))
+            loop = text.begin_loop(strips, carried, "strip", certain=True)
+            start = text.mul(loop.counter, str(STRIP))
+            left = text.sub(count, start)
+            smin = state.intrinsic("llvm.smin.i64", "i64", "i64, i64")
+            length = text.value(f"call i64 @{smin}(i64 {left}, i64 {STRIP})")
+            rows = step_rows(nest, pointers, last, start)
+            after = strip(nest, rows, list(loop.values), length, buffers)
+            final = list(text.end_loop(loop, after, state.loop_properties()))
+    if last == 0:
+        write_registers(nest, 0, pointers, final)
+    return final
+
+
+def buffers_of(nest: Nest) -> dict[SSAValue, str]:
+    """A stack buffer for each value of the body that is buffered, or that a later stage takes."""
+    state = nest.state
+    body = nest.op.body.block
+    kept = dict.fromkeys(o.value for o in nest.outputs if o.buffered)
+    kept |= dict.fromkeys(value for stage in nest.stages for value in in_order(body, stage.taken))
+    found: dict[SSAValue, str] = {}
+    for value in kept:
+        if owner_block(value) is body:
+            found[value] = buffer(state, len(found))
+    divided_by = dict.fromkeys(nest.stages[-1].guards.divisors.values())
+    inside = [v for v in divided_by if owner_block(v) is body]
+    nest.reciprocals = {v: buffer(state, len(found) + k) for k, v in enumerate(inside)}
+    return found
+
+
+def owner_block(value: SSAValue) -> Block | None:
+    return value.owner.parent if isinstance(value.owner, Operation) else value.owner
+
+
+def buffer(state: KernelState, number: int) -> str:
+    """The stack buffer of this number."""
+    if number == len(state.buffers):
+        state.buffers.append(state.text.alloca(f"[{STRIP} x i64]", "strip", 64))
+    return state.buffers[number]
+
+
+def strip(
+    nest: Nest,
+    pointers: list[str],
+    accumulators: list[str],
+    count: str,
+    buffers: dict[SSAValue, str],
+) -> list[str]:
+    """One strip: the body for all its points, stage by stage, then each buffered output in order."""
+    state, text = nest.state, nest.state.text
+    final, wildness = accumulators, ""
+    for stage in nest.stages:
+        if wildness:
+            final = versions(nest, stage, wildness, pointers, final, count, buffers)
+        else:
+            final, wildness = points_loop(nest, stage, pointers, final, count, buffers)
+    last = len(nest.extents) - 1
+    for o, pointer in zip(nest.outputs, pointers[len(nest.inputs) :], strict=True):
+        if not o.buffered:
+            continue
+        loop = text.begin_loop(count, (), "j", certain=True)
+        group = f", !llvm.access.group {nest.group}"
+        if o.value in buffers:
+            at = state.offset(buffers[o.value], o.element, loop.counter)
+            new = state.load(at, o.element, group)
+        else:
+            new = state.scalar(o.value)
+        target = state.offset(pointer, o.element, text.mul(loop.counter, o.strides[last]))
+        write(state, o, target, new, group)
+        parallel = nest.group if independent(o, last) else None
+        text.end_loop(loop, (), state.loop_properties(parallel_group=parallel, innermost=True))
+    return final
+
+
+def independent(o: Output, axis: int) -> bool:
+    """True when no two points along the axis certainly write one element."""
+    stride = integer(o.strides[axis])
+    return (stride is not None and stride != 0) or o.kind == "store"
+
+
+def points_loop(
+    nest: Nest,
+    stage: Stage,
+    pointers: list[str],
+    accumulators: list[str],
+    count: str,
+    buffers: dict[SSAValue, str],
+) -> tuple[list[str], str]:
+    """The innermost loop over points of one stage, buffered values going to their buffers.
+
+    Besides the registers whether it has found wild numbers (0 where it has not), if it looks for them.
+    """
+    state, text = nest.state, nest.state.text
+    last = len(nest.extents) - 1
+    mine = [k for k, o in enumerate(registers(nest)) if stage.does(o.element)]
+    carried = [(value_type(registers(nest)[k].element), accumulators[k]) for k in mine]
+    if stage.checks:
+        carried.append(("i64", "0"))
+    loop = text.begin_loop(count, carried, "j", certain=True)
+    rows = step_rows(nest, pointers, last, loop.counter)
+    group = f", !llvm.access.group {nest.group}"
+    current = list(accumulators)
+    for k, value in zip(mine, loop.values, strict=False):
+        current[k] = value
+    after = emit_point(nest, stage, rows, current, buffers, group, loop.counter)
+    following = [after[k] for k in mine]
+    if stage.checks:
+        found = check_point(nest, stage, group, loop.counter)
+        following.append(text.value(f"or i64 {loop.values[-1]}, {found}"))
+    here = [o for o in nest.outputs if not o.still and not o.buffered and stage.does(o.element)]
+    parallel = all(independent(o, last) and not o.in_order for o in here)
+    group_ = nest.group if parallel else None
+    properties = state.loop_properties(parallel_group=group_, innermost=True)
+    final, left = list(accumulators), text.end_loop(loop, following, properties)
+    for k, value in zip(mine, left, strict=False):
+        final[k] = value
+    return final, left[-1] if stage.checks else ""
+
+
+def check_point(nest: Nest, stage: Stage, group: str, counter: str) -> str:
+    """Whether the numbers of one point are wild; keeps the reciprocals of divisors."""
+    state, reciprocals = nest.state, dict[SSAValue, str]()
+    found = wild(state, stage.guards, reciprocals)
+    for value, place in nest.reciprocals.items():
+        at = state.offset(place, value.type, counter)
+        state.store(reciprocals[value], at, value.type, group)
+    return found
+
+
+def versions(
+    nest: Nest,
+    stage: Stage,
+    wildness: str,
+    pointers: list[str],
+    accumulators: list[str],
+    count: str,
+    buffers: dict[SSAValue, str],
+) -> list[str]:
+    """The stage of the vectors, with plain products where no number is wild."""
+    text = nest.state.text
+    tame, wild_, merge = text.label("tame"), text.label("wild"), text.label("merge")
+    condition = text.value(f"icmp eq i64 {wildness}, 0")
+    text.branch_if(condition, tame, wild_, (1023, 1))
+    ends: list[tuple[str, list[str]]] = []
+    for label, version in ((tame, replace(stage, tame=True)), (wild_, stage)):
+        text.start(label)
+        final, _ = points_loop(nest, version, pointers, accumulators, count, buffers)
+        ends.append((text.block, final))
+        text.branch(merge)
+    text.start(merge)
+    joined: list[str] = []
+    for k, o in enumerate(registers(nest)):
+        came = [(final[k], label) for label, final in ends]
+        if came[0][0] == came[1][0]:
+            joined.append(came[0][0])
+        else:
+            incoming = ", ".join(f"[ {value}, %{label} ]" for value, label in came)
+            joined.append(text.value(f"phi {value_type(o.element)} {incoming}"))
+    return joined
+
+
+def emit_point(
+    nest: Nest,
+    stage: Stage,
+    pointers: list[str],
+    accumulators: list[str],
+    buffers: dict[SSAValue, str],
+    group: str,
+    counter: str = "0",
+) -> list[str]:
+    """The body for one point: load, compute, write; returns the registers after it."""
+    state, op = nest.state, nest.op
+    for argument, o, pointer in zip(op.body.block.args, nest.inputs, pointers, strict=False):
+        if argument not in stage.taken and is_read(argument, stage):
+            state.scalars[argument] = state.load(
+                pointer, o.element, o.tags + group, argument.name_hint
+            )
+    for value in in_order(op.body.block, stage.taken):
+        at = state.offset(buffers[value], value.type, counter)
+        state.scalars[value] = state.load(at, value.type, group, value.name_hint)
+    reciprocals: dict[SSAValue, str] = {}
+    for value, place in nest.reciprocals.items() if stage.tame else ():
+        at = state.offset(place, value.type, counter)
+        reciprocals[value] = state.load(at, value.type, group)
+    for inner in op.body.block.ops:
+        if not isinstance(inner, array.YieldOp) and stage.does(inner.results[0].type):
+            emit_wide(state, inner, stage, reciprocals)
+    after = list(accumulators)
+    position = 0
+    for o, pointer in zip(nest.outputs, pointers[len(nest.inputs) :], strict=True):
+        if not stage.does(o.element):
+            position += o.still > 0
+        elif o.still:
+            new = state.scalar(o.value)
+            after[position] = combine(state, o.kind, o.element, after[position], new, free=True)
+            position += 1
+        elif not o.buffered:
+            write(state, o, pointer, state.scalar(o.value), group)
+    for value, buffer in buffers.items():
+        if stage.does(value.type):
+            at = state.offset(buffer, value.type, counter)
+            state.store(state.scalar(value), at, value.type, group)
+    return after
+
+
+def is_read(argument: SSAValue, stage: Stage) -> bool:
+    """Whether a stage reads an element of an input itself."""
+    if stage.does(argument.type):
+        return True
+    return any(
+        use.operation.results and stage.does(use.operation.results[0].type) for use in argument.uses
+    )
+
+
+def write(state: KernelState, o: Output, pointer: str, new: str, group: str) -> None:
+    """Write one element as the output's kind says."""
+    tags = o.tags + group
+    if o.kind != "store":
+        old = state.load(pointer, o.element, tags)
+        new = combine(state, o.kind, o.element, old, new, free=False)
+    state.store(new, pointer, o.element, tags)
