@@ -208,14 +208,26 @@ def products_of(
 
 
 def detected(products: Products) -> Sparsity:
-    """The pattern at the arguments: what the mode of fewer elements finds, or both where that is coarse."""
+    """The pattern at the arguments."""
+    try:
+        return probed(products)
+    except Exception as error:  # of a foreign function that a rule calls, say
+        error.add_note(
+            f"{products.start.call}: the pattern is found by derivatives in directions that are not numbers, "
+            "and a run of one has raised: give sparsity= a pattern"
+        )
+        raise
+
+
+def probed(products: Products) -> Sparsity:
+    """What the mode of fewer elements finds, or both where that is coarse."""
     pattern: Any = None
     for mode in products.modes:
         forward = mode == "forward"
         other = products.shape[0] if forward else products.shape[1]
-        found, fine = found_by(products.run(mode), products.sizes(mode), other)
-        found = found if forward else found.T.tocsc()
-        pattern = found if pattern is None or fine else pattern.multiply(found).tocsc()
+        one, fine = found_by(products.run(mode), products.sizes(mode), other)
+        one = one if forward else one.T.tocsc()
+        pattern = one if pattern is None or fine else pattern.multiply(one).tocsc()
         if fine:
             break
     return Sparsity(pattern, products.grids, products.modes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -321,6 +322,36 @@ def test_through_rules_without_tangents_rows_are_found() -> None:
     np.testing.assert_array_equal(found.toarray(), np.eye(20) + 2.0 * np.eye(20, k=1))
     with pytest.raises(mutad.CompileError, match="tangent"):
         f.jacobian(np.ones(20), mode="forward", sparsity="auto")
+
+
+@mutad.opaque
+def checked(x: float) -> float:
+    if math.isnan(x):
+        raise ValueError("x must be finite")
+    return float(x)
+
+
+def cubed(x):
+    return x * x * x
+
+
+@mutad.rule(cubed)
+def cubed_rule(x, result):
+    x.cotangent += checked(3.0 * x.value * x.value * result.cotangent)
+
+
+def test_a_rule_that_refuses_what_is_not_a_number_needs_a_pattern() -> None:
+    def ruled(u):
+        v = np.zeros_like(u)
+        for i in range(u.size - 1):
+            v[i] = cubed(u[i + 1])
+        return v
+
+    f, wanted = made(ruled), 3.0 * np.eye(5, k=1)
+    with pytest.raises(ValueError, match="x must be finite") as caught:
+        f.jacobian(np.ones(5), sparsity="auto")
+    assert "give sparsity= a pattern" in caught.value.__notes__[-1]
+    np.testing.assert_array_equal(f.jacobian(np.ones(5), sparsity=wanted).toarray(), wanted)
 
 
 # Patterns that are given.
