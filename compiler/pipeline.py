@@ -31,6 +31,7 @@ from .analysis.effects import is_private
 from .analysis.print_analyses import PASSES as PRINTED_ANALYSES
 from .deep_stack import with_deep_stack
 from .derivative.expand_derivatives import ExpandDerivatives, expand
+from .derivative.hessian_products import KeepProduct, shadow_arguments
 from .derivative.passes import Forward, PrintNeeded, PrintPlan, Reverse
 from .derivative.symmetric import Symmetric
 from .diagnostics import CompileError, CompilerFault, line_of_function, place_of
@@ -69,6 +70,10 @@ if TYPE_CHECKING:
     from .frontend.frames import Captured
 
 
+HESSIAN = ("hvp", "product")
+"""The modes that take a gradient's tangent."""
+
+
 @dataclass(frozen=True)
 class Options:
     """What the user may choose about one compilation; part of its cache key."""
@@ -97,7 +102,8 @@ class Request:
     """Parameter positions i < j that share memory: "same" (the identical view) or "overlap"."""
     mode: str = "primal"
     """"primal", "gradient", "vjp" (a gradient in two functions), "tangent", "hvp" (a gradient's
-    tangent), "reverse-hvp" (a gradient's adjoint, in its place)."""
+    tangent), "product" (of that the Hessian-vector product alone), "reverse-hvp" (a gradient's adjoint,
+    in its place)."""
     wrt: tuple[int, ...] = ()
     """gradient, vjp: parameter positions, in the order of the returned gradients."""
     single: bool = True
@@ -196,19 +202,21 @@ def adjoint(c: Compilation) -> None:
         active,
         finals is not None,
         None if finals is None else tuple(finals),
-        r.mode == "hvp",
+        r.mode in HESSIAN,
     )
     match r.mode:
         case "tangent":
             finals = tuple(returned_arguments(c.built.results))
             c.run([Forward(active, finals, r.options.lanes)])
-        case "hvp":
+        case "hvp" | "product":
             c.run([reverse])
             number_tapes(last_function(c.module))
             c.run(OPTIMIZE[:-1])
             # Shadows are zero at first: their tangents are what the reverse sweep makes of them.
             finals = tuple(shadow_arguments(last_function(c.module)))
             c.run([Forward(active, finals, r.options.lanes)])
+            if r.mode == "product":
+                c.run([KeepProduct(), RemoveDead()])
         case "reverse-hvp":
             c.run([reverse, *OPTIMIZE[:-1]])
             symmetric = Symmetric(last_function(c.module))
@@ -264,9 +272,9 @@ def llvm(c: Compilation) -> None:
         split_text(c.module, r.options) if r.mode == "vjp" else kernel_text(c.module, r.options)
     )
     function = last_function(c.module)
-    if r.mode in ("gradient", "vjp", "hvp", "reverse-hvp"):
+    if r.mode in ("gradient", "vjp", *HESSIAN, "reverse-hvp"):
         c.gradient = gradient_signature(function, r.arguments)
-    if r.mode in ("tangent", "hvp", "reverse-hvp"):
+    if r.mode in ("tangent", *HESSIAN, "reverse-hvp"):
         c.gradient = c.gradient or GradientSignature((), (), ())
         c.tangents = tangents_of(function, r.arguments, built.results, c.gradient, r.options.lanes)
     called_by = signature_of(r.function)
@@ -428,6 +436,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     PrintPlan,
     Reverse,
     Forward,
+    KeepProduct,
     ExpandDerivatives,
 )
 """Every pass that `mutad-opt -p` knows by name."""
@@ -556,13 +565,6 @@ def last_function(module: ModuleOp) -> func.FuncOp:
     """The function that runs backwards: the only one, or the second half of a split gradient."""
     functions = [op for op in module.ops if isinstance(op, func.FuncOp) and not is_private(op)]
     return functions[-1]
-
-
-def shadow_arguments(gradient: func.FuncOp) -> range:
-    """The places of the shadows among the arguments of a gradient function: behind the primal's."""
-    count = {name: len(listed(gradient, name)) for name in ("shadows", "cotangents")}
-    end = len(gradient.body.block.args) - count["cotangents"]
-    return range(end - count["shadows"], end)
 
 
 def stages_for(request: Request) -> list[Stage]:

@@ -251,9 +251,7 @@ class CompiledFunction:
         `mode="reverse-over-reverse"` it is the adjoint of the gradient that is run, not its tangent: slower,
         and a second opinion.
         """
-        return self.value_grad_hvp(
-            *args, direction=direction, wrt=wrt, batch=batch, mode=mode, **kwargs
-        )[2]
+        return self._products(args, kwargs, wrt, direction, batch, mode, alone=True)[2]
 
     def value_grad_hvp(
         self,
@@ -265,16 +263,30 @@ class CompiledFunction:
         **kwargs: Any,
     ) -> tuple[Any, Any, Any]:
         """The result, the gradient and the Hessian times a direction, in one call: see `hvp`."""
+        return self._products(args, kwargs, wrt, direction, batch, mode)
+
+    def _products(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        wrt: Any,
+        direction: Any,
+        batch: int | None,
+        mode: str,
+        *,
+        alone: bool = False,
+    ) -> tuple[Any, Any, Any]:
+        """Result, gradient and product; where the product is wanted `alone`, the first two mean nothing."""
         self._require_gradient()
         d = self._dispatcher
         bound = d.bind(*args, **kwargs)
         if batch is not None:
             return d.plainly(
-                "hvp with batch=", bound, lambda v: run_hvp(d, v, wrt, direction, batch, mode)
+                "hvp with batch=", bound, lambda v: run_hvp(d, v, wrt, direction, batch, mode, alone)
             )
         return d.either(
             bound,
-            lambda: run_hvp(d, (*bound, *d.era.captures.values()), wrt, direction, None, mode),
+            lambda: run_hvp(d, (*bound, *d.era.captures.values()), wrt, direction, None, mode, alone),
             lambda: object_tangents.value_grad_hvp(d, bound, wrt, direction, mode),
         )
 

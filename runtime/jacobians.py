@@ -399,7 +399,9 @@ def blocks_of_hessian(start: Start, values: tuple[Any, ...]) -> tuple[Any, list[
     blocks = blocks_of(start, tuple(start.values[p] for p in start.wrt))
     for elements, directions in start.units(lanes):
         stacked = [np.moveaxis(d, -1, 0) for d in directions]
-        products = value_grad_hvp(start.dispatcher, start.again(), start.names, stacked, lanes)[2]
+        products = value_grad_hvp(
+            start.dispatcher, start.again(), start.names, stacked, lanes, alone=True
+        )[2]
         for row, product in zip(blocks, products, strict=True):
             put_columns(start, row, elements, np.moveaxis(product, 0, -1))
     return value, blocks

@@ -126,8 +126,10 @@ class Symmetric(Products):
 
     def along(self, directions: Sequence[Array]) -> list[Array]:
         start, stacked = self.start, [np.moveaxis(d, -1, 0) for d in directions]
-        products = value_grad_hvp(start.dispatcher, start.again(), start.names, stacked, self.lanes)
-        return [np.moveaxis(product, 0, -1) for product in products[2]]
+        found = value_grad_hvp(
+            start.dispatcher, start.again(), start.names, stacked, self.lanes, alone=True
+        )
+        return [np.moveaxis(product, 0, -1) for product in found[2]]
 
 
 def rows_of(tangents: Sequence[Array], count: int) -> Array:

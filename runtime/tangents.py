@@ -296,10 +296,12 @@ def value_grad_hvp(
     direction: Any,
     batch: int | None = None,
     mode: str = FORWARD_OVER_REVERSE,
+    alone: bool = False,
 ) -> tuple[Any, Any, Any]:
     """`f.value_grad_hvp`: the result, the gradient, and the derivative of the gradient in a direction.
 
-    With `batch` there are as many directions and products, along first axes.
+    With `batch` there are as many directions and products, along first axes. Where the product is wanted
+    `alone`, the other two mean nothing.
     """
     if mode not in SECOND_MODES:
         raise ValueError(f"mode={mode!r}: use {' or '.join(map(repr, SECOND_MODES))}")
@@ -314,7 +316,7 @@ def value_grad_hvp(
     lanes = batch or 1
     if batch == 1:
         directions = {p: d[0] for p, d in directions.items()}
-    value, gradient, product = products(dispatcher, values, positions, directions, lanes, mode)
+    value, gradient, product = products(dispatcher, values, positions, directions, lanes, mode, alone)
     if batch == 1:
         product = tuple(np.asarray(p)[None] for p in product)
     elif batch is not None:
@@ -329,6 +331,7 @@ def products(
     directions: Mapping[int, Any],
     lanes: int,
     mode: str,
+    alone: bool,
 ) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
     """The result, the gradients, and their derivatives: of several lanes along last axes.
 
@@ -336,7 +339,8 @@ def products(
     """
     overlaps = keys.overlaps_of(values)
     active = with_groups(dispatcher, values, set(positions), overlaps)
-    found = dispatcher.specialize(values, active, SECOND_MODES[mode], lanes)
+    compiled = "product" if alone and mode == FORWARD_OVER_REVERSE else SECOND_MODES[mode]
+    found = dispatcher.specialize(values, active, compiled, lanes)
     shadowed = found.gradient["shadows"]
     with_groups(dispatcher, values, {*active, *shadowed}, overlaps)
     shadows = memory.zero_shadows(values, shadowed, overlaps)

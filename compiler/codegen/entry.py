@@ -145,6 +145,7 @@ KINDS = {
     "vjp": ("forward", "back", "drop"),
     "tangent": ("pushforward",),
     "hvp": ("pushforward",),
+    "product": ("pushforward",),
     "reverse-hvp": ("pushforward",),
 }
 """The kinds of entries that a module has in any case."""

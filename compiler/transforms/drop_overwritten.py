@@ -53,10 +53,10 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from ...dialects import array
 from ..rules.table import constant_float
+from .map_outputs import with_outputs
 from .memory_effects import functions
 
 
@@ -133,7 +133,7 @@ def store_first_sum(alloc: array.AllocOp, in_order: Sequence[Operation]) -> None
     if first.outs[k] is array_ and first.out_kinds[k] == "add":
         kinds = [*first.out_kinds]
         kinds[k] = "store"
-        rebuild(first, range(len(kinds)), kinds)
+        with_outputs(first, range(len(kinds)), kinds)
 
 
 def drop_unread(alloc: array.AllocOp, backwards: Sequence[Operation]) -> None:
@@ -153,7 +153,7 @@ def drop_unread(alloc: array.AllocOp, backwards: Sequence[Operation]) -> None:
                 whole = op.outs[k] is array_ and op.out_kinds[k] == "store" and covers(op, array_)
                 read_later = not whole
         if len(keep) < len(outs):
-            rebuild(op, keep, op.out_kinds)
+            with_outputs(op, keep)
         read_later = read_later or reads
 
 
@@ -185,23 +185,3 @@ def is_zero_fill(op: Operation | None, array_: SSAValue) -> bool:
     if not isinstance(op, array.MapOp) or tuple(op.outs) != (array_,) or op.out_kinds != ("store",):
         return False
     return covers(op, array_) and constant_float(op.yielded[0]) == 0.0
-
-
-def rebuild(op: array.MapOp, keep: Sequence[int], kinds: Sequence[array.MapKind]) -> None:
-    """Put in the place of `op` a map with the outputs `keep` only; none at all if nothing is kept."""
-    if not keep:
-        Rewriter.erase_op(op)
-        return
-    yielded = op.yielded
-    last = op.body.block.last_op
-    assert last is not None
-    end = array.YieldOp([yielded[k] for k in keep])
-    end.location = last.location
-    Rewriter.replace_op(last, end)
-    outs = [op.outs[k] for k in keep]
-    ins = tuple(op.ins)
-    region = op.detach_region(op.body)
-    fresh = array.MapOp(tuple(op.extents), ins, outs, [kinds[k] for k in keep], region)
-    fresh.location = op.location
-    fresh.attributes.update(op.attributes)
-    Rewriter.replace_op(op, fresh)

@@ -281,6 +281,8 @@ class Before:
         if key not in self.known:
             self.insert(op)
             self.known[key] = op.results[0]
+        else:
+            op.erase()  # its operands have no such user
         return self.known[key]
 
     def constant(self, value: int) -> SSAValue:

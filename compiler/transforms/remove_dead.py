@@ -1,6 +1,9 @@
-"""Remove what nobody can observe: unused values, maps of no points, local memory that is never read.
+"""Remove what nobody can observe: dead values, dead memory, and all that only they need.
 
-Runs after the passes that make things unused; a store that is gone kills no value.
+Marks what is live, and erases the rest. Live are the ops that act on the world: they raise, print, call, may
+not end, write the caller's memory. So is what a live op uses, the ops around it, and every write of memory
+that it reads. Cycles of dead ops go, too: two arrays that only each other is computed from. Of a map each
+output lives by itself. Linear in the size of the function.
 
 Before::
 
@@ -8,7 +11,7 @@ Before::
       %cell = memref.alloca() : memref<f64>
       %t = array.alloc(%n) : memref<?xf64>
       %x = memref.load %a[%i] : memref<?xf64>
-      %y = memref.load %a[%n] : memref<?xf64>
+      %y = memref.load %cell[] : memref<f64>
       memref.store %y, %cell[] : memref<f64>
       array.map(%n) ins(%a : memref<?xf64>) outs(%t : memref<?xf64>) kinds ["store"] {
       ^bb0(%e : f64):
@@ -24,8 +27,7 @@ After::
       func.return %x : f64
     }
 
-Kept: whatever may raise, writes the caller's memory, or may not end (`while`). Not handled: a store
-that a later store overwrites before it is read.
+Not handled: a store that a later store overwrites before it is read.
 """
 
 from __future__ import annotations
@@ -35,19 +37,27 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator, NoMemoryEffect
 
 from ...dialects import ad, array
-from ..rules import is_whole_array, writes
-from .memory_effects import functions
+from ..analysis.views import is_memref
+from ..rules import accesses
+from .map_outputs import with_outputs
+from .memory_effects import MemoryEffects, functions
+
+MEMORY = (array.AllocOp, memref.AllocaOp, ad.TapeOp)
+"""What makes memory that nobody outside of the function sees, unless it is returned or handed on."""
+
+REMOVABLE = (*MEMORY, memref.LoadOp, memref.StoreOp, array.MapOp, array.MatmulOp, scf.IfOp)
+"""What does nothing but compute, and touch memory that it names; what is inside speaks for itself."""
 
 
 @dataclass(frozen=True)
 class RemoveDead(ModulePass):
-    """Erase unused ops and local memory that is only written."""
+    """Erase what nothing observable depends on."""
 
     name = "remove-dead"
 
@@ -57,74 +67,139 @@ class RemoveDead(ModulePass):
 
 
 def remove_in(function: func.FuncOp) -> None:
-    """Erase dead ops, users before what they use; erasing one makes its operands candidates."""
-    work = list(function.body.walk())  # popped from its end: users first
-    waiting = set(work)
-    erased: set[Operation] = set()
-    while work:
-        op = work.pop()
-        waiting.discard(op)
-        for dead in () if op in erased else dead_with(op):
-            inside = list(dead.walk())
-            owners = {v.owner for inner in inside for v in inner.operands}
-            erased.update(inside)
-            Rewriter.erase_op(dead)
-            for owner in owners - erased - waiting:
-                if isinstance(owner, Operation):
-                    waiting.add(owner)
-                    work.append(owner)
+    """Erase maps of no points, then all that is not live."""
+    for op in list(function.body.walk()):
+        if isinstance(op, array.MapOp) and any(array.constant_value(n) == 0 for n in op.extents):
+            Rewriter.erase_op(op)
+    live = Liveness(function)
+    for op in reversed(list(function.body.walk())):  # users first
+        parent = op.parent_op()
+        if op in live.ops:
+            if isinstance(op, array.MapOp):
+                with_outputs(op, [k for k in range(len(op.outs)) if (op, k) in live.outputs])
+        elif parent is function or (parent in live.ops and not isinstance(parent, array.MapOp)):
+            Rewriter.erase_op(op)
 
 
-def dead_with(op: Operation) -> list[Operation]:
-    """What may go now because of `op`, in an order that erases users first."""
-    if is_unused(op) and is_removable(op):
-        return [op]
-    if isinstance(op, array.MapOp) and any(array.constant_value(n) == 0 for n in op.extents):
-        return [op]
-    if isinstance(op, array.AllocOp | memref.AllocaOp):
-        writers = writers_of_unread(op.memref)
-        return [] if writers is None else [*reversed(writers), op]
-    return []
+class Liveness:
+    """The live ops of a function, and the live outputs of its maps."""
 
+    def __init__(self, function: func.FuncOp) -> None:
+        self.function = function
+        self.ops: set[Operation] = set()
+        self.outputs: set[tuple[array.MapOp, int]] = set()
+        self._effects = MemoryEffects(function)
+        self._writers: dict[SSAValue, list[tuple[Operation, SSAValue]]] = {}
+        self._read: set[SSAValue] = set()
+        self._work: list[Operation] = []
+        ops = list(function.body.walk())
+        for op in ops:
+            for memory in written(op):
+                for root in self._effects.roots(memory):
+                    self._writers.setdefault(root, []).append((op, memory))
+        detached = any(isinstance(op, ad.DetachOp) for op in ops)
+        for root in list(self._writers):
+            if not isinstance(root.owner, MEMORY) or (
+                detached and isinstance(root.owner, ad.TapeOp)
+            ):
+                self._read_root(root)
+        for op in ops:
+            if not is_removable(op):
+                self._mark(op)
+        while self._work:
+            self._follow(self._work.pop())
 
-def is_unused(op: Operation) -> bool:
-    return all(r.first_use is None for r in op.results)
+    def _mark(self, op: Operation) -> None:
+        if op not in self.ops and op is not self.function:
+            self.ops.add(op)
+            self._work.append(op)
+
+    def _follow(self, op: Operation) -> None:
+        """What a live op makes live: what it uses, the contents that it reads, what is around it."""
+        parent = op.parent_op()
+        assert parent is not None
+        if isinstance(parent, array.MapOp) and parent not in self.ops:  # it acts by itself
+            for k in range(len(parent.outs)):
+                self._mark_output(parent, k)
+        self._mark(parent)
+        for block in (block for region in op.regions for block in region.blocks):
+            assert block.last_op is not None
+            self._mark(block.last_op)
+        if isinstance(op, array.MapOp):  # the rest for each output by itself
+            operands = op.extents
+        else:
+            operands = () if isinstance(parent, array.MapOp) and is_end(op) else op.operands
+            for memory in read(op):
+                self._read_all(memory)
+        for operand in operands:
+            self._use(operand)
+
+    def _mark_output(self, op: array.MapOp, k: int) -> None:
+        if (op, k) in self.outputs:
+            return
+        self.outputs.add((op, k))
+        self._mark(op)
+        self._use(op.outs[k])
+        self._use(op.yielded[k])
+        if op.out_kinds[k] != "store":
+            self._read_all(op.outs[k])
+
+    def _use(self, value: SSAValue) -> None:
+        if not isinstance(value, BlockArgument):
+            assert isinstance(value.owner, Operation)
+            self._mark(value.owner)
+            return
+        around = value.owner.parent_op()
+        assert around is not None
+        if isinstance(around, array.MapOp):
+            self._use(around.ins[value.index])
+            self._read_all(around.ins[value.index])
+        else:
+            self._mark(around)
+
+    def _read_all(self, memory: SSAValue) -> None:
+        for root in self._effects.roots(memory):
+            self._read_root(root)
+
+    def _read_root(self, root: SSAValue) -> None:
+        """Whatever writes the root is live."""
+        if root in self._read:
+            return
+        self._read.add(root)
+        for op, memory in self._writers.get(root, ()):
+            if isinstance(op, array.MapOp):
+                for k, out in enumerate(op.outs):
+                    if out is memory:
+                        self._mark_output(op, k)
+            else:
+                self._mark(op)
 
 
 def is_removable(op: Operation) -> bool:
-    """True when the op, its results unused, does nothing that anybody could observe."""
-    if isinstance(op, scf.IfOp | array.LoopOp):
-        if isinstance(op, array.LoopOp) and op.count is None:
-            return False
-        return all(
-            inner.has_trait(IsTerminator) or is_removable(inner)
-            for region in op.regions
-            for block in region.blocks
-            for inner in block.ops
-        )
+    """True when the op does nothing itself that anybody could observe but by its results and writes."""
+    if isinstance(op, array.LoopOp):
+        return op.count is not None  # else it may never end, and Python would not return either
     if isinstance(op, array.IndexOp):
         return op.unchecked is not None
-    if isinstance(op, memref.LoadOp | memref.AllocaOp | array.AllocOp | ad.TapeOp):
-        return True
-    return op.has_trait(NoMemoryEffect) and not op.has_trait(IsTerminator)
+    if is_end(op):
+        return not isinstance(op, func.ReturnOp)
+    return isinstance(op, (*REMOVABLE, ad.SegmentOp)) or op.has_trait(NoMemoryEffect)
 
 
-def writers_of_unread(allocated: SSAValue) -> list[Operation] | None:
-    """The views and writes of local memory, a view before its users; None if anything else uses it."""
-    users: dict[Operation, None] = {}
-    work = [allocated]
-    while work:
-        value = work.pop()
-        for use in value.uses:
-            op = use.operation
-            match op:
-                case array.ViewOp() | array.CollapseOp():
-                    work.append(op.result)
-                case memref.StoreOp() if op.value is not value:
-                    pass
-                case _ if is_whole_array(op) and all(w.memref is value for w in writes(op)):
-                    pass
-                case _:
-                    return None
-            users[op] = None
-    return list(users)
+def is_end(op: Operation) -> bool:
+    return op.has_trait(IsTerminator)
+
+
+def written(op: Operation) -> list[SSAValue]:
+    """The memory that the op itself writes; of pushes and pops the tape."""
+    own = [op.tape] if isinstance(op, ad.SegmentOp) else []
+    return own + [a.memref for a in accesses(op) if a.kind == "write"]
+
+
+def read(op: Operation) -> list[SSAValue]:
+    """The memory that the op itself reads, or hands on to who may read it."""
+    if isinstance(op, ad.SegmentOp):
+        return [op.tape]
+    if not is_removable(op):
+        return [v for v in op.operands if is_memref(v) or isinstance(v.type, ad.TapeType)]
+    return [a.memref for a in accesses(op) if a.kind == "read"]

@@ -116,3 +116,58 @@ func.func @a_call_is_kept_though_nobody_wants_its_result(%x : f64) {
   %y = foreign.call "c" "f" of "constant:0"(%x : f64) types ["f64"] effects ["none"] returns "py_float" trailing 0 -> f64
   func.return
 }
+
+// Neither array is read but to compute the other.
+// CHECK-LABEL: @two_arrays_that_only_each_other_needs
+// CHECK-NEXT:    func.return
+func.func @two_arrays_that_only_each_other_needs(%n : index, %steps : index) {
+  %a = array.alloc(%n) : memref<?xf64>
+  %b = array.alloc(%n) : memref<?xf64>
+  %trips = array.loop %t to %steps do {
+    array.map(%n) ins(%a : memref<?xf64>) outs(%b : memref<?xf64>) kinds ["store"] {
+    ^bb0(%e : f64):
+      array.yield %e : f64
+    }
+    array.map(%n) ins(%b : memref<?xf64>) outs(%a : memref<?xf64>) kinds ["add"] {
+    ^bb1(%e : f64):
+      array.yield %e : f64
+    }
+    array.yield
+  }
+  func.return
+}
+
+// Of a map each output lives by itself, and so does what it is computed from.
+// CHECK-LABEL: @one_output_of_a_map
+// CHECK-NOT:     array.alloc
+// CHECK:         array.map(%n) ins(%x : memref<?xf64>) outs(%y : memref<?xf64>) kinds ["store"] {
+// CHECK-NEXT:    ^bb{{[0-9]+}}(%e: f64):
+// CHECK-NEXT:      array.yield %e : f64
+func.func @one_output_of_a_map(%x : memref<?xf64>, %y : memref<?xf64>, %n : index) {
+  %a = array.alloc(%n) : memref<?xf64>
+  array.map(%n) ins(%x, %a : memref<?xf64>, memref<?xf64>) outs(%a, %y : memref<?xf64>, memref<?xf64>) kinds ["store", "store"] {
+  ^bb0(%e : f64, %other : f64):
+    %sum = arith.addf %e, %other : f64
+    array.yield %sum, %e : f64, f64
+  }
+  func.return
+}
+
+// What nobody pops need not be pushed; what is popped needs its pushes, in their order.
+// CHECK-LABEL: @tapes
+// CHECK-NOT:     unused
+// CHECK:         %used = ad.tape
+// CHECK-NEXT:    %p = ad.push %used
+// CHECK-NEXT:    memref.store
+// CHECK-NEXT:    %q = ad.pop %used
+func.func @tapes(%x : f64, %n : index, %i : index) -> f64 {
+  %unused = ad.tape
+  %used = ad.tape
+  %s = ad.push %unused(%n) : memref<?xf64>
+  memref.store %x, %s[%i] : memref<?xf64>
+  %p = ad.push %used(%n) : memref<?xf64>
+  memref.store %x, %p[%i] : memref<?xf64>
+  %q = ad.pop %used(%n) : memref<?xf64>
+  %y = memref.load %q[%i] : memref<?xf64>
+  func.return %y : f64
+}

@@ -1,0 +1,112 @@
+"""`keep-product`: of the tangent of a gradient function keep the Hessian-vector product alone.
+
+Whoever asks for the product wants neither the value nor the gradient: shadows become memory of the function,
+the other results zeros. What only they needed is dead then, of a quadratic function all but the product::
+
+    func.func @f(%x, %x_shadow, %x_dot, %x_shadow_dot) -> (f64) {
+      ... store to %x_shadow ... store to %x_shadow_dot ...
+      return %value
+
+becomes ::
+
+    func.func @f(%x, %x_shadow, %x_dot, %x_shadow_dot) -> (f64) {
+      %x_shadow1 = array.alloc(...)  // zeros
+      ... store to %x_shadow1 ... store to %x_shadow_dot ...
+      return %zero
+
+Shadows that share memory, or are no compact arrays, stay the caller's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects import arith, func, memref
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    NoneAttr,
+)
+from xdsl.ir import Block, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from ...dialects import array
+from ..analysis.alias import overlapping_arguments
+from ..rules.calls import listed
+
+
+@dataclass(frozen=True)
+class KeepProduct(ModulePass):
+    """Drop value and gradient from the tangents of gradient functions."""
+
+    name = "keep-product"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.ops:
+            if isinstance(function, func.FuncOp) and "moved" in function.attributes:
+                keep_product(function)
+
+
+def keep_product(function: func.FuncOp) -> None:
+    block = function.body.block
+    first = block.first_op
+    assert first is not None
+    builder = Builder(InsertPoint.before(first))
+    shared = overlapping_arguments(function)
+    for k in shadow_arguments(function):
+        shadow = block.args[k]
+        assert isinstance(shadow.type, MemRefType)
+        if shadow not in shared and isinstance(shadow.type.layout, NoneAttr):
+            replace(shadow, zeros_like(shadow, builder))
+    drop_results(function, builder)
+
+
+def shadow_arguments(function: func.FuncOp) -> range:
+    """The places of the shadows: behind the primal's arguments, before the cotangents and the tangents."""
+    count = {name: len(listed(function, name)) for name in ("shadows", "cotangents")}
+    moving = listed(function, "moving") if "moving" in function.attributes else ()
+    end = len(function.body.block.args) - len(moving) - count["cotangents"]
+    return range(end - count["shadows"], end)
+
+
+def replace(old: SSAValue, made: SSAValue) -> None:
+    """`made` for `old`, but in what computes its extents."""
+    old.replace_uses_with_if(made, lambda use: not isinstance(use.operation, memref.DimOp))
+    made.name_hint = old.name_hint
+
+
+def zeros_like(shadow: SSAValue, builder: Builder) -> SSAValue:
+    assert isinstance(shadow.type, MemRefType)
+    axes = [
+        builder.insert(arith.ConstantOp(IntegerAttr(axis, IndexType()))).result
+        for axis in range(shadow.type.get_num_dims())
+    ]
+    extents = [builder.insert(memref.DimOp(shadow, a)).result for a in axes]
+    element = shadow.type.element_type
+    made = builder.insert(array.AllocOp(extents, element)).memref
+    assert isinstance(element, AnyFloat)
+    zero = arith.ConstantOp(FloatAttr(0.0, element))
+    body = Block([zero, array.YieldOp([zero.result])])
+    builder.insert(array.MapOp(extents, [], [made], ["store"], body))
+    return made
+
+
+def drop_results(function: func.FuncOp, builder: Builder) -> None:
+    """Zeros for the value, its tangent and the gradients of scalars."""
+    last = function.body.block.last_op
+    assert isinstance(last, func.ReturnOp)
+    moved = listed(function, "moved")
+    own = len(last.arguments) - len(moved)
+    values = own - len(listed(function, "scalars"))
+    kept = {own + k for k, result in enumerate(moved) if result >= values}
+    for k, result in enumerate(last.arguments):
+        if k not in kept and isinstance(result.type, AnyFloat):
+            zero = builder.insert(arith.ConstantOp(FloatAttr(0.0, result.type)))
+            last.operands[k] = zero.result
