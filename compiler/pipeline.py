@@ -35,7 +35,6 @@ from .derivative.hessian_products import KeepProduct, shadow_arguments
 from .derivative.passes import Forward, PrintNeeded, PrintPlan, Reverse
 from .derivative.symmetric import Symmetric
 from .diagnostics import CompileError, CompilerFault, line_of_function, place_of
-from .rules.calls import listed
 from .transforms.close_counters import CloseCounters
 from .transforms.describe_calls import DescribeCalls
 from .transforms.drop_carried import DropCarried

@@ -282,11 +282,15 @@ class CompiledFunction:
         bound = d.bind(*args, **kwargs)
         if batch is not None:
             return d.plainly(
-                "hvp with batch=", bound, lambda v: run_hvp(d, v, wrt, direction, batch, mode, alone)
+                "hvp with batch=",
+                bound,
+                lambda v: run_hvp(d, v, wrt, direction, batch, mode, alone),
             )
         return d.either(
             bound,
-            lambda: run_hvp(d, (*bound, *d.era.captures.values()), wrt, direction, None, mode, alone),
+            lambda: run_hvp(
+                d, (*bound, *d.era.captures.values()), wrt, direction, None, mode, alone
+            ),
             lambda: object_tangents.value_grad_hvp(d, bound, wrt, direction, mode),
         )
 

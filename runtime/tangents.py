@@ -316,7 +316,9 @@ def value_grad_hvp(
     lanes = batch or 1
     if batch == 1:
         directions = {p: d[0] for p, d in directions.items()}
-    value, gradient, product = products(dispatcher, values, positions, directions, lanes, mode, alone)
+    value, gradient, product = products(
+        dispatcher, values, positions, directions, lanes, mode, alone
+    )
     if batch == 1:
         product = tuple(np.asarray(p)[None] for p in product)
     elif batch is not None:
