@@ -44,7 +44,7 @@ from ...dialects import activation, ad, array, foreign
 from ...dialects.ad import Part
 from ..rules.builders import extents_of, fill
 from ..rules.calls import listed, private_functions
-from ..rules.routines import inlined
+from ..rules.routines import inline_rules, inlined
 from ..rules.table import float_constant
 from .forward import tangent_functions
 from .reverse import gradient_of, only_function
@@ -140,6 +140,7 @@ class Expansion:
             is_last = direction == op.directions
             lanes = 1 if op.lanes is None or not is_last else op.lanes.value.data
             derived = tangent_of(derived, asked, direction, fresh, lanes)
+        inline_rules(derived.function)  # which a gradient keeps for the sake of their tangents
         return derived
 
     def apart(self, callee: func.FuncOp) -> ModuleOp:

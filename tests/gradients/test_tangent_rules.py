@@ -205,6 +205,27 @@ def test_the_rule_decides_not_the_code() -> None:
     assert f.jvp(x, tangents={"x": dx})[1] == 2.0  # the code's own tangent is inf / inf
 
 
+smooth_compiled = compile(smooth, grad=True, opt=1)
+loop_compiled = compile(in_a_loop, grad=True, opt=1)
+
+
+def asks_for_gradients(x, v):
+    g = smooth_compiled.grad(x)
+    h = loop_compiled.grad(1.2, x * 1.0, v * 1.0, 2, wrt="x")
+    return (g * g).sum() + h[0]
+
+
+def asks_for_tangents(x, v):
+    value, dot = smooth_compiled.jvp(x, tangents={"x": v})
+    return value * dot + smooth_compiled.hvp(x, direction=v).sum()
+
+
+@pytest.mark.parametrize("function", [asks_for_gradients, asks_for_tangents])
+def test_compiled_code_may_ask_for_them(function: Callable[..., Any]) -> None:
+    args = vector(), vector(0.1, -0.2, 0.3)
+    np.testing.assert_allclose(compile(function, opt=1)(*args), function(*args), rtol=1e-12)
+
+
 @pytest.mark.parametrize("tangent", [right, by_its_result])
 def test_check_rule_passes(tangent: Callable[..., None]) -> None:
     function = product()
