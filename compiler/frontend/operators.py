@@ -115,12 +115,7 @@ class Operators(Conditions):
             return self.text_operator(op, lhs, rhs)
         if op == "BitOr" and (union := union_of(lhs, rhs)) is not None:
             return union
-        if (
-            isinstance(lhs, Scalar)
-            and isinstance(rhs, Scalar)
-            and is_python(lhs)
-            and is_python(rhs)
-        ):
+        if is_python(lhs) and is_python(rhs):
             return scalars.binary(self.e, op, lhs, rhs)
         if is_object(lhs) or is_object(rhs):
             found = self.object_operator(op, lhs, rhs)
@@ -174,7 +169,7 @@ class Operators(Conditions):
         sign = {"USub": "-", "UAdd": "+"}.get(op, "~")
         x = self.expression(node.operand)
         x = choices.present(self, x, f"bad operand type for unary {sign}: 'NoneType'")
-        if isinstance(x, Scalar) and is_python(x):
+        if is_python(x):
             return scalars.unary(self.e, op, x)
         method = method_of(x, UNARY_METHODS[op])
         if method is not None:
@@ -237,12 +232,7 @@ class Operators(Conditions):
                     None, "`in` is compiled for tuples, dicts and strings", "compare with `==`"
                 )
             return inside if name == "In" else scalars.unary(self.e, "Not", inside)
-        if (
-            isinstance(lhs, Scalar)
-            and isinstance(rhs, Scalar)
-            and is_python(lhs)
-            and is_python(rhs)
-        ):
+        if is_python(lhs) and is_python(rhs):
             return scalars.compare(self.e, name, lhs, rhs)
         if isinstance(lhs, Static | NoneValue | Row) or isinstance(rhs, Static | NoneValue | Row):
             return self.compare_objects(name, lhs, rhs)
@@ -252,7 +242,7 @@ class Operators(Conditions):
             return self.order_tuples(name, lhs, rhs)
         for side, other in ((lhs, rhs), (rhs, lhs)):
             if isinstance(side, Tuple):
-                if name in ("Eq", "NotEq") and isinstance(other, Scalar) and is_python(other):
+                if name in ("Eq", "NotEq") and is_python(other):
                     return self.e.constant(name == "NotEq", "py_bool")
                 raise self.refusal(
                     None, "a tuple is compared with something else", "compare its items"

@@ -17,7 +17,7 @@ import ast
 import json
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from xdsl.dialects import arith, math
@@ -122,7 +122,7 @@ FLOAT_PREDICATE = {
 }
 
 
-def is_python(value: Value) -> bool:
+def is_python(value: Value) -> TypeGuard[Scalar]:
     """True for a Python scalar, which does not bring NumPy's rules."""
     return isinstance(value, Scalar) and value.type in PYTHON_SCALARS
 

@@ -246,17 +246,13 @@ class Statements(Raising, Unpacking):
         node: ast.expr,
     ) -> None:
         """`x[idx] op= value`: read all, compute, write all."""
-        if not self.may_write(node):
-            value = self.storable(self.expression(node))
-            with self.located(target):
-                if library.augmented_masked(self.e, op, base, index, value):
-                    return
-                before = library.subscript(self.e, base, index)
-        else:
-            with self.located(target):
-                before = library.subscript(self.e, base, index)
-            value = self.storable(self.expression(node))
         with self.located(target):
+            before = library.subscript(self.e, base, index) if self.may_write(node) else None
+        value = self.storable(self.expression(node))
+        with self.located(target):
+            if before is None and library.augmented_masked(self.e, op, base, index, value):
+                return
+            before = before or library.subscript(self.e, base, index)
             library.augmented_selection(self.e, op, base, index, before, value)
 
     def in_place(self, op: str, target: Array, value: Value) -> None:

@@ -84,6 +84,18 @@ def arrays_under_keys(x):
 
 
 @on(X)
+def lists_under_keys(x):
+    d, q = {}, deque([x * 1.0, x * 2.0])
+    for i in range(4):
+        d[i % 2] = [1]
+    for i in range(2):
+        d[i] += [i, 5]
+        d[i] *= 2
+        q[i] += x[i]
+    return sum(d[0]) * 10 + d[1][4] + len(d[1]), q[0] * q[1]
+
+
+@on(X)
 def missing_key(x):
     d = {}
     for i in range(3):
@@ -124,3 +136,16 @@ def test_what_shows_an_order_or_leaves_is_refused(function, words):
     with pytest.raises(CompileError) as caught:
         compile(function)(np.array(X))
     assert words in str(caught.value)
+
+
+def test_an_array_under_a_key_that_has_a_name_is_not_replaced_behind_it():
+    def named_before(x):
+        d = {}
+        for i in range(4):
+            d[i % 2] = x * (i + 1)
+        y = d[0]
+        d[0] += 1.0
+        return y.sum()
+
+    with pytest.raises(CompileError, match="one of the two is changed afterwards"):
+        compile(named_before, cache=False)(np.ones(3))

@@ -27,6 +27,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ....dialects import array
 from ...diagnostics import CompileError
 from .. import library, scalars
+from ..bindings.roots import roots
 from ..calling import recursion
 from ..calling.calls import Calls
 from ..frames import RESULT, Unready
@@ -305,6 +306,11 @@ class Lists(Calls):
                 case _:
                     pass
         return found
+
+    def has_name(self, value: Array) -> bool:
+        """Whether some array that has a name may share the memory of this one."""
+        mine = roots(self.e, value.memref)
+        return any(mine & roots(self.e, memref) for memref in self.named_arrays())
 
     @abstractmethod
     def append_object(self, target: ListObject, value: Record) -> None:

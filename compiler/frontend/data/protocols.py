@@ -10,10 +10,12 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from .. import scalars
-from ..calling import standard_iterators
+import numpy as np
+
+from .. import library, scalars
+from ..calling import standard_iterators, standard_tables
 from ..frames import Unready
-from ..values import NUMPY_DTYPE, Record, Scalar, Static, Struct, Value
+from ..values import NUMPY_DTYPE, Array, Record, Scalar, Static, Struct, Value
 from .classes import described, method_of
 from .object_operators import OPERATOR_METHODS
 
@@ -98,5 +100,9 @@ def augmented_item(
         raise lowering.refusal(target, f"an item of {described(base)} is changed in place")
     key = lowering.subscript_of(target.slice)
     before = lowering.settled(lowering.invoked(get, [base, key], target))
+    is_table = set_.__module__ == standard_tables.__name__
+    if is_table and isinstance(before, Array) and not lowering.has_name(before):
+        before, is_table = library.call(lowering.e, np.copy, [before], {}), False  # a row anew
     after = lowering.changed(op, before, lowering.expression(node), target)
-    lowering.invoked(set_, [base, key, before if after is None else after], target)
+    if after is not None or not is_table:
+        lowering.invoked(set_, [base, key, before if after is None else after], target)
