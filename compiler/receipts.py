@@ -18,8 +18,10 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from ..dialects import ad
 from .deep_stack import with_deep_stack
 from .derivative.activation_pairs import activation_pairs
+from .derivative.inner_saves import inner_saves
 from .derivative.receipt import Allocated, Receipt, allocated_by, receipt_of
 from .derivative.reverse import activities_of, gradient_of, only_function, plan_gradient
+from .derivative.saved_value import SavedValue
 from .diagnostics import line_of
 from .names import as_written
 from .pipeline import (
@@ -29,11 +31,13 @@ from .pipeline import (
     Request,
     adjoint,
     advance,
+    expand_derivatives,
     last_function,
     optimize,
     own_faults,
     simplified,
 )
+from .rules.calls import private_functions
 
 SHADOWS = {"tangent": ("_dot",), "hvp": ("_shadow", "_shadow_dot")}
 """How what lies beside the primal's arrays is called in each mode; in gradients, "_shadow"."""
@@ -60,19 +64,32 @@ def of_gradient(c: Compilation, leaves: list[Any] | None) -> Receipt:
         saves = "minimal"  # what is forbidden are saves of the gradient in one piece
     made = plan_gradient(function, c.active_arguments, saves, finals)
 
+    def written() -> tuple[func.FuncOp, list[Any] | None, list[Any]]:
+        """The gradient function, its arguments, and those that have shadows."""
+        gradient = gradient_of(function, c.active_arguments, saves, finals)
+        if leaves is None:
+            return gradient, None, []
+        shadowed = [leaves[i] for i in indices(gradient, "shadows")]
+        return gradient, padded(gradient, [*leaves, *shadowed]), shadowed
+
     def allocated() -> Allocated:
         with own_faults(c.request):
-            c.module = ModuleOp([gradient_of(function, c.active_arguments, saves, finals)])
+            gradient, arguments, shadowed = written()
+            others = [one.clone() for one in private_functions(c.module).values()]
+            c.module = ModuleOp([gradient, *others])
+            expand_derivatives(c)
             optimize(c)
-        gradient = only_function(c.module)
-        if leaves is None:
-            return allocated_by(gradient, None, None)
-        shadowed = [leaves[i] for i in indices(gradient, "shadows")]
-        return allocated_by(gradient, padded(gradient, [*leaves, *shadowed]), bytes_of(shadowed))
+        own = None if arguments is None else bytes_of(shadowed)
+        return allocated_by(only_function(c.module), arguments, own)
 
+    inner: list[SavedValue] = []
+    if any(isinstance(op, ad.DerivativeOp) for op in function.walk()):
+        gradient, arguments, _ = written()
+        directions = 1 if c.request.mode == "hvp" else 0
+        inner += inner_saves(gradient, c.module, arguments, saves, directions)
     activities = activities_of(function, c.active_arguments, finals)
     pairs = activation_pairs(function, activities, saves, owned=finals is None)
-    return receipt_of(made, leaves, allocated, pairs)
+    return receipt_of(made, leaves, allocated, pairs, inner)
 
 
 def of_product(c: Compilation, leaves: list[Any] | None) -> Receipt:

@@ -125,15 +125,14 @@ class Expansion:
         return self.made[key]
 
     def derive(self, op: ad.DerivativeOp) -> Derived:
-        callee = private_functions(self.module)[op.target]
         asked = [*(part for part, *_ in op.taken()), *(part for part, _ in op.given())]
         fresh = {part for part, _, effect in op.taken() if effect == "write"}
-        scratch = self.apart(callee)
+        scratch = apart(self.module, op.target)
         if op.silent is not None:
             silence(only_function(scratch))
         derived = plain(scratch)
         if op.reverse is not None:
-            derived = reversed_of(derived, asked, self.saves)
+            derived = reversed_of(derived, active_of(op), self.saves)
         for direction in range(1, op.directions + 1):
             if self.between is not None:
                 self.between(scratch)
@@ -143,14 +142,16 @@ class Expansion:
         inline_rules(derived.function)  # which a gradient keeps for the sake of their tangents
         return derived
 
-    def apart(self, callee: func.FuncOp) -> ModuleOp:
-        """A module with a copy of the function, public, and of those that it calls."""
-        own = callee.clone()
-        del own.properties["sym_visibility"]
-        called: list[func.FuncOp] = []
-        if any(isinstance(op, foreign.RuleCallOp | ad.DerivativeOp) for op in callee.walk()):
-            called = [f.clone() for f in private_functions(self.module).values() if f is not callee]
-        return ModuleOp([own, *called])
+
+def apart(module: ModuleOp, name: str) -> ModuleOp:
+    """A module with a copy of a function, public, and of those that it calls."""
+    private = private_functions(module)
+    own = private[name].clone()
+    del own.properties["sym_visibility"]
+    called: list[func.FuncOp] = []
+    if any(isinstance(op, foreign.RuleCallOp | ad.DerivativeOp) for op in own.walk()):
+        called = [f.clone() for other, f in private.items() if other != name]
+    return ModuleOp([own, *called])
 
 
 def silence(function: func.FuncOp) -> None:
@@ -172,10 +173,15 @@ def plain(scratch: ModuleOp) -> Derived:
     return Derived(function, takes, [Part("result", k) for k in range(len(last.operands))])
 
 
-def reversed_of(source: Derived, asked: Sequence[Part], saves: str) -> Derived:
-    """The gradient function, with respect to what is asked for."""
-    active = {part.number for part in asked if part.kind in ("shadow", "gradient")}
-    made = gradient_of(source.function, sorted(active), saves)
+def active_of(op: ad.DerivativeOp) -> list[int]:
+    """The arguments with respect to which a gradient is asked for."""
+    asked = [*(part for part, *_ in op.taken()), *(part for part, _ in op.given())]
+    return sorted({part.number for part in asked if part.kind in ("shadow", "gradient")})
+
+
+def reversed_of(source: Derived, active: Sequence[int], saves: str) -> Derived:
+    """The gradient function, with respect to the active arguments."""
+    made = gradient_of(source.function, active, saves)
     takes = [*source.takes, *(Part("shadow", k) for k in listed(made, "shadows"))]
     takes += [Part("cotangent", k) for k in listed(made, "cotangents")]
     gives = [*source.gives, *(Part("gradient", k) for k in listed(made, "scalars"))]

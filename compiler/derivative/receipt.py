@@ -11,7 +11,7 @@ from __future__ import annotations
 import html
 import io
 import linecache
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -183,15 +183,18 @@ def receipt_of(
     arguments: Sequence[Any] | None,
     allocated: Callable[[], Allocated],
     activations: Sequence[func.FuncOp] = (),
+    inner: Iterable[SavedValue] = (),
 ) -> Receipt:
     """The receipt of `plan` for IR arguments `arguments` (arrays and scalars; None: symbolic only).
 
-    `activations`: the functions of the module whose activations keep records.
+    `activations`: the functions of the module whose activations keep records; `inner`: what derivatives save
+    that the program asks for.
     """
     sizes = Sizes(plan.function, arguments)
     at = line_of(plan.function) or ("", 0, 0)
     saves = tuple(saved_value(s, sizes) for s in plan.saves)
     saves += tuple(record_of(f) for f in activations if "keeps" in f.attributes)
+    saves += tuple(inner)
     needs = tuple(needed_value(need, op) for need, op in plan.needed.by.items())
     back = sorted({one for r in plan.rolled.values() for one in rolled_back(r)}, key=line_of_one)
     name = as_written(plan.function.sym_name.data)

@@ -60,10 +60,11 @@ def shown(size: int | None, *, is_bound: bool = False) -> str:
     return f"at most {size:,}" if is_bound else f"{size:,}"
 
 
-def saved_value(save: Save, sizes: Sizes) -> SavedValue:
+def saved_value(save: Save, sizes: Sizes, copies: int = 1) -> SavedValue:
+    """What a save is for readers; there are so many `copies` of it: itself, and its tangents."""
     factors = sizes.factors(save)
     count = sizes.product(factors)
-    size = bytes_of(save.element)
+    size = copies * bytes_of(save.element)
     at = line_of(save.source) or ("", 0, 0)
     needed = (line_number(save.needed_by), word_of(save.needed_by))
     handed_over = isinstance(save.killer, ad.HandoverOp)

@@ -363,3 +363,14 @@ def test_what_is_saved_is_what_the_function_is_given() -> None:
     theta: Any = np.array([0.3, 0.2, 0.1])
     (save,) = mutad.compile(descent_in_place, grad=True).explain(np.ones(3), theta, 5).saves
     assert (save.name, save.bytes, save.needed_by[1]) == ("w", 5 * 3 * 8, "misfit")
+
+
+def test_the_receipt_has_what_inner_functions_save() -> None:
+    """What `g` is given, what its gradient saves, what the adjoint of that saves with its tangents."""
+    asks = mutad.compile(of_loops_in_place, grad=True)
+    receipt = asks.explain(np.ones(7), 0.4, 3)
+    assert [save.bytes for save in receipt.saves] == [7 * 8, 3 * 5 * 8, 2 * 3 * 5 * 8]
+    assert "asks for the gradient of `relax`" in receipt.saves[1].why
+    assert receipt.saves[2].why.endswith("in the adjoint of that")
+    assert receipt.temporary_bytes is not None
+    assert mutad.compile(three_deep, grad=True).explain(0.7, 1.2).saved_bytes == 0
