@@ -171,6 +171,22 @@ def its_own(x):
     return own(x)
 
 
+@mutad.compile(grad=True)
+def counts(model, x):
+    model.k = model.k * 2.0
+    return (model.k * x).sum()
+
+
+@refused("counts(), whose derivative is taken here, assigns to `k` of an object", "in place")
+def an_object_that_is_assigned_to(x):
+    return counts.grad(Model(x), x.copy(), wrt="x")
+
+
+@refused("with respect to `model`, which is no number and no array", "an argument of its own")
+def with_respect_to_an_object(x):
+    return of_model.grad(Model(x), x)
+
+
 @refused("dot() missing a required argument: 'b'")
 def too_few_arguments(x):
     return dot.grad(x)

@@ -374,3 +374,66 @@ def test_the_receipt_has_what_inner_functions_save() -> None:
     assert receipt.saves[2].why.endswith("in the adjoint of that")
     assert receipt.temporary_bytes is not None
     assert mutad.compile(three_deep, grad=True).explain(0.7, 1.2).saved_bytes == 0
+
+
+class Spring:
+    def __init__(self, k: float, rest: np.ndarray) -> None:
+        self.k, self.rest = k, rest
+
+    @differentiable
+    def energy(self, x):
+        self.rest *= 1.5
+        return 0.5 * self.k * ((x - self.rest) ** 3).sum()
+
+    @differentiable
+    def force(self, x):
+        return (self.energy.grad(x) ** 2).sum() + self.energy.hvp(x, direction=x).sum()
+
+
+def test_methods_and_objects_whose_arrays_change() -> None:
+    def spring() -> Spring:
+        return Spring(3.0, np.array([0.1, 0.2]))
+
+    x = np.array([0.5, -0.4])
+    check_gradient(spring().force, x)
+    check_gradient(spring().force, x, wrt="self")
+
+
+@differentiable
+def layered(layers, x):
+    for W, b in layers:
+        x = np.tanh(W @ x + b)
+    return x.sum()
+
+
+@differentiable
+def scaled(settings, x):
+    return (settings["a"] * x * x).sum() * settings["k"]
+
+
+def test_lists_of_layers_and_dicts() -> None:
+    @differentiable
+    def sensitivity(layers, x):
+        return (layered.grad(layers, x, wrt="x") ** 2).sum()
+
+    rng = np.random.default_rng(0)
+    layers = [
+        (rng.normal(size=(3, 2)), rng.normal(size=3)),
+        (rng.normal(size=(1, 3)), rng.normal(size=1)),
+    ]
+    check_gradient(sensitivity, layers, np.array([0.2, 0.4]))
+
+    @differentiable
+    def of_settings(settings, x):
+        return scaled.grad(settings, x, wrt="x")
+
+    check_gradient(of_settings, {"a": np.array([1.0, 2.0]), "k": 2.0}, 0.5)
+
+
+def test_several_items_and_several_directions() -> None:
+    penalty = mutad.compile(gradient_penalty, grad=True, opt=1)
+    rows = np.arange(6.0).reshape(2, 3) / 6
+    slopes = mutad.batch(penalty, in_axes=(0, None)).grad(rows.copy(), 2.0)
+    np.testing.assert_allclose(slopes, [penalty.grad(row, 2.0) for row in rows])
+    columns = [penalty.hvp(rows[1], 2.0, direction=v) for v in np.eye(3)]
+    np.testing.assert_allclose(penalty.hessian(rows[1], 2.0), np.array(columns).T)

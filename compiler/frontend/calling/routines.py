@@ -34,7 +34,7 @@ from ..data.list_room import make_room
 from ..emitter import Emitter
 from ..facts import Facts
 from ..library import overlap
-from ..values import Array, NoneValue, Scalar, Static, Tuple, Value
+from ..values import Array, NoneValue, Scalar, Static, Struct, Tuple, Value
 from . import foreign_calls, recursion
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def within(value: Any, emitter: Emitter, fetch: Callable[[Any], Value]) -> Value
     match value:
         case Slot() | Number():
             return fetch(value)
-        case Tuple(items):
+        case Tuple(items) | Struct(items):
             return replace(value, items=tuple(within(item, emitter, fetch) for item in items))
         case Scalar():
             assert value.constant is not None

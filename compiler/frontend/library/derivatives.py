@@ -13,6 +13,7 @@ argument.
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,9 @@ from ...rules.builders import transfer
 from .. import scalars
 from ..calling.routines import Key, Number, Routine, RoutineCall, Slot, keyword_only, ssa_of
 from ..calling.special_calls import MemberMethod, bound
-from ..context import Purpose
+from ..context import Purpose, same_binding
+from ..data.fields import is_frozen
+from ..data.records import Method
 from ..values import (
     NUMPY_DTYPE,
     Array,
@@ -50,8 +53,13 @@ OTHERS = ("vjp", "pullback", "pushforward", "hessian", "jacobian", "linear_opera
 
 
 def attribute(lowering: Calls, function: Any, name: str, node: ast.AST) -> Value | None:
-    """`g.grad` of a function; None for what has nothing to do with derivatives."""
-    if name not in (*CALLS, *OTHERS) or not callable(function) or isinstance(function, type):
+    """`g.grad` of a function or method; None for what has nothing to do with derivatives."""
+    if name not in (*CALLS, *OTHERS) or isinstance(function, type):
+        return None
+    receiver = function.receiver if isinstance(function, Method) else None
+    if isinstance(receiver, Record | Struct):
+        function = inspect.getattr_static(receiver.cls, function.function.__name__, None)
+    if not callable(function):
         return None
     has_gradient = getattr(function, "has_gradient", None)
     called = getattr(function, "__name__", "this")
@@ -75,20 +83,23 @@ def attribute(lowering: Calls, function: Any, name: str, node: ast.AST) -> Value
             f"`{called}.{name}` cannot be called from compiled code",
             f"call it outside; compiled code may call {', '.join(f'.{c}' for c in CALLS)}",
         )
-    return Static(DerivativeOf(function, name, node))
+    return Static(DerivativeOf(function, name, node, receiver))
 
 
 class DerivativeOf(MemberMethod):
     """`g.grad` and its like, before the call."""
 
-    def __init__(self, function: Any, what: str, node: ast.AST) -> None:
-        self.function, self.what, self.node = function, what, node
+    def __init__(self, function: Any, what: str, node: ast.AST, receiver: Value | None) -> None:
+        self.function, self.what, self.node, self.receiver = function, what, node, receiver
 
     def call(self, lowering: Calls, args: list[Value], kwargs: dict[str, Value]) -> Value:
         given = {k: kwargs.pop(k) for k in ("wrt", "direction", "tangents") if k in kwargs}
-        asked = Asked(lowering, self.function.__name__, self.what, given)
+        own = [] if self.receiver is None else [self.receiver]
+        asked = Asked(lowering, self.function.__name__, self.what, given, len(own))
         plain = lowering.plain(self.function)
-        values = [lowering.settled(v) for v in bound(lowering, plain, args, kwargs, self.node)]
+        values = [
+            lowering.settled(v) for v in bound(lowering, plain, [*own, *args], kwargs, self.node)
+        ]
         named = asked.bound_to(dict(zip(self.function.parameters, values, strict=True)))
         return DerivativeCall(lowering, self.function, named, self.node).lowered(asked)
 
@@ -96,8 +107,10 @@ class DerivativeOf(MemberMethod):
 class Asked:
     """What a call asks for: derivatives with respect to which parameters, in which direction."""
 
-    def __init__(self, lowering: Calls, name: str, what: str, given: dict[str, Value]) -> None:
-        self.lowering, self.name, self.what, self.given = lowering, name, what, given
+    def __init__(
+        self, lowering: Calls, name: str, what: str, given: dict[str, Value], own: int
+    ) -> None:
+        self.lowering, self.name, self.what, self.given, self.own = lowering, name, what, given, own
         wanted = {
             "jvp": {"tangents"},
             "hvp": {"wrt", "direction"},
@@ -125,7 +138,8 @@ class Asked:
             wrt = self.given.get("wrt", Static(None))
             several = wrt.items if isinstance(wrt, Tuple) else (wrt,)
             self.single = not isinstance(wrt, Tuple)
-            self.names = tuple(self.parameter(one, list(values)) for one in several)
+            counted = list(values)[self.own :]
+            self.names = tuple(self.parameter(one, counted) for one in several)
         for name in self.names:
             if name not in values:
                 raise self.unknown(name, list(values))
@@ -215,6 +229,15 @@ class DerivativeCall(RoutineCall):
     def refusal(self, message: str, way_out: str | None = None) -> CompileError:
         return self.lowering.refusal(None, message, way_out)
 
+    def slotted(self, value: Value, name: str) -> Any:
+        """Of an object those of its fields."""
+        if not isinstance(value, Record | Struct):
+            return super().slotted(value, name)
+        fields = {key: self.lowering.field(value, key) for key in self.lowering.keys_of(value)}
+        settled = {key: self.lowering.settled(v) for key, v in fields.items() if v is not None}
+        items = [self.slotted(v, f"{name}.{key}") for key, v in settled.items()]
+        return Struct(tuple(items), tuple(settled), value.cls)
+
     def compact(self, operand: Scalar | Array) -> Scalar | Array:
         """An array of any strides, unless it is contiguous: then its shadow may have any layout."""
         if not isinstance(operand, Array) or array.is_contiguous(operand.type):
@@ -236,7 +259,41 @@ class DerivativeCall(RoutineCall):
             (id(self.node), "derivative"),
             ast.copy_location(ast.Call(ast.Constant(None), [], []), self.node),
         )
-        return inner.call(Static(self.function), values[:first], named, call)
+        made: list[tuple[Record, dict[str, Value]]] = []
+        given = [self.with_identity(inner, value, made) for value in values[:first]]
+        result = inner.call(Static(self.function), given, named, call)
+        for record, fields in made:
+            self.require_unassigned(inner, record, fields)
+        return result
+
+    def with_identity(
+        self, inner: Any, value: Value, made: list[tuple[Record, dict[str, Value]]]
+    ) -> Value:
+        """A value in which the objects of the call are objects of the function again."""
+        if isinstance(value, Tuple):
+            items = tuple(self.with_identity(inner, item, made) for item in value.items)
+            return replace(value, items=items)
+        if not isinstance(value, Struct) or is_frozen(value.cls):
+            return value
+        record = inner.objects.make(value.cls, value.cls.__name__, inner.e.block)
+        fields = {
+            name: self.with_identity(inner, item, made)
+            for name, item in zip(value.names, value.items, strict=True)
+        }
+        for name, item in fields.items():
+            inner.give(record, name, item)
+        made.append((record, fields))
+        return record if value.cls is dict else inner.made_object(record)
+
+    def require_unassigned(self, inner: Any, record: Record, fields: dict[str, Value]) -> None:
+        """The caller would not see what the function assigns to fields."""
+        now = {key: inner.field(record, key) for key in inner.keys_of(record)}
+        for key in {**fields, **now}:
+            if not same_binding(fields.get(key), now.get(key)):
+                raise self.refusal(
+                    f"{self.name}(), {self.special}, assigns to `{key}` of an object that it is given",
+                    "change arrays in place, or return what is new and assign it here",
+                )
 
     def lowered(self, asked: Asked) -> Value:
         primal = self.completed()
