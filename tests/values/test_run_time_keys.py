@@ -92,7 +92,7 @@ def lists_under_keys(x):
         d[i] += [i, 5]
         d[i] *= 2
         q[i] += x[i]
-    return sum(d[0]) * 10 + d[1][4] + len(d[1]), q[0] * q[1]
+    return sum(d[0]) * 10 + d[1][4] + len(d[1]) + (q[0] * q[1]).sum()
 
 
 @on(X)
