@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from xdsl.dialects import memref, scf
+from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
@@ -20,9 +20,10 @@ from ..rules.builders import transfer
 from ..rules.sweeps import PRIMAL
 from .known import is_inside
 from .map_values import MapValues
-from .old_contents import OldContents
+from .mirrors import Mirror
+from .old_contents import OldContents, common_type
 from .overwritten import Answer, is_view
-from .plan import ReadOld, Recompute, Reload, Save
+from .plan import ReadMirror, ReadOld, Recompute, Reload, Save
 from .refills import Refill
 from .segments import value_block
 from .sweeps import Primal
@@ -97,6 +98,8 @@ class OldVersions:
                     found = self.primal.slot(save, self.home_of(version))
                 case ReadOld(answer):
                     found = self._put_together(answer)
+                case ReadMirror(mirror):
+                    found = self._mirrored(mirror)
                 case _:
                     found = self._refilled(self._refill_of(version))
             known.copies[version] = found
@@ -109,8 +112,64 @@ class OldVersions:
                 return cast(Block, save.at.parent_block())
             case ReadOld(answer):
                 return cast(Block, answer.access.op.parent_block())
+            case ReadMirror(mirror):
+                return mirror.block
             case _:
                 return self._refill_of(version).block
+
+    def _mirrored(self, mirror: Mirror) -> SSAValue:
+        """What was stored elsewhere, too."""
+        block = mirror.block
+        if mirror.loop is None or mirror.entry is None:
+            found = self.primal.memref(mirror.target, PRIMAL)
+            return self._element(found, [self.primal.get(i) for i in mirror.indices], block)
+        return self._one_iteration_ago(mirror, mirror.loop, mirror.entry)
+
+    def _element(self, found: SSAValue, places: list[SSAValue], block: Block) -> SSAValue:
+        """One element as an array of rank 0; an array that has no subscripts as it is."""
+        if not places:
+            return found
+        return self.prologues.append(block, array.ViewOp(found, places, [], [], []))
+
+    def _one_iteration_ago(self, mirror: Mirror, loop: array.LoopOp, entry: Version) -> SSAValue:
+        """What the iteration before has stored; in the first one, the contents before the loop."""
+        block, induction = mirror.block, self.primal.get(loop.induction)
+        one = self.prologues.index(1, block)
+        before = self.prologues.append(block, arith.SubiOp(induction, one))
+        numbers: dict[SSAValue, SSAValue] = {loop.induction: before}
+
+        def number(value: SSAValue) -> SSAValue:
+            """A number as the iteration before has computed it."""
+            if value not in numbers:
+                if is_inside(value_block(value), block):
+                    op = cast(Operation, value.owner)
+                    numbers[value] = self.primal.compute(op, block, number)
+                else:
+                    numbers[value] = self.primal.get(value)
+            return numbers[value]
+
+        def rebuilt(view: SSAValue) -> SSAValue:
+            owner = view.owner
+            if not is_inside(value_block(view), block):
+                return self.primal.memref(view, PRIMAL)
+            assert isinstance(owner, array.AnyView | memref.CastOp)
+            source = rebuilt(owner.source)
+            if isinstance(owner, array.AnyView):
+                return self.prologues.append(block, owner.of(source, number))
+            type_ = cast(MemRefType[Attribute], view.type)
+            return self.prologues.append(block, memref.CastOp.get(source, type_))
+
+        places = [number(i) for i in mirror.indices]
+        ends = [self._element(rebuilt(mirror.target), places, block), self.copy_of(entry)]
+        type_ = common_type([cast(MemRefType[Attribute], v.type) for v in ends])
+        sides = [
+            v if v.type == type_ else self.prologues.append(block, memref.CastOp.get(v, type_))
+            for v in ends
+        ]
+        zero = self.prologues.index(0, block)
+        later = self.prologues.append(block, arith.CmpiOp(induction, zero, "sgt"))
+        regions = [[Block([scf.YieldOp(v)])] for v in sides]
+        return self.prologues.append(block, scf.IfOp(later, [type_], regions[0], regions[1]))
 
     def _put_together(self, answer: Answer) -> SSAValue:
         """The contents of an array from the old contents of the stores that overwrote them."""

@@ -17,6 +17,7 @@ from ..analysis.needed import Needed
 from ..analysis.views import strip_views
 from ..diagnostics import line_of
 from ..rules import Contents
+from .mirrors import Mirror
 from .overwritten import Answer, Margins, Overwritten
 from .refills import Refill
 from .rollback import Rolled
@@ -40,6 +41,13 @@ class Reload:
     output: int = 0
     """Where a map stored it, the output: the same value may be stored to another, and overwritten there."""
     copy: Version | None = None
+
+
+@dataclass(frozen=True)
+class ReadMirror:
+    """Contents of an array, read where the iteration before has stored them too."""
+
+    mirror: Mirror
 
 
 @dataclass(frozen=True)
@@ -109,7 +117,7 @@ class Save:
         return i8 if self.in_bits else self.element
 
 
-How = Free | Reload | Recompute | Invert | RollBack | ReadOld | Save
+How = Free | Reload | ReadMirror | Recompute | Invert | RollBack | ReadOld | Save
 """The ways to have a value again."""
 
 RECOMPUTE = Recompute()

@@ -49,6 +49,7 @@ from .plan import (
     Invert,
     Node,
     Plan,
+    ReadMirror,
     ReadOld,
     Recompute,
     Reload,
@@ -117,6 +118,8 @@ class Planner:
             return ways[node]
         if node in graph.found:
             return graph.found[node]
+        if node in graph.mirror_of:
+            return ReadMirror(graph.mirror_of[node])
         if isinstance(node, Version):
             return Recompute(graph.refill_of.get(node))
         version = graph.version_of.get(node)

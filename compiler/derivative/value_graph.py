@@ -19,6 +19,7 @@ from ..analysis.needed import Needed
 from ..rules import Access, Contents, Need
 from ..rules.descriptors import descriptor_values
 from .inversions import kept_operands
+from .mirrors import Mirror, Mirrors
 from .plan import How, Invert, Node, Reload, RollBack, Saved
 from .prices import Prices
 from .refills import Refill, Refills
@@ -54,6 +55,8 @@ class ValueGraph:
         self.prices = Prices(self.kills)
         self.refills = Refills(self.ssa)
         self.refill_of: dict[Version, Refill] = {}
+        self.mirrors = Mirrors(self.kills)
+        self.mirror_of: dict[Version, Mirror] = {}
         self.again: dict[Node, tuple[Node, ...] | None] = {}
         """What a node can be computed from once more; None where it cannot."""
         self.free: dict[Node, bool] = {}
@@ -148,9 +151,16 @@ class ValueGraph:
                 return tuple(op.operands) if is_recomputable(op) else None
 
     def _filled_again(self, version: Version) -> tuple[Node, ...] | None:
-        """What the ops take that fill an array."""
+        """What contents are made of: what the ops take that fill an array, or those before a loop."""
         if not self.trusting or version in self.refused:
             return None
+        mirror = self.mirrors.of(version)
+        if mirror is not None:
+            self.mirror_of[version] = mirror
+            if mirror.entry is not None and mirror.loop is not None:
+                self._note_reader(mirror.entry, mirror.loop)
+                self.killer.setdefault(mirror.entry, self.killer[version])
+            return tuple(mirror.takes)
         refill = self.refills.of(version)
         if refill is None:
             return None

@@ -141,6 +141,14 @@ SCRATCH = ("%a", "%b", "%c")
 PARTS = ("[%one] dims [0] extents(%less)", "[%zero] dims [0] extents(%less)")
 
 
+RECORD = """%row = array.view %h[%i, %zero] dims [1] extents(%n) steps(%one)
+    : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    array.map(%n) ins(%x : memref<?xf64>) outs(%row : memref<?xf64, strided<[1]>>) kinds ["store"] {
+    ^bb0(%p : f64):
+      array.yield %p : f64
+    }"""
+
+
 @st.composite
 def fillings(draw: st.DrawFn) -> str:
     """A loop that fills scratch arrays from one another, with maps, copies, shifts, edges and loops; %x last."""
@@ -200,7 +208,7 @@ def fillings(draw: st.DrawFn) -> str:
     scratch = "\n    ".join(f"{s} = array.alloc(%n) : memref<?xf64>" for s in SCRATCH)
     outside = draw(st.booleans())
     return f"""
-func.func @f(%x : memref<?xf64>, %y : memref<?xf64>, %n : index, %m : index) {{
+func.func @f(%x : memref<?xf64>, %y : memref<?xf64>, %h : memref<?x?xf64>, %n : index, %m : index) {{
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
   %less = arith.subi %n, %one : index
@@ -213,6 +221,7 @@ func.func @f(%x : memref<?xf64>, %y : memref<?xf64>, %n : index, %m : index) {{
       %s = arith.mulf %p, %q : f64
       array.yield %s : f64
     }}
+    {RECORD if draw(st.booleans()) else ""}
     array.yield
   }}
   func.return
