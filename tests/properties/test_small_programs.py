@@ -10,6 +10,7 @@ from profiles import profile
 from python_oracle import Tolerance, assert_same_outcome, run
 from reach_oracle import check_cotangents_reach, check_tangents_reach
 from small_programs import SmallProgram, small_programs
+from tangent_oracle import check_batch
 
 import mutad
 
@@ -39,6 +40,7 @@ def test_gradients_are_derivatives(program: SmallProgram) -> None:
     case = case_of(program)
     check_cotangents_reach(case)
     check_tangents_reach(case)
+    check_batch(case)
     try:
         case.check_pullback()
         case.check_gradient()

@@ -9,6 +9,7 @@ import pytest
 from gradient_oracle import GradientCase, NotSmoothHereError
 from reach_oracle import check_cotangents_reach, check_tangents_reach
 from sweep_programs import sweep_program
+from tangent_oracle import check_batch
 
 IN_CI = "0:20"
 
@@ -26,6 +27,7 @@ def test_gradients_of_sweeps(seed: int) -> None:
     case.check_saves_all()
     check_cotangents_reach(case)
     check_tangents_reach(case)
+    check_batch(case)
     try:
         case.check_pullback()
     except NotSmoothHereError:
