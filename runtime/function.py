@@ -416,8 +416,8 @@ class CompiledFunction:
 
         With `plan="split"`, what `vjp` would: it has to save, too, what the caller could change before
         `back` is called. With `mode="hvp"`, what `value_grad_hvp` would: what moves of the gradient's
-        saves has a tangent that is saved; `hvp` saves no more. With `mode="tangent"`, what `jvp` would: nothing, but it
-        has arrays, too.
+        saves has a tangent that is saved; `hvp` saves no more. With `mode="tangent"`, what `jvp` would:
+        nothing, but it has arrays, too.
 
         Without arguments the formulas alone, for the kinds of arguments of the latest call: byte
         counts are None unless they are 0. Before any call the parameters' annotations tell their kinds,
