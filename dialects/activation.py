@@ -30,6 +30,9 @@ from xdsl.irdl import (
     var_result_def,
 )
 
+FORWARD, BACKWARD = "_forward", "_backward"
+"""How the names of the two functions end."""
+
 
 @irdl_op_definition
 class CallOp(IRDLOperation):
@@ -74,9 +77,19 @@ class CallOp(IRDLOperation):
         """The name of the function."""
         return self.callee.string_value()
 
+    @property
+    def keeps_record(self) -> bool:
+        """Whether it is the forward function that is called, which keeps a record."""
+        return self.target.endswith(FORWARD)
+
+    @property
+    def takes_record(self) -> bool:
+        """Whether it is the backward function that is called, whose first argument is a record."""
+        return self.target.endswith(BACKWARD)
+
     def keep_record(self) -> None:
         """Call the forward function instead."""
-        self.properties["callee"] = SymbolRefAttr(f"{self.target}_forward")
+        self.properties["callee"] = SymbolRefAttr(f"{self.target}{FORWARD}")
 
     def read(self) -> list[SSAValue]:
         """The arrays that the callee may read."""

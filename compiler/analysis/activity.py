@@ -19,7 +19,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import AnyFloat, MemRefType
 from xdsl.ir import SSAValue
 
-from ...dialects import ad
+from ...dialects import activation, ad
 from ..rules import rule_of
 from ..rules.rule import is_float_scalar
 from .alias import AliasAnalysis
@@ -55,13 +55,16 @@ class Activity:
         self._groups: dict[SSAValue, SSAValue] = {}
         self._forward: dict[SSAValue, list[SSAValue]] = {}
         self._backward: dict[SSAValue, list[SSAValue]] = {}
+        records: list[SSAValue] = [call.record for call in activation.calls(function)]
+        self._records = dict.fromkeys(records)
+        """What activations keep: other functions may put things there, and use them."""
         returned = self._build(function)
         inputs = [a for a in active_arguments if is_float(a)]
         outputs = [a for a in (*inputs, *final_arguments) if is_float(a) and not is_float_scalar(a)]
         chosen = range(len(returned)) if active_results is None else active_results
         outputs += [returned[i] for i in chosen if is_float(returned[i])]
-        self._varied = self._spread(inputs, self._forward)
-        self._useful = self._spread(outputs, self._backward)
+        self._varied = self._spread([*inputs, *self._records], self._forward)
+        self._useful = self._spread([*outputs, *self._records], self._backward)
 
     def varied(self, value: SSAValue) -> bool:
         """The float (or the memory of the memref) depends on an active input."""
@@ -86,6 +89,8 @@ class Activity:
     # Nodes: float scalars, and one root of each group of roots.
 
     def _nodes(self, value: SSAValue) -> list[SSAValue]:
+        if value in self._records:
+            return list(self._records)[:1]
         if not is_float(value):
             return []
         if not isinstance(value.type, MemRefType):

@@ -76,7 +76,7 @@ def lower_too_deep(state: KernelState, op: activation.TooDeepOp) -> None:
 
 def keeps_record(op: activation.CallOp) -> bool:
     """True for a call of a forward function."""
-    return op.target.endswith("_forward")
+    return op.keeps_record
 
 
 def result_type(results: Sequence[SSAValue]) -> str:

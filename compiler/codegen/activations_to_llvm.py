@@ -17,10 +17,11 @@ chains of segments on the arena, so a tape is one word.
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import MemRefType, VectorType
 from xdsl.ir import SSAValue
 
 from ...dialects import ad
@@ -117,11 +118,12 @@ class ActivationWriter(KernelWriter):
     def keep(self, values: Sequence[SSAValue]) -> str:
         """Put what the backward function reads into a record; its address."""
         state, text = self.state, self.text
-        fields = [f for value in values for f in self.kept_fields(value)]
-        record = arena_push(state, str(8 * max(len(fields), 1)))
-        for slot, field in enumerate(fields):
-            at = text.value(f"getelementptr inbounds i64, ptr {record}, i64 {slot}")
-            text.do(f"store {field}, ptr {at}, align 8")
+        size = sum(map(slot_count, values))
+        record = arena_push(state, str(8 * max(size, 1)))
+        for first, value in zip(slots_of(values), values, strict=True):
+            for k, field in enumerate(self.kept_fields(value)):
+                at = text.value(f"getelementptr inbounds i64, ptr {record}, i64 {first + k}")
+                text.do(f"store {field}, ptr {at}, align 8")
         return text.value(f"ptrtoint ptr {record} to i64", "record")
 
     def kept_fields(self, value: SSAValue) -> list[str]:
@@ -140,6 +142,16 @@ def slots_of(values: Sequence[SSAValue]) -> tuple[int, ...]:
     at = 0
     for value in values:
         slots.append(at)
-        rank = value.type.get_num_dims() if isinstance(value.type, MemRefType) else 0
-        at += 1 + 2 * rank
+        at += slot_count(value)
     return tuple(slots)
+
+
+def slot_count(value: SSAValue) -> int:
+    """The slots of a value in a record: an array's address, extents and strides; a number for each lane."""
+    match value.type:
+        case MemRefType() as type_:
+            return 1 + 2 * type_.get_num_dims()
+        case VectorType() as type_:
+            return prod(type_.get_shape())
+        case _:
+            return 1

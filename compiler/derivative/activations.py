@@ -30,7 +30,7 @@ from ..analysis.activity import Activity, is_float
 from ..analysis.alias import AliasAnalysis
 from ..diagnostics import refusal
 from ..rules import accesses
-from ..rules.calls import private_functions
+from ..rules.calls import argument_of, count_in_record, private_functions
 
 # --- What is active ---------------------------------------------------------------------------
 
@@ -59,6 +59,10 @@ class Asked:
         return len(self.arguments) + len(self.finals) + len(self.results)
 
 
+RECORDED = "recorded"
+"""The attribute of a backward function that lists which first arguments have tangents in the record."""
+
+
 class Activities:
     """The activity of each private function that a function calls, for all calls together."""
 
@@ -78,12 +82,29 @@ class Activities:
         """What the calls in a function ask."""
         for call in activation.calls(function):
             asked = self.asked.setdefault(call.target, Asked())
-            for k, operand in enumerate(call.arguments):
+            callee = self.private[call.target]
+            for k in range(len(callee.body.block.args)):
+                place = argument_of(callee, k)
+                if place is None:
+                    continue
+                operand = call.arguments[place]
                 if activity.active(operand):
                     asked.arguments.add(k)
                 if isinstance(operand.type, MemRefType) and activity.useful(operand):
                     asked.finals.add(k)
             asked.results |= {k for k, r in enumerate(call.called) if activity.active(r)}
+            asked.results |= {len(call.called) + k for k in range(count_in_record(callee, "keeps"))}
+            asked.arguments |= set(self.kept_active(call.target))
+
+    def kept_active(self, name: str) -> list[int]:
+        """Of the first arguments of a backward function those that are kept with tangents."""
+        forward = name.removesuffix(activation.BACKWARD) + activation.FORWARD
+        if "kept" not in self.private[name].attributes or forward not in self.of:
+            return []
+        last = self.private[forward].body.block.last_op
+        assert isinstance(last, func.ReturnOp)
+        kept = last.arguments[len(last.arguments) - count_in_record(self.private[name], "kept") :]
+        return [k for k, value in enumerate(kept) if self.of[forward].active(value)]
 
     def activity_of(self, name: str) -> Activity:
         function, asked = self.private[name], self.asked[name]
@@ -105,6 +126,8 @@ class Activities:
                 "cotangents": [k for k, r in enumerate(last.arguments) if activity.active(r)],
                 "scalars": [k for k in active if not isinstance(arguments[k].type, MemRefType)],
             }
+            if "kept" in function.attributes:
+                listed[RECORDED] = self.kept_active(name)
             for key, indices in listed.items():
                 function.attributes[key] = DenseArrayBase.from_list(i64, indices)
 

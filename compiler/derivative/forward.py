@@ -28,6 +28,7 @@ from typing import cast, overload
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     DenseArrayBase,
+    IntegerAttr,
     MemRefType,
     StringAttr,
     i64,
@@ -38,12 +39,18 @@ from xdsl.rewriter import Rewriter
 from ...dialects import ad
 from ..analysis.activity import Activity
 from ..rules import rule_of
-from ..rules.calls import SIGNATURE, listed, private_functions
+from ..rules.calls import (
+    SIGNATURE,
+    count_in_record,
+    has_derivative_function,
+    listed,
+    private_functions,
+    tangent_name,
+)
 from ..rules.routines import without_rules
-from ..rules.sweeps import bind_with_tangents
-from .activations import activity_of, describe_activities
+from .activations import RECORDED, activity_of, describe_activities
 from .emission import Emission
-from .function_attributes import inherit_locations, mirror_overlaps
+from .function_attributes import inherit_locations, mirror_overlaps, move_overlaps
 
 
 def tangent_functions(
@@ -63,14 +70,14 @@ def tangent_functions(
     made = [TangentSweep(function, activity, lanes).function_with_tangents()]
     for name, own in ({} if activities is None else activities.of).items():
         callee = private_functions(function.parent_op())[name]
-        if any(listed(callee, key) for key in SIGNATURE):
+        if has_derivative_function(callee):
             tangent = TangentSweep(callee, own, lanes).function_with_tangents()
             tangent.sym_visibility = StringAttr("private")
-            for key in (*SIGNATURE, "moving", "moved"):
+            for key in (*SIGNATURE, RECORDED, "moving", "moved"):
                 tangent.attributes.pop(key, None)
             made.append(tangent)
         primal = without_rules(callee)
-        for key in SIGNATURE:
+        for key in (*SIGNATURE, RECORDED):
             primal.attributes.pop(key, None)
         made.append(primal)
     return made
@@ -83,30 +90,53 @@ class TangentSweep(Emission):
         super().__init__(function)
         self.activity = activity
         self.lanes = lanes
+        self._recorded_results = 0
+        """How many tangents a forward function keeps."""
         self._values: dict[SSAValue, SSAValue] = {}
         self._dots: dict[SSAValue, SSAValue] = {}
 
     def function_with_tangents(self) -> func.FuncOp:
         """The tangent function."""
         source = self.function.body.block
-        active = [a for a in source.args if self.activity.active(a)]
+        kept = source.args[: count_in_record(self.function, "kept")]
+        own = source.args[len(kept) :]
+        active = [a for a in own if self.activity.active(a)]
         memory = [a for a in active if isinstance(a.type, MemRefType)]
         moving = [*memory, *(a for a in active if not isinstance(a.type, MemRefType))]
-        types = [*(a.type for a in source.args), *(self.dot_type(a.type) for a in moving)]
+        recorded = [kept[k] for k in listed(self.function, RECORDED)] if kept else []
+        groups = [
+            (kept, [a.type for a in kept]),
+            (recorded, [self.dot_type(a.type) for a in recorded]),
+            (own, [a.type for a in own]),
+            (moving, [self.dot_type(a.type) for a in moving]),
+        ]
+        types = [t for _, group in groups for t in group]
         self.entry = self.block = Block(arg_types=types)
-        bind_with_tangents(self, source.args, self.entry.args, moving)
+        fresh = iter(self.entry.args)
+        for (olds, _), name in zip(
+            groups, (self.bind, self.set_dot, self.bind, self.set_dot), strict=True
+        ):
+            for old in olds:
+                name(old, next(fresh))
         self.run(source, self.entry, self._finish)
         last = self.entry.last_op
         assert isinstance(last, func.ReturnOp)
         made = func.FuncOp(
-            f"{self.function.sym_name.data}_tangent",
+            tangent_name(self.function.sym_name.data),
             (types, [r.type for r in last.arguments]),
             Region(self.entry),
         )
         made.location = self.function.location
         made.attributes.update(self.function.attributes)
         places = {a: k for k, a in enumerate(source.args)}
-        mirror_overlaps(made, {places[a]: len(places) + k for k, a in enumerate(memory)})
+        first = len(places) + len(recorded)
+        move_overlaps(made, len(kept), len(recorded))
+        mirror_overlaps(made, {places[a] + len(recorded): first + k for k, a in enumerate(memory)})
+        if kept:
+            made.attributes["kept"] = IntegerAttr(len(kept) + len(recorded), i64)
+        if "keeps" in made.attributes:
+            count = count_in_record(self.function, "keeps")
+            made.attributes["keeps"] = IntegerAttr(count + self._recorded_results, i64)
         described = {
             "moving": [places[a] for a in moving],
             "moved": self._moving_results(cast(Operation, source.last_op)),
@@ -120,9 +150,14 @@ class TangentSweep(Emission):
         return [k for k, r in enumerate(terminator.operands) if self.activity.active(r)]
 
     def _finish(self, terminator: Operation) -> None:
+        """The results and their tangents; then what is kept, and the tangents of that."""
+        own = len(terminator.operands) - count_in_record(self.function, "keeps")
+        moving = self._moving_results(terminator)
         results = self.values(terminator.operands)
-        dots = (terminator.operands[k] for k in self._moving_results(terminator))
-        self.append(func.ReturnOp(*results, *(self.dot(r, zero=True) for r in dots)))
+        dots = [self.dot(terminator.operands[k], zero=True) for k in moving]
+        count = sum(k < own for k in moving)
+        self._recorded_results = len(dots) - count
+        self.append(func.ReturnOp(*results[:own], *dots[:count], *results[own:], *dots[count:]))
 
     # Emission.
 

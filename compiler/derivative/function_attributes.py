@@ -32,3 +32,16 @@ def mirror_overlaps(function: func.FuncOp, tangent_of: Mapping[int, int]) -> Non
         if all(m in tangent_of for m in members):
             pairs.append(ArrayAttr([IntegerAttr(tangent_of[m], i64) for m in members]))
     function.attributes["overlaps"] = ArrayAttr(pairs)
+
+
+def move_overlaps(function: func.FuncOp, start: int, by: int) -> None:
+    """The arguments from `start` on stand `by` places further back."""
+    overlaps = function.attributes.get("overlaps")
+    if not isinstance(overlaps, ArrayAttr):
+        return
+    pairs: list[ArrayAttr[Any]] = []
+    for pair in overlaps.data:
+        members = [cast("IntegerAttr[Any]", n).value.data for n in cast("ArrayAttr[Any]", pair)]
+        moved = [m + by if m >= start else m for m in members]
+        pairs.append(ArrayAttr([IntegerAttr(m, i64) for m in moved]))
+    function.attributes["overlaps"] = ArrayAttr(pairs)

@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import DenseArrayBase, MemRefType, ModuleOp
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, MemRefType, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import activation, array, foreign
 from ..diagnostics import CompileError, WithoutLanes, WithoutTangent, refusal
-from .accesses import Access, Activity, Contents, Need
+from .accesses import Access, Activity, Contents, Flow, Need
 from .descriptors import descriptor_values
 from .routines import inlined, is_routine, primal_of
 from .rule import Rule, Rules, WithoutDerivative, memrefs, touching
@@ -83,9 +83,23 @@ class ActivationCall(Rule[activation.CallOp]):
     def effects(self, op: activation.CallOp) -> list[Access]:
         return touching(op, op.read(), op.written(), must=False)
 
+    def flows(self, op: activation.CallOp) -> Iterator[Flow]:
+        """Into what forward functions keep, and out of it into what backward functions make."""
+        yield from super().flows(op)
+        if op.keeps_record:
+            for source in self.sources(op):
+                yield source, op.record
+        if op.takes_record:
+            for target in self.targets(op):
+                yield op.record, target
+
     def has_derivative(self, op: activation.CallOp, activity: Activity) -> bool:
-        """Not where the function itself turns out to have none: a tree that ends here, in no child."""
-        return super().has_derivative(op, activity) and moves(op)
+        """Not where the function itself turns out to have none: a tree that ends here, in no child.
+
+        A forward function keeps tangents for whichever backward call asks for them.
+        """
+        kept = op.keeps_record and activity.active(op.record)
+        return (kept or super().has_derivative(op, activity)) and moves(op)
 
     def needs(self, op: activation.CallOp, activity: Activity) -> Iterator[Need]:
         yield op.record
@@ -124,20 +138,14 @@ class ActivationCall(Rule[activation.CallOp]):
             sweep.clone(op)
             return
         callee = private_functions(sweep.function.parent_op())[op.target]
-        if "chained" in callee.attributes:
-            raise refusal(
-                op,
-                "second derivatives through recursive functions are not supported",
-                "write a loop with a list of what is still to be done",
-                WithoutTangent,
-            )
         moving = [*listed(callee, "shadows"), *listed(callee, "scalars")]
+        passed = [place for k in moving if (place := argument_of(callee, k)) is not None]
         operands = sweep.values(op.arguments)
-        operands += [tangent_or_zeros(sweep, op, op.arguments[k]) for k in moving]
+        operands += [tangent_or_zeros(sweep, op, op.arguments[k]) for k in passed]
         results = [r.type for r in op.called]
-        dots = listed(callee, "cotangents")
+        dots = [k for k in listed(callee, "cotangents") if k < len(results)]
         call = activation.CallOp(
-            f"{op.target}_tangent",
+            tangent_name(op.target),
             operands,
             [*results, *(sweep.dot_type(results[k]) for k in dots)],
             op.frames.value.data,
@@ -234,7 +242,37 @@ def moves(op: activation.CallOp) -> bool:
     callee = private_functions(above).get(op.target)
     if callee is None or any(key not in callee.attributes for key in SIGNATURE):
         return True
-    return any(listed(callee, key) for key in SIGNATURE)
+    return has_derivative_function(callee)
+
+
+def has_derivative_function(function: func.FuncOp) -> bool:
+    """Whether a derivative flows through a function, by what is written on it.
+
+    A forward function keeps what those that it calls keep: backward functions with tangents rely on that.
+    """
+    return "keeps" in function.attributes or any(listed(function, key) for key in SIGNATURE)
+
+
+def count_in_record(function: func.FuncOp, name: str) -> int:
+    """How many results a forward function "keeps"; how many arguments of a backward one are "kept"."""
+    count = function.attributes.get(name)
+    return count.value.data if isinstance(count, IntegerAttr) else 0
+
+
+def argument_of(callee: func.FuncOp, k: int) -> int | None:
+    """Which argument of a call is that of the callee; None for what the record stands for."""
+    if "kept" not in callee.attributes:
+        return k
+    count = count_in_record(callee, "kept")
+    return None if k < count else k - count + 1
+
+
+def tangent_name(name: str) -> str:
+    """The name of the function with tangents; forward and backward functions stay what they are."""
+    for end in (activation.FORWARD, activation.BACKWARD):
+        if name.endswith(end):
+            return f"{name.removesuffix(end)}_tangent{end}"
+    return f"{name}_tangent"
 
 
 def listed(function: func.FuncOp, name: str) -> list[int]:

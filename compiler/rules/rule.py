@@ -46,11 +46,15 @@ class Rule(Generic[Op]):
     def flows(self, op: Op) -> Iterator[Flow]:
         """From each value or memory that `op` reads to each that it makes or writes."""
         effects = self.effects(op)
-        sources = [a.memref for a in effects if a.kind == "read"]
-        sources += filter(is_float_scalar, op.operands)
+        sources = self.sources(op, effects)
         for target in self.targets(op, effects):
             for source in sources:
                 yield source, target
+
+    def sources(self, op: Op, effects: Sequence[Access] | None = None) -> list[SSAValue]:
+        """What a derivative may come from: the memory that `op` reads, and its float operands."""
+        read = [a.memref for a in effects or self.effects(op) if a.kind == "read"]
+        return [*read, *filter(is_float_scalar, op.operands)]
 
     def targets(self, op: Op, effects: Sequence[Access] | None = None) -> list[SSAValue]:
         """What a derivative may flow to: the memory that `op` writes, and its float results."""
