@@ -71,7 +71,9 @@ After::
       func.return %r : memref<?xf64>
     }
 
-Not handled: branches that, before they allocate, choose among arrays, which what follows uses.
+Arrays that it chooses before the cut it hands on as well; where it is not taken, empty ones.
+
+Not handled: branches that, before they allocate, have arrays of loops that what follows uses.
 """
 
 from __future__ import annotations
@@ -146,8 +148,8 @@ def cut_before(alloc: array.AllocOp, branch: scf.IfOp) -> bool:
     needed = dict.fromkeys(
         o for op in (*rest, *views) for inner in op.walk() for o in inner.operands if o in made
     )
-    numbers = [v for v in needed if not isinstance(v.type, MemRefType)]
-    if any(isinstance(v.type, MemRefType) and v.owner not in views for v in needed):
+    handed_on = [v for v in needed if v.owner not in views]
+    if any(isinstance(v.type, MemRefType) and not isinstance(v.owner, scf.IfOp) for v in handed_on):
         return False
     again: dict[SSAValue, SSAValue] = {}
     for view in views:
@@ -159,22 +161,28 @@ def cut_before(alloc: array.AllocOp, branch: scf.IfOp) -> bool:
     for op in first:
         op.detach()
         earlier.add_op(op)
-    earlier.add_op(scf.YieldOp(*numbers))
-    zeros = [arith.ConstantOp(zero_of(v.type)) for v in numbers]
-    otherwise = Block([*zeros, scf.YieldOp(*(z.result for z in zeros))])
+    earlier.add_op(scf.YieldOp(*handed_on))
+    home = branch.parent_block()
+    assert home is not None
+    nothing = [nothing_of(v.type) for v in handed_on]
+    otherwise = Block()
+    for value, ops in zip(handed_on, nothing, strict=True):
+        if isinstance(value.type, MemRefType):
+            home.insert_ops_before(ops, branch)
+        else:
+            otherwise.add_ops(ops)
+    otherwise.add_op(scf.YieldOp(*(ops[-1].results[0] for ops in nothing)))
     regions = [earlier, otherwise]
     if alloc.parent_region() is not branch.true_region:
         regions.reverse()
-    ahead = scf.IfOp(branch.cond, [v.type for v in numbers], [regions[0]], [regions[1]])
-    for op in (ahead, earlier.last_op, *otherwise.ops):
+    ahead = scf.IfOp(branch.cond, [v.type for v in handed_on], [regions[0]], [regions[1]])
+    for op in (ahead, earlier.last_op, *otherwise.ops, *(op for ops in nothing for op in ops)):
         if op is not None:
             op.location = branch.location
-    home = branch.parent_block()
-    assert home is not None
     home.insert_op_before(ahead, branch)
-    for number, result in zip(numbers, ahead.results, strict=True):
-        result.name_hint = number.name_hint
-    replaced = {**again, **dict(zip(numbers, ahead.results, strict=True))}
+    for value, result in zip(handed_on, ahead.results, strict=True):
+        result.name_hint = value.name_hint
+    replaced = {**again, **dict(zip(handed_on, ahead.results, strict=True))}
     for old, new in replaced.items():
         old.replace_uses_with_if(new, lambda use: not branch_of(earlier, use.operation))
     return True
@@ -185,11 +193,16 @@ def branch_of(block: Block, op: Operation) -> bool:
     return block.find_ancestor_op_in_block(op) is not None
 
 
-def zero_of(type_: Attribute) -> FloatAttr | IntegerAttr:
+def nothing_of(type_: Attribute) -> list[Operation]:
+    """What makes a value, the last of its results, that nobody looks at: zero, an empty array."""
+    if isinstance(type_, MemRefType):
+        extents = [arith.ConstantOp(IntegerAttr(max(n, 0), IndexType())) for n in type_.get_shape()]
+        made = array.AllocOp([n.result for n in extents], type_.element_type)
+        return [*extents, made, memref.CastOp.get(made.memref, type_)]
     if isinstance(type_, IndexType | IntegerType):
-        return IntegerAttr(0, type_)
+        return [arith.ConstantOp(IntegerAttr(0, type_))]
     assert isinstance(type_, Float32Type | Float64Type)
-    return FloatAttr(0.0, type_)
+    return [arith.ConstantOp(FloatAttr(0.0, type_))]
 
 
 def move_before(alloc: array.AllocOp, branch: scf.IfOp) -> None:

@@ -162,10 +162,16 @@ func.func @cut_where_the_branch_computes_the_extent(%c : i1, %a : memref<?xf64>,
   func.return %r : memref<?xf64>
 }
 
-// CHECK-LABEL: @kept_where_an_array_is_in_the_way
-// CHECK:         %r = scf.if %c
-// CHECK:           %t = array.alloc(
-func.func @kept_where_an_array_is_in_the_way(%c : i1, %d : i1, %a : memref<?xf64>, %b : memref<?xf64>, %m : memref<index>) -> memref<?xf64> {
+// CHECK-LABEL: @cut_behind_a_choice_of_arrays
+// CHECK:         %[[NONE:.*]] = "memref.cast"
+// CHECK:         %n, %e = scf.if %c -> (index, memref<?xf64>) {
+// CHECK:           scf.yield %n_1, %e_1
+// CHECK:         } else {
+// CHECK:           scf.yield %{{.*}}, %[[NONE]]
+// CHECK:         %t = array.alloc(
+// CHECK-NEXT:    %r = scf.if %c
+// CHECK-NEXT:      %x = memref.load %e[
+func.func @cut_behind_a_choice_of_arrays(%c : i1, %d : i1, %a : memref<?xf64>, %b : memref<?xf64>, %m : memref<index>) -> memref<?xf64> {
   %c0 = arith.constant 0 : index
   %r = scf.if %c -> (memref<?xf64>) {
     %n = memref.load %m[] : memref<index>
@@ -173,6 +179,26 @@ func.func @kept_where_an_array_is_in_the_way(%c : i1, %d : i1, %a : memref<?xf64
       scf.yield %a : memref<?xf64>
     } else {
       scf.yield %b : memref<?xf64>
+    }
+    %t = array.alloc(%n) : memref<?xf64>
+    %x = memref.load %e[%c0] : memref<?xf64>
+    memref.store %x, %t[%c0] : memref<?xf64>
+    scf.yield %t : memref<?xf64>
+  } else {
+    scf.yield %a : memref<?xf64>
+  }
+  func.return %r : memref<?xf64>
+}
+
+// CHECK-LABEL: @kept_where_an_array_of_a_loop_is_in_the_way
+// CHECK:         %r = scf.if %c
+// CHECK:           %t = array.alloc(
+func.func @kept_where_an_array_of_a_loop_is_in_the_way(%c : i1, %a : memref<?xf64>, %b : memref<?xf64>, %m : memref<index>) -> memref<?xf64> {
+  %c0 = arith.constant 0 : index
+  %r = scf.if %c -> (memref<?xf64>) {
+    %n = memref.load %m[] : memref<index>
+    %trips, %e, %f = array.loop %k to %n carry(%u = %a : memref<?xf64>, %v = %b : memref<?xf64>) do {
+      array.yield %v, %u : memref<?xf64>, memref<?xf64>
     }
     %t = array.alloc(%n) : memref<?xf64>
     %x = memref.load %e[%c0] : memref<?xf64>

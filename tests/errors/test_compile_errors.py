@@ -401,14 +401,13 @@ def is_written_to_and_may_be_part_of_another_array(u, v, n):
     return u
 
 
-@refused("f64[?,?]C", "f64[?]C", "py_int", at="for j in range(n):", says="arrays of different rank")
-def views_of_a_matrix_or_a_vector_in_an_inner_loop(a, x, n):
-    row = x
+@refused("f64[?,?]C", "f64[?]C", "py_int", at="for _ in range(n):", says="`reshape`, `ravel`")
+def is_a_vector_or_all_of_a_matrix(a, x, n):
+    v = x
     for _ in range(n):
-        for j in range(n):
-            row[1] += row[0]
-            row = a[j]
-    return row.sum()
+        v[1] += v[0]
+        v = a.reshape(-1)
+    return v.sum()
 
 
 @refused("f64[?]C", "py_int", at="for i in range(n):", says="an array that has another name too")

@@ -235,6 +235,25 @@ def print_in_parts(x):
     print(x[1])
 
 
+def reshaped_before_the_loop(x):
+    m = np.ones((3, 2))
+    v, flat = x, m.reshape(-1)
+    for _ in range(2):
+        v[1] += v[0]
+        v = flat
+    return m
+
+
+@way_out("make that before the loop: flat = a.reshape(-1)", reshaped_before_the_loop)
+def reshaped_in_the_loop(x):
+    m = np.ones((3, 2))
+    v = x
+    for _ in range(2):
+        v[1] += v[0]
+        v = m.reshape(-1)
+    return m
+
+
 def outcome(function: Callable[..., Any], of: str, capsys: Any) -> tuple[Any, np.ndarray, str]:
     given = ARGUMENTS[of]()
     result = function(given)

@@ -377,4 +377,193 @@ def the_best_row_so_far(a, x, n):
     return (best * best).sum() + x.sum()
 
 
+# In nests: an array from before the outer loop that an inner one rebinds.
+
+
+@on("f64[3,3] f64[3] 2 N", N="0 1 3")
+def a_row_or_a_column_in_the_inner_loop(a, x, m, n):
+    v = x
+    for i in range(m):
+        for j in range(n):
+            if (i + j) % 2:
+                v = a[:, j % 3]
+            else:
+                v = a[j % 3]
+            v[0] *= v[1]
+        v[1] += v[0] * v[2]
+    return (v * v).sum() + x.sum()
+
+
+@on("f64[3,3] f64[3] 2 N", N="0 3")
+def a_row_of_what_is_transposed(a, x, m, n):
+    v, b = x, a
+    for _ in range(m):
+        b = b.T
+        for j in range(n):
+            v = b[j]
+            a = a.T
+            v[0] += v[1] * v[2] * a[0, 1]
+        b = b[::-1]
+    return (v * v).sum() + b[0, 1]
+
+
+@on("f64[3,3] f64[3] 3")
+def columns_in_a_while_in_a_while(a, x, n):
+    v, k = x, 0
+    while k < n:
+        j = 0
+        while j < k:
+            v = a[:, j]
+            v *= 1.1
+            j += 1
+        v[0] += v[1] * v[2]
+        k += 1
+    return (v * v).sum()
+
+
+@on("f64[3,3] f64[3] 2 N", N="0 1 3")
+def a_vector_as_a_row_and_as_a_column(a, x, m, n):
+    u = a
+    for _ in range(m):
+        for j in range(n):
+            if j % 2:
+                u = x[:, None]
+            else:
+                u = x[None, :]
+            u[0, 0] += u[-1, -1] * u[0, 0]
+    return (u * u).sum() + a.sum()
+
+
+@on("f64[3,3] f64[9] 2 N", N="0 3")
+def a_vector_as_a_matrix(a, x, m, n):
+    u = a
+    for _ in range(m):
+        for j in range(n):
+            u = x.reshape(3, 3)
+            if j == 1:
+                u = u.T
+            u[0, 1] += u[0, 1] * u[2, 0]
+        u[1] *= 2.0
+    return (u * u).sum()
+
+
+@on("f64[3,3] f64[9] N", N="0 1 3")
+def a_matrix_as_a_vector_from_before_the_loop(a, x, n):
+    v, flat = x, a.reshape(-1)
+    for i in range(n):
+        v[0] += v[8] * v[1]
+        v = flat if i % 2 == 0 else x[::-1]
+    return (v * v).sum() + a.sum()
+
+
+@on("f64[2,3,3] f64[3,3] 2 N", N="0 1 3")
+def planes_along_every_axis(c, a, m, n):
+    v = a
+    for i in range(m):
+        for j in range(n):
+            v = c[:, j % 3]
+            v[0, 1] += v[1, 0] * v[0, 2]
+        if i == 0:
+            v = c[:, :, 0]
+        v[1] *= v[0]
+    return (v * v).sum()
+
+
+@on("f64[3,3] f64[3] 2 2")
+def three_loops_deep(a, x, m, n):
+    v = x
+    for i in range(m):
+        for j in range(n):
+            for k in range(2):
+                v = a[:, (i + j + k) % 3]
+                v[k] *= v[2]
+            v[0] += v[1]
+        v = a[i]
+    return (v * v).sum()
+
+
+@on("f64[3,3] f64[3] 2 N", N="1 2")
+def two_names_of_rows_and_columns(a, x, m, n):
+    u, v = x, a[0]
+    for _ in range(m):
+        for j in range(n):
+            u, v = v, a[:, j]
+            v[0] += u[1] * v[2]
+        u[2] *= v[1]
+    return (v * v).sum() + (u * u).sum()
+
+
+@on("f64[3,3] f64[3] 2 N", N="0 2")
+def an_array_of_the_function_and_columns(a, x, m, n):
+    v = np.zeros(3)
+    for i in range(m):
+        v[i] += x[0]
+        for j in range(n):
+            v = a[:, j]
+            v[0] += v[1] * v[2]
+        v[1] *= 1.5
+    return (v * v).sum()
+
+
+@on("f64[3,3] f64[3,3]#2 2 2")
+def a_row_of_arrays_that_change_places(a, b, m, n):
+    for i in range(m):
+        r = a[i]
+        for j in range(n):
+            r[j] += b[i, j] * r[2]
+            a, b = b, a.T
+            r = a[j]
+    return (a * b).sum() + (r * r).sum()
+
+
+@on("f64[3,3] f64[3] 3")
+def another_axis_after_an_exception(a, x, n):
+    v = x
+    for i in range(n):
+        try:
+            v = a[i]
+            v[0] += v[1]
+            if v[0] > 1.0:
+                raise ValueError("x")
+            v = a[:, i]
+        except ValueError:
+            v = x[::-1]
+        v[2] *= v[1]
+    return (v * v).sum()
+
+
+# New arrays of branches that choose among arrays first, and hand the new one out.
+
+
+@on("f64[3,3] f64[3] f64[3]#2 N", N="0 1 3")
+def new_behind_a_choice_of_views(a, x, y, n):
+    for i in range(n):
+        if a[0, 0] > 0.2:
+            if y[0] > x[0]:
+                v = a[i]
+            elif y[1] > 0.1:
+                v = a[:, i]
+            else:
+                v = y
+            v[1] *= 1.5
+            w = v * v
+        else:
+            v = x
+            w = y
+        w[0] *= v[1]
+        a[0] += w
+    return (a * a).sum() + w[0] if n else x.sum()
+
+
+@on("f64[3] f64[3]#2 N", N="0 1")
+def new_behind_a_choice(x, y, n):
+    if n == 1:
+        v = x if y[0] > 0 else y
+        v = v * 2.0
+    else:
+        v = y
+    v[0] += v[1] * v[2]
+    return (v * v).sum() + x.sum()
+
+
 TestGradients = gradient_tests(programs, tangents=True)

@@ -70,6 +70,8 @@ class Scope:
     """`p`, an array of subscripts, is there."""
     fresh: tuple[str, ...] = ()
     """Local arrays that nothing else is bound to: a loop may bind them anew."""
+    views: tuple[str, ...] = ()
+    """Names of vectors, rows and columns of the arguments: anything may bind them to others of those."""
     depth: int = 0
     swaps: bool = True
     """Arrays may change places."""
@@ -251,6 +253,7 @@ class Writer:
             self.store_matrix,
             self.swap,
             self.bind,
+            self.rebind,
             self.call,
             self.fill,
             self.permute,
@@ -325,6 +328,16 @@ class Writer:
         return [f"{v} = {self.vector_leaf(scope, 'n')}"], replace(
             scope, vectors=(*scope.vectors, v)
         )
+
+    def rebind(self, scope: Scope) -> tuple[list[str], Scope]:
+        """A name for a vector, a row or a column of the arguments, or one that is another from here on."""
+        arguments = replace(scope, vectors=("x", "y", *scope.views), matrices=scope.matrices[:1])
+        part = self.vector_leaf(arguments, "n")
+        if scope.views and self.pick(True, True, False):
+            return [f"{self.pick(*scope.views)} = {part}"], scope
+        e = self.name("e")
+        views, vectors = (*scope.views, e), (*scope.vectors, e)
+        return [f"{e} = {part}"], replace(scope, views=views, vectors=vectors)
 
     def call(self, scope: Scope) -> tuple[list[str], Scope]:
         p, q = self.vector_leaf(scope, "n"), self.vector_leaf(scope, "n")

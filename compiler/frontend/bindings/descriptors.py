@@ -10,15 +10,18 @@ keeps any scalar, and makes the array from them where an iteration starts::
                                 memref.store %which_1, %u_which[]
 
 So the analyses, the plan and the reverse sweep meet scalars in cells and choices by `scf.if`, which
-they know. Arrays that are at any time a permutation of the bases are chosen by one `scf.if` together:
-that two of them never are the same memory is then plain to see.
+they know. Which axes of a base a view walks (a row, a column, a transpose) is a number, too: one of the
+orders of axes that the builds before this one have met. Where bases differ in rank (`row = x`, then
+`row = a[i]`), those of lower rank are seen with new axes in front. Arrays that are at any time a
+permutation of the bases are chosen by one `scf.if` together: that two of them never are the same memory
+is then plain to see.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence, Set
+from collections.abc import Callable, Generator, Iterable, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import MemRefType
@@ -36,14 +39,32 @@ class Undescribed(Exception):
     """An array that is no view of one of the bases."""
 
 
+Axes = tuple[int, ...]
+"""Of a view: for each dimension the axis of the base. The last is 1, the one before it 2; 0 is a new axis.
+(So an order of axes stays what it is where a base of higher rank joins the others.)"""
+
+
 @dataclass(frozen=True)
 class View:
-    """What `array.view` takes of a base: for each dimension the base's, and the numbers."""
+    """What `array.view` takes of a base: one of some orders of axes, and the numbers."""
 
-    dims: tuple[int, ...]
-    offsets: tuple[SSAValue, ...]
+    orders: tuple[Axes, ...]
+    order: SSAValue
     extents: tuple[SSAValue, ...]
     steps: tuple[SSAValue, ...]
+    offsets: tuple[SSAValue, ...]
+    """From the last axis of the base to the first of the base with most axes."""
+
+    def reordered(self, e: Emitter, orders: Sequence[Axes], found: Iterable[Axes] = ()) -> View:
+        """The view, its orders of axes (now `found`) being numbered as in `orders`."""
+        places = [orders.index(axes) for axes in (tuple(found) or self.orders)]
+        known = array.constant_value(self.order)
+        order = e.index(places[known or 0])
+        if known is None and len(set(places)) > 1:
+            for k, place in enumerate(places[1:], 1):
+                here = e.emit(arith.CmpiOp(self.order, e.index(k), "eq"))
+                order = e.emit(arith.SelectOp(here, e.index(place), order))
+        return replace(self, orders=tuple(orders), order=order)
 
 
 @dataclass(frozen=True)
@@ -56,22 +77,27 @@ class Descriptor:
     @property
     def numbers(self) -> tuple[SSAValue, ...]:
         v = self.view
-        return (self.which,) if v is None else (self.which, *v.offsets, *v.extents, *v.steps)
+        return (
+            (self.which,) if v is None else (self.which, v.order, *v.extents, *v.steps, *v.offsets)
+        )
 
     def with_numbers(self, numbers: Sequence[SSAValue]) -> Descriptor:
         v = self.view
         if v is None:
             return Descriptor(numbers[0])
-        parts, first = list[tuple[SSAValue, ...]](), 1
-        for part in (v.offsets, v.extents, v.steps):
-            parts.append(tuple(numbers[first : first + len(part)]))
-            first += len(part)
-        return Descriptor(numbers[0], View(v.dims, *parts))
+        which, order, *rest = numbers
+        rank = len(v.extents)
+        parts = rest[:rank], rest[rank : 2 * rank], rest[2 * rank :]
+        return Descriptor(which, View(v.orders, order, *map(tuple, parts)))
+
+    def in_orders(self, e: Emitter, orders: Sequence[Axes]) -> Descriptor:
+        """With the orders of axes numbered like this; without any where none is known."""
+        view = self.view.reordered(e, orders) if self.view and orders else self.view
+        return Descriptor(self.which, view)
 
 
-BaseName = tuple[str, int, tuple[int, ...]]
-"""Which base: the n-th array of a name bound before the loop; of "" the n-th argument. With its axes in
-another order, these; of an array of lower rank there are new ones in front."""
+BaseName = tuple[str, int]
+"""Which base: the n-th array of a name bound before the loop; of "" the n-th argument."""
 
 
 Leaf = tuple[tuple[tuple[int, ...], int, str], int]
@@ -83,15 +109,15 @@ class Form:
     """What one build teaches the next of an array kept in numbers.
 
     `moving`: the positions of the numbers that change. `group`: the variables' leaves that are a
-    permutation of the bases together with this one; empty where it is on its own.
+    permutation of the bases together with this one; empty where it is on its own. `orders`: of a view,
+    those of the base's axes that it may have.
     """
 
     bases: tuple[BaseName, ...]
     entire: bool
     moving: frozenset[int] = frozenset()
     group: tuple[Leaf, ...] = ()
-    axes: tuple[int, ...] = ()
-    """Of a view: for each of its dimensions, that of the base."""
+    orders: tuple[Axes, ...] = ()
 
 
 @dataclass
@@ -102,20 +128,12 @@ class Described:
     bases: tuple[SSAValue, ...]
     like: Descriptor
     """What does not change, and the form of it all."""
+    raised: tuple[SSAValue, ...]
+    """The bases, all of one rank."""
     cells: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
     """The cells of the numbers that change."""
     now: SSAValue | None = None
     """The array as the current iteration finds it."""
-
-    @property
-    def base_type(self) -> MemRefType[Attribute]:
-        types = [b.type for b in self.bases]
-        found = types[0]
-        assert isinstance(found, MemRefType)
-        for type_ in types[1:]:
-            assert isinstance(type_, MemRefType)
-            found = common_type(found, type_)
-        return found
 
 
 # --- From an array to its numbers ---------------------------------------------------------------
@@ -130,13 +148,10 @@ class Describer:
         bases: Sequence[SSAValue],
         *,
         entire: bool,
-        turned: Callable[[Descriptor], Descriptor] = lambda found: found,
     ) -> None:
         self.e = e
         self.bases = list(bases)
         self.entire = entire
-        self.turned = turned
-        """The descriptor with the axes of the base in one order, as branches must have them (`turning`)."""
 
     def describe(self, value: SSAValue) -> Descriptor:
         """The numbers of `value`; Undescribed where it is not one of the bases, or a view of one."""
@@ -147,9 +162,6 @@ class Describer:
         value = strip_casts(value)
         if value in self.bases:
             return Descriptor(self.e.index(self.bases.index(value)))
-        for k, made in enumerate(base.owner for base in self.bases):
-            if isinstance(made, array.ViewOp) and made.source is value and -1 in made.source_dims:
-                return self._without_more_axes(Descriptor(self.e.index(k)), made)
         owner = value.owner
         match owner:
             case array.ViewOp() if not self.entire:
@@ -163,56 +175,67 @@ class Describer:
             case _:
                 raise Undescribed
 
-    def _without_more_axes(self, base: Descriptor, made: array.ViewOp) -> Descriptor:
-        """The array of which a base is made that has more axes."""
-        own = [made.source_dims.index(d) for d in range(len(made.offsets))]
-        v = self._explicit(base, made.result).view
-        assert v is not None
-        extents, steps = (tuple(part[d] for d in own) for part in (v.extents, v.steps))
-        return Descriptor(base.which, View(tuple(own), v.offsets, extents, steps))
-
     def _explicit(self, found: Descriptor, value: SSAValue) -> Descriptor:
         """With the numbers of a view that is all of the base."""
         if found.view is not None:
             return found
-        zero, one = self.e.index(0), self.e.index(1)
-        extents = self.e.extents(value)
-        rank = len(extents)
-        view = View(tuple(range(rank)), (zero,) * rank, tuple(extents), (one,) * rank)
-        return Descriptor(found.which, view)
+        zero, extents = self.e.index(0), self.e.extents(value)
+        axes = tuple(range(len(extents), 0, -1))
+        steps = (self.e.index(1),) * len(axes)
+        offsets = (zero,) * max(map(rank_of, self.bases), default=0)
+        return Descriptor(found.which, View((axes,), zero, tuple(extents), steps, offsets))
 
     def _through(self, source: Descriptor, op: array.ViewOp) -> Descriptor:
         """The view `op` of an array of which the numbers are known."""
         e, v = self.e, source.view
         assert v is not None
         offsets = list(v.offsets)
-        for d, start, step in zip(v.dims, op.offsets, v.steps, strict=True):
-            if d >= 0:
-                offsets[d] = shapes.sum_of(e, offsets[d], shapes.times(e, start, step))
-        dims = tuple(-1 if d < 0 else v.dims[d] for d in op.source_dims)
+        for d, (start, step) in enumerate(zip(op.offsets, v.steps, strict=True)):
+            for axis in range(1, len(offsets) + 1):
+                share = self._share(v, [axes[d] == axis for axes in v.orders], start, step)
+                offsets[axis - 1] = shapes.sum_of(e, offsets[axis - 1], share)
         steps = [
             e.index(1) if d < 0 else shapes.times(e, v.steps[d], step)
             for d, step in zip(op.source_dims, op.steps, strict=True)
         ]
-        return Descriptor(source.which, View(dims, tuple(offsets), tuple(op.extents), tuple(steps)))
+        found = [tuple(axes[d] if d >= 0 else 0 for d in op.source_dims) for axes in v.orders]
+        orders = list(dict.fromkeys(found))
+        view = replace(v.reordered(e, orders, found), extents=tuple(op.extents), steps=tuple(steps))
+        return Descriptor(source.which, replace(view, offsets=tuple(offsets)))
+
+    def _share(self, v: View, here: list[bool], start: SSAValue, step: SSAValue) -> SSAValue:
+        """What a start adds to the offset of an axis: nothing in the orders where another axis is meant."""
+        e, nothing, known = self.e, self.e.index(0), array.constant_value(v.order)
+        if array.constant_value(start) == 0 or not any(here):
+            return nothing
+        if known is not None and not here[known]:
+            return nothing
+        share = shapes.times(e, start, step)
+        for k, is_meant in enumerate(here if known is None else ()):
+            if not is_meant:
+                other = e.emit(arith.CmpiOp(v.order, e.index(k), "eq"))
+                share = e.emit(arith.SelectOp(other, nothing, share))
+        return share
 
     def _branch(self, op: scf.IfOp, number: int) -> Descriptor:
         ends = [last_of(region.block) for region in op.regions]
         values = [end.operands[number] for end in ends]
         if not any(is_made_in(v, r.block) for v, r in zip(values, op.regions, strict=True)):
-            then, otherwise = (self.turned(self.describe(v)) for v in values)
+            then, otherwise = map(self.describe, values)
             return self._joined(op.cond, then, otherwise)
         found = list[Descriptor]()
-        cells = list[SSAValue]()
         for end, value in zip(ends, values, strict=True):
             with before_end(self.e, end):
-                one = self.turned(self.describe(value))
-                cells = cells or [self.e.cell(n.type, "number") for n in one.numbers]
-                same_form(found[0] if found else one, one)
-                for cell, n in zip(cells, one.numbers, strict=True):
+                found.append(self.describe(value))
+        orders = orders_of(found)
+        like = found[0].in_orders(self.e, orders)
+        cells = [self.e.cell(n.type, "number") for n in like.numbers]
+        for end, one in zip(ends, found, strict=True):
+            with before_end(self.e, end):
+                numbers = one.in_orders(self.e, orders).numbers
+                for cell, n in zip(cells, numbers, strict=True):
                     self.e.store(n, cell)
-            found.append(one)
-        return found[0].with_numbers([self.e.load(cell) for cell in cells])
+        return like.with_numbers([self.e.load(cell) for cell in cells])
 
     def _after_loop(self, op: array.LoopOp, slot: int) -> Descriptor:
         """What an array of a loop that permutes is after it: the trip count tells."""
@@ -234,47 +257,32 @@ class Describer:
         return found
 
     def _joined(self, condition: SSAValue, a: Descriptor, b: Descriptor) -> Descriptor:
-        same_form(a, b)
+        orders = orders_of((a, b))
+        a, b = (one.in_orders(self.e, orders) for one in (a, b))
         pairs = zip(a.numbers, b.numbers, strict=True)
         return a.with_numbers(
             [m if m is n else self.e.emit(arith.SelectOp(condition, m, n)) for m, n in pairs]
         )
 
 
-def nothing_of(e: Emitter, base: SSAValue, axes: tuple[int, ...]) -> Descriptor:
+def orders_of(found: Iterable[Descriptor]) -> list[Axes]:
+    """The orders of axes of all of them."""
+    return list(dict.fromkeys(axes for d in found if d.view for axes in d.view.orders))
+
+
+def nothing_of(e: Emitter, bases: Sequence[SSAValue], form: Form, rank: int) -> Descriptor:
     """The numbers of an array that is not bound yet: an empty view."""
-    zero = e.index(0)
-    assert isinstance(base.type, MemRefType)
-    zeros = (zero,) * base.type.get_num_dims()
-    return Descriptor(zero, View(axes, zeros, (zero,) * len(axes), (e.index(1),) * len(axes)))
+    zero, one = e.index(0), e.index(1)
+    if form.entire:
+        return Descriptor(zero)
+    orders = form.orders or ((0,) * rank,)
+    offsets = (zero,) * max(map(rank_of, bases))
+    return Descriptor(zero, View(orders, zero, (zero,) * rank, (one,) * rank, offsets))
 
 
-def axes_of(value: SSAValue, known: dict[SSAValue, tuple[int, ...]]) -> tuple[int, ...] | None:
-    """For each dimension of an array that of its base; None of a placeholder."""
-    value = strip_casts(value)
-    owner = value.owner
-    if value in known:
-        return known[value]
-    if is_placeholder(value):
-        return None
-    if isinstance(owner, array.ViewOp):
-        source = axes_of(owner.source, known)
-        return (
-            None if source is None else tuple(source[d] if d >= 0 else d for d in owner.source_dims)
-        )
-    if isinstance(owner, scf.IfOp):
-        found = (
-            axes_of(last_of(r.block).operands[result_index(value)], known) for r in owner.regions
-        )
-        return next((axes for axes in found if axes is not None), None)
+def rank_of(value: SSAValue) -> int:
     assert isinstance(value.type, MemRefType)
-    return tuple(range(value.type.get_num_dims()))
-
-
-def same_form(a: Descriptor, b: Descriptor) -> None:
-    alike = (a.view and a.view.dims) == (b.view and b.view.dims)
-    if not alike or len(a.numbers) != len(b.numbers):
-        raise Undescribed
+    return value.type.get_num_dims()
 
 
 def result_index(value: SSAValue) -> int:
@@ -358,8 +366,44 @@ def either(
     return list(e.insert(scf.IfOp(condition, types, regions[0], regions[1])).results)
 
 
-def viewed(e: Emitter, base: SSAValue, view: View) -> SSAValue:
-    return e.emit(array.ViewOp(base, view.offsets, view.dims, view.extents, view.steps))
+def of_one_type(e: Emitter, arrays: Sequence[SSAValue]) -> list[SSAValue]:
+    """The arrays under the type that keeps what all of their types know."""
+    found = arrays[0].type
+    for one in arrays[1:]:
+        assert isinstance(found, MemRefType)
+        assert isinstance(one.type, MemRefType)
+        found = common_type(found, one.type)
+    assert isinstance(found, MemRefType)
+    return [cast(e, one, found) for one in arrays]
+
+
+def of_one_rank(e: Emitter, bases: Sequence[SSAValue]) -> tuple[SSAValue, ...]:
+    """The arrays, those of lower rank than others with new axes in front."""
+    most, zero, one = max(map(rank_of, bases), default=0), e.index(0), e.index(1)
+
+    def raised(base: SSAValue) -> SSAValue:
+        own = e.extents(base)
+        added = most - len(own)
+        if not added:
+            return base
+        dims, extents = [-1] * added + [*range(len(own))], [one] * added + [*own]
+        view = array.ViewOp(base, [zero] * len(own), dims, extents, [one] * most)
+        return e.emit(view, base.name_hint)
+
+    return tuple(map(raised, bases))
+
+
+def viewed(e: Emitter, base: SSAValue, view: View, *, moves: bool) -> SSAValue:
+    """The view of a base, its axes in one of the orders, which `moves` or stays the same."""
+    rank = rank_of(base)
+
+    def ordered(axes: Axes) -> SSAValue:
+        dims = [rank - axis if axis else -1 for axis in axes]
+        return e.emit(array.ViewOp(base, view.offsets[::-1], dims, view.extents, view.steps))
+
+    if not moves:
+        return ordered(view.orders[array.constant_value(view.order) or 0])
+    return chosen(e, view.order, of_one_type(e, [ordered(axes) for axes in view.orders]))
 
 
 # --- What is a permutation of what ---------------------------------------------------------------
@@ -415,7 +459,7 @@ def before_loop(op: array.LoopOp, slots: list[int]) -> frozenset[SSAValue] | Non
 def arrays_now(e: Emitter, group: Sequence[tuple[Described, Sequence[SSAValue]]]) -> list[SSAValue]:
     """The arrays of one group, made from their numbers; a group of several is a permutation."""
     first = group[0][0]
-    bases = [cast(e, b, first.base_type) for b in first.bases]
+    bases = of_one_type(e, first.raised)
     descriptors = [d.like.with_numbers(numbers) for d, numbers in group]
     if len(group) > 1:
         return permuted(e, [d.which for d in descriptors], bases)
@@ -423,7 +467,8 @@ def arrays_now(e: Emitter, group: Sequence[tuple[Described, Sequence[SSAValue]]]
     base = (
         chosen(e, descriptor.which, bases) if 0 in first.cells else constant_base(descriptor, bases)
     )
-    return [base if descriptor.view is None else viewed(e, base, descriptor.view)]
+    view, moves = descriptor.view, 1 in first.cells
+    return [base if view is None else viewed(e, base, view, moves=moves)]
 
 
 def constant_base(descriptor: Descriptor, bases: Sequence[SSAValue]) -> SSAValue:

@@ -14,20 +14,18 @@ Forms only ever change downwards in this list, so the restarts end (Note [Wideni
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from xdsl.dialects import scf
+from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ....dialects import array
 from ...analysis.affine import affine
-from ...analysis.views import strip_casts, strip_views
-from ...diagnostics import CompileError
+from ...analysis.views import strip_casts
 from ..joins import Binding, Maybe
 from ..values import Array, Struct, Tuple
-from . import pooling, resizing, staying, turning
+from . import pooling, resizing, staying
 from .descriptors import (
     BaseName,
     Described,
@@ -37,9 +35,11 @@ from .descriptors import (
     Leaf,
     Undescribed,
     arrays_now,
-    axes_of,
     last_of,
     nothing_of,
+    of_one_rank,
+    orders_of,
+    rank_of,
     result_index,
     unwound,
 )
@@ -75,20 +75,19 @@ class Forms(Rebindings):
         found = dict[SSAValue, BaseName]()
         for name, binding in sorted(before.items()):
             for k, one in enumerate(arrays_in(binding)):
-                found.setdefault(strip_views(one.memref), (name, k, ()))
+                found.setdefault(base_of(one.memref), (name, k))
         for k, argument in enumerate(self.e.entry.args):
             if isinstance(argument.type, MemRefType):
-                found.setdefault(argument, ("", k, ()))
+                found.setdefault(argument, ("", k))
         return found
 
     def bases(self, form: Form, before: dict[str, Binding]) -> tuple[SSAValue, ...]:
         """The bases of a form; without those of names that are not bound here in this build."""
         found = list[SSAValue]()
-        for name, k, axes in form.bases:
+        for name, k in form.bases:
             arrays = [a.memref for a in arrays_in(before[name])] if name in before else []
-            bases = arrays[k : k + 1] if name else [self.e.entry.args[k]]
-            found += [turning.turned_array(self.e, strip_views(b), axes) for b in bases]
-        return tuple(dict.fromkeys(b for b in found if not is_placeholder(b)))
+            found += map(base_of, arrays[k : k + 1] if name else [self.e.entry.args[k]])
+        return tuple(dict.fromkeys(b for b in found if roots(self.e, b)))
 
     # An array in numbers.
 
@@ -97,23 +96,20 @@ class Forms(Rebindings):
     ) -> Place:
         """Put the numbers of an array, as it is before the loop, in cells."""
         form = self.facts.forms[key]
-        found = self.decided(variable, self.bases(form, before))
-        bases = turning.of_one_rank(self.e, found)
+        bases = self.bases(form, before)
         if not bases or len(bases) < len(form.group):
             self.facts.describe(*key, replace(form, group=()))
             return Place("carried", leaf)
-        try:
-            if not roots(self.e, leaf) and not form.entire:
-                like = nothing_of(self.e, bases[0], form.axes)
-            else:
+        like = nothing_of(self.e, bases, form, rank_of(leaf))
+        if roots(self.e, leaf):
+            try:
                 like = Describer(self.e, bases, entire=form.entire).describe(leaf)
-        except Undescribed:
-            if not self.is_undecided(leaf, bases):
+            except Undescribed:
                 self.add_base(leaf, variable, key, before)
                 return Place("carried", leaf)
-            self.facts.unready.append(self.of_different_rank(variable))
-            like = nothing_of(self.e, bases[0], form.axes)
-        described = Described(form, bases, like)
+            form = self.with_orders(key, form, like)
+        like = like.in_orders(self.e, form.orders)
+        described = Described(form, bases, like, of_one_rank(self.e, bases))
         for k in sorted(form.moving & {*range(len(like.numbers))}):
             number = like.numbers[k]
             described.cells[k] = self.e.cell(
@@ -126,39 +122,20 @@ class Forms(Rebindings):
         self, leaf: SSAValue, variable: str, key: Leaf, before: dict[str, Binding]
     ) -> None:
         """What the variable is before the loop was not known to the build that chose the bases."""
-        form, base = self.facts.forms[key], strip_views(leaf)
+        form, base = self.facts.forms[key], base_of(leaf)
         name = self.base_names(before).get(base)
         if name is None or (name in form.bases and not form.entire):
             self.refuse_rebinding(variable, "an array that was made before the loop")
         bases = tuple(sorted({*form.bases, name}))
         moving = form.moving | ({0} if len(bases) > 1 else set())
         entire = form.entire and is_entire(leaf)
-        if len({rank_of(b) for b in (base, *self.bases(form, before))}) > 1:
-            raise self.of_different_rank(variable)
-        self.facts.describe(*key, Form(bases, entire, moving, (), form.axes))
+        self.facts.describe(*key, Form(bases, entire, moving, (), form.orders))
 
-    def of_different_rank(self, variable: str) -> CompileError:
-        return self.refused_rebinding(variable, "views of arrays of different rank")
-
-    def is_undecided(self, leaf: SSAValue, bases: Iterable[SSAValue]) -> bool:
-        """True for what a loop around this one carries as an array, though it will be a view of one.
-
-        This loop tells what; until that loop knows, the build is not to be trusted.
-        """
-        base, ranks = strip_views(leaf), set(map(rank_of, bases))
-        return base in self.e.carried and (rank_of(base) not in ranks or not roots(self.e, base))
-
-    def decided(self, variable: str, found: Iterable[SSAValue]) -> list[SSAValue]:
-        """The bases, but for what a loop around this one carries so far: what that started with."""
-        bases = list(found)
-        if len({rank_of(b) for b in bases}) > 1 and any(b in self.e.carried for b in bases):
-            self.facts.unready.append(self.of_different_rank(variable))
-            for k, base in enumerate(bases):
-                while base in self.e.carried:
-                    carried = self.e.carried[base]
-                    base = strip_views(carried.initial[carried.arguments.index(base)])
-                bases[k] = base
-        return list(dict.fromkeys(b for b in bases if roots(self.e, b)))
+    def with_orders(self, key: Leaf, form: Form, found: Descriptor) -> Form:
+        """The form, with the orders of axes that a view was found to have; the next build has those."""
+        form = replace(form, orders=tuple(dict.fromkeys((*form.orders, *orders_of([found])))))
+        self.facts.describe(*key, form)
+        return form
 
     def remake(self, variables: Sequence[Variable]) -> None:
         """Make the arrays kept in numbers, and those that may have moved or changed, here and now."""
@@ -202,45 +179,26 @@ class Forms(Rebindings):
         """Put the numbers of an array, as an iteration leaves it, in cells."""
         d = end.place.described
         assert d is not None
-        found: Descriptor | None = None
-        with suppress(Undescribed):
-            describer = Describer(
-                self.e, d.bases, entire=d.form.entire, turned=lambda f: self.turned(end, d, f)
-            )
-            found = self.turned(end, d, describer.describe(end.value))
-        if found is None or (found.view and found.view.dims) != (d.like.view and d.like.view.dims):
-            self.refuse_rebinding(end.variable.name, "a view with its axes in another order")
+        try:
+            found = Describer(self.e, d.bases, entire=d.form.entire).describe(end.value)
+        except Undescribed:
+            what = "what `reshape`, `ravel` or `diagonal` makes in it"
+            way_out = "make that before the loop: flat = a.reshape(-1), or bind a copy"
+            raise self.refused_rebinding(end.variable.name, what, way_out) from None
+        form = self.with_orders((end.variable.key, end.place.leaf), d.form, found)
+        if form.orders != d.form.orders:
+            return
+        found = found.in_orders(self.e, form.orders)
         moved = {
             k
             for k, (old, new) in enumerate(zip(d.like.numbers, found.numbers, strict=True))
             if k not in d.cells and old is not new and affine(old) != affine(new)
         }
         if moved:
-            form = d.form
-            leaf = end.place.leaf
-            self.facts.describe(
-                end.variable.key,
-                leaf,
-                replace(form, moving=form.moving | moved),
-            )
+            moving = replace(form, moving=form.moving | moved)
+            self.facts.describe(end.variable.key, end.place.leaf, moving)
         for k, cell in d.cells.items():
             self.e.store(found.numbers[k], cell)
-
-    def turned(self, end: End, d: Described, found: Descriptor) -> Descriptor:
-        """The array as one of the bases with their axes in another order; the next build has those."""
-        if found.view is None or d.like.view is None or found.view.dims == d.like.view.dims:
-            return found
-        wanted = d.like.view.dims
-        order = turning.order_between(wanted, found.view.dims, len(found.view.offsets))
-        if order is None or len(d.bases) != len(d.form.bases):
-            return found
-        names = turning.with_turned(d.form.bases, order)
-        if names == frozenset(d.form.bases):
-            return turning.described_by(self.e, found, wanted, order, d.form.bases)
-        moving = d.form.moving | {0}
-        form = replace(d.form, bases=tuple(sorted(names)), moving=moving)
-        self.facts.describe(end.variable.key, end.place.leaf, form)
-        return d.like
 
     # Which form.
 
@@ -322,35 +280,21 @@ class Forms(Rebindings):
             for value in (other.place.ssa, *other.outer):
                 entire = entire and is_entire(value)
                 if roots(self.e, value):
-                    found[strip_views(value)] = None
-        chosen = self.decided(name, found)
-        if any(b not in names for b in chosen):
+                    found[base_of(value)] = None
+        if any(b not in names for b in found):
             self.refuse_rebinding(name, "an array that was made before the loop and has no name")
         old = self.facts.forms.get(leaf)
-        bases = tuple(sorted({*(old.bases if old else ()), *(names[b] for b in chosen)}))
+        bases = tuple(sorted({*(old.bases if old else ()), *(names[b] for b in found)}))
         moving = (old.moving if old else frozenset[int]()) | ({0} if len(bases) > 1 else set())
-        if len(set(map(rank_of, chosen))) > 1 or (old is not None and not old.entire):
+        if len(set(map(rank_of, found))) > 1 or (old is not None and not old.entire):
             entire = False
         if old is not None and old.entire and not entire:
             moving = moving & {0}
         group = self.group_of(leaf, ends, reach, len(found), block) if entire else ()
         if old is not None and old.group != group:
             group = ()
-        axes = () if entire else self.axes(leaf, ends, block, chosen)
-        if old is not None and sorted(old.axes) == sorted(axes):
-            axes = old.axes
-        return Form(bases, entire, moving, group, axes)
-
-    def axes(
-        self, leaf: Leaf, ends: dict[Leaf, End], block: Block, bases: Sequence[SSAValue]
-    ) -> tuple[int, ...]:
-        most = max(map(rank_of, bases), default=0)
-        known = {b: tuple(range(most - rank_of(b), most)) for b in bases}
-        for end in ends.values():
-            d = end.place.described
-            if d is not None and d.like.view is not None:
-                known[head_of(end.place, block)] = d.like.view.dims
-        return axes_of(ends[leaf].value, known) or ()
+        orders = old.orders if old is not None and not entire else ()
+        return Form(bases, entire, moving, group, orders)
 
     def group_of(
         self,
@@ -370,9 +314,11 @@ class Forms(Rebindings):
         return tuple(members)
 
 
-def rank_of(value: SSAValue) -> int:
-    assert isinstance(value.type, MemRefType)
-    return value.type.get_num_dims()
+def base_of(value: SSAValue) -> SSAValue:
+    """What an array is a view of; one that a reshape made is a base of its own."""
+    while isinstance(value.owner, array.ViewOp | memref.CastOp):
+        value = value.owner.source
+    return value
 
 
 def head_of(place: Place, block: Block) -> SSAValue:
@@ -417,7 +363,7 @@ def reached(leaf: Leaf, ends: dict[Leaf, End]) -> set[Leaf]:
 
 
 def is_entire(value: SSAValue) -> bool:
-    return strip_casts(value) is strip_views(value)
+    return strip_casts(value) is base_of(value)
 
 
 def arrays_in(binding: Binding) -> Iterable[Array]:

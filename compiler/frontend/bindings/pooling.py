@@ -105,7 +105,7 @@ def named_before(before: dict[str, Binding]) -> dict[SSAValue, BaseName]:
     found = dict[SSAValue, BaseName]()
     for name, binding in sorted(before.items()):
         for k, one in enumerate(arrays_in(binding)):
-            found.setdefault(strip_casts(one.memref), (name, k, ()))
+            found.setdefault(strip_casts(one.memref), (name, k))
     return found
 
 

@@ -340,12 +340,9 @@ class Rebindings(Consumers):
     def refuse_rebinding(self, name: str, what: str) -> NoReturn:
         raise self.refused_rebinding(name, what)
 
-    def refused_rebinding(self, name: str, what: str) -> CompileError:
-        error = self.refusal(
-            None,
-            f"in this loop `{name}` is rebound to {what}",
-            f"change the array in place: {name}[...] = ..., or bind a copy",
-        )
+    def refused_rebinding(self, name: str, what: str, way_out: str = "") -> CompileError:
+        way_out = way_out or f"change the array in place: {name}[...] = ..., or bind a copy"
+        error = self.refusal(None, f"in this loop `{name}` is rebound to {what}", way_out)
         self.not_kept[error] = (name,)
         return error
 
