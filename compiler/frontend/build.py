@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp, i64
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import Pure
 
-from ...dialects import activation, array, foreign
+from ...dialects import array
 from .. import argument_keys
 from ..analysis.effects import mark_overlaps
 from ..diagnostics import CompileError
@@ -214,7 +214,8 @@ class Build:
         make_room(self.lowering.lists.values(), self.facts)
         private = self.private_functions(ir_function)
         if not self.facts.changed:
-            read_only.check_calls(self.emitter, ir_function)
+            for made in (self, *self.lowering.registry.every):
+                read_only.check_calls(made.emitter, getattr(made, "private", ir_function))
         self.erase_dead_loads()
         self.check_rebindings()
         ir_function.update_function_type()
@@ -486,7 +487,8 @@ class Build:
         found = set[int]()
         for op in function.walk():
             for target in writes(op):
-                own = roots(self.emitter, target) - self.emitter.read_only
+                refused = self.emitter.read_only - self.emitter.stored_anyway
+                own = roots(self.emitter, target) - refused
                 places = (self.place_of(r) for r in own)
                 found |= {self.positions[p] for p in places if p is not None}
         for i, j, kind in self.overlaps:
@@ -495,9 +497,8 @@ class Build:
         return sorted(found)
 
     def check_stores(self, op: Operation) -> None:
-        """What is about to store to a read-only array raises."""
-        for target in () if isinstance(op, foreign.CallOp | activation.CallOp) else writes(op):
-            read_only.require_writable(self.emitter, target)
+        for target in writes(op):
+            read_only.before_store(self.emitter, op, target)
 
     # What the lowering left
 

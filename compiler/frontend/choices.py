@@ -19,7 +19,7 @@ import enum
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from types import BuiltinFunctionType, FunctionType, MethodType
+from types import BuiltinFunctionType, FunctionType, GeneratorType, MethodType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -179,6 +179,19 @@ def is_lasting(t: Template) -> bool:
             return is_lasting(inner)
         case _:
             return True
+
+
+def outlives_build(t: Template) -> bool:
+    """False where a form holds a function or an iterator of this build, and no value besides."""
+    from .frames import LocalFunction
+    from .iterables import Iterable
+    from .joins import FixedT, MaybeT
+
+    if isinstance(t, MaybeT):
+        return outlives_build(t.inner)
+    found = t.value.object if isinstance(t, FixedT) and isinstance(t.value, Static) else None
+    is_generator = getattr(found, "type", None) is GeneratorType
+    return is_lasting(t) and not is_generator and not isinstance(found, LocalFunction | Iterable)
 
 
 def coerced(e: Emitter, value: Value | None, t: ChoiceT) -> list[SSAValue]:

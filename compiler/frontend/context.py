@@ -556,15 +556,11 @@ class Context(ABC):
 
     def keep_from_start(self, key: Key, template: Template) -> None:
         """The next build knows the name as a variable of the loop, unbound or of this form."""
-        if not choices.is_lasting(template):
-            name, what = (
-                fields.shown(key[-1]),
-                "a nested function with defaults that the loop binds first",
-            )
+        if not choices.outlives_build(template):
             raise self.refusal(
                 None,
-                f"`{name}` is {what}",
-                "define it before the loop, or pass the defaults as arguments",
+                f"`{fields.shown(key[-1])}` is a nested function or an iterator that the loop binds first",
+                "make it before the loop; pass what changes as arguments",
             )
         try:
             known = join(template, self.facts.widened.get(key, template))
@@ -578,8 +574,10 @@ class Context(ABC):
         if self.facts.let_grow(found.made):
             raise Unready
         way_out = "give it the same type on every path, or use another name"
-        if text.count(ListObject.described) == 2:
-            if self.facts.merge_lists(self.frame.path, name):
+        if ListObject.described in text:
+            if text.count(ListObject.described) == 2 and self.facts.merge_lists(
+                self.frame.path, name
+            ):
                 raise Unready
             way_out = "keep one list, a copy made before it: m = list(l); then change its items: m[:] = ..."
         subject = {

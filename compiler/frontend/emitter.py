@@ -82,6 +82,8 @@ class Emitter:
     """The same for one that may end the call, where the caller's objects have changed."""
     read_only: set[SSAValue] = field(default_factory=set[SSAValue])
     """Arguments and views to which nothing may be stored (`library.read_only`)."""
+    stored_anyway: set[SSAValue] = field(default_factory=set[SSAValue])
+    """Those of them to which something is."""
     before: Callable[[Operation], None] = lambda _op: None
     """Told of each op before it is put."""
 

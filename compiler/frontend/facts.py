@@ -60,6 +60,10 @@ class Facts:
         default_factory=set[tuple[tuple[int, ...], int]]
     )
     """The displays of arrays that make lists which can grow."""
+    outgrown: set[tuple[tuple[int, ...], int]] = field(
+        default_factory=set[tuple[tuple[int, ...], int]]
+    )
+    """Those that were lists of known length to loops."""
     changed_arguments: set[int] = field(default_factory=set[int])
     """The caller's lists of arrays or objects that change: places, not items of known number."""
     assigned_arguments: set[int] = field(default_factory=set[int])

@@ -140,6 +140,10 @@ class LocalFunction:
     def __hash__(self) -> int:
         return id(self.node)
 
+    def consists_of(self) -> tuple[Value | None, ...]:
+        """Its defaults: the names that it reads are its frame's."""
+        return *self.defaults, *self.keyword_defaults
+
 
 @dataclass(frozen=True, eq=False)
 class LateName:

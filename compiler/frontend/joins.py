@@ -307,8 +307,9 @@ def describe(t: Template) -> str:
             )
         case ArrayT(type_, dtype):
             return f"an array of {dtype}, rank {type_.get_num_dims()}"
-        case TupleT(_, type() as cls):
-            return f"a {cls.__name__}"
+        case TupleT(_, type() as cls, names):
+            keys = f" with the keys {', '.join(names)}" if cls is dict and names else ""
+            return f"a {cls.__name__}{keys}"
         case TupleT(items):
             return f"a tuple of {len(items)}"
         case FixedT(NoneValue()):

@@ -142,7 +142,7 @@ def replaces_unknown(a):
 
 CASES = [
     (assigns_after_a_join, (body(), body(), 1.0), "one object or another", "s.mass"),
-    (assigns_to_one_of_two, (body(), body(), 1.0), "joined with another Body", "a.mass"),
+    (assigns_to_one_of_two, (body(), body(), 1.0), "this Body is one object or another", "a.mass"),
     (returns_what_may_be_an_argument, (body(), 1.0), "is an argument depends on the path", ""),
     (
         first_assigned_in_a_loop,

@@ -1,7 +1,10 @@
-"""Lists that a branch of a loop binds first, and that later iterations read.
+"""Lists, dicts, sets and objects that a branch of a loop binds first, and that later iterations read.
 
 Both ways to save agreed on wrong gradients of these once: only differences and CPython's values tell.
 """
+
+from collections import Counter, deque
+from dataclasses import dataclass
 
 from gradient_oracle import GradientPrograms
 from gradient_tests import gradient_tests
@@ -182,6 +185,201 @@ def an_array_that_was_in_the_list(a):
         made = []
         made.append(a * 4.0)
     return made[0].sum() * a[1] + row.sum()
+
+
+# Objects: each is a place in a store, or its fields.
+
+
+class Pair:
+    def __init__(self, first, second):
+        self.first = first
+        self.second = second
+
+    def product(self):
+        return self.first * self.second
+
+
+@dataclass
+class Weight:
+    value: float
+    times: int
+
+
+@on("f64[4]")
+def an_object(a):
+    s = 0.0
+    for i in range(a.size):
+        if i == 0:
+            k = Pair(a[1], a[2])
+        s += k.product() * a[i]
+    return s
+
+
+@on("f64[4]")
+def objects_that_change(a):
+    s = 0.0
+    for i in range(a.size):
+        if i % 2 == 0:
+            k = Pair(a[i], Weight(a[0], 1))
+        k.first *= a[1]
+        k.second.times += 1
+        s += k.first * k.second.value * k.second.times
+    return s
+
+
+@on("f64[4]")
+def an_object_that_holds_arrays(a):
+    s = 0.0
+    for i in range(a.size):
+        if i % 2 == 0:
+            k = Pair(a * 2.0, a)
+        k.first[0] += a[i]
+        k.second[i] *= a[0]
+        s += k.first[0] * k.second[i]
+    return s
+
+
+@on("f64[4]")
+def one_of_two_objects(a):
+    s = 0.0
+    one, other = Weight(a[0], 1), Weight(a[2], 3)
+    for i in range(a.size):
+        if i % 2 == 0:
+            k = one
+        else:
+            k = other
+        k.value += a[i]
+        s += k.value * one.value
+    return s
+
+
+@on("f64[4]")
+def an_object_with_a_list_in_a_nest(a):
+    s = 0.0
+    for i in range(a.size):
+        j = 0
+        while True:
+            if j > i:
+                break
+            if j == 1:
+                j += 1
+                continue
+            if j == 0:
+                k = Pair([a[i]], Weight(a[j], 1))
+            k.first.append(a[j])
+            k.second.value *= a[i]
+            j += 1
+        s += sum(k.first) * k.second.value
+    return s
+
+
+@on("f64[4]")
+def an_object_that_is_read_behind_the_loop(a):
+    for v in a:
+        if v > -10.0:
+            best = Weight(v, 2)
+    return best.value * best.times
+
+
+@on("f64[4]")
+def an_object_of_a_handler(a):
+    s = 0.0
+    for v in a:
+        try:
+            s += k.first * v  # noqa: F821 (bound by the first handler)
+            k.first += k.second  # noqa: F821
+        except UnboundLocalError:
+            k = Pair(a[1], a[2])
+    return s
+
+
+@on("f64[4]")
+def a_set_a_deque_and_a_counter(a):
+    s = 0.0
+    for i in range(a.size):
+        if i == 0:
+            seen, last, count = set(), deque([a[0]]), Counter()
+        if i % 2 not in seen:
+            seen.add(i % 2)
+            s += a[i]
+        last.append(a[i])
+        if i > 1:
+            s += last.popleft() * a[i]
+        count[i % 2] += 1
+    return s * len(seen) * count[1]
+
+
+@on("f64[4]")
+def a_set_that_a_display_makes(a):
+    s = 0.0
+    for i in range(a.size):
+        if i == 1:
+            seen = {0, 1, i + 1}
+        if i > 0 and i in seen:
+            s += a[i] * a[0]
+    return s
+
+
+@on("f64[4]")
+def dicts_that_are_read(a):
+    s, i = 0.0, 0
+    while i < a.size:
+        if i == 0:
+            d = {"x": a[1], "y": a * 2.0}
+        elif a[i] > 0.2:
+            d = {"x": a[i] * d["x"], "y": d["y"] * a[0]}
+        s += d["x"] + d["y"][i]
+        i += 1
+    return s
+
+
+# Lists in lists, tuples and dicts, in nests of loops that differ.
+
+
+@on("f64[4]")
+def lists_that_an_inner_loop_makes_and_leaves(a):
+    s, i = 0.0, 0
+    while i < a.size:
+        for j in range(3):
+            if j > i:
+                break
+            if j == 0:
+                m = [[], [a[i]]]
+            m[0].append(a[j] * m[-1][-1])
+            m[1].append(a[i])
+        s += sum(m[0]) * sum(m[1])
+        i += 1
+    return s
+
+
+@on("f64[4]")
+def lists_of_tuples_that_shrink_in_an_inner_loop(a):
+    s = 0.0
+    for i in range(a.size):
+        for j in range(i + 1):
+            if j == 0:
+                m = [[(a[i], a[0])], []]
+            m[1].append((m[0][0][1], a[j]))
+            if j == 2:
+                m[0].pop()
+                break
+        s += sum(p * q for p, q in m[1])
+    return s + len(m[0])
+
+
+@on("f64[4]")
+def a_stack_of_tuples_with_lists(a):
+    s, i = 0.0, 0
+    while i < a.size:
+        if i == 0:
+            stack = [(a[0], [a[1]])]
+        top, rest = stack[-1]
+        rest.append(top * a[i])
+        if i % 2:
+            stack.append((a[i], [rest[-1]]))
+        s += sum(rest)
+        i += 1
+    return s + len(stack)
 
 
 TestGradients = gradient_tests(programs, tangents=True)

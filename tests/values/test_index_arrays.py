@@ -141,6 +141,20 @@ def ufunc_at_pairs_rows_and_elements(a, i, j):
     np.add.at(a, a > 3, 0.5)
 
 
+@on(vector_indices_and_values(0, 2))
+def values_of_more_axes_than_ufunc_at_selects(x, i, v):
+    x[0] = 1.0
+    try:
+        np.add.at(x, i, v[None, :])
+    except ValueError as error:
+        print(error)
+    try:
+        np.add.at(x, slice(0, 2), v[None, :])
+    except ValueError as error:
+        print(error)
+    np.add.at(x, 1, v[:1])
+
+
 @on(matrix_and([0, 2]), matrix_and([0, 2], layout=np.asfortranarray), matrix_and([1, 1]))
 @on(matrix_and([0, 2], dtype=np.int32), matrix_and([0, 3]))
 def rows_stored(a, i):

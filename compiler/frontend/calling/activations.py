@@ -24,8 +24,9 @@ from ..data.list_room import make_room
 from ..data.lists import ListObject
 from ..frames import RESULT, Frame
 from ..joins import Maybe
+from ..library import read_only
 from ..values import NoneValue, Record, Static, Value
-from .forms import Form, Formless, Making, ObjectForm, flat, form_of, ir_types, leaves
+from .forms import ArrayForm, Form, Formless, Making, ObjectForm, flat, form_of, ir_types, leaves
 from .guarded import Guard, is_asked
 from .passing import Entered, HandedJournal
 from .recursion import Outcome, Place, Site, imported
@@ -61,8 +62,12 @@ class Activation(Build):
         self.emitter.span = outer.e.span
         if outer.e.span is not None:
             self.private.location = outer.e.span.location()
-        for type_ in (t for form in self.forms for t in ir_types(form)):
-            self.entry.insert_arg(type_, len(self.entry.args))
+        self.emitter.read_only |= outer.e.read_only
+        for part in (p for form in self.forms for p in flat(form)):
+            for type_ in ir_types(part):
+                argument = self.entry.insert_arg(type_, len(self.entry.args))
+                if isinstance(part, ArrayForm) and part.read_only:
+                    self.emitter.read_only.add(argument)
         self.overlap_all()
         self.inherit(outer)
         self.sender = Sender(self)
@@ -210,6 +215,7 @@ class Activation(Build):
             made = self.entry.insert_arg(value.type, len(self.entry.args))
             made.name_hint = value.name_hint
             self.captures[value] = made
+            read_only.hand_on(self.emitter, value, self.emitter, made)
             self.overlap_all()
         return self.captures[value]
 

@@ -67,6 +67,7 @@ class ArrayForm:
     type: MemRefType[Attribute]
     dtype: str
     whole: bool
+    read_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -189,6 +190,7 @@ def form_of(
     value: Value,
     number: Callable[[Record], int] | None = None,
     sent: Callable[[Tuple, type[Sent]], Form] | None = None,
+    is_read_only: Callable[[SSAValue], bool] = lambda _: False,
 ) -> Form:
     """The form of an argument or a result: what is known of its type, nothing of its value."""
 
@@ -197,7 +199,8 @@ def form_of(
             case Scalar():
                 return ScalarForm(value.type, None if value.python is None else value.python.type)
             case Array():
-                return ArrayForm(general(value.type), value.dtype, value.whole)
+                sealed = is_read_only(value.memref)
+                return ArrayForm(general(value.type), value.dtype, value.whole, sealed)
             case FixedList(items) if isinstance(items, LiveItems):
                 raise Formless("a list that is an argument and has items assigned")
             case FixedList(items, origin=origin):

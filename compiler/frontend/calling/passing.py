@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from xdsl.ir import SSAValue
@@ -23,6 +24,7 @@ from ..data.fields import Journal, is_frozen
 from ..emitter import Emitter
 from ..frames import Frame, LocalFunction
 from ..joins import Binding, Maybe
+from ..library import read_only
 from ..values import Array, Item, Record, Static, Struct, Tuple, Value
 from .forms import Form, Formless, Making, TupleForm, bound_in, form_of
 
@@ -61,7 +63,8 @@ class Passing:
         return self.records.index(record)
 
     def form(self, value: Value) -> Form:
-        return form_of(value, self.number)
+        is_read_only = partial(read_only.is_read_only, self.lowering.e)
+        return form_of(value, self.number, is_read_only=is_read_only)
 
     def capture(self, function: LocalFunction) -> None:
         """The objects that a nested function reads are among them."""

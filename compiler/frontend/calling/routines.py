@@ -33,7 +33,7 @@ from ..build import MAX_RESTARTS, Build
 from ..data.list_room import make_room
 from ..emitter import Emitter
 from ..facts import Facts
-from ..library import overlap
+from ..library import overlap, read_only
 from ..values import Array, NoneValue, Scalar, Static, Struct, Tuple, Value
 from . import foreign_calls, recursion
 
@@ -112,6 +112,8 @@ class Routine(Build):
         ssa = ssa_of(like)
         found = self.placed(key, ssa.type, ssa.name_hint)
         if isinstance(like, Array):
+            if key[0] in ("value", "outside"):  # not its shadow
+                read_only.hand_on(self.outer.e, like.memref, self.emitter, found)
             return Array(found, like.dtype)
         return Scalar(like.type, found)
 

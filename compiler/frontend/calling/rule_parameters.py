@@ -41,6 +41,9 @@ class Parameter(Member):
         self.in_cells: type[Slot | Number] = Slot if routine.kind == "adjoint" else Number
         """The numbers that a rule adds to are in cells: cotangents of arguments, tangents of results."""
 
+    def __repr__(self) -> str:
+        return f"the rule's parameter `{self.name}`, which has `.value`"
+
     def read(self, lowering: Calls, attribute: str, node: ast.AST) -> Value:
         """`x.value`, `x.after`, `x.shadow` or `x.cotangent`; in a tangent `x.tangent`."""
         self.check(lowering, attribute, node)

@@ -65,6 +65,10 @@ class Suspended(Member):
     given: Value | None = None
     """The item that it was last asked for, until the next."""
 
+    def consists_of(self) -> tuple[object, ...]:
+        """Its code, and what tells how far it is: the names of its body are its frame's."""
+        return self.resume, self.how, self.own
+
     def makes(self, other: object) -> bool:
         return isinstance(other, Suspended) and other.is_inner and other.place[0] == self.place
 

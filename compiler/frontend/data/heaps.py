@@ -250,7 +250,7 @@ class Heaps(PlacedLists):
                 None,
                 f"`{name}` of a {heap.cls.__name__} which only the run knows is no number, array,"
                 " string, list or object",
-                "keep such values elsewhere",
+                f"make the {heap.cls.__name__} before the branch or loop, or keep such values elsewhere",
             )
         return found
 

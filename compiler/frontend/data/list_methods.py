@@ -44,6 +44,7 @@ from ..joins import (
     ScalarT,
     Template,
     TupleT,
+    depths,
     template_of,
 )
 from ..library.in_place import with_arrays
@@ -62,6 +63,7 @@ from ..values import (
     Value,
 )
 from . import list_changes, list_rows, lists
+from .fields import shown as as_shown
 from .lists import FixedList, ListKey, ListMethod, ListObject
 
 
@@ -155,10 +157,11 @@ class Lists(Calls):
             raise self.gone()
         return found
 
-    def gone(self) -> CompileError:
+    def gone(self, name: str = "") -> CompileError:
+        of = f" (as, or in, `{as_shown(name)}`)" if name else ""
         return self.refusal(
             None,
-            "a list that was made in an iteration of a loop is used after the iteration",
+            f"a list that was made in an iteration of a loop is used after the iteration{of}",
             "make the list before the loop, and empty it with .clear()",
         )
 
@@ -455,7 +458,8 @@ class Lists(Calls):
                 self.facts.merge_lists(self.frame.path, name)
                 return FixedT(Static(self.one_list(name)))
             case _ if any(self.is_gone(one, self.homes) for one in lists.lists_in(learnt)):
-                raise self.gone()
+                self.use_heap(*depths(learnt))
+                raise self.gone(name)
             case _:
                 return learnt
 
@@ -465,10 +469,16 @@ class Lists(Calls):
         inner = learnt.inner if isinstance(learnt, MaybeT) else learnt
         if not isinstance(inner, TupleT) or inner.made is None:
             return
+        made = set(lists.displays_in(inner))
         if any(self.is_gone(one, self.homes) for one in lists.lists_in(inner)):
-            self.facts.let_grow([inner.made])
+            self.facts.let_grow(made)
         if inner.made in self.facts.grown:
-            self.facts.forget(lambda t: t in (learnt, inner) or any(lists.lists_in(t)))
+            if inner.made in self.facts.outgrown:  # and made with a known length again
+                raise self.gone()
+            self.facts.outgrown |= made
+            self.facts.forget(
+                lambda t: any(lists.lists_in(t)) or not made.isdisjoint(lists.displays_in(t))
+            )
             raise recursion.Again
 
     def take_over(self, target: ListObject, fresh: ListObject) -> None:

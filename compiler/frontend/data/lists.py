@@ -139,6 +139,11 @@ class ListObject:
     """
 
     described = "a list of its own"
+
+    def consists_of(self) -> tuple[()]:
+        """Nothing: of its items, which are in memory, it is asked itself."""
+        return ()
+
     key: ListKey
     home: Block
     born: Block
@@ -417,6 +422,17 @@ def holds_list(value: Value) -> bool:
     return isinstance(value, Row) or (
         isinstance(value, Static) and isinstance(value.object, ListObject)
     )
+
+
+def displays_in(t: Template) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Where the lists of known length were made that a form has."""
+    if isinstance(t, MaybeT):
+        yield from displays_in(t.inner)
+    elif isinstance(t, TupleT):
+        if t.made is not None:
+            yield t.made
+        for item in t.items:
+            yield from displays_in(item)
 
 
 def lists_in(t: Template) -> Iterator[ListObject]:

@@ -21,7 +21,7 @@ from xdsl.ir import Block
 
 from ..bindings import nonlocals
 from ..bindings.roots import is_inside
-from ..context import Context, same_binding
+from ..context import Context, is_late, same_binding
 from ..joins import (
     Binding,
     FixedT,
@@ -106,14 +106,16 @@ class Meeting(Context):
     # Branches.
 
     def meet(self, name: str, ends: list[dict[str, Binding]], deads: list[bool]) -> None:
-        """Make values of the objects that a name is bound to after two branches, where they differ."""
+        """Make values of the objects that a name is bound to after two branches, where they differ, or where
+        an earlier iteration may have bound it to another."""
         alive = [end for end, dead in zip(ends, deads, strict=True) if not dead and name in end]
-        values = [without_maybe(end[name]) for end in alive]
-        if not all(isinstance(v, Record | Struct) for v in values):
+        bound = [end for end in alive if not is_late(end[name])]
+        values = [without_maybe(end[name]) for end in bound]
+        if any(isinstance(v, Item) or not isinstance(v, Record | Struct) for v in values):
             return
-        if all(v is values[0] for v in values) or any(isinstance(v, Item) for v in values):
+        if len(bound) == len(alive) and all(v is values[0] for v in values):
             return
-        for end in alive:
+        for end in bound:
             end[name] = self.as_value(end[name], end)
 
     # Loops.

@@ -170,13 +170,7 @@ class Records(Meeting):
     def own_give(self, record: Record, key: Any, value: Value) -> None:
         """Assign to a field of an object that has its own."""
         if record.serial in self.objects.snapshots:
-            self.use_heap(record.cls)
-            raise self.refusal(
-                None,
-                f"`{record.name}` was joined with another {record.cls.__name__} where paths meet,"
-                " and is assigned to afterwards",
-                "make one object before the branch or loop, and assign to its fields",
-            )
+            raise self.one_or_another(record)
         if isinstance(value, Static) and isinstance(value.object, Opaque | Method):
             raise self.refusal(None, "only numbers, arrays, strings and objects are assigned here")
         self.share([value])
@@ -401,14 +395,15 @@ class Records(Meeting):
             )
         raise self.one_or_another(value)
 
-    def one_or_another(self, value: Struct) -> CompileError:
+    def one_or_another(self, value: Struct | Record) -> CompileError:
         """The refusal of a value that stands for an object; the next build may know its place instead."""
         self.use_heap(value.cls)
         return self.refusal(
             None,
             f"this {value.cls.__name__} is one object or another, which depends on the path, and is"
             " assigned to",
-            "make one object before the branch or loop, and assign to its fields",
+            f"make one {value.cls.__name__} before the branch or loop, and assign to its"
+            f" {'items' if issubclass(value.cls, dict) else 'fields'}",
         )
 
     def require_place(self, cls: type, name: str, node: ast.AST) -> None:

@@ -58,7 +58,7 @@ from .fusion import (
     operand,
 )
 from .overlap import disjoint
-from .read_only import require_writable
+from .read_only import at_elements, require_writable
 from .reshape import in_a_row
 from .selection import (
     Point,
@@ -320,13 +320,25 @@ def call_at(e: Emitter, function: Any, args: Sequence[Value], kwargs: dict[str, 
     source = operand(e, value)
     loop = resolve(e, ufunc, [a, source], a.dtype)
     require_same_kind(e, ufunc.__name__, loop[2], a.dtype)
-    if is_fancy(indices):
-        accumulate(e, ufunc, loop, select(e, a, indices), source)
-        return NoneValue()
-    place = indexing.locate(e, a, indices)
-    view = place if isinstance(place, Array) else row(e, place.array, list(place.indices), [])
-    result = elementwise.apply(e, ufunc, [view, source], out=view)
-    assign_view(e, view, result)
+    fancy = select(e, a, indices) if is_fancy(indices) else None
+    place = a if fancy is not None else indexing.locate(e, a, indices)
+    if fancy is not None:
+        own = shapes.extents_of(e, fancy.array.memref)
+        extents, of_each = fancy.extents(e), [own[d] for d in fancy.whole_axes]
+    else:
+        extents = list(shapes.extents_of(e, place.memref)) if isinstance(place, Array) else []
+        of_each = extents
+    with at_elements(e, a.memref, shapes.product(e, of_each)):
+        given = [] if isinstance(source, Scalar) else extents_of(e, source)
+        if len(given) > len(extents):
+            e.insert(array.RaiseIfOp(e.constant(True, "py_bool").ssa, "ValueError", AT))
+            return NoneValue()
+        require_broadcast(e, given, extents, AT)
+        if fancy is not None:
+            accumulate(e, ufunc, loop, fancy, source)
+            return NoneValue()
+        view = place if isinstance(place, Array) else row(e, place.array, list(place.indices), [])
+        assign_view(e, view, elementwise.apply(e, ufunc, [view, source], out=view))
     return NoneValue()
 
 

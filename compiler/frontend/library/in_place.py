@@ -21,19 +21,6 @@ if TYPE_CHECKING:
     from ..context import Context
 
 OURS = __name__.rpartition(".library")[0]
-CLOSED = (
-    "frame",
-    "parent",
-    "env",
-    "buffers",
-    "pools",
-    "given",
-    "moved",
-    "row",
-    "memory",
-    "display",
-)
-"""Fields of the frontend's objects that lead out of what they are."""
 KEEPING = (scf.YieldOp, array.YieldOp, array.LoopOp, memref.CastOp, func.CallOp)
 """Where an array goes with its identity, under another name."""
 
@@ -86,7 +73,7 @@ def is_part(one: Array, whole: object) -> bool:
 
 
 def parts_of(whole: object) -> Iterator[object]:
-    """An object of the frontend and all that it consists of, without frames and the memory of lists."""
+    """An object of the frontend and all that it consists of: its fields, unless it says otherwise."""
     pending: list[Any] = [whole]
     seen: dict[int, object] = {}  # what holds one another, or is held twice, is visited once
     while pending:
@@ -99,8 +86,10 @@ def parts_of(whole: object) -> Iterator[object]:
             pending += part
         elif isinstance(part, dict):
             pending += part.values()
+        elif hasattr(part, "consists_of"):
+            pending += part.consists_of()
         elif is_dataclass(part) and type(part).__module__.startswith(OURS):
-            pending += [getattr(part, f.name) for f in fields(part) if f.name not in CLOSED]
+            pending += [getattr(part, f.name) for f in fields(part)]
 
 
 def is_in_list(lowering: Context, one: Array) -> bool:

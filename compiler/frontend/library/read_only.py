@@ -8,19 +8,22 @@ read-only as what they are views of, and an array that paths join is asked for a
     (a if c else x)[0] = 1.0         array.raise_if (array.overlap %chosen, %x), "ValueError", ...
 
 Each op that stores is preceded by its check (`Emitter.before`); what NumPy says in other words, or before it
-looks at subscripts and operands, calls `require_writable` itself.
+looks at subscripts and operands, calls `require_writable` itself. Private functions (recursive ones, those
+with rules) are made for arguments that are read-only, and raise by themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith, memref, scf
 from xdsl.ir import Operation, SSAValue
 
-from ....dialects import activation, array
+from ....dialects import activation, array, foreign
+from ....dialects.array import constant_value
 from ...diagnostics import Span, line_of
 from ..emitter import Emitter, is_placeholder
 from ..values import Array, BoundMethod, Value
@@ -44,6 +47,7 @@ def by_ufunc(x: np.ndarray[Any, Any]) -> object:
 
 DESTINATION = said(lambda x: x.fill(1.0))
 OUTPUT = said(by_ufunc)
+BY_ROWS = said(lambda x: np.add.at(np.broadcast_to(x, (1, 2)), [0], 1.0))
 DOT = said(lambda x: np.dot(x, x, out=x))
 WRITTEN = {
     "sort": said(lambda x: x.sort()),
@@ -62,9 +66,13 @@ SHUFFLED = "array is read-only"
 
 
 def require_writable(
-    e: Emitter, target: SSAValue, message: str = DESTINATION, exception: str = "ValueError"
+    e: Emitter,
+    target: SSAValue,
+    message: str = DESTINATION,
+    exception: str = "ValueError",
+    when: SSAValue | None = None,
 ) -> None:
-    """Raise where a store to `target` is one to a read-only array."""
+    """Raise where a store to `target` is one to a read-only array, and `when` is true."""
     if not e.read_only:
         return
     refused, others = origins(e, target)
@@ -82,6 +90,8 @@ def require_writable(
         condition = tests[0]
         for test in tests[1:]:
             condition = e.emit(arith.OrIOp(condition, test))
+    if when is not None:
+        condition = e.emit(arith.AndIOp(condition, when))
     e.insert(array.RaiseIfOp(condition, exception, message))
 
 
@@ -151,14 +161,46 @@ def effect_on(e: Emitter, value: Array, stated: str, convention: str) -> str:
     return "read"
 
 
+def is_read_only(e: Emitter, value: SSAValue) -> bool:
+    """True for an array that certainly is."""
+    refused, others = origins(e, value) if e.read_only else ([], [])
+    return bool(refused) and not others
+
+
+def hand_on(e: Emitter, value: SSAValue, inner: Emitter, argument: SSAValue) -> None:
+    """An argument of a private function is as read-only as what the call gives."""
+    if is_read_only(e, value):
+        inner.read_only.add(argument)
+
+
+def before_store(e: Emitter, op: Operation, target: SSAValue) -> None:
+    """What is about to store to a read-only array raises; functions that are called do so by themselves."""
+    if not isinstance(op, foreign.CallOp | foreign.RuleCallOp | activation.CallOp):
+        require_writable(e, target)
+    elif e.read_only and all(origins(e, target)):
+        e.fail(KNOWN_LATE, WAY_OUT)
+
+
 def check_calls(e: Emitter, function: Operation) -> None:
-    """Recursive functions do not know whether what they are given is read-only: refused where they store."""
+    """Recursive functions, which are known to store once they are complete, know what is read-only for
+    certain: refused is what may be, where they store to it."""
     for op in function.walk() if e.read_only else ():
-        if isinstance(op, activation.CallOp) and any(origins(e, a)[0] for a in op.written()):
+        if isinstance(op, activation.CallOp) and any(all(origins(e, a)) for a in op.written()):
             place = line_of(op)
             span = None if place is None else Span(*place[:2], place[2] - 1, place[1], place[2] - 1)
-            e.fail(
-                "a read-only array is handed to a recursive function that may store to it",
-                WAY_OUT,
-                span,
-            )
+            e.fail(KNOWN_LATE, WAY_OUT, span)
+
+
+@contextmanager
+def at_elements(e: Emitter, target: SSAValue, size: SSAValue) -> Generator[None]:
+    """`ufunc.at` stores to read-only arrays, too, but where what each index selects has not one element."""
+    if e.read_only:
+        if constant_value(size) != 1:
+            rows = e.emit(arith.CmpiOp(size, e.index(1), "ne"))
+            require_writable(e, target, BY_ROWS, when=rows)
+        e.stored_anyway |= {*origins(e, target)[0]}
+    asked, e.read_only = e.read_only, set()
+    try:
+        yield
+    finally:
+        e.read_only |= asked
