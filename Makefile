@@ -4,9 +4,10 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
+PART   ?= today/24
 
 .DEFAULT_GOAL := help
-.PHONY: help test pytest generated targets lit lint types format demo bench clean
+.PHONY: help test pytest generated sample targets lit lint types format demo bench clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -14,12 +15,18 @@ help:  ## List the targets
 test: lint  ## Everything that CI runs: lint, types, lit tests, pytest
 	$(MAKE) -j types lit pytest # pyright has one thread
 	$(MAKE) generated
+	$(MAKE) sample
 
 pytest: $(VENV)/.dev  ## The Python tests, without generated programs
 	$(BIN)/python -m pytest -q -n $(JOBS) --ignore=tests/properties
 
 generated: $(VENV)/.dev  ## Generated programs: the constructs in them, the lines of the frontend that they reach
 	$(BIN)/python -m pytest -q -n $(JOBS) tests/properties --cov=compiler/frontend --cov-report=term
+
+sample: $(VENV)/.dev  ## A part of the gradient tests, another each day, for each level of x86-64 below this CPU's
+	for cpu in x86-64-v2 x86-64-v3; do \
+	    MUTAD_TARGET_CPU=$$cpu $(BIN)/python -m pytest -q -n $(JOBS) --part=$(PART) tests/gradients || exit 1; \
+	done
 
 targets: $(VENV)/.dev  ## The Python tests again for each level of x86-64 that this CPU has
 	for cpu in $$($(BIN)/python -c 'from mutad.runtime.target import runnable; print(*runnable()[1:])'); do \

@@ -328,7 +328,29 @@ def compare_floats(state: KernelState, op: Operation, args: list[str]) -> str:
 def select(state: KernelState, op: Operation, args: list[str]) -> str:
     assert isinstance(op, arith.SelectOp)
     type_ = value_type(op.result.type)
-    return state.text.value(f"select i1 {args[0]}, {type_} {args[1]}, {type_} {args[2]}")
+    condition = compared_wide(state, op) or args[0]
+    return state.text.value(f"select i1 {condition}, {type_} {args[1]}, {type_} {args[2]}")
+
+
+def compared_wide(state: KernelState, op: arith.SelectOp) -> str | None:
+    """The condition of a choice between a float64 and a float32 that it compares, compared as float64.
+
+    What is compared is the same. But LLVM takes `x < 0.0f ? 0.0 : (double)x` for a maximum that need not
+    tell zeros apart (llvm-project issue 157254), and a -0.0 becomes 0.0; `(double)x < 0.0` it does not.
+    """
+    compared = op.cond.owner
+    makers = [v.owner for v in (op.lhs, op.rhs)]
+    widened = [m.operands[0] for m in makers if isinstance(m, arith.ExtFOp | array.CastOp)]
+    if not isinstance(compared, arith.CmpfOp) or not any(w in compared.operands for w in widened):
+        return None
+    if value_type(compared.lhs.type) == value_type(op.result.type):
+        return None
+    source, target = value_type(compared.lhs.type), value_type(op.result.type)
+    wide = [
+        state.text.value(f"fpext {source} {state.scalar(v)} to {target}") for v in compared.operands
+    ]
+    predicate = arith.CMPF_COMPARISON_OPERATIONS[compared.predicate.value.data]
+    return state.text.value(f"fcmp {predicate} {target} {wide[0]}, {wide[1]}")
 
 
 def convert(instruction: str) -> Rule:

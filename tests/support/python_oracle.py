@@ -37,11 +37,13 @@ def level(function: Function, row: str, *, first: bool) -> dict[str, int]:
     """LLVM's level for one row of a program: users' for the first row and for every third of the others.
 
     Rows of one program differ in what the frontend, the analyses and the derivative see. What LLVM does with
-    dtypes and layouts at its highest level is seen on the rows that chance picks, always the same ones.
+    dtypes and layouts at its highest level is seen on the rows that chance picks, always the same ones; on
+    all of them where a CPU is named.
     """
     file = function.__code__.co_filename if hasattr(function, "__code__") else function.__module__
     name = f"{Path(file).name}: {row}"
-    return {"opt": 3 if first or zlib.crc32(name.encode()) % 3 == 0 else 1}
+    is_users = first or zlib.crc32(name.encode()) % 3 == 0 or os.environ.get(VARIABLE)
+    return {"opt": 3 if is_users else 1}
 
 
 @dataclass
