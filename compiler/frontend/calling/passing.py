@@ -63,7 +63,7 @@ class Passing:
         return self.records.index(record)
 
     def form(self, value: Value) -> Form:
-        is_read_only = partial(read_only.is_read_only, self.lowering.e)
+        is_read_only = partial(read_only.is_certain, self.lowering.e)
         return form_of(value, self.number, is_read_only=is_read_only)
 
     def capture(self, function: LocalFunction) -> None:

@@ -136,7 +136,7 @@ def mark(e: Emitter, view: Array) -> Array:
 
 def is_certain(e: Emitter, value: SSAValue) -> bool:
     """True for an array that is read-only whichever path was taken."""
-    refused, others = origins(e, value)
+    refused, others = origins(e, value) if e.read_only else ([], [])
     return bool(refused) and not others
 
 
@@ -161,15 +161,9 @@ def effect_on(e: Emitter, value: Array, stated: str, convention: str) -> str:
     return "read"
 
 
-def is_read_only(e: Emitter, value: SSAValue) -> bool:
-    """True for an array that certainly is."""
-    refused, others = origins(e, value) if e.read_only else ([], [])
-    return bool(refused) and not others
-
-
 def hand_on(e: Emitter, value: SSAValue, inner: Emitter, argument: SSAValue) -> None:
     """An argument of a private function is as read-only as what the call gives."""
-    if is_read_only(e, value):
+    if is_certain(e, value):
         inner.read_only.add(argument)
 
 
