@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filecheck.finput import FInput
@@ -52,19 +53,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With `--part`, the tests of one part: which test is in which, its name says."""
-    asked = config.getoption("--part")
-    if not asked:
+    if (part := part_of(config)) is None:
         return
-    which, _, count = asked.partition("/")
-    n = int(count)
-    today = (
-        date.today().toordinal() * 4 + sys.version_info.minor
-    )  # four Pythons a day run four parts
-    k = today % n if which == "today" else int(which) % n
-    print(f"part {k} of {n}: --part={k}/{n}")
+    k, n = part
     chosen = [item for item in items if zlib.crc32(item.nodeid.encode()) % n == k]
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = chosen
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Which part it was, for who runs it again."""
+    if (part := part_of(config)) is not None:
+        terminalreporter.write_line(f"this was --part={part[0]}/{part[1]}")
+
+
+def part_of(config: pytest.Config) -> tuple[int, int] | None:
+    """Which of how many parts is asked for; four versions of Python run four of them a day."""
+    which, _, count = (config.getoption("--part") or "").partition("/")
+    if not count:
+        return None
+    today = date.today().toordinal() * 4 + sys.version_info.minor
+    return (today if which == "today" else int(which)) % int(count), int(count)
 
 
 FRONT = ("errors", "frontend", "gradients", "values")
