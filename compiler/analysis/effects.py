@@ -24,8 +24,9 @@ Pairs = set[tuple[int, int]]
 
 
 def describe_calls(functions: Sequence[func.FuncOp]) -> None:
-    """Write what calls touch on the functions of a module; all but private ones are called by nobody here."""
-    private = {f.sym_name.data: f for f in functions if is_private(f)}
+    """Write what calls touch on the functions of a module; other ops than calls say it themselves."""
+    called = {call.target for f in functions for call in activation.calls(f)}
+    private = {f.sym_name.data: f for f in functions if f.sym_name.data in called}
     list_overlaps(functions, private)
     list_effects(functions, private)
 

@@ -26,3 +26,10 @@ func.func private @store_one(%x : memref<?xf64>, %v : f64, %i : index) -> f64 {
   memref.store %v, %x[%i] : memref<?xf64>
   func.return %old : f64
 }
+
+// What other ops call (a derivative that the program asks for) keeps what they say of it.
+// CHECK-LABEL: func.func private @asked_for_by_another_op
+// CHECK-SAME:    overlaps = {{\[\[}}0 : i64, 1 : i64]]
+func.func private @asked_for_by_another_op(%x : memref<?xf64>, %y : memref<?xf64>) attributes {overlaps = [[0, 1]]} {
+  func.return
+}
