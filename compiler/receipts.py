@@ -19,7 +19,7 @@ from ..dialects import ad
 from .deep_stack import with_deep_stack
 from .derivative.activation_pairs import activation_pairs
 from .derivative.inner_saves import inner_saves
-from .derivative.receipt import Allocated, Receipt, allocated_by, receipt_of
+from .derivative.receipt import RECORD, Allocated, Receipt, allocated_by, receipt_of, record_of
 from .derivative.reverse import activities_of, gradient_of, only_function, plan_gradient
 from .derivative.saved_value import SavedValue
 from .diagnostics import line_of
@@ -93,7 +93,10 @@ def of_gradient(c: Compilation, leaves: list[Any] | None) -> Receipt:
 
 
 def of_product(c: Compilation, leaves: list[Any] | None) -> Receipt:
-    """What a Hessian-vector product would save: the gradient's saves, and the tangents of those that move."""
+    """What a Hessian-vector product would save: the gradient's saves, and the tangents of those that move.
+
+    Records of recursive functions hold both.
+    """
     own = Compilation(c.request)
     own.built, own.module = c.built, c.module.clone()
     gradient = of_gradient(c, leaves)
@@ -108,6 +111,10 @@ def of_product(c: Compilation, leaves: list[Any] | None) -> Receipt:
         if counts[number] > 1
     )
 
+    functions = private_functions(own.module).values()
+    records = tuple(record_of(f) for f in functions if "keeps" in f.attributes)
+    saves = tuple(s for s in gradient.saves if s.name != RECORD) + records
+
     def allocated() -> Allocated:
         if leaves is None:
             return allocated_by(function, None, None, SHADOWS["hvp"])
@@ -118,7 +125,7 @@ def of_product(c: Compilation, leaves: list[Any] | None) -> Receipt:
         shadows = bytes_of([leaves[i] for i in shadowed])
         return allocated_by(function, every, 2 * shadows + moved, SHADOWS["hvp"])
 
-    return replace(gradient, saves=(*gradient.saves, *moving), allocated=allocated)
+    return replace(gradient, saves=(*saves, *moving), allocated=allocated)
 
 
 def of_tangent(c: Compilation, leaves: list[Any] | None) -> Receipt:

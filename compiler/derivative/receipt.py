@@ -214,10 +214,12 @@ def line_of_one(one: RolledBack) -> tuple[str, int, str]:
     return one.file, one.line, one.name
 
 
+RECORD = "record of each activation"
+
+
 def record_of(forward: func.FuncOp) -> SavedValue:
     """The records that a function which calls itself leaves, one for each activation."""
-    keeps = forward.attributes["keeps"]
-    last = forward.body.block.last_op
+    keeps, last = forward.attributes["keeps"], forward.body.block.last_op
     assert isinstance(keeps, IntegerAttr)
     assert last is not None
     kept = last.operands[len(last.operands) - keeps.value.data :]
@@ -226,7 +228,7 @@ def record_of(forward: func.FuncOp) -> SavedValue:
     at = line_of(forward) or ("", 0, 0)
     more = " and its tapes" if any(isinstance(v.type, ad.TapeType) for v in kept) else ""
     return SavedValue(
-        "record of each activation",
+        RECORD,
         at[1],
         None,
         False,

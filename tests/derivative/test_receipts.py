@@ -295,3 +295,21 @@ def test_lines_and_names_are_the_program_s() -> None:
         owner = save.name.partition(".")[0]
         assert owner in {"x", "a", "b", "np", "solve", "cumsum", "var", "value"}, save.name
     assert any(save.name.startswith("solve.") for save in plan.saves)
+
+
+def descends(a, i):
+    if i == a.size:
+        return 1.0
+    return np.sin(a[i] * descends(a, i + 1))
+
+
+def test_records_of_products_hold_tangents() -> None:
+    def whole(a):
+        return descends(a, 0)
+
+    compiled = compile(whole, grad=True)
+    sizes = [
+        int(compiled.explain(np.ones(3), mode=mode).saves[0].formula.split("*")[0])
+        for mode in ("gradient", "hvp")
+    ]
+    assert sizes[0] < sizes[1] <= 2 * sizes[0]
