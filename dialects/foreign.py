@@ -190,4 +190,22 @@ class StopGradientOp(IRDLOperation):
         super().__init__(operands=[value], result_types=[value.type])
 
 
-Foreign = Dialect("foreign", [CallOp, RuleCallOp, StopGradientOp])
+@irdl_op_definition
+class NoDerivativeOp(IRDLOperation):
+    """The same number, of which no derivative is known: `%y = foreign.no_derivative %x "these" : f64`."""
+
+    name = "foreign.no_derivative"
+    T: ClassVar = VarConstraint("T", AnyAttr())
+    value = operand_def(T)
+    result = result_def(T)
+    what = prop_def(StringAttr)
+    traits = traits_def(Pure())
+    assembly_format = "$value $what attr-dict `:` type($result)"
+
+    def __init__(self, value: SSAValue, what: str) -> None:
+        super().__init__(
+            operands=[value], result_types=[value.type], properties={"what": StringAttr(what)}
+        )
+
+
+Foreign = Dialect("foreign", [CallOp, RuleCallOp, StopGradientOp, NoDerivativeOp])

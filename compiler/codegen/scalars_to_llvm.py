@@ -613,6 +613,7 @@ SCALAR_OPS: dict[type[Operation], Rule] = {
     arith.ExtUIOp: convert("zext"),
     array.CastOp: cast,
     foreign.StopGradientOp: lambda _state, _op, args: args[0],
+    foreign.NoDerivativeOp: lambda _state, _op, args: args[0],
     array.FloorDivOp: floor_div,
     array.FloorModOp: floor_mod,
     math.AbsFOp: intrinsic("fabs"),

@@ -70,6 +70,34 @@ class StopGradient(WithoutDerivative):
     """The same number, through which no derivative flows."""
 
 
+class NoDerivative(Rule[foreign.NoDerivativeOp]):
+    """A number whose derivative the library cannot give."""
+
+    def effects(self, op: foreign.NoDerivativeOp) -> list[Access]:
+        return []
+
+    def adjoint(self, op: foreign.NoDerivativeOp, sweep: ReverseSweep) -> None:
+        if self.has_derivative(op, sweep.activity):
+            raise self.refused(op)
+
+    def tangent(self, op: foreign.NoDerivativeOp, sweep: TangentSweep) -> None:
+        if self.has_derivative(op, sweep.activity):
+            raise self.refused(op)
+        sweep.clone(op)
+
+    def needs(self, op: foreign.NoDerivativeOp, activity: Activity) -> Iterator[Need]:
+        if self.has_derivative(op, activity):
+            raise self.refused(op)
+        yield from ()
+
+    def refused(self, op: foreign.NoDerivativeOp) -> CompileError:
+        return refusal(
+            op,
+            f"the derivative of {op.what.data} is not known",
+            "call `mutad.stop_gradient` on them, or leave them out of what is differentiated",
+        )
+
+
 class Print(WithoutDerivative):
     """Python's `print`: it reads what it shows."""
 
@@ -297,6 +325,7 @@ RULES: Rules = {
     foreign.CallOp: ForeignCall(),
     foreign.RuleCallOp: RuleCall(),
     foreign.StopGradientOp: StopGradient(),
+    foreign.NoDerivativeOp: NoDerivative(),
     activation.CallOp: ActivationCall(),
     array.PrintOp: Print(),
 }

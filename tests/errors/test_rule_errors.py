@@ -275,3 +275,24 @@ def test_objects_as_arguments_of_a_function_with_a_rule() -> None:
         return apply(lambda v: v * k, x)
 
     assert "no number, array or tuple" in message(loss, 2.0, gradient=True)
+
+
+def test_singular_values_have_no_derivative() -> None:
+    """Refused where they are differentiated; the solution has its gradient."""
+
+    @mutad.compile(grad=True)
+    def sizes(a, b):
+        x, _, _, s = np.linalg.lstsq(a, b)
+        return x.sum() + s.sum()
+
+    @mutad.compile(grad=True)
+    def solution(a, b):
+        x, _, _, s = np.linalg.lstsq(a, b)
+        return x.sum() + mutad.stop_gradient(s.sum())
+
+    a, b = np.array([[2.0, 1.0], [0.5, 3.0], [1.0, 1.0]]), np.array([1.0, 2.0, 0.5])
+    with pytest.raises(mutad.CompileError, match="the derivative of singular values is not known"):
+        sizes.grad(a, b)
+    np.testing.assert_allclose(solution.grad(a, b, wrt="b"), np.linalg.pinv(a).sum(axis=0))
+    plain = sizes.__wrapped__
+    assert mutad.compile(plain)(a, b) == pytest.approx(plain(a, b))

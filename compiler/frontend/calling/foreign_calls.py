@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from xdsl.dialects import arith
@@ -247,24 +248,28 @@ def returned(lowering: Calls, outcome: str, ssa: SSAValue) -> Scalar:
             return Scalar(outcome, ssa)
 
 
-def stopped(lowering: Calls, value: Value, node: ast.AST) -> Value:
-    """`stop_gradient`: a number as it is, an array's elements as they are used, nothing flows back."""
+def stopped(lowering: Calls, value: Value, node: ast.AST, stop: str) -> Value:
+    """Numbers, and elements as they are used, through which no derivative flows ("stop_gradient") or none is
+    known: then `stop` says of what."""
     e = lowering.e
+    marked = foreign.StopGradientOp
+    if stop != "stop_gradient":
+        marked = partial(foreign.NoDerivativeOp, what=stop)
     if isinstance(value, Array):
         extents = e.extents(value.memref)
         value = Expression(value.dtype, extents, (value,), lambda _e, elements: elements[0])
     match value:
         case Scalar() if scalars.is_float(value.type):
-            return replace(value, ssa=e.emit(foreign.StopGradientOp(value.ssa)))
+            return replace(value, ssa=e.emit(marked(value.ssa)))
         case Expression() if scalars.is_float(value.dtype):
             inner = value.compute
 
             def compute(emitter: Any, elements: list[SSAValue]) -> SSAValue:
-                return emitter.emit(foreign.StopGradientOp(inner(emitter, elements)))
+                return emitter.emit(marked(inner(emitter, elements)))
 
             return replace(value, compute=compute)
         case Tuple():
-            return Tuple(tuple(stopped(lowering, item, node) for item in value.items))
+            return Tuple(tuple(stopped(lowering, item, node, stop) for item in value.items))
         case Static():
             raise lowering.refusal(
                 node, "stop_gradient of something that is no number and no array"

@@ -98,8 +98,9 @@ def call(
     """Lower the call, if it is of that kind."""
     if isinstance(callee, MemberMethod):
         return callee.call(lowering, args, kwargs)
-    if getattr(callee, "__mutad__", None) == "stop_gradient" and len(args) == 1 and not kwargs:
-        return foreign_calls.stopped(lowering, args[0], node)
+    stop = getattr(callee, "__mutad__", None)
+    if stop is not None and len(args) == 1 and not kwargs:
+        return foreign_calls.stopped(lowering, args[0], node, stop)
     outside = lowering.outside
     if outside is None:
         return None

@@ -24,6 +24,14 @@ def held(x: Any) -> Any:
 held.__mutad__ = "stop_gradient"  # pyright: ignore[reportFunctionMemberAccess]
 
 
+def without_derivative(x: Any) -> Any:
+    """The same; whoever differentiates it is refused."""
+    return x
+
+
+without_derivative.__mutad__ = "singular values"  # pyright: ignore[reportFunctionMemberAccess]
+
+
 def is_single(*of: Array) -> bool:
     """Whether all are in single precision: then so is the result."""
     single = True
@@ -347,13 +355,15 @@ def pseudo_inverse(a: Array, relative: float, absolute: float) -> Any:
     """
     scale = held(scale_of(np.array(held(a), dtype=float)))
     unit = a / scale
-    found, s, rank = inverted(np.array(held(unit), dtype=float), relative, absolute / scale)
+    found, s, rank = inverted(
+        np.array(without_derivative(unit), dtype=float), relative, absolute / scale
+    )
     p = np.array(held(found))
     near = (p @ unit).T @ p @ (unit @ p).T
     for _ in range(2):
         near = 2.0 * near - near @ (unit @ near)
     p = p + (near - held(near))
-    return p / scale, np.array(held(s)) * scale, rank
+    return p / scale, s * scale, rank
 
 
 def pinv(a: Array, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:
