@@ -56,6 +56,7 @@ from .transforms.remove_dead import RemoveDead
 from .transforms.reuse_allocs import ReuseAllocs
 from .transforms.select_stores import SelectStores
 from .transforms.select_values import SelectValues
+from .transforms.split_maps import SplitMaps
 from .transforms.unify_extents import UnifyExtents
 from .transforms.write_products import WriteProducts
 
@@ -210,14 +211,14 @@ def adjoint(c: Compilation) -> None:
         case "hvp" | "product":
             c.run([reverse])
             number_tapes(last_function(c.module))
-            c.run(OPTIMIZE[:-1])
+            c.run(BEFORE_ANOTHER)
             # Shadows are zero at first: their tangents are what the reverse sweep makes of them.
             finals = tuple(shadow_arguments(last_function(c.module)))
             c.run([Forward(active, finals, r.options.lanes)])
             if r.mode == "product":
                 c.run([KeepProduct(), RemoveDead()])
         case "reverse-hvp":
-            c.run([reverse, *OPTIMIZE[:-1]])
+            c.run([reverse, *BEFORE_ANOTHER])
             symmetric = Symmetric(last_function(c.module))
             c.run([Reverse(r.options.saves, symmetric.differentiated)])
             symmetric.turn(last_function(c.module))
@@ -230,7 +231,7 @@ def expand_derivatives(c: Compilation) -> None:
     """Put code in the place of derivatives that the program asks for."""
 
     def simplified(module: ModuleOp) -> None:
-        for one in OPTIMIZE[:-1]:
+        for one in BEFORE_ANOTHER:
             one.apply(c.context, module)
 
     expand(c.module, c.request.options.saves, simplified)
@@ -385,6 +386,9 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     ReuseAllocs(),  # shadows take the memory of what the forward sweep has done with
 )
 
+BEFORE_ANOTHER: tuple[ModulePass, ...] = (*OPTIMIZE[:-1], SplitMaps())
+"""What runs between two derivatives: memory is shared after the last, and maps are as rules take them."""
+
 STAGES: tuple[Stage, ...] = (
     Stage(
         "frontend", frontend, "Python to typed array IR: one function, a source span on every op"
@@ -429,6 +433,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     ReuseAllocs,
     SelectStores,
     SelectValues,
+    SplitMaps,
     UnifyExtents,
     *PRINTED_ANALYSES,
     PrintNeeded,

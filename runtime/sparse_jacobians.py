@@ -175,6 +175,7 @@ def sparse_hessian(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any, sp
     """`f.hessian(..., sparsity=...)`: the same of the gradient, by Hessian-vector products."""
     start = started(dispatcher, values, wrt, "hessian")
     start.require_lanes("hvp")
+    tried(start, values)
     products = Symmetric(start, form_of(tuple(start.values[p] for p in start.wrt)), ("forward",))
     matrix = matrix_of(products, sparsity)
     plainly(dispatcher, values)
@@ -184,7 +185,7 @@ def sparse_hessian(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any, sp
 def products_of(
     dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any, mode: str, call: str
 ) -> Products:
-    """The products of a call, whose primal has run on copies: if that raises, the plain call does."""
+    """The products of a call, whose primal has run on copies."""
     if mode not in MODES:
         raise ValueError(f"mode={mode!r}: use 'auto', 'forward' or 'reverse'")
     start = started(dispatcher, values, wrt, call)
@@ -196,14 +197,19 @@ def products_of(
         start.require_lanes("tangent")
     if "reverse" in modes:
         start.require("vjp")
-    try:
-        form = form_of(plainly(dispatcher, start.again()))
-    except Exception:
-        plainly(dispatcher, values)
-        raise
+    form = form_of(tried(start, values))
     if start.size > size_of(form):
         modes = modes[::-1]
     return Products(start, form, modes)
+
+
+def tried(start: Start, values: tuple[Any, ...]) -> Any:
+    """The primal's result on copies: if that raises, the plain call does."""
+    try:
+        return plainly(start.dispatcher, start.again())
+    except Exception:
+        plainly(start.dispatcher, values)
+        raise
 
 
 # Patterns.

@@ -448,6 +448,17 @@ CALLS: dict[str, Any] = {
 }
 
 
+@pytest.mark.parametrize("sparsity", ["auto", np.eye(3)])
+def test_effects_of_a_hessian_that_raises(sparsity: Any) -> None:
+    def summed(u, k):
+        return raising(u, k).sum()
+
+    u = np.ones(3)
+    with pytest.raises(ValueError, match="k is positive"):
+        made(summed).hessian(u, 1.0, sparsity=sparsity)
+    np.testing.assert_array_equal(u, [7.0, 1.0, 1.0])
+
+
 @pytest.mark.parametrize("call", CALLS)
 def test_effects_are_those_of_one_plain_call(call: str) -> None:
     f, u = made(raising), np.ones(3)
