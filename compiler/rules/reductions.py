@@ -1,8 +1,9 @@
 """Derivatives of maps that take a product, a minimum or a maximum.
 
-Both sweeps look at all entries first. Of a product: how many factors are 0, and the product of the others,
-so that each factor's partial is had where factors are 0, too. Of a minimum or maximum: how many entries
-equal the result; they share its derivative evenly, as JAX has it.
+Both sweeps look at all entries first. Of a product: how many factors are 0, their sum, and the product of the
+others, so that each factor's partial is had where factors are 0, too. That sum is 0, and its derivatives are
+those of the one factor that is 0: through it partials have derivatives. Of a minimum or maximum: how many
+entries equal the result; they share its derivative evenly, as JAX has it.
 """
 
 from __future__ import annotations
@@ -127,77 +128,89 @@ def extreme_tangent(sweep: TangentSweep, op: array.MapOp) -> None:
 # Products.
 
 
-def one_for_zero(s: Scalars, factor: SSAValue) -> SSAValue:
-    """What a factor multiplies the product of those that are not 0 by."""
-    return s.select(s.is_zero(factor), s.constant(1.0, factor), factor)
+class Factors:
+    """What partials of a product are made of: arrays that maps over all factors add to."""
+
+    def __init__(self, totals: Totals) -> None:
+        self.count, self.sum, self.product = (totals.filled(v) for v in (0.0, 0.0, 1.0))
+        """How many factors are 0, the sum of these, and the product of the others."""
+
+    @property
+    def arrays(self) -> list[SSAValue]:
+        return [self.product, self.count, self.sum]
+
+    def counted(self, s: Scalars, factor: SSAValue) -> list[Write]:
+        is_zero = s.is_zero(factor)
+        zero = s.select(is_zero, factor, s.constant(0.0, factor))
+        return [(self.count, "add", one_where(s, is_zero, factor)), (self.sum, "add", zero)]
+
+    def multiplied(self, s: Scalars, factor: SSAValue) -> list[Write]:
+        """In a map of its own, which has derivatives."""
+        one = s.constant(1.0, factor)
+        return [(self.product, "mul", s.select(s.is_zero(factor), one, factor))]
 
 
-def product_of_others(s: Scalars, factor: SSAValue, product: SSAValue, zeros: SSAValue) -> SSAValue:
-    """The product of all factors but one: of all that are not 0, where that one is the only one that is."""
-    zero, one = s.constant(0.0, factor), s.constant(1.0, factor)
-    if_nonzero = s.select(s.is_zero(zeros), s.div(product, factor), zero)
-    if_zero = s.select(s.compare("oeq", zeros, one), product, zero)
+def product_of_others(
+    s: Scalars, factor: SSAValue, product: SSAValue, count: SSAValue, sum_: SSAValue
+) -> SSAValue:
+    """The product of all factors but one."""
+    two = s.compare("oeq", count, s.constant(2.0, factor))
+    one = s.compare("oeq", count, s.constant(1.0, factor))
+    other = s.select(two, s.times(s.sub(sum_, factor), product), s.constant(0.0, factor))
+    if_zero = s.select(one, product, other)
+    if_nonzero = product_of_all(s, s.div(product, factor), count, sum_)
     return s.select(s.is_zero(factor), if_zero, if_nonzero)
 
 
-def product_of_all(s: Scalars, product: SSAValue, zeros: SSAValue) -> SSAValue:
-    return s.select(s.is_zero(zeros), product, s.constant(0.0, product))
+def product_of_all(s: Scalars, product: SSAValue, count: SSAValue, sum_: SSAValue) -> SSAValue:
+    one = s.compare("oeq", count, s.constant(1.0, product))
+    if_zero = s.select(one, s.times(sum_, product), s.constant(0.0, product))
+    return s.select(s.is_zero(count), product, if_zero)
 
 
 def reverse_product(sweep: ReverseSweep, op: array.MapOp) -> None:
     """Each factor gets the product of the others, what was there before that of all factors."""
     totals = Totals(sweep, op, [sweep.primal.get(e) for e in op.extents])
     shadow = sweep.primal.memref(op.outs[0], SHADOW)
-    zeros, products = totals.filled(0.0), totals.filled(1.0)
+    factors = Factors(totals)
 
-    counting = sweep.map_adjoint(op)
-    s, factor = counting.scalars, counting.get(op.yielded[0])
-    counting.write(zeros, "add", one_where(s, s.is_zero(factor), factor))
-    counting.finish()
-    multiplying = sweep.map_adjoint(op)  # a map of its own, which has derivatives
-    factor = multiplying.get(op.yielded[0])
-    multiplying.write(products, "mul", one_for_zero(multiplying.scalars, factor))
-    multiplying.finish()
+    for writes in (factors.counted, factors.multiplied):
+        looking = sweep.map_adjoint(op)
+        for target, kind, value in writes(looking.scalars, looking.get(op.yielded[0])):
+            looking.write(target, kind, value)
+        looking.finish()
 
     sharing = sweep.map_adjoint(op)
     s, factor = sharing.scalars, sharing.get(op.yielded[0])
-    others = product_of_others(s, factor, sharing.read(products), sharing.read(zeros))
+    others = product_of_others(s, factor, *map(sharing.read, factors.arrays))
     sharing.add(op.yielded[0], s.times(sharing.read(shadow), others))
     sharing.propagate()
     sharing.finish()
 
-    def before(s: Scalars, bar: SSAValue, product: SSAValue, count: SSAValue) -> SSAValue:
-        return s.times(bar, product_of_all(s, product, count))
+    def before(s: Scalars, bar: SSAValue, *all_: SSAValue) -> SSAValue:
+        return s.times(bar, product_of_all(s, *all_))
 
-    totals.rewrite([shadow, products, zeros], before)
+    totals.rewrite([shadow, *factors.arrays], before)
 
 
 def product_tangent(sweep: TangentSweep, op: array.MapOp) -> None:
     """`y0 * x1 * x2 ...`: each factor's tangent times the others, and that of what was there before."""
     totals = Totals(sweep, op, sweep.values(op.extents))
     out, tangent = sweep.value(op.outs[0]), sweep.dot(op.outs[0], zero=True)
-    zeros, products = totals.filled(0.0), totals.filled(1.0)
-    sums = totals.filled(0.0, element_of(tangent))
+    factors, sums = Factors(totals), totals.filled(0.0, element_of(tangent))
     value = op.yielded[0]
-
-    def count(_: Read) -> list[Write]:
-        s, factor = sweep.scalars, sweep.value(value)
-        return [(zeros, "add", one_where(s, s.is_zero(factor), factor))]
-
-    def multiply(_: Read) -> list[Write]:
-        return [(products, "mul", one_for_zero(sweep.scalars, sweep.value(value)))]
 
     def add(read: Read) -> list[Write]:
         s, dot = sweep.scalars, sweep.dot(value, zero=True)
-        others = product_of_others(s, sweep.value(value), read(products), read(zeros))
+        others = product_of_others(s, sweep.value(value), *map(read, factors.arrays))
         return [(sums, "add", s.times(dot, others))]
 
     def total(s: Scalars, dot: SSAValue, *rest: SSAValue) -> SSAValue:
-        before, product, count, sum_ = rest
-        return s.add(s.times(dot, product_of_all(s, product, count)), s.times(sum_, before))
+        before, sum_, *all_ = rest
+        return s.add(s.times(dot, product_of_all(s, *all_)), s.times(sum_, before))
 
-    emit_map(sweep, op, count)
-    emit_map(sweep, op, multiply)
+    for writes in (factors.counted, factors.multiplied):
+        emit_map(sweep, op, lambda _, w=writes: w(sweep.scalars, sweep.value(value)))
     emit_map(sweep, op, add)
-    totals.rewrite([tangent, out, products, zeros, sums], total)
+    totals.rewrite([tangent, out, sums, *factors.arrays], total)
     emit_map(sweep, op, lambda _: [*primal_writes(sweep, op)])

@@ -117,6 +117,21 @@ def test_extremes_and_products_of_what_is_overwritten(
     np.testing.assert_allclose(product, differences, rtol=1e-7, atol=1e-9)
 
 
+def product(x: np.ndarray) -> float:
+    return np.prod(x)
+
+
+@pytest.mark.parametrize("zeros", [[], [1], [0, 2], [0, 1, 3]])
+@pytest.mark.parametrize("mode", ["forward-over-reverse", REVERSE_OVER_REVERSE])
+def test_hessians_of_products_with_zeros(zeros: list[int], mode: str) -> None:
+    """A pair's entry is the product of the others, whichever factors are 0."""
+    x, f = np.array([0.5, 1.2, -0.7, 0.4]), compile(product, grad=True)
+    x[zeros] = 0.0
+    wanted = [[np.prod(np.delete(x, [i, j])) * (i != j) for j in range(4)] for i in range(4)]
+    found = [f.hvp(x, direction=v, mode=mode) for v in np.eye(4)]
+    np.testing.assert_allclose(found, wanted, rtol=1e-14, atol=1e-16)
+
+
 def grows(x: np.ndarray) -> float:
     made = [v * v for v in x]
     while len(made) < 9:
