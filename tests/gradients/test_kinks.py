@@ -292,3 +292,30 @@ def conditioned(x):
 
 def test_branches_on_data() -> None:
     assert gradient(conditioned, [2.0, -0.5, -2.0, 0.0]) == [[4.0, 0.0, -1.0, 0.0]]
+
+
+def log_of_sum(x):
+    return np.logaddexp(x[0], x[1])
+
+
+def distance(x):
+    return np.hypot(x[0], x[1])
+
+
+def filtered(x):
+    return np.sinc(x).sum()
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "wanted"),
+    [
+        (log_of_sum, [0.3, 0.3], [[0.25, -0.25], [-0.25, 0.25]]),
+        (distance, [-2.0, 2.0], np.array([[1.0, 1.0], [1.0, 1.0]]) / 32**0.5),
+        (filtered, [0.0, 0.0], np.eye(2) * -(np.pi**2) / 3),
+    ],
+)
+@pytest.mark.parametrize("mode", ["forward-over-reverse", "reverse-over-reverse"])
+def test_what_is_computed_by_a_choice_is_smooth_where_it_changes(function, x, wanted, mode) -> None:
+    f, x = compiled(function, grad=True), np.array(x)
+    found = [f.hvp(x, direction=v, mode=mode) for v in np.eye(2)]
+    np.testing.assert_allclose(found, wanted, rtol=1e-13, atol=1e-15)

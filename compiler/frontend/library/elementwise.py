@@ -135,28 +135,38 @@ def fmod_float(e: Emitter, xs: Elements) -> SSAValue:
     return e.emit(math.CopySignOp(e.emit(array.FloorModOp(*sizes)), xs[0]))
 
 
+def in_order(e: Emitter, x: SSAValue, y: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """The larger and the smaller, as a choice: of what is symmetric in both that has every derivative."""
+    first = e.emit(arith.CmpfOp(x, y, "oge"))
+    return e.emit(arith.SelectOp(first, x, y)), e.emit(arith.SelectOp(first, y, x))
+
+
 def hypot(e: Emitter, xs: Elements) -> SSAValue:
     """Without overflow: the larger size times sqrt(1 + ratio**2). At (0, 0) and infinity the larger."""
     x, y = e.emit(math.AbsFOp(xs[0])), e.emit(math.AbsFOp(xs[1]))
-    large, small = e.emit(arith.MaximumfOp(x, y)), e.emit(arith.MinimumfOp(x, y))
+    large, small = in_order(e, x, y)
     one, infinity = like(e, x, 1), like(e, x, python_math.inf)
     ratio = e.emit(arith.DivfOp(small, large))
     root = e.emit(math.SqrtOp(e.emit(arith.AddfOp(one, e.emit(arith.MulfOp(ratio, ratio))))))
     zero = e.emit(arith.CmpfOp(large, like(e, x, 0), "oeq"))
-    result = e.emit(arith.SelectOp(zero, large, e.emit(arith.MulfOp(large, root))))
+    shared = e.emit(arith.MaximumfOp(x, y))
+    result = e.emit(arith.SelectOp(zero, shared, e.emit(arith.MulfOp(large, root))))
     infinite = e.emit(arith.CmpfOp(e.emit(arith.MaxnumfOp(x, y)), infinity, "oeq"))
     return e.emit(arith.SelectOp(infinite, infinity, result))
 
 
 def logaddexp(e: Emitter, xs: Elements) -> SSAValue:
-    """The larger plus log1p(exp(smaller - larger)), the difference being 0 for equal infinities."""
+    """The larger plus log1p(exp(smaller - larger)); of equal infinities the larger."""
     x, y = xs
-    large, small = e.emit(arith.MaximumfOp(x, y)), e.emit(arith.MinimumfOp(x, y))
-    same_ = e.emit(arith.CmpfOp(large, small, "oeq"))
+    large, small = in_order(e, x, y)
     difference = e.emit(arith.SubfOp(small, large))
-    difference = e.emit(arith.SelectOp(same_, like(e, large, 0), difference))
     rest = e.emit(math.Log1pOp(e.emit(math.ExpOp(difference))))
-    return e.emit(arith.AddfOp(large, rest))
+    same = e.emit(arith.CmpfOp(x, y, "oeq"))
+    size = e.emit(math.AbsFOp(x))
+    infinite = e.emit(arith.CmpfOp(size, like(e, x, python_math.inf), "oeq"))
+    both = e.emit(arith.AndIOp(same, infinite))
+    shared = e.emit(arith.MaximumfOp(x, y))
+    return e.emit(arith.SelectOp(both, shared, e.emit(arith.AddfOp(large, rest))))
 
 
 def shift(kind: OpKind, *, right: bool) -> Lowering:
