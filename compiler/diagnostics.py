@@ -35,7 +35,10 @@ def is_library(file: str) -> bool:
 
 
 def location_at(file: str, line: int, column: int) -> FileLineColLoc:
-    """The attribute for a place, made once as long as there are ops of it: every op has one."""
+    """The attribute for a place, made once as long as there are ops of it: every op has one.
+
+    As in MLIR, lines and columns count from 1.
+    """
     found = _locations.get((file, line, column))
     if found is None:
         found = FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(column))
@@ -55,7 +58,7 @@ class Span:
 
     def location(self) -> FileLineColLoc:
         """The span's start as an MLIR location."""
-        return location_at(self.file, self.line, self.column)
+        return location_at(self.file, self.line, self.column + 1)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column + 1}"
@@ -221,7 +224,7 @@ def refusal(
 
 def _file_line_column(location: Attribute) -> tuple[str, int, int] | None:
     if isinstance(location, FileLineColLoc):
-        return location.filename.data, location.line.data, location.column.data + 1
+        return location.filename.data, location.line.data, location.column.data
     return None
 
 

@@ -35,6 +35,7 @@ from .derivative.hessian_products import KeepProduct, shadow_arguments
 from .derivative.passes import Forward, PrintNeeded, PrintPlan, Reverse
 from .derivative.symmetric import Symmetric
 from .diagnostics import CompileError, CompilerFault, line_of_function, place_of
+from .print_ir import module_text
 from .transforms.close_counters import CloseCounters
 from .transforms.describe_calls import DescribeCalls
 from .transforms.drop_carried import DropCarried
@@ -132,6 +133,8 @@ class Compilation:
         """The stages that need not run: an earlier compilation did."""
         self.seconds: dict[tuple[str, str], float] = {}
         """By stage, then by what of it: the stage's own name, or a pass within it."""
+        self.locations = False
+        """Whether IR is shown with the places in the source: where a file is written."""
         self.built: Built
         self.module: ModuleOp
         self.gradient: GradientSignature | None = None
@@ -315,11 +318,11 @@ def plan(c: Compilation) -> str:
 
     shown = c.module.clone()
     annotate(shown, c.active_arguments, c.request.options.saves, c.final_arguments)
-    return str(shown)
+    return module_text(shown, c.locations)
 
 
 def show_module(c: Compilation) -> str:
-    return str(c.module)
+    return module_text(c.module, c.locations)
 
 
 def show_llvm(c: Compilation) -> str:
@@ -626,4 +629,5 @@ def write_dump(c: Compilation, stage: Stage) -> None:
     directory = Path(os.environ.get("MUTAD_DUMP_DIR", "mutad-dump"))
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{name}-{r.mode}-{key:08x}.{number}-{stage.name}.{stage.suffix}"
+    c.locations = True
     path.write_text(stage.show(c) + "\n", encoding="utf-8")
