@@ -22,7 +22,7 @@ REVERSE_OVER_REVERSE = "reverse-over-reverse"
 
 REFUSED = {
     "activation.call": "second derivatives through recursive functions",
-    "foreign.call": "into which the compiler cannot see",
+    "foreign.call": "into which the compiler cannot see are not computed by reverse over reverse",
 }
 """What has one derivative and no second by this way, with the reason."""
 
