@@ -101,10 +101,12 @@ class Batched:
             is_default = any(argument is default for default in defaults)
             yield Const(argument) if is_default else argument
 
-    def jacobian(self, *args: Any, wrt: Any = 0, mode: str = "auto", **kwargs: Any) -> Any:
+    def jacobian(
+        self, *args: Any, wrt: Any = 0, mode: str = "auto", sparsity: Any = None, **kwargs: Any
+    ) -> Any:
         """The Jacobian of the stacked results."""
         loops, bound = self._loops_for(args, kwargs)
-        return loops.stacking.jacobian(*bound, wrt=wrt, mode=mode)
+        return loops.stacking.jacobian(*bound, wrt=wrt, mode=mode, sparsity=sparsity)
 
     def grad(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         """The gradients of all items; of shared arguments their sum."""

@@ -279,3 +279,15 @@ def test_wrong_calls_are_refused(words: str) -> None:
     kind, call = WRONG[words]
     with pytest.raises(kind, match=words):
         call()
+
+
+def test_jacobians_of_batches_are_sparse() -> None:
+    """Items do not touch: a column of each goes along with one tangent."""
+
+    def swept(x: np.ndarray) -> np.ndarray:
+        x[1:] += x[:-1] ** 2
+        return x
+
+    batched, x = mutad.batch(mutad.compile(swept, grad=True)), np.arange(12.0).reshape(3, 4)
+    dense = batched.jacobian(x.copy()).reshape(12, 12)
+    np.testing.assert_array_equal(batched.jacobian(x, sparsity="auto").toarray(), dense)
