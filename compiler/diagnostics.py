@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import linecache
 import os
+import platform
 import re
 import sysconfig
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import metadata
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -157,18 +159,41 @@ class CompileError(Exception):
 class CompilerFault(SystemError):
     """The compiler failed, at a line of the user's: no `CompileError`, which is about the program.
 
-    What it failed with is its cause.
+    What it failed with is its cause. `within` is the pass that failed, if it was one, `command` what runs
+    that pass alone.
     """
 
-    def __init__(self, span: Span | None, error: BaseException) -> None:
-        super().__init__(span, error)
+    def __init__(
+        self,
+        span: Span | None,
+        error: BaseException,
+        within: str | None = None,
+        command: str | None = None,
+    ) -> None:
+        super().__init__(span, error, within, command)
         self.span = span
         self.error = error
+        self.within = within
+        self.command = command
 
     def __str__(self) -> str:
         message = f"this is mutad's own fault, not the program's: {type(self.error).__name__}: {self.error}"
-        way_out = "report it with the lines above; meanwhile write this line otherwise"
-        return told(self.span, message, way_out, ())
+        lines = [told(self.span, message, None, ())]
+        lines += [f"  in the pass {self.within}"] if self.within else []
+        lines += [f"  with {versions()}"]
+        lines += [f"  again, this pass alone: {self.command}"] if self.command else []
+        file = " and that file" if self.command else ""
+        lines += [
+            f"  way out: report it with the lines above{file}; meanwhile write this line otherwise"
+        ]
+        return "\n".join(lines)
+
+
+def versions() -> str:
+    """What a report of a fault should say."""
+    names = ("mutad", "xdsl", "llvmlite", "numpy")
+    ours = [f"{name} {metadata.version(name)}" for name in names]
+    return ", ".join([*ours, f"Python {platform.python_version()}", platform.machine()])
 
 
 def note_place(error: Exception, span: Span | None) -> None:

@@ -4,7 +4,8 @@ A stage has a name that users type (`f.inspect("simplify")`, `MUTAD_DUMP=simplif
 a `Compilation` one step further. Each pass of a stage runs alone as well: `mutad-opt -p <name>`.
 
 Environment: `MUTAD_DUMP=stage[,stage]` writes what each named stage leaves, one file a stage and
-function, to `MUTAD_DUMP_DIR` (else `./mutad-dump`); `MUTAD_TIME=1` prints seconds per stage.
+function, to `MUTAD_DUMP_DIR` (else `./mutad-dump`); `MUTAD_DUMP=all` what every stage and pass leaves;
+`MUTAD_TIME=1` prints seconds per stage.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import os
 import sys
 import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -35,6 +37,7 @@ from .derivative.hessian_products import KeepProduct, shadow_arguments
 from .derivative.passes import Forward, PrintNeeded, PrintPlan, Reverse
 from .derivative.symmetric import Symmetric
 from .diagnostics import CompileError, CompilerFault, line_of_function, place_of
+from .pass_hooks import Hook, Reproducer, after, hooked, pass_of
 from .print_ir import module_text
 from .transforms.close_counters import CloseCounters
 from .transforms.describe_calls import DescribeCalls
@@ -73,6 +76,9 @@ if TYPE_CHECKING:
 
 HESSIAN = ("hvp", "product")
 """The modes that take a gradient's tangent."""
+
+EVERYTHING = "all"
+"""What `MUTAD_DUMP` calls all stages, and their passes."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +141,8 @@ class Compilation:
         """By stage, then by what of it: the stage's own name, or a pass within it."""
         self.locations = False
         """Whether IR is shown with the places in the source: where a file is written."""
+        self.hooks: list[Hook] = []
+        """What is done around each pass, beside timing it."""
         self.built: Built
         self.module: ModuleOp
         self.gradient: GradientSignature | None = None
@@ -174,9 +182,17 @@ class Compilation:
             first += len(ir_types(key))
         return sorted(set(indices))
 
-    def run(self, passes: Sequence[ModulePass]) -> None:
+    def run(self, passes: Sequence[ModulePass], module: ModuleOp | None = None) -> None:
+        """Run passes, on the compilation's module if no other is given."""
+        module = self.module if module is None else module
         for one in passes:
-            with_time(self, f"  {one.name}", lambda p=one: p.apply(self.context, self.module))
+            with self.around(one, module):
+                one.apply(self.context, module)
+
+    def around(self, one: ModulePass, module: ModuleOp) -> AbstractContextManager[None]:
+        """What is done around a pass."""
+        timed = partial(timed_pass, self)
+        return hooked((timed, *self.hooks), one, module)
 
 
 # What the stages do. Each is a few lines; the work is in the packages.
@@ -233,11 +249,9 @@ def adjoint(c: Compilation) -> None:
 def expand_derivatives(c: Compilation) -> None:
     """Put code in the place of derivatives that the program asks for."""
 
-    def simplified(module: ModuleOp) -> None:
-        for one in BEFORE_ANOTHER:
-            one.apply(c.context, module)
-
-    expand(c.module, c.request.options.saves, simplified)
+    saves = c.request.options.saves
+    with c.around(ExpandDerivatives(saves), c.module):
+        expand(c.module, saves, lambda module: c.run(BEFORE_ANOTHER, module))
 
 
 def number_tapes(gradient: func.FuncOp) -> None:
@@ -460,7 +474,7 @@ def compile_request(
     """
     c = Compilation(request)
     dump = frozenset(os.environ.get("MUTAD_DUMP", "").split(",")) - {""}
-    unknown = dump - {s.name for s in STAGES}
+    unknown = dump - {s.name for s in STAGES} - {EVERYTHING}
     if unknown:
         raise ValueError(
             f"MUTAD_DUMP: no stage named {', '.join(sorted(unknown))}; {stage_names()}"
@@ -468,9 +482,11 @@ def compile_request(
     with without_collection(), own_faults(request):
         if not dump:
             c = begun(request)
+        if EVERYTHING in dump:
+            c.hooks.append(after(PassDumps(c)))
         for stage in stages_for(request):
             advance(c, stage)
-            if stage.name in dump:
+            if dump & {stage.name, EVERYTHING}:
                 write_dump(c, stage)
             if stage.name == "frontend" and wanted is not None and not wanted(c.built.assumed):
                 return Artifact(b"", {"assumed": c.built.assumed})
@@ -501,7 +517,8 @@ def advance(c: Compilation, stage: Stage) -> None:
     """Run a stage, unless that was done."""
     if stage.name in c.done:
         return
-    with_time(c, stage.name, lambda: stage.run(c))
+    with with_time(c, stage.name):
+        stage.run(c)
     c.done.add(stage.name)
     if stage.name == "simplify":
         remembered.remember(c)
@@ -546,9 +563,21 @@ def own_faults(request: Request) -> Generator[None]:
     except Exception as error:
         span = place_of(error) or line_of_function(request.function)
         if not isinstance(error, CompileError):
-            raise CompilerFault(span, error) from error
+            within = pass_of(error)
+            command = None if within is None else reproducing(request)
+            raise CompilerFault(span, error, within, command) from error
         error.span = error.span or span
         raise
+
+
+def reproducing(request: Request) -> str | None:
+    """The command that runs the pass that failed on what it began with, which a second compilation finds."""
+    c, reproducer = Compilation(request), Reproducer()
+    c.hooks.append(reproducer)
+    with suppress(Exception):
+        for stage in stages_for(request):
+            stage.run(c)
+    return reproducer.write()
 
 
 @with_deep_stack
@@ -600,15 +629,20 @@ def metadata_of(c: Compilation) -> dict[str, Any]:
     }
 
 
-def with_time(c: Compilation, name: str, work: Callable[[], None]) -> None:
+@contextmanager
+def with_time(c: Compilation, name: str) -> Generator[None]:
     """Do the work and add its seconds to the stage (a pass: to its line below the stage)."""
     if not name.startswith(" "):
         c.stage = name
     key = (c.stage, name)
     c.seconds.setdefault(key, 0.0)
     started = perf_counter()
-    work()
+    yield
     c.seconds[key] += perf_counter() - started
+
+
+def timed_pass(c: Compilation, one: ModulePass, module: ModuleOp) -> AbstractContextManager[None]:
+    return with_time(c, f"  {one.name}")
 
 
 def print_times(c: Compilation) -> None:
@@ -622,12 +656,36 @@ def print_times(c: Compilation) -> None:
 
 def write_dump(c: Compilation, stage: Stage) -> None:
     """Write what `stage` left to the dump directory: `<function>-<mode>-<key>.<n>-<stage>.<suffix>`."""
+    c.locations = True
+    write_to(c, f"{number_of(stage.name)}-{stage.name}.{stage.suffix}", stage.show(c))
+
+
+@dataclass
+class PassDumps:
+    """Writes what each pass left: `<function>-<mode>-<key>.<n>-<stage>.<m>-<pass>.mlir`."""
+
+    c: Compilation
+    stage: str = ""
+    count: int = 0
+    """Of the stage's passes so far."""
+
+    def __call__(self, one: ModulePass, module: ModuleOp) -> None:
+        stage = self.c.stage
+        self.stage, self.count = stage, self.count + 1 if stage == self.stage else 1
+        name = f"{number_of(stage)}-{stage}.{self.count:02}-{one.name}.mlir"
+        write_to(self.c, name, module_text(module))
+
+
+def number_of(stage: str) -> int:
+    return [s.name for s in STAGES].index(stage) + 1
+
+
+def write_to(c: Compilation, end: str, text: str) -> None:
+    """Write one file of the dump directory, named by the request and what it shows."""
     r = c.request
     key = zlib.crc32(repr((r.arguments, r.overlaps, r.wrt, r.options)).encode())
     name = r.function.__qualname__.replace("<", "").replace(">", "")
-    number = STAGES.index(stage) + 1
     directory = Path(os.environ.get("MUTAD_DUMP_DIR", "mutad-dump"))
     directory.mkdir(parents=True, exist_ok=True)
-    path = directory / f"{name}-{r.mode}-{key:08x}.{number}-{stage.name}.{stage.suffix}"
-    c.locations = True
-    path.write_text(stage.show(c) + "\n", encoding="utf-8")
+    path = directory / f"{name}-{r.mode}-{key:08x}.{end}"
+    path.write_text(text + "\n", encoding="utf-8")

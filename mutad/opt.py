@@ -1,12 +1,22 @@
-"""`mutad-opt`: run any pass on textual IR, as `xdsl-opt` does, ours included."""
+"""`mutad-opt`: run any pass on textual IR, as `xdsl-opt` does, ours included.
+
+What it cannot read, and a pass that fails, end in one message; `--traceback` shows where in the compiler.
+"""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+import argparse
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import IO
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
+from mutad.compiler.diagnostics import CompileError, CompilerFault, place_of
+from mutad.compiler.pass_hooks import Hook, Only, Reproducer, changes, dumps, hooked, pass_of
 from mutad.compiler.pipeline import PASSES
 from mutad.compiler.print_ir import module_text
 from mutad.dialects.activation import Activation
@@ -14,6 +24,10 @@ from mutad.dialects.ad import Ad
 from mutad.dialects.array import Array
 from mutad.dialects.foreign import Foreign
 from mutad.dialects.special import Special
+
+
+class Unreadable(Exception):
+    """The input, or what was asked for, is not what `mutad-opt` takes."""
 
 
 class MutadOpt(xDSLOptMain):
@@ -29,12 +43,37 @@ class MutadOpt(xDSLOptMain):
         for p in PASSES:
             self.register_pass(p.name, lambda p=p: p)
 
-    def register_all_arguments(self, arg_parser: ArgumentParser) -> None:
+    def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         super().register_all_arguments(arg_parser)
-        arg_parser.add_argument(
+        arg_parser.prog = "mutad-opt"
+        arg_parser.conflict_handler = "resolve"
+        arg_parser.formatter_class = argparse.RawDescriptionHelpFormatter
+        arg_parser.epilog = listed(self.available_passes)
+        add = arg_parser.add_argument_group("passes").add_argument
+        add("-p", "--passes", default="", help="passes to run, with commas between (listed below)")
+        add(
+            "--dump-after-each",
+            action="store_true",
+            help="write the IR after each pass to standard error",
+        )
+        add(
+            "--dump-changed",
+            action="store_true",
+            help="write what each pass changed to standard error, as a unified diff",
+        )
+        add(
+            "--only",
+            metavar="FUNCTION",
+            default="",
+            help="of these functions (with commas between) dump the IR, not of all",
+        )
+        add(
+            "--traceback", action="store_true", help="show where in the compiler a failure happened"
+        )
+        add(
             "--no-locs",
             action="store_true",
-            help="Print no locations, not those that the input has",
+            help="print no locations, not those that the input has",
         )
 
     def output_resulting_program(self, prog: ModuleOp) -> str:
@@ -51,9 +90,85 @@ class MutadOpt(xDSLOptMain):
         )
         return f"{text}\n"
 
+    def setup_pipeline(self) -> None:
+        try:
+            super().setup_pipeline()
+        except (ArgSpecParseError, ValueError, TypeError) as error:
+            raise Unreadable(f"-p {self.args.passes}: {error}") from error
+        self.only = Only(frozenset(self.args.only.split(",")) - {""})
+        if self.only.names and not (self.args.dump_after_each or self.args.dump_changed):
+            raise Unreadable("--only says what --dump-after-each and --dump-changed write")
+        self.reproducer = Reproducer()
+        self.hooks: list[Hook] = [self.reproducer]
+        if self.args.dump_after_each:
+            self.hooks.append(dumps(self.only, sys.stderr.write))
+        if self.args.dump_changed:
+            self.hooks.append(changes(self.only, sys.stderr.write))
 
-def main() -> None:
-    MutadOpt("mutad's optimizer driver").run()
+    def prepare_input(self) -> tuple[list[tuple[IO[bytes], int]], str]:
+        try:
+            return super().prepare_input()
+        except (OSError, ValueError) as error:
+            raise Unreadable(str(error)) from error
+
+    def parse_chunk(
+        self, chunk: IO[bytes], file_extension: str, start_offset: int = 0
+    ) -> ModuleOp | None:
+        try:
+            return super().parse_chunk(chunk, file_extension, start_offset)
+        except DiagnosticException:
+            raise
+        except Exception as error:
+            raise Unreadable(f"{self.get_input_name()} is not IR: {error}") from error
+
+    def apply_passes(self, prog: ModuleOp) -> None:
+        """Each pass with its hooks; the IR is verified (`callback`) as a part of the pass that left it."""
+        passes, told = self.pipeline.passes, self.pipeline.callback
+        assert told is not None
+        told(None, prog, passes[0] if passes else None)
+        for one, following in zip(passes, (*passes[1:], None), strict=False):
+            with hooked(self.hooks, one, prog):
+                one.apply(self.ctx, prog)
+                told(one, prog, following)
+        if passes and self.only.missing:
+            raise Unreadable(f"--only: no function is named {', '.join(self.only.missing)}")
+
+    def message_of(self, error: Exception) -> str:
+        """What went wrong, in one message: of the input, of the program, or of a pass."""
+        within = pass_of(error)
+        if isinstance(error, CompileError):
+            return str(error)
+        if isinstance(error, (Unreadable, ParseError)):
+            return str(error)
+        if within is None:
+            lines = [f"{self.get_input_name()}: {type(error).__name__}: {error}"]
+            return "\n".join([*lines, *getattr(error, "__notes__", ())])
+        command = self.reproducer.write() if len(self.pipeline.passes) > 1 else None
+        return str(CompilerFault(place_of(error), error, within, command))
+
+
+def listed(available: Iterable[str]) -> str:
+    """Our passes with a line each, then the names of xDSL's."""
+    ours = {p.name: (p.__doc__ or "").partition("\n")[0] for p in PASSES}
+    width = max(map(len, ours))
+    lines = [f"  {name:<{width}}  {line}" for name, line in sorted(ours.items())]
+    others = ", ".join(sorted({*available} - ours.keys()))
+    wrapped = textwrap.wrap(others, 100, break_on_hyphens=False)
+    rows = (f"  {row}" for row in wrapped)
+    return "\n".join(["passes of mutad:", *lines, "", "passes of xDSL:", *rows])
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    try:
+        driver = MutadOpt("mutad's optimizer driver", args)
+    except Unreadable as error:
+        sys.exit(f"mutad-opt: {error}")
+    try:
+        driver.run()
+    except Exception as error:
+        if driver.args.traceback:
+            raise
+        sys.exit(f"mutad-opt: {driver.message_of(error)}")
 
 
 if __name__ == "__main__":
