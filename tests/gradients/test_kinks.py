@@ -1,10 +1,13 @@
 """Kinks and edges: the convention is JAX's where that is finite, else 0; a zero cotangent stays zero."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from python_oracle import compiled
+
+import mutad
 
 
 def gradient(function, *arguments):
@@ -319,3 +322,36 @@ def test_what_is_computed_by_a_choice_is_smooth_where_it_changes(function, x, wa
     f, x = compiled(function, grad=True), np.array(x)
     found = [f.hvp(x, direction=v, mode=mode) for v in np.eye(2)]
     np.testing.assert_allclose(found, wanted, rtol=1e-13, atol=1e-15)
+
+
+def determinant(x):
+    return np.linalg.det(x)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        [[0, 1], [0, 0]],
+        [[0, 1, 2], [0, 3, 4], [0, 5, 6]],
+        [[1, 2, 3], [1, 2, 4], [2, 4, 9]],
+        [[0] * 3] * 3,
+    ],
+)
+def test_determinants_where_elimination_stops(x: list[list[float]]) -> None:
+    """A column of zeros: the gradient is the matrix of cofactors all the same, its derivative polynomial."""
+    a = np.array(x, float)
+    f = mutad.compile(determinant, grad=True)
+    n = len(a)
+
+    def cofactor(a: Any, i: int, j: int) -> float:
+        return (-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, i, 0), j, 1))
+
+    def cofactors(a: Any) -> Any:
+        return np.array([[cofactor(a, i, j) for j in range(n)] for i in range(n)])
+
+    direction = np.random.default_rng(0).normal(size=a.shape)
+    step = 1e-6 * direction
+    expected = (cofactors(a + step) - cofactors(a - step)) / 2e-6
+    assert f(a) == pytest.approx(np.linalg.det(a))
+    np.testing.assert_allclose(f.grad(a), cofactors(a), atol=1e-12)
+    np.testing.assert_allclose(f.hvp(a, direction=direction), expected, atol=1e-6)

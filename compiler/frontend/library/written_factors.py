@@ -13,15 +13,7 @@ from typing import Any
 import numpy as np
 
 from .cases import Case
-from .written_matrices import Array, det, norm, refuse, solve
-
-
-def held(x: Any) -> Any:
-    """The same, without a gradient."""
-    return x
-
-
-held.__mutad__ = "stop_gradient"  # pyright: ignore[reportFunctionMemberAccess]
+from .written_matrices import Array, det, held, norm, refuse, solve
 
 
 def without_derivative(x: Any) -> Any:

@@ -18,6 +18,14 @@ def refuse(reason: str, way_out: str) -> NoReturn:
     raise NotImplementedError(reason, way_out)
 
 
+def held(x: Any) -> Any:
+    """The same, without a gradient."""
+    return x
+
+
+held.__mutad__ = "stop_gradient"  # pyright: ignore[reportFunctionMemberAccess]
+
+
 def in_order(a: Array) -> Array:
     """The elements in C order, for reading only: `np.ravel` that may copy where NumPy has a view."""
     return np.ravel(a)
@@ -199,7 +207,7 @@ def det(a: Array) -> Array:
     if a.shape[1] != n:
         raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
     lu = np.array(a, dtype=float)
-    product = np.float64(1.0)
+    product, stuck = np.float64(1.0), False
     for k in range(n):
         best = k
         for i in range(k + 1, n):
@@ -212,12 +220,35 @@ def det(a: Array) -> Array:
                 lu[k, j] = lu[best, j]
                 lu[best, j] = kept
         product = product * lu[k, k]
+        stuck = stuck or (lu[k, k] == 0.0 and k < n - 1)
         if lu[k, k] != 0.0:
             for i in range(k + 1, n):
                 factor = lu[i, k] / lu[k, k]
                 for j in range(k + 1, n):
                     lu[i, j] -= factor * lu[k, j]
+    if stuck:
+        polynomial = det_without_division(np.array(a, dtype=float))
+        if math.isfinite(polynomial):
+            product = held(product) + (polynomial - held(polynomial))
     return np.float32(product) if a.dtype == np.float32 else product
+
+
+def det_without_division(a: Array) -> float:
+    """The determinant as a polynomial of the elements: its derivatives are right where elimination stops.
+
+    By products of matrices: Bird, Information Processing Letters 111 (2011), 1072.
+    """
+    n = a.shape[0]
+    f = a.copy()
+    for _ in range(n - 1):
+        upper, below = np.zeros((n, n)), np.float64(0.0)
+        for i in range(n - 1, -1, -1):
+            upper[i, i] = -below
+            below += f[i, i]
+            for j in range(i + 1, n):
+                upper[i, j] = f[i, j]
+        f = upper @ a
+    return f[0, 0] if n % 2 == 1 else -f[0, 0]
 
 
 # Python's `math`.
