@@ -13,12 +13,10 @@ from __future__ import annotations
 import gc
 import os
 import sys
-import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -472,6 +470,8 @@ def compile_request(
     Where the code would not be `wanted` with what it assumes of the arguments' extents, there is none, and
     of the metadata only that.
     """
+    from . import stage_dumps
+
     c = Compilation(request)
     dump = frozenset(os.environ.get("MUTAD_DUMP", "").split(",")) - {""}
     unknown = dump - {s.name for s in STAGES} - {EVERYTHING}
@@ -483,11 +483,11 @@ def compile_request(
         if not dump:
             c = begun(request)
         if EVERYTHING in dump:
-            c.hooks.append(after(PassDumps(c)))
+            c.hooks.append(after(stage_dumps.PassDumps(c)))
         for stage in stages_for(request):
             advance(c, stage)
             if dump & {stage.name, EVERYTHING}:
-                write_dump(c, stage)
+                stage_dumps.write_dump(c, stage)
             if stage.name == "frontend" and wanted is not None and not wanted(c.built.assumed):
                 return Artifact(b"", {"assumed": c.built.assumed})
     if os.environ.get("MUTAD_TIME") == "1":
@@ -652,40 +652,3 @@ def print_times(c: Compilation) -> None:
     rows += [(name, seconds) for (_, name), seconds in c.seconds.items()]
     for name, seconds in rows:
         print(f"{name:<40}{1e3 * seconds:10.1f} ms", file=sys.stderr)
-
-
-def write_dump(c: Compilation, stage: Stage) -> None:
-    """Write what `stage` left to the dump directory: `<function>-<mode>-<key>.<n>-<stage>.<suffix>`."""
-    c.locations = True
-    write_to(c, f"{number_of(stage.name)}-{stage.name}.{stage.suffix}", stage.show(c))
-
-
-@dataclass
-class PassDumps:
-    """Writes what each pass left: `<function>-<mode>-<key>.<n>-<stage>.<m>-<pass>.mlir`."""
-
-    c: Compilation
-    stage: str = ""
-    count: int = 0
-    """Of the stage's passes so far."""
-
-    def __call__(self, one: ModulePass, module: ModuleOp) -> None:
-        stage = self.c.stage
-        self.stage, self.count = stage, self.count + 1 if stage == self.stage else 1
-        name = f"{number_of(stage)}-{stage}.{self.count:02}-{one.name}.mlir"
-        write_to(self.c, name, module_text(module))
-
-
-def number_of(stage: str) -> int:
-    return [s.name for s in STAGES].index(stage) + 1
-
-
-def write_to(c: Compilation, end: str, text: str) -> None:
-    """Write one file of the dump directory, named by the request and what it shows."""
-    r = c.request
-    key = zlib.crc32(repr((r.arguments, r.overlaps, r.wrt, r.options)).encode())
-    name = r.function.__qualname__.replace("<", "").replace(">", "")
-    directory = Path(os.environ.get("MUTAD_DUMP_DIR", "mutad-dump"))
-    directory.mkdir(parents=True, exist_ok=True)
-    path = directory / f"{name}-{r.mode}-{key:08x}.{end}"
-    path.write_text(text + "\n", encoding="utf-8")

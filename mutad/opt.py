@@ -9,7 +9,8 @@ import argparse
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import IO
+from io import BytesIO
+from typing import IO, Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
@@ -19,6 +20,7 @@ from mutad.compiler.diagnostics import CompileError, CompilerFault, place_of
 from mutad.compiler.pass_hooks import Hook, Only, Reproducer, changes, dumps, hooked, pass_of
 from mutad.compiler.pipeline import PASSES
 from mutad.compiler.print_ir import module_text
+from mutad.compiler.stage_dumps import NotResumed, dump_of, read_head, resumed, stages_between
 from mutad.dialects.activation import Activation
 from mutad.dialects.ad import Ad
 from mutad.dialects.array import Array
@@ -32,6 +34,11 @@ class Unreadable(Exception):
 
 class MutadOpt(xDSLOptMain):
     """`xdsl-opt` that also knows our dialects and passes."""
+
+    head: dict[str, Any] | None = None
+    """What the head of the dump says that is read."""
+    shown: str | None = None
+    """What the stage shows that the dump was taken to."""
 
     def register_all_dialects(self) -> None:
         super().register_all_dialects()
@@ -70,6 +77,8 @@ class MutadOpt(xDSLOptMain):
         add(
             "--traceback", action="store_true", help="show where in the compiler a failure happened"
         )
+        add("--from", dest="first", metavar="STAGE", default="", help="the stage that a dump is of")
+        add("--to", metavar="STAGE", default="", help="go on from a dump, up to this stage")
         add(
             "--no-locs",
             action="store_true",
@@ -79,6 +88,8 @@ class MutadOpt(xDSLOptMain):
     def output_resulting_program(self, prog: ModuleOp) -> str:
         """IR with the locations that it has, unless the options ask for another print."""
         args = self.args
+        if self.shown is not None:
+            return self.shown
         if args.print_debuginfo or args.syntax_highlight or args.target != "mlir":
             return super().output_resulting_program(prog)
         text = module_text(
@@ -95,6 +106,8 @@ class MutadOpt(xDSLOptMain):
             super().setup_pipeline()
         except (ArgSpecParseError, ValueError, TypeError) as error:
             raise Unreadable(f"-p {self.args.passes}: {error}") from error
+        if self.args.first and not self.args.to:
+            raise Unreadable("--from needs --to, the stage to go on to")
         self.only = Only(frozenset(self.args.only.split(",")) - {""})
         if self.only.names and not (self.args.dump_after_each or self.args.dump_changed):
             raise Unreadable("--only says what --dump-after-each and --dump-changed write")
@@ -115,7 +128,9 @@ class MutadOpt(xDSLOptMain):
         self, chunk: IO[bytes], file_extension: str, start_offset: int = 0
     ) -> ModuleOp | None:
         try:
-            return super().parse_chunk(chunk, file_extension, start_offset)
+            text = chunk.read()
+            self.head = read_head(text.decode())
+            return super().parse_chunk(BytesIO(text), file_extension, start_offset)
         except DiagnosticException:
             raise
         except Exception as error:
@@ -130,8 +145,23 @@ class MutadOpt(xDSLOptMain):
             with hooked(self.hooks, one, prog):
                 one.apply(self.ctx, prog)
                 told(one, prog, following)
-        if passes and self.only.missing:
+        self.shown = self.go_on(prog) if self.args.to else None
+        if self.only.missing and (passes or self.args.to):
             raise Unreadable(f"--only: no function is named {', '.join(self.only.missing)}")
+
+    def go_on(self, prog: ModuleOp) -> str:
+        """Run the stages that the dump has before it, with the same hooks; what the last one shows."""
+        try:
+            stages = stages_between(self.head, self.args.first, self.args.to)
+        except NotResumed as error:
+            raise Unreadable(f"{self.get_input_name()}: {error}") from error
+        assert self.head is not None
+        c = resumed(self.head, prog)
+        c.hooks += self.hooks
+        c.locations = not self.args.no_locs
+        for stage in stages:
+            stage.run(c)
+        return f"{dump_of(c, stages[-1])}\n"
 
     def message_of(self, error: Exception) -> str:
         """What went wrong, in one message: of the input, of the program, or of a pass."""
@@ -143,7 +173,8 @@ class MutadOpt(xDSLOptMain):
         if within is None:
             lines = [f"{self.get_input_name()}: {type(error).__name__}: {error}"]
             return "\n".join([*lines, *getattr(error, "__notes__", ())])
-        command = self.reproducer.write() if len(self.pipeline.passes) > 1 else None
+        alone = len(self.pipeline.passes) == 1 and not self.args.to
+        command = None if alone else self.reproducer.write()
         return str(CompilerFault(place_of(error), error, within, command))
 
 

@@ -52,6 +52,11 @@ def dumps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     return {stage: next(tmp_path.glob(f"*-{stage}.mlir")) for stage in stages}
 
 
+def body(dump: str) -> str:
+    """A dump without its head."""
+    return "".join(line for line in dump.splitlines(True) if not line.startswith("//"))
+
+
 def test_dumps_carry_locations_and_read_back_they_are_there(
     dumps: dict[str, Path], opt: Opt
 ) -> None:
@@ -60,7 +65,7 @@ def test_dumps_carry_locations_and_read_back_they_are_there(
         text = path.read_text()
         assert f'{multiply} = loc("{__file__}":{FIRST + 2}:16)\n' in text
         assert f": f64 loc({multiply})\n" in text
-        assert opt(path) == text
+        assert opt(path) == body(text)
 
 
 def test_locations_can_be_hidden(dumps: dict[str, Path], opt: Opt) -> None:
@@ -73,13 +78,13 @@ def test_the_plan_of_a_dump_names_the_lines(dumps: dict[str, Path], opt: Opt) ->
     plan = f"killed by array.map of line {FIRST + 2}, needed by arith.mulf of line {FIRST + 2}"
     printed = opt(dumps["simplify"], "-p", "print-plan")
     assert plan in printed
-    assert printed == dumps["plan"].read_text()
+    assert printed == body(dumps["plan"].read_text())
 
 
 def test_generic_ops_carry_locations(dumps: dict[str, Path], opt: Opt, tmp_path: Path) -> None:
     generic = tmp_path / "generic.mlir"
     generic.write_text(opt(dumps["adjoint"], "--print-op-generic"))
-    assert opt(generic) == dumps["adjoint"].read_text()
+    assert opt(generic) == body(dumps["adjoint"].read_text())
 
 
 def test_files_of_one_name_have_locations_of_their_own() -> None:
