@@ -78,6 +78,10 @@ class Activity:
         """Varied and useful."""
         return self.varied(value) and self.useful(value)
 
+    def moves(self, value: SSAValue) -> bool:
+        """Active, with a tangent of its own: the record of an activation has none, what is in it has."""
+        return is_float(value) and self.active(value)
+
     def active_memref(self, memref: SSAValue) -> bool:
         """The memref needs a shadow."""
         return self.active(memref)

@@ -104,7 +104,7 @@ class Activities:
         last = self.private[forward].body.block.last_op
         assert isinstance(last, func.ReturnOp)
         kept = last.arguments[len(last.arguments) - count_in_record(self.private[name], "kept") :]
-        return [k for k, value in enumerate(kept) if self.of[forward].active(value)]
+        return [k for k, value in enumerate(kept) if self.of[forward].moves(value)]
 
     def activity_of(self, name: str) -> Activity:
         function, asked = self.private[name], self.asked[name]
@@ -123,7 +123,7 @@ class Activities:
             active = [k for k, a in enumerate(arguments) if activity.active(a)]
             listed = {
                 "shadows": [k for k in active if isinstance(arguments[k].type, MemRefType)],
-                "cotangents": [k for k, r in enumerate(last.arguments) if activity.active(r)],
+                "cotangents": [k for k, r in enumerate(last.arguments) if activity.moves(r)],
                 "scalars": [k for k in active if not isinstance(arguments[k].type, MemRefType)],
             }
             if "kept" in function.attributes:

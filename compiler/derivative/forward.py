@@ -147,7 +147,7 @@ class TangentSweep(Emission):
         return made
 
     def _moving_results(self, terminator: Operation) -> list[int]:
-        return [k for k, r in enumerate(terminator.operands) if self.activity.active(r)]
+        return [k for k, r in enumerate(terminator.operands) if self.activity.moves(r)]
 
     def _finish(self, terminator: Operation) -> None:
         """The results and their tangents; then what is kept, and the tangents of that."""
