@@ -139,7 +139,7 @@ def rows_of_weights(a, n):
     return (r * r).sum()
 
 
-@on("f64[6]", saved=48)
+@on("f64[6]", saved=0)
 def in_place_under_two_names(x):
     y = x * x
     z = y
