@@ -159,8 +159,7 @@ class CompileError(Exception):
 class CompilerFault(SystemError):
     """The compiler failed, at a line of the user's: no `CompileError`, which is about the program.
 
-    What it failed with is its cause. `within` is the pass that failed, if it was one, `command` what runs
-    that pass alone.
+    What it failed with is its cause. `within` is the pass or stage that failed, `command` what runs it alone.
     """
 
     def __init__(
@@ -179,9 +178,9 @@ class CompilerFault(SystemError):
     def __str__(self) -> str:
         message = f"this is mutad's own fault, not the program's: {type(self.error).__name__}: {self.error}"
         lines = [told(self.span, message, None, ())]
-        lines += [f"  in the pass {self.within}"] if self.within else []
+        lines += [f"  in {self.within}"] if self.within else []
         lines += [f"  with {versions()}"]
-        lines += [f"  again, this pass alone: {self.command}"] if self.command else []
+        lines += [f"  again, alone: {self.command}"] if self.command else []
         file = " and that file" if self.command else ""
         lines += [
             f"  way out: report it with the lines above{file}; meanwhile write this line otherwise"

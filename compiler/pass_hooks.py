@@ -30,15 +30,22 @@ def hooked(hooks: Sequence[Hook], one: ModulePass, module: ModuleOp) -> Generato
     with ExitStack() as stack:
         for hook in hooks:
             stack.enter_context(hook(one, module))
-        try:
+        with within(f"the pass {spec_of(one)}"):
             yield
-        except Exception as error:
-            error.__dict__.setdefault("within", spec_of(one))
-            raise
 
 
-def pass_of(error: BaseException) -> str | None:
-    """The pass that failed with this, as `mutad-opt -p` takes it."""
+@contextmanager
+def within(what: str) -> Generator[None]:
+    """An exception from here remembers the pass or stage, the innermost."""
+    try:
+        yield
+    except Exception as error:
+        error.__dict__.setdefault("within", what)
+        raise
+
+
+def what_failed(error: BaseException) -> str | None:
+    """The pass or the stage that failed with this."""
     return error.__dict__.get("within")
 
 
@@ -123,12 +130,16 @@ class Reproducer:
         if self.found is None:
             return None
         spec, text = self.found
-        folder = os.environ.get("MUTAD_DUMP_DIR")
-        if folder is not None:
-            os.makedirs(folder, exist_ok=True)
-        name = spec.partition("{")[0]
-        handle, path = tempfile.mkstemp(".mlir", f"mutad-{name}-", folder)
-        command = f"mutad-opt {shlex.quote(path)} -p {shlex.quote(spec)}"
-        with open(handle, "w", encoding="utf-8") as file:
-            file.write(f"// {command}\n// {versions()}\n{text}\n")
-        return command
+        arguments = f"-p {shlex.quote(spec)}"
+        return write_reproducer(spec.partition("{")[0], f"// {arguments}\n{text}", arguments)
+
+
+def write_reproducer(name: str, text: str, arguments: str) -> str:
+    """Write a new file, to `MUTAD_DUMP_DIR` or among the temporary ones; the command that takes it."""
+    folder = os.environ.get("MUTAD_DUMP_DIR")
+    if folder is not None:
+        os.makedirs(folder, exist_ok=True)
+    handle, path = tempfile.mkstemp(".mlir", f"mutad-{name}-", folder)
+    with open(handle, "w", encoding="utf-8") as file:
+        file.write(f"{text}\n// {versions()}\n")
+    return f"mutad-opt {shlex.quote(path)} {arguments}"

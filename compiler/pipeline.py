@@ -14,7 +14,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
@@ -35,7 +35,7 @@ from .derivative.hessian_products import KeepProduct, shadow_arguments
 from .derivative.passes import Forward, PrintNeeded, PrintPlan, Reverse
 from .derivative.symmetric import Symmetric
 from .diagnostics import CompileError, CompilerFault, line_of_function, place_of
-from .pass_hooks import Hook, Reproducer, after, hooked, pass_of
+from .pass_hooks import Hook, after, hooked, what_failed, within
 from .print_ir import module_text
 from .transforms.close_counters import CloseCounters
 from .transforms.describe_calls import DescribeCalls
@@ -517,7 +517,7 @@ def advance(c: Compilation, stage: Stage) -> None:
     """Run a stage, unless that was done."""
     if stage.name in c.done:
         return
-    with with_time(c, stage.name):
+    with with_time(c, stage.name), within(f"the stage {stage.name}"):
         stage.run(c)
     c.done.add(stage.name)
     if stage.name == "simplify":
@@ -563,21 +563,11 @@ def own_faults(request: Request) -> Generator[None]:
     except Exception as error:
         span = place_of(error) or line_of_function(request.function)
         if not isinstance(error, CompileError):
-            within = pass_of(error)
-            command = None if within is None else reproducing(request)
-            raise CompilerFault(span, error, within, command) from error
+            from .stage_dumps import reproducing
+
+            raise CompilerFault(span, error, what_failed(error), reproducing(request)) from error
         error.span = error.span or span
         raise
-
-
-def reproducing(request: Request) -> str | None:
-    """The command that runs the pass that failed on what it began with, which a second compilation finds."""
-    c, reproducer = Compilation(request), Reproducer()
-    c.hooks.append(reproducer)
-    with suppress(Exception):
-        for stage in stages_for(request):
-            stage.run(c)
-    return reproducer.write()
 
 
 @with_deep_stack
@@ -591,7 +581,8 @@ def run_stages(request: Request, upto: str) -> str:
         raise ValueError(f"no stage named {upto!r}; {stage_names()}")
     with own_faults(request):
         for stage in stages:
-            stage.run(c)
+            with within(f"the stage {stage.name}"):
+                stage.run(c)
             if stage.name == upto:
                 return stage.show(c)
     raise AssertionError("unreachable")

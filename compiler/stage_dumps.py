@@ -20,13 +20,37 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from .diagnostics import line_of_function
-from .pass_hooks import spec_of
+from .pass_hooks import Reproducer, spec_of, write_reproducer
 from .pipeline import STAGES, Compilation, Options, Request, Stage, stages_for
 from .print_ir import module_text
 
 TITLE = "// mutad dump"
 RESUMED = ("frontend", "simplify", "adjoint", "optimize")
 """The stages after which there is IR to go on from; the plan is only shown."""
+
+
+FIELDS = frozenset(
+    [
+        "function",
+        "place",
+        "parameters",
+        "keyword-only",
+        "arguments",
+        "overlaps",
+        "mode",
+        "wrt",
+        "single",
+        "options",
+        "target",
+        "stages",
+        "passes",
+        "results",
+        "written",
+        "assumed",
+        "records",
+    ]
+)
+"""What a head says."""
 
 
 class NotResumed(Exception):
@@ -123,6 +147,28 @@ def read_head(text: str) -> dict[str, Any] | None:
     return fields
 
 
+def reproducing(request: Request) -> str | None:
+    """The command that runs what failed alone, which a second compilation finds.
+
+    That is a pass on what it began with, or the stages after the last dump. None for the frontend's faults,
+    and for those that do not happen again.
+    """
+    c, reproducer, last = Compilation(request), Reproducer(), ""
+    c.hooks.append(reproducer)
+    c.locations = True
+    for stage in stages_for(request):
+        try:
+            stage.run(c)
+        except Exception:
+            again = f"--to={stage.name}"
+            return reproducer.write() or (
+                write_reproducer(stage.name, last, again) if last else None
+            )
+        if stage.name in RESUMED:
+            last = dump_of(c, stage)
+    return None
+
+
 def resumed(head: dict[str, Any], module: ModuleOp) -> Compilation:
     """The compilation that the dump is of, as far as it came."""
     from .frontend.build import Built
@@ -172,6 +218,8 @@ def stages_between(head: dict[str, Any] | None, first: str, last: str) -> Sequen
     """The stages after `first`, or after those of the dump if none is named, up to `last`."""
     if head is None:
         raise NotResumed("--from and --to go on from a dump of MUTAD_DUMP, whose head says of what")
+    if missing := FIELDS - head.keys():
+        raise NotResumed(f"the head does not say: {', '.join(sorted(missing))}")
     done = head["stages"][-1] if head["stages"] else ""
     if head["passes"]:
         raise NotResumed(f"this dump is within a stage, after the pass {head['passes'][-1]}")

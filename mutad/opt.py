@@ -16,11 +16,27 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
-from mutad.compiler.diagnostics import CompileError, CompilerFault, place_of
-from mutad.compiler.pass_hooks import Hook, Only, Reproducer, changes, dumps, hooked, pass_of
+from mutad.compiler.diagnostics import CompileError, CompilerFault, line_of_function, place_of
+from mutad.compiler.pass_hooks import (
+    Hook,
+    Only,
+    Reproducer,
+    changes,
+    dumps,
+    hooked,
+    what_failed,
+    within,
+)
 from mutad.compiler.pipeline import PASSES
 from mutad.compiler.print_ir import module_text
-from mutad.compiler.stage_dumps import NotResumed, dump_of, read_head, resumed, stages_between
+from mutad.compiler.stage_dumps import (
+    NotResumed,
+    dump_of,
+    read_head,
+    resumed,
+    stages_between,
+    stand_in,
+)
 from mutad.dialects.activation import Activation
 from mutad.dialects.ad import Ad
 from mutad.dialects.array import Array
@@ -160,22 +176,24 @@ class MutadOpt(xDSLOptMain):
         c.hooks += self.hooks
         c.locations = not self.args.no_locs
         for stage in stages:
-            stage.run(c)
+            with within(f"the stage {stage.name}"):
+                stage.run(c)
         return f"{dump_of(c, stages[-1])}\n"
 
     def message_of(self, error: Exception) -> str:
         """What went wrong, in one message: of the input, of the program, or of a pass."""
-        within = pass_of(error)
+        failed = what_failed(error)
         if isinstance(error, CompileError):
             return str(error)
         if isinstance(error, (Unreadable, ParseError)):
             return str(error)
-        if within is None:
+        if failed is None:
             lines = [f"{self.get_input_name()}: {type(error).__name__}: {error}"]
             return "\n".join([*lines, *getattr(error, "__notes__", ())])
         alone = len(self.pipeline.passes) == 1 and not self.args.to
         command = None if alone else self.reproducer.write()
-        return str(CompilerFault(place_of(error), error, within, command))
+        at = place_of(error) or (line_of_function(stand_in(self.head)) if self.head else None)
+        return str(CompilerFault(at, error, failed, command))
 
 
 def listed(available: Iterable[str]) -> str:

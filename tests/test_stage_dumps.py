@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,8 @@ import pytest
 
 import mutad
 from mutad import opt
-from mutad.compiler import pipeline
+from mutad.compiler import pipeline, stage_dumps
+from mutad.compiler.diagnostics import CompilerFault
 from mutad.compiler.pipeline import Options, Request
 from mutad.compiler.stage_dumps import RESUMED
 from mutad.compiler.transforms.remove_dead import RemoveDead
@@ -132,6 +135,8 @@ def test_how_not_to_go_on(dumps: dict[str, str], tmp_path: Path) -> None:
     plain = tmp_path / "plain.mlir"
     plain.write_text("func.func @f() { func.return }")
     simplified = dumps["2-simplify.mlir"]
+    short = tmp_path / "short.mlir"
+    short.write_text(Path(simplified).read_text().replace("// wrt: (0,)\n", ""))
     for args, told in (
         ([simplified, "--from=frontend", "--to=llvm"], "a dump of simplify: --from=simplify"),
         ([simplified, "--to=frontend"], "stages after simplify are plan, adjoint, optimize"),
@@ -140,6 +145,7 @@ def test_how_not_to_go_on(dumps: dict[str, str], tmp_path: Path) -> None:
         ([dumps["3-plan.mlir"], "--to=llvm"], "plan only shows"),
         ([dumps["2-simplify.02-fold-constants.mlir"], "--to=llvm"], "the pass fold-constants"),
         ([str(plain), "--to=llvm"], "a dump of MUTAD_DUMP"),
+        ([str(short), "--to=llvm"], "does not say: wrt"),
     ):
         assert told in refused(args)
 
@@ -156,5 +162,27 @@ def test_passes_of_the_stages_are_dumped_and_named(
     monkeypatch.setattr(RemoveDead, "apply", fails)
     message = refused([dumps["4-adjoint.mlir"], "--to=llvm"])
     assert "in the pass remove-dead" in message
-    assert "again, this pass alone: mutad-opt" in message
+    assert "again, alone: mutad-opt" in message
     assert __file__ in message
+
+
+@pytest.mark.parametrize("stage", ["llvm", "llvm-opt"])
+def test_a_stage_that_fails_outside_of_passes_leaves_a_dump_to_go_on_from(
+    stage: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(c: Any) -> None:
+        raise KeyError("nosuch")
+
+    failing = [replace(s, run=fails) if s.name == stage else s for s in pipeline.STAGES]
+    for module in (pipeline, stage_dumps):
+        monkeypatch.setattr(module, "STAGES", tuple(failing))
+    request = Request(squares, ARGUMENTS, mode="gradient", wrt=(0,), options=Options(opt=0))
+    with pytest.raises(CompilerFault, match=f"in the stage {stage}") as caught:
+        pipeline.compile_request(request)
+    command = caught.value.command
+    assert command is not None
+    assert command.endswith(f".mlir --to={stage}")
+    again = refused(shlex.split(command)[1:])
+    assert "KeyError: 'nosuch'" in again
+    assert f"in the stage {stage}" in again
+    assert f"{__file__}:{squares.__code__.co_firstlineno}" in again
