@@ -15,7 +15,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
-from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, StringAttr, UnknownLoc
 from xdsl.ir import Attribute, Operation
 
 _locations: WeakValueDictionary[tuple[str, int, int], FileLineColLoc] = WeakValueDictionary()
@@ -46,6 +46,15 @@ def location_at(file: str, line: int, column: int) -> FileLineColLoc:
         found = FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(column))
         _locations[file, line, column] = found
     return found
+
+
+def locate(op: Operation, location: LocationAttr) -> None:
+    """Put `op` at a place, with what its regions hold that has none: a body is made before its op."""
+    op.location = location
+    if op.regions:
+        for inner in op.walk():
+            if isinstance(inner.location, UnknownLoc):
+                inner.location = location
 
 
 @dataclass(frozen=True)

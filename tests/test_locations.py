@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from xdsl.context import Context
 from xdsl.dialects import test
-from xdsl.dialects.builtin import Builtin, FileLineColLoc, IntAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import Builtin, FileLineColLoc, IntAttr, ModuleOp, StringAttr, UnknownLoc
 from xdsl.parser import Parser
+from xdsl.passes import ModulePass
 
+import mutad
 from mutad.compiler import pipeline
-from mutad.compiler.pipeline import Request
+from mutad.compiler.pipeline import Compilation, Request
 from mutad.compiler.print_ir import module_text
 from mutad.opt import MutadOpt
 
@@ -100,3 +102,164 @@ def test_files_of_one_name_have_locations_of_their_own() -> None:
     assert "loc(#model_12_5)" in text
     assert "loc(#model_12_5_1)" in text
     assert "unknown" not in text
+
+
+def stencil(x: np.ndarray, y: np.ndarray) -> Any:
+    for _ in range(3):
+        x[1:-1] += 0.25 * np.exp(y[:-2] - 2.0 * x[1:-1] + x[2:])
+        for i in range(1, x.size):
+            y[i] = y[i] * y[i - 1] if x[i] > 0.0 else np.sin(x[i])
+    return (x * y).sum()
+
+
+def ends_early(x: np.ndarray, y: np.ndarray) -> Any:
+    total = 0.0
+    for i in range(x.size):
+        if y[i] < -5.0:
+            raise ValueError("too small")
+        x[i] = x[i] * y[i]
+    while total < 10.0:
+        total += (x @ x) * y[0]
+        if total == 3.0:
+            break
+    return total
+
+
+def subscripts(x: np.ndarray, y: np.ndarray) -> Any:
+    for i in range(y.size):
+        k = i * 2
+        if k >= x.size:
+            raise IndexError(k)
+        y[i] += x[k] * x[k]
+    return y.sum()
+
+
+def grows(x: np.ndarray, y: np.ndarray) -> Any:
+    made = []
+    for i in range(x.size):
+        made.append(x[i] * y[i])
+        if made[-1] > 2.0:
+            made[-1] = y[i]
+    try:
+        s = np.sort(np.array(made))[0] / y[0]
+    except IndexError:
+        s = 1.0
+    return s * np.cumsum(y)[-1] + np.linalg.norm(np.outer(x, y) @ y)
+
+
+def power(x: np.ndarray, n: int) -> Any:
+    if n == 0:
+        return x * 1.0
+    x[0] = x[0] * x[1]
+    return power(x, n - 1) * x
+
+
+def recursive(x: np.ndarray, y: np.ndarray) -> Any:
+    return power(x, 3) @ y
+
+
+class Link:
+    def __init__(self, value: float, after: Link | None) -> None:
+        self.value = value
+        self.after = after
+
+
+def linked(x: np.ndarray, y: np.ndarray) -> Any:
+    first = None
+    for i in range(x.size):
+        first = Link(x[i] * y[i], first)
+    total, link = 0.0, first
+    while link is not None:
+        link.value *= link.value
+        total += link.value
+        link = link.after
+    return total
+
+
+def chosen(x: np.ndarray, y: np.ndarray) -> Any:
+    z = np.zeros(x.size)
+    for i in range(x.size):
+        w = x if i > 2 else y
+        if x[i] > 1.0:
+            scratch = np.empty(4)
+            scratch[:] = w[i]
+            z[i] = scratch.sum() ** 2
+    return z @ z
+
+
+def squared(x: np.ndarray, y: np.ndarray) -> Any:
+    for i in range(x.size):
+        x[i] = x[i] * x[i]
+    return x @ y
+
+
+def cubes(v: np.ndarray) -> Any:
+    return v**3
+
+
+@mutad.rule(cubes)
+def cubes_rule(v: Any, result: Any) -> None:
+    v.shadow += 3.0 * v.value**2 * result.shadow
+
+
+@mutad.tangent_rule(cubes)
+def cubes_tangent(v: Any, result: Any) -> None:
+    result.tangent[:] = 3.0 * v.value**2 * v.tangent
+
+
+def with_rules(x: np.ndarray, y: np.ndarray) -> Any:
+    return cubes(x) @ cubes(y)
+
+
+inner = mutad.compile(grad=True)(squared)
+
+
+def with_derivatives(x: np.ndarray, y: np.ndarray) -> Any:
+    dx, dy = inner.grad(x, y, wrt=("x", "y"))
+    return dx @ dy + (inner.hvp(x, y, wrt="x", direction=y) * y).sum()
+
+
+PROGRAMS = (
+    stencil, ends_early, subscripts, grows, recursive, linked, chosen, squared, with_rules,
+)  # fmt: skip
+MODES = ("gradient", "vjp", "tangent", "hvp", "product")
+
+
+def assert_located(c: Compilation, after: str) -> None:
+    lost = [op for op in c.module.body.walk() if isinstance(op.location, UnknownLoc)]
+    assert not lost, f"after {after}: " + "\n".join(map(str, lost[:5]))
+
+
+@pytest.fixture
+def checked_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each pass of a stage is checked after it ran."""
+    run = Compilation.run
+
+    def run_and_check(c: Compilation, passes: Sequence[ModulePass]) -> None:
+        assert_located(c, "the stage so far")
+        for one in passes:
+            run(c, [one])
+            assert_located(c, one.name)
+
+    monkeypatch.setattr(Compilation, "run", run_and_check)
+
+
+@pytest.mark.usefixtures("checked_passes")
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_no_pass_loses_a_location(program: Callable[..., Any], mode: str) -> None:
+    c = Compilation(Request(program, ("f64[?]C", "f64[?]C"), mode=mode, wrt=(0, 1)))
+    for stage in pipeline.stages_for(c.request):
+        if stage.name == "llvm":
+            break
+        stage.run(c)
+        assert_located(c, stage.name)
+
+
+@pytest.mark.usefixtures("checked_passes")
+@pytest.mark.parametrize("wrt", [None, ("x", "y")], ids=["primal", "gradient"])
+def test_derivatives_inside_have_locations(wrt: Any) -> None:
+    x = np.array([0.5, 1.5])
+    assert "arith.mulf" in mutad.compile(grad=True)(with_derivatives).inspect(
+        "optimize", x, x + 1.0, wrt=wrt
+    )

@@ -40,6 +40,7 @@ from xdsl.rewriter import InsertPoint
 from ...dialects import array
 from ..analysis.alias import overlapping_arguments
 from ..rules.calls import listed
+from .function_attributes import inherit_locations
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ def keep_product(function: func.FuncOp) -> None:
         if shadow not in shared and isinstance(shadow.type.layout, NoneAttr):
             replace(shadow, zeros_like(shadow, builder))
     drop_results(function, builder)
+    inherit_locations(function)
 
 
 def shadow_arguments(function: func.FuncOp) -> range:

@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array as ops
 from ...dialects.array import AllocOp, AnyView, StrideOp, is_operation_that_may_raise
-from ..diagnostics import CompileError, Span
+from ..diagnostics import CompileError, Span, locate
 from ..names import as_hint
 from ..scalar_types import IR_TYPE, has_no_sign
 from .values import Scalar
@@ -100,7 +100,7 @@ class Emitter:
         """`insert`, of an op whose exception no handler and no `finally` gets: the machine's."""
         self.before(op)
         if self.span is not None:
-            op.location = self.span.location()
+            locate(op, self.span.location())
         self.block.add_op(op)
         return self.named(op, hint)
 

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, MemRefT
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
+from ..diagnostics import locate
 from .table import float_constant
 
 Emit = Callable[[Operation], SSAValue]
@@ -42,7 +43,7 @@ def fill(
     body.add_op(value)
     body.add_op(array.YieldOp([value.result]))
     made = array.MapOp(extents, [], [target], ["store"], body)
-    made.location = like.location
+    locate(made, like.location)
     return made
 
 

@@ -63,6 +63,7 @@ from xdsl.passes import ModulePass
 
 from ...dialects import array
 from ..analysis.affine import Affine, Extent, Subscripts, Symbol, Term
+from ..diagnostics import locate
 from ..rules import evaluates_body, is_whole_array
 
 BEYOND = 2**50
@@ -271,7 +272,7 @@ class Before:
         self.known: dict[object, SSAValue] = {}
 
     def insert(self, op: Operation) -> None:
-        op.location = self.op.location
+        locate(op, self.op.location)
         block = self.op.parent_block()
         assert block is not None
         block.insert_op_before(op, self.op)

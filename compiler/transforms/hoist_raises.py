@@ -72,6 +72,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects import array
+from ..diagnostics import locate
 from ..rules import evaluates_body
 from .hoist_checks import is_counted
 from .hoist_invariants import is_movable
@@ -171,7 +172,7 @@ def hoist(loop: array.LoopOp, function: func.FuncOp) -> None:
     Rewriter.insert_op(cell, InsertPoint.before(first))
 
     def emit(op: Operation) -> Operation:
-        op.location = loop.location
+        locate(op, loop.location)
         Rewriter.insert_op(op, InsertPoint.before(loop))
         return op
 
