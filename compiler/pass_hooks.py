@@ -53,6 +53,11 @@ def spec_of(one: ModulePass) -> str:
     return str(one.pipeline_pass_spec())
 
 
+def is_said(one: ModulePass) -> bool:
+    """Whether the pass's specification says all its options: an empty tuple is read as none given."""
+    return type(one).from_pass_spec(one.pipeline_pass_spec()) == one
+
+
 def after(tell: Callable[[ModulePass, ModuleOp], None]) -> Hook:
     """The hook that tells what each pass left."""
 
@@ -122,7 +127,8 @@ class Reproducer:
         try:
             yield
         except Exception:
-            self.found = self.found or (spec_of(one), text)
+            if is_said(one):
+                self.found = self.found or (spec_of(one), text)
             raise
 
     def write(self) -> str | None:

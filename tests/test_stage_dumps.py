@@ -35,6 +35,10 @@ def scaled(x: np.ndarray) -> float:
     return np.exp(x).sum()
 
 
+def cubed(x: float) -> float:
+    return x * x * x
+
+
 @mutad.compile(grad=True)
 def cubes(x: np.ndarray) -> float:
     return (x * x * x).sum()
@@ -164,6 +168,22 @@ def test_passes_of_the_stages_are_dumped_and_named(
     assert "in the pass remove-dead" in message
     assert "again, alone: mutad-opt" in message
     assert __file__ in message
+
+
+def test_a_pass_whose_options_cannot_be_said_fails_again_with_its_stage(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(self: Any, ctx: Any, module: Any) -> None:
+        raise KeyError(self.finals)
+
+    monkeypatch.setattr(pipeline.Reverse, "apply", fails)
+    request = Request(cubed, ("py_float",), mode="vjp", wrt=(0,))
+    with pytest.raises(CompilerFault, match="in the pass reverse") as caught:
+        pipeline.compile_request(request)
+    command = caught.value.command
+    assert command is not None
+    assert command.endswith("--to=adjoint")
+    assert "KeyError: ()" in refused(shlex.split(command)[1:])
 
 
 @pytest.mark.parametrize("stage", ["llvm", "llvm-opt"])
