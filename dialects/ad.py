@@ -51,8 +51,11 @@ from .foreign import EffectsOp, strings
 
 
 def wide(type_: Attribute, lanes: int) -> Attribute:
-    """The type of so many tangents at once, side by side: a vector; for memory one at each element."""
-    if lanes == 1:
+    """The type of so many tangents at once, side by side: a vector; for memory one at each element.
+
+    A tape stays one tape: its segments hold the vectors.
+    """
+    if lanes == 1 or isinstance(type_, TapeType):
         return type_
     if isinstance(type_, MemRefType):
         return MemRefType(

@@ -41,6 +41,24 @@ def layers(x, w, v):
     return np.exp(0.1 * (h @ v)).sum() + h.max() + h.prod()
 
 
+def walk(x, w, depth):
+    """What its loop overwrites is kept in the record of each activation, on a tape for each array."""
+    s = x[0] * w[0]
+    t, y = s, x * w
+    for i in range(x.size):
+        s = s * x[i] + y[i] * t
+        t = t * s + w[i]
+        y = y * s + x * t
+        if i == depth and depth < 2:
+            s += walk(x, y, depth + 1) * t
+    return s + (y * y).sum()
+
+
+@compile(grad=True, opt=1)
+def walked(x, w):
+    return walk(x, w, 0)
+
+
 def start() -> np.ndarray:
     return np.array([0.5, 1.5, -0.7])
 
@@ -65,6 +83,21 @@ def test_each_tangent_is_what_it_is_alone(lanes: int) -> None:
         )
         np.testing.assert_allclose(products[0][lane], one[0], rtol=1e-13)
         np.testing.assert_allclose(products[1][lane], one[1], rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("lanes", [1, 3, 8])
+def test_records_of_recursive_functions_keep_each_tangent(lanes: int, dtype: type) -> None:
+    rng = np.random.default_rng(lanes)
+    x, w = rng.uniform(0.3, 0.6, (2, 3)).astype(dtype)
+    along = tuple(rng.normal(size=(2, lanes, 3)).astype(dtype))
+    products = walked.hvp(x, w, wrt=("x", "w"), direction=along, batch=lanes)
+    for lane in range(lanes):
+        alone = walked.hvp(x, w, wrt=("x", "w"), direction=tuple(d[lane] for d in along))
+        for together, one in zip(products, alone, strict=True):
+            assert together.dtype == dtype
+            tolerance = 1e-12 if dtype is np.float64 else 1e-4
+            np.testing.assert_allclose(together[lane], one, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
