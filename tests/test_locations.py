@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -225,23 +226,24 @@ PROGRAMS = (
 MODES = ("gradient", "vjp", "tangent", "hvp", "product")
 
 
-def assert_located(c: Compilation, after: str) -> None:
-    lost = [op for op in c.module.body.walk() if isinstance(op.location, UnknownLoc)]
-    assert not lost, f"after {after}: " + "\n".join(map(str, lost[:5]))
+def assert_located(module: ModuleOp, where: str) -> None:
+    lost = [op for op in module.body.walk() if isinstance(op.location, UnknownLoc)]
+    assert not lost, f"{where}: " + "\n".join(map(str, lost[:5]))
 
 
 @pytest.fixture
 def checked_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each pass of a stage is checked after it ran."""
-    run = Compilation.run
+    """What each pass takes and leaves is checked."""
+    around = Compilation.around
 
-    def run_and_check(c: Compilation, passes: Sequence[ModulePass]) -> None:
-        assert_located(c, "the stage so far")
-        for one in passes:
-            run(c, [one])
-            assert_located(c, one.name)
+    @contextmanager
+    def checked(c: Compilation, one: ModulePass, module: ModuleOp) -> Generator[None]:
+        assert_located(module, f"before {one.name}")
+        with around(c, one, module):
+            yield
+        assert_located(module, f"after {one.name}")
 
-    monkeypatch.setattr(Compilation, "run", run_and_check)
+    monkeypatch.setattr(Compilation, "around", checked)
 
 
 @pytest.mark.usefixtures("checked_passes")
@@ -253,7 +255,7 @@ def test_no_pass_loses_a_location(program: Callable[..., Any], mode: str) -> Non
         if stage.name == "llvm":
             break
         stage.run(c)
-        assert_located(c, stage.name)
+        assert_located(c.module, f"after {stage.name}")
 
 
 @pytest.mark.usefixtures("checked_passes")
