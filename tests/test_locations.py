@@ -223,7 +223,13 @@ def with_derivatives(x: np.ndarray, y: np.ndarray) -> Any:
 PROGRAMS = (
     stencil, ends_early, subscripts, grows, recursive, linked, chosen, squared, with_rules,
 )  # fmt: skip
-MODES = ("gradient", "vjp", "tangent", "hvp", "product")
+MODES = ("gradient", "vjp", "tangent", "hvp", "product", "reverse-hvp")
+CASES = [
+    pytest.param(program, mode, id=f"{program.__name__}-{mode}")
+    for program in PROGRAMS
+    for mode in MODES
+    if (program, mode) != (recursive, "reverse-hvp")  # it is refused
+]
 
 
 def assert_located(module: ModuleOp, where: str) -> None:
@@ -247,8 +253,7 @@ def checked_passes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("checked_passes")
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+@pytest.mark.parametrize(("program", "mode"), CASES)
 def test_no_pass_loses_a_location(program: Callable[..., Any], mode: str) -> None:
     c = Compilation(Request(program, ("f64[?]C", "f64[?]C"), mode=mode, wrt=(0, 1)))
     for stage in pipeline.stages_for(c.request):
