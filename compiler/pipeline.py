@@ -244,11 +244,21 @@ def adjoint(c: Compilation) -> None:
     expand_derivatives(c)
 
 
+@dataclass(frozen=True, eq=False)
+class ExpandSimplified(ExpandDerivatives):
+    """The pass with others between two derivatives: equal to none that a specification says."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = object.__hash__
+
+
 def expand_derivatives(c: Compilation) -> None:
     """Put code in the place of derivatives that the program asks for."""
 
     saves = c.request.options.saves
-    with c.around(ExpandDerivatives(saves), c.module):
+    with c.around(ExpandSimplified(saves), c.module):
         expand(c.module, saves, lambda module: c.run(BEFORE_ANOTHER, module))
 
 

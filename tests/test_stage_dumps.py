@@ -186,6 +186,21 @@ def test_a_pass_whose_options_cannot_be_said_fails_again_with_its_stage(
     assert "KeyError: ()" in refused(shlex.split(command)[1:])
 
 
+def test_so_does_the_expansion_of_derivatives(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> None:
+        raise KeyError("nosuch")
+
+    monkeypatch.setattr(pipeline, "expand", fails)
+    with pytest.raises(CompilerFault, match="in the pass expand-derivatives") as caught:
+        pipeline.compile_request(Request(cubed, ("py_float",)))
+    command = caught.value.command
+    assert command is not None
+    assert command.endswith("--to=optimize")
+    assert "KeyError: 'nosuch'" in refused(shlex.split(command)[1:])
+
+
 @pytest.mark.parametrize("stage", ["llvm", "llvm-opt"])
 def test_a_stage_that_fails_outside_of_passes_leaves_a_dump_to_go_on_from(
     stage: str, folder: Path, monkeypatch: pytest.MonkeyPatch
