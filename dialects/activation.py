@@ -1,4 +1,4 @@
-"""The `activation` dialect: calls of functions that call themselves, which cannot be inlined.
+"""The `activation` dialect: calls of recursive functions, which cannot be inlined.
 
 Each such function is a private function of the module. In a gradient it becomes two: one that runs and
 keeps what its adjoint needs in a *record*, and one that is given the record and runs backwards::

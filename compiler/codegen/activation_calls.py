@@ -1,4 +1,4 @@
-"""Calls of functions that call themselves, as LLVM text: see `activations_to_llvm`."""
+"""Calls of recursive functions, as LLVM text: see `activations_to_llvm`."""
 
 from __future__ import annotations
 

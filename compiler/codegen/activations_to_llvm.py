@@ -1,4 +1,4 @@
-"""Functions that call themselves, as LLVM functions beside the kernel, and the calls of them.
+"""Recursive functions, as LLVM functions beside the kernel, and the calls of them.
 
 ::
 

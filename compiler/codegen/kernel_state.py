@@ -165,7 +165,7 @@ class KernelState:
     returns: str = "i32"
     """What the function returns: its status, or a structure that begins with it."""
     depth: str = ""
-    """How many calls of functions that call themselves may still be nested."""
+    """How many calls of recursive functions may still be nested."""
     chained: bool = False
     """Whether tapes are chains of segments on the arena (`arena`)."""
     scalar_only: bool = False

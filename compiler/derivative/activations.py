@@ -1,4 +1,4 @@
-"""Gradients through functions that call themselves.
+"""Gradients through recursive functions.
 
 Each such function becomes two. The forward function runs and keeps what its adjoint reads: scalars by
 value, all else on tapes; the record of that is what a call of it yields, and a value like any other, which

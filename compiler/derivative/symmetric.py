@@ -30,6 +30,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
+from ..diagnostics import refusal
 from ..rules.builders import Emit, extents_of, fill
 from ..rules.calls import SIGNATURE, listed
 from .function_attributes import mirror_overlaps
@@ -88,6 +89,12 @@ class Symmetric:
             old.replace_all_uses_with(found)
         first_scalar = self.results - len(self.scalars)
         for k, old in zip(bars, given[len(memory) :], strict=True):
+            if isinstance(old.type, MemRefType):
+                raise refusal(
+                    second,
+                    "reverse over reverse is not compiled where the function also hands out a new array",
+                    "leave out `mode`: forward over reverse computes the same",
+                )
             found = (
                 of_number[self.scalars[k - first_scalar]]
                 if k >= first_scalar

@@ -230,7 +230,7 @@ class Build:
         )
 
     def private_functions(self, main: func.FuncOp) -> list[func.FuncOp]:
-        """The functions that call themselves."""
+        """The recursive functions."""
         if not self.lowering.registry.every or self.facts.changed:
             return []
         from .calling.activations import complete

@@ -174,13 +174,13 @@ class Facts:
     )
     """The calls that stand for operators and attributes of objects, by place and function."""
     recursive: set[object] = field(default_factory=set[object])
-    """The functions that call themselves (`recursion`)."""
+    """The recursive functions (`recursion`)."""
     outcomes: dict[object, Any] = field(default_factory=dict[object, Any])
     """The forms of their results."""
     numbers: dict[object, int] = field(default_factory=dict[object, int])
     """Their numbers, by form."""
     strided: set[tuple[object, str]] = field(default_factory=set[tuple[object, str]])
-    """The functions that call themselves with strided arrays, and the parameters that those are."""
+    """The recursive functions with strided arrays, and the parameters that those are."""
     changed: bool = False
     provisional: bool = False
     """What this build goes by may be found wrong: it refuses nothing for certain."""

@@ -132,17 +132,25 @@ class Factors:
     """What partials of a product are made of: arrays that maps over all factors add to."""
 
     def __init__(self, totals: Totals) -> None:
-        self.count, self.sum, self.product = (totals.filled(v) for v in (0.0, 0.0, 1.0))
-        """How many factors are 0, the sum of these, and the product of the others."""
+        start = (0.0, 0.0, 0.0, 1.0)
+        self.count, self.sum, self.squares, self.product = (totals.filled(v) for v in start)
+        """How many factors are 0, the sum of these and of their squares, and the product of the others.
+
+        Sums of zeros are there for their derivatives (Newton's identities).
+        """
 
     @property
     def arrays(self) -> list[SSAValue]:
-        return [self.product, self.count, self.sum]
+        return [self.product, self.count, self.sum, self.squares]
 
     def counted(self, s: Scalars, factor: SSAValue) -> list[Write]:
         is_zero = s.is_zero(factor)
         zero = s.select(is_zero, factor, s.constant(0.0, factor))
-        return [(self.count, "add", one_where(s, is_zero, factor)), (self.sum, "add", zero)]
+        return [
+            (self.count, "add", one_where(s, is_zero, factor)),
+            (self.sum, "add", zero),
+            (self.squares, "add", s.times(zero, zero)),
+        ]
 
     def multiplied(self, s: Scalars, factor: SSAValue) -> list[Write]:
         """In a map of its own, which has derivatives."""
@@ -151,20 +159,30 @@ class Factors:
 
 
 def product_of_others(
-    s: Scalars, factor: SSAValue, product: SSAValue, count: SSAValue, sum_: SSAValue
+    s: Scalars, factor: SSAValue, product: SSAValue, *zeros: SSAValue
 ) -> SSAValue:
     """The product of all factors but one."""
-    two = s.compare("oeq", count, s.constant(2.0, factor))
-    one = s.compare("oeq", count, s.constant(1.0, factor))
-    other = s.select(two, s.times(s.sub(sum_, factor), product), s.constant(0.0, factor))
-    if_zero = s.select(one, product, other)
-    if_nonzero = product_of_all(s, s.div(product, factor), count, sum_)
+    count, sum_, squares = zeros
+    left = (
+        s.sub(count, s.constant(1.0, factor)),
+        s.sub(sum_, factor),
+        s.sub(squares, s.times(factor, factor)),
+    )
+    if_zero = product_of_all(s, product, *left)
+    if_nonzero = product_of_all(s, s.div(product, factor), *zeros)
     return s.select(s.is_zero(factor), if_zero, if_nonzero)
 
 
-def product_of_all(s: Scalars, product: SSAValue, count: SSAValue, sum_: SSAValue) -> SSAValue:
+def product_of_all(
+    s: Scalars, product: SSAValue, count: SSAValue, sum_: SSAValue, squares: SSAValue
+) -> SSAValue:
+    """The product of the others, times that of the zeros: right up to its third derivatives."""
     one = s.compare("oeq", count, s.constant(1.0, product))
-    if_zero = s.select(one, s.times(sum_, product), s.constant(0.0, product))
+    two = s.compare("oeq", count, s.constant(2.0, product))
+    half = s.constant(0.5, product)
+    pair = s.times(s.times(half, s.sub(s.times(sum_, sum_), squares)), product)
+    if_two = s.select(two, pair, s.constant(0.0, product))
+    if_zero = s.select(one, s.times(sum_, product), if_two)
     return s.select(s.is_zero(count), product, if_zero)
 
 

@@ -166,3 +166,24 @@ def test_another_mode_is_refused() -> None:
     f, x = compile(grows, grad=True), np.ones(3)
     with pytest.raises(ValueError, match="use 'forward-over-reverse' or 'reverse-over-reverse'"):
         f.hvp(x, direction=x, mode="reverse")
+
+
+def test_new_arrays_beside_the_value_are_refused() -> None:
+    """The cotangent of one would be memory of its extents."""
+
+    class Particles:
+        def __init__(self, v: Any) -> None:
+            self.v = v
+
+    @compile(grad=True)
+    def kinetic(p, k):
+        p.v = p.v - k * p.v
+        return (p.v**3).sum()
+
+    def product(**mode: Any) -> Any:
+        ones = Particles(np.ones(3))
+        return kinetic.hvp(Particles(np.arange(3.0)), 0.5, wrt="p", direction=ones, **mode).v
+
+    np.testing.assert_allclose(product(), 6 * 0.125 * np.arange(3.0))
+    with pytest.raises(CompileError, match="forward over reverse computes the same"):
+        product(mode="reverse-over-reverse")

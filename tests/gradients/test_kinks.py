@@ -355,3 +355,18 @@ def test_determinants_where_elimination_stops(x: list[list[float]]) -> None:
     assert f(a) == pytest.approx(np.linalg.det(a))
     np.testing.assert_allclose(f.grad(a), cofactors(a), atol=1e-12)
     np.testing.assert_allclose(f.hvp(a, direction=direction), expected, atol=1e-6)
+
+
+@mutad.compile(grad=True)
+def of_all(x):
+    return np.prod(x)
+
+
+@mutad.compile(grad=True)
+def curvature(x, d):
+    return (of_all.hvp(x, direction=d) * d).sum()
+
+
+@pytest.mark.parametrize("x", [[0.0, 0.0, -0.7], [0.0, 0.0, 0.0], [0.0, 2.0, 3.0], [1.0, 2.0, 3.0]])
+def test_third_derivatives_of_products_of_zeros(x: list[float]) -> None:
+    assert curvature.grad(np.array(x), np.ones(3)) == pytest.approx([2.0, 2.0, 2.0])

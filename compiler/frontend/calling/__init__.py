@@ -1,1 +1,1 @@
-"""Calls: what is called, how arguments are bound, functions that call themselves, rules."""
+"""Calls: what is called, how arguments are bound, recursive functions, rules."""

@@ -1,4 +1,4 @@
-"""Calls within `try` of functions that call themselves: what is raised in the callee is a result of the call.
+"""Calls within `try` of recursive functions: what is raised in the callee is a result of the call.
 
 The callee is lowered as the body of a `try` that catches everything. Its first result says what it has raised
 (0: nothing), those after it what the messages show; the caller raises that again, where its handlers are::

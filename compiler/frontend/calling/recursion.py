@@ -1,4 +1,4 @@
-"""Functions that call themselves: private functions of the module, and `activation.call` of them.
+"""Recursive functions: private functions of the module, and `activation.call` of them.
 
 Everything else that is called is inlined. Where that meets a function that is being inlined already, the
 function is noted, and the whole is lowered again: now each call of it is a call in the IR::

@@ -206,7 +206,7 @@ class ListObject:
     changed: bool = False
     """Whether something was done to its length or items."""
     passed: bool = False
-    """Whether functions that call themselves may change it (`handed_lists`)."""
+    """Whether recursive functions may change it (`handed_lists`)."""
     touched: int = 0
     """How many calls of such functions there are so far."""
     keeps: StoreKey | None = None
