@@ -5,7 +5,7 @@ watched through its *contents*: a place whose value is one object as long as the
 objects that it held when it was read. Another item is then another constant, and the function is
 compiled anew.
 
-Tables of numbers may be indexed by what only the run knows: all numbers lie one after the other in one
+Tables of numbers may be indexed by what is known at run time: all numbers lie one after the other in one
 array of each dtype, an input of which the code sees parts (`Tables.where`). An array in a table, or in a
 tuple, is an input as any array from outside is.
 """

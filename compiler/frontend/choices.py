@@ -303,7 +303,7 @@ def unknown(choice: Choice) -> tuple[str, str]:
 
     shown = " or ".join(dict.fromkeys(describe(template_of(o)) for o in choice.options))
     way_out = "test `is None` first" if has_none(choice) else "call it, or compare it"
-    return f"this is {shown}, which only the run knows", way_out
+    return f"this is {shown}, known at run time only", way_out
 
 
 def has_none(choice: Choice) -> bool:

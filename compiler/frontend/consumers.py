@@ -608,7 +608,7 @@ class Consumers(Iterables):
             return Tuple(value.items)
         raise self.refusal(
             node,
-            "a tuple whose length only the run knows is not compiled",
+            "a tuple of run-time length is not compiled",
             "use a list, or an array: np.array(...)",
         )
 

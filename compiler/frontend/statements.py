@@ -321,7 +321,7 @@ class Statements(Raising, Unpacking):
                 conversion = None if node.conversion == -1 else chr(node.conversion)
                 spec, inside = ("", []) if node.format_spec is None else self.text(node.format_spec)
                 if inside:
-                    raise self.refusal(node, "a width or precision that only the run knows")
+                    raise self.refusal(node, "a run-time width or precision")
                 value = self.value(node.value)
                 return formatting.field(self, value, spec.format(), conversion)
             case ast.Call(ast.Name("str"), [ast.Name(name)], []) if self.is_caught_exception(name):

@@ -113,7 +113,7 @@ class Unpacking(ListAlgorithms):
                 rest = self.list_slice(seq, middle, star)
         else:
             raise self.refusal(
-                star, "a list of arrays of a length that only the run knows", "use a slice: a[1:]"
+                star, "a list of arrays of run-time length", "use a slice: a[1:]"
             )
         for item, part in zip([e for e in target.elts if e is not star], ends, strict=True):
             self.bind(item, part)

@@ -149,7 +149,7 @@ class Static:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several values, of different kinds: which, a number says that only the run knows. A function
+    """One of several values, of different kinds: which, a run-time number says. A function
     or another, None or a float; at most one of them is no object known while compiling."""
 
     number: SSAValue

@@ -1,4 +1,4 @@
-"""What is refused of objects that only the run knows: the place and the way out."""
+"""What is refused of objects found at run time: the place and the way out."""
 
 from collections.abc import Callable
 from typing import Any
@@ -67,7 +67,7 @@ def keeps_words_and_numbers_in_a_field(x):
 
 
 CASES = [
-    (returns_objects_that_refer_to_others, "a Node that only the run knows", "returns_objects"),
+    (returns_objects_that_refer_to_others, "a Node chosen at run time", "returns_objects"),
     (gives_one_more_attribute, "where it is made", "Node(v)"),
     (puts_one_from_outside_among_them, "pass it as an argument", "head.next = SENTINEL"),
     (changes_the_argument_or_another, "one object or another", "chosen.x += 1.0"),

@@ -1,4 +1,4 @@
-"""Gradients through functions that call themselves: a record for each activation."""
+"""Gradients through recursive functions: a record for each activation."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Gradients through functions that call themselves with new arrays, objects, lists, exceptions."""
+"""Gradients through recursive functions with new arrays, objects, lists, exceptions."""
 
 import math
 from dataclasses import dataclass

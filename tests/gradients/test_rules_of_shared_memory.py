@@ -1,4 +1,4 @@
-"""Functions with rules whose arguments may share memory: where only the run can tell, it does."""
+"""Functions with rules whose arguments may share memory: found at run time."""
 
 import numpy as np
 import pytest

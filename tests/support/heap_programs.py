@@ -1,4 +1,4 @@
-"""Programs with objects of which only the run knows which is which: values and gradients are tested."""
+"""Programs with objects told apart at run time: values and gradients are tested."""
 
 import heapq
 import math

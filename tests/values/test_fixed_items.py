@@ -1,4 +1,4 @@
-"""`items[k]` of a list or tuple of arrays or objects, where only the run knows `k`: the item itself."""
+"""`items[k]` of a list or tuple of arrays or objects, where `k` is known at run time: the item itself."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Functions that call themselves, and each other: values, mutation, exceptions, depth."""
+"""Functions that are recursive, alone or together: values, mutation, exceptions, depth."""
 
 import contextlib
 import math

@@ -1,4 +1,4 @@
-"""Functions that call themselves and return arrays: new ones, their arguments, one or the other."""
+"""Recursive functions and return arrays: new ones, their arguments, one or the other."""
 
 import numpy as np
 import pytest

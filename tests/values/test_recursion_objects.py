@@ -1,4 +1,4 @@
-"""Functions that call themselves with objects, lists, cells and functions: passed, captured, made."""
+"""Recursive functions with objects, lists, cells and functions: passed, captured, made."""
 
 import enum
 import math

@@ -90,5 +90,5 @@ def test_an_object_or_none_is_refused():
     def fit(x):
         return Fit(x[0], x * 2.0) if x[0] > 0.2 else None
 
-    with pytest.raises(CompileError, match="only the run knows, or None"):
+    with pytest.raises(CompileError, match="chosen at run time, or None"):
         compile(fit)(X.copy())

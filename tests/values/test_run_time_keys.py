@@ -1,4 +1,4 @@
-"""Dicts whose keys only the run knows, sets and deques: as CPython's, and differentiated."""
+"""Dicts with run-time keys, sets and deques: as CPython's, and differentiated."""
 
 from collections import Counter, defaultdict, deque
 

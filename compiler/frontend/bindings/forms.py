@@ -3,7 +3,7 @@
 The first build of a loop carries every array. What the iteration leaves then says more::
 
     u, v = v, u                     a permutation, the same in each iteration: carried
-    for j in range(k): u, v = v, u  a permutation that only the run knows: in numbers, chosen together
+    for j in range(k): u, v = v, u  a permutation known at run time: in numbers, chosen together
     if better: best = trial         one of two arrays: in numbers
     v = v[1:]                       a view of an array: in numbers
     u = step(u)                     a fresh array: in a buffer (see `rebinding`)

@@ -280,7 +280,7 @@ class Calls(Expressions):
             return Static(class_of(value))
         except choices.Undecided:
             raise self.refusal(
-                node, "the type of this, only the run knows", "test for None with `is None`"
+                node, "the type of this, known at run time only", "test for None with `is None`"
             ) from None
 
     def builtin_issubclass(self, args: list[Value], node: ast.Call) -> Value:

@@ -105,7 +105,7 @@ class RecordForm:
 
 @dataclass(frozen=True)
 class PlaceForm:
-    """An object that only the run knows, of a store (`data.heaps`); or None, where it `may_be_none`."""
+    """An object known at run time, of a store (`data.heaps`); or None, where it `may_be_none`."""
 
     store: ListObject
     may_be_none: bool

@@ -1,4 +1,4 @@
-"""Dicts whose keys only the run knows, sets and deques, in Python: what compiled code makes in their place.
+"""Dicts with run-time keys, sets and deques, in Python: what compiled code makes in their place.
 
 A table has its entries in lists, in the order in which they came, and a list of places by hash::
 
@@ -113,7 +113,7 @@ class Table:
 
 
 class Dict(Table):
-    """A dict whose keys only the run knows."""
+    """A dict with run-time keys."""
 
     changed = "dictionary changed size during iteration"
 

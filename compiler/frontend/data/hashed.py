@@ -62,7 +62,7 @@ def made(
 def filled(
     lowering: Constructing, args: list[Value], kwargs: dict[str, Value], node: ast.AST
 ) -> Value:
-    """`dict(pairs, name=value)`, where the run knows the pairs."""
+    """`dict(pairs, name=value)`, with run-time pairs."""
     table = lowering.construct(Dict, args, {}, as_call(lowering, node))
     for name, value in kwargs.items():
         store(lowering, table, lowering.constant(name, "a key"), lowering.memory_of(value), node)
@@ -95,12 +95,12 @@ def set_of(lowering: Any, node: ast.Set | ast.SetComp) -> Value:
 
 
 def dict_of(lowering: Any, node: ast.Dict) -> Value:
-    """A display whose keys the run knows, or of a dict that gets such keys."""
+    """A display with run-time keys, or of a dict that gets such keys."""
     table = lowering.construct(Dict, [], {}, as_call(lowering, node))
     for key, value in zip(node.keys, node.values, strict=True):
         if key is None:
             raise lowering.refusal(
-                node, "`**` in a dict whose keys only the run knows", "use d.update(...)"
+                node, "`**` in a dict with run-time keys", "use d.update(...)"
             )
         asked = lowering.memory_of(lowering.expression(key))
         store(lowering, table, asked, lowering.memory_of(lowering.expression(value)), node)
@@ -113,7 +113,7 @@ def store(lowering: Any, table: Value, key: Value, value: Value, node: ast.AST) 
 
 
 def comprehension(lowering: Any, node: ast.DictComp) -> Value:
-    """`{k: v for ...}` over what only the run knows."""
+    """`{k: v for ...}` over run-time values."""
     pair = ast.copy_location(ast.Tuple([node.key, node.value], ast.Load()), node)
     pairs = stand_in(lowering, node, ast.GeneratorExp(pair, node.generators))
     return filled(lowering, [lowering.expression(pairs)], {}, node)
@@ -135,7 +135,7 @@ def learn_at(lowering: Any, place: Place) -> None:
 
 
 def learn_by_key(lowering: Any, value: Value, key: Value, *, stored: bool = False) -> None:
-    """A dict is asked for a key that only the run knows: one of few numbers that it has is a choice."""
+    """A dict is asked for a key known at run time: one of few numbers that it has is a choice."""
     if isinstance(value, Record) and is_number(key):
         numbers = [k for k in lowering.keys_of(value) if isinstance(k, int | float)]
         few = isinstance(key, Scalar) and 0 < len(numbers) <= MOST_OPTIONS
@@ -151,7 +151,7 @@ def is_list(value: Value | None) -> bool:
 
 
 def is_number(key: Value) -> bool:
-    """True for a number that only the run knows, and for a tuple with one."""
+    """True for a number known at run time, and for a tuple with one."""
     if isinstance(key, Tuple):
         return any(map(is_number, key.items))
     return isinstance(key, Scalar) and key.constant is None

@@ -248,7 +248,7 @@ class Heaps(PlacedLists):
         if not lists.is_item(found):
             raise self.refusal(
                 None,
-                f"`{name}` of a {heap.cls.__name__} which only the run knows is no number, array,"
+                f"`{name}` of a {heap.cls.__name__} chosen at run time is no number, array,"
                 " string, list or object",
                 f"make the {heap.cls.__name__} before the branch or loop, or keep such values elsewhere",
             )
@@ -263,7 +263,7 @@ class Heaps(PlacedLists):
             raise self.refusal(
                 None,
                 f"an object of class {value.cls.__name__} that is an argument meets one that the"
-                " function makes, and only the run knows which is which",
+                " function makes, and they are told apart at run time only",
                 "copy the argument's fields into a new object",
             )
         return self.on_heap(now)
@@ -317,7 +317,7 @@ class Heaps(PlacedLists):
                 what = "or None" if isinstance(result, Reference) else "which refers to others"
                 raise self.refusal(
                     self.frame.source.node,
-                    f"the function returns a {store.cls.__name__} that only the run knows, {what}",
+                    f"the function returns a {store.cls.__name__} chosen at run time, {what}",
                     "return its numbers and arrays, or a tuple or a list of them",
                 )
         if isinstance(result, Tuple | Struct):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def is_open(key: Value) -> bool:
-    """True for a key that only the run knows."""
+    """True for a key known at run time."""
     return isinstance(key, Choice) or (isinstance(key, Scalar) and key.constant is None)
 
 

@@ -5,7 +5,7 @@
                                                     KNOTS[i]           memref.load %numbers[%offset + %i]
 
 Callers watch what they hold (`mutad.runtime.tables`). Nothing is emitted of a table but the items that are
-used. A tuple, or a fixed list, that is indexed by what only the run knows is an array of its items: the one
+used. A tuple, or a fixed list, that is indexed at run time is an array of its items: the one
 that callers pass with the numbers of all tables, else one that is made here.
 """
 

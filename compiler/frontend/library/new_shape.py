@@ -1,6 +1,6 @@
 """The shape that `reshape` is asked for: -1 filled in, ValueError where the sizes differ.
 
-A number that only the run knows may be -1, too. The function is compiled for arguments with which it is
+A number known at run time may be -1, too. The function is compiled for arguments with which it is
 not, where that depends on them alone; else both are compiled in, and the run chooses.
 """
 

@@ -372,7 +372,7 @@ def f(x):
 """,
     ),
     Compiled(
-        "items of lists and tuples of arrays, by an index that only the run knows: the item itself",
+        "items of lists and tuples of arrays, by a run-time index: the item itself",
         (ast.Subscript,),
         """
 def f(x):
@@ -467,7 +467,7 @@ def f(x):
 """,
     ),
     Compiled(
-        "sets of what only the run knows, and comprehensions of them; dicts with such keys",
+        "sets of run-time values, and comprehensions of them; dicts with run-time keys",
         (ast.Set, ast.SetComp, ast.Dict, ast.DictComp),
         """
 def f(x):
@@ -508,7 +508,7 @@ def f(x):
 """,
     ),
     Compiled(
-        "objects of which only the run knows which is which: linked lists, trees, None",
+        "objects told apart at run time: linked lists, trees, None",
         (ast.Attribute, ast.While, ast.Is),
         """
 class Node:
