@@ -112,9 +112,7 @@ class Unpacking(ListAlgorithms):
                 assert seq is not None
                 rest = self.list_slice(seq, middle, star)
         else:
-            raise self.refusal(
-                star, "a list of arrays of run-time length", "use a slice: a[1:]"
-            )
+            raise self.refusal(star, "a list of arrays of run-time length", "use a slice: a[1:]")
         for item, part in zip([e for e in target.elts if e is not star], ends, strict=True):
             self.bind(item, part)
         self.bind(star.value, rest)

@@ -99,9 +99,7 @@ def dict_of(lowering: Any, node: ast.Dict) -> Value:
     table = lowering.construct(Dict, [], {}, as_call(lowering, node))
     for key, value in zip(node.keys, node.values, strict=True):
         if key is None:
-            raise lowering.refusal(
-                node, "`**` in a dict with run-time keys", "use d.update(...)"
-            )
+            raise lowering.refusal(node, "`**` in a dict with run-time keys", "use d.update(...)")
         asked = lowering.memory_of(lowering.expression(key))
         store(lowering, table, asked, lowering.memory_of(lowering.expression(value)), node)
     return table
