@@ -110,8 +110,8 @@ class Mirrors:
                 if isinstance(op, memref.StoreOp) and op.value is last.value and op.parent is block:
                     yield from [] if op is last else [(op, op.memref)]
         if isinstance(last, array.MapOp):
-            for out, value in zip(last.outs, last.yielded, strict=True):
-                if out is root and self._goes_through_all(last, root):
+            for out, kind, value in zip(last.outs, last.out_kinds, last.yielded, strict=True):
+                if out is root and kind == "store" and self._goes_through_all(last, root):
                     yield from (pair for pair in self._written(last, value) if pair[1] is not root)
         for use in root.uses:
             op = use.operation

@@ -261,3 +261,35 @@ func.func @a_killed_item_of_a_growable_array_is_copied_for_a_product(%A : memref
   }
   func.return
 }
+
+// What is added to %u is stored to %h as well: %h does not hold the sum, which is saved.
+// CHECK-LABEL: @added_and_recorded
+// CHECK:         plan = ["save %e: killed by array.map, needed by arith.mulf"]
+func.func @added_and_recorded(%a : memref<?x?xf64>, %b : memref<?x?xf64>, %x : memref<?x?xf64>, %h : memref<?x?xf64>, %y : memref<?x?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?x?xf64>
+  %m = memref.dim %x, %c1 : memref<?x?xf64>
+  %u = array.alloc(%n, %m) : memref<?x?xf64>
+  array.matmul %a, %b into %u : memref<?x?xf64>, memref<?x?xf64>, memref<?x?xf64>
+  array.map(%n, %m) ins(%x : memref<?x?xf64>) outs(%u, %h : memref<?x?xf64>, memref<?x?xf64>) kinds ["add", "store"] {
+  ^bb0(%e : f64):
+    array.yield %e, %e : f64, f64
+  }
+  array.map(%n, %m) ins(%u : memref<?x?xf64>) outs(%y : memref<?x?xf64>) kinds ["store"] {
+  ^bb1(%e : f64):
+    %s = arith.mulf %e, %e : f64
+    array.yield %s : f64
+  }
+  %z = arith.constant 0.0 : f64
+  array.map(%n, %m) ins(%x : memref<?x?xf64>) outs(%u : memref<?x?xf64>) kinds ["store"] {
+  ^bb2(%e : f64):
+    %t = arith.addf %e, %z : f64
+    array.yield %t : f64
+  }
+  array.map(%n, %m) ins(%u : memref<?x?xf64>) outs(%y : memref<?x?xf64>) kinds ["add"] {
+  ^bb3(%e : f64):
+    array.yield %e : f64
+  }
+  func.return
+}
