@@ -37,6 +37,7 @@ from xdsl.irdl import (
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
+    opt_operand_def,
     opt_prop_def,
     prop_def,
     result_def,
@@ -80,14 +81,19 @@ class ArenaType(ParametrizedAttribute, TypeAttribute):
 
 @irdl_op_definition
 class TapeOp(IRDLOperation):
-    """An empty tape: `%t = ad.tape`. Stands at the top level of the function."""
+    """An empty tape: `%t = ad.tape`. Stands at the top level of the function.
+
+    `%t = ad.tape reserves %bytes`: it never holds more bytes, so it may have them at once, each segment
+    rounded up to 8.
+    """
 
     name = "ad.tape"
+    reserved = opt_operand_def(IndexType)
     tape = result_def(TapeType())
-    assembly_format = "attr-dict"
+    assembly_format = "(`reserves` $reserved^)? attr-dict"
 
-    def __init__(self) -> None:
-        super().__init__(result_types=[TapeType()])
+    def __init__(self, reserved: SSAValue | None = None) -> None:
+        super().__init__(operands=[reserved], result_types=[TapeType()])
 
 
 class SegmentOp(IRDLOperation):

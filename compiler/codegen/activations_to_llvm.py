@@ -94,6 +94,8 @@ class ActivationWriter(KernelWriter):
 
     def poll_every_depth(self) -> None:
         text = self.text
+        if not self.state.memory.polls:
+            return
         low = text.value(f"and i64 {DEPTH}, {POLL_DEPTHS}")
         due = text.value(f"icmp eq i64 {low}, 0")
         ask, on = text.label("poll"), text.label("on")

@@ -36,7 +36,7 @@ def module_text(
     """The module of these kernels, of which `state` (of any of them) knows what they share."""
     parts = [line for lines in definitions for line in lines]
     parts += state.functions.values()
-    supporting, needed = support.functions_text(state.support)
+    supporting, needed = support.functions_text(state.support, state.memory.functions)
     parts += supporting
     state.declarations.update({symbol_of(line): line for line in needed})
     for symbol in support.DECLARATIONS.keys() & state.declarations.keys():

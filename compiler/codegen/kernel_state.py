@@ -20,6 +20,7 @@ from ...dialects.ad import ArenaType, TapeType
 from ...dialects.array import strides_of
 from ..analysis.alias import AliasAnalysis
 from ..diagnostics import line_of
+from .kernel_memory import KernelMemory
 from .llvm_text import FunctionText, Metadata, integer
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ class KernelState:
     fastmath: bool
     features: frozenset[str]
     """What the CPU has, by LLVM's names: "avx2", ..."""
+    memory: KernelMemory = KernelMemory.SYSTEM
     scopes: AliasScopes = field(init=False)
     emit: Callable[[Operation], None] = field(init=False)
     """Writes any op; set by who owns the dispatch."""

@@ -30,7 +30,6 @@ from ..analysis.alias import AliasAnalysis, if_blocks
 from ..analysis.dependence import Dependence
 from ..analysis.effects import is_private
 from ..rules import is_whole_array
-from . import support
 from .activation_calls import begin, lower_activation, lower_too_deep
 from .alias_scopes import AliasScopes
 from .array_to_loops import lower_map
@@ -38,6 +37,7 @@ from .checks_to_llvm import CHECK_OPS
 from .foreign_to_llvm import lower_call
 from .handles import HANDLE_OPS, Record, tape_words
 from .hoist_checks import EntryConditions, NestProofs, all_of, has_whole_array_work
+from .kernel_memory import KernelMemory
 from .kernel_module import KernelText, module_text
 from .kernel_state import (
     OK,
@@ -70,11 +70,16 @@ class CodegenOptions(Protocol):
     def target(self) -> Target | None: ...
 
 
-def kernel_text(module: ModuleOp, options: CodegenOptions, name: str = "kernel") -> KernelText:
-    """The kernel for the one function of `module`."""
+def kernel_text(
+    module: ModuleOp,
+    options: CodegenOptions,
+    name: str = "kernel",
+    memory: KernelMemory = KernelMemory.SYSTEM,
+) -> KernelText:
+    """The kernel for the one function of `module`; `memory` says where it has its memory from."""
     (function,), private = functions_of(module)
-    before, state = private_text(private, options)
-    writer = KernelWriter(function, options, name, state)
+    before, state = private_text(private, options, memory)
+    writer = KernelWriter(function, options, name, state, memory=memory)
     return module_text(writer.state, [*before, writer.write()], writer.result_slots)
 
 
@@ -100,7 +105,9 @@ def functions_of(module: ModuleOp) -> tuple[list[func.FuncOp], list[func.FuncOp]
 
 
 def private_text(
-    private: Sequence[func.FuncOp], options: CodegenOptions
+    private: Sequence[func.FuncOp],
+    options: CodegenOptions,
+    memory: KernelMemory = KernelMemory.SYSTEM,
 ) -> tuple[list[list[str]], KernelState | None]:
     """The definitions of private functions, and the state that the kernels go on with."""
     from .activations_to_llvm import ActivationWriter  # a `KernelWriter`
@@ -109,7 +116,7 @@ def private_text(
     state: KernelState | None = None
     for function in private:
         name = function.sym_name.data
-        writer = ActivationWriter(function, options, name, state)
+        writer = ActivationWriter(function, options, name, state, memory=memory)
         state = writer.state
         definitions.append(writer.write())
     return definitions, state
@@ -125,6 +132,7 @@ class KernelWriter:
         name: str,
         beside: KernelState | None = None,
         record: Record | None = None,
+        memory: KernelMemory = KernelMemory.SYSTEM,
     ) -> None:
         self.function = function
         self.name = name
@@ -132,7 +140,8 @@ class KernelWriter:
         alias = AliasAnalysis(function)
         if beside is None:
             cpu = options.target or host()
-            state = KernelState(FunctionText(Metadata()), alias, options.fastmath, cpu.features)
+            text = FunctionText(Metadata())
+            state = KernelState(text, alias, options.fastmath, cpu.features, memory)
         else:
             state = beside.beside(alias)
         state.scopes = AliasScopes(function, alias, state.metadata)
@@ -156,7 +165,7 @@ class KernelWriter:
             begin(state, calls)
         self.emit_block(self.function.body.block)
         shown = ", ".join(["ptr noalias %ctx", *parameters, "ptr noalias %results"])
-        allocates = not state.support.isdisjoint(support.ALLOCATING)
+        allocates = not state.support.isdisjoint(state.memory.ending)
         body = f"{self.name}_body" if allocates else self.name
         parts = [f"define internal i32 @{body}({shown}) nounwind {{", self.text.text(), "}"]
         if allocates:
@@ -545,6 +554,8 @@ class KernelWriter:
 
     def poll_every(self, counter: str, mask: int) -> None:
         """Poll once in mask + 1 iterations."""
+        if not self.state.memory.polls:
+            return
         text = self.text
         low = text.value(f"and i64 {counter}, {mask}")
         due = text.value(f"icmp eq i64 {low}, {mask}")
@@ -557,6 +568,8 @@ class KernelWriter:
         text.start(on)
 
     def poll(self) -> None:
+        if not self.state.memory.polls:
+            return
         self.state.support.add("mutad_poll")
         group = self.state.attribute_group(RUNTIME_MEMORY)
         status = self.text.value(f"call i32 @mutad_poll(ptr %ctx) {group}")

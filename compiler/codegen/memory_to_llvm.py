@@ -22,6 +22,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ...dialects import ad, array
 from . import support
 from .arena import chained_pop, chained_push
+from .kernel_memory import KernelMemory
 from .kernel_state import OUT_OF_MEMORY, Descriptor, KernelState, Place, memory_type, size_of
 from .leaf_loops import place_of
 from .llvm_text import integer
@@ -180,6 +181,20 @@ def lower_tape(state: KernelState, op: ad.TapeOp) -> None:
     slot = state.text.alloca(f"[{words} x i64]", "tape")
     state.text.do(f"store [{words} x i64] zeroinitializer, ptr {slot}")
     state.scalars[op.tape] = slot
+    if state.memory is KernelMemory.AREA:
+        reserve_tape(state, slot, op.reserved)
+
+
+def reserve_tape(state: KernelState, slot: str, size: SSAValue | None) -> None:
+    """The whole of a tape's memory, of which its segments are taken; none for one that is not used."""
+    text = state.text
+    reserved = "0" if size is None else state.scalars[size]
+    found = support_call(state, "mutad_alloc_result", "ptr %ctx", f"i64 {reserved}")
+    state.return_when(text.value(f"icmp eq ptr {found}, null"), OUT_OF_MEMORY)
+    end = text.value(f"getelementptr i8, ptr {found}, i64 {reserved}")
+    for offset, field in ((8, found), (16, end)):
+        at = text.value(f"getelementptr inbounds i8, ptr {slot}, i64 {offset}")
+        text.do(f"store ptr {field}, ptr {at}, align 8")
 
 
 def lower_push(state: KernelState, op: ad.PushOp) -> None:

@@ -21,7 +21,7 @@ What runs seldom is `optnone`: optimizing it would cost more than it ever gains.
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from . import support_handles, support_reserved, support_stack
 
@@ -217,25 +217,7 @@ done:
 }}
 """
 
-_ALLOC_RESULT = f"""
-define internal noalias ptr @mutad_alloc_result(ptr %ctx, i64 %bytes) noinline optnone nounwind {{
-  %record = call ptr @mutad_libc_malloc(i64 16)
-  %no.record = icmp eq ptr %record, null
-  br i1 %no.record, label %exhausted, label %registered
-registered:
-  %size = call i64 @llvm.umax.i64(i64 %bytes, i64 1) ; malloc(0) may be null: exhausted memory here
-  %block = call ptr @mutad_libc_malloc(i64 %size)
-  %list.at = getelementptr i8, ptr %ctx, i64 {RESULTS}
-  %list = load ptr, ptr %list.at
-  store ptr %list, ptr %record
-  %block.at = getelementptr i8, ptr %record, i64 8
-  store ptr %block, ptr %block.at
-  store ptr %record, ptr %list.at
-  ret ptr %block
-exhausted:
-  ret ptr null
-}}
-declare i64 @llvm.umax.i64(i64, i64)
+KEEP = f"""
 define internal void @mutad_keep(ptr %ctx, ptr %block) noinline optnone nounwind {{
 entry:
   %list.at = getelementptr i8, ptr %ctx, i64 {RESULTS}
@@ -260,6 +242,28 @@ done:
   ret void
 }}
 """
+"""`mutad_keep`: a block that is returned is the caller's from then on."""
+
+_ALLOC_RESULT = f"""
+define internal noalias ptr @mutad_alloc_result(ptr %ctx, i64 %bytes) noinline optnone nounwind {{
+  %record = call ptr @mutad_libc_malloc(i64 16)
+  %no.record = icmp eq ptr %record, null
+  br i1 %no.record, label %exhausted, label %registered
+registered:
+  %size = call i64 @llvm.umax.i64(i64 %bytes, i64 1) ; malloc(0) may be null: exhausted memory here
+  %block = call ptr @mutad_libc_malloc(i64 %size)
+  %list.at = getelementptr i8, ptr %ctx, i64 {RESULTS}
+  %list = load ptr, ptr %list.at
+  store ptr %list, ptr %record
+  %block.at = getelementptr i8, ptr %record, i64 8
+  store ptr %block, ptr %block.at
+  store ptr %record, ptr %list.at
+  ret ptr %block
+exhausted:
+  ret ptr null
+}}
+declare i64 @llvm.umax.i64(i64, i64)
+{KEEP}"""
 
 _TAPE = f"""
 define internal ptr @mutad_tape_push(ptr %ctx, ptr %tape, i64 %bytes) alwaysinline nounwind {{
@@ -451,9 +455,8 @@ look:
   %none = icmp eq ptr %record, null
   br i1 %none, label %done, label %on
 on:
-  call void @mutad_drop_result(ptr %ctx, ptr %record, i32 %status)
   %next = load ptr, ptr %record
-  call void @mutad_libc_free(ptr %record)
+  call void @mutad_drop_result(ptr %ctx, ptr %record, i32 %status)
   br label %look
 done:
   ret void
@@ -609,7 +612,14 @@ end:
 """
 
 
-FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+Functions = Mapping[str, tuple[str, tuple[str, ...]]]
+"""Each support function (with its companions), and what it calls."""
+
+INTEGER_POWERS: Functions = {
+    f"mutad_ipow_i{n}": (_integer_power(f"i{n}"), ()) for n in (8, 16, 32, 64)
+}
+
+FUNCTIONS: Functions = {
     "mutad_alloc": (_ALLOC, ("mutad_grow",)),
     "mutad_grow": (_GROW, ("mutad_take",)),
     "mutad_mark": (_MARK, ()),
@@ -626,31 +636,33 @@ FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "mutad_take": (_POOL, ()),
     "mutad_find_stack": (support_stack.find_stack(STACK_END), ()),
     "mutad_poll": (_POLL_TEXT, ()),
-    **{f"mutad_ipow_i{n}": (_integer_power(f"i{n}"), ()) for n in (8, 16, 32, 64)},
+    **INTEGER_POWERS,
 }
-"""Each support function (with its companions), and what it calls."""
+"""Those of a kernel in a Python process."""
 
 ALLOCATING = ("mutad_alloc", "mutad_reserve", "mutad_alloc_result", "mutad_tape_push")
 """A kernel that calls one of these has to run `mutad_end`."""
 
 
-def closure(used: Iterable[str]) -> set[str]:
+def closure(used: Iterable[str], functions: Functions = FUNCTIONS) -> set[str]:
     """The support functions used, and those that they use."""
     pending, found = list(used), set[str]()
     while pending:
         name = pending.pop()
-        if name in FUNCTIONS and name not in found:
+        if name in functions and name not in found:
             found.add(name)
-            pending.extend(FUNCTIONS[name][1])
+            pending.extend(functions[name][1])
     return found
 
 
-def functions_text(used: Iterable[str]) -> tuple[list[str], list[str]]:
+def functions_text(
+    used: Iterable[str], functions: Functions = FUNCTIONS
+) -> tuple[list[str], list[str]]:
     """Definitions of the support functions used and of those they use, and the declarations needed."""
     definitions: list[str] = []
     declarations: set[str] = set()
-    for name in sorted(closure(used)):
-        for line in FUNCTIONS[name][0].splitlines():
+    for name in sorted(closure(used, functions)):
+        for line in functions[name][0].splitlines():
             (declarations.add if line.startswith("declare ") else definitions.append)(line)
     whole = "\n".join(definitions)
     declarations.update(line for symbol, line in DECLARATIONS.items() if f"@{symbol}(" in whole)

@@ -32,8 +32,13 @@ _NO_RESERVE = 0x1042 if sys.platform == "darwin" else 0x4022
 """MAP_PRIVATE, MAP_ANONYMOUS, MAP_NORESERVE."""
 
 
-def drop_result(pool: int, first: int) -> str:
-    """`mutad_drop_result`: what a record holds is freed, or waits for the next call.
+def drop_result(
+    pool: int,
+    first: int,
+    free_block: str = "call void @mutad_libc_free(ptr %block)",
+    free_record: str = "call void @mutad_libc_free(ptr %record)",
+) -> str:
+    """`mutad_drop_result`: what a record holds is freed, or waits for the next call; the record is freed.
 
     `pool` is the byte offset of the pool in the context, `first` the first slot for ranges in it.
     """
@@ -79,11 +84,12 @@ on:
   br i1 %more, label %look, label %unmap
 unmap:
   %ignored = call i32 @munmap(ptr %base, i64 {RESERVED_BYTES})
-  ret void
+  br label %done
 free:
-  call void @mutad_libc_free(ptr %block)
-  ret void
+  {free_block}
+  br label %done
 done:
+  {free_record}
   ret void
 }}
 declare i32 @munmap(ptr, i64)
@@ -102,7 +108,13 @@ declare i32 @madvise(ptr, i64, i32)
 """`mutad_clear`: a range reads as 0 again, for its pages go back to the system."""
 
 
-def reserve(results: int, pool: int, first: int) -> str:
+def reserve(
+    results: int,
+    pool: int,
+    first: int,
+    make_record: str = "call ptr @mutad_libc_malloc(i64 24)",
+    free_record: str = "call void @mutad_libc_free(ptr %made)",
+) -> str:
     """`mutad_reserve`; the list of records is at the byte offset `results` of the context."""
     return f"""
 define internal ptr @mutad_reserve(ptr %ctx, i64 %number) noinline optnone nounwind {{
@@ -133,7 +145,7 @@ found:
   %again = getelementptr i8, ptr %odd, i64 -1
   ret ptr %again
 fresh:
-  %made = call ptr @mutad_libc_malloc(i64 24)
+  %made = {make_record}
   %no.record = icmp eq ptr %made, null
   br i1 %no.record, label %fail, label %ask
 ask:
@@ -186,7 +198,7 @@ keep:
   store ptr %made, ptr %list.at
   ret ptr %given
 give.back:
-  call void @mutad_libc_free(ptr %made)
+  {free_record}
   br label %fail
 fail:
   ret ptr null

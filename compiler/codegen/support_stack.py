@@ -38,6 +38,20 @@ DECLARATIONS = {
 }
 
 
+def guess_stack(stack_end: int) -> str:
+    """`mutad_find_stack` that asks nobody: so many bytes from here on are there, less the margin."""
+    return f"""
+define internal void @mutad_find_stack(ptr %ctx) noinline optnone nounwind {{
+  %frame = call ptr @llvm.frameaddress.p0(i32 0)
+  %end = getelementptr i8, ptr %frame, i64 {-(UNKNOWN - UNKNOWN // 4)}
+  %end.at = getelementptr i8, ptr %ctx, i64 {stack_end}
+  store ptr %end, ptr %end.at
+  ret void
+}}
+declare ptr @llvm.frameaddress.p0(i32)
+"""
+
+
 def find_stack(stack_end: int) -> str:
     """`mutad_find_stack`, which stores the lowest usable address at the offset `stack_end` of the context."""
     knows = sys.platform == "linux"

@@ -16,6 +16,7 @@ from xdsl.dialects import get_all_dialects
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.parser import Parser
 
+from mutad.compiler.codegen.kernel_memory import KernelMemory
 from mutad.compiler.codegen.llvm_module import assembly, optimize_and_emit
 from mutad.compiler.codegen.loops_to_llvm import KernelText, kernel_text
 from mutad.dialects.ad import Ad
@@ -97,10 +98,18 @@ class Outcome:
 class Kernel:
     """A compiled kernel; call it with NumPy arrays and scalars."""
 
-    def __init__(self, source: str, *, fastmath: bool = False) -> None:
+    def __init__(
+        self,
+        source: str,
+        *,
+        fastmath: bool = False,
+        memory: KernelMemory = KernelMemory.SYSTEM,
+    ) -> None:
         module = parse(source)
         self.function = next(iter(module.body.block.ops))
-        self.kernel: KernelText = kernel_text(module, Fast() if fastmath else Exact())
+        self.kernel: KernelText = kernel_text(
+            module, Fast() if fastmath else Exact(), memory=memory
+        )
         self.text = re.sub(
             r"define internal i32 @kernel\(", "define i32 @kernel(", self.kernel.module()
         )
@@ -119,9 +128,9 @@ class Kernel:
         """For a CPU with AVX2, whichever we run on."""
         return assembly(self.text, target=Target("x86-64-v3", LEVELS["x86-64-v3"]))
 
-    def __call__(self, *arguments: Any) -> Outcome:
+    def __call__(self, *arguments: Any, context: Any = None) -> Outcome:
         function_type = self.function.function_type
-        context = (ctypes.c_int64 * 33)()
+        context = context or (ctypes.c_int64 * 36)()
         if self.print_callback is not None:
             context[8] = ctypes.cast(self.print_callback, ctypes.c_void_p).value
         passed: list[Any] = [ctypes.addressof(context)]
@@ -178,12 +187,14 @@ def view_at(
 @pytest.fixture(scope="session")
 def compile_kernel():
     """Compile textual IR; each text once."""
-    known: dict[tuple[str, bool], Kernel] = {}
+    known: dict[tuple[str, bool, KernelMemory], Kernel] = {}
 
-    def make(source: str, *, fastmath: bool = False) -> Kernel:
-        key = source, fastmath
+    def make(
+        source: str, *, fastmath: bool = False, memory: KernelMemory = KernelMemory.SYSTEM
+    ) -> Kernel:
+        key = source, fastmath, memory
         if key not in known:
-            known[key] = Kernel(source, fastmath=fastmath)
+            known[key] = Kernel(source, fastmath=fastmath, memory=memory)
         return known[key]
 
     return make
