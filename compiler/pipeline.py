@@ -64,6 +64,7 @@ from .transforms.write_products import WriteProducts
 
 # Frontend and code generator are imported where their stage runs: `mutad-opt` needs neither.
 if TYPE_CHECKING:
+    from .codegen.debug_info import Subject
     from .codegen.entry import GradientSignature
     from .codegen.entry_plan import Tangents
     from .codegen.llvm_module import Target
@@ -90,6 +91,8 @@ class Options:
     cache: bool = True
     stretch: bool = False
     """Nothing is assumed of the arguments' extents (`frontend.library.shapes`); no user's choice."""
+    debug: bool = False
+    """Object code says which line of Python each instruction comes from."""
     lanes: int = 1
     """How many tangents go along at once; the call says it."""
     target: Target | None = None
@@ -293,9 +296,11 @@ def llvm(c: Compilation) -> None:
     from .codegen.loops_to_llvm import kernel_text, split_text
 
     r, built = c.request, c.built
-    c.kernel = (
-        split_text(c.module, r.options) if r.mode == "vjp" else kernel_text(c.module, r.options)
-    )
+    subject = subject_of(r) if r.options.debug else None
+    if r.mode == "vjp":
+        c.kernel = split_text(c.module, r.options, subject)
+    else:
+        c.kernel = kernel_text(c.module, r.options, subject=subject)
     function = last_function(c.module)
     if r.mode in ("gradient", "vjp", *HESSIAN, "reverse-hvp"):
         c.gradient = gradient_signature(function, r.arguments)
@@ -306,11 +311,30 @@ def llvm(c: Compilation) -> None:
     made = entries(
         r.arguments, r.overlaps, r.mode, r.wrt, built.results, built.written, called_by, c.gradient,
         built.assumed, bool(activation.calls(c.module)),
-        built.records is not None and built.records["result"] == ["flat"], c.tangents,
+        built.records is not None and built.records["result"] == ["flat"], c.tangents, c.kernel.entry,
     )  # fmt: skip
     c.entries, c.symbols = made.entries, {**c.kernel.symbols, **made.symbols}
     declarations = dict.fromkeys((*c.kernel.declarations, *made.declarations))
     c.llvm = "\n".join((*declarations, c.kernel.text, made.text))
+
+
+def subject_of(r: Request) -> Subject:
+    """What debuggers and profilers call the code: `heat`, `heat.grad`, and where it comes from."""
+    from .codegen.debug_info import Subject
+
+    name, at = r.function.__qualname__, line_of_function(r.function)
+    file, line = (at.file, at.line) if at is not None else ("", 0)
+    return Subject(name + CALLED[r.mode], file, line, f"{name}.back")
+
+
+CALLED = {
+    "primal": "",
+    "gradient": ".grad",
+    "vjp": ".vjp",
+    "tangent": ".jvp",
+    **dict.fromkeys((*HESSIAN, "reverse-hvp"), ".hvp"),
+}
+"""By mode, which method of a compiled function the kernel is the work of."""
 
 
 def level_and_target(c: Compilation) -> tuple[int, Target | None]:
@@ -330,9 +354,11 @@ def optimized_llvm(c: Compilation) -> str:
 
 
 def assembly(c: Compilation) -> str:
+    from .codegen.assembly_lines import without_debugging
     from .codegen.llvm_module import assembly
 
-    return assembly(c.llvm, *level_and_target(c))
+    text = assembly(c.llvm, *level_and_target(c))
+    return without_debugging(text) if c.request.options.debug else text
 
 
 def plan(c: Compilation) -> str:

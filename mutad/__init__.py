@@ -156,6 +156,7 @@ def compile(
     boundscheck: False leaves out the checks of subscripts.
     cache: False leaves the disk cache alone.
     opt: LLVM's optimization level, 0 to 3.
+    debug: debuggers and profilers are told the lines of the code; `MUTAD_DEBUG=1` says so for all functions.
 
     Of a function of numba's `jit` or `njit` the Python function is compiled, with its `fastmath` and
     `boundscheck` where they are not given here.

@@ -9,6 +9,7 @@ instance attributes, the builtins themselves, once something is compiled.
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import types
 import weakref
@@ -52,6 +53,7 @@ DEFAULTS: dict[str, Any] = {
     "boundscheck": True,
     "opt": 3,
     "cache": True,
+    "debug": os.environ.get("MUTAD_DEBUG") == "1",
 }
 WRAPPERS = (
     gradients.Duplicated,

@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import MemRefType, VectorType
 from xdsl.ir import SSAValue
 
 from ...dialects import ad
+from ..names import as_written
 from .activation_calls import kept_count, result_type, shown_fields, symbol
 from .arena import arena_push
 from .checks_to_llvm import site_of
@@ -35,6 +36,8 @@ from .support import STACK_END
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from .debug_info import Subject
 
 DEPTH = "%depth"
 POLL_DEPTHS = 15
@@ -61,8 +64,11 @@ class ActivationWriter(KernelWriter):
         self.scratch = scratch
         self.emit_block(self.function.body.block)
         shown = ", ".join(["ptr noalias %ctx", f"i64 {DEPTH}", *parameters])
-        head = f"define internal fastcc {self.kind} @{symbol(self.name)}({shown}) nounwind {{"
-        return [head, text.text(), "}"]
+        head = f"define internal fastcc {self.kind} @{symbol(self.name)}({shown}) nounwind"
+        return [f"{head} {self.attachment()}{{", text.text(), "}"]
+
+    def shown_name(self, subject: Subject) -> str:
+        return as_written(self.name)
 
     @property
     def kept_forward(self) -> bool:

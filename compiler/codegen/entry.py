@@ -100,10 +100,12 @@ def entries(
     recursive: bool = False,
     of_parts: bool = False,
     tangents: Tangents | None = None,
+    debug: tuple[str, str] = ("", ""),
 ) -> Entries:
     """The entries for a kernel of this key, mode and result.
 
-    `gradient` is that of the kernel where the mode is "gradient", of `@backward` where it is "vjp".
+    `gradient` is that of the kernel where the mode is "gradient", of `@backward` where it is "vjp"; `debug`
+    is the kernel's `entry`.
     """
     if mode in ("gradient", "vjp") and gradient is None:
         raise TypeError("the entries of a gradient need the gradient function's signature")
@@ -120,6 +122,7 @@ def entries(
         recursive,
         of_parts,
         tangents or Tangents(),
+        debug,
     )
     symbols: dict[str, str] = {}
     kinds = list(KINDS[mode])
@@ -163,7 +166,7 @@ def _definition(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
             valued = str(kind == "value_and_grad").lower()
             body = f"  %made = call ptr @mutad_gradient{CALLED}, i1 {valued})\n  ret ptr %made"
         case "primal":
-            body = _entry(plan, kind, symbols)
+            body, attributes = _entry(plan, kind, symbols), plan.debug[0]
         case "back":
             body, attributes = back(plan, symbols), COLD
         case "drop":
@@ -238,7 +241,8 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
         given, moving = tangent_operands(w, plan, first)
         operands += given
         arrays |= moving
-    run_kernel(w, operands, inline=kind == "primal", recursive=plan.recursive)
+    tag = plan.debug[1] if kind == "primal" else ""
+    run_kernel(w, operands, inline=kind == "primal", recursive=plan.recursive, tag=tag)
 
     boxes.claim((plan.results, *behind), arrays)
     value = "" if kind == "grad" else boxes.result(plan.results, 0, arrays)

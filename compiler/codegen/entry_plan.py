@@ -124,6 +124,8 @@ class EntryPlan:
     """Whether the first of several results is the function's own, the others what it has assigned."""
     tangents: Tangents = field(default_factory=Tangents)
     """What a tangent function takes and returns besides."""
+    debug: tuple[str, str] = ("", "")
+    """Where lines are wanted: what goes into the head of `primal`, and behind its call of the kernel."""
 
     @property
     def inputs(self) -> int:

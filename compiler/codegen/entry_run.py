@@ -25,10 +25,11 @@ def run_kernel(
     *,
     inline: bool = False,
     recursive: bool = False,
+    tag: str = "",
 ) -> None:
     """Call a kernel without the GIL and branch on its status; goes on where it succeeded.
 
-    A `recursive` one is told how deep calls may be nested.
+    A `recursive` one is told how deep calls may be nested. `tag` says which line the call is of.
     """
     fill_context(w)
     if recursive:
@@ -37,7 +38,7 @@ def run_kernel(
     w.store("ptr", w.call("PyEval_SaveThread", hint="thread"), "%ctx", CTX_THREAD)
     shown = ", ".join(["ptr %ctx", *operands, "ptr %results"])
     never = "" if inline else " noinline"
-    status = w.value(f"call i32 @{kernel}({shown}){never}", "status")
+    status = w.value(f"call i32 @{kernel}({shown}){never}{tag}", "status")
     w.call("PyEval_RestoreThread", w.field("%ctx", CTX_THREAD))
     exits = "i32 0, label %succeeded i32 1, label %raised i32 3, label %exhausted"
     w.do(f"switch i32 {status}, label %failed [ {exits} ]")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import support
+from .debug_info import around
 from .kernel_state import KernelState
 
 
@@ -24,6 +25,9 @@ class KernelText:
     """External symbol -> "libm", "libmvec", "blas" or "libc"."""
     result_slots: tuple[int, ...]
     """The first 8-byte slot of each result (of the first kernel)."""
+    entry: tuple[str, str] = ("", "")
+    """Where lines are wanted: what the head of a function says into which the kernel may be inlined, and what
+    stands behind the call."""
 
     def module(self) -> str:
         """The text that can be compiled alone."""
@@ -34,6 +38,7 @@ def module_text(
     state: KernelState, definitions: Sequence[list[str]], result_slots: tuple[int, ...]
 ) -> KernelText:
     """The module of these kernels, of which `state` (of any of them) knows what they share."""
+    entry = around(state.debug, ".__call__")
     parts = [line for lines in definitions for line in lines]
     parts += state.functions.values()
     supporting, needed = support.functions_text(state.support, state.memory.functions)
@@ -48,13 +53,14 @@ def module_text(
             ' section "llvm.metadata"'
         )
     parts += [f"attributes #{n} = {{ {a} }}" for a, n in state.attributes.items()]
-    parts += state.metadata.nodes
+    parts += [*state.metadata.named, *state.metadata.nodes]
     return KernelText(
         "\n".join(parts) + "\n",
         tuple(sorted(state.declarations.values())),
         state.sites,
         state.symbols,
         result_slots,
+        entry,
     )
 
 

@@ -25,6 +25,7 @@ from .llvm_text import FunctionText, Metadata, integer
 
 if TYPE_CHECKING:
     from .alias_scopes import AliasScopes
+    from .debug_info import DebugInfo
 
 OK, RAISED, PYTHON_RAISED, OUT_OF_MEMORY = 0, 1, 2, 3
 """What a kernel returns."""
@@ -170,6 +171,8 @@ class KernelState:
     """How many calls of recursive functions may still be nested."""
     chained: bool = False
     """Whether tapes are chains of segments on the arena (`arena`)."""
+    debug: DebugInfo | None = None
+    """The lines of the function, where they are wanted."""
     scalar_only: bool = False
     """Within a cold copy of a loop nest: no vectorization, no unrolling."""
 

@@ -26,13 +26,19 @@ class Metadata:
 
     nodes: list[str] = field(default_factory=list[str])
     known: dict[str, str] = field(default_factory=dict[str, str])
+    named: list[str] = field(default_factory=list[str])
+    """Lines of metadata with names of their own."""
 
     def node(self, text: str) -> str:
         """The node `!{text}`."""
+        return self.shared(f"!{{{text}}}")
+
+    def shared(self, text: str) -> str:
+        """The node that is written so."""
         found = self.known.get(text)
         if found is None:
             found = self.known[text] = f"!{len(self.nodes)}"
-            self.nodes.append(f"{found} = !{{{text}}}")
+            self.nodes.append(f"{found} = {text}")
         return found
 
     def distinct(self, *rest: str) -> str:
@@ -41,11 +47,15 @@ class Metadata:
         self.nodes.append(f"{name} = distinct !{{{', '.join((name, *rest))}}}")
         return name
 
+    def unique(self, text: str) -> str:
+        """A distinct node that is written so."""
+        name = f"!{len(self.nodes)}"
+        self.nodes.append(f"{name} = distinct {text}")
+        return name
+
     def empty(self) -> str:
         """A distinct node without operands (an access group)."""
-        name = f"!{len(self.nodes)}"
-        self.nodes.append(f"{name} = distinct !{{}}")
-        return name
+        return self.unique("!{}")
 
 
 @dataclass
@@ -78,6 +88,8 @@ class FunctionText:
         self.entry: list[str] = []
         self.cold: list[str] = []
         self.block = "entry"
+        self.tag = ""
+        """What stands behind each instruction: the metadata that says which line it comes from."""
         self._names = 0
 
     # Names and instructions.
@@ -89,11 +101,11 @@ class FunctionText:
     def value(self, instruction: str, hint: str | None = None) -> str:
         """Append an instruction with a result; returns the result's name."""
         name = self.name(hint)
-        self.lines.append(f"  {name} = {instruction}")
+        self.lines.append(f"  {name} = {instruction}{self.tag}")
         return name
 
     def do(self, instruction: str) -> None:
-        self.lines.append(f"  {instruction}")
+        self.lines.append(f"  {instruction}{self.tag}")
 
     def alloca(self, type_: str, hint: str | None = None, align: int = 8) -> str:
         """A stack slot of the entry block."""

@@ -34,6 +34,7 @@ from .activation_calls import begin, lower_activation, lower_too_deep
 from .alias_scopes import AliasScopes
 from .array_to_loops import lower_map
 from .checks_to_llvm import CHECK_OPS
+from .debug_info import DebugInfo, Subject, around
 from .foreign_to_llvm import lower_call
 from .handles import HANDLE_OPS, Record, tape_words
 from .hoist_checks import EntryConditions, NestProofs, all_of, has_whole_array_work
@@ -75,19 +76,25 @@ def kernel_text(
     options: CodegenOptions,
     name: str = "kernel",
     memory: KernelMemory = KernelMemory.SYSTEM,
+    subject: Subject | None = None,
 ) -> KernelText:
-    """The kernel for the one function of `module`; `memory` says where it has its memory from."""
+    """The kernel for the one function of `module`.
+
+    `memory` says where it has its memory from; `subject` what to call it in debug metadata, if any is wanted.
+    """
     (function,), private = functions_of(module)
-    before, state = private_text(private, options, memory)
-    writer = KernelWriter(function, options, name, state, memory=memory)
+    before, state = private_text(private, options, memory, subject)
+    writer = KernelWriter(function, options, name, state, memory=memory, subject=subject)
     return module_text(writer.state, [*before, writer.write()], writer.result_slots)
 
 
-def split_text(module: ModuleOp, options: CodegenOptions) -> KernelText:
+def split_text(
+    module: ModuleOp, options: CodegenOptions, subject: Subject | None = None
+) -> KernelText:
     """The kernels of the two halves of a split gradient: `@kernel` and `@backward`, which takes a record."""
     (forward, backward), private = functions_of(module)
-    before, state = private_text(private, options)
-    first = KernelWriter(forward, options, "kernel", state)
+    before, state = private_text(private, options, subject=subject)
+    first = KernelWriter(forward, options, "kernel", state, subject=subject)
     definition = first.write()
     kept = backward.attributes["kept"]
     assert isinstance(kept, IntegerAttr)
@@ -108,6 +115,7 @@ def private_text(
     private: Sequence[func.FuncOp],
     options: CodegenOptions,
     memory: KernelMemory = KernelMemory.SYSTEM,
+    subject: Subject | None = None,
 ) -> tuple[list[list[str]], KernelState | None]:
     """The definitions of private functions, and the state that the kernels go on with."""
     from .activations_to_llvm import ActivationWriter  # a `KernelWriter`
@@ -116,7 +124,7 @@ def private_text(
     state: KernelState | None = None
     for function in private:
         name = function.sym_name.data
-        writer = ActivationWriter(function, options, name, state, memory=memory)
+        writer = ActivationWriter(function, options, name, state, None, memory, subject)
         state = writer.state
         definitions.append(writer.write())
     return definitions, state
@@ -133,6 +141,7 @@ class KernelWriter:
         beside: KernelState | None = None,
         record: Record | None = None,
         memory: KernelMemory = KernelMemory.SYSTEM,
+        subject: Subject | None = None,
     ) -> None:
         self.function = function
         self.name = name
@@ -142,10 +151,14 @@ class KernelWriter:
             cpu = options.target or host()
             text = FunctionText(Metadata())
             state = KernelState(text, alias, options.fastmath, cpu.features, memory)
+            state.debug = DebugInfo.of(state.metadata, subject) if subject else None
         else:
             state = beside.beside(alias)
         state.scopes = AliasScopes(function, alias, state.metadata)
         state.emit = self.emit
+        if state.debug is not None:
+            state.debug = state.debug.function(self.shown_name(state.debug.subject))
+            state.text.tag = state.debug.start
         self.state = state
         self.text = state.text
         self.subscripts = Subscripts()
@@ -167,18 +180,28 @@ class KernelWriter:
         shown = ", ".join(["ptr noalias %ctx", *parameters, "ptr noalias %results"])
         allocates = not state.support.isdisjoint(state.memory.ending)
         body = f"{self.name}_body" if allocates else self.name
-        parts = [f"define internal i32 @{body}({shown}) nounwind {{", self.text.text(), "}"]
+        head = f"define internal i32 @{body}({shown}) nounwind {self.attachment()}{{"
+        parts = [head, self.text.text(), "}"]
         if allocates:
             state.support.add("mutad_end")
             forwarded = shown.replace(" noalias", "")
+            lines, tag = around(state.debug, "")
             parts += [
-                f"define internal i32 @{self.name}({shown}) nounwind {{",
-                f"  %status = call i32 @{body}({forwarded})",
+                f"define internal i32 @{self.name}({shown}) nounwind {lines}{{",
+                f"  %status = call i32 @{body}({forwarded}){tag}",
                 "  call void @mutad_end(ptr %ctx, i32 %status)",
                 "  ret i32 %status",
                 "}",
             ]
         return parts
+
+    def shown_name(self, subject: Subject) -> str:
+        """What users read for the function, in debuggers."""
+        return subject.name if self.record is None else subject.backward
+
+    def attachment(self) -> str:
+        """What stands in the function's head where its lines are wanted."""
+        return self.state.debug.attachment if self.state.debug else ""
 
     def parameters(self) -> list[str]:
         """The parameter list between context and results; binds the function's arguments."""
@@ -210,6 +233,15 @@ class KernelWriter:
             self.emit(op)
 
     def emit(self, op: Operation) -> None:
+        if self.state.debug is None:
+            self.write_op(op)
+            return
+        text, before = self.text, self.text.tag
+        text.tag = self.state.debug.at(op.location) or before
+        self.write_op(op)
+        text.tag = before
+
+    def write_op(self, op: Operation) -> None:
         rule = SCALAR_OPS.get(type(op))
         if rule is not None:
             args = [self.state.scalars[o] for o in op.operands]

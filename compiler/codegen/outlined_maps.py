@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import SSAValue
 
 from ...dialects import array
+from .debug_info import without_lines
 from .kernel_state import Descriptor, KernelState, value_type
 from .llvm_text import FunctionText, Metadata
 
@@ -45,7 +46,10 @@ class OutlinedMap:
             buffers=[],
             registers={},
             returns="i32",
+            debug=outer.debug.function(f"{outer.debug.name}.{self.name}") if outer.debug else None,
         )
+        if self.inside.debug is not None:
+            self.inside.text.tag = self.inside.debug.at(op.location) or self.inside.debug.start
         captured = captured_by(op)
         memory = [v for v in captured if isinstance(v.type, MemRefType)]
         self.inside.emit, self.inside.scopes = outer.emit, outer.scopes.among(memory)
@@ -83,8 +87,11 @@ class OutlinedMap:
         shown = [f"{type_} {own}" for (type_, _), own in given.items()]
         head = f"define internal {result} @{self.name}({', '.join(['ptr noalias %ctx', *shown])})"
         end = "  ret i32 0" if leaves else "  ret void"
-        definition = "\n".join([f"{head} noinline nounwind {{", self.inside.text.text(end), "}"])
-        same = essence(definition.replace(f"@{self.name}(", "@(", 1), self.outer.metadata)
+        lines = self.inside.debug.attachment if self.inside.debug else ""
+        begin = f"{head} noinline nounwind {lines}{{"
+        definition = "\n".join([begin, self.inside.text.text(end), "}"])
+        plain = without_lines(definition) if lines else definition
+        same = essence(plain.replace(f"@{self.name}(", "@(", 1), self.outer.metadata)
         self.name = self.outer.alike.setdefault(same, self.name)
         self.outer.functions.setdefault(self.name, definition)
         call = f"call {result} @{self.name}({', '.join(['ptr %ctx', *map(' '.join, given)])})"
