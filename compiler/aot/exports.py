@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..frontend.frames import Captured
 
 
 @dataclass(frozen=True)
@@ -31,3 +34,9 @@ class Export:
     """One of "primal", "grad", "value_and_grad", "vjp", "jvp" and "hvp"."""
     wrt: tuple[int, ...] = ()
     """The positions of the parameters that the derivative is taken with respect to."""
+    captured: Captured | None = None
+    """What the function reads from outside, as `pipeline.Request.captured`."""
+    inputs: tuple[str, ...] = ()
+    """The argument keys of the captured inputs: floats and arrays, whose values `captured.inputs` read."""
+    result: str | None = None
+    """The promised kind of the primal's result, as an argument key: "f64", "f64[?]C", "(f64,f64)", "None"."""
