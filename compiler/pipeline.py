@@ -322,9 +322,21 @@ def subject_of(r: Request) -> Subject:
     """What debuggers and profilers call the code: `heat`, `heat.grad`, and where it comes from."""
     from .codegen.debug_info import Subject
 
+    source = source_of(r)
+    return Subject(source["name"], source["file"], source["line"], source["backward"])
+
+
+def source_of(r: Request) -> dict[str, Any]:
+    """The same for the runtime, and whether the code has debug information."""
     name, at = r.function.__qualname__, line_of_function(r.function)
     file, line = (at.file, at.line) if at is not None else ("", 0)
-    return Subject(name + CALLED[r.mode], file, line, f"{name}.back")
+    return {
+        "name": name + CALLED[r.mode],
+        "backward": f"{name}.back",
+        "file": file,
+        "line": line,
+        "debug": r.options.debug,
+    }
 
 
 CALLED = {
@@ -648,6 +660,7 @@ def metadata_of(c: Compilation) -> dict[str, Any]:
         "records": c.built.records,
         "sources": [list(s) for s in c.built.sources],
         "constants": [list(k) for k in c.built.constants],
+        "source": source_of(c.request),
         "symbols": c.symbols,
         "entries": c.entries,
         "gradient": c.gradient.as_metadata() if c.gradient is not None else None,

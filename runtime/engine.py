@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from . import blas
+from . import blas, debugging
 from .keys import Array
 
 Metadata = dict[str, Any]
@@ -121,22 +121,39 @@ def load(
 
     `instead` gives external symbols other addresses than their own.
     """
-    from llvmlite import binding
-
     with compiling:
-        number = next(_counter)
         kinds = set(metadata["symbols"].values())
         if kinds & {"libmvec", "vector_math"}:
             load_vector_math()
-        builder = binding.JITLibraryBuilder().add_object_img(object_code).add_current_process()
+        addresses: dict[str, int] = {}
         for symbol, kind in metadata["symbols"].items():
             address = instead.get(symbol) or address_of(symbol, kind)
             if address is not None:
-                builder.import_symbol(symbol, address)
-        for symbol in metadata["entries"].values():
-            builder.export_symbol(symbol)
-        tracker: Any = builder.link(linker(number), f"mutad.{number}.{name}")
-        return Library.of(name, tracker, metadata["entries"])
+                addresses[symbol] = address
+        entries, source = metadata["entries"], metadata.get("source") or {}
+        if source.get("debug"):
+            tracker: Any = debugging.DebuggedLibrary(object_code, addresses)
+        else:
+            tracker = linked(object_code, addresses, entries, name)
+        if source and debugging.is_profiled():
+            loaded = {symbol: tracker[symbol] for symbol in entries.values()}
+            debugging.name_functions(object_code, loaded, source)
+        return Library.of(name, tracker, entries)
+
+
+def linked(
+    object_code: bytes, addresses: Mapping[str, int], entries: Mapping[str, str], name: str
+) -> Any:
+    """The library, as long as what is returned is not closed."""
+    from llvmlite import binding
+
+    number = next(_counter)
+    builder = binding.JITLibraryBuilder().add_object_img(object_code).add_current_process()
+    for symbol, address in addresses.items():
+        builder.import_symbol(symbol, address)
+    for symbol in entries.values():
+        builder.export_symbol(symbol)
+    return builder.link(linker(number), f"mutad.{number}.{name}")
 
 
 def address_of(symbol: str, kind: str) -> int | None:

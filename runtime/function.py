@@ -53,7 +53,7 @@ DEFAULTS: dict[str, Any] = {
     "boundscheck": True,
     "opt": 3,
     "cache": True,
-    "debug": os.environ.get("MUTAD_DEBUG") == "1",
+    "debug": False,
 }
 WRAPPERS = (
     gradients.Duplicated,
@@ -67,7 +67,7 @@ MODES = {"joint": "gradient", "split": "vjp"}
 
 def check_options(options: dict[str, Any]) -> dict[str, Any]:
     """All options, with their defaults; TypeError or ValueError for what is not supported."""
-    result = DEFAULTS | options
+    result = {**DEFAULTS, "debug": os.environ.get("MUTAD_DEBUG") == "1", **options}
     for name, value in options.items():
         if name == "target":
             if value not in (None, "cpu"):

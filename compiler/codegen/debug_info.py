@@ -104,11 +104,11 @@ class DebugInfo:
         return f", !dbg {self.metadata.shared(f'!DILocation(line: {line}, scope: {scope})')}"
 
 
-def around(inner: DebugInfo | None, what: str) -> tuple[str, str]:
-    """Head and tag of a function that does nothing of its own but call this one, which may be inlined."""
+def around(inner: DebugInfo | None) -> tuple[str, str]:
+    """Head and tag of a function that does nothing for users but call this one, which may be inlined."""
     if inner is None:
         return "", ""
-    outer = inner.function(inner.name + what)
+    outer = inner.function(f"{inner.name}.__call__")
     return outer.attachment, outer.start
 
 

@@ -38,7 +38,7 @@ def module_text(
     state: KernelState, definitions: Sequence[list[str]], result_slots: tuple[int, ...]
 ) -> KernelText:
     """The module of these kernels, of which `state` (of any of them) knows what they share."""
-    entry = around(state.debug, ".__call__")
+    entry = around(state.debug)
     parts = [line for lines in definitions for line in lines]
     parts += state.functions.values()
     supporting, needed = support.functions_text(state.support, state.memory.functions)

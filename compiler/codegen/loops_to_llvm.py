@@ -185,7 +185,7 @@ class KernelWriter:
         if allocates:
             state.support.add("mutad_end")
             forwarded = shown.replace(" noalias", "")
-            lines, tag = around(state.debug, "")
+            lines, tag = around(state.debug)
             parts += [
                 f"define internal i32 @{self.name}({shown}) nounwind {lines}{{",
                 f"  %status = call i32 @{body}({forwarded}){tag}",

@@ -119,7 +119,7 @@ def test_assembly_is_shown_as_it_is_without_debug_information() -> None:
 @pytest.mark.parametrize(
     ("mode", "names"),
     [
-        ("primal", ["heat", "heat.__call__"]),
+        ("primal", ["heat"]),
         ("gradient", ["heat.grad"]),
         ("vjp", ["heat.back", "heat.vjp"]),
         ("tangent", ["heat.jvp"]),
@@ -131,8 +131,8 @@ def test_functions_have_pythons_names(mode: str, names: list[str]) -> None:
     text = pipeline.run_stages(request(heat, mode, opt=1, debug=True), "llvm")
     attached = re.findall(r"^define .*!dbg !(\d+) ", text, re.MULTILINE)
     nodes = [re.search(rf'^!{n} = .*?name: "([^"]*)"', text, re.MULTILINE) for n in attached]
-    shown = {node[1] for node in nodes if node and ".map_" not in node[1]}
-    assert sorted(shown - {"heat.back.__call__"}) == names
+    shown = {node[1].removesuffix(".__call__") for node in nodes if node}
+    assert sorted(name for name in shown if ".map_" not in name) == names
 
 
 def test_what_is_compiled_along_has_lines_of_its_own_file_whatever_that_is_called(
