@@ -333,6 +333,7 @@ def source_of(r: Request) -> dict[str, Any]:
     return {
         "name": name + CALLED[r.mode],
         "backward": f"{name}.back",
+        "module": r.function.__module__,
         "file": file,
         "line": line,
         "debug": r.options.debug,
