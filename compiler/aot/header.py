@@ -1,0 +1,268 @@
+"""The header of a library: plain C99, which C++ may include."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from textwrap import wrap
+
+from ..codegen.kernel_memory import KernelMemory
+from .library import Library
+from .signature import (
+    C_TYPE,
+    ArrayParameter,
+    CFunction,
+    OutParameter,
+    Parameter,
+    ScalarParameter,
+    struct_name,
+)
+from .statuses import BREACHES, EXCEPTIONS, KINDS, enumerator
+
+MEANS = {
+    "grad": "The gradient of {python}, with respect to {wrt}.",
+    "value_and_grad": "The value and the gradient of {python}, with respect to {wrt}.",
+    "vjp": "{python}, and the product of its transposed Jacobian with cotangents, for {wrt}.",
+    "jvp": "{python}, and the product of its Jacobian with tangents of {wrt}.",
+    "hvp": "The Hessian of {python} with respect to {wrt}, times a direction.",
+    "primal": "{python}.",
+}
+
+
+def header_text(library: Library) -> str:
+    """The whole header."""
+    name, upper = library.name, library.name.upper()
+    needs = ["libm"]
+    needs += ["libmvec (part of glibc's libm)"] if library.uses_libmvec else []
+    needs += ["BLAS (" + ", ".join(blas_of(library)) + ")"] if library.uses_blas else []
+    lines = [
+        *comment(
+            f"{name}: compiled by mutadc. Needs {', '.join(needs)}; no Python. All functions are re-entrant.",
+            "",
+            "Arrays are structs: where element (0, ..., 0) is, extents, and strides counted in elements. A"
+            " function that returns other than 0 has failed: the low byte is the kind of the failure, and "
+            f"{name}_strerror() has its words. Arguments are checked before anything is stored; after an"
+            " exception of the program, arrays hold what they would in Python.",
+            "",
+            f"{upper}_RESTRICT marks the arrays that may share memory with no other argument: those that are"
+            " written, and in derivatives those that they are taken of. Others may overlap.",
+            "",
+            "Values from outside of the functions (globals, closures) are those of the time of compilation.",
+        ),
+        f"#ifndef {upper}_H",
+        f"#define {upper}_H",
+        "",
+        "#include <stdbool.h>",
+        "#include <stddef.h>",
+        "#include <stdint.h>",
+        "#include <stdlib.h>",
+        "",
+        "#ifdef __cplusplus",
+        f"#define {upper}_RESTRICT __restrict",
+        'extern "C" {',
+        "#else",
+        f"#define {upper}_RESTRICT restrict",
+        "#endif",
+        "",
+        *structs(library),
+        *kinds(upper),
+        *comment(
+            "The words of a status: a constant string, with file and line where there are any."
+        ),
+        f"const char *{name}_strerror(int status);",
+        "",
+    ]
+    if any(f.memory is KernelMemory.ALLOCATOR for f in library.functions):
+        lines += allocator(name)
+    for function in library.functions:
+        lines += declaration(library, function)
+    lines += ["#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {upper}_H */", ""]
+    return "\n".join(lines)
+
+
+def blas_of(library: Library) -> list[str]:
+    """The routines of BLAS that the library calls."""
+    return [symbol for symbol, origin in library.symbols.items() if origin == "blas"]
+
+
+def comment(*paragraphs: str) -> list[str]:
+    """A block comment, its lines at most 100 columns long."""
+    lines = [line for p in paragraphs for line in (wrap(p, 96, break_on_hyphens=False) or [""])]
+    if len(lines) == 1:
+        return [f"/* {lines[0]} */"]
+    return ["/*", *(f" * {line}".rstrip() for line in lines), " */"]
+
+
+def structs(library: Library) -> Iterator[str]:
+    """One type for each dtype and rank."""
+    kinds: set[tuple[str, int]] = set()
+    for function in library.functions:
+        for p in function.parameters:
+            if isinstance(p, ArrayParameter):
+                kinds.add((p.key.dtype, p.key.rank))
+            elif isinstance(p, OutParameter) and p.rank is not None:
+                kinds.add((p.type, p.rank))
+    for dtype, rank in sorted(kinds):
+        numbers = f" int64_t shape[{rank}]; int64_t strides[{rank}];" if rank else ""
+        name = struct_name(library.name, dtype, rank)
+        yield f"typedef struct {{ {C_TYPE[dtype]} *data;{numbers} }} {name};"
+    yield ""
+
+
+def kinds(upper: str) -> Iterator[str]:
+    """The kinds of failure: Python's exceptions, then breaches of the contract."""
+    yield from comment("Kinds of failure: `status & 0xff`.")
+    yield "enum {"
+    yield f"    {upper}_OK = 0,"
+    for kind in (*EXCEPTIONS, *BREACHES):
+        yield f"    {upper}_{enumerator(kind)} = {KINDS[kind]},"
+    yield "};"
+    yield ""
+
+
+def allocator(name: str) -> Iterator[str]:
+    """Where functions have their memory from whose size depends on data, and malloc as one."""
+    yield from comment(
+        "Memory for functions whose sizes depend on data: `allocate` returns null where there is none."
+    )
+    yield "typedef struct {"
+    yield "    void *(*allocate)(void *state, size_t bytes);"
+    yield "    void (*release)(void *state, void *block, size_t bytes);"
+    yield "    void *state;"
+    yield f"}} {name}_allocator;"
+    yield ""
+    yield f"static inline void *{name}_malloc(void *state, size_t bytes) {{"
+    yield "    (void)state;"
+    yield "    return malloc(bytes);"
+    yield "}"
+    yield ""
+    yield f"static inline void {name}_free(void *state, void *block, size_t bytes) {{"
+    yield "    (void)state;"
+    yield "    (void)bytes;"
+    yield "    free(block);"
+    yield "}"
+    yield ""
+
+
+def declared(library: str, p: Parameter) -> str:
+    """One parameter."""
+    restrict = f"{library.upper()}_RESTRICT "
+    match p:
+        case ScalarParameter():
+            return f"{C_TYPE[p.type]} {p.name}"
+        case ArrayParameter():
+            mark = restrict if p.watched else ""
+            return f"const {struct_name(library, p.key.dtype, p.key.rank)} *{mark}{p.name}"
+        case OutParameter():
+            type_ = C_TYPE[p.type] if p.rank is None else struct_name(library, p.type, p.rank)
+            return f"{type_} *{restrict}{p.name}"
+
+
+def memory_parameters(library: str, function: CFunction) -> list[str]:
+    if function.memory is KernelMemory.AREA:
+        return ["void *work", "int64_t work_bytes"]
+    return [f"const {library}_allocator *allocator"]
+
+
+def described(p: Parameter) -> str:
+    """What the comment of a function says of a parameter."""
+    match p:
+        case ArrayParameter():
+            shape = ", ".join(str(n) if n is not None else k if k == "1" else "any"
+                              for n, k in zip(p.extents, p.key.extents, strict=True))  # fmt: skip
+            layout = {"C": "C order", "F": "Fortran order", "S": "any strides"}[p.key.layout]
+            where = f"[{shape}], {layout}" if p.key.rank else "no axes"
+            return f"  {p.name}: {p.key.dtype}{where}; {p.comment}"
+        case ScalarParameter() if not p.comment:
+            return f"  {p.name}: {p.type}"
+        case ScalarParameter() | OutParameter():
+            shape = (
+                f"[{', '.join(['any'] * p.rank)}]" if isinstance(p, OutParameter) and p.rank else ""
+            )
+            return f"  {p.name}: {p.type}{shape}; {p.comment}"
+
+
+def declaration(library: Library, function: CFunction) -> Iterator[str]:
+    """One function, what it is for, and its inline wrapper."""
+    means = MEANS[function.mode].format(python=function.python, wrt=", ".join(function.wrt))
+    lines = [means, *(described(p) for p in function.parameters)]
+    area = function.memory is KernelMemory.AREA
+    if area:
+        lines.append(
+            f"  work: {function.symbol}_worksize() bytes, at a multiple of 64 (null where that is 0)"
+        )
+    else:
+        lines.append("  allocator: memory, for the time of the call")
+        if function.has_arrays:
+            lines.append("  Result arrays are blocks of it, which are the caller's to release.")
+    yield from comment(*lines)
+    given = [declared(library.name, p) for p in function.parameters]
+    yield from prototype(
+        f"int {function.symbol}(", [*given, *memory_parameters(library.name, function)], ");"
+    )
+    if area:
+        sizes = [f"int64_t {s}" for s in function.sizes] or ["void"]
+        yield from prototype(f"int64_t {function.symbol}_worksize(", sizes, ");")
+    yield ""
+    yield from wrapper(library.name, function, given)
+
+
+def prototype(head: str, parameters: Iterable[str], end: str) -> Iterator[str]:
+    """A function's head, its parameters on lines of at most 100 columns."""
+    line = head
+    first = True
+    for parameter in parameters:
+        piece = parameter if first else f", {parameter}"
+        if len(line) + len(piece) > 98 and not first:
+            yield f"{line},"
+            line, piece = "    ", parameter
+        line += piece
+        first = False
+    yield line + end
+
+
+def wrapper(library: str, function: CFunction, given: list[str]) -> Iterator[str]:
+    """The inline function that allocates."""
+    names = [p.name for p in function.parameters]
+    if function.memory is KernelMemory.ALLOCATOR:
+        released = " Free the data of result arrays." if function.has_arrays else ""
+        yield from comment(f"{function.symbol}, with memory of malloc.{released}")
+        yield from prototype(
+            f"static inline int {function.symbol}_alloc(", given or ["void"], ") {"
+        )
+        yield f"    const {library}_allocator of_malloc = {{{library}_malloc, {library}_free, NULL}};"
+        yield from prototype(f"    return {function.symbol}(", [*names, "&of_malloc"], ");")
+        yield from ("}", "")
+        return
+    owned = ["void **owner"] if function.has_arrays else []
+    said = " Result arrays lie in *owner: free it." if owned else ""
+    yield from comment(f"{function.symbol}, with a work area of malloc.{said}")
+    yield from prototype(
+        f"static inline int {function.symbol}_alloc(", [*given, *owned] or ["void"], ") {"
+    )
+    exhausted = KINDS["WORK_TOO_SMALL"]
+    yield from prototype(
+        f"    int64_t work_bytes = {function.symbol}_worksize(", size_arguments(function), ");"
+    )
+    yield "    char *block = work_bytes > 0 ? (char *)malloc((size_t)work_bytes + 64) : NULL;"
+    yield "    void *work = block ? block + (64 - (uintptr_t)block % 64) % 64 : NULL;"
+    yield "    int status;"
+    yield f"    if (work_bytes < 0 || (work_bytes > 0 && !block)) return {exhausted};"
+    yield from prototype(f"    status = {function.symbol}(", [*names, "work", "work_bytes"], ");")
+    if owned:
+        yield "    if (status == 0 && owner) *owner = block;"
+        yield "    else free(block);"
+    else:
+        yield "    free(block);"
+    yield "    return status;"
+    yield from ("}", "")
+
+
+def size_arguments(function: CFunction) -> list[str]:
+    """What the wrapper asks the size for: an extent `u_0` is `u->shape[0]`."""
+    arrays = {p.name: p for p in function.arrays()}
+    found: list[str] = []
+    for size in function.sizes:
+        name, _, axis = size.rpartition("_")
+        named = name in arrays and axis.isdigit() and int(axis) < arrays[name].key.rank
+        found.append(f"{name}->shape[{axis}]" if named else size)
+    return found

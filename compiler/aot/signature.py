@@ -1,0 +1,117 @@
+"""The C parameters of an exported function: what the entry unpacks, and the header declares."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ..argument_keys import ArrayKey
+from ..codegen.kernel_memory import KernelMemory
+
+C_TYPE = {
+    "py_bool": "bool", "py_int": "int64_t", "py_float": "double", "b1": "bool",
+    "f32": "float", "f64": "double",
+    **{f"i{n}": f"int{n}_t" for n in (8, 16, 32, 64)},
+    **{f"u{n}": f"uint{n}_t" for n in (8, 16, 32, 64)},
+}  # fmt: skip
+PASSED = {
+    "bool": "i1 zeroext", "int8_t": "i8 signext", "int16_t": "i16 signext", "int32_t": "i32",
+    "int64_t": "i64", "uint8_t": "i8 zeroext", "uint16_t": "i16 zeroext", "uint32_t": "i32",
+    "uint64_t": "i64", "float": "float", "double": "double",
+}  # fmt: skip
+"""How LLVM passes a C type by value."""
+
+
+WORDS = (
+    "alignas alignof and asm auto bool break case catch char class const constexpr continue default "
+    "delete do double dynamic_cast else enum explicit export extern false float for friend goto if "
+    "inline int long mutable namespace new not noexcept nullptr operator or private protected public "
+    "register reinterpret_cast requires restrict return short signed sizeof static static_assert "
+    "static_cast struct switch template this throw true try typedef typeid typename typeof union "
+    "unsigned using virtual void volatile wchar_t while xor "
+    "work work_bytes allocator block owner status of_malloc result NULL errno stdin stdout stderr"
+)
+"""Words that no parameter of C is called by: keywords of C and C++, and what the header uses itself."""
+TAKEN = frozenset(WORDS.split())
+
+
+def c_name(name: str) -> str:
+    """What C calls a parameter of Python."""
+    plain = re.sub(r"[^A-Za-z0-9_]", lambda found: f"u{ord(found[0]):x}_", name)
+    taken = plain in TAKEN or re.fullmatch(r"result(_\w+)?|_+[A-Z_]\w*|\w+_t", plain)
+    return f"{plain}_" if taken else plain
+
+
+@dataclass(frozen=True)
+class ArrayParameter:
+    """A `struct` with data, extents and strides, which the caller has filled in."""
+
+    name: str
+    key: ArrayKey
+    extents: tuple[str | int | None, ...]
+    written: bool
+    """Whether the function stores to its elements."""
+    watched: bool
+    """Whether it may share memory with no other array."""
+    optional: bool
+    comment: str
+
+
+@dataclass(frozen=True)
+class ScalarParameter:
+    """A number, by value."""
+
+    name: str
+    type: str
+    comment: str
+
+
+@dataclass(frozen=True)
+class OutParameter:
+    """A place for a number, or (with a rank) for an array; null where it is not wanted."""
+
+    name: str
+    type: str
+    rank: int | None
+    comment: str
+
+
+Parameter = ArrayParameter | ScalarParameter | OutParameter
+
+
+@dataclass
+class CFunction:
+    """An exported C function."""
+
+    symbol: str
+    mode: str
+    wrt: tuple[str, ...]
+    python: str
+    """The Python function, as the source has it, and where."""
+    memory: KernelMemory
+    parameters: list[Parameter] = field(default_factory=list[Parameter])
+    sizes: list[str] = field(default_factory=list[str])
+    """The parameters of `_worksize`, in order."""
+    has_arrays: bool = False
+    """Whether result arrays lie in memory that the function took."""
+
+    def arrays(self) -> Iterator[ArrayParameter]:
+        return (p for p in self.parameters if isinstance(p, ArrayParameter))
+
+    def llvm_parameters(self) -> list[str]:
+        """How LLVM declares them."""
+        shown: list[str] = []
+        for p in self.parameters:
+            if isinstance(p, ScalarParameter):
+                shown.append(f"{PASSED[C_TYPE[p.type]]} %in.{p.name}")
+            else:
+                shown.append(f"ptr %in.{p.name}")
+        if self.memory is KernelMemory.AREA:
+            return [*shown, "ptr %work", "i64 %work_bytes"]
+        return [*shown, "ptr %allocator"]
+
+
+def struct_name(library: str, dtype: str, rank: int) -> str:
+    """The type of an array of this dtype and rank: `model_f64_2`."""
+    return f"{library}_{'bool' if dtype == 'b1' else dtype}_{rank}"
