@@ -29,6 +29,7 @@ from ..dialects import activation, ad
 from . import remembered
 from .analysis.effects import is_private
 from .analysis.print_analyses import PASSES as PRINTED_ANALYSES
+from .aot.work_size import MeasureWork
 from .deep_stack import with_deep_stack
 from .derivative.expand_derivatives import ExpandDerivatives, expand
 from .derivative.hessian_products import KeepProduct, shadow_arguments
@@ -333,6 +334,7 @@ def source_of(r: Request) -> dict[str, Any]:
     return {
         "name": name + CALLED[r.mode],
         "backward": f"{name}.back",
+        "module": r.function.__module__,
         "file": file,
         "line": line,
         "debug": r.options.debug,
@@ -505,6 +507,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     Forward,
     KeepProduct,
     ExpandDerivatives,
+    MeasureWork,
 )
 """Every pass that `mutad-opt -p` knows by name."""
 

@@ -1,5 +1,8 @@
 """Tell debuggers and profilers what compiled code is called, and which lines it comes from.
 
+faulthandler, and all that reads Python's frames: code with debug information is called through a Python
+function that has the user's name and file.
+
 gdb: code with debug information is loaded by the linker of LLVM's that registers what it loads in gdb's JIT
 interface (`__jit_debug_register_code`), and takes it out again when it is unloaded. Object code from the
 disk cache goes the same way.
@@ -14,7 +17,8 @@ import contextlib
 import os
 import struct
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 
@@ -40,6 +44,48 @@ class DebuggedLibrary:
 
     def close(self) -> None:
         self._engine.close()
+
+
+# Python's frames. ---------------------------------------------------------------------------------
+
+
+def with_frame(
+    entry: Callable[..., Any], kind: str, source: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """The entry behind a Python function that has the name and the line of the user's.
+
+    For who reads Python's frames: faulthandler, tracebacks, profilers of Python code. Which line it has come
+    to the frame does not say: compiled code keeps no account of that.
+    """
+    shim = _shim(entry)
+    name = source["backward"] if kind in ("back", "drop") else source["name"]
+    code = shim.__code__
+    shim.__code__ = code.replace(
+        co_filename=source["file"], co_name=name, co_qualname=name, co_firstlineno=source["line"],
+        co_linetable=first_line_only(len(code.co_code) // 2),
+    )  # fmt: skip
+    shim.__name__ = shim.__qualname__ = name
+    shim.__module__ = source["module"]
+    shim.__doc__ = entry.__doc__
+    return shim
+
+
+def _shim(entry: Callable[..., Any]) -> types.FunctionType:
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return entry(*args, **kwargs)
+
+    assert isinstance(called, types.FunctionType)
+    return called
+
+
+NO_COLUMNS = 13
+"""The kind of an entry of a location table, as CPython's `InternalDocs/code_objects.md` has it."""
+
+
+def first_line_only(instructions: int) -> bytes:
+    """The location table in which this many code units are of the first line."""
+    runs = [min(8, instructions - k) for k in range(0, instructions, 8)]
+    return b"".join(bytes([0x80 | NO_COLUMNS << 3 | run - 1, 0]) for run in runs)
 
 
 # perf's map. --------------------------------------------------------------------------------------

@@ -68,18 +68,25 @@ def unloading(tracker: Any) -> Array:
 class Library(str):
     """A loaded module. Callables made from it keep it alive (it is their `__module__`)."""
 
-    __slots__ = ("_addresses", "_loaded", "_methods")
+    __slots__ = ("_addresses", "_loaded", "_methods", "_source")
     _loaded: Array
     _addresses: dict[str, int]
     _methods: list[_MethodDef]
+    _source: Metadata | None
 
     @staticmethod
-    def of(name: str, tracker: Any, entries: dict[str, str]) -> Library:
-        """The library that the tracker keeps loaded; `entries` maps kinds of call to symbols."""
+    def of(
+        name: str, tracker: Any, entries: dict[str, str], source: Metadata | None = None
+    ) -> Library:
+        """The library that the tracker keeps loaded; `entries` maps kinds of call to symbols.
+
+        `source` says what its callables are called in Python's frames, where they are to have some.
+        """
         made = Library(name)
         made._loaded = unloading(tracker)
         made._addresses = {kind: tracker[symbol] for kind, symbol in entries.items()}
         made._methods = []
+        made._source = source
         return made
 
     def function(self, kind: str, link: Any, doc: str) -> Callable[..., Any]:
@@ -89,7 +96,8 @@ class Library(str):
             name.encode(), self._addresses[kind], METH_FASTCALL | METH_KEYWORDS, doc.encode()
         )
         self._methods.append(method)
-        return _make_function(ctypes.byref(method), link, self)
+        entry = _make_function(ctypes.byref(method), link, self)
+        return entry if self._source is None else debugging.with_frame(entry, kind, self._source)
 
 
 LIBRARIES = 32
@@ -138,7 +146,7 @@ def load(
         if source and debugging.is_profiled():
             loaded = {symbol: tracker[symbol] for symbol in entries.values()}
             debugging.name_functions(object_code, loaded, source)
-        return Library.of(name, tracker, entries)
+        return Library.of(name, tracker, entries, source if source.get("debug") else None)
 
 
 def linked(

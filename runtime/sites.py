@@ -15,6 +15,7 @@ import numpy as np
 
 from . import keys
 from . import raised as raised_by
+from .traceback_entries import entry_at
 
 Site = dict[str, Any]
 
@@ -141,13 +142,15 @@ def _array_at(address: int, element: type[np.generic], rank: int) -> Any:
 
 
 def exception(site: Site, address: int) -> BaseException:
-    """The exception of a site that raised, with a note that shows its line."""
+    """The exception of a site that raised, with its line as an entry of the traceback, and as a note."""
     shown = operands(site["operands"], address)
     raised = raised_by.exception(site["exception"], site["message"], shown)
     if site.get("file"):
         raised.add_note(
             f"{site['file']}:{site['line']}:{site['column']}: {site.get('source', '').strip()}"
         )
+        if raised.__traceback__ is None:
+            raised.__traceback__ = entry_at(site["file"], site["line"])
     return raised
 
 

@@ -10,6 +10,9 @@ from . import support
 from .debug_info import around
 from .kernel_state import KernelState
 
+SIZES = "work_size"
+"""The attribute of a function that computes the bytes of a kernel's work area, and the end of its name."""
+
 
 @dataclass(frozen=True)
 class KernelText:

@@ -39,7 +39,7 @@ from .foreign_to_llvm import lower_call
 from .handles import HANDLE_OPS, Record, tape_words
 from .hoist_checks import EntryConditions, NestProofs, all_of, has_whole_array_work
 from .kernel_memory import KernelMemory
-from .kernel_module import KernelText, module_text
+from .kernel_module import SIZES, KernelText, module_text
 from .kernel_state import (
     OK,
     PYTHON_RAISED,
@@ -81,11 +81,17 @@ def kernel_text(
     """The kernel for the one function of `module`.
 
     `memory` says where it has its memory from; `subject` what to call it in debug metadata, if any is wanted.
+    A function that computes the bytes of its work area is `@kernel_work_size`, of the same parameters.
     """
-    (function,), private = functions_of(module)
+    public, private = functions_of(module)
+    (function,) = (f for f in public if SIZES not in f.attributes)
     before, state = private_text(private, options, memory, subject)
     writer = KernelWriter(function, options, name, state, memory=memory, subject=subject)
-    return module_text(writer.state, [*before, writer.write()], writer.result_slots)
+    definitions = [*before, writer.write()]
+    for size in (f for f in public if SIZES in f.attributes):
+        beside = KernelWriter(size, options, f"{name}_{SIZES}", writer.state)
+        definitions.append(beside.write())
+    return module_text(writer.state, definitions, writer.result_slots)
 
 
 def split_text(

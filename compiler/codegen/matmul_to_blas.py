@@ -36,6 +36,9 @@ TINY = 8
 
 INT_MAX = 2**31 - 1
 
+BLAS_LETTERS = {"double": "d", "float": "s"}
+"""What BLAS's names begin with; of other types products are loops."""
+
 
 def lower_matmul(state: KernelState, op: array.MatmulOp) -> None:
     """Call the dtype's function."""
@@ -90,7 +93,7 @@ class MatmulWriter:
         self.size = ITEM_BYTES[type_]
         self.function = function
         self.text = FunctionText(state.metadata)
-        self.blas = {"double": "d", "float": "s"}.get(type_)
+        self.blas = BLAS_LETTERS.get(type_)
         self.constants: dict[str, str] = {}
 
     def write(self) -> str:

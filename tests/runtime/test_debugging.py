@@ -8,6 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
+import traceback
+import weakref
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ import pytest
 
 import mutad
 from mutad.runtime import debugging
+from mutad.runtime.traceback_entries import entry_at, function_at
 
 MODEL = """
 import numpy as np
@@ -261,6 +264,86 @@ def test_faulthandler_shows_the_line_that_called(run: Run, tmp_path: Path) -> No
         "call(0)\n"
         "call(2**40)\n"
     )
-    shown = run(sys.executable, "-X", "faulthandler", str(script), MUTAD_DEBUG="0")
-    assert "Segmentation fault" in shown
-    assert re.search(rf'most recent call first\):\n  File "{script}", line 7 in call\n', shown)
+    first = r"Segmentation fault\n(?s:.*)most recent call first\):\n"
+    caller = rf'  File "{script}", line 7 in call\n  File "{script}", line 9 in <module>\n'
+    command = (sys.executable, "-X", "faulthandler", str(script))
+    assert re.search(first + caller, run(*command, MUTAD_DEBUG="0"))
+    assert re.search(rf'{first}  File "{script}", line 3 in store\n{caller}', run(*command))
+
+
+def helper(u: Any, i: int) -> None:
+    u[i] = 1.0
+
+
+class Namespace:
+    @staticmethod
+    def other(u: Any, i: int) -> None:
+        if i < 0:
+            raise ValueError("negative")
+
+
+def raising(u: Any, i: int) -> Any:
+    other(u, i)
+    helper(u, i)
+    return u[0]
+
+
+other = Namespace.other
+
+
+@pytest.mark.parametrize(
+    ("index", "name", "line"),
+    [
+        (7, "helper", helper.__code__.co_firstlineno + 1),
+        (-1, "other", Namespace.other.__code__.co_firstlineno + 3),
+    ],
+)
+@pytest.mark.parametrize("debug", [False, True])
+def test_tracebacks_end_in_the_line_that_raised(
+    index: int, name: str, line: int, debug: bool
+) -> None:
+    f = mutad.compile(raising, cache=False, opt=1, debug=debug)
+    f(np.ones(3), 0)
+    with pytest.raises((IndexError, ValueError)) as caught:
+        f(np.ones(3), index)
+    entries = traceback.extract_tb(caught.value.__traceback__)
+    own = [("raising", raising.__code__.co_firstlineno)] if debug else []
+    shown = [(entry.name, entry.lineno) for entry in entries if entry.filename == __file__]
+    assert shown[1:] == [*own, (name, line)]
+    assert entries[-1].line == Path(__file__).read_text().splitlines()[line - 1].strip()
+
+
+def test_an_entry_of_a_traceback_holds_nothing_of_the_caller() -> None:
+    class Large:
+        pass
+
+    def held() -> weakref.ref[Any]:
+        large = Large()
+        entry_at(__file__, 1)
+        return weakref.ref(large)
+
+    found = held()
+    gc.collect()
+    assert found() is None
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "name"),
+    [
+        ("x = 1\n", 1, "<module>"),
+        ("class A:\n  def f():\n    def g():\n      pass\n    pass\n", 4, "A.f.g"),
+        ("class A:\n  def f():\n    def g():\n      pass\n    pass\n", 5, "A.f"),
+        ("if True:\n  async def f():\n    pass\n", 3, "f"),
+        ("def f(:\n", 1, "<compiled>"),
+    ],
+)
+def test_the_function_around_a_line(tmp_path: Path, text: str, line: int, name: str) -> None:
+    (tmp_path / "code.py").write_text(text)
+    assert function_at(str(tmp_path / "code.py"), line) == name
+
+
+def test_the_function_in_front_of_an_entry_is_called_as_the_users() -> None:
+    f = mutad.compile(helper, cache=False, debug=True)
+    f(np.ones(3), 1)
+    assert type(f).__call__.__module__ == __name__
+    assert type(f).__call__.__qualname__ == "helper"

@@ -1,0 +1,519 @@
+"""Compute the bytes of work area that a call takes at its peak, from extents and integers alone.
+
+Why here: after everything else, for it reads off what the code generator allocates.
+
+::
+
+    func.func @f(%a : memref<?xf64>, %steps : index) {       func.func @f_work_size(%a, %steps) -> index {
+      %n = memref.dim %a, %c0 : memref<?xf64>                  %n = memref.dim %a, %c0 : memref<?xf64>
+      %tape = ad.tape                                          %row = array.checked_mul %c8, %n
+      %trips = array.loop %i to %steps do {                    %all = array.checked_mul %steps, %row
+        %s = ad.push %tape(%n) : memref<?xf64>                 ... rounded up to 64
+        ...                                                    func.return %bytes : index
+
+The tape says how much it holds at most, `ad.tape reserves %bytes`: its segments need no chunks.
+
+The function is a slice of the kernel's control flow. A loop of which all iterations take alike is a product;
+a loop is left where a size depends on the iteration. Branches are left where their condition is known on
+entry. Numbers that 64 bits do not hold raise OverflowError. Where only a run can tell a size there is no such
+function and no tape reserves memory: `WorkSize.unknown` says why, and where. Where it is the most that can be
+taken, but a run may take less, `WorkSize.bound` does: a branch that data decides, a loop that ends early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func, memref, scf
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    FunctionType,
+    IndexType,
+    MemRefType,
+    ModuleOp,
+    StringAttr,
+    UnitAttr,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from ...dialects import activation, ad, array
+from ..analysis.alias import AliasAnalysis, if_blocks
+from ..analysis.effects import is_private
+from ..codegen.kernel_module import SIZES
+from ..codegen.kernel_state import size_of
+from ..codegen.loops_to_llvm import escaping_allocations
+from ..codegen.scratch import SCRATCH, Copies, InBlocks
+from ..transforms.eliminate_common import EliminateCommon
+from ..transforms.fold_constants import FoldConstants
+from ..transforms.hoist_invariants import HoistInvariants
+from ..transforms.remove_dead import RemoveDead
+from .amounts import NOTHING, ZERO, Amount, Amounts, Taken, held, passing, scratch, unknown
+from .entry_numbers import Arithmetic, Number, Truth, same
+from .entry_values import EntryValues, Undetermined, Varies, Why, why
+
+LINE, WORD = 64, 8
+"""What sizes are rounded up to, and those of segments of a tape."""
+
+CLEAN = (EliminateCommon(), FoldConstants(), HoistInvariants(), EliminateCommon(), RemoveDead())
+
+Effect = Callable[[], Taken]
+
+
+@dataclass(frozen=True)
+class Read:
+    """What the size depends on: an extent of an argument, or (without an axis) an integer."""
+
+    argument: int
+    axis: int | None = None
+
+
+@dataclass(frozen=True)
+class WorkSize:
+    """What is known of a kernel's work area."""
+
+    function: func.FuncOp | None = None
+    """`@f_work_size`, which is in the module now."""
+    unknown: Why | None = None
+    """Why there is none."""
+    bound: Why | None = None
+    """Why a run may take less; None where it takes exactly as much."""
+    reads: tuple[Read, ...] = ()
+
+
+@dataclass(frozen=True)
+class MeasureWork(ModulePass):
+    """Add the function that computes a kernel's work area."""
+
+    name = "measure-work"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for kernel in [f for f in op.ops if isinstance(f, func.FuncOp) and not is_private(f)]:
+            found = measure_work(kernel)
+            for name, reason in (("work_unknown", found.unknown), ("work_bound", found.bound)):
+                if reason is not None:
+                    kernel.attributes[name] = StringAttr(str(reason))
+
+
+def measure_work(kernel: func.FuncOp) -> WorkSize:
+    """Add `@f_work_size` before the kernel `@f`, and let its tapes reserve what they hold."""
+    measure = Measure(kernel, checked=True)
+    total = measure.total()
+    if total.unknown is not None:
+        return WorkSize(unknown=total.unknown)
+    function = measure.function(total)
+    clean(function)
+    block = kernel.parent
+    assert block is not None
+    block.insert_op_before(function, kernel)
+    reserve_tapes(kernel)
+    return WorkSize(function, None, total.loose, tuple(read_by(function)))
+
+
+def clean(function: func.FuncOp) -> None:
+    module = ModuleOp([function])
+    for one in CLEAN:
+        one.apply(Context(), module)
+    function.detach()
+
+
+def reserve_tapes(kernel: func.FuncOp) -> None:
+    """Say at each tape how many bytes it holds at most, computed where the kernel begins."""
+    measure = Measure(kernel, checked=False)
+    reserved = {t: size for t, size in measure.tapes().items() if not size.is_zero}
+    for tape, size in reserved.items():
+        fresh = ad.TapeOp(measure.a.value(size.number))
+        fresh.location, fresh.attributes = tape.location, tape.attributes
+        fresh.tape.name_hint = tape.tape.name_hint
+        tape.tape.replace_all_uses_with(fresh.tape)
+        block = tape.parent
+        assert block is not None
+        block.insert_op_before(fresh, tape)
+        tape.detach()
+        tape.erase()
+    top, first = kernel.body.block, kernel.body.block.first_op
+    assert first is not None
+    for op in list(measure.a.block.ops):
+        op.detach()
+        top.insert_op_before(op, first)
+
+
+def read_by(function: func.FuncOp) -> Iterable[Read]:
+    """The extents and integers that the size depends on."""
+    for k, argument in enumerate(function.body.block.args):
+        if not isinstance(argument.type, MemRefType):
+            if argument.first_use is not None:
+                yield Read(k)
+            continue
+        users = [use.operation for use in argument.uses]
+        axes = {array.constant_value(op.index) for op in users if isinstance(op, memref.DimOp)}
+        yield from (Read(k, axis) for axis in sorted(a for a in axes if a is not None))
+
+
+class Measure:
+    """Walks over a kernel and writes what it takes.
+
+    `checked`: into a function of its own, where too large numbers raise; else for the kernel's beginning.
+    """
+
+    def __init__(self, kernel: func.FuncOp, *, checked: bool) -> None:
+        self.kernel = kernel
+        self.alias = AliasAnalysis(kernel)
+        arguments = kernel.body.block.args
+        self.block = Block(arg_types=[a.type for a in arguments] if checked else [])
+        for mine, given in zip(self.block.args, arguments, strict=False):
+            mine.name_hint = given.name_hint
+        self.a = Arithmetic(self.block, checked=checked)
+        self.amounts = Amounts(self.a)
+        now = self.block.args if checked else arguments
+        pairs = list(zip(arguments, now, strict=True))
+        self.values = EntryValues(self.alias, pairs, self.a, alike(kernel))
+        self.written: set[array.LoopOp] = set()
+        """Loops of which the iterations take different sizes."""
+        self.effects: dict[Operation, Effect] = {}
+        self.relevant: set[Operation] = set()
+
+    def function(self, total: Amount) -> func.FuncOp:
+        """The finished function."""
+        self.a.emit(func.ReturnOp(self.a.value(total.number)))
+        types: Sequence[Attribute] = [a.type for a in self.block.args]
+        name = f"{self.kernel.sym_name.data}_{SIZES}"
+        made = func.FuncOp(name, FunctionType.from_lists(types, [IndexType()]), Region(self.block))
+        made.attributes[SIZES] = UnitAttr()
+        made.location = self.kernel.location
+        return made
+
+    # What is taken by which op.
+
+    def total(self) -> Amount:
+        """The bytes at the peak."""
+        tapes = self.tapes()
+        escaping = escaping_allocations(self.kernel, self.alias)
+        effects: dict[Operation, Effect] = {}
+        for op in self.kernel.walk():
+            match op:
+                case array.AllocOp():
+                    effects[op] = self._allocation(op, escaping)
+                case ad.TapeOp():
+                    effects[op] = lambda size=tapes[op]: held(size)
+                case activation.CallOp() if takes_memory(op):
+                    effects[op] = lambda op=op: held(
+                        unknown(why("how deep a recursive function goes", op))
+                    )
+                case _ if type(op) in SCRATCH:
+                    effects[op] = lambda op=op: passing(self.copies(op))
+                case _:
+                    pass
+        return self._whole(effects).peak
+
+    def tapes(self) -> dict[ad.TapeOp, Amount]:
+        """How many bytes each tape holds at most, a multiple of 64."""
+        found: dict[ad.TapeOp, Amount] = {}
+        for op in self.kernel.walk():
+            if isinstance(op, ad.TapeOp):
+                found[op] = self._rounded(self._whole(self._segments(op)).peak, LINE)
+        return found
+
+    def _segments(self, tape: ad.TapeOp) -> dict[Operation, Effect]:
+        effects: dict[Operation, Effect] = {}
+        for use in tape.tape.uses:
+            match use.operation:
+                case ad.PushOp() as op:
+                    effects[op] = lambda op=op: held(self.size(op, op.memref, op.extents, WORD))
+                case ad.PopOp() as op:
+                    effects[op] = lambda op=op: self._popped(op)
+                case op:
+                    reason = why("a tape that outlives the call", op)
+                    effects[op] = lambda reason=reason: held(unknown(reason))
+        return effects
+
+    def _popped(self, op: ad.PopOp) -> Taken:
+        size = self.size(op, op.memref, op.extents, WORD)
+        if size.unknown is not None:
+            return Taken(held=unknown(size.unknown, -1), rises=False)
+        less = self.amounts.made(self.a.sub(0, size.number), -1, size)
+        return Taken(held=less, rises=False)
+
+    def _allocation(self, op: array.AllocOp, escaping: set[Operation]) -> Effect:
+        if array.GROWABLE in op.attributes:
+            return lambda: held(unknown(why("a list, or an array that grows", op)))
+        kind = held if op in escaping else scratch
+        return lambda: kind(self.size(op, op.memref, op.extents, LINE))
+
+    def size(
+        self, op: Operation, memory: SSAValue, extents: Iterable[SSAValue], unit: int
+    ) -> Amount:
+        """The bytes of an array, rounded up."""
+        assert isinstance(memory.type, MemRefType)
+        self.a.place = op
+        try:
+            total: Number = size_of(memory.type.element_type)
+            for extent in extents:
+                total = self.a.mul(total, self.a.at_least_zero(self.values.number(extent)))
+        except Undetermined as error:
+            return unknown(error.why)
+        exact = size_of(memory.type.element_type) % unit == 0
+        return Amount(total if exact else self.a.rounded_up(total, unit), 0 if total == 0 else 1)
+
+    def _rounded(self, size: Amount, unit: int) -> Amount:
+        if size.unknown is not None or size.is_zero:
+            return size
+        return self.amounts.made(self.a.rounded_up(size.number, unit), size.sign, size)
+
+    def copies(self, op: Operation) -> Amount:
+        """The matrices that a product copies."""
+        self.a.place = op
+        try:
+            copies = SCRATCH[type(op)](op)
+            return ZERO if copies is None else self._copied(copies, op)
+        except InBlocks:
+            return unknown(why("several tangents at once go through a matrix product", op))
+        except Undetermined as error:
+            return unknown(error.why)
+
+    def _copied(self, copies: Copies, op: Operation) -> Amount:
+        total, bound = ZERO, None
+        for matrix in copies.matrices:
+            assert isinstance(matrix.type, MemRefType)
+            if array.is_contiguous(matrix.type):
+                continue
+            rows, columns = (self.values.extent(matrix, d) for d in (0, 1))
+            bytes_ = self.a.mul(self.a.mul(rows, columns), copies.item)
+            needed = self.a.rounded_up(bytes_, LINE)
+            try:
+                walkable = self._walkable(matrix, rows, columns, copies.farthest)
+                needed = self.a.choose(walkable, 0, needed)
+            except Undetermined as error:
+                bound = error.why
+            total = self.amounts.add(total, Amount(needed, 1))
+        if total.is_zero:
+            return ZERO
+        sizes = [self.values.extent(m, axis) for m, axis in copies.sizes]
+        chosen = self.a.choose(self._is_packed(sizes, copies), total.number, 0)
+        return Amount(chosen, 1, None, None if bound is None else why(bound.reason, op))
+
+    def _is_packed(self, sizes: list[Number], copies: Copies) -> Truth:
+        """Whether BLAS multiplies two matrices of these sizes."""
+        a, (rows, inner, columns) = self.a, sizes
+        possible = [a.compare("sgt", n, 0) for n in sizes]
+        possible += [a.compare("sle", n, copies.farthest) for n in sizes]
+        large = a.any_of(*(a.compare("sgt", n, copies.tiny) for n in (rows, inner, columns)))
+        lines = [a.compare("ne", n, 1) for n in (rows, columns)]
+        return a.all_of(*possible, large, *lines)
+
+    def _walkable(self, matrix: SSAValue, rows: Number, columns: Number, farthest: int) -> Truth:
+        """Whether BLAS can walk the matrix, by rows or by columns."""
+        s0, s1 = (self.values.stride(matrix, d) for d in (0, 1))
+        return self.a.any_of(
+            self._by_rows(rows, columns, s0, s1, farthest),
+            self._by_rows(columns, rows, s1, s0, farthest),
+        )
+
+    def _by_rows(
+        self, rows: Number, columns: Number, s0: Number, s1: Number, farthest: int
+    ) -> Truth:
+        a = self.a
+        unit = a.any_of(a.compare("eq", s1, 1), a.compare("eq", columns, 1))
+        near = True if same(s0, columns) else a.compare("sle", s0, farthest)  # as columns are
+        apart = a.all_of(a.compare("sge", s0, columns), near)
+        return a.all_of(unit, a.any_of(apart, a.compare("eq", rows, 1)))
+
+    # Control flow.
+
+    def _whole(self, effects: dict[Operation, Effect]) -> Taken:
+        """What the kernel takes by these ops."""
+        self.effects, self.relevant = effects, set()
+        for op in effects:
+            at: Operation | None = op
+            while at is not None and at not in self.relevant:
+                self.relevant.add(at)
+                at = at.parent_op()
+        return self._block(self.kernel.body.block)
+
+    def _block(self, block: Block) -> Taken:
+        total = NOTHING
+        for op in block.ops:
+            if op in self.relevant:
+                total = self.amounts.then(total, self._op(op))
+        return total
+
+    def _op(self, op: Operation) -> Taken:
+        match op:
+            case scf.IfOp():
+                return self._branch(op)
+            case array.LoopOp():
+                return self._loop(op)
+            case _:
+                return self.effects[op]()
+
+    def _branch(self, op: scf.IfOp) -> Taken:
+        if array.RAISES in op.attributes:
+            found = self._block(op.true_region.block)
+            return passing(found.peak.as_bound(why("memory of an exception", op)))
+        self.a.place = op
+        try:
+            condition = self.values.of(op.cond)
+        except Undetermined as error:
+            found = [self._block(b) for b in if_blocks(op)]
+            return self.amounts.either(found[0], found[1] if found[1:] else NOTHING, error.why)
+        return self._written_branch(op, condition)
+
+    def _written_branch(self, op: scf.IfOp, condition: SSAValue) -> Taken:
+        """Either side, where the condition is known on entry."""
+        sides: list[tuple[Block, Taken]] = []
+        for region in op.regions:
+            block = Block()
+            with self.values.within(block):
+                taken = self._block(region.block) if region.blocks else NOTHING
+            sides.append((block, taken))
+        (first, x), (second, y) = sides
+        parts = [
+            (x.scratch, y.scratch),
+            (x.held, y.held),
+            (x.peak, y.peak),
+        ]
+        joined: list[Amount] = []
+        results = [self._joined(*pair) for pair in parts]
+        numbers = [
+            k
+            for k, pair in enumerate(parts)
+            if pair[0].number != pair[1].number or pair[0].is_zero != pair[1].is_zero
+        ]
+        if not numbers:
+            joined = results
+        else:
+            for block, side in ((first, 0), (second, 1)):
+                with self.values.within(block):
+                    self.a.emit(
+                        scf.YieldOp(*(self.a.value(parts[k][side].number) for k in numbers))
+                    )
+            made = self.a.emit(
+                scf.IfOp(condition, [IndexType()] * len(numbers), Region(first), Region(second))
+            )
+            now = dict(zip(numbers, made.results, strict=True))
+            joined = [
+                Amount(now.get(k, r.number), r.sign, r.unknown, r.loose)
+                for k, r in enumerate(results)
+            ]
+        return Taken(*joined, rises=x.rises and y.rises)
+
+    def _joined(self, x: Amount, y: Amount) -> Amount:
+        """One of two, but for the number."""
+        signs = {x.sign, y.sign} - {0}
+        sign = signs.pop() if len(signs) == 1 else (0 if not signs else None)
+        return Amount(x.number, sign, x.unknown or y.unknown, x.loose or y.loose)
+
+    def _loop(self, op: array.LoopOp) -> Taken:
+        self.a.place = op
+        trips = self._trips(op)
+        if op not in self.written:
+            try:
+                return self._finish(op, self.amounts.repeated(trips, self._iteration(op)))
+            except Varies as varying:
+                if varying.loop is not op:
+                    raise
+                self.written.add(op)
+        return self._finish(op, self._written_loop(op, trips))
+
+    def _trips(self, op: array.LoopOp) -> Amount:
+        """How often the body runs, at most."""
+        early = why("how often a loop runs that may end early", op)
+        try:
+            if op.count is None:
+                return unknown(early)
+            most = self.a.at_least_zero(self.values.number(op.count))
+        except Undetermined as error:
+            return unknown(error.why)
+        return Amount(most, 0 if most == 0 else 1, None, early if op.condition_block else None)
+
+    def _iteration(self, op: array.LoopOp) -> Taken:
+        before = NOTHING
+        if op.condition_block is not None:
+            before = self.amounts.released(self._block(op.condition_block))
+        return self.amounts.then(before, self.amounts.released(self._block(op.body.block)))
+
+    def _finish(self, op: array.LoopOp, taken: Taken) -> Taken:
+        """The condition is evaluated once more than the body."""
+        if op.condition_block is None:
+            return taken
+        last = self.amounts.released(self._block(op.condition_block))
+        return self.amounts.then(taken, passing(last.peak))
+
+    def _written_loop(self, op: array.LoopOp, trips: Amount) -> Taken:
+        """A loop over iterations that take different sizes."""
+        body = Block(arg_types=[IndexType()])
+        body.args[0].name_hint = op.induction.name_hint
+        with self.values.within(body):
+            for block in (op.condition_block, op.body.block):
+                if block is not None:
+                    self.values.bind(block.args[0], body.args[0])
+            one = self._iteration(op)
+        reason = trips.unknown or one.held.unknown or one.peak.unknown
+        if reason is not None:
+            return Taken(held=unknown(reason, one.held.sign), peak=unknown(reason), rises=False)
+        if one.is_nothing:
+            return NOTHING
+        holds = not one.held.is_zero
+        total, peak = self._cell() if holds else None, self._cell()
+        with self.values.within(body):
+            before = 0 if total is None else self._load(total)
+            reached = self.a.larger(self._load(peak), self.a.add(before, one.peak.number))
+            self._store(reached, peak)
+            if total is not None:
+                self._store(self.a.add(before, one.held.number), total)
+            self.a.emit(array.YieldOp())
+        self.a.emit(array.LoopOp(self.a.value(trips.number), [], body))
+        made = self.amounts.made
+        left = ZERO if total is None else made(self._load(total), one.held.sign, trips, one.held)
+        most = made(self._load(peak), one.peak.sign, trips, one.peak, one.held)
+        return Taken(held=left, peak=most, rises=one.rises)
+
+    def _cell(self) -> SSAValue:
+        """A variable that begins as 0."""
+        cell = memref.AllocaOp.get(IndexType(), shape=[])
+        self.a.emit(cell)
+        self._store(0, cell.memref)
+        return cell.memref
+
+    def _load(self, cell: SSAValue) -> SSAValue:
+        return self.a.emit(memref.LoadOp.get(cell, [])).results[0]
+
+    def _store(self, number: Number, cell: SSAValue) -> None:
+        self.a.emit(memref.StoreOp.get(self.a.value(number), cell, []))
+
+
+def alike(kernel: func.FuncOp) -> dict[SSAValue, SSAValue]:
+    """The arguments of a derivative that have the extents of one of the primal's: shadows, tangents.
+
+    Its arguments are the primal's, their shadows, cotangents of results, and tangents of what is "moving".
+    """
+    shadows, cotangents, moving = (listed(kernel, k) for k in ("shadows", "cotangents", "moving"))
+    arguments = list(kernel.body.block.args)
+    first = len(arguments) - len(shadows) - len(cotangents) - len(moving)
+    tangents = first + len(shadows) + len(cotangents)
+    of = {first + k: index for k, index in enumerate(shadows)}
+    of |= {tangents + k: of.get(index, index) for k, index in enumerate(moving)}
+    return {
+        arguments[k]: arguments[index]
+        for k, index in of.items()
+        if isinstance(arguments[k].type, MemRefType)
+    }
+
+
+def listed(kernel: func.FuncOp, name: str) -> list[int]:
+    found = kernel.attributes.get(name)
+    return [int(n) for n in found.get_values()] if isinstance(found, DenseArrayBase) else []
+
+
+def takes_memory(call: activation.CallOp) -> bool:
+    """Whether the activation of a recursive function takes memory: a record, a tape, an array."""
+    if call.keeps_record or call.takes_record:
+        return True
+    module = call
+    while (parent := module.parent_op()) is not None:
+        module = parent
+    private = [f for f in module.walk() if isinstance(f, func.FuncOp) and is_private(f)]
+    kinds = (array.AllocOp, ad.TapeOp, *SCRATCH)
+    return any(isinstance(op, kinds) for f in private for op in f.walk())

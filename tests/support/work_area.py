@@ -1,0 +1,162 @@
+"""Kernels as the ahead-of-time compiler writes them, run in an area of memory that is measured."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+from xdsl.dialects.builtin import MemRefType
+
+from mutad import _compiler, compile
+from mutad.compiler.aot.work_size import WorkSize, alike, listed, measure_work
+from mutad.compiler.codegen import support, support_area
+from mutad.compiler.codegen.kernel_memory import KernelMemory
+from mutad.compiler.codegen.llvm_module import optimize_and_emit
+from mutad.compiler.codegen.loops_to_llvm import kernel_text
+from mutad.compiler.pipeline import Compilation, Request, last_function, stages_for
+from mutad.runtime import engine, keys, memory
+from mutad.runtime.gradients import with_groups
+
+_numbers = itertools.count()
+_keep: list[Any] = []
+TYPES = {
+    "f64": ctypes.c_double, "f32": ctypes.c_float, "index": ctypes.c_int64, "i64": ctypes.c_int64,
+    "i32": ctypes.c_int32, "i16": ctypes.c_int16, "i8": ctypes.c_int8, "i1": ctypes.c_bool,
+}  # fmt: skip
+
+
+@dataclass
+class Called:
+    """One call of a kernel."""
+
+    status: int
+    used: int
+    """The bytes of the area that it took at its peak."""
+    size: int | None
+    """What `@kernel_work_size` says; None where it raised."""
+
+
+def compilation_of(
+    function: Callable[..., Any], arguments: Sequence[Any], mode: str, wrt: Any = 0
+) -> tuple[Compilation, tuple[Any, ...]]:
+    """A function compiled for these arguments up to the optimized module, and copies of the arguments."""
+    dispatcher = compile(function, grad=True, cache=False, opt=1)._dispatcher
+    values = dispatcher.values_of(*arguments)
+    overlaps = keys.overlaps_of(values)
+    values = memory.copies(values, overlaps)
+    active: tuple[int, ...] = ()
+    if mode != "primal":
+        active = with_groups(dispatcher, values, set(dispatcher.resolve_wrt(wrt)[0]), overlaps)
+    request: Request = _compiler._request(
+        dispatcher.function, dispatcher.arguments_of(values), overlaps, mode, active,
+        dispatcher.options, dispatcher.era.captures,
+    )  # fmt: skip
+    c = Compilation(request)
+    for stage in stages_for(request):
+        if stage.name == "llvm":
+            break
+        stage.run(c)
+    return c, values
+
+
+class AreaKernel:
+    """The kernel of a function, and the function that measures it."""
+
+    def __init__(
+        self, function: Callable[..., Any], arguments: Sequence[Any], mode: str, wrt: Any = 0
+    ) -> None:
+        c, _ = compilation_of(function, arguments, mode, wrt)
+        kernel = last_function(c.module)
+        self.found: WorkSize = measure_work(kernel)
+        self.types = [a.type for a in kernel.body.block.args]
+        self.function = function
+        self.cotangents = listed(kernel, "cotangents")
+        if self.found.function is None:
+            return
+        c.module.verify()
+        places = {a: k for k, a in enumerate(kernel.body.block.args)}
+        moving = len(listed(kernel, "moving"))
+        self.first_cotangent = len(self.types) - moving - len(self.cotangents)
+        self.alike = {places[a]: places[b] for a, b in alike(kernel).items()}
+        text = kernel_text(c.module, c.request.options, memory=KernelMemory.AREA)
+        whole = text.module()
+        for symbol in ("kernel", "kernel_work_size"):
+            whole = whole.replace(f"define internal i32 @{symbol}(", f"define i32 @{symbol}(")
+        self.slots = max(64, *text.result_slots, 0) + 64
+        engine.load_vector_math()
+        builder = llvm.JITLibraryBuilder().add_object_img(optimize_and_emit(whole, 1))
+        builder.add_current_process()
+        for symbol in ("kernel", "kernel_work_size"):
+            builder.export_symbol(symbol)
+        for symbol, kind in text.symbols.items():
+            address = engine.address_of(symbol, kind)
+            if address is not None:
+                builder.import_symbol(symbol, address)
+        jit = llvm.create_lljit_compiler()
+        self.tracker = builder.link(jit, f"area{next(_numbers)}")
+        _keep.extend((jit, self.tracker))
+
+    def __call__(self, *arguments: Any, room: int | None = None) -> Called:
+        """Call it in an area of the size that is said, or of `room` bytes."""
+        given = memory.copies(arguments, keys.overlaps_of(arguments))
+        values: list[Any] = list(leaves(given))
+        passed: list[Any] = []
+        types: list[Any] = []
+        arrays: list[Any] = []
+        for k, type_ in enumerate(self.types):
+            if not isinstance(type_, MemRefType):
+                kind = TYPES[str(type_)]
+                passed.append(kind(values[k] if k < len(values) else 1.0))
+                types.append(kind)
+                continue
+            value = values[k] if k < len(values) else self.like(k, arguments, values)
+            arrays.append(value)
+            strides = (s // value.itemsize for s in value.strides)
+            passed += [
+                ctypes.c_void_p(value.ctypes.data),
+                *map(ctypes.c_int64, (*value.shape, *strides)),
+            ]
+            types += [ctypes.c_void_p, *[ctypes.c_int64] * (2 * value.ndim)]
+        size = self.call("kernel_work_size", types, passed, (ctypes.c_int64 * 36)())
+        said = size[1] if size[0] == 0 else None
+        room = (said or 0) if room is None else room
+        block = np.zeros(room + 128, np.uint8)
+        start = -(-block.ctypes.data // 64) * 64
+        context = (ctypes.c_int64 * 36)()
+        context[support.CURSOR // 8] = start
+        context[support.END // 8] = start + room
+        context[support_area.ROOM // 8] = room
+        context[support.RECURSION_LIMIT // 8] = 1000
+        status, _ = self.call("kernel", types, passed, context)
+        return Called(status, room - context[support_area.ROOM // 8], said)
+
+    def like(self, k: int, arguments: Sequence[Any], values: list[Any]) -> np.ndarray[Any, Any]:
+        """Zeros for the argument `k`, which a derivative adds."""
+        if k in self.alike:
+            return np.zeros_like(values[self.alike[k]], order="C")
+        result = self.function(*memory.copies(arguments, keys.overlaps_of(arguments)))
+        results = list(leaves([result]))
+        return np.zeros_like(results[self.cotangents[k - self.first_cotangent]], order="C")
+
+    def call(
+        self, symbol: str, types: list[Any], passed: list[Any], context: Any
+    ) -> tuple[int, int]:
+        """The status and the first result."""
+        results = (ctypes.c_int64 * self.slots)()
+        word = ctypes.c_void_p
+        made = ctypes.CFUNCTYPE(ctypes.c_int32, word, *types, word)(self.tracker[symbol])
+        status = made(ctypes.addressof(context), *passed, ctypes.addressof(results))
+        return status, results[0]
+
+
+def leaves(values: Sequence[Any]) -> Any:
+    for value in values:
+        if isinstance(value, tuple):
+            yield from leaves(value)
+        elif value is not None:
+            yield value
