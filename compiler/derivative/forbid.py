@@ -6,7 +6,7 @@ from ..diagnostics import CompileError, Span
 from .plan import Plan, Save, is_release, killing_line
 from .saved_value import added_up, name_of, saved_value, way_out
 from .sizes import Sizes
-from .source_words import line_number, span_of, store_span, word_of
+from .source_words import expression_of, line_number, span_of, store_span
 
 
 def forbidden(plan: Plan) -> CompileError:
@@ -15,7 +15,7 @@ def forbidden(plan: Plan) -> CompileError:
     stencil.py:14:9: error: this store kills a value that the gradient needs, and saves="forbid"
             u[i] = u[i + 1] * u[i + 1]
             ^^^^
-    stencil.py:14:16: the value is read at line 14 and `*` of line 14 needs it in reverse
+    stencil.py:14:16: the value is read at line 14 and `u[i + 1] * u[i + 1]` on line 14 needs it in reverse
             u[i] = u[i + 1] * u[i + 1]
                    ^^^^^^^^^^^^^^^^^^^
       way out: keep the steps, or allow the save (saves="minimal"): 8*n bytes
@@ -24,7 +24,7 @@ def forbidden(plan: Plan) -> CompileError:
     need = span_of(save.needed_by)
     sizes = Sizes(plan.function, None)
     saved = [saved_value(s, sizes) for s in plan.saves]
-    told = f"`{word_of(save.needed_by)}` of line {line_number(save.needed_by)} needs it in reverse"
+    told = f"`{expression_of(save.needed_by)}` on line {line_number(save.needed_by)} needs it in reverse"
     told = f"the value is read at line {saved[0].line} and {told}"
     allow = f'allow the save (saves="minimal"): {added_up([s.formula for s in saved])} bytes'
     if save.killer is None:

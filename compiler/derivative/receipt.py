@@ -30,10 +30,10 @@ from ..rules import Contents
 from . import receipt_html
 from .plan import Plan
 from .rollback import Rolled, inverses
-from .saved_value import SavedValue, added_up, name_of_value, saved_value, shown
+from .saved_value import SavedValue, added_up, name_of_value, program_s_name, saved_value, shown
 from .segments import bytes_of
 from .sizes import Sizes
-from .source_words import line_number, word_of
+from .source_words import expression_of, line_number
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class RolledBack:
 
 @dataclass(frozen=True)
 class NeededValue:
-    """A value that the adjoint reads: its name, its line, the line and the operation that need it."""
+    """A value that the adjoint reads: its name, its line, the line and the expression that need it."""
 
     name: str
     line: int
@@ -203,9 +203,9 @@ def receipt_of(
 
 def rolled_back(rolled: Rolled) -> Iterator[RolledBack]:
     """Each line on which the variable is counted."""
-    name = as_written(rolled.stretch.cell.name_hint or "value")
+    hint = rolled.stretch.cell.name_hint or "value"
     for op in (op for undo in rolled.updates.values() for op in inverses(undo)):
-        at = line_of(op)
+        at, name = line_of(op), program_s_name(hint, op)
         if at is not None:
             yield RolledBack(name, at[1], 0, at[0])
 
@@ -244,7 +244,7 @@ def record_of(forward: func.FuncOp) -> SavedValue:
 def needed_value(need: SSAValue | Contents, op: Operation) -> NeededValue:
     value, source = (need.memref, need.op) if isinstance(need, Contents) else (need, need.owner)
     at = line_of(source if isinstance(source, Operation) else op) or ("", 0, 0)
-    return NeededValue(name_of_value(value), at[1], (line_number(op), word_of(op)))
+    return NeededValue(name_of_value(value), at[1], (line_number(op), expression_of(op)))
 
 
 # What the finished gradient function allocates.

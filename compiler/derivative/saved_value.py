@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from unicodedata import normalize
 
-from xdsl.dialects import func, memref
+from xdsl.dialects import func, memref, scf
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import ad, array, foreign
@@ -19,7 +19,7 @@ from .formulas import PRODUCT, Formula
 from .plan import Save, hint_of, is_release, killing_line
 from .segments import bytes_of
 from .sizes import Sizes
-from .source_words import line_number, text_of, word_of, words_around
+from .source_words import expression_of, is_program_s, line_number, source_text
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class SavedValue:
     killed_by: int | None
     """The line of the store that overwrites it; None where it is the caller who might."""
     needed_by: tuple[int, str]
-    """The line and the operation whose adjoint reads it."""
+    """The line and the expression whose adjoint reads it."""
     why: str
     way_out: str | None
     """The cheapest edit of the source that would make the save unnecessary, where one is known."""
@@ -66,19 +66,8 @@ def saved_value(save: Save, sizes: Sizes, copies: int = 1) -> SavedValue:
     count = sizes.product(factors)
     size = copies * bytes_of(save.element)
     at = line_of(save.source) or ("", 0, 0)
-    needed = (line_number(save.needed_by), word_of(save.needed_by))
-    handed_over = isinstance(save.killer, ad.HandoverOp)
-    killer = None if handed_over else killing_line(save)
-    why = f"`{needed[1]}` of line {needed[0]} needs it"
-    if handed_over:
-        why = f"the caller may change it before `back`, {why}"
-    elif killer is not None:
-        ends = (
-            "the block of line {} releases it"
-            if is_release(save.killer)
-            else "line {} overwrites it"
-        )
-        why = f"{ends.format(killer[1])}, {why}"
+    needed = (line_number(save.needed_by), expression_of(save.needed_by))
+    killer = None if isinstance(save.killer, ad.HandoverOp) else killing_line(save)
     return SavedValue(
         name_of(save),
         at[1],
@@ -87,10 +76,25 @@ def saved_value(save: Save, sizes: Sizes, copies: int = 1) -> SavedValue:
         formulas.product([formulas.constant(size), sizes.show_product(factors)]).at(PRODUCT),
         killer[1] if killer else None,
         needed,
-        why,
+        why(save),
         way_out(save),
         at[0],
     )
+
+
+def why(save: Save) -> str:
+    """What becomes of the value, and which expression needs it."""
+    name, by = name_of(save), expression_of(save.needed_by)
+    what = "its result" if by == name else f"`{name}`"
+    needs = f"`{by}` on line {line_number(save.needed_by)} needs {what}"
+    if isinstance(save.killer, ad.HandoverOp):
+        return f"the caller may change `{name}` before `back`, {needs}"
+    if save.killer is None or (at := killing_line(save)) is None:
+        return needs
+    target = name_overwritten(save.killer, at) or name
+    if is_release(save.killer):
+        return f"the block of line {at[1]} releases `{name}`, {needs}"
+    return f"line {at[1]} overwrites `{target}`, {needs}"
 
 
 def name_of(save: Save) -> str:
@@ -107,9 +111,11 @@ def name_of_value(value: SSAValue) -> str:
 def program_s_name(hint: str, op: Operation | None) -> str:
     """What an op's value is called in the program; its expression where it is not called there."""
     name, at = as_written(hint), None if op is None else line_of(op)
-    if op is None or at is None or name.partition(".")[0] in words_around(at[0], at[1]):
+    if op is None or at is None or is_program_s(name, at[0], at[1]):
         return name
-    return text_of(op) or name
+    text = source_text(op)
+    is_part = isinstance(op, array.LoopOp | scf.IfOp)
+    return f"state of {text}" if text and is_part else text or name
 
 
 def way_out(save: Save) -> str | None:
@@ -121,11 +127,8 @@ def way_out(save: Save) -> str | None:
     killer, line = save.killer, killing_line(save)
     if killer is None or line is None or isinstance(killer, ad.HandoverOp):
         return None
-    target = overwritten_by(killer)
-    if target is None or target.name_hint is None:
-        return None
-    name = as_written(target.name_hint)
-    if name not in names_in(line[0], line[1]):
+    target, name = overwritten_by(killer), name_overwritten(killer, line)
+    if target is None or name is None:
         return None
     in_loop = any(loop.is_ancestor(save.at) for loop in loops_around(killer))
     if isinstance(target.owner, memref.AllocaOp):
@@ -138,6 +141,15 @@ def way_out(save: Save) -> str | None:
             f"({name}[t + 1] = f({name}[t]))"
         )
     return f"line {line[1]}: write to an array other than `{name}`"
+
+
+def name_overwritten(killer: Operation, line: tuple[str, int, int]) -> str | None:
+    """What the program calls the array or variable that an op stores to; None where it has no name there."""
+    target = overwritten_by(killer)
+    if target is None or target.name_hint is None:
+        return None
+    name = as_written(target.name_hint)
+    return name if name in names_in(line[0], line[1]) else None
 
 
 def overwritten_by(killer: Operation) -> SSAValue | None:

@@ -1,4 +1,4 @@
-"""Ops in the words of the Python program: `*` of line 4, not `arith.mulf`; where they stand in the source.
+"""Ops in the words of the Python program: `u ** 2`, not `arith.mulf`; where they stand in the source.
 
 An op knows where its expression starts; where that ends is looked up in the source, whose text is
 parsed again. Where the source cannot be read the span is one column wide.
@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import ast
 import linecache
-import re
 from functools import lru_cache
 from typing import TypeGuard
-from unicodedata import normalize
 
 from xdsl.dialects import memref, scf
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from ...dialects import ad, array, foreign
 from ..diagnostics import Span, line_of
 from ..names import as_written
 from ..rules import ScalarRule, rule_of
+from ..rules.table import constant_float
 
 WORDS: dict[str, str] = {
     "arith.mulf": "*",
@@ -54,20 +53,47 @@ OPERATORS: dict[str, tuple[type[ast.operator], ...]] = {
 """The operators that become an op: a small power is a product in the IR."""
 
 
+def expression_of(op: Operation) -> str:
+    """The source text that `op` comes from: its expression, its statement, the head of its loop or branch.
+
+    On one line, shortened in the middle; the operation's word where the source cannot be read.
+    """
+    return source_text(op) or word_of(op)
+
+
+def source_text(op: Operation) -> str:
+    """The same, "" where the source cannot be read."""
+    if isinstance(op, array.MapOp) and (inner := first_with_needs(op)) is not None:
+        return source_text(inner)
+    at, node = line_of(op), node_of(op)
+    return "" if at is None or node is None else text_of_node(at[0], node)
+
+
+def text_of_node(file: str, node: ast.expr | ast.stmt) -> str:
+    """The text of a node as the program writes it, of a compound statement its head."""
+    text = ast.get_source_segment("".join(linecache.getlines(file)), node) or ""
+    body = getattr(node, "body", None)
+    if isinstance(node, ast.stmt) and isinstance(body, list):
+        text = text.partition("\n")[0].rstrip(" :")
+    return shortened(" ".join(text.split()))
+
+
+def shortened(text: str, longest: int = 60) -> str:
+    """A text that is too long without its middle."""
+    if len(text) <= longest:
+        return text
+    kept = (longest - 3) // 2
+    return f"{text[:kept].rstrip()}...{text[-kept:].lstrip()}"
+
+
 def word_of(op: Operation) -> str:
     """The Python operator, function or keyword that `op` comes from."""
     if isinstance(op, array.LoopOp):
         return "for" if op.condition_block is None else "while"
-    if isinstance(op, array.MapOp):
-        inner = first_with_needs(op)
-        return "assignment" if inner is None else word_of(inner)
     if isinstance(op, foreign.RuleCallOp):
         return as_written(op.primal.string_value().rpartition("_primal")[0])
     if isinstance(op, ad.DerivativeOp):
         return as_written(op.target.rpartition("_primal")[0])
-    node = node_of(op)
-    if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Pow):
-        return "**"
     return WORDS.get(op.name) or op.name.partition(".")[2]
 
 
@@ -92,13 +118,6 @@ def span_of(op: Operation) -> Span | None:
     if isinstance(op, array.MapOp) and (inner := first_with_needs(op)) is not None:
         return span_of(inner)
     return _span(op, node_of(op))
-
-
-def text_of(op: Operation, longest: int = 40) -> str:
-    """The expression that an op was made for, on one line; "" where it is long or not readable."""
-    node = node_of(op)
-    text = "" if node is None or not isinstance(node, ast.expr) else ast.unparse(node)
-    return text if len(text) <= longest else ""
 
 
 def store_span(op: Operation) -> Span | None:
@@ -143,6 +162,7 @@ def node_of(op: Operation) -> ast.expr | ast.stmt | None:
         fitting = [n for n in found if is_spelling(n, op)]
         if not fitting and isinstance(found[0], ast.stmt):
             fitting = [n for n in ast.walk(found[0]) if is_spelling(n, op)]
+        fitting.sort(key=lambda n: -likeness(n, op))
     return fitting[0] if fitting else found[0]
 
 
@@ -153,6 +173,37 @@ def is_spelling(node: ast.AST, op: Operation) -> TypeGuard[ast.expr | ast.stmt]:
             return isinstance(node.op, OPERATORS.get(op.name, ()))
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
             return name == WORDS.get(op.name, op.name.partition(".")[2])
+        case _:
+            return False
+
+
+def likeness(node: ast.AST, op: Operation) -> int:
+    """How many operands of `op` look like those of `node`, whose operator it is."""
+    match node:
+        case ast.BinOp(op=ast.Pow()) if op.name in ("arith.mulf", "arith.divf"):
+            operands = [node.left] * 2  # a small power is a product
+        case ast.BinOp():
+            operands = [node.left, node.right]
+        case ast.AugAssign():
+            operands = [node.target, node.value]
+        case ast.Call():
+            operands = node.args
+        case _:
+            operands = []
+    return sum(is_like(n, value) for n, value in zip(operands, op.operands, strict=False))
+
+
+def is_like(node: ast.expr, value: SSAValue) -> bool:
+    """True when the value may be what `node` is: a number, an array of that name, an operation."""
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            return constant_float(value) == number
+        case ast.BinOp() | ast.Call():
+            return isinstance(value.owner, Operation) and is_spelling(node, value.owner)
+        case ast.Subscript(value=base) | ast.Attribute(value=base):
+            return is_like(base, value)
+        case ast.Name(id=name):
+            return name == as_written(value.name_hint or "")
         case _:
             return False
 
@@ -175,11 +226,32 @@ def _nodes_by_start(file: str) -> dict[tuple[int, int], tuple[ast.expr | ast.stm
     return _parsed(file, "".join(linecache.getlines(file)))
 
 
+def is_program_s(name: str, file: str, line: int) -> bool:
+    """Whether the outermost function around a line calls something so: `a.b` may be of a call of `a`."""
+    names, called = names_around(file, line)
+    owner, dot, _ = name.partition(".")
+    return owner in names or (bool(dot) and owner in called)
+
+
 @lru_cache(maxsize=256)
-def words_around(file: str, line: int) -> frozenset[str]:
-    """The words of the outermost function around a line: other names are none of the program's."""
-    text = "".join(linecache.getline(file, n) for n in function_lines(file, line))
-    return frozenset(re.findall(r"\w+", normalize("NFKC", text)))
+def names_around(file: str, line: int) -> tuple[frozenset[str], frozenset[str]]:
+    """The names of the outermost function around a line, and those behind dots."""
+    names, dotted = set[str](), set[str]()
+    lines = function_lines(file, line)
+    for (first, _), nodes in _nodes_by_start(file).items():
+        for node in nodes if first in lines else ():
+            match node:
+                case ast.Name(id=name):
+                    names.add(name)
+                case ast.Attribute(attr=name):
+                    dotted.add(name)
+                case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
+                    given = node.args
+                    every = (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg)
+                    names.update(a.arg for a in every if a is not None)
+                case _:
+                    pass
+    return frozenset(names), frozenset(dotted)
 
 
 def function_lines(file: str, line: int) -> range:

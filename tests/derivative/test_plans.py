@@ -401,7 +401,7 @@ def triangular_sweeps(u, c):
 
 # The maximum is needed for the ties of its entries and by the product: the same eight bytes; the last survives.
 @saving("f64[10] 5", "8*(n-1) + 8*n*x.shape[0]", 432,
-        'maximum: killed by "m = x.max()", needed by "m = x.max()"',
+        'x.max(): killed by "m = x.max()", needed by "m = x.max()"',
         'x: killed by "x *= m", needed by "m = x.max()"')  # fmt: skip
 def scaled_by_the_largest(x, n):
     for _ in range(n):
@@ -671,7 +671,7 @@ def test_forbidding_saves_is_an_error_at_the_kill_where_there_are_some(plan: Exp
     message = str(raised.value)
     assert f"{inspect.getsourcefile(plan.function)}:{first.killed_by}:" in message
     assert f"the value is read at line {first.line}" in message
-    assert f"of line {first.needed_by[0]} needs it in reverse" in message
+    assert f"on line {first.needed_by[0]} needs it in reverse" in message
     assert 'saves="forbid"' in message
 
 

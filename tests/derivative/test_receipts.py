@@ -46,9 +46,9 @@ def receipt(function, *args, **options):
 
 def test_operations_are_named_as_in_python() -> None:
     (save,) = receipt(steepen, np.ones(100), 7).saves
-    line = line_of(steepen, "u[1:-1] -=")
-    assert (save.line, save.killed_by, save.needed_by) == (line, line, (line, "*"))
-    assert save.why == f"line {line} overwrites it, `*` of line {line} needs it"
+    line, product = line_of(steepen, "u[1:-1] -="), "0.1 * u[1:-1] * (u[2:] - u[:-2])"
+    assert (save.line, save.killed_by, save.needed_by) == (line, line, (line, product))
+    assert save.why == f"line {line} overwrites `u`, `{product}` on line {line} needs `u`"
     assert "keep the steps" in save.way_out
 
 
@@ -68,7 +68,7 @@ def kept_in_a_branch(x):
 def test_the_end_of_a_branch_releases_what_it_allocates() -> None:
     line = line_of(kept_in_a_branch, "if x[0]")
     for save in receipt(kept_in_a_branch, np.ones(5)).saves:
-        assert save.why.startswith(f"the block of line {line} releases it, ")
+        assert save.why.startswith(f"the block of line {line} releases `{save.name}`, ")
         assert save.way_out is None
     with pytest.raises(CompileError, match="the end of this block releases a value") as refused:
         receipt(kept_in_a_branch, np.ones(5), saves="forbid")
@@ -160,7 +160,10 @@ def test_explain_runs_nothing() -> None:
 def test_the_dictionary_is_json() -> None:
     told = receipt(steepen, np.ones(100), 7).to_dict()
     assert json.loads(json.dumps(told)) == told
-    assert told["saves"][0]["needed_by"] == [line_of(steepen, "u[1:-1] -="), "*"]
+    assert told["saves"][0]["needed_by"] == [
+        line_of(steepen, "u[1:-1] -="),
+        "0.1 * u[1:-1] * (u[2:] - u[:-2])",
+    ]
 
 
 class Tags(HTMLParser):
@@ -210,7 +213,7 @@ def test_forbidding_saves_shows_both_lines_with_carets() -> None:
     assert f":{kill}:5: error: this store kills" in lines[0]
     assert lines[1].strip() == "x.fill(0)"
     assert lines[2].strip() == "^^^^^^^^^"
-    assert f":{need}:9: the value is read at line {need} and `*` of line {need}" in lines[3]
+    assert f":{need}:9: the value is read at line {need} and `x * x` on line {need}" in lines[3]
     assert lines[4].strip() == "y = x * x"
     assert lines[5].strip() == "^^^^^"
     assert lines[6].startswith(f"  way out: line {kill}: write to an array other than `x`")
@@ -293,7 +296,7 @@ def test_lines_and_names_are_the_program_s() -> None:
         assert {save.line, save.needed_by[0], save.killed_by or lines[0]} <= set(lines)
         assert save.way_out is None or any(f"line {n}:" in save.way_out for n in lines)
         owner = save.name.partition(".")[0]
-        assert owner in {"x", "a", "b", "np", "solve", "cumsum", "var", "value"}, save.name
+        assert owner in {"x", "a", "b", "np", "solve", "cumsum", "var", "x[:] * x[:]"}, save.name
     assert any(save.name.startswith("solve.") for save in plan.saves)
 
 

@@ -126,7 +126,7 @@ def test_what_a_fill_kills_is_named_with_the_product_and_both_lines() -> None:
     message = str(raised.value)
     assert f":{first + 2}:" in message
     assert "x[...] = 0" in message
-    assert f"`*` of line {first + 1} needs it" in message
+    assert f"`x * x` on line {first + 1} needs it" in message
     assert "y = x * x" in message
 
 
