@@ -15,7 +15,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -31,13 +31,18 @@ from .analysis.effects import is_private
 from .analysis.print_analyses import PASSES as PRINTED_ANALYSES
 from .aot.work_size import MeasureWork
 from .deep_stack import with_deep_stack
+from .derivative.activation_pairs import activation_pairs
+from .derivative.counting import counting_function
 from .derivative.expand_derivatives import ExpandDerivatives, expand
 from .derivative.hessian_products import KeepProduct, shadow_arguments
 from .derivative.passes import Forward, PrintNeeded, PrintPlan, Reverse
+from .derivative.reverse import activities_of, only_function
 from .derivative.symmetric import Symmetric
 from .diagnostics import CompileError, CompilerFault, line_of_function, place_of
 from .pass_hooks import Hook, after, hooked, what_failed, within
 from .print_ir import module_text
+from .rules.calls import private_functions
+from .rules.routines import inline_rules
 from .transforms.close_counters import CloseCounters
 from .transforms.describe_calls import DescribeCalls
 from .transforms.drop_carried import DropCarried
@@ -77,6 +82,9 @@ if TYPE_CHECKING:
 HESSIAN = ("hvp", "product")
 """The modes that take a gradient's tangent."""
 
+COUNTS = ("count", "count-split")
+"""The modes that count what a gradient, or `vjp`, saves."""
+
 EVERYTHING = "all"
 """What `MUTAD_DUMP` calls all stages, and their passes."""
 
@@ -112,7 +120,7 @@ class Request:
     mode: str = "primal"
     """"primal", "gradient", "vjp" (a gradient in two functions), "tangent", "hvp" (a gradient's
     tangent), "product" (of that the Hessian-vector product alone), "reverse-hvp" (a gradient's adjoint,
-    in its place)."""
+    in its place), "count" and "count-split" (the primal, which counts what the gradient or `vjp` saves)."""
     wrt: tuple[int, ...] = ()
     """gradient, vjp: parameter positions, in the order of the returned gradients."""
     single: bool = True
@@ -175,7 +183,7 @@ class Compilation:
         from .argument_keys import ArrayKey, parse
         from .frontend.signature import ir_types
 
-        if self.request.mode != "vjp":
+        if self.request.mode not in ("vjp", COUNTS[1]):
             return None
         first, indices = 0, [*returned_arguments(self.built.results)]
         for key in map(parse, self.request.arguments):
@@ -243,9 +251,30 @@ def adjoint(c: Compilation) -> None:
             symmetric = Symmetric(last_function(c.module))
             c.run([Reverse(r.options.saves, symmetric.differentiated)])
             symmetric.turn(last_function(c.module))
+        case "count" | "count-split":
+            count_saves(c, active, finals)
         case _:
             c.run([reverse])
     expand_derivatives(c)
+
+
+def count_saves(c: Compilation, active: Sequence[int], finals: Sequence[int] | None) -> None:
+    """Put the primal that counts in the place of the function."""
+    saves = c.request.options.saves
+    if finals is not None and saves == "forbid":
+        saves = "minimal"
+    function = only_function(c.module)
+    made = counting_function(function, active, saves, finals)
+    activities = activities_of(function, active, finals)
+    pairs = activation_pairs(function, activities, saves, owned=finals is None)
+    others = [one.clone() for one in private_functions(c.module).values()]
+    c.module = ModuleOp([made, *(pairs or others)])
+    for op in c.module.ops:
+        if isinstance(op, func.FuncOp):
+            inline_rules(op)
+    count = {"kind": "scalar", "type": "py_int"}
+    results = {"kind": "tuple", "items": [count for _ in made.function_type.outputs]}
+    c.built = replace(c.built, module=c.module, results=results, records=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,6 +376,7 @@ CALLED = {
     "vjp": ".vjp",
     "tangent": ".jvp",
     **dict.fromkeys((*HESSIAN, "reverse-hvp"), ".hvp"),
+    **dict.fromkeys(COUNTS, ".explain"),
 }
 """By mode, which method of a compiled function the kernel is the work of."""
 

@@ -44,8 +44,13 @@ SHADOWS = {"tangent": ("_dot",), "hvp": ("_shadow", "_shadow_dot")}
 
 
 @with_deep_stack
-def explain_request(request: Request, values: Sequence[Any] | None) -> Receipt:
-    """What a derivative would save for these argument values, one for each parameter; None: symbolic only."""
+def explain_request(
+    request: Request, values: Sequence[Any] | None, counts: Sequence[int] | None = None
+) -> Receipt:
+    """What a derivative would save for these argument values, one for each parameter; None: symbolic only.
+
+    `counts`: the bytes of each save of the plan, where a run counted them.
+    """
     with own_faults(request):
         c = simplified(request)
         for stage in STAGES[:2]:
@@ -53,10 +58,12 @@ def explain_request(request: Request, values: Sequence[Any] | None) -> Receipt:
         leaves = None if values is None else [leaf for value in values for leaf in ir_leaves(value)]
         if request.mode == "tangent":
             return of_tangent(c, leaves)
-        return of_product(c, leaves) if request.mode == "hvp" else of_gradient(c, leaves)
+        if request.mode == "hvp":
+            return of_product(c, leaves, counts)
+        return of_gradient(c, leaves, counts)
 
 
-def of_gradient(c: Compilation, leaves: list[Any] | None) -> Receipt:
+def of_gradient(c: Compilation, leaves: list[Any] | None, counts: Sequence[int] | None) -> Receipt:
     """What a gradient would save, or `vjp`."""
     function = only_function(c.module)
     finals, saves = c.final_arguments, c.request.options.saves
@@ -89,26 +96,26 @@ def of_gradient(c: Compilation, leaves: list[Any] | None) -> Receipt:
         inner += inner_saves(gradient, c.module, arguments, saves, directions)
     activities = activities_of(function, c.active_arguments, finals)
     pairs = activation_pairs(function, activities, saves, owned=finals is None)
-    return receipt_of(made, leaves, allocated, pairs, inner)
+    return receipt_of(made, leaves, allocated, pairs, inner, counts)
 
 
-def of_product(c: Compilation, leaves: list[Any] | None) -> Receipt:
+def of_product(c: Compilation, leaves: list[Any] | None, counts: Sequence[int] | None) -> Receipt:
     """What a Hessian-vector product would save: the gradient's saves, and the tangents of those that move.
 
     Records of recursive functions hold both.
     """
     own = Compilation(c.request)
     own.built, own.module = c.built, c.module.clone()
-    gradient = of_gradient(c, leaves)
+    gradient = of_gradient(c, leaves, counts)
     adjoint(own)
     optimize(own)
     function = last_function(own.module)
     tapes = (op for op in function.walk() if isinstance(op, ad.TapeOp) and SAVE in op.attributes)
-    counts = Counter(cast("IntegerAttr[Any]", op.attributes[SAVE]).value.data for op in tapes)
+    tangents = Counter(cast("IntegerAttr[Any]", op.attributes[SAVE]).value.data for op in tapes)
     moving = tuple(
         replace(save, name=f"the tangent of {save.name}", why=f"`hvp` moves it: {save.why}")
         for number, save in enumerate(gradient.saves)
-        if counts[number] > 1
+        if tangents[number] > 1
     )
 
     functions = private_functions(own.module).values()

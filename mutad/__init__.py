@@ -107,11 +107,12 @@ class _LazyCompiler:
         options: Any,
         captured: Any,
         values: Any,
+        counts: Any = None,
     ) -> Any:
         from .compiler import receipts
 
         request = self._request(function, arguments, overlaps, mode, wrt, options, captured)
-        return receipts.explain_request(request, values)
+        return receipts.explain_request(request, values, counts)
 
     @staticmethod
     def _request(

@@ -143,11 +143,12 @@ class Batched:
         wrt: Any = 0,
         plan: str = "joint",
         mode: str = "gradient",
+        run: bool = False,
         **kwargs: Any,
     ) -> Any:
         """What the gradient of all items saves, why, and how many bytes."""
         summing, bound, values = self._summing_for(args, kwargs)
-        return summing.explain(*bound, values, wrt=wrt, plan=plan, mode=mode)
+        return summing.explain(*bound, values, wrt=wrt, plan=plan, mode=mode, run=run)
 
     def inspect(
         self, stage: str, *args: Any, wrt: Any = None, plan: str = "joint", **kwargs: Any

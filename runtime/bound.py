@@ -113,7 +113,9 @@ class BoundMethod(functools.partial[Any]):
 
     def explain(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         """`CompiledFunction.explain`."""
-        given = self.args if args or {*kwargs} - {"plan", "mode"} or not self.parameters else ()
+        given = (
+            self.args if args or {*kwargs} - {"plan", "mode", "run"} or not self.parameters else ()
+        )
         return self.func.explain(*given, *args, wrt=self.named(wrt), **kwargs)
 
     def inspect(self, stage: str, *args: Any, wrt: Any = None, **kwargs: Any) -> str:

@@ -107,8 +107,12 @@ class Compiler(Protocol):
         options: dict[str, Any],
         captured: Captures,
         values: tuple[Any, ...] | None,
+        counts: tuple[int, ...] | None = None,
     ) -> Any:
-        """The plan: what is saved, why, how many bytes; without values the formulas alone."""
+        """The plan: what is saved, why, how many bytes; without values the formulas alone.
+
+        `counts`: what a run counted of each save (the modes "count" and "count-split").
+        """
         ...
 
 
@@ -185,7 +189,10 @@ class Specialization:
     def shadowed(self) -> list[int]:
         """The parameters with a shadow or a tangent."""
         moving = self.moving if self.metadata.get("tangents") else []
-        return [*self.gradient["shadows"], *(position for _, position in moving)]
+        return [
+            *(self.gradient or {"shadows": ()})["shadows"],
+            *(position for _, position in moving),
+        ]
 
 
 Key = tuple[tuple[str, ...], keys.Overlaps, tuple[int, ...], str, int, bool]

@@ -63,6 +63,8 @@ WRAPPERS = (
 )
 MODES = {"joint": "gradient", "split": "vjp"}
 """What is compiled for each plan of what to save."""
+COUNTED = {"joint": "count", "split": "count-split"}
+"""What is compiled to count what each plan saves."""
 
 
 def check_options(options: dict[str, Any]) -> dict[str, Any]:
@@ -412,6 +414,7 @@ class CompiledFunction:
         wrt: Any = 0,
         plan: str = "joint",
         mode: str = "gradient",
+        run: bool = False,
         **kwargs: Any,
     ) -> Any:
         """What the gradient would save, why, and how many bytes; runs nothing.
@@ -425,26 +428,45 @@ class CompiledFunction:
         counts are None unless they are 0. Before any call the parameters' annotations tell their kinds,
         an array's as `u: "f64[:, :]"`, and defaults those of parameters without annotation; ValueError
         where they do not.
+
+        With `run=True` the primal runs once, on copies of the arguments, and counts the bytes of each save
+        where they depend on the run: it takes the time and the memory of the forward sweep of a gradient, and
+        another compilation. What the function prints is printed.
         """
         self._require_gradient()
         if mode not in ("gradient", "tangent", "hvp"):
             raise ValueError(f"mode={mode!r}: use 'gradient', 'tangent' or 'hvp'")
         if mode != "gradient" and plan != "joint":
             raise ValueError(f"mode={mode!r} has one plan: leave out plan={plan!r}")
-        return self._looking(lambda: self._explain(args, kwargs, wrt, plan, mode))
+        if run and mode == "tangent":
+            raise ValueError(
+                "mode='tangent' saves nothing that a run could count: leave out run=True"
+            )
+        return self._looking(lambda: self._explain(args, kwargs, wrt, plan, mode, run))
 
-    def _explain(self, args: Any, kwargs: Any, wrt: Any, plan: str, of: str) -> Any:
+    def _explain(self, args: Any, kwargs: Any, wrt: Any, plan: str, of: str, run: bool) -> Any:
         d = self._dispatcher
         if (taken := self._taken_apart(args, kwargs, wrt)) is not None:
             flat, parts, names = taken
-            return flat.compiled.explain(*parts, wrt=names, plan=plan, mode=of)
+            return flat.compiled.explain(*parts, wrt=names, plan=plan, mode=of, run=run)
         symbolic = not args and not kwargs and len(d.defaults) < len(d.parameters)
         values = None if symbolic else d.values_of(*args, **kwargs)
         arguments, overlaps, positions, mode = self._key(args, kwargs, wrt, plan, latest=symbolic)
         mode = mode if of == "gradient" else of
-        return d.compiler.explain(
-            d.function, arguments, overlaps, mode, positions, d.options, d.era.captures, values
-        )
+        request = d.function, arguments, overlaps, mode, positions, d.options, d.era.captures
+        if not run:
+            return d.compiler.explain(*request, values)
+        if values is None:
+            raise ValueError("run=True counts what a call saves: pass the arguments of one")
+        counts = self._counted(values, overlaps, positions, COUNTED[plan])
+        return d.compiler.explain(*request, values, counts)
+
+    def _counted(
+        self, values: tuple[Any, ...], overlaps: keys.Overlaps, active: tuple[int, ...], mode: str
+    ) -> tuple[int, ...]:
+        """The bytes of each save: the primal runs on copies of the arguments and counts."""
+        copied = memory.copies(values, overlaps)
+        return self._dispatcher.specialize(copied, active, mode).direct["primal"](*copied)
 
     def _looking(self, look: Callable[[], Any]) -> Any:
         """`look()`, once more where the function turns out to return objects: then it is one of parts."""

@@ -171,11 +171,12 @@ class CompiledWrapper:
         wrt: Any = 0,
         plan: str = "joint",
         mode: str = "gradient",
+        run: bool = False,
         **kwargs: Any,
     ) -> Any:
         """`CompiledFunction.explain`; without arguments of the latest way of calling."""
         f = self.of(args, kwargs) if args or kwargs else self._latest
-        return f.explain(*args, wrt=self.named(wrt, f), plan=plan, mode=mode, **kwargs)
+        return f.explain(*args, wrt=self.named(wrt, f), plan=plan, mode=mode, run=run, **kwargs)
 
     def inspect(
         self, stage: str, *args: Any, wrt: Any = None, plan: str = "joint", **kwargs: Any

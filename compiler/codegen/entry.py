@@ -150,6 +150,8 @@ KINDS = {
     "hvp": ("pushforward",),
     "product": ("pushforward",),
     "reverse-hvp": ("pushforward",),
+    "count": ("primal",),
+    "count-split": ("primal",),
 }
 """The kinds of entries that a module has in any case."""
 

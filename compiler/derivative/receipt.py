@@ -12,7 +12,7 @@ import html
 import io
 import linecache
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from .rollback import Rolled, inverses
 from .saved_value import SavedValue, added_up, name_of_value, program_s_name, saved_value, shown
 from .segments import bytes_of
 from .sizes import Sizes
-from .source_words import expression_of, line_number
+from .source_words import expression_of, line_number, source_text
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,16 @@ class Receipt:
         """The sum as an expression of the arguments' sizes; equal terms are added up."""
         return added_up([s.formula for s in self.saves])
 
+    @property
+    def bound(self) -> str | None:
+        """What the formula is at most, where only a run can tell a number in it; None without a bound."""
+        bounds = [
+            s.formula if s.depends_on is None and s.bound is None else s.bound for s in self.saves
+        ]
+        known = [b for b in bounds if b is not None]
+        is_bound = any(s.bound is not None for s in self.saves)
+        return added_up(known) if is_bound and len(known) == len(bounds) else None
+
     @cached_property
     def _allocated(self) -> Allocated:
         return self.allocated()
@@ -124,6 +134,7 @@ class Receipt:
             "shadow_bytes": self.shadow_bytes,
             "temporary_bytes": self.temporary_bytes,
             "formula": self.formula,
+            "bound": self.bound,
             "saves": [{**asdict(s), "needed_by": list(s.needed_by)} for s in self.saves],
             "rolled_back": [asdict(r) for r in self.rolled_back],
         }
@@ -137,7 +148,8 @@ class Receipt:
         """One line: what is saved, what the shadows take, what the temporaries take."""
         saved = in_bytes(self.saved_bytes, is_bound=self.is_bound)
         if self.saves and self.formula != str(self.saved_bytes):
-            saved = f"{self.formula} = {saved}"
+            bound = "" if self.bound is None else f" <= {self.bound}"
+            saved = f"{self.formula}{bound} = {saved}"
         return (
             f"saved: {saved}; shadows: {in_bytes(self.shadow_bytes)}; "
             f"temporaries: {in_bytes(self.temporary_bytes)}"
@@ -157,13 +169,16 @@ class Receipt:
         for s in self.saves:
             here = (s.file, s.line)
             place = (str(s.line), s.source) if here != previous else ("", "")
-            table.add_row(*place, s.name, s.bytes_shown, s.formula, s.why)
+            table.add_row(*place, s.name, s.bytes_shown, s.formula_shown, s.why)
             previous = here
         out = io.StringIO()
         console = Console(file=out, width=10_000, color_system=None, markup=False, highlight=False)
         console.print(table)
         lines = [line.rstrip() for line in out.getvalue().splitlines()]
         lines += [*self._counted_back(), self.totals()]
+        for what in dict.fromkeys(s.depends_on for s in self.saves if s.bytes is None):
+            if what is not None:
+                lines.append(f"depends on {what}")
         for way in dict.fromkeys(s.way_out for s in self.saves if s.way_out is not None):
             lines.append(f"way out: {way}")
         return "\n".join(lines)
@@ -184,15 +199,19 @@ def receipt_of(
     allocated: Callable[[], Allocated],
     activations: Sequence[func.FuncOp] = (),
     inner: Iterable[SavedValue] = (),
+    counts: Sequence[int] | None = None,
 ) -> Receipt:
     """The receipt of `plan` for IR arguments `arguments` (arrays and scalars; None: symbolic only).
 
     `activations`: the functions of the module whose activations keep records; `inner`: what derivatives save
-    that the program asks for.
+    that the program asks for; `counts`: the bytes of each save of the plan that a run counted.
     """
     sizes = Sizes(plan.function, arguments)
     at = line_of(plan.function) or ("", 0, 0)
     saves = tuple(saved_value(s, sizes) for s in plan.saves)
+    if counts is not None:
+        counted = zip(saves, counts, strict=True)
+        saves = tuple(replace(s, bytes=count, is_bound=False) for s, count in counted)
     saves += tuple(record_of(f) for f in activations if "keeps" in f.attributes)
     saves += tuple(inner)
     needs = tuple(needed_value(need, op) for need, op in plan.needed.by.items())
@@ -226,6 +245,7 @@ def record_of(forward: func.FuncOp) -> SavedValue:
     ranks = [v.type.get_num_dims() for v in kept if isinstance(v.type, MemRefType)]
     size = 8 * (len(kept) + 2 * sum(ranks))
     at = line_of(forward) or ("", 0, 0)
+    called = source_text(forward).partition("(")[0].removeprefix("def ")
     more = " and its tapes" if any(isinstance(v.type, ad.TapeType) for v in kept) else ""
     return SavedValue(
         RECORD,
@@ -233,6 +253,8 @@ def record_of(forward: func.FuncOp) -> SavedValue:
         None,
         False,
         f"{size}*activations",
+        None,
+        f"how often `{called}` is called",
         None,
         (at[1], "call"),
         f"the adjoint of each call reads its record{more}",

@@ -86,7 +86,8 @@ def listing(receipt: Receipt, file: str, shown: list[range], escape: Callable[[s
             text = escape(linecache.getline(file, line).rstrip("\n"))
             here = [s for s in saves if s.line == line]
             cost = "; ".join(
-                f"{s.name}: {s.formula}" + ("" if s.bytes is None else f" = {s.bytes_shown} bytes")
+                f"{s.name}: {s.formula_shown}"
+                + ("" if s.bytes is None else f" = {s.bytes_shown} bytes")
                 for s in here
             )
             note = f'<span class="cost">{escape(cost)}</span>' if here else ""
@@ -146,7 +147,7 @@ def table(receipt: Receipt, escape: Callable[[str], str]) -> str:
     rows = "".join(
         f'<tr><td class="n">{s.line}</td><td>{escape(s.name)}</td>'
         f'<td class="n">{s.bytes_shown}</td>'
-        f"<td>{escape(s.formula)}</td><td>{escape(s.why)}</td><td>{escape(s.way_out or '')}</td></tr>\n"
+        f"<td>{escape(s.formula_shown)}</td><td>{escape(s.why)}</td><td>{escape(s.way_out or '')}</td></tr>\n"
         for s in receipt.saves
     )
     heads = "".join(

@@ -15,6 +15,7 @@ from ...dialects import ad, array, foreign
 from ..diagnostics import line_of
 from ..names import as_written
 from . import formulas
+from .bounds import Bounds, dependence
 from .formulas import PRODUCT, Formula
 from .plan import Save, hint_of, is_release, killing_line
 from .segments import bytes_of
@@ -34,6 +35,10 @@ class SavedValue:
     is_bound: bool
     """Whether it is at most so many, which a run may not need."""
     formula: str
+    bound: str | None
+    """What the formula is at most, where only a run can tell a number in it; None without a bound."""
+    depends_on: str | None
+    """What decides how much it is, where there is no bound."""
     killed_by: int | None
     """The line of the store that overwrites it; None where it is the caller who might."""
     needed_by: tuple[int, str]
@@ -46,6 +51,10 @@ class SavedValue:
     @property
     def bytes_shown(self) -> str:
         return shown(self.bytes, is_bound=self.is_bound)
+
+    @property
+    def formula_shown(self) -> str:
+        return self.formula if self.bound is None else f"{self.formula} <= {self.bound}"
 
     @property
     def source(self) -> str:
@@ -66,6 +75,10 @@ def saved_value(save: Save, sizes: Sizes, copies: int = 1) -> SavedValue:
     count = sizes.product(factors)
     size = copies * bytes_of(save.element)
     at = line_of(save.source) or ("", 0, 0)
+    formula = times(size, sizes.show_product(factors))
+    is_known = "@" not in formula
+    most = None if is_known else Bounds(sizes).product(factors)
+    bound = None if most is None else times(size, most)
     needed = (line_number(save.needed_by), expression_of(save.needed_by))
     killer = None if isinstance(save.killer, ad.HandoverOp) else killing_line(save)
     return SavedValue(
@@ -73,13 +86,19 @@ def saved_value(save: Save, sizes: Sizes, copies: int = 1) -> SavedValue:
         at[1],
         None if count is None else size * count.value,
         count is not None and count.is_bound,
-        formulas.product([formulas.constant(size), sizes.show_product(factors)]).at(PRODUCT),
+        formula,
+        bound,
+        None if is_known or bound is not None else dependence(factors, sizes),
         killer[1] if killer else None,
         needed,
         why(save),
         way_out(save),
         at[0],
     )
+
+
+def times(size: int, count: Formula) -> str:
+    return formulas.product([formulas.constant(size), count]).at(PRODUCT)
 
 
 def why(save: Save) -> str:
@@ -115,7 +134,8 @@ def program_s_name(hint: str, op: Operation | None) -> str:
         return name
     text = source_text(op)
     is_part = isinstance(op, array.LoopOp | scf.IfOp)
-    return f"state of {text}" if text and is_part else text or name
+    what = "trips" if hint == "trips" else "state"
+    return f"{what} of {text}" if text and is_part else text or name
 
 
 def way_out(save: Save) -> str | None:

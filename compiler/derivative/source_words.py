@@ -160,7 +160,7 @@ def node_of(op: Operation) -> ast.expr | ast.stmt | None:
         fitting = [n for n in found if isinstance(n, ast.Subscript)]
     else:
         fitting = [n for n in found if is_spelling(n, op)]
-        if not fitting and isinstance(found[0], ast.stmt):
+        if not fitting and not hasattr(found[0], "body"):
             fitting = [n for n in ast.walk(found[0]) if is_spelling(n, op)]
         fitting.sort(key=lambda n: -likeness(n, op))
     return fitting[0] if fitting else found[0]
@@ -247,7 +247,13 @@ def names_around(file: str, line: int) -> tuple[frozenset[str], frozenset[str]]:
                     dotted.add(name)
                 case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
                     given = node.args
-                    every = (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg)
+                    every = (
+                        *given.posonlyargs,
+                        *given.args,
+                        *given.kwonlyargs,
+                        given.vararg,
+                        given.kwarg,
+                    )
                     names.update(a.arg for a in every if a is not None)
                 case _:
                     pass

@@ -363,7 +363,9 @@ def test_what_is_saved_is_what_the_function_is_given() -> None:
     theta: Any = np.array([0.3, 0.2, 0.1])
     (save,) = mutad.compile(descent_in_place, grad=True).explain(np.ones(3), theta, 5).saves
     assert (save.name, save.bytes, save.needed_by[1]) == (
-        "w", 5 * 3 * 8, "misfit.grad(w, theta, wrt=\"w\")"
+        "w",
+        5 * 3 * 8,
+        'misfit.grad(w, theta, wrt="w")',
     )
 
 
