@@ -123,7 +123,7 @@ def test_the_receipt_says_that_it_is_for_the_caller() -> None:
     (save,) = made(squares).explain(np.ones(3), plan="split").saves
     assert save.killed_by is None
     assert save.way_out is None
-    assert "the caller may change it before `back`" in save.why
+    assert "the caller may change `x` before `back`" in save.why
 
 
 def test_an_unknown_plan_is_refused() -> None:
