@@ -151,6 +151,8 @@ class Compilation:
         """By stage, then by what of it: the stage's own name, or a pass within it."""
         self.locations = False
         """Whether IR is shown with the places in the source: where a file is written."""
+        self.inputs = () if request.captured is None else tuple(request.captured.names)
+        """What the arguments behind the parameters are called."""
         self.hooks: list[Hook] = []
         """What is done around each pass, beside timing it."""
         self.built: Built
@@ -350,14 +352,10 @@ def llvm(c: Compilation) -> None:
 
 def subject_of(r: Request) -> Subject:
     """What debuggers and profilers call the code: `heat`, `heat.grad`, and where it comes from."""
-    from .argument_keys import parse
     from .codegen.debug_info import Subject
-    from .codegen.debug_variables import parameters_of
 
     source = source_of(r)
-    keys = [parse(key) for key in r.arguments]
-    parameters = parameters_of(r.function.__code__, keys)
-    return Subject(source["name"], source["file"], source["line"], source["backward"], parameters)
+    return Subject(source["name"], source["file"], source["line"], source["backward"])
 
 
 def source_of(r: Request) -> dict[str, Any]:

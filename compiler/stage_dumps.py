@@ -35,6 +35,7 @@ FIELDS = frozenset(
         "place",
         "parameters",
         "keyword-only",
+        "inputs",
         "arguments",
         "overlaps",
         "mode",
@@ -51,6 +52,9 @@ FIELDS = frozenset(
     ]
 )
 """What a head says."""
+
+RUN = "run"
+"""What `--to` calls running the program; its stages end where LLVM's begin."""
 
 
 class NotResumed(Exception):
@@ -116,6 +120,7 @@ def head_of(c: Compilation, stages: tuple[str, ...], passes: tuple[str, ...] = (
         "place": (at.file, at.line) if at is not None else ("", 1),
         "parameters": code.co_varnames[:positional],
         "keyword-only": code.co_varnames[positional:every],
+        "inputs": c.inputs,
         "arguments": r.arguments,
         "overlaps": r.overlaps,
         "mode": r.mode,
@@ -190,7 +195,7 @@ def resumed(head: dict[str, Any], module: ModuleOp) -> Compilation:
             options,
         )
     )
-    c.module = module
+    c.module, c.inputs = module, head["inputs"]
     found = head["results"], head["written"], [], [], head["assumed"], head["records"]
     c.built = Built(module, *found)
     return c
@@ -230,6 +235,8 @@ def stages_between(head: dict[str, Any] | None, first: str, last: str) -> Sequen
     derivative = head["mode"] != "primal"
     left = [s for s in STAGES[number_of(done) :] if derivative or not s.gradient_only]
     names = [s.name for s in left]
+    if last == RUN:
+        return left[: names.index("llvm")]
     if last not in names:
-        raise NotResumed(f"--to={last}: the stages after {done} are {', '.join(names)}")
+        raise NotResumed(f"--to={last}: the stages after {done} are {', '.join(names)}, and {RUN}")
     return left[: names.index(last) + 1]

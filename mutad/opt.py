@@ -17,6 +17,7 @@ from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseE
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from mutad.compiler.diagnostics import CompileError, CompilerFault, line_of_function, place_of
+from mutad.compiler.interpreter import Undefined, Unknown
 from mutad.compiler.pass_hooks import (
     Hook,
     Only,
@@ -27,9 +28,11 @@ from mutad.compiler.pass_hooks import (
     what_failed,
     within,
 )
-from mutad.compiler.pipeline import PASSES
+from mutad.compiler.pipeline import PASSES, Options
 from mutad.compiler.print_ir import module_text
+from mutad.compiler.program_calls import WrongInputs
 from mutad.compiler.stage_dumps import (
+    RUN,
     NotResumed,
     dump_of,
     read_head,
@@ -88,13 +91,33 @@ class MutadOpt(xDSLOptMain):
             "--only",
             metavar="FUNCTION",
             default="",
-            help="of these functions (with commas between) dump the IR, not of all",
+            help="of these functions (with commas between) dump the IR, not of all; run this function",
         )
         add(
             "--traceback", action="store_true", help="show where in the compiler a failure happened"
         )
         add("--from", dest="first", metavar="STAGE", default="", help="the stage that a dump is of")
-        add("--to", metavar="STAGE", default="", help="go on from a dump, up to this stage")
+        add(
+            "--to",
+            metavar="STAGE",
+            default="",
+            help="go on from a dump, up to this stage; to `run`, run what it makes",
+        )
+        add(
+            "--interpret",
+            action="store_true",
+            help="with --to=run: run the IR as it stands, in the interpreter",
+        )
+        add("--run", action="store_true", help="the same as --to=run --interpret")
+        add(
+            "--args",
+            metavar="INPUTS",
+            default="",
+            help="what the program is run with: a file x.npz, or a text such as 'u=[1, 2], k=0.5'",
+        )
+        add(
+            "--out", metavar="FILE.npz", default="", help="write what a run leaves, do not print it"
+        )
         add(
             "--no-locs",
             action="store_true",
@@ -122,11 +145,18 @@ class MutadOpt(xDSLOptMain):
             super().setup_pipeline()
         except (ArgSpecParseError, ValueError, TypeError) as error:
             raise Unreadable(f"-p {self.args.passes}: {error}") from error
+        if self.args.run:
+            self.args.to, self.args.interpret = RUN, True
         if self.args.first and not self.args.to:
             raise Unreadable("--from needs --to, the stage to go on to")
+        runs, dumped = self.args.to == RUN, self.args.dump_after_each or self.args.dump_changed
+        if not runs and (self.args.args or self.args.out or self.args.interpret):
+            raise Unreadable("--args, --out and --interpret are of runs: --run, or --to=run")
         self.only = Only(frozenset(self.args.only.split(",")) - {""})
-        if self.only.names and not (self.args.dump_after_each or self.args.dump_changed):
-            raise Unreadable("--only says what --dump-after-each and --dump-changed write")
+        if self.only.names and not (dumped or runs):
+            raise Unreadable(
+                "--only says what --dump-after-each and --dump-changed write, or what is run"
+            )
         self.reproducer = Reproducer()
         self.hooks: list[Hook] = [self.reproducer]
         if self.args.dump_after_each:
@@ -162,11 +192,13 @@ class MutadOpt(xDSLOptMain):
                 one.apply(self.ctx, prog)
                 told(one, prog, following)
         self.shown = self.go_on(prog) if self.args.to else None
-        if self.only.missing and (passes or self.args.to):
+        if self.only.missing and self.only.seen:
             raise Unreadable(f"--only: no function is named {', '.join(self.only.missing)}")
 
     def go_on(self, prog: ModuleOp) -> str:
         """Run the stages that the dump has before it, with the same hooks; what the last one shows."""
+        if self.args.interpret:
+            return self.run_program(prog, None)
         try:
             stages = stages_between(self.head, self.args.first, self.args.to)
         except NotResumed as error:
@@ -178,7 +210,22 @@ class MutadOpt(xDSLOptMain):
         for stage in stages:
             with within(f"the stage {stage.name}"):
                 stage.run(c)
+        if self.args.to == RUN:
+            return self.run_program(c.module, c.request.options)
         return f"{dump_of(c, stages[-1])}\n"
+
+    def run_program(self, module: ModuleOp, options: Options | None) -> str:
+        """Run a function, as compiled code if there are options; what it leaves, shown."""
+        from .running import inputs_of, run, shown, write
+
+        try:
+            outcome = run(module, self.head, inputs_of(self.args.args), options, self.args.only)
+            if not self.args.out:
+                return shown(outcome)
+            write(self.args.out, outcome)
+        except (WrongInputs, Undefined, Unknown, OSError) as error:
+            raise Unreadable(f"{self.get_input_name()}: {error}") from error
+        return ""
 
     def message_of(self, error: Exception) -> str:
         """What went wrong, in one message: of the input, of the program, or of a pass."""

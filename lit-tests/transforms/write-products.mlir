@@ -44,10 +44,10 @@ func.func @kept_where_arguments_may_share_memory(%a : memref<?x?xf64>, %b : memr
 
 // CHECK-LABEL: @kept_where_a_factor_changes_before_the_copy
 // CHECK:         array.matmul %a, %b into %t
-func.func @kept_where_a_factor_changes_before_the_copy(%a : memref<?x?xf64>, %b : memref<?x?xf64>, %c : memref<?x?xf64>, %n : index, %x : f64) {
+func.func @kept_where_a_factor_changes_before_the_copy(%a : memref<?x?xf64>, %b : memref<?x?xf64>, %c : memref<?x?xf64>, %n : index, %i : index, %x : f64) {
   %t = array.alloc(%n, %n) : memref<?x?xf64>
   array.matmul %a, %b into %t : memref<?x?xf64>, memref<?x?xf64>, memref<?x?xf64>
-  memref.store %x, %a[%n, %n] : memref<?x?xf64>
+  memref.store %x, %a[%i, %i] : memref<?x?xf64>
   array.map(%n, %n) ins(%t : memref<?x?xf64>) outs(%c : memref<?x?xf64>) kinds ["store"] {
   ^bb0(%e : f64):
     array.yield %e : f64
@@ -57,13 +57,13 @@ func.func @kept_where_a_factor_changes_before_the_copy(%a : memref<?x?xf64>, %b 
 
 // CHECK-LABEL: @kept_where_the_product_is_read_again
 // CHECK:         array.matmul %a, %b into %t
-func.func @kept_where_the_product_is_read_again(%a : memref<?x?xf64>, %b : memref<?x?xf64>, %c : memref<?x?xf64>, %n : index) -> f64 {
+func.func @kept_where_the_product_is_read_again(%a : memref<?x?xf64>, %b : memref<?x?xf64>, %c : memref<?x?xf64>, %n : index, %i : index) -> f64 {
   %t = array.alloc(%n, %n) : memref<?x?xf64>
   array.matmul %a, %b into %t : memref<?x?xf64>, memref<?x?xf64>, memref<?x?xf64>
   array.map(%n, %n) ins(%t : memref<?x?xf64>) outs(%c : memref<?x?xf64>) kinds ["store"] {
   ^bb0(%e : f64):
     array.yield %e : f64
   }
-  %s = memref.load %t[%n, %n] : memref<?x?xf64>
+  %s = memref.load %t[%i, %i] : memref<?x?xf64>
   func.return %s : f64
 }

@@ -1,0 +1,505 @@
+"""Runs functions of a module: control flow, memory, checks, calls.
+
+`OPS` has a function for each class of op that is no pure scalar code. It takes the frame of the activation,
+which knows the values so far, and the op. What a program asks of the world around it (exceptions, `print`,
+functions in C) the `Host` does.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, cast
+
+import numpy as np
+from xdsl.dialects import func, memref, scf
+from xdsl.dialects.builtin import (
+    IndexType,
+    IntegerType,
+    MemRefType,
+    ModuleOp,
+    VectorType,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.traits import IsTerminator
+
+from ...dialects import activation, ad, array, foreign
+from ..deep_stack import on_deep_stack
+from ..diagnostics import line_of
+from ..rules.calls import count_in_record
+from .maps import run_map
+from .memory import Array, Memref, Tape, Undefined, dtype_of, fresh, has_layout, lanes_of, over
+from .overlaps import share_bytes
+from .scalars import SCALARS
+
+
+class Unknown(Exception):
+    """What the program asks for is nowhere in the IR: a Python function, an op of another dialect."""
+
+
+class Host(Protocol):
+    """The world around a program."""
+
+    def exception(self, name: str, message: str, shown: list[Any]) -> BaseException:
+        """The exception of this class, its message filled."""
+        ...
+
+    def show(self, form: str, shown: list[Any]) -> None:
+        """`print`."""
+        ...
+
+    def call(self, op: foreign.CallOp, values: list[Any]) -> Any:
+        """Call a function that is not in the IR; its result, if it has one."""
+        ...
+
+
+def interpret(
+    module: ModuleOp, name: str, arguments: Sequence[Any], host: Host, steps: int | None = None
+) -> list[Any]:
+    """What a function returns, for numbers and NumPy arrays, which it changes.
+
+    Arrays that share memory are seen to. Memory that is returned comes as an array, tapes and arenas as they
+    are. Raises what the program raises; `Undefined` where it has no meaning, or takes more than `steps`.
+    """
+    machine = Machine(module, host, steps)
+    function = machine.functions[name]
+    parameters = [a.type for a in function.body.block.args]
+    if len(parameters) != len(arguments):
+        raise TypeError(f"@{name} takes {len(parameters)} arguments, not {len(arguments)}")
+    values = bound(parameters, arguments)
+    for number, (value, type_) in enumerate(zip(values, parameters, strict=True)):
+        if isinstance(type_, MemRefType) and not has_layout(value, type_):
+            raise TypeError(f"argument {number} of @{name} is not laid out as a {type_}")
+    limit = sys.getrecursionlimit()
+
+    def run() -> list[Any]:
+        with np.errstate(all="ignore"):
+            return machine.call(function, values, limit)
+
+    recursive = any(map(activation.calls, machine.functions.values()))
+    found = on_deep_stack(run) if recursive else run()
+    return [value.array() if isinstance(value, Memref) else value for value in found]
+
+
+def bound(types: Sequence[Attribute], arguments: Sequence[Any]) -> list[Any]:
+    """The arguments as values of the interpreter."""
+    arrays = [
+        a if isinstance(t, MemRefType) else None for a, t in zip(arguments, types, strict=True)
+    ]
+    memrefs = over(cast("list[Array | None]", arrays), types)
+    return [
+        m if m is not None else number(a, t)
+        for a, m, t in zip(arguments, memrefs, types, strict=True)
+    ]
+
+
+def number(value: Any, type_: Attribute) -> Any:
+    """A number, or several, in the type that the IR has."""
+    if isinstance(value, Tape | Memref) or value is None:
+        return value
+    if isinstance(type_, MemRefType):
+        return value
+    if not isinstance(type_, IndexType | IntegerType | VectorType) and not hasattr(
+        type_, "bitwidth"
+    ):
+        return value
+    return np.asarray(value).astype(dtype_of(type_))[()]
+
+
+class Machine:
+    """Runs functions of one module."""
+
+    def __init__(self, module: ModuleOp, host: Host, steps: int | None = None) -> None:
+        self.module = module
+        self.host = host
+        self.left = steps
+        self.functions = {op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp)}
+        self.records: list[list[Any]] = []
+        """What activations have kept for their adjoints; a record is a number from 1 on."""
+        self.derived: dict[ad.DerivativeOp, Any] = {}
+
+    def call(self, function: func.FuncOp, arguments: Sequence[Any], depth: int) -> list[Any]:
+        """What a function returns."""
+        frame = Frame(self, depth)
+        block = function.body.block
+        frame.bind(block.args, arguments)
+        return frame.run(block)
+
+    def function(self, name: str) -> func.FuncOp:
+        if name not in self.functions:
+            raise Unknown(f"there is no function @{name}")
+        return self.functions[name]
+
+    def step(self) -> None:
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                raise Undefined("it takes too many steps")
+
+
+@dataclass
+class Frame:
+    """One activation of a function: the values that its ops have made."""
+
+    machine: Machine
+    depth: int
+    """How many calls may still be nested."""
+    values: dict[SSAValue, Any] = field(default_factory=dict[SSAValue, Any])
+
+    def get(self, value: SSAValue) -> Any:
+        return self.values[value]
+
+    def all(self, values: Sequence[SSAValue]) -> list[Any]:
+        return [self.values[v] for v in values]
+
+    def bind(self, names: Sequence[SSAValue], values: Sequence[Any]) -> None:
+        self.values.update(zip(names, values, strict=True))
+
+    def run(self, block: Block) -> list[Any]:
+        """Run a block; the operands of its terminator."""
+        last = block.last_op
+        for op in block.ops:
+            if op is last and op.has_trait(IsTerminator):
+                return self.all(op.operands)
+            self.execute(op)
+        return []
+
+    def execute(self, op: Operation) -> None:
+        """Run one op; what goes wrong in it is said of it."""
+        self.machine.step()
+        rule = SCALARS.get(type(op))
+        try:
+            if rule is not None:
+                self.values[op.results[0]] = rule(op, *self.all(op.operands))
+            elif type(op) in OPS:
+                OPS[type(op)](self, op)
+            else:
+                raise Unknown("no op that the interpreter knows")
+        except (Undefined, Unknown) as error:
+            if not hasattr(error, "op"):
+                error.op = op  # pyright: ignore[reportAttributeAccessIssue]
+                error.args = (f"{said(op)}: {error}",)
+            raise
+
+
+def said(op: Operation) -> str:
+    """An op, with its line where it has one."""
+    place = line_of(op)
+    results = ", ".join(f"%{r.name_hint or '?'}" for r in op.results)
+    shown = f"{results} = {op.name}" if results else op.name
+    return shown if place is None else f"{place[0]}:{place[1]}: {shown}"
+
+
+# Control flow.
+
+
+def branch(frame: Frame, op: scf.IfOp) -> None:
+    region = op.true_region if frame.get(op.cond) else op.false_region
+    values = frame.run(region.block) if region.blocks else []
+    frame.bind(op.results, values)
+
+
+def loop(frame: Frame, op: array.LoopOp) -> None:
+    count = None if op.count is None else int(frame.get(op.count))
+    carried, trips = frame.all(op.carried), 0
+    body, condition = op.body.block, op.condition_block
+    while count is None or trips < count:
+        now = [np.int64(trips), *carried]
+        if condition is not None:
+            frame.bind(condition.args, now)
+            if not frame.run(condition)[0]:
+                break
+        frame.machine.step()
+        frame.bind(body.args, now)
+        carried = frame.run(body)
+        trips += 1
+    frame.bind(op.results, [np.int64(trips), *carried])
+
+
+# Memory.
+
+
+def shape_of(frame: Frame, extents: Sequence[SSAValue]) -> tuple[int, ...]:
+    return tuple(int(frame.get(e)) for e in extents)
+
+
+def alloc(frame: Frame, op: array.AllocOp) -> None:
+    zero = array.ZERO in op.attributes or array.CLEARED in op.attributes
+    type_ = op.memref.type
+    frame.values[op.memref] = fresh(type_, shape_of(frame, op.extents), zero=zero)
+
+
+def cell(frame: Frame, op: memref.AllocaOp | memref.AllocOp) -> None:
+    frame.values[op.memref] = fresh(op.memref.type, ())
+
+
+def load(frame: Frame, op: memref.LoadOp) -> None:
+    source: Memref = frame.get(op.memref)
+    frame.values[op.res] = source.root.cells[source.place(frame.all(op.indices))].copy()
+
+
+def store(frame: Frame, op: memref.StoreOp) -> None:
+    target: Memref = frame.get(op.memref)
+    target.root.cells[target.place(frame.all(op.indices))] = frame.get(op.value)
+
+
+def dim(frame: Frame, op: memref.DimOp) -> None:
+    frame.values[op.result] = np.int64(frame.get(op.source).shape[int(frame.get(op.index))])
+
+
+def stride(frame: Frame, op: array.StrideOp) -> None:
+    frame.values[op.result] = np.int64(frame.get(op.source).strides[op.axis.value.data])
+
+
+def cast_memref(frame: Frame, op: memref.CastOp) -> None:
+    source: Memref = frame.get(op.source)
+    promise(source, cast(MemRefType[Attribute], op.dest.type))
+    frame.values[op.dest] = source
+
+
+def promise(m: Memref, type_: MemRefType[Attribute]) -> None:
+    """Undefined where a memref is not what its type says."""
+    if not has_layout(m, type_):
+        raise Undefined(f"shape {m.shape} with strides {m.strides} is no {type_}")
+
+
+def view(frame: Frame, op: array.ViewOp) -> None:
+    source: Memref = frame.get(op.source)
+    starts = frame.all(op.offsets)
+    offset = source.offset + sum(int(s) * n for s, n in zip(starts, source.strides, strict=True))
+    steps = [int(s) for s in frame.all(op.steps)]
+    strides = tuple(
+        0 if d < 0 else source.strides[d] * step
+        for d, step in zip(op.source_dims, steps, strict=True)
+    )
+    made = Memref(source.root, offset, shape_of(frame, op.extents), strides)
+    promise(made, op.result.type)
+    frame.values[op.result] = made
+
+
+def collapse(frame: Frame, op: array.CollapseOp) -> None:
+    source: Memref = frame.get(op.source)
+    first, end = op.merged
+    shape = shape_of(frame, op.extents)
+    merged = range(first, end)
+    if op.units is not None:
+        merged = [d for d in merged if source.shape[d] != 1] or [end - 1]
+    strides = (*source.strides[:first], source.strides[merged[-1]], *source.strides[end:])
+    made = Memref(source.root, source.offset, shape, strides)
+    if 0 not in shape and not np.array_equal(made.places().ravel(), source.places().ravel()):
+        raise Undefined("the dimensions do not follow each other in memory")
+    promise(made, op.result.type)
+    frame.values[op.result] = made
+
+
+def overlap(frame: Frame, op: array.OverlapOp) -> None:
+    a, b = frame.get(op.a), frame.get(op.b)
+    frame.values[op.result] = np.bool_(share_bytes(a, b))
+
+
+def matmul(frame: Frame, op: array.MatmulOp) -> None:
+    """One sum for each element of the product, its terms in order."""
+    a, b, c = (frame.get(x) for x in (op.a, op.b, op.c))
+    if share_bytes(c, a) or share_bytes(c, b):
+        raise Undefined("the product overlaps a factor")
+    if (c.shape, a.shape[1]) != ((a.shape[0], b.shape[1]), b.shape[0]):
+        raise Undefined(f"shapes {a.shape} and {b.shape} into {c.shape}")
+    left, right, places = a.read(), b.read(), c.places()
+    lanes = c.root.cells.ndim - 1
+    left = left if left.ndim > 2 or not lanes else left[..., None]
+    right = right if right.ndim > 2 or not lanes else right[..., None]
+    total = np.zeros((*c.shape, *c.root.cells.shape[1:]), c.root.cells.dtype)
+    for k in range(a.shape[1]):
+        total = total + left[:, k, None] * right[None, k]
+    c.root.cells[places] = c.root.cells[places] + total if op.accumulate is not None else total
+
+
+# Checks.
+
+
+def python_value(value: Any, type_: Attribute) -> Any:
+    """A value as an exception's message or a `print` shows it."""
+    if isinstance(value, Memref):
+        return value.read()
+    if isinstance(type_, IndexType):
+        return int(value)
+    if value.dtype.kind == "b":
+        return bool(value)
+    return float(value) if value.dtype == np.float64 else value
+
+
+def shown(frame: Frame, values: Sequence[SSAValue]) -> list[Any]:
+    return [python_value(frame.get(v), v.type) for v in values]
+
+
+def raise_at(frame: Frame, op: Operation, kind: str, message: str, values: list[Any]) -> None:
+    raised = frame.machine.host.exception(kind, message, values)
+    if (place := line_of(op)) is not None:
+        file, line, column = place
+        text = linecache.getline(file, line).strip()
+        raised.add_note(f"{file}:{line}:{column}: {text}")
+    raise raised
+
+
+def index(frame: Frame, op: array.IndexOp) -> None:
+    given, extent = int(frame.get(op.index)), int(frame.get(op.extent))
+    sign = op.sign.data
+    found = given + extent if sign == "negative" or (sign == "any" and given < 0) else given
+    if not 0 <= found < extent and op.unchecked is None:
+        if op.message is not None:
+            raise_at(frame, op, "IndexError", op.message.data, [])
+        axis = op.axis.value.data
+        message = f"index {{}} is out of bounds for axis {axis} with size {{}}"
+        raise_at(frame, op, "IndexError", message, [given, extent])
+    frame.values[op.result] = np.int64(found)
+
+
+def raise_if(frame: Frame, op: array.RaiseIfOp) -> None:
+    if frame.get(op.condition):
+        values = shown(frame, op.operands_shown)
+        raise_at(frame, op, op.exception.data, op.message.data, values)
+
+
+EXACT: dict[type[Operation], tuple[str, Callable[[int, int], int]]] = {
+    array.CheckedAddOp: ("+", lambda a, b: a + b),
+    array.CheckedSubOp: ("-", lambda a, b: a - b),
+    array.CheckedMulOp: ("*", lambda a, b: a * b),
+}
+
+
+def checked(frame: Frame, op: array.CheckedIntOp) -> None:
+    sign, compute = EXACT[type(op)]
+    a, b = int(frame.get(op.lhs)), int(frame.get(op.rhs))
+    found = compute(a, b)
+    if not -(2**63) <= found < 2**63:
+        message = f"{{}} {sign} {{}} does not fit in 64 bits"
+        raise_at(frame, op, "OverflowError", message, [a, b])
+    frame.values[op.result] = np.int64(found)
+
+
+def print_values(frame: Frame, op: array.PrintOp) -> None:
+    if op.leaves is None:
+        frame.machine.host.show(op.format.data, shown(frame, op.values))
+
+
+# Calls.
+
+
+def foreign_call(frame: Frame, op: foreign.CallOp) -> None:
+    found = frame.machine.host.call(op, frame.all(op.operands))
+    for result in op.called:
+        frame.values[result] = number(found, result.type)
+
+
+def rule_call(frame: Frame, op: foreign.RuleCallOp) -> None:
+    """A function with a rule is what its primal is."""
+    primal = frame.machine.function(op.primal.string_value())
+    frame.bind(op.results, frame.machine.call(primal, frame.all(op.operands), frame.depth))
+
+
+def activate(frame: Frame, op: activation.CallOp) -> None:
+    """Call a recursive function. What a forward function keeps is a record, which its adjoint begins with."""
+    machine = frame.machine
+    function, arguments = machine.function(op.target), frame.all(op.arguments)
+    depth = frame.depth - op.frames.value.data
+    if depth <= 0:
+        message = "maximum recursion depth exceeded"
+        raise_at(frame, function, "RecursionError", message, [])
+    if op.takes_record:
+        arguments = [*machine.records[int(arguments[0]) - 1], *arguments[1:]]
+    results = machine.call(function, arguments, depth)
+    record = 0
+    if op.keeps_record:
+        count = len(results) - count_in_record(function, "keeps")
+        machine.records.append([kept(value) for value in results[count:]])
+        results, record = results[:count], len(machine.records)
+    frame.bind(op.results, [np.int64(record), *results])
+
+
+def kept(value: Any) -> Any:
+    """A value as a record keeps it: a tape as it is now."""
+    return Tape(list(value.segments)) if isinstance(value, Tape) else value
+
+
+def too_deep(frame: Frame, op: activation.TooDeepOp) -> None:
+    frame.values[op.deep] = np.bool_(frame.depth <= op.frames.value.data)
+
+
+# Derivatives.
+
+
+def tape(frame: Frame, op: ad.TapeOp) -> None:
+    reserved = None if op.reserved is None else int(frame.get(op.reserved))
+    frame.values[op.tape] = Tape(reserved=reserved)
+
+
+def push(frame: Frame, op: ad.PushOp) -> None:
+    made = fresh(op.memref.type, shape_of(frame, op.extents))
+    frame.get(op.tape).push(made)
+    frame.values[op.memref] = made
+
+
+def pop(frame: Frame, op: ad.PopOp) -> None:
+    segments = frame.get(op.tape).segments
+    if not segments:
+        raise Undefined("the tape is empty")
+    found: Memref = segments.pop()
+    shape = shape_of(frame, op.extents)
+    lanes = lanes_of(op.memref.type.element_type)
+    if found.shape != shape or found.root.cells.shape[1:] != lanes:
+        raise Undefined(f"the segment was pushed with the shape {found.shape}, not {shape}")
+    frame.values[op.memref] = found
+
+
+def reader(frame: Frame, op: ad.ReaderOp) -> None:
+    frame.values[op.tape] = kept(frame.get(op.source))
+
+
+def derivative(frame: Frame, op: ad.DerivativeOp) -> None:
+    """What the pass that expands derivatives puts in its place."""
+    from .derivatives import run_derivative
+
+    run_derivative(frame, op)
+
+
+def nothing(_frame: Frame, _op: Operation) -> None:
+    """What marks a place in the program and does nothing."""
+
+
+OPS: Mapping[type[Operation], Callable[[Frame, Any], None]] = {
+    scf.IfOp: branch,
+    array.LoopOp: loop,
+    array.MapOp: run_map,
+    array.AllocOp: alloc,
+    memref.AllocaOp: cell,
+    memref.AllocOp: cell,
+    memref.LoadOp: load,
+    memref.StoreOp: store,
+    memref.DimOp: dim,
+    memref.CastOp: cast_memref,
+    array.StrideOp: stride,
+    array.ViewOp: view,
+    array.CollapseOp: collapse,
+    array.OverlapOp: overlap,
+    array.MatmulOp: matmul,
+    array.IndexOp: index,
+    array.RaiseIfOp: raise_if,
+    array.CheckedAddOp: checked,
+    array.CheckedSubOp: checked,
+    array.CheckedMulOp: checked,
+    array.PrintOp: print_values,
+    foreign.CallOp: foreign_call,
+    foreign.RuleCallOp: rule_call,
+    activation.CallOp: activate,
+    activation.TooDeepOp: too_deep,
+    ad.TapeOp: tape,
+    ad.PushOp: push,
+    ad.PopOp: pop,
+    ad.ReaderOp: reader,
+    ad.HandoverOp: nothing,
+    ad.DetachOp: lambda frame, op: frame.bind(op.results, [None]),
+    ad.DerivativeOp: derivative,
+}
+"""What each op does."""

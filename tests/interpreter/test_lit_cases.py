@@ -1,0 +1,102 @@
+"""Every lit case is a program: its passes keep what it means, and it is what compiled code computes.
+
+Inputs are made from types. Before the first pass and after each one the program runs in the interpreter: what
+it returns, leaves and raises stays, and derivatives agree with differences. After the last it is compiled.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from lit_programs import Program, context, inputs_of, programs_of
+from xdsl.dialects.builtin import ModuleOp
+
+from mutad.compiler.derivative.expand_derivatives import expand
+from mutad.compiler.derivative.passes import Forward, Reverse
+from mutad.compiler.interpreter.memory import Memref
+from mutad.compiler.pipeline import Options
+from mutad.dialects import ad, foreign
+from mutad.kernels import World
+from mutad.pass_checks import PassCheck, differing, interpreted
+from mutad.running import run_call
+
+LIT = Path(__file__).parents[2] / "lit-tests"
+CONTEXT = context()
+STEPS = 30_000
+
+NO_PROGRAM = {
+    "calls_touch_what_their_functions_touch": "recursive without an end",
+    "kept_where_a_call_only_reads": "calls a function that is not there",
+    "read_again_where_a_call_writes": "calls a function that is not there",
+    "calls_that_read_are_uses": "calls a function that is not there",
+    "calls_clobber_what_they_write": "calls a function that is not there",
+    "calls_of_which_nothing_is_known_clobber_everything": "calls a function that is not there",
+    "a_tape_is_given": "takes a tape",
+}
+"""Functions that nobody can run, with the reason."""
+RULES_OF_NOTHING = ("call-with-rule.mlir", "call-with-tangent.mlir")
+"""Where the rules are no derivative of what the Python function does: nobody knows what that is."""
+
+
+def answer(_world: World, op: foreign.CallOp, values: list[Any]) -> Any:
+    """A Python function that adds to what it writes something of all that it is called with."""
+    total = sum(float(np.sum(v.read() if isinstance(v, Memref) else v)) for v in values)
+    for value, effect in zip(values, op.effects, strict=True):
+        if "write" in effect.data:
+            places = value.places()
+            value.root.cells[places] = value.root.cells[places] + 0.125 * total
+    return total
+
+
+@pytest.fixture(autouse=True)
+def python_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(World, "call", answer)
+
+
+def cases() -> list[tuple[Path, Program]]:
+    files = sorted(LIT.rglob("*.mlir"))
+    return [(f, p) for f in files for p in programs_of(f, CONTEXT) if p.name not in NO_PROGRAM]
+
+
+CASES = cases()
+FILES = sorted({path for path, _ in CASES})
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(LIT)))
+def test_passes_keep_what_a_lit_case_means(path: Path) -> None:
+    for _, program in (case for case in CASES if case[0] == path):
+        inputs = inputs_of(program)
+        for sharing in {(), program.sharing}:
+            check = PassCheck(inputs, run=interpreted(STEPS), sharing=sharing)
+            module = program.module.clone()
+            for one in program.passes:
+                before = module.clone()
+                one.apply(CONTEXT, module)
+                if isinstance(one, Reverse | Forward) and path.name in RULES_OF_NOTHING:
+                    check.outcome(module, check.call(module))
+                    continue
+                wrong = check.of(one, before, module)
+                assert wrong is None, f"{program.name}, {one.name}, {sharing}: {wrong}"
+            agrees_with_compiled_code(program.name, check, module)
+
+
+def agrees_with_compiled_code(name: str, check: PassCheck, module: ModuleOp) -> None:
+    ops = list(module.walk())
+    if any(isinstance(op, foreign.CallOp | ad.HandoverOp) for op in ops):
+        return  # Python functions are not in the IR; the other op is gone before code is made
+    found = check.outcome(module, check.call(module))
+    if any(isinstance(op, ad.DerivativeOp) for op in ops):
+        expand(module, "minimal")
+    call = check.call(module)
+    computed = run_call(module, call, check.values(call), Options(opt=1))
+    wrong = differing(found, computed, list(found.values), check.rounding)
+    assert wrong is None, f"{name}, compiled: {wrong}"
+
+
+def test_nearly_all_lit_cases_are_programs() -> None:
+    names = {p.name for f in LIT.rglob("*.mlir") for p in programs_of(f, CONTEXT)}
+    assert names >= NO_PROGRAM.keys()
+    assert len(CASES) > 300
