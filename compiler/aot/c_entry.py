@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from ..argument_keys import ScalarKey
+from ..argument_keys import ArrayKey, ScalarKey
 from ..codegen import support, support_area, support_callbacks
 from ..codegen.entry_guard import (
     EXTENT_MAX,
@@ -31,10 +31,12 @@ from ..codegen.entry_guard import (
 from ..codegen.entry_run import CTX_BYTES
 from ..codegen.entry_writer import ITEM_SIZE, LLVM_TYPE, Writer
 from ..codegen.kernel_memory import KernelMemory
+from ..codegen.kernel_module import SIZES
 from ..derivative.cotangents import AS_MANY_AS_IT_TAKES
-from .signature import ArrayParameter, CFunction, OutParameter, ScalarParameter
+from .signature import ArrayParameter, CFunction, OutParameter, ScalarParameter, SizeParameter
 from .statuses import Statuses
 
+TOO_SMALL = "the work area is too small"
 RECURSION_LIMIT = 1000
 """How many calls of recursive functions may be nested, as in CPython."""
 
@@ -236,6 +238,20 @@ class EntryText(Writer):
         self.store("i64", start, "%ctx", support.CURSOR)
         self.store("i64", self.value(f"add i64 {start}, {room}"), "%ctx", support.END)
         self.store("i64", room, "%ctx", support_area.ROOM)
+        sizes = ", ".join(f"i64 {self.size_operand(s, function)}" for s in function.sizes)
+        needed = self.value(f"call i64 @{function.symbol}_worksize({sizes})")
+        enough = self.value(f"icmp ule i64 {needed}, {room}")
+        self.check(enough, "WORK_TOO_SMALL", TOO_SMALL)
+
+    def size_operand(self, size: SizeParameter, function: CFunction) -> str:
+        """What `_worksize` is asked for: an extent, 0 of an array that is not given; an integer."""
+        if size.axis is None:
+            return self.scalars[size.parameter].value
+        extent = self.arrays[size.parameter].extents[size.axis]
+        if not any(p.optional and p.name == size.parameter for p in function.arrays()):
+            return extent
+        absent = self.value(f"icmp eq i64 {extent}, {AS_MANY_AS_IT_TAKES}")
+        return self.value(f"select i1 {absent}, i64 0, i64 {extent}")
 
     # Results.
 
@@ -314,9 +330,8 @@ def entry_text(
     shown = ", ".join(["ptr %ctx", *operands, "ptr %results"])
     w.do(f"%status = call i32 @{call.kernel}({shown})")
     memory = "MemoryError" if function.memory is KernelMemory.ALLOCATOR else "WORK_TOO_SMALL"
-    message = f"{function.symbol}: " + (
-        "the allocator has no memory" if memory == "MemoryError" else "the work area is too small"
-    )
+    message = "the allocator has no memory" if memory == "MemoryError" else TOO_SMALL
+    message = f"{function.symbol}: {message}"
     exhausted = statuses.status(memory, message)
     w.do("switch i32 %status, label %exhausted [ i32 0, label %succeeded i32 1, label %raised ]")
     w.label("succeeded")
@@ -345,3 +360,57 @@ def check_assumed(w: EntryText, call: KernelCall) -> None:
     for form in call.assumed:
         holds = w.value(f"icmp eq i64 {value_of(w, leaves, form)}, 0")
         w.check(holds, "BAD_SHAPE", "the shapes do not fit together without broadcasting")
+
+
+def size_text(function: CFunction, call: KernelCall, keys: Sequence[ArrayKey | ScalarKey]) -> str:
+    """The definition of `_worksize`, which asks the kernel's own (`work_size`); -1 where that raises.
+
+    `keys` are those of the kernel's operands; it reads the extents and integers that `function.sizes` says.
+    """
+    symbol = f"{function.symbol}_worksize"
+    given = {(s.parameter, s.axis): f"%in.{s.name}" for s in function.sizes}
+    operands: list[str] = []
+    for (kind, name), key in zip(call.operands, keys, strict=True):
+        baked = call.baked.get(name)
+        if kind == "text":
+            operands.append(name)
+        elif baked is not None:
+            operands += baked.operands()
+        elif isinstance(key, ArrayKey):
+            extents = [extent_named(function, given, name, d) for d in range(key.rank)]
+            operands += ["ptr null", *(f"i64 {n}" for n in extents), *["i64 0"] * key.rank]
+        else:
+            type_ = LLVM_TYPE[key.type]
+            zero = "0.0" if type_ in ("float", "double") else "0"
+            operands.append(f"{type_} {given.get((name, None), zero)}")
+    shown = ", ".join(["ptr %ctx", *operands, "ptr %results"])
+    parameters = ", ".join(f"i64 %in.{s.name}" for s in function.sizes)
+    return f"""define i64 @{symbol}({parameters}) nounwind {{
+  %ctx = alloca [{CTX_BYTES // 8} x i64], align 64
+  %results = alloca i64
+  store [{CTX_BYTES // 8} x i64] zeroinitializer, ptr %ctx
+  %status = call i32 @{call.kernel}_{SIZES}({shown})
+  %good = icmp eq i32 %status, 0
+  br i1 %good, label %made, label %none
+made:
+  %bytes = load i64, ptr %results
+  ret i64 %bytes
+none:
+  ret i64 -1
+}}"""
+
+
+def extent_named(
+    function: CFunction, given: dict[tuple[str, int | None], str], name: str, axis: int
+) -> str:
+    """The operand for an extent: what is given for it, or for another of its name; a number it must be."""
+    if (name, axis) in given:
+        return given[name, axis]
+    extents = {p.name: p.extents for p in function.arrays()}
+    wanted = extents[name][axis] if name in extents else None
+    if isinstance(wanted, int):
+        return str(wanted)
+    for (other, at), value in given.items():
+        if at is not None and wanted is not None and extents[other][at] == wanted:
+            return value
+    return "0"

@@ -187,11 +187,17 @@ def declaration(library: Library, function: CFunction) -> Iterator[str]:
     lines = [means, *(described(p) for p in function.parameters)]
     area = function.memory is KernelMemory.AREA
     if area:
+        asked = f"{function.symbol}_worksize({', '.join(s.name for s in function.sizes)})"
+        most = "at most " if function.is_bound else ""
         lines.append(
-            f"  work: {function.symbol}_worksize() bytes, at a multiple of 64 (null where that is 0)"
+            f"  work: {most}{asked} bytes, at a multiple of 64 (null where that is 0);"
+            " -1 is more than there can be"
         )
+        if function.has_arrays:
+            lines.append("  Result arrays lie in it, or are arguments.")
     else:
         lines.append("  allocator: memory, for the time of the call")
+        lines.append(f"  (How much it takes depends on data: {function.unknown}.)")
         if function.has_arrays:
             lines.append("  Result arrays are blocks of it, which are the caller's to release.")
     yield from comment(*lines)
@@ -200,7 +206,7 @@ def declaration(library: Library, function: CFunction) -> Iterator[str]:
         f"int {function.symbol}(", [*given, *memory_parameters(library.name, function)], ");"
     )
     if area:
-        sizes = [f"int64_t {s}" for s in function.sizes] or ["void"]
+        sizes = [f"int64_t {s.name}" for s in function.sizes] or ["void"]
         yield from prototype(f"int64_t {function.symbol}_worksize(", sizes, ");")
     yield ""
     yield from wrapper(library.name, function, given)
@@ -239,14 +245,13 @@ def wrapper(library: str, function: CFunction, given: list[str]) -> Iterator[str
     yield from prototype(
         f"static inline int {function.symbol}_alloc(", [*given, *owned] or ["void"], ") {"
     )
-    exhausted = KINDS["WORK_TOO_SMALL"]
     yield from prototype(
         f"    int64_t work_bytes = {function.symbol}_worksize(", size_arguments(function), ");"
     )
     yield "    char *block = work_bytes > 0 ? (char *)malloc((size_t)work_bytes + 64) : NULL;"
     yield "    void *work = block ? block + (64 - (uintptr_t)block % 64) % 64 : NULL;"
     yield "    int status;"
-    yield f"    if (work_bytes < 0 || (work_bytes > 0 && !block)) return {exhausted};"
+    yield "    if (!block) work_bytes = 0;"
     yield from prototype(f"    status = {function.symbol}(", [*names, "work", "work_bytes"], ");")
     if owned:
         yield "    if (status == 0 && owner) *owner = block;"
@@ -258,11 +263,12 @@ def wrapper(library: str, function: CFunction, given: list[str]) -> Iterator[str
 
 
 def size_arguments(function: CFunction) -> list[str]:
-    """What the wrapper asks the size for: an extent `u_0` is `u->shape[0]`."""
-    arrays = {p.name: p for p in function.arrays()}
+    """What the wrapper asks the size for: an extent of `u` is `u->shape[0]`."""
+    optional = {p.name for p in function.arrays() if p.optional}
     found: list[str] = []
     for size in function.sizes:
-        name, _, axis = size.rpartition("_")
-        named = name in arrays and axis.isdigit() and int(axis) < arrays[name].key.rank
-        found.append(f"{name}->shape[{axis}]" if named else size)
+        extent = f"{size.parameter}->shape[{size.axis}]"
+        if size.parameter in optional:
+            extent = f"{size.parameter} ? {extent} : 0"
+        found.append(size.parameter if size.axis is None else extent)
     return found

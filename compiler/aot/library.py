@@ -50,7 +50,7 @@ from ..pipeline import (
     without_collection,
 )
 from ..print_ir import module_text
-from .c_entry import KernelCall, Stored, entry_text
+from .c_entry import KernelCall, Stored, entry_text, size_text
 from .exports import Export
 from .owned_shadows import OwnShadows
 from .signature import (
@@ -60,9 +60,11 @@ from .signature import (
     OutParameter,
     Parameter,
     ScalarParameter,
+    SizeParameter,
     c_name,
 )
 from .statuses import Statuses
+from .work_size import WorkSize, measure_work
 
 MODES = {
     "primal": "primal",
@@ -250,6 +252,7 @@ class Unit:
     mlir: str = ""
     kernel: KernelText = field(init=False)
     function: CFunction = field(init=False)
+    size: WorkSize = field(init=False)
     like: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     order: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     """Of each parameter its group, and its rank in that."""
@@ -279,6 +282,17 @@ class Unit:
     def keys(self) -> list[ArrayKey | ScalarKey]:
         """Of the IR arguments."""
         return [leaf for text in self.c.request.arguments for leaf in leaves(parse(text))]
+
+    def operand_keys(self, call: KernelCall) -> list[ArrayKey | ScalarKey]:
+        """Of the kernel's operands."""
+        own = dict(zip(call.leaves, self.keys, strict=True))
+        for p in self.function.parameters:
+            if isinstance(p, ArrayParameter):
+                own[p.name] = p.key
+            elif isinstance(p, ScalarParameter):
+                own[p.name] = ScalarKey(p.type)
+        nothing = ScalarKey("None")
+        return [nothing if kind == "text" else own[name] for kind, name in call.operands]
 
     def refuse(self, message: str, way_out: str) -> CompileError:
         return CompileError(line_of_function(self.export.function), message, way_out)
@@ -401,8 +415,8 @@ class Unit:
     def write(self) -> None:
         """The text of the export's module: kernel, entry, constants."""
         e = self.export
-        self.mlir = module_text(self.c.module, True)
         memory = self.write_kernel()
+        self.mlir = module_text(self.c.module, True)
         raised = f"{e.symbol}_statuses"
         listed = [self.statuses.raised(site) for site in self.kernel.sites] or [0]
         numbers = ", ".join(f"i32 {n}" for n in listed)
@@ -419,26 +433,38 @@ class Unit:
         call = KernelCall(f"{e.symbol}_kernel", raised=raised, assumed=self.c.built.assumed)
         call.recursive = bool(activation.calls(self.c.module))
         self.describe(call)
+        self.size_parameters(call)
         entry = entry_text(self.function, call, self.statuses, self.like)
         declared = with_blas(self.kernel.declarations, self.kernel.symbols)
-        self.text = "\n".join([*declared, *self.before, self.kernel.text, entry, self.worksize()])
+        parts = [*declared, *self.before, self.kernel.text, entry]
+        if memory is KernelMemory.AREA:
+            parts.append(size_text(self.function, call, self.operand_keys(call)))
+        self.text = "\n".join(parts)
 
     def write_kernel(self) -> KernelMemory:
         """The kernel; with an area as memory where its size is known."""
-        options, name = self.options, f"{self.export.symbol}_kernel"
-        self.kernel = kernel_text(self.c.module, options, name, KernelMemory.AREA)
-        if not re.search(
-            r"call .*@mutad_(alloc|alloc_result|reserve|tape_push)\(", self.kernel.text
-        ):
-            return KernelMemory.AREA
-        self.kernel = kernel_text(self.c.module, options, name, KernelMemory.ALLOCATOR)
-        return KernelMemory.ALLOCATOR
+        self.size = measure_work(last_function(self.c.module))
+        memory = KernelMemory.AREA if self.size.function else KernelMemory.ALLOCATOR
+        name = f"{self.export.symbol}_kernel"
+        self.kernel = kernel_text(self.c.module, self.options, name, memory)
+        return memory
 
-    def worksize(self) -> str:
-        """The function that tells how many bytes of work area a call takes."""
-        if self.function.memory is not KernelMemory.AREA:
-            return ""
-        return f"define i64 @{self.export.symbol}_worksize() nounwind {{\n  ret i64 0\n}}"
+    def size_parameters(self, call: KernelCall) -> None:
+        """What `_worksize` takes: the extents and integers that the size depends on, each name once."""
+        f = self.function
+        f.unknown, f.is_bound = str(self.size.unknown or ""), self.size.bound is not None
+        extents = {p.name: p.extents for p in f.arrays()}
+        for read in self.size.reads:
+            kind, name = call.operands[read.argument]
+            if kind == "text" or name in call.baked:
+                continue
+            shown = name if read.axis is None else f"{name}_{read.axis}"
+            wanted = extents[name][read.axis] if read.axis is not None else None
+            if isinstance(wanted, int):
+                continue
+            made = SizeParameter(c_name(wanted) if wanted else shown, name, read.axis)
+            if made.name not in {s.name for s in f.sizes}:
+                f.sizes.append(made)
 
     # What the kernel takes and returns, and the C parameters for it.
 

@@ -80,6 +80,15 @@ class OutParameter:
 Parameter = ArrayParameter | ScalarParameter | OutParameter
 
 
+@dataclass(frozen=True)
+class SizeParameter:
+    """A parameter of `_worksize`: an extent of an array, or an integer."""
+
+    name: str
+    parameter: str
+    axis: int | None
+
+
 @dataclass
 class CFunction:
     """An exported C function."""
@@ -91,8 +100,12 @@ class CFunction:
     """The Python function, as the source has it, and where."""
     memory: KernelMemory
     parameters: list[Parameter] = field(default_factory=list[Parameter])
-    sizes: list[str] = field(default_factory=list[str])
+    sizes: list[SizeParameter] = field(default_factory=list[SizeParameter])
     """The parameters of `_worksize`, in order."""
+    is_bound: bool = False
+    """Whether a call may take less than `_worksize` says."""
+    unknown: str = ""
+    """Why nobody can tell what a call takes."""
     has_arrays: bool = False
     """Whether result arrays lie in memory that the function took."""
 

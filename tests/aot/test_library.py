@@ -18,6 +18,7 @@ import mutad
 from mutad.compiler.aot.header import header_text
 from mutad.compiler.aot.library import compile_exports
 from mutad.compiler.aot.linking import NoTool, static_library, tool
+from mutad.compiler.codegen.kernel_memory import KernelMemory
 from mutad.compiler.diagnostics import CompileError
 from mutad.compiler.pipeline import Options
 
@@ -68,6 +69,20 @@ def mixed(u, n, flag, x):
     return u[0] + n if flag else u[1] + x
 
 
+def positive(u):
+    return np.sqrt(u[u > 0]) * 2, u
+
+
+def total_of(u):
+    kept = u[u > 0]
+    return (kept**3).sum()
+
+
+def fresh_view(u):
+    v = u[u > 0] * 2
+    return v[1:]
+
+
 def chosen(u, v):
     if u.sum() < 0:
         raise ValueError("it is negative")
@@ -93,6 +108,8 @@ EXPORTS = (
     export(product, {"a": "f64[?,?]C n m", "b": "f64[?,?]C m k"}),
     export(mixed, {"u": "i16[?]C", "n": "py_int", "flag": "py_bool", "x": "f32"}),
     export(chosen, {"u": N, "v": N}),
+    export(positive, {"u": N}),
+    export(total_of, {"u": N}, "value_and_grad", (0,)),
 )
 
 DGEMM = """
@@ -244,6 +261,30 @@ def test_arrays_that_values_flow_through_need_no_shadow(client: Client) -> None:
     dot, v_dot = direction.copy(), np.zeros(12)
     found = client("through_jvp", start(), v, dot, v_dot)
     assert found["result_dot"] == pytest.approx(float((expected * direction).sum()), rel=1e-12)
+
+
+def test_a_work_area_of_the_size_that_is_said_is_enough(client: Client) -> None:
+    """Every call above has such an area; with less nothing is stored."""
+    memory = client.functions["loss_grad"].memory
+    assert memory is KernelMemory.AREA
+    assert [s.name for s in client.functions["loss_grad"].sizes] == ["n", "steps"]
+    u, grad = start(), np.full(12, np.nan)
+    with pytest.raises(Failed, match="loss_grad: the work area is too small"):
+        client("loss_grad", u, 0.1, 4, grad, less=64)
+    np.testing.assert_array_equal(u, start())
+    assert np.isnan(grad).all()
+
+
+def test_sizes_that_data_decides_come_from_an_allocator(client: Client) -> None:
+    u = start() - 0.4
+    assert client.functions["positive"].memory is KernelMemory.ALLOCATOR
+    made = client("positive", u)
+    np.testing.assert_array_equal(made["result_0"], np.sqrt(u[u > 0]) * 2)
+    np.testing.assert_array_equal(made["result_1"], u)
+    grad = np.full(12, np.nan)
+    found = client("total_of_value_and_grad", u, grad)
+    np.testing.assert_allclose(grad, np.where(u > 0, 3 * u**2, 0), rtol=1e-14)
+    assert found["result"] == pytest.approx((u[u > 0] ** 3).sum(), rel=1e-14)
 
 
 def refused(client: Client, symbol: str, *arguments: Any) -> Failed:
@@ -417,6 +458,7 @@ REFUSED = (
     (lists, {"n": "py_int"}, "primal", "returns a list", "np.array"),
     (stores, {"x": "py_float"}, "primal", "stores to WEIGHTS", "pass WEIGHTS as an argument"),
     (two, {"u": "f64[?]C"}, "grad", "returns one float", "vjp or jvp"),
+    (fresh_view, {"u": "f64[?]C"}, "primal", "returns a view of an array", "copy"),
     (objects, {"x": "(f64,f64)"}, "primal", "no number and no array", "arguments of their own"),
 )
 

@@ -118,9 +118,9 @@ class Client:
         """What `_worksize` says."""
         sizes: list[Any] = []
         for size in f.sizes:
-            name, _, axis = size.rpartition("_")
-            value = arguments[name].shape[int(axis)] if name in arguments else arguments[size]
-            sizes.append(ctypes.c_int64(value))
+            value = arguments[size.parameter]
+            extents = (0,) * 8 if value is None else getattr(value, "shape", ())
+            sizes.append(ctypes.c_int64(value if size.axis is None else extents[size.axis]))
         function = self.loaded[f"{f.symbol}_worksize"]
         function.restype = ctypes.c_int64
         return function(*sizes)
