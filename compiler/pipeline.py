@@ -720,10 +720,11 @@ def timed_pass(c: Compilation, one: ModulePass, module: ModuleOp) -> AbstractCon
     return with_time(c, f"  {one.name}")
 
 
-def print_times(c: Compilation) -> None:
+def print_times(c: Compilation, name: str = "") -> None:
     """The table of `MUTAD_TIME=1`: milliseconds for each stage, and for each pass within one."""
     stages = sum(seconds for (stage, name), seconds in c.seconds.items() if stage == name)
-    rows = [(f"{c.request.function.__qualname__} ({c.request.mode})", stages)]
+    title = name or f"{c.request.function.__qualname__} ({c.request.mode})"
+    rows = [(title, stages)]
     rows += [(name, seconds) for (_, name), seconds in c.seconds.items()]
     for name, seconds in rows:
         print(f"{name:<40}{1e3 * seconds:10.1f} ms", file=sys.stderr)

@@ -41,12 +41,20 @@ def chosen() -> Target | None:
     name = os.environ.get(VARIABLE, "")
     if not name:
         return None
+    try:
+        return named(name)
+    except ValueError as error:
+        raise ValueError(f"{VARIABLE}={name}: {error}, or unset it") from None
+
+
+def named(name: str) -> Target:
+    """The CPU of this name."""
     import platform
 
     if platform.machine() not in ("x86_64", "AMD64"):
-        raise ValueError(f"{VARIABLE}={name}: only the levels of x86-64 can be named; unset it")
+        raise ValueError("only the levels of x86-64 can be named")
     if name not in LEVELS:
-        raise ValueError(f"{VARIABLE}={name}: use one of {', '.join(LEVELS)}, or unset it")
+        raise ValueError(f"use one of {', '.join(LEVELS)}")
     return Target(name, LEVELS[name])
 
 

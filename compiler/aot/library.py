@@ -8,7 +8,7 @@ promised symbols are visible.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
@@ -47,6 +47,7 @@ from ..pipeline import (
     last_function,
     own_faults,
     stages_for,
+    with_time,
     without_collection,
 )
 from ..print_ir import module_text
@@ -130,10 +131,20 @@ class Library:
         return assembly(self.llvm, self.options.opt, self.options.target)
 
 
-def compile_exports(name: str, exports: Sequence[Export], options: Options) -> Library:
-    """The library of this name; CompileError where a function is outside of what C can call."""
-    statuses = Statuses()
-    parts = [Unit(export, options, statuses).compiled() for export in exports]
+def compile_exports(
+    name: str,
+    exports: Sequence[Export],
+    options: Options,
+    done: Callable[[Export, Compilation], None] = lambda export, c: None,
+) -> Library:
+    """The library of this name; CompileError where a function is outside of what C can call.
+
+    `done` is told of each export that is compiled.
+    """
+    statuses, parts = Statuses(), list[Unit]()
+    for export in exports:
+        parts.append(Unit(export, options_of(export, options), statuses).compiled())
+        done(export, parts[-1].c)
     modules = [part.text for part in parts] + [statuses.function(name)]
     symbols = {s: origin for part in parts for s, origin in part.kernel.symbols.items()}
     return Library(
@@ -147,6 +158,12 @@ def compile_exports(name: str, exports: Sequence[Export], options: Options) -> L
     )
 
 
+def options_of(export: Export, options: Options) -> Options:
+    """What is chosen for the library, and for the function."""
+    fastmath = options.fastmath or export.options.get("fastmath", False)
+    return replace(options, **{**export.options, "fastmath": fastmath})
+
+
 @with_deep_stack
 def run_stages(request: Request, unit: Unit) -> None:
     """Take one export as far as LLVM text."""
@@ -155,13 +172,14 @@ def run_stages(request: Request, unit: Unit) -> None:
         for stage in stages_for(request):
             if stage.name == "llvm":
                 break
-            with within(f"the stage {stage.name}"):
+            with with_time(c, stage.name), within(f"the stage {stage.name}"):
                 stage.run(c)
             if stage.name == "frontend":
                 unit.check_frontend()
             if stage.name == "adjoint":
                 unit.own_shadows()
-        unit.write()
+        with with_time(c, "llvm"):
+            unit.write()
 
 
 def linked(modules: Sequence[str]) -> str:

@@ -1,0 +1,125 @@
+"""What the command does with what it is asked: import, compile, write all outputs or none."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .. import receipts
+from ..pipeline import Options, Request
+from . import asked, dependencies, model
+from .asked import WrongUsage
+from .emitters import EMITTERS, kind_of_file
+from .exports import Export, Reader, Wanted, exports_of
+from .library import MODES, Library, compile_exports, options_of
+from .outputs import STDOUT, Output, write_all
+from .report import Report, shown
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command line."""
+
+    model: str
+    functions: tuple[str, ...] = ()
+    signatures: tuple[str, ...] = ()
+    derivatives: tuple[tuple[str, str], ...] = ()
+    """Mode, and `loss:u,kappa`."""
+    output: str | None = None
+    emit: str | None = None
+    header: str | None = None
+    deps: str | None = None
+    options: Options = field(default_factory=Options)
+    explain_saves: bool = False
+    time_passes: bool = False
+    verbose: bool = False
+
+    @property
+    def wanted(self) -> Wanted:
+        signatures = [asked.signature(text, n) for n, text in enumerate(self.signatures, 1)]
+        derivatives = [asked.derivative(mode, text) for mode, text in self.derivatives]
+        return Wanted(self.functions, tuple(signatures), tuple(derivatives))
+
+    @property
+    def library(self) -> str:
+        """What the library is called: as the module; read from standard input, as the output."""
+        if self.model == model.STDIN and self.output not in (None, STDOUT):
+            assert self.output is not None
+            return model.name_of(Path(self.output).name.removeprefix("lib"))
+        return model.name_of(self.model)
+
+
+def run(command: Command, runtime: Reader) -> None:
+    """Compile and write. WrongUsage, CompileError, CompilerFault, NoTool or OSError where that fails."""
+    wanted, places = command.wanted, places_of(command)
+    report = Report(command.verbose, command.time_passes)
+    with model.imported(command.model) as (module, own_files):
+        exports = exports_of(module, wanted, runtime)
+        with report.compiling(exports) as done:
+            library = compile_exports(command.library, exports, command.options, done)
+        outputs: dict[str, Output] = {}
+        for path, kind in places.items():
+            with report.timed(f"{kind} {path}"):
+                outputs[path] = written(library, kind)
+        if command.deps is not None:
+            targets = [path for path in places if path != STDOUT]
+            text = dependencies.rules(targets, {*report.sources, *own_files()})
+            outputs[command.deps] = Output(text.encode())
+        if command.explain_saves:
+            for one in exports:
+                tell_saves(one, command.options)
+    write_all(outputs)
+    report.wrote(outputs)
+
+
+def tell_saves(export: Export, options: Options) -> None:
+    """Print what a derivative saves, if the export is one."""
+    if export.mode == "primal":
+        return
+    mode = {"product": "hvp"}.get(MODES[export.mode], MODES[export.mode])
+    request = Request(
+        export.function,
+        (*(p.key for p in export.parameters), *export.inputs),
+        mode=mode,
+        wrt=export.wrt,
+        options=options_of(export, options),
+        captured=export.captured,
+    )
+    print(f"{shown(export)}\n{receipts.explain_request(request, None)}\n", file=sys.stderr)
+
+
+def written(library: Library, kind: str) -> Output:
+    emitter = EMITTERS[kind]
+    return Output(emitter.write(library), emitter.is_executable)
+
+
+def places_of(command: Command) -> dict[str, str]:
+    """The kind of what is written at each place; WrongUsage where a place cannot be, or has two."""
+    output = command.output
+    told = None if output is None else kind_of_file(output)
+    kind = command.emit or told or next(iter(EMITTERS))
+    if output is None or Path(output).is_dir():
+        output = str(Path(output or "") / EMITTERS[kind].file.format(command.library))
+    elif command.emit is not None and told not in (None, kind):
+        raise WrongUsage(f"-o {output}: the name says {told}, --emit {kind}")
+    elif output == STDOUT and command.emit is None:
+        raise WrongUsage(f"-o -: say with --emit what is written to standard output: {texts()}")
+    if output == STDOUT and not EMITTERS[kind].is_text:
+        raise WrongUsage(
+            f"--emit {kind}: it is no text, name a file: -o FILE; as text there are {texts()}"
+        )
+    others = [path for path in (command.header, command.deps) if path is not None]
+    for path in (output, *others):
+        if path != STDOUT and not Path(path).parent.is_dir():
+            raise WrongUsage(f"{path}: there is no folder {Path(path).parent}")
+    names = [path if path == STDOUT else str(Path(path).resolve()) for path in (output, *others)]
+    if len({*names}) < len(names):
+        raise WrongUsage("two outputs go to one place: name another")
+    if command.model != model.STDIN and str(Path(command.model).resolve()) in names:
+        raise WrongUsage(f"{command.model} would be overwritten: name another output")
+    return {output: kind} | ({} if command.header is None else {command.header: "header"})
+
+
+def texts() -> str:
+    return ", ".join(kind for kind, one in EMITTERS.items() if one.is_text)

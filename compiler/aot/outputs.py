@@ -1,0 +1,118 @@
+"""Files that are all written, or none: each to a temporary beside its place, then renamed.
+
+What is no regular file (`/dev/null`, a pipe) is written as it is, and `-` is standard output.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+STDOUT = "-"
+
+
+@dataclass(frozen=True)
+class Output:
+    """What is written at one place."""
+
+    data: bytes
+    executable: bool = False
+
+
+def write_all(outputs: Mapping[str, Output]) -> None:
+    """Write every file, or, where one cannot be (OSError), leave all as they were."""
+    files = {path: one for path, one in outputs.items() if is_file(path)}
+    staged: dict[str, str] = {}
+    try:
+        for path, one in files.items():
+            staged[path] = beside(path, one)
+        for path, one in outputs.items():
+            if path not in files:
+                write_through(path, one)
+        replace_all(staged)
+    finally:
+        for temporary in staged.values():
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
+
+
+def write_through(path: str, output: Output) -> None:
+    """Write to what is no regular file."""
+    if path == STDOUT:
+        sys.stdout.buffer.write(output.data)
+        sys.stdout.buffer.flush()
+    else:
+        Path(path).write_bytes(output.data)
+
+
+def is_file(path: str) -> bool:
+    """Whether a file is made there, or replaced."""
+    if path == STDOUT:
+        return False
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return True
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    return stat.S_ISREG(mode)
+
+
+def beside(path: str, output: Output) -> str:
+    """A temporary file with these contents in the folder of `path`, which is followed where it is a link."""
+    target = Path(os.path.realpath(path))
+    number, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(number, "wb") as file:
+            file.write(output.data)
+            os.fchmod(file.fileno(), (0o777 if output.executable else 0o666) & ~umask())
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return temporary
+
+
+def replace_all(staged: Mapping[str, str]) -> None:
+    """Rename each temporary to its place; where one fails, those before it are as they were."""
+    kept: dict[str, str | None] = {}
+    try:
+        for path, temporary in staged.items():
+            target = os.path.realpath(path)
+            kept[target] = kept_beside(target)
+            os.replace(temporary, target)
+    except BaseException:
+        for target, old in reversed(kept.items()):
+            with suppress(FileNotFoundError):
+                os.unlink(target) if old is None else os.replace(old, target)
+        raise
+    finally:
+        for old in filter(None, kept.values()):
+            with suppress(FileNotFoundError):
+                os.unlink(old)
+
+
+def kept_beside(target: str) -> str | None:
+    """A second name of the file that is there, until all are replaced; None where there is none."""
+    name = f"{target}.{os.getpid()}.old"
+    try:
+        os.link(target, name)
+    except FileNotFoundError:
+        return None
+    except OSError:  # a file system without hard links
+        shutil.copy2(target, name)
+    return name
+
+
+def umask() -> int:
+    """The process's mask, which can be read only by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
