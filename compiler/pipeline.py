@@ -401,18 +401,28 @@ def optimized_llvm(c: Compilation) -> str:
 
 def assembly(c: Compilation) -> str:
     from .codegen.assembly_lines import without_debugging
-    from .codegen.llvm_module import assembly
 
-    text = assembly(c.llvm, *level_and_target(c))
+    text = assembly_for_debuggers(c)
     return without_debugging(text) if c.request.options.debug else text
 
 
+def assembly_for_debuggers(c: Compilation) -> str:
+    from .codegen.llvm_module import assembly
+
+    return assembly(c.llvm, *level_and_target(c))
+
+
 def plan(c: Compilation) -> str:
+    return module_text(planned(c), c.locations)
+
+
+def planned(c: Compilation) -> ModuleOp:
+    """A copy of the module that shows its plan."""
     from .derivative.passes import annotate
 
     shown = c.module.clone()
     annotate(shown, c.active_arguments, c.request.options.saves, c.final_arguments)
-    return module_text(shown, c.locations)
+    return shown
 
 
 def show_module(c: Compilation) -> str:

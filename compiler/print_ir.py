@@ -41,6 +41,25 @@ class LocationPrinter(Printer):
             super().print_string_literal(string)
 
 
+@dataclass(eq=False, repr=False)
+class LinePrinter(LocationPrinter):
+    """Remembers on which line each op begins."""
+
+    begins: dict[int, Operation] = field(default_factory=dict[int, Operation])
+
+    def print_op(self, op: Operation) -> None:
+        self.begins[self._current_line] = op
+        super().print_op(op)
+
+
+def module_lines(module: ModuleOp) -> list[tuple[str, Operation | None]]:
+    """Each line of the module's text, and the op that begins on it."""
+    text = StringIO()
+    printer = LinePrinter(text)
+    printer.print_op(module)
+    return [(line, printer.begins.get(k)) for k, line in enumerate(text.getvalue().splitlines())]
+
+
 def module_text(
     module: ModuleOp, locations: bool = True, dialects: Iterable[Dialect] = (), **printing: Any
 ) -> str:

@@ -82,6 +82,23 @@ class _LazyCompiler:
         request = self._request(function, arguments, overlaps, mode, wrt, options, captured)
         return str(pipeline.run_stages(request, stage))
 
+    def page(
+        self,
+        function: Any,
+        arguments: Any,
+        overlaps: Any,
+        mode: str,
+        wrt: Any,
+        options: Any,
+        captured: Any,
+        values: Any,
+        framed: bool,
+    ) -> str:
+        from .compiler.pages import browser_view
+
+        request = self._request(function, arguments, overlaps, mode, wrt, options, captured)
+        return browser_view.view_request(request, values, framed=framed)
+
     def check_differentiable(
         self,
         function: Any,

@@ -27,6 +27,7 @@ import numpy as np
 
 from . import keys
 from .gradients import Const, describe
+from .inspection import Inspection
 from .tangents import FORWARD_OVER_REVERSE
 
 if TYPE_CHECKING:
@@ -150,15 +151,19 @@ class Batched:
         summing, bound, values = self._summing_for(args, kwargs)
         return summing.explain(*bound, values, wrt=wrt, plan=plan, mode=mode, run=run)
 
-    def inspect(
+    @property
+    def inspect(self) -> Inspection:
+        """The program after a stage of the compiler; with `wrt` that of the gradient."""
+        return Inspection(self._base.__qualname__, self._shown)
+
+    def _shown(
         self, stage: str, *args: Any, wrt: Any = None, plan: str = "joint", **kwargs: Any
     ) -> str:
-        """The program after a stage of the compiler; with `wrt` that of the gradient."""
         if wrt is None:
             loops, bound = self._loops_for(args, kwargs)
-            return loops.stacking.inspect(stage, *bound)
+            return loops.stacking.inspect.shown(stage, *bound)
         summing, bound, values = self._summing_for(args, kwargs)
-        return summing.inspect(stage, *bound, values, wrt=wrt, plan=plan)
+        return summing.inspect.shown(stage, *bound, values, wrt=wrt, plan=plan)
 
     def _loops_for(self, args: Any, kwargs: Any) -> tuple[Loops, tuple[Any, ...]]:
         """The functions for such arguments, and these by position."""

@@ -7,6 +7,8 @@ import types
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from .inspection import Inspection
+
 if TYPE_CHECKING:
     from .function import CompiledFunction
     from .variadic import CompiledWrapper
@@ -118,10 +120,14 @@ class BoundMethod(functools.partial[Any]):
         )
         return self.func.explain(*given, *args, wrt=self.named(wrt), **kwargs)
 
-    def inspect(self, stage: str, *args: Any, wrt: Any = None, **kwargs: Any) -> str:
+    @property
+    def inspect(self) -> Inspection:
         """`CompiledFunction.inspect`."""
+        return Inspection(self.func.__qualname__, self._shown)
+
+    def _shown(self, stage: str, *args: Any, wrt: Any = None, **kwargs: Any) -> str:
         given = self.args if args or {*kwargs} - {"plan"} or not self.parameters else ()
-        return self.func.inspect(stage, *given, *args, wrt=self.named(wrt), **kwargs)
+        return self.func.inspect.shown(stage, *given, *args, wrt=self.named(wrt), **kwargs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> BoundMethod:
         return self

@@ -84,6 +84,21 @@ class Compiler(Protocol):
         """The text of the program after a stage."""
         ...
 
+    def page(
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[str, ...],
+        overlaps: keys.Overlaps,
+        mode: str,
+        wrt: tuple[int, ...],
+        options: dict[str, Any],
+        captured: Captures,
+        values: Sequence[Any] | None,
+        framed: bool,
+    ) -> str:
+        """The program after every stage as a page; framed, to be shown within another."""
+        ...
+
     def check_differentiable(
         self,
         function: Callable[..., Any],

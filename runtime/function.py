@@ -30,6 +30,7 @@ from . import (
 )
 from .bound import BoundMethod
 from .dispatch import Compiler, Dispatcher
+from .inspection import FRAME, PAGE, Inspection
 from .jacobians import hessian as run_hessian
 from .jacobians import jacobian as run_jacobian
 from .jacobians import linear_operator as run_linear_operator
@@ -387,26 +388,32 @@ class CompiledFunction:
         """Compile anew at the next call."""
         self._dispatcher.forget()
 
-    def inspect(
+    @property
+    def inspect(self) -> Inspection:
+        """The program after each stage of the compiler: `f.inspect("adjoint", *args, wrt="u")`.
+
+        `f.inspect.html(path, ...)` writes a page of all stages: see `Inspection`.
+        """
+        return Inspection(self.__qualname__, self._shown)
+
+    def _shown(
         self, stage: str, *args: Any, wrt: Any = None, plan: str = "joint", **kwargs: Any
     ) -> str:
-        """The program after a stage of the compiler, for these arguments; runs nothing.
-
-        With `wrt`, the gradient's; with `plan="split"` as well, that of `vjp`. Without arguments, those of
-        the latest compilation are taken.
-        """
+        """The program after a stage, or a page of all."""
         return self._looking(lambda: self._inspect(stage, args, kwargs, wrt, plan))
 
     def _inspect(self, stage: str, args: Any, kwargs: Any, wrt: Any, plan: str) -> str:
         d = self._dispatcher
         if (taken := self._taken_apart(args, kwargs, wrt)) is not None:
             flat, parts, names = taken
-            return flat.compiled.inspect(stage, *parts, wrt=names, plan=plan)
+            return flat.compiled.inspect.shown(stage, *parts, wrt=names, plan=plan)
         latest = not args and not kwargs and bool(d.parameters)
         arguments, overlaps, positions, mode = self._key(args, kwargs, wrt, plan, latest=latest)
-        return d.compiler.stage(
-            stage, d.function, arguments, overlaps, mode, positions, d.options, d.era.captures
-        )
+        asked = d.function, arguments, overlaps, mode, positions, d.options, d.era.captures
+        if stage in (PAGE, FRAME):
+            values = None if latest else d.values_of(*args, **kwargs)
+            return d.compiler.page(*asked, values, stage == FRAME)
+        return d.compiler.stage(stage, *asked)
 
     def explain(
         self,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import rules
 from .bound import BoundMethod, named
+from .inspection import Inspection
 from .tangents import FORWARD_OVER_REVERSE
 
 if TYPE_CHECKING:
@@ -178,13 +179,17 @@ class CompiledWrapper:
         f = self.of(args, kwargs) if args or kwargs else self._latest
         return f.explain(*args, wrt=self.named(wrt, f), plan=plan, mode=mode, run=run, **kwargs)
 
-    def inspect(
+    @property
+    def inspect(self) -> Inspection:
+        """`CompiledFunction.inspect`; without arguments of the latest way of calling."""
+        return Inspection(self.__qualname__, self._shown)
+
+    def _shown(
         self, stage: str, *args: Any, wrt: Any = None, plan: str = "joint", **kwargs: Any
     ) -> str:
-        """`CompiledFunction.inspect`; without arguments of the latest way of calling."""
         f = self.of(args, kwargs) if args or kwargs else self._latest
         chosen = None if wrt is None else self.named(wrt, f)
-        return f.inspect(stage, *args, wrt=chosen, plan=plan, **kwargs)
+        return f.inspect.shown(stage, *args, wrt=chosen, plan=plan, **kwargs)
 
     def rule(self, adjoint: Callable[..., Any] | None = None, /, **declared: Any) -> Any:
         """`mutad.rule` of the decorated function."""

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -72,6 +73,21 @@ def test_the_wheel_holds_every_source(root: Path) -> None:
         written |= {f"mutad/{p.relative_to(root)}" for p in sources(root, room)}
     assert held == written
     assert all((root / "mutad" / room).is_symlink() for room in ROOMS)
+
+
+def test_the_wheel_holds_what_the_pages_are_made_of(root: Path) -> None:
+    with (root / "pyproject.toml").open("rb") as file:
+        patterns = tomllib.load(file)["tool"]["setuptools"]["package-data"]
+    held = {
+        path.relative_to(root)
+        for package, names in patterns.items()
+        for name in names
+        for path in (root / "/".join(package.split(".")[1:])).glob(name)
+    }
+    files = {p for room in ROOMS for p in (root / room).rglob("*") if p.is_file()}
+    written = {p.relative_to(root) for p in files if p.suffix not in (".py", ".pyc")}
+    assert len(held) >= 3
+    assert held == written
 
 
 def test_no_module_is_named_like_a_thing_that_grows(root: Path) -> None:

@@ -123,6 +123,12 @@ def quoted(text: str) -> str:
     return re.sub(rb"[^ !#-\[\]-~]", lambda found: b"\\%02X" % found[0][0], raw).decode("ascii")
 
 
+def unquoted(text: str) -> str:
+    """What a string of LLVM's says."""
+    raw = re.sub(rb"\\([0-9A-F]{2})", lambda found: bytes([int(found[1], 16)]), text[1:-1].encode())
+    return raw.decode("utf-8", "surrogateescape")
+
+
 ATTACHED = re.compile(r",? !dbg !\d+")
 
 

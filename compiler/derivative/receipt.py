@@ -8,7 +8,6 @@ when they are asked for.
 
 from __future__ import annotations
 
-import html
 import io
 import linecache
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +26,6 @@ from ...dialects import ad, array
 from ..diagnostics import line_of
 from ..names import as_written
 from ..rules import Contents
-from . import receipt_html
 from .plan import Plan
 from .rollback import Rolled, inverses
 from .saved_value import SavedValue, added_up, name_of_value, program_s_name, saved_value, shown
@@ -141,8 +139,18 @@ class Receipt:
 
     def to_html(self, path: str | Path) -> None:
         """Write the source with each save, its kill and its need drawn beside it; one file, no network."""
-        page = receipt_html.page(self, self.totals(), html.escape)
-        Path(path).write_text(page, encoding="utf-8")
+        Path(path).write_text(self._page(), encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        """The same page in a notebook."""
+        from ..pages.page import frame
+
+        return frame(self._page(), f"what the gradient of {self.function} saves", height=520)
+
+    def _page(self) -> str:
+        from ..pages.receipt_page import receipt_page
+
+        return receipt_page(self)
 
     def totals(self) -> str:
         """One line: what is saved, what the shadows take, what the temporaries take."""

@@ -65,6 +65,9 @@ class Handmade(Compiler):
     def stage(self, *args: Any) -> str:
         return f"stage {args[0]} of {args[1].__name__} for {', '.join(args[2])}"
 
+    def page(self, *args: Any) -> str:
+        return f"page of {args[0].__name__} for {', '.join(args[1])}"
+
     def check_differentiable(self, *args: Any) -> None:
         pass
 
