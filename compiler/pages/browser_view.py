@@ -160,7 +160,9 @@ def kept_and_read(end: func.ReturnOp, index: int) -> Iterator[Operation]:
 
 
 def receipt_of(request: Request, values: Sequence[Any] | None) -> Receipt | None:
-    """What the request's derivative saves; of a mode without receipt, and of primals, None."""
+    """What the request's derivative saves; None of a mode that has no receipt, and of primals."""
+    if request.mode == "product":
+        request = replace(request, mode="hvp")  # which saves no less
     if request.mode not in ("gradient", "vjp", "hvp"):
         return None
     return receipts.explain_request(request, values)

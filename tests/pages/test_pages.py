@@ -179,6 +179,28 @@ def test_a_primal_has_no_edges(tmp_path: Path) -> None:
     assert loads_nothing(text)
 
 
+@pytest.mark.parametrize("derive", ["jvp", "hvp", "hvp-twice-reverse", "vjp", "explain"])
+def test_every_mode_has_a_page_after_its_call(derive: str) -> None:
+    f: CompiledFunction = compile(steepen.__wrapped__, grad=True, opt=1)
+    u, *others = np.ones(9), *ARGUMENTS[1:]
+    match derive:
+        case "jvp":
+            f.jvp(u, *others, tangents={"u": np.ones(9)})
+        case "hvp":
+            f.hvp(u, *others, direction=np.ones(9))
+        case "hvp-twice-reverse":
+            f.hvp(u, *others, direction=np.ones(9), mode="reverse-over-reverse")
+        case "vjp":
+            f.vjp(u, *others)
+        case _:
+            f.explain(u, *others, run=True)
+    page = re.search(r'srcdoc="([^"]*)"', f.inspect._repr_html_() or "")
+    assert page is not None
+    columns = columns_of(html.unescape(page[1]))
+    assert {"source", "adjoint", "assembly"} <= columns.keys()
+    assert {FLUX + 1} <= {row.line for row in columns["assembly"]}
+
+
 class Spring:
     def __init__(self, k: float) -> None:
         self.k = k
