@@ -123,12 +123,14 @@ def of_product(c: Compilation, leaves: list[Any] | None, counts: Sequence[int] |
     saves = tuple(s for s in gradient.saves if s.name != RECORD) + records
 
     def allocated() -> Allocated:
+        import numpy as np
+
         if leaves is None:
             return allocated_by(function, None, None, SHADOWS["hvp"])
         shadowed = indices(function, "shadows")
         every = padded(function, [*leaves, *(leaves[i] for i in shadowed)], "moving")
         arrays = [leaves[i] for i in dict.fromkeys((*c.active_arguments, *shadowed))]
-        moved = bytes_of([a for a in arrays if hasattr(a, "shape")])
+        moved = bytes_of([a for a in arrays if isinstance(a, np.ndarray)])
         shadows = bytes_of([leaves[i] for i in shadowed])
         return allocated_by(function, every, 2 * shadows + moved, SHADOWS["hvp"])
 

@@ -21,6 +21,9 @@ from ..analysis.alias import AliasAnalysis
 from ..diagnostics import line_of
 from .entry_numbers import Arithmetic, Number, same
 
+Extent = tuple[SSAValue, int]
+"""An array and an axis."""
+
 LOWEST = -(2**63)
 
 
@@ -73,13 +76,13 @@ class EntryValues:
         alias: AliasAnalysis,
         arguments: Sequence[tuple[SSAValue, SSAValue]],
         arithmetic: Arithmetic,
-        alike: Mapping[SSAValue, SSAValue],
+        equal: Mapping[Extent, Extent],
     ) -> None:
-        """`alike`: arguments that have the extents of another."""
+        """`equal`: extents of arguments that are those of others."""
         self.alias = alias
         self.a = arithmetic
-        now = dict(arguments)
-        self.top = {old: now[alike.get(old, old)] for old in now}
+        self.top = dict(arguments)
+        self.equal = equal
         self.scopes: list[dict[SSAValue, SSAValue]] = [dict(arguments)]
 
     @contextmanager
@@ -183,6 +186,7 @@ class EntryValues:
         if isinstance(owner, array.AnyView | array.AllocOp | ad.SegmentOp):
             return self.number(owner.extents[axis])
         if memory in self.top:
+            memory, axis = self.equal.get((memory, axis), (memory, axis))
             return self.a.emit(memref.DimOp(self.top[memory], self.a.value(axis))).results[0]
         return self._of_names(memory, lambda name: self.extent(name, axis))
 
@@ -214,7 +218,7 @@ class EntryValues:
             return ask(owner.source)
         if isinstance(owner, scf.IfOp) and isinstance(memory, OpResult):
             first, second = map(ask, yielded(owner, memory.index))
-            if isinstance(first, int) and first == second:
+            if same(first, second):
                 return first
             return self.a.choose(self.of(owner.cond), first, second)
         turn = self.alias.turn(memory)

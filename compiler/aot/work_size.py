@@ -42,6 +42,7 @@ from xdsl.passes import ModulePass
 from ...dialects import activation, ad, array
 from ..analysis.alias import AliasAnalysis, if_blocks
 from ..analysis.effects import is_private
+from ..codegen.entry_guard import Form
 from ..codegen.kernel_module import SIZES
 from ..codegen.kernel_state import size_of
 from ..codegen.loops_to_llvm import escaping_allocations
@@ -52,7 +53,7 @@ from ..transforms.hoist_invariants import HoistInvariants
 from ..transforms.remove_dead import RemoveDead
 from .amounts import NOTHING, ZERO, Amount, Amounts, Taken, held, passing, scratch, unknown
 from .entry_numbers import Arithmetic, Number, Truth, same
-from .entry_values import EntryValues, Undetermined, Varies, Why, why
+from .entry_values import EntryValues, Extent, Undetermined, Varies, Why, why
 
 LINE, WORD = 64, 8
 """What sizes are rounded up to, and those of segments of a tape."""
@@ -97,9 +98,12 @@ class MeasureWork(ModulePass):
                     kernel.attributes[name] = StringAttr(str(reason))
 
 
-def measure_work(kernel: func.FuncOp) -> WorkSize:
-    """Add `@f_work_size` before the kernel `@f`, and let its tapes reserve what they hold."""
-    measure = Measure(kernel, checked=True)
+def measure_work(kernel: func.FuncOp, assumed: Sequence[Form] = ()) -> WorkSize:
+    """Add `@f_work_size` before the kernel `@f`, and let its tapes reserve what they hold.
+
+    `assumed`: forms that are 0 (`Built.assumed`), which whoever calls the kernel has checked.
+    """
+    measure = Measure(kernel, assumed, checked=True)
     total = measure.total()
     if total.unknown is not None:
         return WorkSize(unknown=total.unknown)
@@ -108,7 +112,7 @@ def measure_work(kernel: func.FuncOp) -> WorkSize:
     block = kernel.parent
     assert block is not None
     block.insert_op_before(function, kernel)
-    reserve_tapes(kernel)
+    reserve_tapes(kernel, assumed)
     return WorkSize(function, None, total.loose, tuple(read_by(function)))
 
 
@@ -119,9 +123,9 @@ def clean(function: func.FuncOp) -> None:
     function.detach()
 
 
-def reserve_tapes(kernel: func.FuncOp) -> None:
+def reserve_tapes(kernel: func.FuncOp, assumed: Sequence[Form]) -> None:
     """Say at each tape how many bytes it holds at most, computed where the kernel begins."""
-    measure = Measure(kernel, checked=False)
+    measure = Measure(kernel, assumed, checked=False)
     reserved = {t: size for t, size in measure.tapes().items() if not size.is_zero}
     for tape, size in reserved.items():
         fresh = ad.TapeOp(measure.a.value(size.number))
@@ -158,7 +162,7 @@ class Measure:
     `checked`: into a function of its own, where too large numbers raise; else for the kernel's beginning.
     """
 
-    def __init__(self, kernel: func.FuncOp, *, checked: bool) -> None:
+    def __init__(self, kernel: func.FuncOp, assumed: Sequence[Form], *, checked: bool) -> None:
         self.kernel = kernel
         self.alias = AliasAnalysis(kernel)
         arguments = kernel.body.block.args
@@ -169,7 +173,8 @@ class Measure:
         self.amounts = Amounts(self.a)
         now = self.block.args if checked else arguments
         pairs = list(zip(arguments, now, strict=True))
-        self.values = EntryValues(self.alias, pairs, self.a, alike(kernel))
+        equal = equal_extents(kernel, assumed)
+        self.values = EntryValues(self.alias, pairs, self.a, equal)
         self.written: set[array.LoopOp] = set()
         """Loops of which the iterations take different sizes."""
         self.effects: dict[Operation, Effect] = {}
@@ -500,6 +505,26 @@ def alike(kernel: func.FuncOp) -> dict[SSAValue, SSAValue]:
         for k, index in of.items()
         if isinstance(arguments[k].type, MemRefType)
     }
+
+
+def equal_extents(kernel: func.FuncOp, assumed: Sequence[Form]) -> dict[Extent, Extent]:
+    """One name for all extents of arguments that are equal."""
+    arguments = kernel.body.block.args
+    equal: dict[Extent, Extent] = {}
+    for constant, numbers in assumed:
+        match sorted(numbers, key=repr):
+            case [(-1, (int(i), int(a))), (1, (int(j), int(b)))] if constant == 0 and a >= 0 <= b:
+                pair = [(arguments[i], a), (arguments[j], b)]
+                first, other = (equal.get(e, e) for e in pair)
+                equal |= {e: first for e, of in equal.items() if of == other}
+                equal[other] = first
+            case _:
+                pass
+    for mine, like in alike(kernel).items():
+        assert isinstance(mine.type, MemRefType)
+        for axis in range(mine.type.get_num_dims()):
+            equal[mine, axis] = equal.get((like, axis), (like, axis))
+    return equal
 
 
 def listed(kernel: func.FuncOp, name: str) -> list[int]:

@@ -110,6 +110,29 @@ def test_the_size_is_what_a_call_takes(function, rows, mode) -> None:
             assert kernel(*arguments, room=called.size - LINE).status == 3
 
 
+@pytest.mark.parametrize("mode", ["gradient", "tangent", "hvp"])
+@pytest.mark.parametrize(("function", "rows"), CASES, ids=lambda c: getattr(c, "__name__", ""))
+def test_the_size_is_what_explain_counts(function, rows, mode) -> None:
+    if function in NOT_EXPLAINED:
+        return
+    kernel = AreaKernel(function, rows[0], mode)
+    for arguments in rows:
+        agrees_with_explain(kernel, arguments)
+
+
+NOT_EXPLAINED = (
+    transposed_products, strided_product,  # BLAS packs what it cannot walk: no array of the program
+    shorter_and_shorter,  # whose temporaries change their size: `explain` has no number
+)  # fmt: skip
+
+
+def agrees_with_explain(kernel: AreaKernel, arguments: tuple[Any, ...]) -> None:
+    """Saved, shadow and temporary bytes without the caller's, each array rounded up to a line."""
+    called, counted = kernel(*arguments), kernel.explained(*arguments)
+    assert called.size is not None
+    assert counted <= called.size <= counted + LINE * kernel.allocations
+
+
 @pytest.mark.parametrize("function", [returned, halves])
 def test_results_lie_in_the_area(function) -> None:
     arguments = (np.ones(13), 4) if function is returned else (np.ones(13),)
@@ -128,6 +151,7 @@ def test_programs_of_the_memory_benchmark(program, mode) -> None:
         return
     called = kernel(*arguments)
     assert (called.status, called.used, kernel.found.bound) == (0, called.size, None)
+    agrees_with_explain(kernel, arguments)
 
 
 DATA_DECIDES = {"adaptive"}

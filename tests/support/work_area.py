@@ -19,8 +19,10 @@ from mutad.compiler.codegen.kernel_memory import KernelMemory
 from mutad.compiler.codegen.llvm_module import optimize_and_emit
 from mutad.compiler.codegen.loops_to_llvm import kernel_text
 from mutad.compiler.pipeline import Compilation, Request, last_function, stages_for
+from mutad.dialects import ad, array
 from mutad.runtime import engine, keys, memory
 from mutad.runtime.gradients import with_groups
+from mutad.runtime.measure import bytes_of
 
 _numbers = itertools.count()
 _keep: list[Any] = []
@@ -72,9 +74,12 @@ class AreaKernel:
     ) -> None:
         c, _ = compilation_of(function, arguments, mode, wrt)
         kernel = last_function(c.module)
-        self.found: WorkSize = measure_work(kernel)
+        self.found: WorkSize = measure_work(kernel, c.built.assumed)
         self.types = [a.type for a in kernel.body.block.args]
-        self.function = function
+        self.function, self.mode, self.wrt = function, mode, wrt
+        self.shadows = listed(kernel, "shadows")
+        sized = (array.AllocOp, ad.PushOp)
+        self.allocations = sum(isinstance(op, sized) for op in kernel.walk())
         self.cotangents = listed(kernel, "cotangents")
         if self.found.function is None:
             return
@@ -134,6 +139,26 @@ class AreaKernel:
         context[support.RECURSION_LIMIT // 8] = 1000
         status, _ = self.call("kernel", types, passed, context)
         return Called(status, room - context[support_area.ROOM // 8], said)
+
+    def explained(self, *arguments: Any) -> int:
+        """What `explain` says that a call takes, without the shadows of arguments, which are the caller's."""
+        made = compile(self.function, grad=True, cache=False, opt=1)
+        plan = made.explain(*arguments, wrt=self.wrt, mode=self.mode)
+        parts = (plan.saved_bytes, plan.shadow_bytes, plan.temporary_bytes)
+        assert not plan.is_bound
+        assert None not in parts
+        return sum(parts) - self.own_shadow_bytes(arguments)
+
+    def own_shadow_bytes(self, arguments: Sequence[Any]) -> int:
+        """The bytes of the shadows of arguments, which `explain` counts and the caller has.
+
+        Of a Hessian-vector product the gradients, the products and the directions.
+        """
+        overlaps = keys.overlaps_of(arguments)
+        shadows = memory.zero_shadows(arguments, self.shadows, overlaps)
+        padding = 64 * len(memory.groups_of(overlaps))
+        kinds = {"gradient": 1, "hvp": 3}.get(self.mode, 0)
+        return kinds * (bytes_of(shadows) - padding)
 
     def like(self, k: int, arguments: Sequence[Any], values: list[Any]) -> np.ndarray[Any, Any]:
         """Zeros for the argument `k`, which a derivative adds."""
