@@ -461,7 +461,7 @@ class Unit:
 
     def write_kernel(self) -> KernelMemory:
         """The kernel; with an area as memory where its size is known."""
-        self.size = measure_work(last_function(self.c.module))
+        self.size = measure_work(last_function(self.c.module), self.c.built.assumed)
         memory = KernelMemory.AREA if self.size.function else KernelMemory.ALLOCATOR
         name = f"{self.export.symbol}_kernel"
         self.kernel = kernel_text(self.c.module, self.options, name, memory)

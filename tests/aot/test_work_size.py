@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from work_area import AreaKernel
+from work_area import AreaKernel, Counting, empty_context
 
 from benchmarks.memory_programs import PROGRAMS
 from mutad.compiler import codegen
+from mutad.compiler.codegen.kernel_memory import KernelMemory
 
 MODES = ("primal", "gradient", "tangent", "hvp", "product")
 LINE = 64
@@ -158,6 +159,18 @@ DATA_DECIDES = {"adaptive"}
 """Programs of the benchmark that loop until a condition holds."""
 
 
+def test_a_product_of_arguments_with_any_strides_takes_at_most_its_copies() -> None:
+    square = np.ones((18, 18))
+    kernel = AreaKernel(two_layers, (square[::2, ::2], np.ones((9, 9))), "primal")
+    assert kernel.found.bound is not None
+    assert kernel.found.bound.reason == "the strides of an argument"
+    for first, copied in ((square[::2, ::2], True), (square[:9, :9], False)):
+        called = kernel(first, np.ones((9, 9)))
+        assert called.size is not None
+        assert called.status == 0
+        assert called.size - called.used == (0 if copied else 8 * 81 + 56)
+
+
 def grows_with_the_data(x):
     y = x[0]
     while y < 2.0:
@@ -214,3 +227,52 @@ def test_every_request_for_memory_is_said() -> None:
         "matmul_to_blas", "products_of_vectors",  # scratch.SCRATCH
         "arena",  # recursive functions
     }  # fmt: skip
+
+
+def growing(x):
+    found = [x[0]]
+    while found[-1] < 4.0:
+        found.append(found[-1] * x[1])
+    return found[-1] * found[-2]
+
+
+def summed_tree(x, low, high):
+    if high - low == 1:
+        return x[low] * np.ones(2)
+    middle = (low + high) // 2
+    left, right = summed_tree(x, low, middle), summed_tree(x, middle, high)
+    return left * right + left
+
+
+def root(x):
+    return summed_tree(x, 0, x.size).sum()
+
+
+ANYWHERE = [
+    (energy, (np.linspace(0, 1, 20), 0.1, 5)),
+    (transposed_products, (np.ones((9, 9)), np.ones((17, 8)))),
+    (shorter_and_shorter, (np.linspace(0, 1, 37),)),
+    (grows_with_the_data, (np.full(3, 0.1),)),
+    (growing, (np.array([1.0, 1.1]),)),
+    (root, (np.linspace(1, 2, 7),)),
+]
+
+
+@pytest.mark.parametrize("mode", ["primal", "gradient", "hvp"])
+@pytest.mark.parametrize(
+    ("function", "arguments"), ANYWHERE, ids=lambda c: getattr(c, "__name__", "")
+)
+def test_memory_of_any_kind_holds_the_same_numbers(function, arguments, mode) -> None:
+    kernels = {kind: AreaKernel(function, arguments, mode, source=kind) for kind in KernelMemory}
+    expected = kernels[KernelMemory.SYSTEM].run(arguments, empty_context())
+    counting = Counting()
+    found = [kernels[KernelMemory.ALLOCATOR].run(arguments, counting.context())]
+    assert not counting.live
+    area = kernels[KernelMemory.AREA]
+    if area.found.function is not None:
+        area(*arguments)
+        found.append(area.ran)
+    for ran in found:
+        assert (ran.status, ran.numbers) == (0, expected.numbers)
+        for mine, theirs in zip(ran.arrays, expected.arrays, strict=True):
+            np.testing.assert_array_equal(mine, theirs)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from work_area import Counting
 
-from mutad.compiler.codegen import support, support_area, support_callbacks
+from mutad.compiler.codegen import support, support_area
 from mutad.compiler.codegen.kernel_memory import KernelMemory
 
 OUT_OF_MEMORY = 3
@@ -100,36 +101,6 @@ def test_what_is_returned_lies_in_the_area(compile_kernel):
     assert kernel(2**61, context=area(256)[1]).status == OUT_OF_MEMORY
     assert kernel(-1, context=area(256)[1]).status == OUT_OF_MEMORY
     del memory
-
-
-class Counting:
-    """An allocator that knows what it gave."""
-
-    def __init__(self, limit: int) -> None:
-        self.live: dict[int, Any] = {}
-        self.limit = limit
-
-        def allocate(state: int | None, size: int) -> int | None:
-            if size > self.limit:
-                return None
-            block = ctypes.create_string_buffer(size)
-            self.live[ctypes.addressof(block)] = block
-            return ctypes.addressof(block)
-
-        def release(state: int | None, block: int, size: int) -> None:
-            assert len(self.live.pop(block)) == size
-
-        word = ctypes.c_void_p
-        self.functions = (
-            ctypes.CFUNCTYPE(word, word, ctypes.c_size_t)(allocate),
-            ctypes.CFUNCTYPE(None, word, word, ctypes.c_size_t)(release),
-        )
-        self.words = (word * 3)(*(ctypes.cast(f, word).value for f in self.functions), None)
-
-    def context(self) -> Any:
-        context = (ctypes.c_int64 * 36)()
-        context[support_callbacks.ALLOCATOR // 8] = ctypes.addressof(self.words)
-        return context
 
 
 def test_an_allocator_has_all_back_but_what_is_returned(compile_kernel):

@@ -5,17 +5,19 @@ from __future__ import annotations
 import ctypes
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
+from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType
 
 from mutad import _compiler, compile
 from mutad.compiler.aot.work_size import WorkSize, alike, listed, measure_work
-from mutad.compiler.codegen import support, support_area
+from mutad.compiler.codegen import support, support_area, support_callbacks
 from mutad.compiler.codegen.kernel_memory import KernelMemory
+from mutad.compiler.codegen.kernel_module import KernelText
 from mutad.compiler.codegen.llvm_module import optimize_and_emit
 from mutad.compiler.codegen.loops_to_llvm import kernel_text
 from mutad.compiler.pipeline import Compilation, Request, last_function, stages_for
@@ -50,7 +52,6 @@ def compilation_of(
     dispatcher = compile(function, grad=True, cache=False, opt=1)._dispatcher
     values = dispatcher.values_of(*arguments)
     overlaps = keys.overlaps_of(values)
-    values = memory.copies(values, overlaps)
     active: tuple[int, ...] = ()
     if mode != "primal":
         active = with_groups(dispatcher, values, set(dispatcher.resolve_wrt(wrt)[0]), overlaps)
@@ -58,45 +59,76 @@ def compilation_of(
         dispatcher.function, dispatcher.arguments_of(values), overlaps, mode, active,
         dispatcher.options, dispatcher.era.captures,
     )  # fmt: skip
+    c = optimized(request)
+    if not keys.assumptions_hold(c.built.assumed, values):
+        c = optimized(replace(request, options=replace(request.options, stretch=True)))
+    return c, values
+
+
+def optimized(request: Request) -> Compilation:
+    """A compilation up to the optimized module."""
     c = Compilation(request)
     for stage in stages_for(request):
         if stage.name == "llvm":
             break
         stage.run(c)
-    return c, values
+    return c
 
 
-class AreaKernel:
-    """The kernel of a function, and the function that measures it."""
+@dataclass
+class Ran:
+    """What a kernel left: its status, the numbers that it returned, the contents of all arguments."""
+
+    status: int
+    numbers: list[int]
+    arrays: list[np.ndarray[Any, Any]]
+
+
+class AotKernel:
+    """The kernel of a function, with memory of one kind."""
 
     def __init__(
-        self, function: Callable[..., Any], arguments: Sequence[Any], mode: str, wrt: Any = 0
+        self,
+        function: Callable[..., Any],
+        arguments: Sequence[Any],
+        mode: str,
+        wrt: Any = 0,
+        source: KernelMemory = KernelMemory.AREA,
     ) -> None:
         c, _ = compilation_of(function, arguments, mode, wrt)
         kernel = last_function(c.module)
-        self.found: WorkSize = measure_work(kernel, c.built.assumed)
+        self.found = WorkSize()
+        if source is KernelMemory.AREA:
+            self.found = measure_work(kernel, c.built.assumed)
         self.types = [a.type for a in kernel.body.block.args]
         self.function, self.mode, self.wrt = function, mode, wrt
         self.shadows = listed(kernel, "shadows")
         sized = (array.AllocOp, ad.PushOp)
         self.allocations = sum(isinstance(op, sized) for op in kernel.walk())
         self.cotangents = listed(kernel, "cotangents")
-        if self.found.function is None:
-            return
-        c.module.verify()
         places = {a: k for k, a in enumerate(kernel.body.block.args)}
         moving = len(listed(kernel, "moving"))
         self.first_cotangent = len(self.types) - moving - len(self.cotangents)
         self.alike = {places[a]: places[b] for a, b in alike(kernel).items()}
-        text = kernel_text(c.module, c.request.options, memory=KernelMemory.AREA)
+        if source is not KernelMemory.AREA or self.found.function is not None:
+            c.module.verify()
+            self.load(kernel_text(c.module, c.request.options, memory=source), kernel)
+
+    def load(self, text: KernelText, kernel: func.FuncOp) -> None:
+        """Make machine code of it."""
+        symbols = ["kernel"] + ["kernel_work_size"] * (self.found.function is not None)
         whole = text.module()
-        for symbol in ("kernel", "kernel_work_size"):
+        for symbol in symbols:
             whole = whole.replace(f"define internal i32 @{symbol}(", f"define i32 @{symbol}(")
-        self.slots = max(64, *text.result_slots, 0) + 64
+        last = kernel.body.block.last_op
+        assert last is not None
+        slots = zip(last.operands, text.result_slots, strict=True)
+        self.numbers = [slot for v, slot in slots if not isinstance(v.type, MemRefType)]
+        self.slots = max(0, *text.result_slots, 0) + 64
         engine.load_vector_math()
         builder = llvm.JITLibraryBuilder().add_object_img(optimize_and_emit(whole, 1))
         builder.add_current_process()
-        for symbol in ("kernel", "kernel_work_size"):
+        for symbol in symbols:
             builder.export_symbol(symbol)
         for symbol, kind in text.symbols.items():
             address = engine.address_of(symbol, kind)
@@ -106,13 +138,13 @@ class AreaKernel:
         self.tracker = builder.link(jit, f"area{next(_numbers)}")
         _keep.extend((jit, self.tracker))
 
-    def __call__(self, *arguments: Any, room: int | None = None) -> Called:
-        """Call it in an area of the size that is said, or of `room` bytes."""
-        given = memory.copies(arguments, keys.overlaps_of(arguments))
+    def run(self, arguments: Sequence[Any], context: Any, symbol: str = "kernel") -> Ran:
+        """Call it with copies of these arguments."""
+        given = copied(arguments)
         values: list[Any] = list(leaves(given))
         passed: list[Any] = []
         types: list[Any] = []
-        arrays: list[Any] = []
+        arrays: list[np.ndarray[Any, Any]] = []
         for k, type_ in enumerate(self.types):
             if not isinstance(type_, MemRefType):
                 kind = TYPES[str(type_)]
@@ -122,23 +154,41 @@ class AreaKernel:
             value = values[k] if k < len(values) else self.like(k, arguments, values)
             arrays.append(value)
             strides = (s // value.itemsize for s in value.strides)
-            passed += [
-                ctypes.c_void_p(value.ctypes.data),
-                *map(ctypes.c_int64, (*value.shape, *strides)),
-            ]
+            passed.append(ctypes.c_void_p(value.ctypes.data))
+            passed += map(ctypes.c_int64, (*value.shape, *strides))
             types += [ctypes.c_void_p, *[ctypes.c_int64] * (2 * value.ndim)]
-        size = self.call("kernel_work_size", types, passed, (ctypes.c_int64 * 36)())
-        said = size[1] if size[0] == 0 else None
+        results = (ctypes.c_int64 * self.slots)()
+        word = ctypes.c_void_p
+        made = ctypes.CFUNCTYPE(ctypes.c_int32, word, *types, word)(self.tracker[symbol])
+        status = made(ctypes.addressof(context), *passed, ctypes.addressof(results))
+        numbers = [0] if symbol != "kernel" else self.numbers
+        return Ran(status, [results[slot] for slot in numbers], arrays)
+
+    def like(self, k: int, arguments: Sequence[Any], values: list[Any]) -> np.ndarray[Any, Any]:
+        """Zeros for the argument `k`, which a derivative adds."""
+        if k in self.alike:
+            return np.zeros_like(values[self.alike[k]], order="C")
+        result = self.function(*memory.copies(arguments, keys.overlaps_of(arguments)))
+        results = list(leaves([result]))
+        return np.zeros_like(results[self.cotangents[k - self.first_cotangent]], order="C")
+
+
+class AreaKernel(AotKernel):
+    """The kernel of a function with an area, and the function that measures it."""
+
+    def __call__(self, *arguments: Any, room: int | None = None) -> Called:
+        """Call it in an area of the size that is said, or of `room` bytes."""
+        size = self.run(arguments, empty_context(), "kernel_work_size")
+        said = size.numbers[0] if size.status == 0 else None
         room = (said or 0) if room is None else room
         block = np.zeros(room + 128, np.uint8)
         start = -(-block.ctypes.data // 64) * 64
-        context = (ctypes.c_int64 * 36)()
+        context = empty_context()
         context[support.CURSOR // 8] = start
         context[support.END // 8] = start + room
         context[support_area.ROOM // 8] = room
-        context[support.RECURSION_LIMIT // 8] = 1000
-        status, _ = self.call("kernel", types, passed, context)
-        return Called(status, room - context[support_area.ROOM // 8], said)
+        self.ran = self.run(arguments, context)
+        return Called(self.ran.status, room - context[support_area.ROOM // 8], said)
 
     def explained(self, *arguments: Any) -> int:
         """What `explain` says that a call takes, without the shadows of arguments, which are the caller's."""
@@ -160,23 +210,58 @@ class AreaKernel:
         kinds = {"gradient": 1, "hvp": 3}.get(self.mode, 0)
         return kinds * (bytes_of(shadows) - padding)
 
-    def like(self, k: int, arguments: Sequence[Any], values: list[Any]) -> np.ndarray[Any, Any]:
-        """Zeros for the argument `k`, which a derivative adds."""
-        if k in self.alike:
-            return np.zeros_like(values[self.alike[k]], order="C")
-        result = self.function(*memory.copies(arguments, keys.overlaps_of(arguments)))
-        results = list(leaves([result]))
-        return np.zeros_like(results[self.cotangents[k - self.first_cotangent]], order="C")
 
-    def call(
-        self, symbol: str, types: list[Any], passed: list[Any], context: Any
-    ) -> tuple[int, int]:
-        """The status and the first result."""
-        results = (ctypes.c_int64 * self.slots)()
+class Counting:
+    """An allocator that knows what it gave."""
+
+    def __init__(self, limit: int = 1 << 30) -> None:
+        self.live: dict[int, Any] = {}
+        self.limit = limit
+
+        def allocate(state: int | None, size: int) -> int | None:
+            if size > self.limit:
+                return None
+            block = ctypes.create_string_buffer(size)
+            self.live[ctypes.addressof(block)] = block
+            return ctypes.addressof(block)
+
+        def release(state: int | None, block: int, size: int) -> None:
+            assert len(self.live.pop(block)) == size
+
         word = ctypes.c_void_p
-        made = ctypes.CFUNCTYPE(ctypes.c_int32, word, *types, word)(self.tracker[symbol])
-        status = made(ctypes.addressof(context), *passed, ctypes.addressof(results))
-        return status, results[0]
+        self.functions = (
+            ctypes.CFUNCTYPE(word, word, ctypes.c_size_t)(allocate),
+            ctypes.CFUNCTYPE(None, word, word, ctypes.c_size_t)(release),
+        )
+        self.words = (word * 3)(*(ctypes.cast(f, word).value for f in self.functions), None)
+
+    def context(self) -> Any:
+        context = empty_context()
+        context[support_callbacks.ALLOCATOR // 8] = ctypes.addressof(self.words)
+        return context
+
+
+def copied(arguments: Sequence[Any]) -> tuple[Any, ...]:
+    """Copies of the arguments that lie in memory as they do."""
+    overlaps = keys.overlaps_of(arguments)
+    if overlaps:
+        return memory.copies(arguments, overlaps)
+    made: list[Any] = []
+    for value in arguments:
+        if isinstance(value, np.ndarray):
+            (copy,) = memory.zeros_placed_as([value])
+            copy[...] = value
+            made.append(copy)
+        else:
+            made.append(memory.copies((value,), ())[0])
+    return tuple(made)
+
+
+def empty_context() -> Any:
+    """A context of zeros; 1000 calls of recursive functions may be nested."""
+    context = (ctypes.c_int64 * 36)()
+    context[support.RECURSION_LIMIT // 8] = 1000
+    return context
 
 
 def leaves(values: Sequence[Any]) -> Any:
