@@ -98,7 +98,8 @@ def is_profiled() -> bool:
     """Whether somebody wants the names of what is loaded now."""
     if os.environ.get("MUTAD_PERF") == "1":
         return True
-    return sys.version_info >= (3, 12) and sys.is_stack_trampoline_active()
+    active = getattr(sys, "is_stack_trampoline_active", None)  # from Python 3.12 on
+    return active is not None and active()
 
 
 def name_functions(

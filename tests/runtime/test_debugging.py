@@ -176,7 +176,6 @@ def test_the_map_is_written_where_python_writes_its_own(
 ) -> None:
     monkeypatch.delenv("MUTAD_PERF", raising=False)
     monkeypatch.setattr(sys, "is_stack_trampoline_active", lambda: False, raising=False)
-    monkeypatch.setattr(sys, "version_info", (3, 12, 0, "final", 0))
     fresh()(np.ones(3), 2.0)
     assert "scaled" not in (perf_map.read_text() if perf_map.exists() else "")
     monkeypatch.setattr(sys, "is_stack_trampoline_active", lambda: True, raising=False)
@@ -185,13 +184,17 @@ def test_the_map_is_written_where_python_writes_its_own(
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here")
-def test_a_child_has_a_map_of_its_own(perf_map: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(debugging, "_written", [b"10 20 py::f:f.py\n"])
-    child = os.fork()
-    if child == 0:
-        os._exit(0)
-    os.waitpid(child, 0)
-    path = Path(f"/tmp/perf-{child}.map")
+def test_a_child_has_a_map_of_its_own(run: Run) -> None:
+    script = (
+        "import os\n"
+        "from mutad.runtime import debugging\n"
+        "debugging._written.append(b'10 20 py::f:f.py\\n')\n"
+        "child = os.fork()\n"
+        "if child:\n"
+        "    os.waitpid(child, 0)\n"
+        "    print(child)\n"
+    )
+    path = Path(f"/tmp/perf-{int(run(sys.executable, '-c', script))}.map")
     assert path.read_text() == "10 20 py::f:f.py\n"
     path.unlink()
 
