@@ -3,7 +3,8 @@
 (() => {
   const EDGES = JSON.parse(document.getElementById("edges").textContent);
   const WIDTH = 400; // what a column wants before it is shown without being asked for
-  const FIRST = ["stage-adjoint", "stage-assembly", "stage-simplify", "stage-plan", "stage-llvm-opt", "stage-optimize"];
+  const FIRST = ["adjoint", "assembly", "simplify", "plan", "llvm-opt", "optimize"]
+    .map((name) => `stage-${name}`);
   const main = document.querySelector(".columns");
   const overlay = document.querySelector(".overlay");
   const status = document.getElementById("status");
@@ -84,9 +85,9 @@
         one.getBoundingClientRect().right - 6) - origin.left;
       const end = other.getBoundingClientRect().left - origin.left + 1;
       const bend = Math.max(24, (end - x) / 2.5);
-      const made = path(overlay, edge,
-        `M${x},${a.y - origin.top} C${x + bend},${a.y - origin.top} ${end - bend},${b.y - origin.top} ${end},${b.y - origin.top}`,
-        arrow(end, b.y - origin.top));
+      const [start, stop] = [a.y - origin.top, b.y - origin.top];
+      const curve = `M${x},${start} C${x + bend},${start} ${end - bend},${stop} ${end},${stop}`;
+      const made = path(overlay, edge, curve, arrow(end, stop));
       made.classList.toggle("away", a.away || b.away);
     }
     lightEdges();
@@ -131,7 +132,8 @@
 
   function lightEdges() {
     for (const one of document.querySelectorAll("path.edge")) {
-      const ends = [one.dataset.start, one.dataset.end].map((id) => document.getElementById(id).dataset.at);
+      const ends = [one.dataset.start, one.dataset.end]
+        .map((id) => document.getElementById(id).dataset.at);
       one.classList.toggle("lit", lit !== "" && ends.includes(lit));
     }
   }
@@ -167,10 +169,12 @@
     for (const column of shown()) {
       if (column === here) continue;
       const all = (byPlace.get(lit) ?? []).filter((row) => columnOf(row) === column);
-      const targets = [...reached].map((id) => document.getElementById(id)).filter((row) => columnOf(row) === column);
+      const targets = [...reached].map((id) => document.getElementById(id))
+        .filter((row) => columnOf(row) === column);
       const rows = targets.length ? targets : all;
       const box = column.querySelector(".scroll"), bounds = box.getBoundingClientRect();
-      if (!rows.length || rows.some((row) => middle(row) > bounds.top && middle(row) < bounds.bottom)) continue;
+      const inView = (row) => middle(row) > bounds.top && middle(row) < bounds.bottom;
+      if (!rows.length || rows.some(inView)) continue;
       const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
       const target = middle(rows[0]) - bounds.top + box.scrollTop - bounds.height / 3;
       box.scrollTo({ top: target, behavior: still ? "auto" : "smooth" });
@@ -237,6 +241,42 @@
     const first = column.querySelector(".row[data-at]");
     if (first) first.tabIndex = 0; else column.querySelector(".scroll").tabIndex = 0;
   }
+
+  // Words of Python and names of ops in colour, where the browser can colour without changing the page.
+
+  const words = (listed) => new RegExp(`\\b(?:${listed.replaceAll(" ", "|")})\\b`, "g");
+  const KEYWORDS = "def class return for while if elif else in not and or is try except finally raise "
+    + "with as pass break continue lambda yield match case None True False";
+  const DIALECTS = "builtin|func|arith|math|memref|scf|array|ad|special|foreign|activation";
+  const WORDS = {
+    source: [["comment", /#.*/g], ["word", words(KEYWORDS)]],
+    other: [["word", new RegExp(`\\b(?:${DIALECTS})\\.[\\w.]+`, "g")], ["name", /%[\w.-]+/g]],
+  };
+
+  function colour() {
+    if (!globalThis.CSS?.highlights) return;
+    const found = { comment: [], word: [], name: [] };
+    for (const code of document.querySelectorAll("code")) {
+      const text = code.firstChild;
+      if (!text) continue;
+      for (const [kind, pattern] of WORDS[columnOf(code).id] ?? WORDS.other) {
+        for (const match of text.data.matchAll(pattern)) {
+          const range = new StaticRange({
+            startContainer: text, startOffset: match.index,
+            endContainer: text, endOffset: match.index + match[0].length,
+          });
+          found[kind].push(range);
+        }
+      }
+    }
+    for (const kind of Object.keys(found)) {
+      const highlight = new Highlight();
+      found[kind].forEach((range) => highlight.add(range)); // too many for arguments
+      CSS.highlights.set(kind, highlight);
+    }
+  }
+
+  colour();
 
   // Which stages are shown: at first, as many as there is room for.
 
