@@ -78,6 +78,7 @@ def parser() -> argparse.ArgumentParser:
         help="optimization: -O0 to -O3 (the default)")  # fmt: skip
     add("--cpu", metavar="NAME", help="native (the default), x86-64-v2, -v3 or -v4")
     add("--fastmath", action="store_true", help="the primal may contract and reassociate")
+    add("-g", dest="debug", action="store_true", help="lines of the Python source, for debuggers")
     add = made.add_argument_group("told").add_argument
     add("--explain-saves", action="store_true", help="what each derivative saves, and why")
     add("--time-passes", action="store_true", help="milliseconds of each stage and pass")
@@ -184,7 +185,7 @@ def understood(chosen: argparse.Namespace) -> Command:
         chosen.emit,
         chosen.header,
         chosen.deps,
-        Options(fastmath=chosen.fastmath, opt=chosen.opt, target=target(chosen.cpu)),
+        Options(fastmath=chosen.fastmath, opt=chosen.opt, debug=chosen.debug, target=target(chosen.cpu)),
         chosen.explain_saves,
         chosen.time_passes,
         chosen.verbose,

@@ -71,6 +71,8 @@ class KernelCall:
     raised: str = ""
     """The constant array with the status of each site of the kernel."""
     recursive: bool = False
+    lines: tuple[str, str] = ("", "")
+    """What debug metadata adds to the head of the C function, and to the call of the kernel in it."""
 
 
 class EntryText(Writer):
@@ -328,7 +330,8 @@ def entry_text(
     w.fill_context(function, recursive=call.recursive)
     operands = [text for kind, name in call.operands for text in w.operand(kind, name)]
     shown = ", ".join(["ptr %ctx", *operands, "ptr %results"])
-    w.do(f"%status = call i32 @{call.kernel}({shown})")
+    attachment, tag = call.lines
+    w.do(f"%status = call i32 @{call.kernel}({shown}){tag}")
     memory = "MemoryError" if function.memory is KernelMemory.ALLOCATOR else "WORK_TOO_SMALL"
     message = "the allocator has no memory" if memory == "MemoryError" else TOO_SMALL
     message = f"{function.symbol}: {message}"
@@ -351,7 +354,7 @@ def entry_text(
         w.do(f"ret i32 {status}")
     assert not w.symbols
     head = f"define i32 @{function.symbol}({', '.join(function.llvm_parameters())}) nounwind"
-    return "\n".join([f"{head} {{", "entry:", *w.lines, "}"])
+    return "\n".join([f"{head} {attachment}{{", "entry:", *w.lines, "}"])
 
 
 def check_assumed(w: EntryText, call: KernelCall) -> None:

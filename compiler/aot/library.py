@@ -47,6 +47,7 @@ from ..pipeline import (
     last_function,
     own_faults,
     stages_for,
+    subject_of,
     with_time,
     without_collection,
 )
@@ -449,6 +450,7 @@ class Unit:
             memory,
         )
         call = KernelCall(f"{e.symbol}_kernel", raised=raised, assumed=self.c.built.assumed)
+        call.lines = self.kernel.entry
         call.recursive = bool(activation.calls(self.c.module))
         self.describe(call)
         self.size_parameters(call)
@@ -464,7 +466,8 @@ class Unit:
         self.size = measure_work(last_function(self.c.module), self.c.built.assumed)
         memory = KernelMemory.AREA if self.size.function else KernelMemory.ALLOCATOR
         name = f"{self.export.symbol}_kernel"
-        self.kernel = kernel_text(self.c.module, self.options, name, memory)
+        subject = subject_of(self.c.request) if self.options.debug else None
+        self.kernel = kernel_text(self.c.module, self.options, name, memory, subject)
         return memory
 
     def size_parameters(self, call: KernelCall) -> None:

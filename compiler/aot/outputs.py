@@ -47,8 +47,11 @@ def write_all(outputs: Mapping[str, Output]) -> None:
 def write_through(path: str, output: Output) -> None:
     """Write to what is no regular file."""
     if path == STDOUT:
-        sys.stdout.buffer.write(output.data)
-        sys.stdout.buffer.flush()
+        if (raw := getattr(sys.stdout, "buffer", None)) is not None:
+            raw.write(output.data)
+        else:  # it is redirected within Python
+            sys.stdout.write(output.data.decode())
+        sys.stdout.flush()
     else:
         Path(path).write_bytes(output.data)
 

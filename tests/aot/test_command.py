@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import io
 import os
 import re
@@ -11,6 +12,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -202,6 +204,16 @@ def test_fastmath_and_levels(capfd: pytest.CaptureFixture[str]) -> None:
     assert "fmul reassoc" not in made(f"model.py -O3 {signature}", capfd)[1]
 
 
+def test_lines_are_for_debuggers(capfd: pytest.CaptureFixture[str]) -> None:
+    line = "model.py -O3 --emit llvm -o - --grad loss:u,kappa --hvp loss"
+    assert "DILocation" not in made(line, capfd)[1]
+    out = made(f"{line} -g", capfd)[1]
+    lines = {int(n) for n in re.findall(r"!DILocation\(line: (\d+)", out)}
+    assert 11 in lines
+    assert 'filename: "helper.py"' in out
+    assert 'DISubprogram(name: "loss.grad"' in out
+
+
 def test_what_compile_was_told_holds(capfd: pytest.CaptureFixture[str]) -> None:
     line = "model.py --emit mlir -o - --grad forbidden --signature 'forbidden(u: f64[:], k: f64)'"
     status, _, err = made(line, capfd)
@@ -217,6 +229,29 @@ def test_saves_are_explained(capfd: pytest.CaptureFixture[str]) -> None:
     assert "way out: line 11" in err
     assert "loss_jvp(" in err
     assert "way out" not in out
+
+
+def test_extents_have_jaxtypings_names(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "t.py").write_text(
+        "import numpy as np\nfrom jaxtyping import Float64\nfrom mutad import compile\n\n\n"
+        "@compile\ndef f(a: Float64[np.ndarray, 'n 3'], b: Float64[np.ndarray, 'n']):\n"
+        "    return (a[:, 0] * b).sum()\n"
+    )
+    out = made("t.py --emit header -o - -O0", capfd)[1]
+    assert "a: f64[n, 3]" in out
+    assert "b: f64[n]" in out
+
+
+def test_the_same_input_makes_the_same_bytes(folder: Path) -> None:
+    found: list[bytes] = []
+    line = "-m mutad.aot model.py -O1 -o model.o --header model.h --grad loss:u,kappa --jvp loss"
+    for seed in ("1", "2"):
+        command = [sys.executable, *line.split()]
+        subprocess.run(command, check=True, env={**os.environ, "PYTHONHASHSEED": seed})
+        found.append((folder / "model.o").read_bytes() + (folder / "model.h").read_bytes())
+    assert found[0] == found[1]
 
 
 def test_passes_are_timed(capfd: pytest.CaptureFixture[str]) -> None:
@@ -430,6 +465,14 @@ def test_links_are_followed_and_special_files_written_through(folder: Path) -> N
     with pytest.raises(IsADirectoryError):
         write_all({"new": Output(b"x"), ".": Output(b"x")})
     assert "new" not in left(folder)
+
+
+def test_commands_are_on_the_path(root: Path) -> None:
+    scripts = tomllib.loads((root / "pyproject.toml").read_text())["project"]["scripts"]
+    assert {*scripts} == {"mutadc", "mutad-opt"}
+    for target in scripts.values():
+        module, name = target.split(":")
+        assert callable(getattr(importlib.import_module(module), name))
 
 
 def test_the_command_is_a_module_and_loads_no_compiler_for_help() -> None:
