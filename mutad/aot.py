@@ -185,7 +185,9 @@ def understood(chosen: argparse.Namespace) -> Command:
         chosen.emit,
         chosen.header,
         chosen.deps,
-        Options(fastmath=chosen.fastmath, opt=chosen.opt, debug=chosen.debug, target=target(chosen.cpu)),
+        Options(
+            fastmath=chosen.fastmath, opt=chosen.opt, debug=chosen.debug, target=target(chosen.cpu)
+        ),
         chosen.explain_saves,
         chosen.time_passes,
         chosen.verbose,

@@ -34,7 +34,7 @@ from .activation_calls import begin, lower_activation, lower_too_deep
 from .alias_scopes import AliasScopes
 from .array_to_loops import lower_map
 from .checks_to_llvm import CHECK_OPS
-from .debug_info import DebugInfo, Subject, around
+from .debug_info import DebugInfo, Subject, around, without_lines
 from .foreign_to_llvm import lower_call
 from .handles import HANDLE_OPS, Record, tape_words
 from .hoist_checks import EntryConditions, NestProofs, all_of, has_whole_array_work
@@ -90,7 +90,8 @@ def kernel_text(
     definitions = [*before, writer.write()]
     for size in (f for f in public if SIZES in f.attributes):
         beside = KernelWriter(size, options, f"{name}_{SIZES}", writer.state)
-        definitions.append(beside.write())
+        # Without lines: what calls it has none, and would have those of another function once it is inlined.
+        definitions.append([without_lines(part) for part in beside.write()])
     return module_text(writer.state, definitions, writer.result_slots)
 
 

@@ -212,6 +212,7 @@ def test_lines_are_for_debuggers(capfd: pytest.CaptureFixture[str]) -> None:
     assert 11 in lines
     assert 'filename: "helper.py"' in out
     assert 'DISubprogram(name: "loss.grad"' in out
+    assert made(line.replace("llvm -o -", "object") + " -g", capfd)[0] == 0
 
 
 def test_what_compile_was_told_holds(capfd: pytest.CaptureFixture[str]) -> None:
@@ -231,9 +232,7 @@ def test_saves_are_explained(capfd: pytest.CaptureFixture[str]) -> None:
     assert "way out" not in out
 
 
-def test_extents_have_jaxtypings_names(
-    folder: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_extents_have_jaxtypings_names(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (folder / "t.py").write_text(
         "import numpy as np\nfrom jaxtyping import Float64\nfrom mutad import compile\n\n\n"
         "@compile\ndef f(a: Float64[np.ndarray, 'n 3'], b: Float64[np.ndarray, 'n']):\n"
