@@ -443,7 +443,13 @@ class Measure:
         """The condition is evaluated once more than the body."""
         if op.condition_block is None:
             return taken
-        last = self.amounts.released(self._block(op.condition_block))
+        try:
+            last = self.amounts.released(self._block(op.condition_block))
+        except Varies as varying:
+            if varying.loop is not op:
+                raise
+            reason = why("memory of a condition that is another size in each iteration", op)
+            last = passing(unknown(reason))
         return self.amounts.then(taken, passing(last.peak))
 
     def _written_loop(self, op: array.LoopOp, trips: Amount) -> Taken:

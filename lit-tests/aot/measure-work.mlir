@@ -121,3 +121,20 @@ func.func @a_product_copies_what_blas_cannot_walk(%a : memref<?x?xf64>, %n : ind
   array.matmul %v, %w into %p : memref<?x?xf64, strided<[?, ?]>>, memref<?x?xf64, strided<[?, ?]>>, memref<?x?xf64>
   func.return
 }
+
+// CHECK-NOT:   @none_for_a_condition_that_takes_more_and_more_work_size
+// CHECK-LABEL: func.func @none_for_a_condition_that_takes_more_and_more(
+// CHECK-SAME:    work_unknown = "memory of a condition that is another size in each iteration"
+func.func @none_for_a_condition_that_takes_more_and_more(%n : index, %x : f64, %k : index) {
+  %trips = array.loop %i to %n while {
+  ^bb0(%j : index):
+    %s = array.alloc(%j) : memref<?xf64>
+    memref.store %x, %s[%k] : memref<?xf64>
+    %y = memref.load %s[%k] : memref<?xf64>
+    %c = arith.cmpf olt, %y, %x : f64
+    array.condition %c
+  } do {
+    array.yield
+  }
+  func.return
+}

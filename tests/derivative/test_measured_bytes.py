@@ -89,6 +89,16 @@ def test_so_are_those_of_products_and_tangents(function, arguments) -> None:
         assert plan.saved_bytes <= (2 if mode == "hvp" else 0) * gradient.saved_bytes
 
 
+def test_the_direction_of_a_number_has_no_memory() -> None:
+    def scaled(a, x):
+        x *= a
+        return x.sum()
+
+    made = compile(scaled, grad=True, cache=False, opt=1)
+    arguments = np.float64(1.5), np.ones(5)
+    assert made.explain(*arguments, wrt=(0, 1), mode="hvp").shadow_bytes == 3 * 40
+
+
 def test_a_growing_tape_takes_at_most_twice_what_it_holds() -> None:
     def until_large(x):
         y = 1.0
