@@ -61,10 +61,10 @@ class NotResumed(Exception):
     """A compilation cannot go on from this file, or not so."""
 
 
-def write_dump(c: Compilation, stage: Stage) -> None:
+def write_dump(c: Compilation, stage: Stage) -> str:
     """Write what `stage` left to the dump directory: `<function>-<mode>-<key>.<n>-<stage>.<suffix>`."""
     c.locations = True
-    write_to(c, f"{number_of(stage.name)}-{stage.name}.{stage.suffix}", dump_of(c, stage))
+    return write_to(c, f"{number_of(stage.name)}-{stage.name}.{stage.suffix}", dump_of(c, stage))
 
 
 def dump_of(c: Compilation, stage: Stage) -> str:
@@ -99,8 +99,15 @@ def stages_until(request: Request, stage: str) -> tuple[str, ...]:
     return tuple(names[: names.index(stage) + 1])
 
 
-def write_to(c: Compilation, end: str, text: str) -> None:
-    """Write one file of the dump directory, named by the request and what it shows."""
+def dump_frontend(request: Request) -> str:
+    """Write the program as the frontend makes it; the file."""
+    c = Compilation(request)
+    STAGES[0].run(c)
+    return write_dump(c, STAGES[0])
+
+
+def write_to(c: Compilation, end: str, text: str) -> str:
+    """Write one file of the dump directory, named by the request and what it shows; its path."""
     r = c.request
     key = zlib.crc32(repr((r.arguments, r.overlaps, r.wrt, r.options)).encode())
     name = r.function.__qualname__.replace("<", "").replace(">", "")
@@ -108,6 +115,7 @@ def write_to(c: Compilation, end: str, text: str) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{name}-{r.mode}-{key:08x}.{end}"
     path.write_text(text + "\n", encoding="utf-8")
+    return str(path)
 
 
 def head_of(c: Compilation, stages: tuple[str, ...], passes: tuple[str, ...] = ()) -> str:

@@ -99,6 +99,22 @@ class _LazyCompiler:
         request = self._request(function, arguments, overlaps, mode, wrt, options, captured)
         return browser_view.view_request(request, values, framed=framed)
 
+    def dump(
+        self,
+        function: Any,
+        arguments: Any,
+        overlaps: Any,
+        mode: str,
+        wrt: Any,
+        options: Any,
+        captured: Any,
+    ) -> str:
+        from .compiler.stage_dumps import dump_frontend
+
+        return dump_frontend(
+            self._request(function, arguments, overlaps, mode, wrt, options, captured)
+        )
+
     def check_differentiable(
         self,
         function: Any,

@@ -130,16 +130,16 @@ class Compiled:
         kernel, tracker = self.loaded[name]
         given = list(map(passed, values))
         first = call.functions[0]
-        context, results = Context(kernel), room(first)
+        results = room(first)
         arguments = packed(given[: call.first], argument_types(first))
-        context.call(tracker["open_kernel"], arguments, results)
+        Context(kernel).call(tracker["open_kernel"], arguments, results)
         if len(call.functions) == 1:
             return read(first, results, kernel.result_slots)
         own = len(call.results) - len(result_types(call.functions[1]))
         found = read(first, results, kernel.result_slots[:own])
         second, more = call.functions[1], room(call.functions[1])
         arguments = packed(given[call.first :], argument_types(second)[call.kept :])
-        context.call(tracker["open_backward"], arguments, more, ctypes.addressof(results))
+        Context(kernel).call(tracker["open_backward"], arguments, more, ctypes.addressof(results))
         return found + read(second, more, range(len(result_types(second))))
 
     def load(self, functions: Sequence[func.FuncOp]) -> tuple[KernelText, Any]:

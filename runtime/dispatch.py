@@ -99,6 +99,19 @@ class Compiler(Protocol):
         """The program after every stage as a page; framed, to be shown within another."""
         ...
 
+    def dump(
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[str, ...],
+        overlaps: keys.Overlaps,
+        mode: str,
+        wrt: tuple[int, ...],
+        options: dict[str, Any],
+        captured: Captures,
+    ) -> str:
+        """Write the program as the frontend makes it to where dumps are; the file."""
+        ...
+
     def check_differentiable(
         self,
         function: Callable[..., Any],

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import keys, memory, objects
+from . import keys, memory, objects, wrong_pass
 from .bound import BoundMethod, named
 from .dispatch import Dispatcher
 from .function import CompiledFunction
@@ -143,13 +143,18 @@ def check_arguments(
     else:
         positions, _ = dispatcher.resolve_wrt(wrt)
     active = with_groups(dispatcher, values, set(positions), check.overlaps)
-    result = check.primal()
-    check.value_and_grad(active)
     single = any(keys.argument_key(values[p], "?").startswith("f32") for p in active)
     tolerance = tolerance or (2e-2 if single else 1e-5)
-    report = check.differences(active, result, tolerance)
-    if second:
-        check_second(check, active, tolerance)
+    try:
+        result = check.primal()
+        check.value_and_grad(active)
+        report = check.differences(active, result, tolerance)
+        if second:
+            check.mode = "hvp"
+            check_second(check, active, tolerance)
+    except GradientError as error:
+        error.args = (f"{error}\n  {wrong_pass.pointer(check, arguments, active)}",)
+        raise
     return report
 
 
@@ -161,6 +166,8 @@ class GradientCheck:
     values: tuple[Any, ...]
     overlaps: keys.Overlaps
     seed: int
+    mode: str = "primal"
+    """What is being compared, as the compiler calls it."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -189,6 +196,7 @@ class GradientCheck:
 
     def primal(self) -> Any:
         """The compiled primal is what CPython computes; its result."""
+        self.mode = "primal"
         expected_args, actual_args = self.fresh(), self.fresh()
         expected = self.python(*expected_args)
         dispatcher = self.function._dispatcher  # pyright: ignore[reportPrivateUsage]
@@ -202,6 +210,7 @@ class GradientCheck:
         self, active: Sequence[int], gradients: Any, weights: Any, final: dict[str, Any]
     ) -> None:
         """`vjp` has the primal's value and effects, and gives these gradients whatever happens meanwhile."""
+        self.mode = "vjp"
         dispatcher = self.function._dispatcher  # pyright: ignore[reportPrivateUsage]
         expected_args, actual_args = self.fresh(), self.fresh()
         expected = self.python(*expected_args)
@@ -232,6 +241,7 @@ class GradientCheck:
 
     def value_and_grad(self, active: Sequence[int]) -> None:
         """`value_and_grad` too, and its gradients share memory as the arguments do."""
+        self.mode = "gradient"
         dispatcher = self.function._dispatcher  # pyright: ignore[reportPrivateUsage]
         expected_args, actual_args = self.fresh(), self.fresh()
         expected = self.python(*expected_args)
@@ -255,6 +265,7 @@ class GradientCheck:
 
     def differences(self, active: tuple[int, ...], result: Any, tolerance: float) -> GradientReport:
         """The gradient of a random functional agrees with differences in a random direction."""
+        self.mode = "gradient"
         rng = np.random.default_rng(self.seed)
         out_bar = _random_like(result, rng)
         final: dict[str, Any] = {
@@ -299,6 +310,7 @@ class GradientCheck:
         tolerance: float,
     ) -> None:
         """Tangents and cotangents are two sides of one product: <bars, dots> is the slope, up to rounding."""
+        self.mode = "tangent"
         dispatcher = self.function._dispatcher  # pyright: ignore[reportPrivateUsage]
         expected_args, values = self.fresh(), self.fresh()
         expected = self.python(*expected_args)
