@@ -145,7 +145,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if chosen.model is None:
         made.error("name a module: mutadc model.py")
-    return run(chosen)
+    try:
+        return run(chosen)
+    except KeyboardInterrupt:
+        return ended("interrupted", 130)
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -163,8 +166,6 @@ def run(chosen: argparse.Namespace) -> int:
         return ended(str(error), 1)
     except OSError as error:
         return ended(f"{error.filename or 'the output'}: {error.strerror or error}", 1)
-    except KeyboardInterrupt:
-        return ended("interrupted", 130)
     except Exception as error:
         return ended(str(CompilerFault(None, error)), 1)
     return 0

@@ -64,7 +64,9 @@ def run(command: Command, runtime: Reader) -> None:
                 outputs[path] = written(library, kind)
         if command.deps is not None:
             targets = [path for path in places if path != STDOUT]
-            text = dependencies.rules(targets, {*report.sources, *own_files()})
+            sources = {*report.sources, *own_files()}
+            shorten = not Path(command.model).is_absolute()
+            text = dependencies.rules(targets, sources, shorten=shorten)
             outputs[command.deps] = Output(text.encode())
         if command.explain_saves:
             for one in exports:

@@ -168,12 +168,15 @@ def primal(module: ModuleType, name: str, signature: Signature | None, runtime: 
         kinds = runtime.kinds(function, annotations)
     except (ValueError, TypeError, OverflowError) as error:
         parameter = getattr(error, "parameter", "")
-        raise untold(function, parameter, signature, str(error)) from None
+        raise untold(function, name, parameter, signature, str(error)) from None
     found = tuple(Parameter(n, k.key, k.extents) for n, k in zip(names, kinds, strict=True))
     for one in found:
         if refused := without_c_form(argument_keys.parse(one.key)):
-            raise untold(function, one.name, signature, f"parameter {one.name!r}: {refused}")
-    captured, inputs = runtime.captured(function)
+            raise untold(function, name, one.name, signature, f"parameter {one.name!r}: {refused}")
+    try:
+        captured, inputs = runtime.captured(function)
+    except (TypeError, ValueError) as error:
+        raise CompileError(span_in(function), f"read from outside: {error}") from None
     return Export(
         name,
         function,
@@ -283,12 +286,12 @@ def require_symbols(exports: Sequence[Export]) -> None:
 
 
 def untold(
-    function: FunctionType, parameter: str, signature: Signature | None, message: str
+    function: FunctionType, name: str, parameter: str, signature: Signature | None, message: str
 ) -> CompileError | WrongUsage:
     """A parameter's kind is not known, or not one that C can pass: an error at its annotation."""
     if signature is not None and parameter in signature.annotations:
         return WrongUsage(message, signature.spans[parameter])
-    way_out = f'annotate it, or: --signature "{function.__name__}(...)"'
+    way_out = f'annotate it, or: --signature "{name}(...)"'
     return CompileError(span_in(function, parameter), message, way_out)
 
 
