@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gradient_oracle import GradientCase
+from sweep_programs import sweep_program
 from work_area import AreaKernel, Counting, empty_context
 
 from benchmarks.memory_programs import PROGRAMS
@@ -276,3 +278,14 @@ def test_memory_of_any_kind_holds_the_same_numbers(function, arguments, mode) ->
         assert (ran.status, ran.numbers) == (0, expected.numbers)
         for mine, theirs in zip(ran.arrays, expected.arrays, strict=True):
             np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("seed", range(100, 106))
+def test_generated_sweeps(seed: int) -> None:
+    program = sweep_program(seed)
+    case = GradientCase(program.function(), program.arguments)
+    arguments, mode = case.arguments(), ("gradient", "hvp", "tangent")[seed % 3]
+    kernel = AreaKernel(case.function, arguments, mode, case.active())
+    assert (kernel.found.unknown, kernel.found.bound) == (None, None)
+    called = kernel(*arguments)
+    assert (called.status, called.used) == (0, called.size)
