@@ -94,6 +94,18 @@ def test_a_library_and_its_header(folder: Path, capfd: pytest.CaptureFixture[str
     assert executable == {"libmodel.so": stat.S_IXUSR, "model.h": 0}
 
 
+@needs_cc
+def test_what_it_exports_is_called(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    line = "model.py -O1 --signature 'plain(x: f64, y: f64) -> f64' --value-and-grad plain:y,x"
+    assert made(line, capfd)[0] == 0
+    called = ctypes.CDLL(str(folder / "libmodel.so")).plain_value_and_grad
+    number, place = ctypes.c_double, ctypes.POINTER(ctypes.c_double)
+    called.argtypes = number, number, place, place, place, ctypes.c_void_p, ctypes.c_int64
+    out = [number(), number(), number()]
+    assert called(2.0, 5.0, *map(ctypes.byref, out), None, 0) == 0
+    assert [one.value for one in out] == [10.0, 2.0, 5.0]
+
+
 TEXTS = [
     ("llvm", r"define .*i32 @loss\("),
     ("asm", r"^loss:"),
