@@ -352,10 +352,14 @@ def llvm(c: Compilation) -> None:
 
 def subject_of(r: Request) -> Subject:
     """What debuggers and profilers call the code: `heat`, `heat.grad`, and where it comes from."""
+    from .argument_keys import parse
     from .codegen.debug_info import Subject
+    from .codegen.debug_variables import parameters_of
 
     source = source_of(r)
-    return Subject(source["name"], source["file"], source["line"], source["backward"])
+    keys = [parse(key) for key in r.arguments]
+    parameters = parameters_of(r.function.__code__, keys)
+    return Subject(source["name"], source["file"], source["line"], source["backward"], parameters)
 
 
 def source_of(r: Request) -> dict[str, Any]:

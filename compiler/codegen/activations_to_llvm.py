@@ -37,7 +37,7 @@ from .support import STACK_END
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .debug_info import Subject
+    from .debug_info import DebugInfo, Subject
 
 DEPTH = "%depth"
 POLL_DEPTHS = 15
@@ -69,6 +69,9 @@ class ActivationWriter(KernelWriter):
 
     def shown_name(self, subject: Subject) -> str:
         return as_written(self.name)
+
+    def describe_parameters(self, debug: DebugInfo) -> None:
+        """Its parameters are another function's than those that are known."""
 
     @property
     def kept_forward(self) -> bool:

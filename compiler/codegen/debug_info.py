@@ -27,6 +27,14 @@ DWARF = 4
 
 
 @dataclass(frozen=True)
+class Parameter:
+    """A parameter that is one argument of the kernel: a number or an array of this type."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
 class Subject:
     """The Python function that a module is made of, and what its kernel is called: `heat.grad`."""
 
@@ -35,6 +43,8 @@ class Subject:
     line: int
     backward: str = ""
     """What the second kernel of a split gradient is called."""
+    parameters: tuple[Parameter | None, ...] = ()
+    """What debuggers may show of the kernel's first arguments."""
 
 
 @dataclass(frozen=True)

@@ -29,12 +29,14 @@ from ..analysis.affine import Subscripts
 from ..analysis.alias import AliasAnalysis, if_blocks
 from ..analysis.dependence import Dependence
 from ..analysis.effects import is_private
+from ..names import as_hint
 from ..rules import is_whole_array
 from .activation_calls import begin, lower_activation, lower_too_deep
 from .alias_scopes import AliasScopes
 from .array_to_loops import lower_map
 from .checks_to_llvm import CHECK_OPS
 from .debug_info import DebugInfo, Subject, around, without_lines
+from .debug_variables import described
 from .foreign_to_llvm import lower_call
 from .handles import HANDLE_OPS, Record, tape_words
 from .hoist_checks import EntryConditions, NestProofs, all_of, has_whole_array_work
@@ -231,7 +233,19 @@ class KernelWriter:
             shown += [f"i64 {x}" for x in (*extents, *strides)]
             given = None if array.is_contiguous(type_) else strides
             self.state.memrefs[argument] = self.state.descriptor(type_, hint, extents, given)
+        if self.state.debug is not None:
+            self.describe_parameters(self.state.debug)
         return shown
+
+    def describe_parameters(self, debug: DebugInfo) -> None:
+        """Variables for debuggers. (What the second kernel of a split gradient takes is no parameter.)"""
+        known = debug.subject.parameters if self.record is None else ()
+        arguments = zip(known, self.function.body.block.args, strict=False)
+        for number, (parameter, argument) in enumerate(arguments, 1):
+            if parameter is not None and argument.name_hint == as_hint(parameter.name):
+                array_ = self.state.memrefs.get(argument)
+                value = self.state.typed(argument) if array_ is None else array_
+                self.text.lines += described(debug, number, parameter, value)
 
     # Dispatch.
 

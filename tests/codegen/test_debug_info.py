@@ -108,6 +108,59 @@ def test_each_line_that_computes_has_instructions(mode: str) -> None:
     assert {helper, first + 3, first + 4} <= lines_of(heat, mode)
 
 
+def bound_anew(u: Array, k: float, n: int) -> Any:
+    v = u
+    for n in range(3):
+        k = k * 2
+    return v[0] * k + n
+
+
+def in_another(u: Array, k: float, n: int) -> Any:
+    def change() -> None:
+        nonlocal k
+        k = 2.0
+
+    change()
+    return u[0] * k + n
+
+
+def unchanged(u: Array, k: float, n: int) -> Any:
+    u[0] = k
+    u[1:] += n
+    return u.sum()
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [(bound_anew, ["u"]), (in_another, ["u", "n"]), (unchanged, ["u", "k", "n"])],
+)
+@pytest.mark.parametrize("mode", ["primal", "gradient", "vjp"])
+def test_parameters_that_stay_what_they_are_are_variables(
+    function: Any, names: list[str], mode: str
+) -> None:
+    wrt = () if mode == "primal" else (0,)
+    one = Request(
+        function, ("f64[?]C", "py_float", "u8"), mode=mode, wrt=wrt, options=Options(debug=True)
+    )
+    text = pipeline.run_stages(one, "llvm")
+    assert re.findall(r'DILocalVariable\(name: "(\w+)"', text) == names
+    assert ('!DIBasicType(name: "uint8", size: 8, encoding: DW_ATE_unsigned)' in text) == (
+        "n" in names
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "fields"), [("f64[?,1]C", 5), ("i32[?]S", 3), ("b1[]C", 1), ("(f64,py_int)", 0)]
+)
+def test_arrays_are_descriptors(key: str, fields: int) -> None:
+    def f(u: Any) -> Any:
+        return 1.0
+
+    text = pipeline.run_stages(Request(f, (key,), options=Options(debug=True)), "llvm")
+    assert text.count("#dbg_value(") == fields
+    kernel_of(Request(f, (key,), options=Options(debug=True, opt=1)))
+
+
 def test_assembly_is_shown_as_it_is_without_debug_information() -> None:
     plain = pipeline.run_stages(request(heat, "gradient", opt=1), "assembly")
     shown = pipeline.run_stages(request(heat, "gradient", opt=1, debug=True), "assembly")

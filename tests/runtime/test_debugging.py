@@ -84,11 +84,13 @@ def gdb(run: Run, model: Path, *commands: str) -> str:
 def test_gdb_steps_from_line_to_line(run: Run, model: Path) -> None:
     inside, behind = line_of("u[1:-1] +="), line_of("u[0] = u[1]")
     shown = gdb(
-        run, model, f"break model.py:{inside}", "run", "backtrace 1", f"tbreak {behind}", "continue",
+        run, model, f"break model.py:{inside}", "run", "backtrace 1", "print u.shape[0]",
+        "print u.data[49]", f"tbreak {behind}", "continue",
         "next", "break heat.grad", "continue", "backtrace 1",
     )  # fmt: skip
     assert re.search(rf"hit Breakpoint 1, heat \(.*\) at .*model\.py:{inside}\n{inside}\t", shown)
     assert re.search(rf"^#0 +heat \(.*\) at .*model\.py:{inside}$", shown, re.MULTILINE)
+    assert "$1 = 50\n$2 = 1\n" in shown
     assert f"{behind}\t        u[0] = u[1] * u[1]\n" in shown
     assert re.search(
         rf"^({line_of('for _')}|{inside})\t", shown.split(f"{behind}\t")[1], re.MULTILINE
