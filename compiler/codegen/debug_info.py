@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import FileLineColLoc
@@ -94,6 +95,12 @@ class DebugInfo:
             scopes={self.subject.file: scope},
         )
 
+    def retain(self, variables: Sequence[str]) -> None:
+        """Debuggers list these variables of the function also where the code no longer has them."""
+        nodes, number = self.metadata.nodes, int(self.scope.removeprefix("!"))
+        kept = self.metadata.node(", ".join(variables))
+        nodes[number] = f"{nodes[number].removesuffix(')')}, retainedNodes: {kept})"
+
     @property
     def start(self) -> str:
         """The tag of instructions that come from no op: the line at which the function begins."""
@@ -139,7 +146,7 @@ def unquoted(text: str) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
-ATTACHED = re.compile(r",? !dbg !\d+")
+ATTACHED = re.compile(r",? !dbg !\d+|^ *#dbg_\w+\(.*\)\n?", re.MULTILINE)
 
 
 def without_lines(text: str) -> str:

@@ -67,8 +67,8 @@ TYPES = {
 
 def described(
     debug: DebugInfo, number: int, parameter: Parameter, value: str | Descriptor
-) -> list[str]:
-    """The records that say what a parameter is: `value` is a typed operand, or an array's descriptor."""
+) -> tuple[str, list[str]]:
+    """A variable, and the records that say what it is: a typed operand, or an array's descriptor."""
     metadata, at = debug.metadata, debug.start.removeprefix(", !dbg ")
     type_ = basic_type(metadata, parameter.type)
     if isinstance(value, Descriptor):
@@ -78,9 +78,9 @@ def described(
         f"file: {file_node(metadata, debug.subject.file)}, line: {debug.subject.line}, type: {type_})"
     )
     if not isinstance(value, Descriptor):
-        return [f"    #dbg_value({value}, {variable}, !DIExpression(), {at})"]
+        return variable, [f"    #dbg_value({value}, {variable}, !DIExpression(), {at})"]
     words = [f"ptr {value.pointer}", *(f"i64 {x}" for x in (*value.extents, *value.strides))]
-    return [
+    return variable, [
         f"    #dbg_value({word}, {variable}, !DIExpression(DW_OP_LLVM_fragment, {WORD * k}, {WORD}), {at})"
         for k, word in enumerate(words)
     ]

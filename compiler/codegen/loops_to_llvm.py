@@ -241,11 +241,15 @@ class KernelWriter:
         """Variables for debuggers. (What the second kernel of a split gradient takes is no parameter.)"""
         known = debug.subject.parameters if self.record is None else ()
         arguments = zip(known, self.function.body.block.args, strict=False)
+        variables: list[str] = []
         for number, (parameter, argument) in enumerate(arguments, 1):
             if parameter is not None and argument.name_hint == as_hint(parameter.name):
                 array_ = self.state.memrefs.get(argument)
                 value = self.state.typed(argument) if array_ is None else array_
-                self.text.lines += described(debug, number, parameter, value)
+                variable, records = described(debug, number, parameter, value)
+                variables.append(variable)
+                self.text.lines += records
+        debug.retain(variables)
 
     # Dispatch.
 
