@@ -529,8 +529,9 @@ class CompiledFunction:
     def _latest(self) -> tuple[tuple[str, ...], keys.Overlaps, tuple[int, ...], str]:
         """The kinds of arguments of the latest call; before any, what annotations and defaults tell."""
         d = self._dispatcher
-        if d.table:
-            return list(d.table)[-1][:4]
+        for made in reversed(d.table):
+            if made[3] not in COUNTED.values():  # which no call asked for
+                return made[:4]
         try:
             own = annotations.annotated_keys(d.function, d.parameters, d.defaults)
         except ValueError as error:
