@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count
+from weakref import WeakKeyDictionary
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, i64
@@ -232,7 +234,7 @@ def product(a: Affine, b: Affine) -> Affine:
     if b.is_constant:
         return a * b.constant
     (c, left), (d, right) = factors(a), factors(b)
-    total, *rest = sorted([*left, *right], key=hash)
+    total, *rest = sorted([*left, *right], key=rank)
     for factor in rest:
         total = Affine.of(Term("mul", (total, factor)))
     return total * (c * d)
@@ -250,7 +252,33 @@ def factors(a: Affine) -> tuple[int, list[Affine]]:
 
 def ordered(a: Affine, b: Affine) -> tuple[Affine, Affine]:
     """The two operands of a commutative operation in an order that does not depend on how they came."""
-    return (a, b) if hash(a) <= hash(b) else (b, a)
+    return (a, b) if rank(a) <= rank(b) else (b, a)
+
+
+_serials: WeakKeyDictionary[SSAValue, int] = WeakKeyDictionary()
+_serial = count()
+
+Rank = tuple[object, ...]
+
+
+def rank(a: Affine) -> Rank:
+    """What puts sums in order: the same in all processes, as hashes are not."""
+    return a.constant, tuple(
+        sorted((rank_of(symbol), factor) for symbol, factor in a.terms.items())
+    )
+
+
+def rank_of(symbol: Symbol) -> Rank:
+    """The same of symbols: values in the order in which they were first asked for."""
+    match symbol:
+        case Extent(memref, axis):
+            return 1, rank_of(memref), axis
+        case Term(kind, args):
+            return 2, kind, tuple(map(rank, args))
+        case _:
+            if symbol not in _serials:
+                _serials[symbol] = next(_serial)
+            return 0, _serials[symbol]
 
 
 def extreme(kind: str, a: Affine, b: Affine) -> Affine:

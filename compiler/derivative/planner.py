@@ -104,7 +104,7 @@ class Planner:
         wanted = self._wanted(cut, ways)
         margins = margins_of({n: a for n, a in answers.items() if n in wanted})
         position = {op: i for i, op in enumerate(graph.function.walk())}
-        saves = [self._save(n, wanted, ways, margins) for n in cut if n in wanted]
+        saves = [self._save(n, wanted, ways, margins) for n in wanted if n in cut]
         saves.sort(key=lambda s: position[s.at])
         self.hows |= {s.node: s for s in saves}
         return Plan(graph.function, graph.needed, saves, self.hows)

@@ -120,8 +120,9 @@ def hand_over(function: func.FuncOp, alias: AliasAnalysis) -> None:
     seen: dict[SSAValue, None] = dict.fromkeys(top.args)
     for result in last.arguments:
         if isinstance(result.type, MemRefType):
-            roots = [r for r in alias.roots(result) if value_block(r) is top]
-            seen |= dict.fromkeys([alias.base(result), *roots])
+            roots = alias.roots(result)
+            made_here = [v for op in top.ops for v in op.results if v in roots]
+            seen |= dict.fromkeys([alias.base(result), *made_here])
     for made in top.ops:
         if isinstance(made, array.AllocOp) and array.GROWABLE in made.attributes:
             seen[made.memref] = None

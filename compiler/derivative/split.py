@@ -165,8 +165,8 @@ class Split:
             for root in alias.roots(value)
         }
         shadows = set(self.own_arguments)
-        inside = {op for one in self.later for op in one.walk()}
-        kept: dict[array.AllocOp, None] = {}
+        inside = dict.fromkeys(op for one in self.later for op in one.walk())
+        kept = set[Operation]()
         for op in inside:
             for access in reads(op):
                 assert visible.isdisjoint(alias.roots(access.memref)) or not any(
@@ -182,8 +182,9 @@ class Split:
                         if root in visible or root.owner in inside:
                             continue
                         if isinstance(root.owner, array.AllocOp):
-                            kept[root.owner] = None
-        return list(kept)
+                            kept.add(root.owner)
+        every = self.gradient.walk()
+        return [op for op in every if isinstance(op, array.AllocOp) and op in kept]
 
     def put_on_tapes(self, allocations: Sequence[array.AllocOp]) -> None:
         """Let arrays outlive the call: each in segments of a tape of its own."""
