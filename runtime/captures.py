@@ -114,9 +114,10 @@ class Captures:
     def hold(self) -> bool:
         """Code that was compiled for these captures is right still."""
         for place, value in zip(self.constants, self.expected, strict=True):
-            if not is_same(place.read(), value):
+            found = place.read()
+            if found is not value and not is_same(found, value):
                 return False
-        return all(is_input(place.read()) for place in self.inputs)
+        return not self.inputs or all(is_input(place.read()) for place in self.inputs)
 
     @contextmanager
     def replaced(self, values: Sequence[Any]) -> Generator[None]:

@@ -198,6 +198,8 @@ class Specialization:
     wrt: tuple[int, ...]
     direct: dict[str, Callable[..., Any]]
     """Kind of call -> callable of all arguments by position."""
+    seeds: list[Any] | None = None
+    """The cotangents that the code takes where the gradient of one float is asked for, once that is known."""
 
     @property
     def results(self) -> dict[str, Any]:
@@ -212,6 +214,11 @@ class Specialization:
     def moving(self) -> list[tuple[str, int]]:
         """Of each tangent that the code takes: "argument" or "shadow", and the parameter it is of."""
         return self.metadata["tangents"]["moving"]
+
+    @property
+    def idle(self) -> list[int]:
+        """The parameters whose shadows only show how large they are: any other array of this shape does."""
+        return self.metadata["tangents"]["idle"]
 
     @property
     def shadowed(self) -> list[int]:
@@ -450,8 +457,7 @@ class Dispatcher:
         overlaps = keys.overlaps_of(values)
         if {p for i, j, _ in overlaps for p in (i, j)} & set(positions):
             return gradients.of_sharing_arguments(self, kind, values, positions, single)
-        for position in positions:
-            gradients.refuse_overlapping_itself(values[position], all_names[position])
+        gradients.refuse_overlapping_themselves(self, values, positions)
         found = self.specialize(values, positions)
         if kind not in found.direct:  # for arrays that have shadows, too, share memory
             return gradients.of_sharing_arguments(self, kind, values, positions, single)
@@ -469,27 +475,27 @@ class Dispatcher:
         wrt: tuple[int, ...] = (),
         mode: str = "",
         lanes: int = 1,
+        overlaps: keys.Overlaps | None = None,
     ) -> Specialization:
         """The code for these arguments, compiled if it is not there yet.
 
         `mode`: "primal", "gradient" (by default where there is `wrt`), "vjp", "tangent" or "hvp", the last
-        two with so many `lanes`.
+        two with so many `lanes`. `overlaps` are those of the values, where the caller has looked at them.
         """
         era = self.era
         mode = mode or ("gradient" if wrt else "primal")
         names = (*self.parameters, *era.captures.names)
         pairs = zip(values, names, strict=True)
         arguments = tuple([keys.argument_key(value, name) for value, name in pairs])
-        overlaps = keys.overlaps_of(values)
+        if overlaps is None:
+            overlaps = keys.overlaps_of(values)
         found = self.code_for((arguments, overlaps, wrt, mode, lanes, False), era, values)
-        marked = keys.with_read_only(arguments, values, found.metadata["written"])
-        if marked != arguments:
-            found = self.code_for((marked, overlaps, wrt, mode, lanes, False), era, values)
-        watched: list[int] = [
-            *found.metadata["written"],
-            *(found.shadowed if wrt else ()),
-        ]
-        if any(isinstance(v, tuple) for v in values):
+        if written := found.metadata["written"]:
+            marked = keys.with_read_only(arguments, values, written)
+            if marked != arguments:
+                found = self.code_for((marked, overlaps, wrt, mode, lanes, False), era, values)
+        if tuple in map(type, values):
+            watched = [*found.metadata["written"], *(found.shadowed if wrt else ())]
             keys.refuse_shared_in_tuples(values, names, watched)
         for position in found.metadata["written"]:
             self.refuse_overlapping_itself(values[position], names[position])

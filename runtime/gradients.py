@@ -7,7 +7,7 @@ float results.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -59,12 +59,17 @@ class Const:
     primal: Any
 
 
-def refuse_overlapping_itself(value: Any, name: str) -> None:
-    if isinstance(value, np.ndarray) and keys.overlaps_itself(value):
-        raise ValueError(
-            f"argument {name!r} is active and overlaps itself in memory (a broadcast or sliding "
-            f"window): pass {name}.copy()"
-        )
+def refuse_overlapping_themselves(
+    dispatcher: Dispatcher, values: Sequence[Any], active: Iterable[int]
+) -> None:
+    for position in active:
+        value = values[position]
+        if isinstance(value, np.ndarray) and keys.overlaps_itself(value):
+            name = dispatcher.names[position]
+            raise ValueError(
+                f"argument {name!r} is active and overlaps itself in memory (a broadcast or sliding "
+                f"window): pass {name}.copy()"
+            )
 
 
 def no_scalar(dispatcher: Dispatcher, found: Specialization) -> str:
@@ -104,15 +109,14 @@ def with_groups(
     dispatcher: Dispatcher, values: Sequence[Any], active: set[int], overlaps: Overlaps
 ) -> tuple[int, ...]:
     """The active parameters: if one member of a sharing group is, all are."""
-    result, names = set(active), dispatcher.names
+    result = set(active)
     for group in memory.groups_of(overlaps):
         if active & set(group):
             result |= set(group)
             if len({values[p].dtype for p in group}) > 1:
-                shown = ", ".join(names[p] for p in group)
+                shown = ", ".join(dispatcher.names[p] for p in group)
                 raise TypeError(f"active arguments {shown} share memory but differ in dtype")
-    for position in result:
-        refuse_overlapping_itself(values[position], names[position])
+    refuse_overlapping_themselves(dispatcher, values, result)
     return tuple(sorted(result))
 
 
@@ -177,6 +181,13 @@ def seeds(dispatcher: Dispatcher, found: Specialization) -> list[Any]:
         raise TypeError(no_scalar(dispatcher, found))
     others = [leaf for leaf in leaves[1:] if is_float(leaf)]
     return [1.0, *(0.0 if leaf["kind"] == "scalar" else None for leaf in others)]
+
+
+def seeds_taken(dispatcher: Dispatcher, found: Specialization) -> list[Any]:
+    """Of the `seeds` those that the code takes, looked up once."""
+    if found.seeds is None:
+        found.seeds = taken_by(found, seeds(dispatcher, found))
+    return found.seeds
 
 
 # Cotangents.
@@ -396,16 +407,16 @@ def check_kinds(
 ) -> None:
     """Each wrapper holds what it may hold; `shadows` are tangents where the `call` is no pullback."""
     noun = NOUNS.get(call, "tangent")
-    arguments = dispatcher.arguments_of(primals)
+    names = dispatcher.names
     for position in active:
-        name = dispatcher.names[position]
-        keys.require_active(arguments[position], name)
+        name = names[position]
+        keys.require_active(keys.argument_key(primals[position], name), name)
         is_array = isinstance(primals[position], np.ndarray)
         if is_array != (position in shadows) and (is_array or call == "pullback"):
             wanted = f"Duplicated(array, {noun})" if is_array else "Active(float)"
             raise TypeError(f"{call}: argument {name!r}: use {wanted}")
     for position, shadow in shadows.items():
-        name, primal = dispatcher.names[position], primals[position]
+        name, primal = names[position], primals[position]
         if type(shadow) is not np.ndarray:
             raise TypeError(f"{call}: the {noun} of {name!r} is no numpy.ndarray")
         shape = primal.shape if lanes == 1 else (*primal.shape, lanes)

@@ -18,7 +18,7 @@ import numpy as np
 
 from . import keys, memory
 from .captures import Captures
-from .gradients import describe, refuse_overlapping_itself, seeds, with_groups
+from .gradients import describe, refuse_overlapping_themselves, seeds, with_groups
 from .keys import Array
 from .tangents import push, push_beside, value_grad_hvp
 from .vjp import Back, vjp
@@ -147,7 +147,7 @@ def started(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any, call: str
     arguments, names = dispatcher.arguments_of(values), dispatcher.names
     for position in positions:
         keys.require_active(arguments[position], names[position])
-        refuse_overlapping_itself(values[position], names[position])
+    refuse_overlapping_themselves(dispatcher, values, positions)
     keys.refuse_shared_in_tuples(values, names, positions)
     overlaps = keys.overlaps_of(values)
     for group in memory.groups_of(overlaps):

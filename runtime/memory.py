@@ -39,6 +39,8 @@ def placed(a: Array | Placed) -> Placed:
 
 def groups_of(overlaps: Overlaps) -> list[list[int]]:
     """The parameter positions that share memory, directly or through others."""
+    if not overlaps:
+        return []
     group: dict[int, set[int]] = {}
     for i, j, _ in overlaps:
         joined = group.get(i, {i}) | group.get(j, {j})
@@ -93,6 +95,8 @@ def zero_shadows(
     Of the arrays only their places are asked for.
     """
     wanted = [p for p in active if isinstance(values[p], np.ndarray | Placed)]
+    if not overlaps:
+        return {p: compact_zeros(values[p], lanes) for p in wanted}
     shadows: dict[int, Array] = {}
     for group in groups_of(overlaps):
         members = [p for p in group if p in wanted]

@@ -19,8 +19,7 @@ from .gradients import (
     as_expected,
     check_kinds,
     check_sharing,
-    seeds,
-    taken_by,
+    seeds_taken,
     unwrapped,
     with_groups,
 )
@@ -216,7 +215,7 @@ def pushed(
     if not order:
         value = dispatcher.specialize(values).direct["primal"](*values)
         return value, zero_like(value, lanes), {}
-    found = dispatcher.specialize(values, order, "tangent", lanes)
+    found = dispatcher.specialize(values, order, "tangent", lanes, overlaps)
     ready = as_expected(values, arrays, overlaps, lanes)
     moving = complete(values, found, ready, given, overlaps, lanes)
     tangents = {p: t for (_, p), t in zip(found.moving, moving, strict=True)}
@@ -308,9 +307,10 @@ def value_grad_hvp(
     if batch is not None and mode != FORWARD_OVER_REVERSE:
         raise ValueError(f"hvp: mode={mode!r} takes one direction, and there are batch={batch}")
     positions, single = dispatcher.resolve_wrt(wrt)
-    arguments = dispatcher.arguments_of(values)
+    names = dispatcher.names
     for position in positions:
-        keys.require_active(arguments[position], dispatcher.names[position])
+        name = names[position]
+        keys.require_active(keys.argument_key(values[position], name), name)
     given = (direction,) if single else direction
     directions = by_position(dispatcher, values, positions, given, batch)
     lanes = batch or 1
@@ -342,11 +342,16 @@ def products(
     overlaps = keys.overlaps_of(values)
     active = with_groups(dispatcher, values, set(positions), overlaps)
     compiled = "product" if alone and mode == FORWARD_OVER_REVERSE else SECOND_MODES[mode]
-    found = dispatcher.specialize(values, active, compiled, lanes)
+    found = dispatcher.specialize(values, active, compiled, lanes, overlaps)
     shadowed = found.gradient["shadows"]
-    with_groups(dispatcher, values, {*active, *shadowed}, overlaps)
-    shadows = memory.zero_shadows(values, shadowed, overlaps)
+    if overlaps or not set(active).issuperset(shadowed):
+        with_groups(dispatcher, values, {*active, *shadowed}, overlaps)
     products = memory.zero_shadows(values, shadowed, overlaps, lanes)
+    idle = () if overlaps or lanes > 1 else found.idle
+    shadows = {p: products[p] for p in idle}
+    if len(shadows) < len(shadowed):
+        rest = [p for p in shadowed if p not in shadows]
+        shadows |= memory.zero_shadows(values, rest, overlaps)
     stored_to = mode != FORWARD_OVER_REVERSE or bool(found.metadata["written"])
     arrays = as_tangents(values, {*active, *shadowed}, directions, overlaps, lanes, stored_to)
     moving = [
@@ -357,7 +362,7 @@ def products(
         else of_number(values[p], directions.get(p, 0.0), lanes)
         for of, p in found.moving
     ]
-    bars_in = taken_by(found, seeds(dispatcher, found))
+    bars_in = seeds_taken(dispatcher, found)
     value, bars, _, bar_dots = found.direct["pushforward"](
         *values, *(shadows[p] for p in shadowed), *bars_in, *moving
     )
@@ -387,8 +392,10 @@ def as_tangents(
         if isinstance(values[p], np.ndarray)
     }
     if not overlaps and not stored_to:
-        rest = memory.zero_shadows(values, active - given.keys(), overlaps, lanes)
-        return rest | as_expected(values, given, overlaps, lanes)
+        ready = as_expected(values, given, overlaps, lanes)
+        if len(ready) < len(active):
+            ready |= memory.zero_shadows(values, active - given.keys(), overlaps, lanes)
+        return ready
     arrays = memory.zero_shadows(values, active, overlaps, lanes)
     for position, direction in given.items():
         arrays[position][...] = direction
@@ -402,8 +409,8 @@ def named(
     values: Sequence[Any], positions: Sequence[int], found: Mapping[int, Any], lanes: int = 1
 ) -> tuple[Any, ...]:
     """What was found for each of the positions; zeros where that is nothing."""
-    every = ((p, found.get(p)) for p in positions)
-    return tuple(zero_like(values[p], lanes) if one is None else one for p, one in every)
+    every = [(p, found.get(p)) for p in positions]
+    return tuple([zero_like(values[p], lanes) if one is None else one for p, one in every])
 
 
 def by_position(

@@ -100,9 +100,12 @@ class Tangents:
     """Of each tangent handed in what it is of: the "argument" or the "shadow" of a parameter."""
     leaves: dict[int, int] = field(default_factory=dict[int, int])
     """By the place among the primal's IR arguments that of an array's tangents among all arrays."""
+    idle: tuple[int, ...] = ()
+    """Parameters whose shadows are neither read nor written."""
 
     def as_metadata(self) -> dict[str, Any]:
-        return {"moving": [list(m) for m in self.moving], "more": list(self.more)}
+        moving = [list(m) for m in self.moving]
+        return {"moving": moving, "more": list(self.more), "idle": list(self.idle)}
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from xdsl.dialects import func
+from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import DenseArrayBase
+from xdsl.ir import SSAValue
 
 from ..argument_keys import ArrayKey, Key, ScalarKey, TupleKey, parse
 from .entry_plan import GradientSignature, Tangents, leaf_positions, refuse_in_tuples
@@ -51,7 +52,14 @@ def tangents_of(
     more = [tangent_spec(results, moved, leaves, lanes)]
     if gradient.shadows or gradient.scalars:
         more = [{"kind": "tuple", "items": bars}, *more, {"kind": "tuple", "items": dots}]
-    return Tangents(tuple(taken), tuple(more), tuple(moving), leaves)
+    args = function.body.block.args
+    idle = tuple(p for k, p in enumerate(shadows) if is_idle(args[count + k]))
+    return Tangents(tuple(taken), tuple(more), tuple(moving), leaves, idle)
+
+
+def is_idle(shadow: SSAValue) -> bool:
+    """Whether of an array only the extents are read."""
+    return all(isinstance(use.operation, memref.DimOp) for use in shadow.uses)
 
 
 def in_lanes(spec: ResultSpec, lanes: int) -> ResultSpec:

@@ -175,6 +175,8 @@ class KernelState:
     """The lines of the function, where they are wanted."""
     scalar_only: bool = False
     """Within a cold copy of a loop nest: no vectorization, no unrolling."""
+    plain: bool = False
+    """Within a run whose results are looked at (`tame_runs`): zeros are not strong."""
 
     def beside(self, alias: AliasAnalysis) -> KernelState:
         """The state of another kernel in the same module."""

@@ -20,6 +20,7 @@ LLVM sees addresses; we see subscripts, loop ranges and which roots are disjoint
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref
@@ -30,7 +31,7 @@ from ..analysis.dependence import Dependence
 from ..rules import Access, accesses, is_whole_array
 from .kernel_state import Place
 
-PAIRS = 120
+PAIRS = 160
 """Loops in which more pairs of accesses would have to be compared are left to LLVM."""
 
 
@@ -90,7 +91,7 @@ def leaf_facts(
     conflicts = Conflicts(loop, dependence, [a for a, _ in found])
     if conflicts.pairs() > PAIRS:
         return LeafFacts()
-    additions = additions_in(loop, fastmath)
+    additions = additions_in(loop, dependence.alias.may_alias, fastmath)
     accumulators: list[Accumulator] = []
     for place in dict.fromkeys(p for a, p in found if a.kind == "write"):
         if not stands_still(place, loop):
@@ -111,34 +112,42 @@ def leaf_facts(
     return LeafFacts(tuple(accumulators), parallel)
 
 
-def additions_in(loop: array.LoopOp, fastmath: bool) -> set[Operation]:
+def additions_in(
+    loop: array.LoopOp, may_alias: Callable[[SSAValue, SSAValue], bool], fastmath: bool
+) -> set[Operation]:
     """The loads and stores of statements `a[i] += x` whose additions may be reordered.
 
-    Nothing else touches an array between the load and the store.
+    Nothing else is stored to the array between the load and the store.
     """
     found: set[Operation] = set()
     for block in (b for op in loop.walk() for r in op.regions for b in r.blocks):
-        last: memref.LoadOp | None = None
+        loaded: dict[Place, memref.LoadOp] = {}
         for op in block.ops:
             if op.regions:
-                last = None
+                loaded.clear()
             elif isinstance(op, memref.LoadOp) and not is_cell(op.memref):
-                last = op
+                loaded[place_of(op)] = op
             elif isinstance(op, memref.StoreOp) and not is_cell(op.memref):
-                total = op.value.owner
-                if (
-                    last is not None
-                    and isinstance(total, arith.AddfOp)
-                    and (fastmath or "ad.adjoint" in total.attributes)
-                    and last.res in (total.lhs, total.rhs)
-                    and total.lhs is not total.rhs
-                    and last.res.has_one_use()
-                    and total.result.has_one_use()
-                    and place_of(last) == place_of(op)
-                ):
+                last = loaded.get(place_of(op))
+                if last is not None and is_addition(last, op, fastmath):
                     found |= {last, op}
-                last = None
+                near = [place for place in loaded if may_alias(place[0], op.memref)]
+                for place in near:
+                    del loaded[place]
     return found
+
+
+def is_addition(load: memref.LoadOp, store: memref.StoreOp, fastmath: bool) -> bool:
+    """Whether what is stored is what was loaded plus a term, in any order."""
+    total = store.value.owner
+    return (
+        isinstance(total, arith.AddfOp)
+        and (fastmath or "ad.adjoint" in total.attributes)
+        and load.res in (total.lhs, total.rhs)
+        and total.lhs is not total.rhs
+        and load.res.has_one_use()
+        and total.result.has_one_use()
+    )
 
 
 class Conflicts:

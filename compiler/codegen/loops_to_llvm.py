@@ -60,6 +60,7 @@ from .matmul_to_blas import lower_matmul
 from .memory_to_llvm import MEMORY_OPS, RUNTIME_MEMORY, place_in_memory, support_call, takes_scratch
 from .outlined_maps import OutlinedMap, has_many_maps
 from .scalars_to_llvm import SCALAR_OPS
+from .tame_runs import Run, emit_run, may_be_vector_code, runs_of
 
 WHILE_POLL_MASK, LEAF_POLL_MASK = (1 << 14) - 1, 15
 
@@ -456,7 +457,7 @@ class KernelWriter:
             self.state.group = f", !llvm.access.group {parallel}"
         state.scalars[op.induction] = loop.counter
         self.bind_carried(op.body_carried, op, moving, list(loop.values))
-        self.loop_body(op)
+        self.loop_body(op, vectors=leaf and facts.parallel and may_be_vector_code(op))
         self.state.group = ""
         self.poll_counted(op, loop.counter)
         yielded = [state.memrefs[y] for y in op.yielded]
@@ -557,13 +558,19 @@ class KernelWriter:
         state.scalars[op.trips] = counter
         self.bind_carried(tuple(op.results[1:]), op, moving, values)
 
-    def loop_body(self, op: array.LoopOp, *, declare: bool = True) -> None:
-        """The body's ops; scratch memory that they take is given back."""
+    def loop_body(self, op: array.LoopOp, *, declare: bool = True, vectors: bool = False) -> None:
+        """The body's ops; scratch memory that they take is given back.
+
+        `vectors`: LLVM may compute several iterations at once.
+        """
         if declare:
             self.declare_scopes(op)
         mark = self.mark(op.body.block)
-        for inner in op.body.block.ops:
-            if not isinstance(inner, array.YieldOp):
+        whole = vectors or self.state.scalar_only or self.state.fastmath
+        for inner in op.body.block.ops if whole else runs_of(op.body.block):
+            if isinstance(inner, Run):
+                emit_run(self.state, inner)
+            elif not isinstance(inner, array.YieldOp):
                 self.emit(inner)
         self.release(mark)
 

@@ -97,6 +97,8 @@ def strong_product(state: KernelState, op: Operation, args: list[str]) -> str:
     """`ad.mul`: the partial is masked, not the product, which may then be contracted with an addition."""
     assert isinstance(op, ad.MulOp)
     text, type_, (bar, partial) = state.text, value_type(op.result.type), args
+    if state.plain:
+        return text.value(f"fmul{fast_flags(state, op)} {type_} {bar}, {partial}")
     zero, truth = float_of(0.0, op.result.type), truth_type(op.result.type)
     is_zero = text.value(f"fcmp oeq {type_} {bar}, {zero}")
     masked = text.value(f"select {truth} {is_zero}, {type_} {zero}, {type_} {partial}")
@@ -110,9 +112,11 @@ def strong_quotient(state: KernelState, op: Operation, args: list[str]) -> str:
     """`ad.div`."""
     text, type_, (bar, divisor) = state.text, value_type(op.results[0].type), args
     result = op.results[0].type
+    quotient = text.value(f"fdiv{fast_flags(state, op)} {type_} {bar}, {divisor}")
+    if state.plain:
+        return quotient
     zero, truth = float_of(0.0, result), truth_type(result)
     is_zero = text.value(f"fcmp oeq {type_} {bar}, {zero}")
-    quotient = text.value(f"fdiv{fast_flags(state, op)} {type_} {bar}, {divisor}")
     return text.value(f"select {truth} {is_zero}, {type_} {zero}, {type_} {quotient}")
 
 
