@@ -347,7 +347,7 @@ def products(
     if overlaps or not set(active).issuperset(shadowed):
         with_groups(dispatcher, values, {*active, *shadowed}, overlaps)
     products = memory.zero_shadows(values, shadowed, overlaps, lanes)
-    idle = () if overlaps or lanes > 1 else found.idle
+    idle = found.idle if compiled == "product" and not overlaps and lanes == 1 else ()
     shadows = {p: products[p] for p in idle}
     if len(shadows) < len(shadowed):
         rest = [p for p in shadowed if p not in shadows]

@@ -342,3 +342,18 @@ def test_several_threads_at_once() -> None:
     for thread in threads:
         thread.join()
     assert found == [True] * 4
+
+
+def only_the_second(x, y):
+    return (y * y).sum()
+
+
+def test_gradient_and_product_never_share_memory() -> None:
+    f = compile(only_the_second, grad=True)
+    x, y = np.ones(3), np.arange(3.0)
+    both = {"wrt": ("x", "y"), "direction": (y, x)}
+    _, gradients, products = f.value_grad_hvp(x, y, **both)
+    for one in gradients:
+        assert not any(np.shares_memory(one, other) for other in products)
+    for alone, product in zip(f.hvp(x, y, **both), products, strict=True):
+        np.testing.assert_array_equal(alone, product)
