@@ -35,8 +35,10 @@ from .derivative.activation_pairs import activation_pairs
 from .derivative.counting import counting_function
 from .derivative.expand_derivatives import ExpandDerivatives, expand
 from .derivative.hessian_products import KeepProduct, shadow_arguments
+from .derivative.marks import watch
 from .derivative.passes import Forward, PrintNeeded, PrintPlan, Reverse
 from .derivative.reverse import activities_of, only_function
+from .derivative.sanitize_derivatives import SanitizeDerivatives
 from .derivative.symmetric import Symmetric
 from .diagnostics import CompileError, CompilerFault, line_of_function, place_of
 from .pass_hooks import Hook, after, hooked, what_failed, within
@@ -104,6 +106,8 @@ class Options:
     """Object code says which line of Python each instruction comes from."""
     lanes: int = 1
     """How many tangents go along at once; the call says it."""
+    sanitize: str = ""
+    """"grad": derivatives raise where they are not finite."""
     target: Target | None = None
     """The CPU that `MUTAD_TARGET_CPU` names; None is the one that we run on."""
 
@@ -228,6 +232,8 @@ def simplify(c: Compilation) -> None:
 def adjoint(c: Compilation) -> None:
     r, active = c.request, tuple(c.active_arguments)
     finals = c.final_arguments
+    if r.options.sanitize:
+        watch(c.module.ops)
     reverse = Reverse(
         r.options.saves,
         active,
@@ -293,8 +299,12 @@ def expand_derivatives(c: Compilation) -> None:
     """Put code in the place of derivatives that the program asks for."""
 
     saves = c.request.options.saves
+    if c.request.options.sanitize:
+        watch(c.module.ops)
     with c.around(ExpandSimplified(saves), c.module):
         expand(c.module, saves, lambda module: c.run(BEFORE_ANOTHER, module))
+    if c.request.options.sanitize:
+        c.run([SanitizeDerivatives()])
 
 
 def number_tapes(gradient: func.FuncOp) -> None:
@@ -553,6 +563,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     Forward,
     KeepProduct,
     ExpandDerivatives,
+    SanitizeDerivatives,
     MeasureWork,
 )
 """Every pass that `mutad-opt -p` knows by name."""

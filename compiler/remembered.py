@@ -68,7 +68,7 @@ _checked: deque[tuple[Origin, tuple[Any, ...], Compilation]] = deque(maxlen=MOST
 
 def of_derivative(request: Request) -> tuple[Any, ...]:
     """What the IR after `adjoint` depends on beside its origin."""
-    return request.mode, request.wrt, request.options.saves
+    return request.mode, request.wrt, request.options.saves, request.options.sanitize
 
 
 def remember(c: Compilation) -> None:

@@ -55,6 +55,7 @@ DEFAULTS: dict[str, Any] = {
     "opt": 3,
     "cache": True,
     "debug": False,
+    "sanitize": "",
 }
 WRAPPERS = (
     gradients.Duplicated,
@@ -70,7 +71,13 @@ COUNTED = {"joint": "count", "split": "count-split"}
 
 def check_options(options: dict[str, Any]) -> dict[str, Any]:
     """All options, with their defaults; TypeError or ValueError for what is not supported."""
-    result = {**DEFAULTS, "debug": os.environ.get("MUTAD_DEBUG") == "1", **options}
+    asked = {
+        "debug": os.environ.get("MUTAD_DEBUG") == "1",
+        "sanitize": os.environ.get("MUTAD_SANITIZE", ""),
+    }
+    result = {**DEFAULTS, **asked, **options}
+    if result["sanitize"] not in ("", "grad"):
+        raise ValueError(f"sanitize={result['sanitize']!r}: use '' or 'grad' (MUTAD_SANITIZE=grad)")
     for name, value in options.items():
         if name == "target":
             if value not in (None, "cpu"):
@@ -87,7 +94,7 @@ def check_options(options: dict[str, Any]) -> dict[str, Any]:
         elif name == "opt":
             if isinstance(value, bool) or value not in (0, 1, 2, 3):
                 raise ValueError(f"opt={value!r}: use 0, 1, 2 or 3")
-        elif not isinstance(value, bool):
+        elif name != "sanitize" and not isinstance(value, bool):
             raise TypeError(f"{name}={value!r}: use True or False")
     return {name: result[name] for name in DEFAULTS}
 

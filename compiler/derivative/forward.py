@@ -36,9 +36,11 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
-from ...dialects import ad
+from ...dialects import ad, array
 from ..analysis.activity import Activity
+from ..diagnostics import WithoutLanes, refusal
 from ..rules import rule_of
+from ..rules.builders import extents_of
 from ..rules.calls import (
     SIGNATURE,
     count_in_record,
@@ -51,6 +53,7 @@ from ..rules.routines import without_rules
 from .activations import RECORDED, activity_of, describe_activities
 from .emission import Emission
 from .function_attributes import inherit_locations, mirror_overlaps, move_overlaps
+from .marks import is_watched, is_whole, looking, mark, mark_sums, touched
 
 
 def tangent_functions(
@@ -90,6 +93,13 @@ class TangentSweep(Emission):
         super().__init__(function)
         self.activity = activity
         self.lanes = lanes
+        self.watched = is_watched(function)
+        self.swept: Operation = function
+        """The op whose tangent is being emitted."""
+        if self.watched and lanes > 1:
+            way_out = "take them one at a time"
+            text = "with `MUTAD_SANITIZE=grad` several tangents do not go along at once"
+            raise refusal(function, text, way_out, WithoutLanes)
         self._recorded_results = 0
         """How many tangents a forward function keeps."""
         self._values: dict[SSAValue, SSAValue] = {}
@@ -161,6 +171,11 @@ class TangentSweep(Emission):
 
     # Emission.
 
+    def append(self, op: Operation) -> None:
+        if self.watched and isinstance(op, array.MapOp):
+            mark_sums(op, "tangent", set(self._dots.values()))
+        super().append(op)
+
     def clone(self, op: Operation) -> Operation:
         made = op.clone_without_regions({o: self.value(o) for o in op.operands})
         self.append(made)
@@ -171,14 +186,22 @@ class TangentSweep(Emission):
     def run(self, source: Block, target: Block, end: Callable[[Operation], None]) -> None:
         with self.at(target):
             for op in source.ops:
-                self.location = op.location
+                self.location, self.swept = op.location, op
                 if op is source.last_op:
                     end(op)
                 else:
                     rule_of(type(op)).tangent(op, self)
+                if self.watched and is_whole(op):
+                    self._look(op)
         parent = source.parent_op()
         assert parent is not None
         self.location = parent.location
+
+    def _look(self, op: Operation) -> None:
+        """Mark the tangents that an op makes without a map."""
+        for written in filter(self.activity.active, touched(op, "write")):
+            dots = self.dot(written, zero=True)
+            self.append(looking(dots, extents_of(dots, self.emit), "tangent", written, op))
 
     # Values and their tangents.
 
@@ -197,6 +220,8 @@ class TangentSweep(Emission):
         if dot is None:
             self._dots.pop(value, None)
             return
+        if self.watched:
+            mark(dot, "tangent", value, self.swept)
         if dot.name_hint is None or dot.name_hint == value.name_hint:
             dot.name_hint = f"{value.name_hint or 'v'}_dot"
         self._dots[value] = dot

@@ -15,7 +15,7 @@ from typing import cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute, BlockArgument, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from ...dialects import array
 from ..rules import ScalarRule, rule_of
@@ -23,6 +23,7 @@ from ..rules.builders import index
 from ..rules.sweeps import SHADOW
 from ..rules.table import Scalars
 from .map_values import MapValues
+from .marks import is_watched, mark, mark_sums
 from .sweeps import Sweep
 
 
@@ -40,6 +41,8 @@ class MapAdjoint:
         self.kinds: list[str] = []
         self.yields: list[SSAValue] = []
         self.bars: dict[SSAValue, SSAValue] = {}
+        self.reversed: Operation = op
+        """The op whose adjoint is being emitted: of the map's body, or the map itself."""
         self.cleared: set[SSAValue] = set()
         """Shadows that are outputs, each of their elements at one point."""
 
@@ -78,7 +81,9 @@ class MapAdjoint:
             rule = rule_of(type(inner))
             if isinstance(rule, ScalarRule) and inner.results[0] in self.bars:
                 bar = self.bars.pop(inner.results[0])
+                self.reversed, self.values.location = inner, inner.location
                 rule.propagate(inner, bar, self.scalars, active, self.get, self.add)
+        self.reversed, self.values.location = self.op, self.op.location
         for value, bar in self.bars.items():
             if isinstance(value, BlockArgument) and value.owner is self.op.body.block:
                 shadow = self.sweep.primal.memref(self.op.ins[value.index], SHADOW)
@@ -97,12 +102,21 @@ class MapAdjoint:
         if not self.sweep.activity.active(value):
             return
         contribution = self.scalars.cast(contribution, value.type)
+        self._mark(contribution, value)
         old = self.bars.get(value)
         self.bars[value] = contribution if old is None else self.scalars.add(old, contribution)
+        self._mark(self.bars[value], value, is_sum=True)
+
+    def _mark(self, made: SSAValue, of: SSAValue, *, is_sum: bool = False) -> None:
+        if is_watched(self.sweep.function):
+            mark(made, "cotangent", of, None if is_sum else self.reversed)
 
     def finish(self) -> None:
         if not self.outs:
             return
         values = self.values
         values.append(array.YieldOp(self.yields))
-        self.sweep.append(array.MapOp(self.extents, values.ins, self.outs, self.kinds, values.body))
+        made = array.MapOp(self.extents, values.ins, self.outs, self.kinds, values.body)
+        if is_watched(self.sweep.function):
+            mark_sums(made, "cotangent", self.outs)
+        self.sweep.append(made)

@@ -27,13 +27,15 @@ class MapValues:
         self.primal = primal
         self.op = op
         self.block = cast(Block, op.parent_block())
+        self.location = op.location
+        """Where the op is whose values or adjoint are being emitted."""
         self.body = Block()
         self.ins: list[SSAValue] = []
         self.extents = [primal.get(e) for e in op.extents]
         self.elements: dict[SSAValue, SSAValue] = {}
 
     def append(self, op: Operation) -> None:
-        op.location = self.op.location
+        op.location = self.location
         self.body.add_op(op)
 
     def read(self, source: SSAValue) -> SSAValue:

@@ -26,6 +26,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     ModuleOp,
+    UnitAttr,
     i64,
 )
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -50,6 +51,7 @@ from .emission import Emission
 from .forward_sweep import ForwardSweep
 from .function_attributes import inherit_locations, mirror_overlaps
 from .map_adjoint import MapAdjoint
+from .marks import ITERATION, is_watched, is_whole, looking, mark, touched
 from .plan import Plan
 from .planner import make_plan
 from .primal_values import PrimalValues
@@ -151,6 +153,9 @@ class ReverseSweep(Emission):
     """Emits the gradient function of one function from its plan."""
 
     def __init__(self, function: func.FuncOp, plan: Plan) -> None:
+        self.watched = is_watched(function)
+        self.reversed: Operation | None = None
+        """The op of the primal whose adjoint is being emitted."""
         super().__init__(function)
         self.plan = plan
         self.needed = plan.needed
@@ -284,15 +289,30 @@ class ReverseSweep(Emission):
         if not self.activity.active(value):
             return
         contribution = self.scalars.cast(contribution, value.type)
+        self.mark(contribution, value)
         if self._needs_cell(value):
             cell = self.bar_cell(value)
             old = self.emit(memref.LoadOp.get(cell, []))
-            self.append(memref.StoreOp.get(self.scalars.add(old, contribution), cell, []))
+            total = self.scalars.add(old, contribution)
+            self.mark(total, value, is_sum=True)
+            self.append(memref.StoreOp.get(total, cell, []))
             return
         old = self.bars.get(value)
         self.bars[value] = contribution if old is None else self.scalars.add(old, contribution)
+        self.mark(self.bars[value], value, is_sum=True)
         if self.bars[value].name_hint is None:
             self.bars[value].name_hint = f"{value.name_hint or 'v'}_bar"
+
+    def mark(self, made: SSAValue, of: SSAValue, *, is_sum: bool = False) -> None:
+        """Say what a cotangent is of and by what, where that is asked for."""
+        if self.watched:
+            mark(made, "cotangent", of, None if is_sum else self.reversed)
+
+    def append(self, op: Operation) -> None:
+        reversed_ = self.reversed
+        if self.watched and isinstance(op, memref.StoreOp) and isinstance(reversed_, memref.LoadOp):
+            mark(op.value, "cotangent", reversed_.res, None)
+        super().append(op)
 
     def take_bar(self, value: SSAValue) -> SSAValue | None:
         """The complete cotangent of `value`, where its definition is reversed; None for 0."""
@@ -330,10 +350,16 @@ class ReverseSweep(Emission):
 
     def reverse_op(self, op: Operation) -> None:
         rolling = self.primal.rolling
+        self.reversed = op
         if op in rolling.reversed and isinstance(op, memref.StoreOp):
             rolling.reverse_store(self, op)
-        else:
-            rule_of(type(op)).adjoint(op, self)
+            return
+        rule_of(type(op)).adjoint(op, self)
+        if self.watched and is_whole(op):
+            for read in filter(self.activity.active, touched(op, "read")):
+                shadow = self.primal.memref(read, SHADOW)
+                extents = extents_of(shadow, self.emit)
+                self.append(looking(shadow, extents, "cotangent", read, op))
 
     def map_adjoint(self, op: array.MapOp) -> MapAdjoint:
         """An adjoint map over the points of `op`, to be built and emitted here."""
@@ -363,6 +389,8 @@ class ReverseSweep(Emission):
             last = self.emit(arith.SubiOp(trips, one))
             induction = self.emit(arith.SubiOp(last, body.args[0]))
             induction.name_hint = op.induction.name_hint
+            if self.watched and isinstance(induction.owner, Operation):
+                induction.owner.attributes[ITERATION] = UnitAttr()
             self.primal.known.values[op.induction] = induction
             self.primal.induction[op] = induction
             for p, kind in slots:
