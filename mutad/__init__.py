@@ -190,6 +190,8 @@ def compile(
     boundscheck: False leaves out the checks of subscripts.
     cache: False leaves the disk cache alone.
     opt: LLVM's optimization level, 0 to 3.
+    sanitize: "grad" raises FloatingPointError at the first cotangent or tangent that is not finite;
+        `MUTAD_SANITIZE=grad` says so for all functions.
     debug: debuggers and profilers are told the lines of the code; `MUTAD_DEBUG=1` says so for all functions.
 
     Of a function of numba's `jit` or `njit` the Python function is compiled, with its `fastmath` and

@@ -96,6 +96,8 @@ def check_options(options: dict[str, Any]) -> dict[str, Any]:
                 raise ValueError(f"opt={value!r}: use 0, 1, 2 or 3")
         elif name != "sanitize" and not isinstance(value, bool):
             raise TypeError(f"{name}={value!r}: use True or False")
+    if result["sanitize"]:
+        result["fastmath"] = False  # which assumes that all is finite
     return {name: result[name] for name in DEFAULTS}
 
 
