@@ -1,9 +1,13 @@
 // RUN: mutad-opt %s -p reverse | filecheck %s
+// RUN: mutad-opt %s -p reverse --run --only square_and_call_gradient --args 'x=2, n=3' | filecheck %s --check-prefix VALUES
 
 // The call keeps a record, which the adjoint is called with.
 // CHECK-LABEL: @square_and_call_gradient
 // CHECK:         %r, %y = activation.call @power_forward(%s, %n
 // CHECK:         activation.call @power_backward(%r, {{.*}} -> f64
+// (x**2)**3 at 2.
+// VALUES:        result = 64
+// VALUES-NEXT:   x_bar = 192
 func.func @square_and_call(%x : f64, %n : index) -> f64 {
   %s = arith.mulf %x, %x : f64
   %r, %y = activation.call @power(%s, %n : f64, index) frames 1 reads [] writes [] -> f64

@@ -1,4 +1,5 @@
 // RUN: mutad-opt %s -p forward | filecheck %s
+// RUN: mutad-opt %s -p forward --run --only scaled_tangent --args 'x=[2, 3], i=1, k=5, x_dot=[0, 1], k_dot=0.5' | filecheck %s --check-prefix VALUES
 
 // Tangents of arrays stand behind the arguments, then those of numbers; tangents of results behind the results.
 // CHECK-LABEL: @scaled_tangent(%x: memref<?xf64>, %i: index, %k: f64, %x_dot: memref<?xf64>, %k_dot: f64) -> (f64, f64)
@@ -7,6 +8,10 @@
 // CHECK:         ad.mul %k_dot, %v
 // CHECK:         memref.store %w_dot, %x_dot[%i]
 // CHECK:         func.return %w, %w_dot : f64, f64
+// VALUES:        result = 15
+// VALUES-NEXT:   result_dot = 6.5
+// VALUES-NEXT:   x = [2, 15]
+// VALUES-NEXT:   x_dot = [0, 6.5]
 func.func @scaled(%x : memref<?xf64>, %i : index, %k : f64) -> f64 {
   %v = memref.load %x[%i] : memref<?xf64>
   %w = arith.mulf %v, %k : f64

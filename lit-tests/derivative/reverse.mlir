@@ -1,4 +1,6 @@
 // RUN: mutad-opt %s -p reverse,promote-scalars | filecheck %s
+// RUN: mutad-opt %s -p reverse --run --only saved_once_where_it_is_overwritten_gradient --args 'u=[1, 2, 3, 4], n=3, u_shadow=[1, 1, 1, 1]' | filecheck %s --check-prefix ONCE
+// RUN: mutad-opt %s -p reverse --run --only a_while_pushes_and_pops_gradient --args 'x=2, limit=100, x_shadow=1' | filecheck %s --check-prefix WHILE
 
 // A shadow argument for each active array, a cotangent for each result, a result for each scalar.
 // CHECK-LABEL: @product_gradient(%a: f64, %b: f64, %c_bar: f64) -> (f64, f64, f64)
@@ -101,6 +103,9 @@ func.func @a_save_is_an_array_of_the_iterations(%x : memref<?xf64>, %n : index) 
 // CHECK:         array.loop {{%\d+}} to %trips do
 // CHECK:           %b_saved_1 = ad.pop [[tape]]() : memref<f64>
 // CHECK:           memref.load %b_saved_1[]
+// Squared three times from 2 on: x**8 is 256, its slope 8 * x**7.
+// WHILE:         x = 256
+// WHILE-NEXT:    x_shadow = 1024
 func.func @a_while_pushes_and_pops(%x : memref<f64>, %limit : f64) {
   %trips = array.loop %k while {
   ^bb0(%kc : index):
@@ -239,6 +244,9 @@ func.func @raising_branches_are_not_reversed(%x : memref<?xf64>, %c : i1, %i : i
 // CHECK-NEXT:      } else {
 // CHECK-NEXT:        {{.*}}memref.load %u[%j_1]
 // CHECK-NEXT:        scf.yield
+// Of 1, 2, 3, 4: u becomes 1, 1*2, 2*3, 3*4, and the sum of these has the slopes 2 + 1, 1 + 3, 2 + 4, 3.
+// ONCE:          u = [1, 2, 6, 12]
+// ONCE-NEXT:     u_shadow = [3, 4, 6, 3]
 func.func @saved_once_where_it_is_overwritten(%u : memref<?xf64>, %n : index) {
   %c1 = arith.constant 1 : index
   %trips = array.loop %i to %n do {

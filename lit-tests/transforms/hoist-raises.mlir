@@ -1,4 +1,5 @@
 // RUN: mutad-opt %s -p hoist-raises | filecheck %s
+// RUN: mutad-opt %s -p hoist-raises --run --only asked_once_before_a_nest --args 'x=[[4, 9], [-1, 1]], y=[[0, 0], [0, 0]], n=2, m=2, zero=0, scale=1' | filecheck %s --check-prefix VALUES
 
 // One question for the whole nest, of conditions alone.
 // CHECK-LABEL: @asked_once_before_a_nest
@@ -18,6 +19,10 @@
 // CHECK-NOT:     array.raise_if
 // CHECK:           memref.store %r{{.*}}, %y[
 // CHECK-NOT:     array.raise_if
+// What was stored before the exception, stays.
+// VALUES:      raises ValueError: math domain error
+// VALUES:      y = {{\[\[}}2, 3],
+// VALUES-NEXT:      [0, 0]]
 func.func @asked_once_before_a_nest(%x : memref<?x?xf64>, %y : memref<?x?xf64>, %n : index, %m : index, %zero : f64, %scale : f64) {
   %trips = array.loop %i to %n do {
     %inner = array.loop %j to %m do {

@@ -1,4 +1,5 @@
 // RUN: mutad-opt %s -p raise-loops | filecheck %s
+// RUN: mutad-opt %s -p raise-loops --run --only the_last_of_two_stores --args 'x=[1, 2, 3], n=2' | filecheck %s --check-prefix VALUES
 
 // CHECK-LABEL: @elementwise
 // CHECK-NOT:     array.loop
@@ -228,6 +229,8 @@ func.func @kept_when_it_branches(%x : memref<?xf64>, %c : i1, %v : f64, %n : ind
 // CHECK-NEXT:    ^{{.*}}(%a: f64):
 // CHECK-NEXT:      %c = math.sin %a : f64
 // CHECK-NEXT:      array.yield %c : f64
+// Two sines; the third element is none of the loop's.
+// VALUES: x = [0.8414709848, 0.9092974268, 3]
 func.func @the_last_of_two_stores(%x : memref<?xf64>, %n : index) {
   %c0 = arith.constant 0 : index
   %m = arith.maxsi %n, %c0 : index
