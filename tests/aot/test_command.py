@@ -491,7 +491,7 @@ def test_links_are_followed_and_special_files_written_through(folder: Path) -> N
 
 def test_commands_are_on_the_path(root: Path) -> None:
     scripts = tomllib.loads((root / "pyproject.toml").read_text())["project"]["scripts"]
-    assert {*scripts} == {"mutadc", "mutad-opt"}
+    assert {*scripts} == {"mutad", "mutadc", "mutad-opt"}
     for target in scripts.values():
         module, name = target.split(":")
         assert callable(getattr(importlib.import_module(module), name))

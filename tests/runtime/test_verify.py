@@ -88,8 +88,8 @@ def three_kills(x, y):
 @pytest.mark.parametrize(
     ("kill", "found"),
     [
-        ("y *=", r"`\*` in line {a} does not get back y"),
-        ("x[i] =", r"`\*` in line {a} does not get back x"),
+        ("y *=", r"the adjoint of `x \* y` in line {a} does not get back y"),
+        ("x[i] =", r"the adjoint of `x \* y` in line {a} does not get back x"),
     ],
 )
 def test_a_wrong_plan_is_traced_to_the_statement_whose_adjoint_it_breaks(
