@@ -37,6 +37,7 @@ from .pipeline import (
     own_faults,
     simplified,
 )
+from .rewrites import with_ways_out
 from .rules.calls import private_functions
 
 SHADOWS = {"tangent": ("_dot",), "hvp": ("_shadow", "_shadow_dot")}
@@ -60,7 +61,18 @@ def explain_request(
             return of_tangent(c, leaves)
         if request.mode == "hvp":
             return of_product(c, leaves, counts)
-        return of_gradient(c, leaves, counts)
+        receipt = of_gradient(c, leaves, counts)
+        if leaves is None or counts is not None:
+            return receipt
+        return with_ways_out(receipt, request, lambda other: of_rewritten(other, leaves))
+
+
+def of_rewritten(request: Request, leaves: list[Any]) -> Receipt:
+    """What the gradient of an edited program would save."""
+    c = Compilation(request)
+    for stage in STAGES[:2]:
+        advance(c, stage)
+    return of_gradient(c, leaves, None)
 
 
 def of_gradient(c: Compilation, leaves: list[Any] | None, counts: Sequence[int] | None) -> Receipt:

@@ -45,7 +45,7 @@ class SavedValue:
     """The line and the expression whose adjoint reads it."""
     why: str
     way_out: str | None
-    """The cheapest edit of the source that would make the save unnecessary, where one is known."""
+    """An edit of the source with which the gradient saves less, where one was tried (`compiler.rewrites`)."""
     file: str
 
     @property
@@ -92,7 +92,7 @@ def saved_value(save: Save, sizes: Sizes, copies: int = 1) -> SavedValue:
         killer[1] if killer else None,
         needed,
         why(save),
-        way_out(save),
+        None,
         at[0],
     )
 

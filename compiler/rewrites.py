@@ -1,0 +1,269 @@
+"""Edits of a program whose gradient saves less: each is made, and its plan compared, before it is proposed.
+
+An array that a loop overwrites several times in an iteration has several versions there, and each may have to
+be saved. Where the loop works on a copy instead, all can be computed again from the one that it starts with::
+
+    for _ in range(steps):             for _ in range(steps):
+        u[1:] *= u[:-1]                    u_new = u.copy()
+        u *= u                             u_new[1:] *= u_new[:-1]
+                                           u_new *= u_new
+                                           u[...] = u_new
+
+Both compute the same where no other name is given to the array's elements, the loop is not left early, and
+nothing raises in between.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import textwrap
+import types
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .derivative.receipt import Receipt
+from .pipeline import Request
+
+MOST = 3
+"""How many loops around a store are tried."""
+
+LEAVING = (
+    *(ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Try, ast.Global, ast.Nonlocal),
+    *(ast.FunctionDef, ast.Lambda, ast.Delete, ast.With),
+)
+COPYING = {"copy", "sum", "mean", "max", "min", "astype"}
+"""Methods whose result shares no memory with the array."""
+CREATING = {
+    "copy",
+    "zeros",
+    "ones",
+    "empty",
+    "full",
+    "zeros_like",
+    "ones_like",
+    "empty_like",
+    "array",
+}
+"""Calls whose result is an array of its own."""
+
+Explain = Callable[[Request], Receipt]
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """A program that computes the same, and how it is made."""
+
+    function: types.FunctionType
+    edit: str
+
+
+def with_ways_out(receipt: Receipt, request: Request, explain: Explain) -> Receipt:
+    """The receipt, which proposes the edits that make it smaller."""
+    counts = Counter(s.name for s in receipt.saves)
+    found: dict[str, str] = {}
+    for name, count in counts.items():
+        if count > 1 and name.isidentifier():
+            lines = [s.killed_by for s in receipt.saves if s.name == name and s.killed_by]
+            way_out = best_edit(receipt, request, explain, name, lines)
+            if way_out is not None:
+                found[name] = way_out
+    saves = tuple(replace(s, way_out=found.get(s.name)) for s in receipt.saves)
+    return replace(receipt, saves=saves) if found else receipt
+
+
+def best_edit(
+    receipt: Receipt, request: Request, explain: Explain, name: str, lines: Sequence[int]
+) -> str | None:
+    """The edit that saves least, of those with which a call takes no more memory in all."""
+    best: tuple[int, str] | None = None
+    for one in rewrites(request, name, lines):
+        mine = receipt.saved_bytes
+        try:
+            other = explain(replace(request, function=one.function))
+            theirs, smaller = other.saved_bytes, is_smaller(other, receipt)
+        except Exception:  # what cannot be compiled, for whatever reason, is no way out
+            continue
+        finally:
+            linecache.cache.pop(one.function.__code__.co_filename, None)
+        if not smaller or mine is None or theirs is None:
+            continue
+        if theirs < (mine if best is None else best[0]):
+            best = theirs, f"{one.edit}: saves {theirs:,} bytes instead of {mine:,}"
+    return None if best is None else best[1]
+
+
+def is_smaller(one: Receipt, other: Receipt) -> bool:
+    """Whether a call takes no more memory, all in all."""
+    sizes = [(r.saved_bytes, r.shadow_bytes, r.temporary_bytes) for r in (one, other)]
+    totals = [sum(s for s in size if s is not None) for size in sizes]
+    return not any(None in size for size in sizes) and totals[0] <= totals[1]
+
+
+def rewrites(request: Request, name: str, lines: Sequence[int]) -> Iterator[Rewrite]:
+    """The program with the body of a loop around one of the lines on a copy of an array."""
+    function = request.function
+    tree = definition_of(function)
+    if tree is None or not has_own_memory(tree, name, request):
+        return
+    loops = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While)]
+    around = [n for n in loops if any(n.lineno < at <= (n.end_lineno or 0) for at in lines)]
+    fresh = f"{name}_new"
+    if any(isinstance(n, ast.Name) and n.id == fresh for n in ast.walk(tree)):
+        return
+    for loop in around[:MOST]:
+        if not can_work_on_a_copy(loop, name):
+            continue
+        edited = deepcopy(tree)
+        copy = next(
+            n
+            for n in ast.walk(edited)
+            if isinstance(n, ast.For | ast.While) and n.lineno == loop.lineno
+        )
+        body = [Renamed(name, fresh).visit(statement) for statement in copy.body]
+        first, last = ast.parse(f"{fresh} = {name}.copy()\n{name}[...] = {fresh}").body
+        copy.body = [first, *body, last]
+        made = compiled(function, edited)
+        if made is not None:
+            edit = (
+                f"line {loop.lineno}: let the loop begin with `{fresh} = {name}.copy()`, work on "
+                f"`{fresh}`, and end with `{name}[...] = {fresh}`"
+            )
+            yield Rewrite(made, edit)
+
+
+def definition_of(function: Any) -> ast.FunctionDef | None:
+    """The syntax of a function, with the lines of its file."""
+    try:
+        source = textwrap.dedent(inspect.getsource(function))
+        (tree,) = ast.parse(source).body
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return None
+    if not isinstance(tree, ast.FunctionDef):
+        return None
+    ast.increment_lineno(tree, function.__code__.co_firstlineno - 1)
+    return tree
+
+
+def has_own_memory(tree: ast.FunctionDef, name: str, request: Request) -> bool:
+    """Whether elements of the array have no other name in the function."""
+    parameters = [a.arg for a in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs)]
+    if name in parameters:
+        place = parameters.index(name)
+        if any(place in (i, j) for i, j, _ in request.overlaps):
+            return False
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                binds = any(isinstance(t, ast.Name) and t.id == name for t in targets)
+                if may_share(value, name) or (binds and not is_new(value)):
+                    return False
+            case ast.AnnAssign(value=value) | ast.NamedExpr(value=value):
+                if value is not None and may_share(value, name):
+                    return False
+            case ast.For(iter=value) | ast.comprehension(iter=value):
+                if may_share(value, name):
+                    return False
+            case ast.Lambda() | ast.FunctionDef() if node is not tree:
+                if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node)):
+                    return False
+            case _:
+                pass
+    return True
+
+
+def may_share(node: ast.expr, name: str) -> bool:
+    """True where the value of an expression may be the array, or see its elements."""
+    match node:
+        case ast.Name(id=found):
+            return found == name
+        case ast.Subscript(value=base) | ast.Starred(value=base):
+            return may_share(base, name)
+        case ast.Attribute(value=base, attr=attribute):
+            return attribute not in {*COPYING, "size", "shape", "ndim"} and may_share(base, name)
+        case ast.Call(func=called, args=args, keywords=keywords):
+            given = [*args, *(k.value for k in keywords)]
+            return may_share(called, name) or any(may_share(a, name) for a in given)
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            return any(may_share(p, name) for p in parts)
+        case ast.IfExp(body=one, orelse=other):
+            return may_share(one, name) or may_share(other, name)
+        case _:
+            return False
+
+
+def is_new(node: ast.expr) -> bool:
+    """True for a call that makes an array."""
+    return isinstance(node, ast.Call) and (
+        isinstance(node.func, ast.Attribute) and node.func.attr in CREATING
+    )
+
+
+def can_work_on_a_copy(loop: ast.For | ast.While, name: str) -> bool:
+    """True where each iteration runs to its end, and never binds the name."""
+    if loop.orelse or any(map(leaves, loop.body)):
+        return False
+    for statement in loop.body:
+        nodes = list(ast.walk(statement))
+        if any(isinstance(n, LEAVING) for n in nodes):
+            return False
+        in_place = [n.target for n in nodes if isinstance(n, ast.AugAssign)]
+        stored = [n for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)]
+        if any(n.id == name and n not in in_place for n in stored):
+            return False
+    return True
+
+
+def leaves(node: ast.AST) -> bool:
+    """Whether a statement ends an iteration of the loop that it is in."""
+    if isinstance(node, ast.Break | ast.Continue):
+        return True
+    if isinstance(node, ast.For | ast.While):
+        return any(map(leaves, node.orelse))
+    return any(map(leaves, ast.iter_child_nodes(node)))
+
+
+class Renamed(ast.NodeTransformer):
+    """Another name in the place of one."""
+
+    def __init__(self, name: str, fresh: str) -> None:
+        self.name, self.fresh = name, fresh
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return ast.Name(self.fresh, node.ctx) if node.id == self.name else node
+
+
+def compiled(function: Any, tree: ast.FunctionDef) -> types.FunctionType | None:
+    """The function with another definition: its globals, its defaults, what it closes over."""
+    tree.decorator_list = []
+    code, free = function.__code__, function.__code__.co_freevars
+    text = ast.unparse(ast.fix_missing_locations(tree))
+    if free:
+        inner = textwrap.indent(text, "    ")
+        text = f"def around({', '.join(free)}):\n{inner}\n    return {tree.name}\n"
+    file = f"<{code.co_filename}:{code.co_firstlineno}, rewritten>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    made = next(code_objects(compile(text, file, "exec"), tree.name), None)
+    if made is None or {*made.co_freevars} != {*free}:
+        return None
+    cells = dict(zip(free, function.__closure__ or (), strict=True))
+    closure = tuple(cells[n] for n in made.co_freevars)
+    result = types.FunctionType(
+        made, function.__globals__, function.__name__, function.__defaults__, closure
+    )
+    result.__kwdefaults__ = function.__kwdefaults__
+    result.__module__, result.__qualname__ = function.__module__, function.__qualname__
+    return result
+
+
+def code_objects(code: types.CodeType, name: str) -> Iterator[types.CodeType]:
+    """The code objects of this name inside another."""
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            if constant.co_name == name:
+                yield constant
+            yield from code_objects(constant, name)
