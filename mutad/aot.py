@@ -68,6 +68,7 @@ def parser() -> argparse.ArgumentParser:
         help='export, as "loss(u: f64[:,:], n: i64) -> f64"')  # fmt: skip
     for name, told in DERIVATIVES.items():
         add(f"--{name}", metavar="F[:u,..]", action="append", default=[], help=told)
+    add("--prefix", metavar="NAME", default="", help="put NAME before the names of functions")
     add = made.add_argument_group("to where").add_argument
     add("-o", "--output", metavar="FILE", help="the output, or a folder for it; - is stdout")
     add("--emit", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
@@ -182,6 +183,7 @@ def understood(chosen: argparse.Namespace) -> Command:
         tuple(chosen.function),
         tuple(chosen.signature),
         tuple((mode, text) for mode in modes for text in getattr(chosen, mode)),
+        chosen.prefix,
         chosen.output,
         chosen.emit,
         chosen.header,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,7 @@ class Command:
     signatures: tuple[str, ...] = ()
     derivatives: tuple[tuple[str, str], ...] = ()
     """Mode, and `loss:u,kappa`."""
+    prefix: str = ""
     output: str | None = None
     emit: str | None = None
     header: str | None = None
@@ -39,7 +41,9 @@ class Command:
     def wanted(self) -> Wanted:
         signatures = [asked.signature(text, n) for n, text in enumerate(self.signatures, 1)]
         derivatives = [asked.derivative(mode, text) for mode, text in self.derivatives]
-        return Wanted(self.functions, tuple(signatures), tuple(derivatives))
+        if re.fullmatch(r"|[A-Za-z][A-Za-z0-9_]*", self.prefix) is None:
+            raise WrongUsage(f"--prefix {self.prefix}: no name in C begins so")
+        return Wanted(self.functions, tuple(signatures), tuple(derivatives), self.prefix)
 
     @property
     def library(self) -> str:

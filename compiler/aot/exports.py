@@ -18,6 +18,7 @@ from ..argument_keys import ArrayKey, ScalarKey, TupleKey
 from ..diagnostics import CompileError, Span, line_of_function
 from ..frontend.syntax import source
 from .asked import Asked, Signature, WrongUsage
+from .c_names import refused_symbol
 
 if TYPE_CHECKING:
     from ..frontend.frames import Captured
@@ -64,6 +65,8 @@ class Wanted:
     functions: tuple[str, ...] = ()
     signatures: tuple[Signature, ...] = ()
     derivatives: tuple[Asked, ...] = ()
+    prefix: str = ""
+    """What stands before the names of all C functions."""
 
 
 class Told(Protocol):
@@ -128,6 +131,7 @@ def exports_of(module: ModuleType, wanted: Wanted, runtime: Reader) -> list[Expo
             'annotate its parameters, as in `u: "f64[:, :]"`, or name it: --function, --signature',
         )
     primals = {name: primal(module, name, given.get(name), runtime) for name in names}
+    primals = {n: replace(p, symbol=f"{wanted.prefix}{n}") for n, p in primals.items()}
     made = [
         *primals.values(),
         *(differentiated(primals[d.function], d) for d in wanted.derivatives),
@@ -255,16 +259,6 @@ def is_float(key: argument_keys.Key) -> bool:
             return False
 
 
-C_WORDS = {
-    "alignas", "alignof", "auto", "bool", "break", "case", "catch", "char", "class", "const",
-    "constexpr", "continue", "default", "delete", "do", "double", "else", "enum", "explicit",
-    "export", "extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "long",
-    "mutable", "namespace", "new", "operator", "private", "protected", "public", "register",
-    "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "template",
-    "this", "throw", "true", "try", "typedef", "typename", "union", "unsigned", "using", "virtual",
-    "void", "volatile", "while",
-}  # fmt: skip
-"""Of C and C++: no function has such a name."""
 SUFFIXES = ("", "_worksize", "_alloc")
 """What the header declares for an export."""
 
@@ -274,9 +268,9 @@ def require_symbols(exports: Sequence[Export]) -> None:
     taken: dict[str, Export] = {}
     for one in exports:
         at = span_in(one.function)
-        if one.symbol in C_WORDS or not one.symbol.isascii():
-            why = "is a word of C" if one.symbol.isascii() else "is no name in C"
-            raise CompileError(at, f"{one.symbol!r} {why}", "rename the function")
+        if why := refused_symbol(one.symbol):
+            way_out = "rename the function, or put something before all names: --prefix NAME"
+            raise CompileError(at, f"{one.symbol!r} {why}", way_out)
         for suffix in SUFFIXES:
             other = taken.setdefault(f"{one.symbol}{suffix}", one)
             if other is not one:
@@ -295,12 +289,14 @@ def untold(
     return CompileError(span_in(function, parameter), message, way_out)
 
 
-def span_in(function: FunctionType, parameter: str = "") -> Span | None:
-    """Where a parameter stands in the source, its annotation if it has one; else the function."""
+def span_in(function: Callable[..., Any], parameter: str = "") -> Span | None:
+    """Where a parameter, or "return", stands: its annotation, if there is one; else the function."""
     try:
         read = source.read(function)
     except CompileError:
         return line_of_function(function)
+    if parameter == "return" and (result := getattr(read.node, "returns", None)) is not None:
+        return read.span(result)
     for one in ast.walk(read.node.args):
         if isinstance(one, ast.arg) and one.arg == parameter:
             return read.span(one.annotation or one)

@@ -38,7 +38,7 @@ from ..codegen.loops_to_llvm import kernel_text
 from ..codegen.scalars_to_llvm import float_text
 from ..deep_stack import with_deep_stack
 from ..derivative.hessian_products import shadow_arguments
-from ..diagnostics import CompileError, line_of_function, refusal
+from ..diagnostics import CompileError, refusal
 from ..pass_hooks import within
 from ..pipeline import (
     Compilation,
@@ -53,7 +53,7 @@ from ..pipeline import (
 )
 from ..print_ir import module_text
 from .c_entry import KernelCall, Stored, entry_text, size_text
-from .exports import Export
+from .exports import Export, span_in
 from .owned_shadows import OwnShadows
 from .signature import (
     C_TYPE,
@@ -314,7 +314,7 @@ class Unit:
         return [nothing if kind == "text" else own[name] for kind, name in call.operands]
 
     def refuse(self, message: str, way_out: str) -> CompileError:
-        return CompileError(line_of_function(self.export.function), message, way_out)
+        return CompileError(span_in(self.export.function), message, way_out)
 
     def baked_inputs(self) -> Iterator[tuple[str, Leaf]]:
         """Of all that is read from outside the key, and what the kernel gets for it: the value of now."""
@@ -391,8 +391,10 @@ class Unit:
         """The function returns what its signature says."""
         promised, made = self.export.result, shape_of_result(self.c.built.results, self.keys)
         if promised is not None and shape_of_key(parse(promised)) != made:
-            raise self.refuse(
-                f"the function returns {made}, and its signature promises {shape_of_key(parse(promised))}",
+            shown = shape_of_key(parse(promised))
+            raise CompileError(
+                span_in(self.export.function, "return"),
+                f"the function returns {made}, and its signature promises {shown}",
                 "correct the signature, or what is returned",
             )
 
@@ -440,7 +442,7 @@ class Unit:
         listed = [self.statuses.raised(site) for site in self.kernel.sites] or [0]
         numbers = ", ".join(f"i32 {n}" for n in listed)
         self.before.append(f"@{raised} = internal constant [{len(listed)} x i32] [{numbers}]")
-        span = line_of_function(e.function)
+        span = span_in(e.function)
         code = e.function.__code__
         self.function = CFunction(
             e.symbol,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from ..argument_keys import ArrayKey
 from ..codegen.kernel_memory import KernelMemory
+from .c_names import KEYWORDS
 
 C_TYPE = {
     "py_bool": "bool", "py_int": "int64_t", "py_float": "double", "b1": "bool",
@@ -16,24 +17,19 @@ C_TYPE = {
     **{f"u{n}": f"uint{n}_t" for n in (8, 16, 32, 64)},
 }  # fmt: skip
 PASSED = {
-    "bool": "i1 zeroext", "int8_t": "i8 signext", "int16_t": "i16 signext", "int32_t": "i32",
-    "int64_t": "i64", "uint8_t": "i8 zeroext", "uint16_t": "i16 zeroext", "uint32_t": "i32",
-    "uint64_t": "i64", "float": "float", "double": "double",
+    "bool": "i1", "int8_t": "i8", "int16_t": "i16", "int32_t": "i32", "int64_t": "i64",
+    "uint8_t": "i8", "uint16_t": "i16", "uint32_t": "i32", "uint64_t": "i64",
+    "float": "float", "double": "double",
 }  # fmt: skip
-"""How LLVM passes a C type by value."""
+"""How LLVM takes a C type by value. Nothing is assumed of the upper bits of a register: not every ABI has
+callers extend small integers (that of AArch64 does not)."""
 
 
-WORDS = (
-    "alignas alignof and asm auto bool break case catch char class const constexpr continue default "
-    "delete do double dynamic_cast else enum explicit export extern false float for friend goto if "
-    "inline int long mutable namespace new not noexcept nullptr operator or private protected public "
-    "register reinterpret_cast requires restrict return short signed sizeof static static_assert "
-    "static_cast struct switch template this throw true try typedef typeid typename typeof union "
-    "unsigned using virtual void volatile wchar_t while xor "
+USED = (
     "work work_bytes allocator block owner status of_malloc result NULL errno stdin stdout stderr"
 )
+TAKEN = KEYWORDS | frozenset(USED.split())
 """Words that no parameter of C is called by: keywords of C and C++, and what the header uses itself."""
-TAKEN = frozenset(WORDS.split())
 
 
 def c_name(name: str) -> str:

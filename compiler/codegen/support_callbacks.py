@@ -22,7 +22,7 @@ from .support_stack import guess_stack
 
 ALLOCATOR = POLL
 
-_RECORD = 24
+_RECORD = support_reserved.RECORD_BYTES
 
 # What is before a chunk: its size. A result's record: next, block, bytes.
 _TAKE = f"""
@@ -114,8 +114,6 @@ FUNCTIONS: Functions = {
     "mutad_alloc_result": (_ALLOC_RESULT, ("mutad_take",)),
     "mutad_drop_result": (
         support_reserved.drop_result(
-            POOL,
-            POOL_SLOTS,
             _FREE_BLOCK,
             f"call void @mutad_hand_back(ptr %ctx, ptr %record, i64 {_RECORD})",
         ),
@@ -129,7 +127,7 @@ FUNCTIONS: Functions = {
             f"call ptr @mutad_ask(ptr %ctx, i64 {_RECORD})",
             f"call void @mutad_hand_back(ptr %ctx, ptr %made, i64 {_RECORD})",
         ),
-        ("mutad_take",),
+        ("mutad_take", "mutad_drop_range"),
     ),
     "mutad_take": (_TAKE, ()),
     "mutad_find_stack": (guess_stack(STACK_END), ()),

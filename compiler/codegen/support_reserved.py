@@ -9,8 +9,9 @@ After a call that ended well a few ranges wait for the next one, with the pages 
 of them: the rest goes back to the system). Those of shadows wait apart: the reverse sweep leaves them
 zero, as it found them.
 
-The record of a range is one of those of the results, `{next, base + 1, number}`: the odd address tells
-them apart. The number of a shadow's is odd.
+The record of a range is one of those of the results, `{next, base + 1, number, mutad_drop_range}`: the odd
+address tells them apart. The number of a shadow's is odd. (The function is in the record so that kernels
+without ranges name nothing of the system.)
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import sys
 
 RESERVED_BYTES = 1 << 36
+RECORD_BYTES = 32
 KEPT_BYTES = 1 << 26
 """So much of a range keeps its pages between calls."""
 
@@ -33,15 +35,10 @@ _NO_RESERVE = 0x1042 if sys.platform == "darwin" else 0x4022
 
 
 def drop_result(
-    pool: int,
-    first: int,
     free_block: str = "call void @mutad_libc_free(ptr %block)",
     free_record: str = "call void @mutad_libc_free(ptr %record)",
 ) -> str:
-    """`mutad_drop_result`: what a record holds is freed, or waits for the next call; the record is freed.
-
-    `pool` is the byte offset of the pool in the context, `first` the first slot for ranges in it.
-    """
+    """`mutad_drop_result`: what a record holds is freed, a range as its record says; so is the record."""
     return f"""
 define internal void @mutad_drop_result(ptr %ctx, ptr %record, i32 %status) noinline optnone nounwind {{
 entry:
@@ -52,6 +49,30 @@ entry:
   %reserved = icmp eq i64 %low, 1
   br i1 %reserved, label %range, label %free
 range:
+  %drop.at = getelementptr i8, ptr %record, i64 24
+  %drop = load ptr, ptr %drop.at
+  call void %drop(ptr %ctx, ptr %record, i32 %status)
+  br label %done
+free:
+  {free_block}
+  br label %done
+done:
+  {free_record}
+  ret void
+}}
+"""
+
+
+def drop_range(pool: int, first: int) -> str:
+    """`mutad_drop_range`: the range of a record goes back to the system, or waits for the next call.
+
+    `pool` is the byte offset of the pool in the context, `first` the first slot for ranges in it.
+    """
+    return f"""
+define internal void @mutad_drop_range(ptr %ctx, ptr %record, i32 %status) noinline optnone nounwind {{
+entry:
+  %block.at = getelementptr i8, ptr %record, i64 8
+  %block = load ptr, ptr %block.at
   %base = getelementptr i8, ptr %block, i64 -1
   %pool.at = getelementptr i8, ptr %ctx, i64 {pool}
   %pool = load ptr, ptr %pool.at
@@ -85,11 +106,7 @@ on:
 unmap:
   %ignored = call i32 @munmap(ptr %base, i64 {RESERVED_BYTES})
   br label %done
-free:
-  {free_block}
-  br label %done
 done:
-  {free_record}
   ret void
 }}
 declare i32 @munmap(ptr, i64)
@@ -112,7 +129,7 @@ def reserve(
     results: int,
     pool: int,
     first: int,
-    make_record: str = "call ptr @mutad_libc_malloc(i64 24)",
+    make_record: str = f"call ptr @mutad_libc_malloc(i64 {RECORD_BYTES})",
     free_record: str = "call void @mutad_libc_free(ptr %made)",
 ) -> str:
     """`mutad_reserve`; the list of records is at the byte offset `results` of the context."""
@@ -195,6 +212,8 @@ keep:
   store ptr %tagged, ptr %made.base.at
   %made.number.at = getelementptr i8, ptr %made, i64 16
   store i64 %number, ptr %made.number.at
+  %made.drop.at = getelementptr i8, ptr %made, i64 24
+  store ptr @mutad_drop_range, ptr %made.drop.at
   store ptr %made, ptr %list.at
   ret ptr %given
 give.back:

@@ -172,6 +172,14 @@ def test_each_derivative_is_an_export(capfd: pytest.CaptureFixture[str]) -> None
     assert {*DERIVATIVES} == {*aot.DERIVATIVES}
 
 
+def test_names_have_a_prefix(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (folder / "clash.py").write_text("import math\ndef exp(x: float): return math.exp(x)\n")
+    _, out, err = made("clash.py --grad exp --prefix my_ --emit header -o -", capfd)
+    assert "way out" not in err
+    assert "int my_exp(double x, double *MODEL" in out.replace("CLASH", "MODEL")
+    assert "int my_exp_grad(" in out
+
+
 def test_the_module_may_come_from_standard_input(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -379,6 +387,7 @@ WRONG = [
     ("model.py --grad loss:v", "--grad loss:v: the parameters are u, kappa, steps"),
     ("model.py --hvp loss:steps", "'steps' is no float, and has no derivative"),
     ("model.py --grad loss --grad loss:kappa", "two exports have the symbol loss_grad"),
+    ("model.py --prefix 2x", "--prefix 2x: no name in C begins so"),
     ("model.py --signature 'plain('", "<signature 1>:1:1: error: write a signature"),
     ("model.py --signature 'plain(x: f64)'", "the parameters of plain are (x, y)"),
     ("model.py --signature 'plain(x: f64, y: f64 = 1)'", "no defaults"),
@@ -409,10 +418,13 @@ PROGRAMS = [
     ("@compile\ndef f(u: 'f64[:]', n): return u\n", "t.py:2:20: error: parameter 'n' has no annotation"),
     ("@compile\ndef f(u: list[float]): return u\n", "t.py:2:10: error: the annotation list[float]"),
     ("@compile\ndef f(u: tuple[int, int]): return u[0]\n", "t.py:2:10: error: parameter 'u': a tuple"),
-    ("@compile\ndef f(u: 'f64[:]') -> int: return u.sum()\n", "returns double, and its signature promises"),
+    ("@compile\ndef f(u: 'f64[:]') -> int: return u.sum()\n",
+     "t.py:2:23: error: the function returns double, and its signature promises"),
     ("@compile\ndef f(u: 'f64[:]'): return u.nosuch\n", "t.py:2:28: error: "),
     ("@compile\ndef double(x: float): return x\n", "t.py:2:1: error: 'double' is a word of C"),
     ("@compile\ndef ß(x: float): return x\n", "t.py:2:1: error: 'ß' is no name in C"),
+    ("@compile\ndef exp(x: float): return x\n", "t.py:2:1: error: 'exp' is a function of the C library"),
+    ("@compile\ndef f(x: float): return {1: x}\n", "t.py:2:"),
 ]  # fmt: skip
 
 

@@ -65,6 +65,10 @@ def product(a, b):
     return a @ b
 
 
+def widest(a, b, flag):
+    return 1000 * int(a) + int(b) if flag else int(a)
+
+
 def mixed(u, n, flag, x):
     return u[0] + n if flag else u[1] + x
 
@@ -287,6 +291,17 @@ def test_sizes_that_data_decides_come_from_an_allocator(client: Client) -> None:
     assert found["result"] == pytest.approx((u[u > 0] ** 3).sum(), rel=1e-14)
 
 
+def test_nothing_is_assumed_of_the_upper_bits_of_small_arguments(tmp_path: Path) -> None:
+    """Where a caller does not extend them there is anything."""
+    made = Client(tmp_path, "narrow", export(widest, {"a": "i8", "b": "u16", "flag": "py_bool"}))
+    call = made.loaded.widest
+    call.argtypes = [ctypes.c_uint64] * 3 + [ctypes.c_void_p] * 2 + [ctypes.c_int64]
+    result, dirt = ctypes.c_int64(), 0xABCD_1234_5678_0000
+    for a, b, flag in ((-3, 65535, True), (127, 0, False)):
+        assert call(dirt | (a & 255), dirt | b, dirt | flag, ctypes.byref(result), None, 0) == 0
+        assert result.value == (1000 * a + b if flag else a)
+
+
 def refused(client: Client, symbol: str, *arguments: Any) -> Failed:
     with pytest.raises(Failed) as error:
         client(symbol, *arguments)
@@ -381,6 +396,7 @@ def test_a_c_program_links_what_nm_shows(client: Client, folder: Path) -> None:
         assert own == client.library.promised
         needed = {name[-1].partition("@")[0] for name in names if name[-2] == "U"}
         assert not {n for n in needed if n.startswith(("Py", "mutad", "malloc", "free"))}
+        assert not needed & {"mmap", "munmap", "madvise"}
 
 
 TWICE = """
