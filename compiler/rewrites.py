@@ -10,7 +10,8 @@ be saved. Where the loop works on a copy instead, all can be computed again from
                                            u[...] = u_new
 
 Both compute the same where no other name is given to the array's elements, the loop is not left early, and
-nothing raises in between.
+nothing raises in between. An array of the function's own that is overwritten once may stay as it is, where
+the rest of the function works on a copy.
 """
 
 from __future__ import annotations
@@ -67,9 +68,10 @@ def with_ways_out(receipt: Receipt, request: Request, explain: Explain) -> Recei
     counts = Counter(s.name for s in receipt.saves)
     found: dict[str, str] = {}
     for name, count in counts.items():
-        if count > 1 and name.isidentifier():
-            lines = [s.killed_by for s in receipt.saves if s.name == name and s.killed_by]
-            way_out = best_edit(receipt, request, explain, name, lines)
+        lines = [s.killed_by for s in receipt.saves if s.name == name and s.killed_by]
+        if name.isidentifier():
+            found_edits = rewrites(request, name, lines, in_loops=count > 1)
+            way_out = best_edit(receipt, explain, request, found_edits)
             if way_out is not None:
                 found[name] = way_out
     saves = tuple(replace(s, way_out=found.get(s.name)) for s in receipt.saves)
@@ -77,11 +79,11 @@ def with_ways_out(receipt: Receipt, request: Request, explain: Explain) -> Recei
 
 
 def best_edit(
-    receipt: Receipt, request: Request, explain: Explain, name: str, lines: Sequence[int]
+    receipt: Receipt, explain: Explain, request: Request, edits: Iterator[Rewrite]
 ) -> str | None:
     """The edit that saves least, of those with which a call takes no more memory in all."""
     best: tuple[int, str] | None = None
-    for one in rewrites(request, name, lines):
+    for one in edits:
         mine = receipt.saved_bytes
         try:
             other = explain(replace(request, function=one.function))
@@ -104,36 +106,74 @@ def is_smaller(one: Receipt, other: Receipt) -> bool:
     return not any(None in size for size in sizes) and totals[0] <= totals[1]
 
 
-def rewrites(request: Request, name: str, lines: Sequence[int]) -> Iterator[Rewrite]:
-    """The program with the body of a loop around one of the lines on a copy of an array."""
-    function = request.function
-    tree = definition_of(function)
+def rewrites(
+    request: Request, name: str, lines: Sequence[int], *, in_loops: bool = True
+) -> Iterator[Rewrite]:
+    """The program where it works on a copy of an array from one of the lines on, or in a loop around it."""
+    tree = definition_of(request.function)
     if tree is None or not has_own_memory(tree, name, request):
         return
-    loops = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While)]
-    around = [n for n in loops if any(n.lineno < at <= (n.end_lineno or 0) for at in lines)]
     fresh = f"{name}_new"
     if any(isinstance(n, ast.Name) and n.id == fresh for n in ast.walk(tree)):
         return
+    edited = [from_there_on(tree, name, fresh, line) for line in lines]
+    if in_loops:
+        edited += list(inside_loops(tree, name, fresh, lines))
+    for one in edited:
+        made = None if one is None else compiled(request.function, one[0])
+        if one is not None and made is not None:
+            yield Rewrite(made, one[1])
+
+
+Edited = tuple[ast.FunctionDef, str]
+
+
+def from_there_on(tree: ast.FunctionDef, name: str, fresh: str, line: int) -> Edited | None:
+    """The function with another array from the statement of a line on; None where the caller would see it."""
+    at = [k for k, n in enumerate(tree.body) if n.lineno == line]
+    arguments = (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs)
+    if not at or name in [a.arg for a in arguments]:
+        return None
+    if binds(tree.body[at[0] :], name):
+        return None
+    edited = deepcopy(tree)
+    before, store, later = edited.body[: at[0]], edited.body[at[0]], edited.body[at[0] + 1 :]
+    match store:  # which may read the array that stays
+        case ast.Assign(targets=[ast.Subscript(value=ast.Name() as target)]):
+            pass
+        case ast.AugAssign(target=ast.Name() | ast.Subscript(value=ast.Name()) as whole):
+            target = whole.value if isinstance(whole, ast.Subscript) else whole
+        case _:
+            return None
+    if not isinstance(target, ast.Name) or target.id != name:
+        return None
+    target.id = fresh
+    copied = ast.parse(f"{fresh} = {name}.copy()").body
+    later = [Renamed(name, fresh).visit(statement) for statement in later]
+    edited.body = [*before, *copied, store, *later]
+    return edited, f"line {line}: write to `{fresh} = {name}.copy()`, and use it from there on"
+
+
+def inside_loops(
+    tree: ast.FunctionDef, name: str, fresh: str, lines: Sequence[int]
+) -> Iterator[Edited]:
+    """The function with the body of a loop on a copy of an array."""
+    loops = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While)]
+    around = [n for n in loops if any(n.lineno < at <= (n.end_lineno or 0) for at in lines)]
     for loop in around[:MOST]:
-        if not can_work_on_a_copy(loop, name):
+        if loop.orelse or any(map(leaves, loop.body)) or binds(loop.body, name):
             continue
         edited = deepcopy(tree)
-        copy = next(
-            n
-            for n in ast.walk(edited)
-            if isinstance(n, ast.For | ast.While) and n.lineno == loop.lineno
-        )
+        every = [n for n in ast.walk(edited) if isinstance(n, ast.For | ast.While)]
+        (copy,) = [n for n in every if n.lineno == loop.lineno]
         body = [Renamed(name, fresh).visit(statement) for statement in copy.body]
         first, last = ast.parse(f"{fresh} = {name}.copy()\n{name}[...] = {fresh}").body
         copy.body = [first, *body, last]
-        made = compiled(function, edited)
-        if made is not None:
-            edit = (
-                f"line {loop.lineno}: let the loop begin with `{fresh} = {name}.copy()`, work on "
-                f"`{fresh}`, and end with `{name}[...] = {fresh}`"
-            )
-            yield Rewrite(made, edit)
+        yield (
+            edited,
+            f"line {loop.lineno}: let the loop begin with `{fresh} = {name}.copy()`, work on "
+            f"`{fresh}`, and end with `{name}[...] = {fresh}`",
+        )
 
 
 def definition_of(function: Any) -> ast.FunctionDef | None:
@@ -197,25 +237,21 @@ def may_share(node: ast.expr, name: str) -> bool:
 
 
 def is_new(node: ast.expr) -> bool:
-    """True for a call that makes an array."""
+    """True for arithmetic, and for a call that makes an array."""
+    if isinstance(node, ast.BinOp | ast.UnaryOp):
+        return True
     return isinstance(node, ast.Call) and (
         isinstance(node.func, ast.Attribute) and node.func.attr in CREATING
     )
 
 
-def can_work_on_a_copy(loop: ast.For | ast.While, name: str) -> bool:
-    """True where each iteration runs to its end, and never binds the name."""
-    if loop.orelse or any(map(leaves, loop.body)):
-        return False
-    for statement in loop.body:
-        nodes = list(ast.walk(statement))
-        if any(isinstance(n, LEAVING) for n in nodes):
-            return False
-        in_place = [n.target for n in nodes if isinstance(n, ast.AugAssign)]
-        stored = [n for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)]
-        if any(n.id == name and n not in in_place for n in stored):
-            return False
-    return True
+def binds(body: Sequence[ast.stmt], name: str) -> bool:
+    """Whether statements bind the name anew, or may end before their end; updates in place do not."""
+    nodes = [n for statement in body for n in ast.walk(statement)]
+    ends = [n for n in nodes if isinstance(n, LEAVING) and n is not body[-1]]
+    in_place = [n.target for n in nodes if isinstance(n, ast.AugAssign)]
+    stored = [n for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)]
+    return bool(ends) or any(n.id == name and n not in in_place for n in stored)
 
 
 def leaves(node: ast.AST) -> bool:

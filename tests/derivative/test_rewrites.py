@@ -44,6 +44,13 @@ def of_an_own_array(x, steps):
     return u.sum()
 
 
+def overwritten_once(x, steps):
+    h = np.outer(x, x) @ x
+    s = (h**3).sum()
+    h[:] = h[::-1] * x * steps
+    return s + (h**3).sum()
+
+
 def element_by_element(u, steps):
     for _ in range(steps):
         for i in range(1, u.size - 1):
@@ -114,11 +121,21 @@ def test_an_edit_with_which_the_gradient_saves_less_is_proposed() -> None:
     assert "u_new *= u_new" in source
 
 
+def test_an_array_that_is_overwritten_once_may_stay() -> None:
+    (save,) = explained(overwritten_once, START.copy(), STEPS).saves
+    line = overwritten_once.__code__.co_firstlineno + 3
+    assert save.way_out == (
+        f"line {line}: write to `h_new = h.copy()`, and use it from there on: "
+        f"saves 0 bytes instead of {8 * N}"
+    )
+
+
 @pytest.mark.parametrize(
-    "function", [several_updates, with_a_helper, of_an_own_array, element_by_element]
+    "function",
+    [several_updates, with_a_helper, of_an_own_array, element_by_element, overwritten_once],
 )
 def test_edits_compute_the_same(function) -> None:
-    found = edited(function, "u")
+    found = edited(function, "h" if function is overwritten_once else "u")
     assert found
     for other in found:
         mine, theirs = START.copy(), START.copy()

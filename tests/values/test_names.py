@@ -170,7 +170,7 @@ def test_receipts_have_the_program_s_names() -> None:
     (save,) = made.saves
     assert save.name == "größe_1"
     assert save.formula == made.formula == "8*ν*größe_1.shape[0]"
-    assert "größe_1[t + 1] = f(größe_1[t])" in str(save.way_out)
+    assert "overwrites `größe_1`, `größe_1 * größe_1` on line" in save.why
     assert mutad.compile(φ_of_the_script, grad=True).explain(X).function == "φ_of_the_script"
     with pytest.raises(mutad.CompileError, match=r"8\*ν\*größe_1.shape\[0\] bytes"):
         mutad.compile(squared, grad=True, saves="forbid", cache=False).grad(X.copy(), 2)
