@@ -657,6 +657,12 @@ def test_receipt(plan: Expected) -> None:
     receipt = plan.receipt()
     assert receipt.saved_bytes == plan.bytes
     assert tuple(map(plan.described, receipt.saves)) == plan.saves
+    source = inspect.getsource(plan.function)
+    for save in receipt.saves:  # in the words of the program, none of the compiler's
+        line, expression = save.needed_by
+        assert expression in text_of(line)
+        assert save.name in source or "." in save.name
+        assert f"`{expression}` on line {line} needs" in save.why
     assert "trips@" in receipt.formula if plan.bytes is None else receipt.formula == plan.formula
 
 
