@@ -28,7 +28,7 @@ DERIVATIVES = {
     "jvp": "Jacobian-vector product, tangents in: F_jvp",
     "hvp": "Hessian-vector product: F_hvp",
 }
-KINDS = ("shared", "object", "static", "llvm", "asm", "mlir", "header")
+KINDS = ("shared", "object", "static", "llvm", "asm", "mlir", "header", "fortran", "pkg-config")
 """What `--emit` takes, as `compiler.aot.emitters` has it: the parser loads no compiler."""
 FILES = ("-o", "--output", "--header", "--deps")
 """The options that take the name of a file."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from .fortran import fortran_text
 from .header import header_text
 from .library import Library
 from .linking import shared_library, static_library
+from .pkg_config import pkg_config_text
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ EMITTERS: dict[str, Emitter] = {
     "asm": Emitter("{}.s", text_of(Library.assembly), is_text=True),
     "mlir": Emitter("{}.mlir", text_of(lambda library: library.mlir), is_text=True),
     "header": Emitter("{}.h", text_of(header_text), is_text=True),
+    "fortran": Emitter("{}.f90", text_of(fortran_text), is_text=True),
+    "pkg-config": Emitter("{}.pc", text_of(pkg_config_text), is_text=True),
 }
 """By the word of `--emit`; the first is the default."""
 

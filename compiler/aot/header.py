@@ -71,6 +71,8 @@ def header_text(library: Library) -> str:
         f"const char *{name}_strerror(int status);",
         "",
     ]
+    if any(f.memory is KernelMemory.AREA for f in library.functions):
+        lines += aligned(name)
     if any(f.memory is KernelMemory.ALLOCATOR for f in library.functions):
         lines += allocator(name)
     for function in library.functions:
@@ -85,15 +87,18 @@ def blas_of(library: Library) -> list[str]:
 
 
 def comment(*paragraphs: str) -> list[str]:
-    """A block comment, its lines at most 100 columns long."""
-    lines = [line for p in paragraphs for line in (wrap(p, 96, break_on_hyphens=False) or [""])]
+    """A block comment, its lines at most 100 columns long; what is indented goes on indented further."""
+    lines: list[str] = []
+    for paragraph in paragraphs:
+        indent = " " * (len(paragraph) - len(paragraph.lstrip()))
+        lines += wrap(paragraph, 96, break_on_hyphens=False, subsequent_indent=2 * indent) or [""]
     if len(lines) == 1:
         return [f"/* {lines[0]} */"]
     return ["/*", *(f" * {line}".rstrip() for line in lines), " */"]
 
 
-def structs(library: Library) -> Iterator[str]:
-    """One type for each dtype and rank."""
+def array_types(library: Library) -> list[tuple[str, int]]:
+    """The dtype and rank of all arrays that functions take and return."""
     kinds: set[tuple[str, int]] = set()
     for function in library.functions:
         for p in function.parameters:
@@ -101,11 +106,35 @@ def structs(library: Library) -> Iterator[str]:
                 kinds.add((p.key.dtype, p.key.rank))
             elif isinstance(p, OutParameter) and p.rank is not None:
                 kinds.add((p.type, p.rank))
-    for dtype, rank in sorted(kinds):
-        numbers = f" int64_t shape[{rank}]; int64_t strides[{rank}];" if rank else ""
-        name = struct_name(library.name, dtype, rank)
-        yield f"typedef struct {{ {C_TYPE[dtype]} *data;{numbers} }} {name};"
-    yield ""
+    return sorted(kinds)
+
+
+def structs(library: Library) -> Iterator[str]:
+    """One type for each dtype and rank, and what makes one of contiguous elements."""
+    for dtype, rank in array_types(library):
+        type_, name = C_TYPE[dtype], struct_name(library.name, dtype, rank)
+        yield "typedef struct {"
+        yield f"    {type_} *data;"
+        if rank:
+            yield f"    int64_t shape[{rank}];"
+            yield f"    int64_t strides[{rank}];"
+        yield f"}} {name};"
+        yield ""
+        axes = range(rank)
+        yield from comment(
+            f"An array of contiguous elements{', in C order: the last axis is the fastest' * (rank > 1)}."
+        )
+        given = [f"{type_} *data", *(f"int64_t n_{d}" for d in axes)]
+        yield from prototype(f"static inline {name} {name}_of(", given, ") {")
+        yield f"    {name} made;"
+        yield "    made.data = data;"
+        for d in axes:
+            yield f"    made.shape[{d}] = n_{d};"
+        for d in axes:
+            yield f"    made.strides[{d}] = {' * '.join(f'n_{k}' for k in axes[d + 1 :]) or '1'};"
+        yield "    return made;"
+        yield "}"
+        yield ""
 
 
 def kinds(upper: str) -> Iterator[str]:
@@ -119,10 +148,19 @@ def kinds(upper: str) -> Iterator[str]:
     yield ""
 
 
+def aligned(name: str) -> Iterator[str]:
+    """Where a work area begins in a block."""
+    yield from comment("The first multiple of 64 in a block; NULL in NULL.")
+    yield f"static inline void *{name}_aligned(void *block) {{"
+    yield "    return block ? (char *)block + (64 - (uintptr_t)block % 64) % 64 : NULL;"
+    yield "}"
+    yield ""
+
+
 def allocator(name: str) -> Iterator[str]:
     """Where functions have their memory from whose size depends on data, and malloc as one."""
     yield from comment(
-        "Memory for functions whose sizes depend on data: `allocate` returns null where there is none."
+        "Memory for functions whose sizes depend on data: `allocate` returns NULL where there is none."
     )
     yield "typedef struct {"
     yield "    void *(*allocate)(void *state, size_t bytes);"
@@ -167,18 +205,24 @@ def described(p: Parameter) -> str:
     """What the comment of a function says of a parameter."""
     match p:
         case ArrayParameter():
-            shape = ", ".join(str(n) if n is not None else k if k == "1" else "any"
-                              for n, k in zip(p.extents, p.key.extents, strict=True))  # fmt: skip
-            layout = {"C": "C order", "F": "Fortran order", "S": "any strides"}[p.key.layout]
-            where = f"[{shape}], {layout}" if p.key.rank else "no axes"
-            return f"  {p.name}: {p.key.dtype}{where}; {p.comment}"
-        case ScalarParameter() if not p.comment:
-            return f"  {p.name}: {p.type}"
-        case ScalarParameter() | OutParameter():
-            shape = (
-                f"[{', '.join(['any'] * p.rank)}]" if isinstance(p, OutParameter) and p.rank else ""
-            )
-            return f"  {p.name}: {p.type}{shape}; {p.comment}"
+            return f"  {p.name}: {C_TYPE[p.key.dtype]}, {shape_of(p)}; {p.comment}"
+        case OutParameter() if p.rank:
+            shape = ", ".join(["any"] * p.rank)
+            return f"  {p.name}: {C_TYPE[p.type]}, shape ({shape}); {p.comment}"
+        case _:
+            return f"  {p.name}: {C_TYPE[p.type]}{'; ' if p.comment else ''}{p.comment}"
+
+
+def shape_of(p: ArrayParameter) -> str:
+    """The extents that an argument must have, and its layout: `shape (n, 3), C order`."""
+    if not p.key.rank:
+        return "no axes"
+    extents = [str(n) if n is not None else k if k == "1" else "any"
+               for n, k in zip(p.extents, p.key.extents, strict=True)]  # fmt: skip
+    layout = {"C": "C order", "F": "Fortran order", "S": "any strides"}[p.key.layout]
+    if p.key.rank == 1 and p.key.layout != "S":
+        layout = "contiguous"
+    return f"shape ({', '.join(extents)}), {layout}"
 
 
 def declaration(library: Library, function: CFunction) -> Iterator[str]:
@@ -190,8 +234,8 @@ def declaration(library: Library, function: CFunction) -> Iterator[str]:
         asked = f"{function.symbol}_worksize({', '.join(s.name for s in function.sizes)})"
         most = "at most " if function.is_bound else ""
         lines.append(
-            f"  work: {most}{asked} bytes, at a multiple of 64 (null where that is 0);"
-            " -1 is more than there can be"
+            f"  work: {most}{asked} bytes, at a multiple of 64 (NULL where that is 0);"
+            " -1: more than there can be"
         )
         if function.has_arrays:
             lines.append("  Result arrays lie in it, or are arguments.")
@@ -248,14 +292,18 @@ def wrapper(library: str, function: CFunction, given: list[str]) -> Iterator[str
     yield from prototype(
         f"    int64_t work_bytes = {function.symbol}_worksize(", size_arguments(function), ");"
     )
-    yield "    char *block = work_bytes > 0 ? (char *)malloc((size_t)work_bytes + 64) : NULL;"
-    yield "    void *work = block ? block + (64 - (uintptr_t)block % 64) % 64 : NULL;"
-    yield "    int status;"
-    yield "    if (!block) work_bytes = 0;"
-    yield from prototype(f"    status = {function.symbol}(", [*names, "work", "work_bytes"], ");")
+    yield "    void *block = work_bytes > 0 ? malloc((size_t)work_bytes + 64) : NULL;"
+    yield from prototype(
+        f"    int status = {function.symbol}(",
+        [*names, f"{library}_aligned(block)", "block ? work_bytes : 0"],
+        ");",
+    )
     if owned:
-        yield "    if (status == 0 && owner) *owner = block;"
-        yield "    else free(block);"
+        yield "    if (status == 0 && owner) {"
+        yield "        *owner = block;"
+        yield "    } else {"
+        yield "        free(block);"
+        yield "    }"
     else:
         yield "    free(block);"
     yield "    return status;"

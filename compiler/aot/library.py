@@ -585,7 +585,7 @@ class Unit:
             else:
                 key = ArrayKey(leaf["dtype"], ("?",) * leaf["rank"], "S")
                 any_shape = (None,) * leaf["rank"]
-                comment += ", or null"
+                comment += ", or NULL"
                 made = ArrayParameter(name, key, any_shape, False, False, True, comment)
             self.add(made, "cotangents")
             call.operands.append(("parameter", name))
@@ -663,7 +663,7 @@ class Unit:
                 name = self.names[position]
                 out = OutParameter(
                     f"{name}_{suffix}", key.type, None,
-                    f"out: the gradient with respect to {name}, or null",
+                    f"out: the gradient with respect to {name}, or NULL",
                 )  # fmt: skip
                 self.place(call, out, slots.get(position), "gradients", position)
         return slot + len(signature.scalars)
@@ -684,7 +684,7 @@ class Unit:
                     f"{name}_hvp",
                     key.type,
                     None,
-                    f"out: the Hessian's product, row of {name}, or null",
+                    f"out: the Hessian's product, row of {name}, or NULL",
                 )
                 self.place(call, out, slots.get(position), "gradients", position)
         return slot
@@ -717,14 +717,14 @@ class Unit:
             name = names[id(leaf)]
             match leaf["kind"]:
                 case "scalar":
-                    out = OutParameter(name, leaf["type"], None, "out, or null")
+                    out = OutParameter(name, leaf["type"], None, "out, or NULL")
                     self.place(call, out, slots[id(leaf)])
                 case "argument":
                     self.returned_argument(call, leaf, name)
                 case _:
                     self.function.has_arrays = True
                     self.refuse_views(leaf, spec)
-                    comment = "out: its data lies in memory of the call, or null"
+                    comment = "out: filled in, its data lies in memory of the call; or NULL"
                     out = OutParameter(name, leaf["dtype"], leaf["rank"], comment)
                     self.place(call, out, slots[id(leaf)])
 
@@ -750,7 +750,7 @@ class Unit:
         argument = call.leaves[leaf["leaf"]]
         key = self.key(self.names.index(argument))
         assert isinstance(key, ArrayKey)
-        out = OutParameter(name, key.dtype, key.rank, f"out: {argument} itself, or null")
+        out = OutParameter(name, key.dtype, key.rank, f"out: {argument} itself, or NULL")
         self.add(out, "results")
         call.stored.append(Stored(out, 0, argument))
 

@@ -111,6 +111,8 @@ TEXTS = [
     ("asm", r"^loss:"),
     ("mlir", r"func\.func @loss\("),
     ("header", r"^int loss\("),
+    ("fortran", r"^ +function loss\("),
+    ("pkg-config", r"^Libs: -L\$\{libdir\} -lmodel$"),
 ]
 
 
@@ -270,8 +272,8 @@ def test_extents_have_jaxtypings_names(folder: Path, capfd: pytest.CaptureFixtur
         "    return (a[:, 0] * b).sum()\n"
     )
     out = made("t.py --emit header -o - -O0", capfd)[1]
-    assert "a: f64[n, 3]" in out
-    assert "b: f64[n]" in out
+    assert "a: double, shape (n, 3), C order" in out
+    assert "b: double, shape (n), contiguous" in out
 
 
 def test_the_same_input_makes_the_same_bytes(folder: Path) -> None:
