@@ -91,22 +91,25 @@ def look_at_sharing(op: array.MapOp, sources: list[Memref], targets: list[Memref
         if not any(m.root is target.root for m in (*sources, *targets[:number])):
             continue
         written = target.places().ravel()
-        writers = np.full(len(target.root.cells), -1, np.int64)
-        writers[written] = np.arange(written.size)
         shared = len(np.unique(written)) < written.size
         for source, type_ in zip(sources, (m.type for m in op.ins), strict=True):
             if source.root is not target.root:
                 continue
-            by = writers[source.places().ravel()]
+            by = writers_of(written, source)
             own = (by < 0) | (by == np.arange(by.size))
             if not own.all() or (shared and (by >= 0).any()):
                 element = cast(MemRefType[Attribute], type_).element_type
                 raise Undefined(f"a point reads an element ({element}) that another point writes")
         for other, earlier in zip(targets[:number], op.out_kinds, strict=False):
             stored = (kind, earlier) == ("store", "store")
-            if (
-                stored
-                and other.root is target.root
-                and (writers[other.places().ravel()] >= 0).any()
-            ):
+            if stored and other.root is target.root and (writers_of(written, other) >= 0).any():
                 raise Undefined("two outputs store to one place")
+
+
+def writers_of(written: Array, m: Memref) -> Array:
+    """The last point that writes each element of a memref, or -1; `written` has the place of each point."""
+    order = np.argsort(written, kind="stable")
+    places, known = m.places().ravel(), written[order]
+    last = np.searchsorted(known, places, side="right") - 1
+    found = (last >= 0) & (known[last] == places)
+    return np.where(found, order[last], -1)
