@@ -221,6 +221,11 @@ class Specialization:
         return self.metadata["tangents"]["idle"]
 
     @property
+    def filled(self) -> list[int]:
+        """The parameters the tangents of whose shadows need not be zero before: the code fills them."""
+        return self.metadata["tangents"]["filled"]
+
+    @property
     def shadowed(self) -> list[int]:
         """The parameters with a shadow or a tangent."""
         moving = self.moving if self.metadata.get("tangents") else []

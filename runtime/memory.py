@@ -7,7 +7,7 @@ of one buffer, placed as the members are placed in theirs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,6 +15,9 @@ from typing import Any, Literal
 import numpy as np
 
 from .keys import Array, Overlaps, address_of, is_generator, overlaps_itself
+
+Make = Callable[..., Array]
+"""`np.zeros` or `np.empty`."""
 
 
 @dataclass(frozen=True)
@@ -77,26 +80,32 @@ def in_lanes(a: Array | Placed, lanes: int) -> Placed:
     return Placed((*p.shape, lanes), (*steps, p.itemsize), p.dtype, p.address * lanes)
 
 
-def compact_zeros(like: Array | Placed, lanes: int = 1) -> Array:
+def compact_zeros(like: Array | Placed, lanes: int = 1, make: Make = np.zeros) -> Array:
     """Zeros of an array's shape, in its order; of lanes with one axis more, the innermost."""
     if lanes == 1:
-        return np.zeros(like.shape, like.dtype, order_of(like))
+        return make(like.shape, like.dtype, order_of(like))
     if order_of(like) == "C":
-        return np.zeros((*like.shape, lanes), like.dtype)
+        return make((*like.shape, lanes), like.dtype)
     rank = len(like.shape)
-    return np.zeros((*like.shape[::-1], lanes), like.dtype).transpose(*reversed(range(rank)), rank)
+    return make((*like.shape[::-1], lanes), like.dtype).transpose(*reversed(range(rank)), rank)
 
 
 def zero_shadows(
-    values: Sequence[Any], active: Iterable[int], overlaps: Overlaps, lanes: int = 1
+    values: Sequence[Any],
+    active: Iterable[int],
+    overlaps: Overlaps,
+    lanes: int = 1,
+    filled: Sequence[int] = (),
 ) -> dict[int, Array]:
     """A zero shadow for each active array, or as many as there are lanes.
 
-    Of the arrays only their places are asked for.
+    Of the arrays only their places are asked for. Those in `filled` are filled by who gets them, where
+    nothing shares memory.
     """
     wanted = [p for p in active if isinstance(values[p], np.ndarray | Placed)]
     if not overlaps:
-        return {p: compact_zeros(values[p], lanes) for p in wanted}
+        make: dict[int, Make] = dict.fromkeys(filled, np.empty)
+        return {p: compact_zeros(values[p], lanes, make.get(p, np.zeros)) for p in wanted}
     shadows: dict[int, Array] = {}
     for group in groups_of(overlaps):
         members = [p for p in group if p in wanted]

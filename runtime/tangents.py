@@ -346,7 +346,7 @@ def products(
     shadowed = found.gradient["shadows"]
     if overlaps or not set(active).issuperset(shadowed):
         with_groups(dispatcher, values, {*active, *shadowed}, overlaps)
-    products = memory.zero_shadows(values, shadowed, overlaps, lanes)
+    products = memory.zero_shadows(values, shadowed, overlaps, lanes, found.filled)
     idle = found.idle if compiled == "product" and not overlaps and lanes == 1 else ()
     shadows = {p: products[p] for p in idle}
     if len(shadows) < len(shadowed):

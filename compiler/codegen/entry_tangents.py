@@ -54,7 +54,9 @@ def tangents_of(
         more = [{"kind": "tuple", "items": bars}, *more, {"kind": "tuple", "items": dots}]
     args = function.body.block.args
     idle = tuple(p for k, p in enumerate(shadows) if is_idle(args[count + k]))
-    return Tangents(tuple(taken), tuple(more), tuple(moving), leaves, idle)
+    listed = indices(function, "filled") if "filled" in function.attributes else ()
+    filled = tuple(shadows[k - count] for k in listed)
+    return Tangents(tuple(taken), tuple(more), tuple(moving), leaves, idle, filled)
 
 
 def is_idle(shadow: SSAValue) -> bool:

@@ -1,17 +1,19 @@
 """`keep-product`: of the tangent of a gradient function keep the Hessian-vector product alone.
 
 Whoever asks for the product wants neither the value nor the gradient: shadows become memory of the function,
-the other results zeros. What only they needed is dead then, of a quadratic function all but the product::
+the other results zeros. What only they needed is dead then, of a quadratic function all but the product. And
+its memory holds nothing before: it is filled here, and mostly with the first sum at once::
 
     func.func @f(%x, %x_shadow, %x_dot, %x_shadow_dot) -> (f64) {
-      ... store to %x_shadow ... store to %x_shadow_dot ...
+      ... add to %x_shadow ... add to %x_shadow_dot ...
       return %value
 
 becomes ::
 
     func.func @f(%x, %x_shadow, %x_dot, %x_shadow_dot) -> (f64) {
       %x_shadow1 = array.alloc(...)  // zeros
-      ... store to %x_shadow1 ... store to %x_shadow_dot ...
+      ... fill %x_shadow_dot with 0
+      ... add to %x_shadow1 ... add to %x_shadow_dot ...
       return %zero
 
 Shadows that share memory, or are no compact arrays, stay the caller's.
@@ -26,12 +28,15 @@ from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import (
     AnyFloat,
+    DenseArrayBase,
     FloatAttr,
     IndexType,
     IntegerAttr,
     MemRefType,
     ModuleOp,
     NoneAttr,
+    UnitAttr,
+    i64,
 )
 from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
@@ -40,6 +45,8 @@ from xdsl.rewriter import InsertPoint
 from ...dialects import array
 from ..analysis.alias import overlapping_arguments
 from ..rules.calls import listed
+from ..rules.table import float_constant
+from ..transforms.drop_overwritten import UNSEEN
 from .function_attributes import inherit_locations
 
 
@@ -61,11 +68,20 @@ def keep_product(function: func.FuncOp) -> None:
     assert first is not None
     builder = Builder(InsertPoint.before(first))
     shared = overlapping_arguments(function)
-    for k in shadow_arguments(function):
+    primals = listed(function, "shadows")
+    filled: list[int] = []
+    products = dict(zip(listed(function, "moving"), moving_arguments(function), strict=True))
+    for k, primal in zip(shadow_arguments(function), primals, strict=True):
         shadow = block.args[k]
         assert isinstance(shadow.type, MemRefType)
         if shadow not in shared and isinstance(shadow.type.layout, NoneAttr):
-            replace(shadow, zeros_like(shadow, builder))
+            replace(shadow, zeros_like(block.args[primal], builder))
+            if k in products:
+                extents = extents_of(block.args[primal], builder)
+                product = fill(block.args[products[k]], extents, builder)
+                product.attributes[UNSEEN] = UnitAttr()
+                filled.append(k)
+    function.attributes["filled"] = DenseArrayBase.from_list(i64, filled)
     drop_results(function, builder)
     inherit_locations(function)
 
@@ -84,20 +100,35 @@ def replace(old: SSAValue, made: SSAValue) -> None:
     made.name_hint = old.name_hint
 
 
-def zeros_like(shadow: SSAValue, builder: Builder) -> SSAValue:
-    assert isinstance(shadow.type, MemRefType)
+def moving_arguments(function: func.FuncOp) -> range:
+    """The places of the tangents, which come last."""
+    count, moving = len(function.body.block.args), len(listed(function, "moving"))
+    return range(count - moving, count)
+
+
+def extents_of(array_: SSAValue, builder: Builder) -> list[SSAValue]:
+    assert isinstance(array_.type, MemRefType)
     axes = [
         builder.insert(arith.ConstantOp(IntegerAttr(axis, IndexType()))).result
-        for axis in range(shadow.type.get_num_dims())
+        for axis in range(array_.type.get_num_dims())
     ]
-    extents = [builder.insert(memref.DimOp(shadow, a)).result for a in axes]
-    element = shadow.type.element_type
-    made = builder.insert(array.AllocOp(extents, element)).memref
-    assert isinstance(element, AnyFloat)
-    zero = arith.ConstantOp(FloatAttr(0.0, element))
-    body = Block([zero, array.YieldOp([zero.result])])
-    builder.insert(array.MapOp(extents, [], [made], ["store"], body))
+    return [builder.insert(memref.DimOp(array_, a)).result for a in axes]
+
+
+def zeros_like(array_: SSAValue, builder: Builder) -> SSAValue:
+    assert isinstance(array_.type, MemRefType)
+    extents = extents_of(array_, builder)
+    made = builder.insert(array.AllocOp(extents, array_.type.element_type)).memref
+    fill(made, extents, builder)
     return made
+
+
+def fill(array_: SSAValue, extents: list[SSAValue], builder: Builder) -> array.MapOp:
+    """Zeros everywhere."""
+    assert isinstance(array_.type, MemRefType)
+    zero = float_constant(0.0, array_.type.element_type)
+    body = Block([zero, array.YieldOp([zero.result])])
+    return builder.insert(array.MapOp(extents, [], [array_], ["store"], body))
 
 
 def drop_results(function: func.FuncOp, builder: Builder) -> None:

@@ -40,7 +40,8 @@ After::
     }
 
 Only arrays that end with the block they are allocated in, and only ops that stand in that block: a
-write inside a branch or a loop is kept, and counts as a read of what was there.
+write inside a branch or a loop is kept, and counts as a read of what was there. The first sum is a store
+for arguments, too, that hold nothing before (`keep-product`).
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import memref
+from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -78,12 +79,32 @@ def drop_in(block: Block) -> None:
         if isinstance(op, array.AllocOp) and array.GROWABLE not in op.attributes:
             touching = users_in(block, op.memref)
             if touching is not None:
-                store_first_sum(op, sorted(touching, key=position.__getitem__))
+                store_first_sum(op.memref, sorted(touching, key=position.__getitem__))
                 touching = users_in(block, op.memref)
                 assert touching is not None
                 position = {o: k for k, o in enumerate(block.ops)}
-                drop_unread(op, sorted(touching, key=position.__getitem__, reverse=True))
+                drop_unread(op.memref, sorted(touching, key=position.__getitem__, reverse=True))
                 position = {o: k for k, o in enumerate(block.ops)}
+    for argument in filled_arguments(block):
+        touching = users_in(block, argument)
+        if touching is not None:
+            in_order = sorted(touching, key=position.__getitem__)
+            if store_first_sum(argument, in_order):
+                in_order[0].detach()
+                in_order[0].erase()
+
+
+def filled_arguments(block: Block) -> list[SSAValue]:
+    """The arguments of a function that are results, filled with zero at first."""
+    if not isinstance(block.parent_op(), func.FuncOp):
+        return []
+    return [
+        op.outs[0] for op in block.ops if isinstance(op, array.MapOp) and UNSEEN in op.attributes
+    ]
+
+
+UNSEEN = "ad.unseen"
+"""Marks the fill of an argument that shares memory with no other, and of which nobody sees what it held."""
 
 
 def users_in(block: Block, allocated: SSAValue) -> set[Operation] | None:
@@ -118,27 +139,30 @@ ACCESSES = (
 """The ops that use an array without giving it another name or letting it leave."""
 
 
-def store_first_sum(alloc: array.AllocOp, in_order: Sequence[Operation]) -> None:
-    """Where a whole sum follows a fill with zero, store it instead."""
-    array_ = alloc.memref
+def store_first_sum(array_: SSAValue, in_order: Sequence[Operation]) -> bool:
+    """Where a whole sum follows a fill with zero, store it instead; whether that was so."""
     fill, following = in_order[0] if in_order else None, in_order[1:]
-    if not following or not is_zero_fill(fill, array_):
-        return
+    if not following or not isinstance(fill, array.MapOp):
+        return False
+    if UNSEEN not in fill.attributes and not is_zero_fill(fill, array_):
+        return False
     first = following[0]
     if not isinstance(first, array.MapOp) or roots_of(first.ins).count(array_):
-        return
-    if roots_of(first.outs).count(array_) != 1 or not covers(first, array_):
-        return
+        return False
+    if roots_of(first.outs).count(array_) != 1 or not covers(first, fill.extents):
+        return False
     k = roots_of(first.outs).index(array_)
-    if first.outs[k] is array_ and first.out_kinds[k] == "add":
-        kinds = [*first.out_kinds]
-        kinds[k] = "store"
-        with_outputs(first, range(len(kinds)), kinds)
+    if first.outs[k] is not array_ or first.out_kinds[k] != "add":
+        return False
+    kinds = [*first.out_kinds]
+    kinds[k] = "store"
+    with_outputs(first, range(len(kinds)), kinds)
+    return True
 
 
-def drop_unread(alloc: array.AllocOp, backwards: Sequence[Operation]) -> None:
+def drop_unread(array_: SSAValue, backwards: Sequence[Operation]) -> None:
     """Walk from the end of the array's life to its start, dropping writes that nobody reads."""
-    array_, read_later = alloc.memref, False
+    read_later, extents = False, extents_of(array_)
     for op in backwards:
         if not isinstance(op, array.MapOp):
             read_later = read_later or not isinstance(op, memref.DimOp)
@@ -150,7 +174,7 @@ def drop_unread(alloc: array.AllocOp, backwards: Sequence[Operation]) -> None:
                 keep.insert(0, k)
             elif read_later:
                 keep.insert(0, k)
-                whole = op.outs[k] is array_ and op.out_kinds[k] == "store" and covers(op, array_)
+                whole = op.outs[k] is array_ and op.out_kinds[k] == "store" and covers(op, extents)
                 read_later = not whole
         if len(keep) < len(outs):
             with_outputs(op, keep)
@@ -167,21 +191,26 @@ def roots_of(memrefs: Sequence[SSAValue]) -> list[SSAValue]:
     return roots
 
 
-def covers(op: array.MapOp, array_: SSAValue) -> bool:
-    """True when the map's index space is the array's own."""
+def extents_of(array_: SSAValue) -> Sequence[SSAValue]:
+    """Those that the array was allocated with."""
     alloc = array_.owner
     assert isinstance(alloc, array.AllocOp)
-    return len(alloc.extents) == len(op.extents) and all(
+    return alloc.extents
+
+
+def covers(op: array.MapOp, extents: Sequence[SSAValue]) -> bool:
+    """True when these are the extents of the map's index space."""
+    return len(extents) == len(op.extents) and all(
         a is b
         or (
             array.constant_value(a) is not None
             and array.constant_value(a) == array.constant_value(b)
         )
-        for a, b in zip(alloc.extents, op.extents, strict=True)
+        for a, b in zip(extents, op.extents, strict=True)
     )
 
 
-def is_zero_fill(op: Operation | None, array_: SSAValue) -> bool:
-    if not isinstance(op, array.MapOp) or tuple(op.outs) != (array_,) or op.out_kinds != ("store",):
+def is_zero_fill(op: array.MapOp, array_: SSAValue) -> bool:
+    if tuple(op.outs) != (array_,) or op.out_kinds != ("store",):
         return False
-    return covers(op, array_) and constant_float(op.yielded[0]) == 0.0
+    return covers(op, extents_of(array_)) and constant_float(op.yielded[0]) == 0.0

@@ -3,6 +3,7 @@
 // The gradient of a quadratic is gone; its product with a direction is left.
 // CHECK-LABEL: @square_gradient_tangent
 // CHECK-NOT:     memref.load %x[
+// CHECK:         array.map({{.*}}) outs(%x_shadow_dot : {{.*}}ad.unseen
 // CHECK:         %a_dot = memref.load %x_dot[%i]
 // CHECK:         memref.load %x_shadow_dot[%i]
 // CHECK:         memref.store %{{.*}}, %x_shadow_dot[%i]

@@ -136,3 +136,28 @@ func.func @kept_when_a_branch_reads_it(%c : i1, %n : index, %x : f64, %y : f64, 
   memref.store %z, %b[%c0] : memref<?xf64>
   func.return
 }
+
+// An argument of which nobody sees what it held: its first sum is stored. Without the mark it keeps its fill.
+// CHECK-LABEL: @first_sum_of_an_unseen_argument
+// CHECK-NEXT:    arith.constant
+// CHECK-NEXT:    array.map(%n) ins(%a : memref<?xf64>) outs(%p : memref<?xf64>) kinds ["store"]
+// CHECK:         array.map(%n) outs(%q : memref<?xf64>) kinds ["store"]
+// CHECK:         array.map(%n) ins(%a : memref<?xf64>) outs(%q : memref<?xf64>) kinds ["add"]
+func.func @first_sum_of_an_unseen_argument(%n : index, %a : memref<?xf64>, %p : memref<?xf64>, %q : memref<?xf64>) {
+  %zero = arith.constant 0.0 : f64
+  array.map(%n) outs(%p : memref<?xf64>) kinds ["store"] attributes {ad.unseen} {
+    array.yield %zero : f64
+  }
+  array.map(%n) ins(%a : memref<?xf64>) outs(%p : memref<?xf64>) kinds ["add"] {
+  ^bb0(%x : f64):
+    array.yield %x : f64
+  }
+  array.map(%n) outs(%q : memref<?xf64>) kinds ["store"] {
+    array.yield %zero : f64
+  }
+  array.map(%n) ins(%a : memref<?xf64>) outs(%q : memref<?xf64>) kinds ["add"] {
+  ^bb0(%x : f64):
+    array.yield %x : f64
+  }
+  func.return
+}
