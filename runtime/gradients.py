@@ -381,7 +381,7 @@ def as_expected(
             order = memory.order_of(primals[position])
             result[position] = np.asarray(shadow, order=order)
         elif position not in result:
-            made = memory.compact_zeros(primals[position], lanes)
+            made = memory.compact_zeros(primals[position], lanes, np.empty)
             if made.strides != shadow.strides:
                 made[...] = shadow
             result[position] = shadow if made.strides == shadow.strides else made
