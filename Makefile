@@ -7,10 +7,10 @@ JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 PART   ?= today/24
 
 .DEFAULT_GOAL := help
-.PHONY: help test pytest generated sample targets lit lint types format demo bench clean
+.PHONY: help test pytest generated sample targets lit lint types format demo demo-aot bench clean
 
 help:  ## List the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
 test: lint  ## Everything that CI runs: lint, types, lit tests, pytest
 	$(MAKE) -j types lit pytest # pyright has one thread
@@ -48,6 +48,9 @@ format: $(VENV)/.dev  ## Rewrite the sources in house style
 
 demo: $(VENV)/.demo  ## Recover a diffusivity field from a real elevation grid, by gradients
 	$(BIN)/python examples/hillslope.py
+
+demo-aot: $(VENV)/.demo  ## The same from C: its gradient in a library that mutadc makes (needs a C compiler)
+	$(MAKE) -C examples/from_c PYTHON=$(abspath $(BIN)/python)
 
 bench: $(VENV)/.bench  ## Times against Numba, JAX and PyTorch on this machine
 	$(BIN)/python -m benchmarks

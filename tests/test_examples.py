@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+from c_files import STRICT, needs, run, sanitizers
 
 import mutad
 
@@ -60,3 +62,17 @@ def test_the_example_saves_one_grid_a_step(hillslope: ModuleType) -> None:
     _, slope = model.value_and_grad(*arguments, wrt="log_kappa")
     error = hillslope.directional_error(lambda at: model(at, *arguments[1:]), slope, arguments[0])
     assert error < 1e-6
+
+
+@needs("cc")
+@needs("make")
+def test_a_c_program_finds_what_the_example_finds(tmp_path: Path) -> None:
+    """`make demo-aot`, on a corner of the terrain: strict C99, with sanitizers."""
+    flags = " ".join(("-std=c99", *STRICT, "-O1", *sanitizers(tmp_path, "cc")))
+    told = (f"OUT={tmp_path}", f"PYTHON={sys.executable}", f"CFLAGS={flags}", "SIZE=--small")
+    shown = run(ROOT / "examples" / "from_c", "make", "-s", *told)
+    (in_c, in_python) = re.findall(r"iteration  5   misfit +([\d.]+)", shown)
+    assert float(in_c) == pytest.approx(float(in_python), abs=0.5)
+    (away,) = re.findall(r"misfits differ by (\S+),", shown)
+    assert float(away) < 1e-10
+    assert re.search(r"gradients +│ 6 +│ 6 ", shown)
