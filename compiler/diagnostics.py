@@ -10,7 +10,6 @@ import sysconfig
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import metadata
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -199,6 +198,8 @@ class CompilerFault(SystemError):
 
 def versions() -> str:
     """What a report of a fault should say."""
+    from importlib import metadata  # 10 ms, for faults only
+
     names = ("mutad", "xdsl", "llvmlite", "numpy")
     ours = [f"{name} {metadata.version(name)}" for name in names]
     return ", ".join([*ours, f"Python {platform.python_version()}", platform.machine()])

@@ -10,7 +10,6 @@ function, to `MUTAD_DUMP_DIR` (else `./mutad-dump`); `MUTAD_DUMP=all` what every
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -30,6 +29,7 @@ from . import remembered
 from .analysis.effects import is_private
 from .analysis.print_analyses import PASSES as PRINTED_ANALYSES
 from .aot.work_size import MeasureWork
+from .collection import without_collection
 from .deep_stack import with_deep_stack
 from .derivative.activation_pairs import activation_pairs
 from .derivative.counting import counting_function
@@ -644,18 +644,6 @@ def check_request(request: Request, wanted: Callable[[Sequence[Any]], bool]) -> 
             if stage.name == "adjoint":
                 remembered.remember_checked(c)
                 return
-
-
-@contextmanager
-def without_collection() -> Generator[None]:
-    """Python's collector rests: the IR is one web that lives to the end, which it would walk in vain."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, overload
 
 from .runtime.assertions import assert_saved_bytes
@@ -46,6 +47,14 @@ __all__ = [
 ]  # fmt: skip
 
 
+def _import_compiler() -> None:
+    """In a process's first compilation, while Python's collector rests."""
+    from .compiler.collection import without_collection
+
+    with without_collection():
+        import_module(".compiler.pipeline", __name__)
+
+
 class _LazyCompiler:
     """The compiler, imported when something is to be compiled. Handed to the runtime."""
 
@@ -60,6 +69,7 @@ class _LazyCompiler:
         captured: Any,
         wanted: Any = None,
     ) -> tuple[bytes, dict[str, Any]]:
+        _import_compiler()
         from .compiler import pipeline
 
         request = self._request(function, arguments, overlaps, mode, wrt, options, captured)
@@ -77,6 +87,7 @@ class _LazyCompiler:
         options: Any,
         captured: Any,
     ) -> str:
+        _import_compiler()
         from .compiler import pipeline
 
         request = self._request(function, arguments, overlaps, mode, wrt, options, captured)
@@ -125,6 +136,7 @@ class _LazyCompiler:
         captured: Any,
         wanted: Any,
     ) -> None:
+        _import_compiler()
         from .compiler import pipeline
 
         args = function, arguments, overlaps, "gradient", wrt, options, captured

@@ -36,6 +36,7 @@ from ..codegen.kernel_module import KernelText
 from ..codegen.llvm_module import assembly, optimize_and_emit, optimized_ir
 from ..codegen.loops_to_llvm import kernel_text
 from ..codegen.scalars_to_llvm import float_text
+from ..collection import without_collection
 from ..deep_stack import with_deep_stack
 from ..derivative.hessian_products import shadow_arguments
 from ..diagnostics import CompileError, refusal
@@ -49,7 +50,6 @@ from ..pipeline import (
     stages_for,
     subject_of,
     with_time,
-    without_collection,
 )
 from ..print_ir import module_text
 from .c_entry import KernelCall, Stored, entry_text, size_text

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-Maker = Callable[[np.random.Generator, tuple[int, ...]], Any]
+Maker = Callable[["np.random.Generator", tuple[int, ...]], Any]
 
 
 @dataclass(frozen=True)
