@@ -14,6 +14,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from .symbol_versions import first_versions
+
 
 class NoTool(Exception):
     """There is no C compiler or archiver, or it failed."""
@@ -57,9 +59,10 @@ def shared_library(
         folder = Path(made)
         (folder / f"{name}.o").write_bytes(object_code)
         (folder / "symbols").write_text(f"{{\n  global:\n{shown}  local: *;\n}};\n")
+        first = first_versions(compiler, object_code, folder)
         ran(
             [
-                *compiler, "-shared", "-o", f"lib{name}.so", f"{name}.o", f"-Wl,-soname,lib{name}.so",
+                *compiler, "-shared", "-o", f"lib{name}.so", f"{name}.o", *first, f"-Wl,-soname,lib{name}.so",
                 "-Wl,--version-script=symbols", "-Wl,--build-id=none", "-Wl,-z,noexecstack",
                 "-Wl,--as-needed", *(f"-l{library}" for library in libraries),
             ],
