@@ -6,7 +6,6 @@ python benchmarks/program_reach.py 200        # as many programs of each kind
 from __future__ import annotations
 
 import ast
-import random
 import sys
 from collections import Counter
 from pathlib import Path
@@ -19,21 +18,9 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 import control_programs  # noqa: E402
 import small_programs  # noqa: E402
+from generated import Drawn  # noqa: E402
 
 import mutad  # noqa: E402
-
-
-class Drawn:
-    """Draws from strategies with a seed: no search, no shrinking."""
-
-    def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
-
-    def __call__(self, strategy: Any) -> Any:
-        strategy = getattr(strategy, "wrapped_strategy", strategy)
-        if hasattr(strategy, "elements"):
-            return self.random.choice(list(strategy.elements))
-        return self.random.randint(strategy.start, strategy.end)
 
 
 def programs(count: int) -> Any:

@@ -67,6 +67,8 @@ class KernelCall:
     stored: list[Stored] = field(default_factory=list[Stored])
     zeros: list[OutParameter] = field(default_factory=list[OutParameter])
     """Outputs that are 0 whatever the arguments."""
+    zeroed: list[str] = field(default_factory=list[str])
+    """Array parameters of which the same is true."""
     slots: int = 1
     raised: str = ""
     """The constant array with the status of each site of the kernel."""
@@ -248,7 +250,11 @@ class EntryText(Writer):
     def size_operand(self, size: SizeParameter, function: CFunction) -> str:
         """What `_worksize` is asked for: an extent, 0 of an array that is not given; an integer."""
         if size.axis is None:
-            return self.scalars[size.parameter].value
+            given = self.scalars[size.parameter]
+            type_ = LLVM_TYPE[given.key.type]
+            signed = given.key.type.startswith("i")
+            extended = f"{'sext' if signed else 'zext'} {type_} {given.value} to i64"
+            return given.value if type_ == "i64" else self.value(extended)
         extent = self.arrays[size.parameter].extents[size.axis]
         if not any(p.optional and p.name == size.parameter for p in function.arrays()):
             return extent
@@ -298,6 +304,32 @@ class EntryText(Writer):
         type_ = LLVM_TYPE[out.type]
         self.optional(out.name, lambda: self.store(type_, "0.0", f"%in.{out.name}", 0))
 
+    def fill_zeros(self, name: str) -> None:
+        """Zeros in an array: element k of it, in the order of subscripts, for each k."""
+        a, size = self.arrays[name], ITEM_SIZE[self.arrays[name].key.dtype]
+        total = "1"
+        for extent in a.extents:
+            total = self.value(f"mul i64 {total}, {extent}")
+        loop, body, on = self.fresh("zeros"), self.fresh("zero"), self.fresh("on")
+        counter = self.value("alloca i64")
+        self.do(f"store i64 0, ptr {counter}")
+        self.do(f"br label %{loop}")
+        self.label(loop)
+        k = self.value(f"load i64, ptr {counter}")
+        self.do(f"br i1 {self.value(f'icmp slt i64 {k}, {total}')}, label %{body}, label %{on}")
+        self.label(body)
+        offset, rest = "0", k
+        for extent, stride in reversed([*zip(a.extents, a.strides, strict=True)]):
+            subscript = self.value(f"urem i64 {rest}, {extent}")
+            rest = self.value(f"udiv i64 {rest}, {extent}")
+            step = self.value(f"mul i64 {subscript}, {stride}")
+            offset = self.value(f"add i64 {offset}, {step}")
+        place = self.value(f"getelementptr i{8 * size}, ptr {a.data}, i64 {offset}")
+        self.do(f"store i{8 * size} 0, ptr {place}")
+        self.do(f"store i64 {self.value(f'add i64 {k}, 1')}, ptr {counter}")
+        self.do(f"br label %{loop}")
+        self.label(on)
+
 
 def entry_text(
     function: CFunction, call: KernelCall, statuses: Statuses, like: Sequence[tuple[str, str]]
@@ -342,6 +374,8 @@ def entry_text(
         w.store_result(stored)
     for out in call.zeros:
         w.store_zero(out)
+    for name in call.zeroed:
+        w.fill_zeros(name)
     w.do("ret i32 0")
     w.label("raised")
     site = w.field("%ctx", 80, "i64")
@@ -372,7 +406,7 @@ def size_text(function: CFunction, call: KernelCall, keys: Sequence[ArrayKey | S
     """
     symbol = f"{function.symbol}_worksize"
     given = {(s.parameter, s.axis): f"%in.{s.name}" for s in function.sizes}
-    operands: list[str] = []
+    operands, narrowed = list[str](), list[str]()
     for (kind, name), key in zip(call.operands, keys, strict=True):
         baked = call.baked.get(name)
         if kind == "text":
@@ -385,14 +419,18 @@ def size_text(function: CFunction, call: KernelCall, keys: Sequence[ArrayKey | S
         else:
             type_ = LLVM_TYPE[key.type]
             zero = "0.0" if type_ in ("float", "double") else "0"
-            operands.append(f"{type_} {given.get((name, None), zero)}")
+            value = given.get((name, None), zero)
+            if (name, None) in given and type_ != "i64":
+                narrowed.append(f"  %narrow.{name} = trunc i64 {value} to {type_}\n")
+                value = f"%narrow.{name}"
+            operands.append(f"{type_} {value}")
     shown = ", ".join(["ptr %ctx", *operands, "ptr %results"])
     parameters = ", ".join(f"i64 %in.{s.name}" for s in function.sizes)
     return f"""define i64 @{symbol}({parameters}) nounwind {{
   %ctx = alloca [{CTX_BYTES // 8} x i64], align 64
   %results = alloca i64
   store [{CTX_BYTES // 8} x i64] zeroinitializer, ptr %ctx
-  %status = call i32 @{call.kernel}_{SIZES}({shown})
+{"".join(narrowed)}  %status = call i32 @{call.kernel}_{SIZES}({shown})
   %good = icmp eq i32 %status, 0
   br i1 %good, label %made, label %none
 made:

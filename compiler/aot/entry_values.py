@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, memref, scf
+from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.traits import Pure
@@ -117,6 +117,8 @@ class EntryValues:
             loop = value.owner.parent_op()
             if isinstance(loop, array.LoopOp) and value.index == 0:
                 raise Varies(loop)
+            if isinstance(loop, func.FuncOp):
+                raise Undetermined(Why(f"the float {value.name_hint or 'argument'}"))
             raise Undetermined(why("a value that a block is handed", loop))
         op = value.owner
         assert isinstance(op, Operation)

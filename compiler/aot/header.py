@@ -313,10 +313,14 @@ def wrapper(library: str, function: CFunction, given: list[str]) -> Iterator[str
 def size_arguments(function: CFunction) -> list[str]:
     """What the wrapper asks the size for: an extent of `u` is `u->shape[0]`."""
     optional = {p.name for p in function.arrays() if p.optional}
+    types = {p.name: C_TYPE[p.type] for p in function.parameters if isinstance(p, ScalarParameter)}
     found: list[str] = []
     for size in function.sizes:
         extent = f"{size.parameter}->shape[{size.axis}]"
         if size.parameter in optional:
             extent = f"{size.parameter} ? {extent} : 0"
-        found.append(size.parameter if size.axis is None else extent)
+        if size.axis is None:
+            same = types[size.parameter] == "int64_t"
+            extent = size.parameter if same else f"(int64_t){size.parameter}"
+        found.append(extent)
     return found

@@ -593,12 +593,22 @@ class Unit:
     def tangent_parameters(self, call: KernelCall, tangents: Tangents) -> None:
         e, taken = self.export, dict[int, str]()
         product = e.mode == "hvp"
+        rows = {
+            position: self.beside(
+                position,
+                "hvp",
+                f"out: the Hessian's product, rows of {self.names[position]}, overwritten",
+            )
+            for position in (e.wrt if product else ())
+            if isinstance(self.key(position), ArrayKey)
+        }
+        moving = {position for of, position in tangents.moving if of == "shadow"}
+        call.zeroed += [name for position, name in rows.items() if position not in moving]
         for of, position in tangents.moving:
             name, key = self.names[position], self.key(position)
             if of == "shadow":
                 if position in e.wrt:
-                    comment = f"out: the Hessian's product, rows of {name}, overwritten"
-                    call.operands.append(("parameter", self.beside(position, "hvp", comment)))
+                    call.operands.append(("parameter", rows[position]))
                 else:
                     call.operands.append(("like", name))
             elif product and position not in e.wrt:

@@ -19,14 +19,13 @@ from collections.abc import Sequence
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, MemRefType, NoneAttr
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, MemRefType
 from xdsl.ir import Block, BlockArgument, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from ...dialects import array
 from ..derivative.function_attributes import inherit_locations
-from ..derivative.hessian_products import replace, zeros_like
-from ..diagnostics import refusal
+from ..derivative.hessian_products import replace
 
 
 class OwnShadows:
@@ -44,26 +43,41 @@ class OwnShadows:
         for k in zeroed:
             self.fill(args[k])
         for k in inner:
-            argument = self.compact(args[k])
-            if argument is not None:
-                replace(argument, zeros_like(argument, self.builder))
+            self.inner(args[k], copied=False)
         for k in copied:
-            self.copy(args[k])
+            self.inner(args[k], copied=True)
         inherit_locations(self.function)
 
-    def compact(self, argument: BlockArgument) -> BlockArgument | None:
-        """The argument, if it is used: only compact arrays are memory of the function."""
+    def inner(self, argument: BlockArgument, *, copied: bool) -> None:
+        """Memory of the function for the argument, if it is used: zeros, or a copy of what it holds."""
         uses = [u for u in argument.uses if not isinstance(u.operation, memref.DimOp)]
         if not isinstance(argument.type, MemRefType) or not uses:
-            return None
-        if not isinstance(argument.type.layout, NoneAttr):
-            name = (argument.name_hint or "array").partition("_shadow")[0].partition("_dot")[0]
-            raise refusal(
-                self.function,
-                f"the derivative needs memory for {name}, whose layout is not that of C",
-                f"declare {name} as C-contiguous, or name it in what the derivative is taken of",
+            return
+        own = self.memory_like(argument)
+        replace(argument, own)
+        if copied:
+            self.copy(argument, own)
+        else:
+            self.fill(own)
+
+    def memory_like(self, argument: BlockArgument) -> SSAValue:
+        """Memory of the argument's shape, in its order: in that of C where any strides will do."""
+        assert isinstance(argument.type, MemRefType)
+        rank, strides = argument.type.get_num_dims(), array.strides_of(argument.type)
+        axes = [*range(rank)]
+        if rank > 1 and strides[0] == 1 and not array.is_contiguous(argument.type):
+            axes.reverse()
+        extents, insert = self.extents(argument), self.builder.insert
+        element = argument.type.element_type
+        made = insert(array.AllocOp([extents[d] for d in axes], element)).memref
+        if axes != sorted(axes):
+            zero, one = (
+                insert(arith.ConstantOp(IntegerAttr(n, IndexType()))).result for n in (0, 1)
             )
-        return argument
+            made = insert(array.ViewOp(made, [zero] * rank, axes, extents, [one] * rank)).result
+        if made.type != argument.type:
+            made = insert(memref.CastOp.get(made, argument.type)).results[0]
+        return made
 
     def extents(self, argument: SSAValue) -> list[SSAValue]:
         assert isinstance(argument.type, MemRefType)
@@ -73,7 +87,7 @@ class OwnShadows:
             found.append(self.builder.insert(memref.DimOp(argument, number)).result)
         return found
 
-    def fill(self, argument: BlockArgument) -> None:
+    def fill(self, argument: SSAValue) -> None:
         """Zeros, first of all."""
         if not isinstance(argument.type, MemRefType):
             return
@@ -84,13 +98,9 @@ class OwnShadows:
         extents = self.extents(argument)
         self.builder.insert(array.MapOp(extents, [], [argument], ["store"], body))
 
-    def copy(self, argument: BlockArgument) -> None:
-        """A copy in the place of an argument that the function overwrites, and its caller does not expect."""
-        if not isinstance(argument.type, MemRefType) or self.compact(argument) is None:
-            return
-        element, extents = argument.type.element_type, self.extents(argument)
-        made = self.builder.insert(array.AllocOp(extents, element)).memref
-        replace(argument, made)
-        body = Block(arg_types=[element])
+    def copy(self, source: SSAValue, target: SSAValue) -> None:
+        """What the one holds in the other: the function overwrites that, which its caller does not see."""
+        assert isinstance(source.type, MemRefType)
+        body = Block(arg_types=[source.type.element_type])
         body.add_op(array.YieldOp([body.args[0]]))
-        self.builder.insert(array.MapOp(extents, [argument], [made], ["store"], body))
+        self.builder.insert(array.MapOp(self.extents(source), [source], [target], ["store"], body))

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import (
+    AnyFloat,
     DenseArrayBase,
     FunctionType,
     IndexType,
@@ -172,7 +173,11 @@ class Measure:
         self.a = Arithmetic(self.block, checked=checked)
         self.amounts = Amounts(self.a)
         now = self.block.args if checked else arguments
-        pairs = list(zip(arguments, now, strict=True))
+        pairs = [
+            pair
+            for pair in zip(arguments, now, strict=True)
+            if not (checked and isinstance(pair[0].type, AnyFloat))
+        ]
         equal = equal_extents(kernel, assumed)
         self.values = EntryValues(self.alias, pairs, self.a, equal)
         self.written: set[array.LoopOp] = set()

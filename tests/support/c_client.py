@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import ctypes.util
+import mmap
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +51,37 @@ def export(
     return Export(symbol, function, tuple(made), mode, wrt, captured, keys, **more)
 
 
+PROCESS = ctypes.CDLL(None, use_errno=True)
+PROCESS.mmap.restype = ctypes.c_void_p
+PROCESS.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64]
+PROCESS.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+PROCESS.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+PAGE = mmap.PAGESIZE
+BEFORE = 0x5A
+"""The byte in front of guarded memory."""
+
+
+@contextlib.contextmanager
+def guarded(size: int, fill: int, align: int = 64) -> Iterator[int]:
+    """The address of so many bytes `fill`, aligned; whoever touches the page behind them crashes.
+
+    What lies before them must not change.
+    """
+    room = -(-size // align) * align
+    pages = -(-room // PAGE) * PAGE + PAGE
+    start = PROCESS.mmap(None, pages + PAGE, 3, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+    assert start not in (None, ctypes.c_void_p(-1).value)
+    PROCESS.mprotect(start + pages, PAGE, 0)
+    ctypes.memset(start, BEFORE, pages)
+    address = start + pages - room
+    ctypes.memset(address, fill, size)
+    try:
+        yield address
+        assert ctypes.string_at(start, pages - room) == bytes([BEFORE]) * (pages - room), "underrun"
+    finally:
+        PROCESS.munmap(start, pages + PAGE)
+
+
 class Allocator(ctypes.Structure):
     _fields_ = [("allocate", MALLOC), ("release", FREE), ("state", ctypes.c_void_p)]
 
@@ -55,11 +89,12 @@ class Allocator(ctypes.Structure):
 class Memory:
     """An allocator that knows what is not given back."""
 
-    def __init__(self) -> None:
+    def __init__(self, fill: int = 0xA5) -> None:
         self.live: dict[int, Any] = {}
 
         def allocate(state: Any, size: int) -> int:
             block = ctypes.create_string_buffer(size)
+            ctypes.memset(block, fill, size)
             self.live[ctypes.addressof(block)] = block
             return ctypes.addressof(block)
 
@@ -102,6 +137,7 @@ class Client:
     """A library that is built and loaded."""
 
     def __init__(self, folder: Path, name: str, *exports: Export, **options: Any) -> None:
+        self.exports = exports
         self.library: Library = compile_exports(name, exports, Options(**options))
         code = self.library.object_code()
         self.path = folder / f"lib{name}.so"
@@ -128,46 +164,62 @@ class Client:
     def __call__(
         self, symbol: str, *arguments: Any, less: int = 0, skip: tuple[str, ...] = ()
     ) -> dict[str, Any]:
-        """Call with arguments in order, but those that come out; results by name.
+        """Call with arguments in order, but those that come out; results by name."""
+        given = [
+            p.name for p in self.functions[symbol].parameters if not isinstance(p, OutParameter)
+        ]
+        return self.call(symbol, dict(zip(given, arguments, strict=True)), less=less, skip=skip)
 
-        `less` bytes of work area are missing; null is passed for what is to `skip`.
+    def call(
+        self,
+        symbol: str,
+        values: Mapping[str, Any],
+        *,
+        less: int = 0,
+        skip: tuple[str, ...] = (),
+        fill: int = 0xA5,
+    ) -> dict[str, Any]:
+        """Call with arguments by name; results by name.
+
+        `less` bytes of work area are missing; null is passed for what is to `skip`. All memory that the
+        library gets is full of the byte `fill`.
         """
-        f, values, given, outs = self.functions[symbol], list(arguments), [], {}
-        named: dict[str, Any] = {}
+        f, given = self.functions[symbol], list[Any]()
+        outs: dict[str, tuple[OutParameter, Any]] = {}
         keep: list[Any] = []
         for p in f.parameters:
             match p:
                 case ScalarParameter():
-                    named[p.name] = values.pop(0)
-                    given.append(C[p.type](named[p.name]))
+                    given.append(C[p.type](values[p.name]))
                 case ArrayParameter():
-                    array = named[p.name] = values.pop(0)
+                    array = values[p.name]
                     keep.append(None if array is None else described(array))
                     given.append(None if array is None else ctypes.byref(keep[-1]))
                 case OutParameter():
                     place = C[p.type]() if p.rank is None else (ctypes.c_int64 * (1 + 2 * p.rank))()
                     outs[p.name] = p, place
                     given.append(None if p.name in skip else ctypes.byref(place))
-        assert not values
-        memory = Memory()
         if f.memory is KernelMemory.AREA:
-            size = self.work_size(f, named) - less
-            area = np.full(max(size, 0) + 128, 0xA5, np.uint8)
-            start = -(-area.ctypes.data // 64) * 64
-            given += [ctypes.c_void_p(start), ctypes.c_int64(size)]
-        else:
-            given.append(ctypes.byref(memory.allocator))
-        status = self.loaded[symbol](*given)
+            size = self.work_size(f, dict(values)) - less
+            with guarded(max(size, 0), fill) as area:
+                status = self.loaded[symbol](*given, ctypes.c_void_p(area), ctypes.c_int64(size))
+                return self.results(status, outs, skip)
+        memory = Memory(fill)
+        status = self.loaded[symbol](*given, ctypes.byref(memory.allocator))
+        assert not status or not memory.live
+        found = self.results(status, outs, skip)
+        blocks = {place[0] for p, place in outs.values() if p.rank is not None}
+        assert memory.live.keys() <= blocks
+        return found
+
+    def results(
+        self, status: int, outs: dict[str, tuple[OutParameter, Any]], skip: tuple[str, ...]
+    ) -> dict[str, Any]:
+        """What came out, copied; Failed where the status says so."""
         if status:
-            assert not memory.live
             raise Failed(status, self.strerror(status))
-        if f.memory is KernelMemory.AREA:
-            assert (area[start - area.ctypes.data + max(size, 0) :] == 0xA5).all()
-        found = {
+        return {
             name: place.value if p.rank is None else read(place, p.type)
             for name, (p, place) in outs.items()
             if name not in skip
         }
-        arrays = {place[0] for p, place in outs.values() if p.rank is not None}
-        assert memory.live.keys() <= arrays
-        return found

@@ -6,6 +6,7 @@ import ast
 import builtins
 import hashlib
 import linecache
+import random
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -23,3 +24,20 @@ def function_of(source: str, name: str, names: dict[str, Any] | None = None) -> 
     found: dict[str, Any] = {"__name__": "generated", **(names or {})}
     exec(builtins.compile(source, file, "exec"), found)
     return found[name]
+
+
+class Drawn:
+    """Draws from strategies with a seed: no search, no shrinking."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+
+    def __call__(self, strategy: Any) -> Any:
+        strategy = getattr(strategy, "wrapped_strategy", strategy)
+        if hasattr(strategy, "definition"):
+            return strategy.definition(self, *strategy.args, **strategy.kwargs)
+        if type(strategy).__name__ == "BooleansStrategy":
+            return self.random.random() < 0.5
+        if hasattr(strategy, "elements"):
+            return self.random.choice(list(strategy.elements))
+        return self.random.randint(strategy.start, strategy.end)
