@@ -88,6 +88,7 @@ def drop_in(block: Block) -> None:
     for argument in filled_arguments(block):
         touching = users_in(block, argument)
         if touching is not None:
+            position = {o: k for k, o in enumerate(block.ops)}
             in_order = sorted(touching, key=position.__getitem__)
             if store_first_sum(argument, in_order):
                 in_order[0].detach()
