@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from .symbol_versions import first_versions
+from .symbol_versions import ask_for_first_versions
 
 
 class NoTool(Exception):
@@ -59,10 +59,10 @@ def shared_library(
         folder = Path(made)
         (folder / f"{name}.o").write_bytes(object_code)
         (folder / "symbols").write_text(f"{{\n  global:\n{shown}  local: *;\n}};\n")
-        first = first_versions(compiler, object_code, folder)
+        ask_for_first_versions(compiler, folder / f"{name}.o")
         ran(
             [
-                *compiler, "-shared", "-o", f"lib{name}.so", f"{name}.o", *first, f"-Wl,-soname,lib{name}.so",
+                *compiler, "-shared", "-o", f"lib{name}.so", f"{name}.o", f"-Wl,-soname,lib{name}.so",
                 "-Wl,--version-script=symbols", "-Wl,--build-id=none", "-Wl,-z,noexecstack",
                 "-Wl,--as-needed", *(f"-l{library}" for library in libraries),
             ],
