@@ -10,6 +10,7 @@ import argparse
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,9 @@ DERIVATIVES = {
     "jvp": "Jacobian-vector product, tangents in: F_jvp",
     "hvp": "Hessian-vector product: F_hvp",
 }
-KINDS = ("shared", "object", "static", "llvm", "asm", "mlir", "header", "fortran", "pkg-config")
+KINDS = (
+    "shared", "object", "static", "llvm", "asm", "mlir", "header", "fortran", "pkg-config", "python", "wheel",
+)  # fmt: skip
 """What `--emit` takes, as `compiler.aot.emitters` has it: the parser loads no compiler."""
 FILES = ("-o", "--output", "--header", "--deps")
 """The options that take the name of a file."""
@@ -133,6 +136,12 @@ class Runtime:
         found = captures.captures_of(function)
         inputs = zip(found.values(), found.names, strict=True)
         return found, tuple(keys.argument_key(value, name) for value, name in inputs)
+
+    def sources(self) -> Mapping[str, str]:
+        from . import runtime
+
+        folder = Path(runtime.__path__[0])
+        return {path.stem: path.read_text() for path in folder.glob("*.py")}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -332,11 +332,20 @@ class EntryText(Writer):
 
 
 def entry_text(
-    function: CFunction, call: KernelCall, statuses: Statuses, like: Sequence[tuple[str, str]]
+    function: CFunction,
+    call: KernelCall,
+    statuses: Statuses,
+    like: Sequence[tuple[str, str]],
+    watched: str = "",
 ) -> str:
-    """The definition of the C function; `like` says which arrays have the shapes of which."""
+    """The definition of the C function; `like` says which arrays have the shapes of which.
+
+    With another name, `watched`, a function that is handed the kernel's context, and so leaves in it what was
+    raised.
+    """
     w = EntryText(statuses, function.symbol)
-    w.do(f"%ctx = alloca [{CTX_BYTES // 8} x i64], align 64")
+    if not watched:
+        w.do(f"%ctx = alloca [{CTX_BYTES // 8} x i64], align 64")
     w.do(f"%results = alloca [{max(call.slots, 1)} x i64], align 64")
     w.do("%nothing = alloca i64")
     w.do("store i64 0, ptr %nothing")
@@ -362,7 +371,7 @@ def entry_text(
     w.fill_context(function, recursive=call.recursive)
     operands = [text for kind, name in call.operands for text in w.operand(kind, name)]
     shown = ", ".join(["ptr %ctx", *operands, "ptr %results"])
-    attachment, tag = call.lines
+    attachment, tag = ("", "") if watched else call.lines
     w.do(f"%status = call i32 @{call.kernel}({shown}){tag}")
     memory = "MemoryError" if function.memory is KernelMemory.ALLOCATOR else "WORK_TOO_SMALL"
     message = "the allocator has no memory" if memory == "MemoryError" else TOO_SMALL
@@ -387,8 +396,11 @@ def entry_text(
         w.label(label)
         w.do(f"ret i32 {status}")
     assert not w.symbols
-    head = f"define i32 @{function.symbol}({', '.join(function.llvm_parameters())}) nounwind"
-    return "\n".join([f"{head} {attachment}{{", "entry:", *w.lines, "}"])
+    parameters = ", ".join([*function.llvm_parameters(), *(["ptr %ctx"] if watched else [])])
+    defined = f"internal i32 @{watched}" if watched else f"i32 @{function.symbol}"
+    return "\n".join(
+        [f"define {defined}({parameters}) nounwind {attachment}{{", "entry:", *w.lines, "}"]
+    )
 
 
 def check_assumed(w: EntryText, call: KernelCall) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from .. import receipts
 from ..pipeline import Options, Request
 from . import asked, dependencies, model
 from .asked import WrongUsage
-from .emitters import EMITTERS, kind_of_file
+from .emitters import EMITTERS, FOLDERS, kind_of_file
 from .exports import Export, Reader, Wanted, exports_of
 from .library import MODES, Library, compile_exports, options_of
 from .outputs import STDOUT, Output, write_all
@@ -61,13 +62,16 @@ def run(command: Command, runtime: Reader) -> None:
     with model.imported(command.model) as (module, own_files):
         exports = exports_of(module, wanted, runtime)
         with report.compiling(exports) as done:
-            library = compile_exports(command.library, exports, command.options, done)
+            for_python = not FOLDERS.keys().isdisjoint(places.values())
+            library = compile_exports(
+                command.library, exports, command.options, done, for_python=for_python
+            )
         outputs: dict[str, Output] = {}
         for path, kind in places.items():
             with report.timed(f"{kind} {path}"):
-                outputs[path] = written(library, kind)
+                outputs |= written(library, kind, path, runtime)
         if command.deps is not None:
-            targets = [path for path in places if path != STDOUT]
+            targets = [path for path in outputs if path != STDOUT]
             sources = {*report.sources, *own_files()}
             shorten = not Path(command.model).is_absolute()
             text = dependencies.rules(targets, sources, shorten=shorten)
@@ -95,9 +99,23 @@ def tell_saves(export: Export, options: Options) -> None:
     print(f"{shown(export)}\n{receipts.explain_request(request, None)}\n", file=sys.stderr)
 
 
-def written(library: Library, kind: str) -> Output:
+def written(library: Library, kind: str, place: str, runtime: Reader) -> dict[str, Output]:
+    """What is written there: one file, or several below a folder."""
+    if kind in FOLDERS:
+        files = FOLDERS[kind].write(library, runtime.sources())
+        found = {str(Path(place) / path): output for path, output in files.items()}
+        refuse_foreign(library.name, found)
+        return found
     emitter = EMITTERS[kind]
-    return Output(emitter.write(library), emitter.is_executable)
+    return {place: Output(emitter.write(library), emitter.is_executable)}
+
+
+def refuse_foreign(name: str, files: Iterable[str]) -> None:
+    """WrongUsage where a package would be written over one that is not ours."""
+    for path in map(Path, files):
+        is_ours = (path.parent / "_mutad").exists()
+        if path.parts[-2:] == (name, "__init__.py") and path.exists() and not is_ours:
+            raise WrongUsage(f"{path} is there, and not of mutadc: name another folder: -o DIR")
 
 
 def places_of(command: Command) -> dict[str, str]:
@@ -105,13 +123,15 @@ def places_of(command: Command) -> dict[str, str]:
     output = command.output
     told = None if output is None else kind_of_file(output)
     kind = command.emit or told or next(iter(EMITTERS))
-    if output is None or Path(output).is_dir():
+    if kind in FOLDERS:
+        output = folder_of(command)
+    elif output is None or Path(output).is_dir():
         output = str(Path(output or "") / EMITTERS[kind].file.format(command.library))
     elif command.emit is not None and told not in (None, kind):
         raise WrongUsage(f"-o {output}: the name says {told}, --emit {kind}")
     elif output == STDOUT and command.emit is None:
         raise WrongUsage(f"-o -: say with --emit what is written to standard output: {texts()}")
-    if output == STDOUT and not EMITTERS[kind].is_text:
+    if output == STDOUT and (kind in FOLDERS or not EMITTERS[kind].is_text):
         raise WrongUsage(
             f"--emit {kind}: it is no text, name a file: -o FILE; as text there are {texts()}"
         )
@@ -125,6 +145,16 @@ def places_of(command: Command) -> dict[str, str]:
     if command.model != model.STDIN and str(Path(command.model).resolve()) in names:
         raise WrongUsage(f"{command.model} would be overwritten: name another output")
     return {output: kind} | ({} if command.header is None else {command.header: "header"})
+
+
+def folder_of(command: Command) -> str:
+    """Where a kind of several files goes: `-o` names a folder, which is made if it is not there."""
+    output = command.output or "."
+    if output != STDOUT and Path(output).exists() and not Path(output).is_dir():
+        raise WrongUsage(f"--emit {command.emit} writes to a folder: {output} is a file")
+    if output.endswith(".whl"):
+        raise WrongUsage("-o names the folder of a wheel, whose own name says what it runs on")
+    return output
 
 
 def texts() -> str:

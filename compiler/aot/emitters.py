@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from .fortran import fortran_text
 from .header import header_text
 from .library import Library
 from .linking import shared_library, static_library
+from .outputs import Output
 from .pkg_config import pkg_config_text
+from .python_package import package_files
+from .wheel import wheel_files
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,18 @@ class Emitter:
     is_text: bool = False
     """Whether it may go to standard output."""
     is_executable: bool = False
+
+
+@dataclass(frozen=True)
+class FolderEmitter:
+    """One way to write a library as several files below a folder, or one of a name that it chooses."""
+
+    write: Callable[[Library, Mapping[str, str]], dict[str, Output]]
+    """The files by their paths; it is told the texts of modules of the runtime."""
+
+
+FOLDERS = {"python": FolderEmitter(package_files), "wheel": FolderEmitter(wheel_files)}
+"""More words of `--emit`, which write to a folder; their libraries have entries for Python."""
 
 
 def shared(library: Library) -> bytes:

@@ -112,6 +112,10 @@ class Reader(Protocol):
         """What the function reads from outside, and the argument keys of the inputs among it."""
         ...
 
+    def sources(self) -> Mapping[str, str]:
+        """The texts of the runtime's modules, of which a Python package takes some, by their names."""
+        ...
+
 
 def exports_of(module: ModuleType, wanted: Wanted, runtime: Reader) -> list[Export]:
     """The exports of a module.

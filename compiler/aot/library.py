@@ -24,6 +24,7 @@ from ..codegen.entry_plan import GradientSignature, Tangents, gradient_signature
 from ..codegen.entry_result import (
     ResultSpec,
     arrays_and_scalars,
+    is_fresh,
     leaves_of,
     slot_count,
     slots_of,
@@ -52,6 +53,7 @@ from ..pipeline import (
     with_time,
 )
 from ..print_ir import module_text
+from . import python_entry
 from .c_entry import KernelCall, Stored, entry_text, size_text
 from .exports import Export, span_in
 from .owned_shadows import OwnShadows
@@ -89,6 +91,28 @@ class Readable(Protocol):
     def read(self) -> Any: ...
 
 
+Tree = Any
+"""What a function returns: None, the name of a result, the position of an argument that is returned itself
+(of tangents: of the argument whose tangent it is), or a tuple of trees."""
+Returned = tuple[bool, tuple[str, ...]]
+"""Of a result that is an array: whether it is memory that the function makes, and which arrays it may be."""
+
+
+@dataclass(frozen=True)
+class Face:
+    """An exported function as Python calls it."""
+
+    export: Export
+    function: CFunction
+    roles: dict[str, tuple[str, int]]
+    """Of each C parameter its group (`GROUPS`), and in derivatives the position that it belongs to."""
+    trees: dict[str, Tree]
+    """The result at "", its tangent at "_dot"."""
+    sites: list[tuple[int, dict[str, Any]]]
+    """What may be raised, with the status."""
+    arrays: dict[str, Returned]
+
+
 @dataclass
 class Library:
     """The exports of one library, compiled."""
@@ -103,6 +127,8 @@ class Library:
     statuses: Statuses
     symbols: dict[str, str]
     """External symbols, and where each comes from: "libm", "libmvec", "blas" or "libc"."""
+    faces: list[Face]
+    """What a Python package has to know of each function."""
 
     @property
     def promised(self) -> list[str]:
@@ -137,14 +163,17 @@ def compile_exports(
     exports: Sequence[Export],
     options: Options,
     done: Callable[[Export, Compilation], None] = lambda export, c: None,
+    *,
+    for_python: bool = False,
 ) -> Library:
     """The library of this name; CompileError where a function is outside of what C can call.
 
-    `done` is told of each export that is compiled.
+    `done` is told of each export that is compiled. A library `for_python` has the entries that a package
+    calls (`python_entry`) besides.
     """
     statuses, parts = Statuses(), list[Unit]()
     for export in exports:
-        parts.append(Unit(export, options_of(export, options), statuses).compiled())
+        parts.append(Unit(export, options_of(export, options), statuses, for_python).compiled())
         done(export, parts[-1].c)
     modules = [part.text for part in parts] + [statuses.function(name)]
     symbols = {s: origin for part in parts for s, origin in part.kernel.symbols.items()}
@@ -156,6 +185,7 @@ def compile_exports(
         "// -----\n".join(part.mlir for part in parts),
         statuses,
         dict(sorted(renamed(symbols).items())),
+        [part.face() for part in parts],
     )
 
 
@@ -267,6 +297,7 @@ class Unit:
     export: Export
     options: Options
     statuses: Statuses
+    for_python: bool = False
     text: str = ""
     mlir: str = ""
     kernel: KernelText = field(init=False)
@@ -275,8 +306,20 @@ class Unit:
     like: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     order: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     """Of each parameter its group, and its rank in that."""
+    roles: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
+    """Of each parameter its group, and the position of the parameter that it belongs to."""
+    trees: dict[str, Tree] = field(default_factory=dict[str, Tree])
+    among: dict[str, Returned] = field(default_factory=dict[str, Returned])
     before: list[str] = field(default_factory=list[str])
     """Definitions of constants."""
+
+    # What Python sees.
+
+    def face(self) -> Face:
+        """What a package has to know."""
+        listed = [self.statuses.raised(site) for site in self.kernel.sites]
+        sites = list(zip(listed, self.kernel.sites, strict=True))
+        return Face(self.export, self.function, self.roles, self.trees, sites, self.among)
 
     # Stages.
 
@@ -457,6 +500,10 @@ class Unit:
         self.describe(call)
         self.size_parameters(call)
         entry = entry_text(self.function, call, self.statuses, self.like)
+        if self.for_python:
+            watched = f"{e.symbol}_watched"
+            entry += entry_text(self.function, call, self.statuses, self.like, watched)
+            entry += python_entry.frame_text(self.function, watched)
         declared = with_blas(self.kernel.declarations, self.kernel.symbols)
         parts = [*declared, *self.before, self.kernel.text, entry]
         if memory is KernelMemory.AREA:
@@ -494,6 +541,7 @@ class Unit:
     def add(self, parameter: Parameter, group: str, position: int = 0) -> None:
         """A further C parameter: in the order of `GROUPS`, and of `wrt` and parameters within one."""
         wrt = self.export.wrt
+        self.roles[parameter.name] = group, position
         rank = wrt.index(position) if position in wrt else len(wrt) + position
         self.order[parameter.name] = GROUPS.index(group), rank
         self.function.parameters.append(parameter)
@@ -719,6 +767,8 @@ class Unit:
     ) -> None:
         """Parameters for all results that the kernel stores from `slot` on, if they are `wanted`."""
         names = self.shown_names(spec, f"result{suffix}")
+        if wanted:
+            self.trees[suffix] = self.tree(call, spec, names)
         slots: dict[int, int] = {}
         for leaf in stored_leaves(spec):
             slots[id(leaf)] = slot
@@ -737,6 +787,36 @@ class Unit:
                     comment = "out: filled in, its data lies in memory of the call; or NULL"
                     out = OutParameter(name, leaf["dtype"], leaf["rank"], comment)
                     self.place(call, out, slots[id(leaf)])
+
+    def tree(self, call: KernelCall, spec: ResultSpec, names: dict[int, str]) -> Tree:
+        """What is returned, as a package builds it."""
+        match spec["kind"]:
+            case "none":
+                return None
+            case "tuple":
+                return tuple(self.tree(call, item, names) for item in spec["items"])
+            case "argument":
+                position = self.position_of(call, spec["leaf"])
+                return names[id(spec)] if position is None else position
+            case "array":
+                found = [self.position_of(call, leaf) for leaf in spec.get("among", ())]
+                inside = [k for k in found if k is not None]
+                fresh = is_fresh(spec) and len(inside) == len(found)
+                dot = "_dot" if names[id(spec)].startswith("result_dot") else ""
+                self.among[names[id(spec)]] = fresh, tuple(f"{self.names[k]}{dot}" for k in inside)
+            case _:
+                pass
+        return names[id(spec)]
+
+    def position_of(self, call: KernelCall, leaf: int) -> int | None:
+        """The position of an array argument, or of that of which it is the tangent; None of a constant."""
+        if leaf < len(call.leaves):
+            position = self.names.index(call.leaves[leaf])
+        else:
+            moving = self.tangents(last_function(self.c.module)).moving
+            shadows = self.gradient_of(last_function(self.c.module)).shadows
+            position = moving[leaf - len(call.leaves) - len(shadows)][1]
+        return position if position < len(self.export.parameters) else None
 
     @staticmethod
     def shown_names(spec: ResultSpec, base: str) -> dict[int, str]:

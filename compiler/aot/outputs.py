@@ -11,7 +11,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +31,7 @@ def write_all(outputs: Mapping[str, Output]) -> None:
     """Write every file, or, where one cannot be (OSError), leave all as they were."""
     files = {path: one for path, one in outputs.items() if is_file(path)}
     staged: dict[str, str] = {}
+    made = folders_for(files)
     try:
         for path, one in files.items():
             staged[path] = beside(path, one)
@@ -38,10 +39,27 @@ def write_all(outputs: Mapping[str, Output]) -> None:
             if path not in files:
                 write_through(path, one)
         replace_all(staged)
+    except BaseException:
+        for folder in reversed(made):
+            with suppress(OSError):
+                shutil.rmtree(folder)
+        raise
     finally:
         for temporary in staged.values():
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
+
+
+def folders_for(paths: Iterable[str]) -> list[Path]:
+    """Make the folders that are not there yet; those that were made, outer ones first."""
+    made: list[Path] = []
+    for path in paths:
+        folder = Path(path).parent
+        missing = [one for one in (folder, *folder.parents) if not one.exists()]
+        for one in reversed(missing):
+            one.mkdir()
+            made.append(one)
+    return made
 
 
 def write_through(path: str, output: Output) -> None:

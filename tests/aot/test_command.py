@@ -20,7 +20,7 @@ import pytest
 from mutad import aot
 from mutad.compiler.aot import command, outputs
 from mutad.compiler.aot.dependencies import rules
-from mutad.compiler.aot.emitters import EMITTERS
+from mutad.compiler.aot.emitters import EMITTERS, FOLDERS
 from mutad.compiler.aot.outputs import Output, write_all
 
 needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="builds with a C compiler")
@@ -144,7 +144,7 @@ def test_the_end_of_a_name_tells_the_kind(folder: Path, capfd: pytest.CaptureFix
 
 
 def test_the_parser_knows_every_kind() -> None:
-    assert (*EMITTERS,) == aot.KINDS
+    assert (*EMITTERS, *FOLDERS) == aot.KINDS
 
 
 def test_functions_are_named_and_have_signatures(capfd: pytest.CaptureFixture[str]) -> None:
@@ -457,7 +457,7 @@ def test_a_missing_tool_is_1(
 def test_a_fault_is_no_traceback(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def fails(*_: object) -> None:
+    def fails(*_: object, **__: object) -> None:
         raise KeyError("x")
 
     monkeypatch.setattr(command, "compile_exports", fails)
