@@ -51,6 +51,11 @@ DOCUMENTED = {
     "jvp": 'The result and its tangent, for `tangents={{"name": ...}}` of {wrt}.',
     "hvp": "The Hessian times a direction, with respect to {wrt}, as `wrt` chooses among them.",
 }
+KEYWORDS = """
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args)
+        self.__dict__.update(kwargs)""".splitlines()
+"""What stands for the `__init__` of an exception of the model's."""
 NUMPY = {
     "b1": "np.bool_", "f32": "np.float32", "f64": "np.float64",
     **{f"i{n}": f"np.int{n}" for n in (8, 16, 32, 64)},
@@ -166,6 +171,8 @@ def init_text(package: Package) -> str:
     for name, cls in raised_classes(package).items():
         lines += ["", "", f"class {name}({', '.join(map(base_name, cls.__bases__))}):"]
         lines += [f"    {literal(inspect.cleandoc(cls.__doc__ or name))}"]
+        if "__init__" in vars(cls):
+            lines += KEYWORDS
     for name, faces in package.functions.items():
         function = cast(FunctionType, faces["primal"].export.function)
         signature = inspect.signature(function)

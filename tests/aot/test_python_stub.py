@@ -41,8 +41,16 @@ __version__ = "1.2"
 WEIGHTS = np.array([1.0, 2.0, 3.0])
 
 
-class Unstable(RuntimeError):
+class Failure(RuntimeError):
+    """A run ends."""
+
+
+class Unstable(Failure):
     """It grew."""
+
+    def __init__(self, *args, why):
+        super().__init__(*args)
+        self.why = why
 
 
 @compile(opt=1, grad=True)
@@ -59,7 +67,7 @@ def loss(u: "f64[:]", kappa: float, steps: int = 3) -> "f64":
 @compile(opt=1)
 def pick(u: "f64[:]", i: int):
     if i == 77:
-        raise Unstable("step", i, u[0])
+        raise Unstable("step", i, u[0], why="size")
     if i == 78:
         raise ValueError(f"no {i} for {u[0]}")
     return u[i]
@@ -99,6 +107,11 @@ def moved(u: "f64[:]", v: "f64[:]"):
     return v, u * v
 
 
+@compile(opt=1, grad=True)
+def idle(u: "f64[:]", v: "f64[::, ::]"):
+    return (v**2).sum()
+
+
 @compile(opt=1)
 def product(a: "f64[:, :]", b: "f64[:, :]"):
     return a @ b
@@ -106,7 +119,8 @@ def product(a: "f64[:, :]", b: "f64[:, :]"):
 DERIVATIVES = (
     *("--grad", "loss:u,kappa", "--value-and-grad", "loss:kappa,u", "--vjp", "loss:u,kappa"),
     *("--jvp", "loss:u,kappa", "--hvp", "loss:u,kappa", "--vjp", "many:u,x", "--jvp", "many:u,x"),
-    *("--vjp", "moved:u", "--jvp", "moved:u"),
+    *("--vjp", "moved:u", "--jvp", "moved:u", "--grad", "idle:u,v", "--hvp", "idle:u,v"),
+    *("--vjp", "idle:u,v", "--jvp", "idle:u,v"),
 )
 CALLS = '''
 import numpy as np
@@ -155,6 +169,11 @@ CASES = {
     "hvp": lambda m: called(m.loss.hvp, wave(), 0.1, direction=wave() + 1),
     "hvp of both": lambda m: called(m.loss.hvp, wave(), 0.1, wrt=("u", "kappa"), direction=(wave(), 2.0)),
     "hvp of a number": lambda m: called(m.loss.hvp, wave(), 0.1, wrt="kappa", direction=1.5),
+    "idle": lambda m: called(m.idle.grad, np.ones(2), wave(6).reshape(2, 3).T, wrt=("u", "v")),
+    "idle hvp": lambda m: called(
+        m.idle.hvp, np.ones(2), np.ones((2, 3)), wrt=("v", "u"), direction=(np.eye(2, 3), np.ones(2))),
+    "idle vjp": lambda m: pulled(m.idle.vjp, (2.0,), np.ones(2), np.ones((2, 3)), wrt=("u", "v")),
+    "idle jvp": lambda m: called(m.idle.jvp, np.ones(2), np.ones((2, 3)), tangents={"u": np.ones(2)}),
     "pick": lambda m: called(m.pick, wave(), -1),
     "out of bounds": lambda m: called(m.pick, wave(), 9),
     "raised": lambda m: called(m.pick, wave(), 78),
@@ -336,7 +355,8 @@ assert m.__version__ == "1.2" and "loss" in m.__all__ and m.__doc__.startswith("
 try:
     m.pick(m.np.ones(2), 77)
 except m.Unstable as error:
-    assert isinstance(error, RuntimeError)
+    assert isinstance(error, m.Failure) and isinstance(error, RuntimeError)
+    assert error.why == 'size'
     print("".join(traceback.format_exception_only(error)))
 """
     doc = 'The loss of `u`.\n\n    A "quoted" line, and a back\\\\slash.\n    '
@@ -348,7 +368,7 @@ except m.Unstable as error:
         "int16",
     ]
     assert (
-        "model.Unstable: ('step', 77, np.float64(1.0))\nmodel.py:30:9: raise Unstable(" in printed
+        "model.Unstable: ('step', 77, np.float64(1.0))\nmodel.py:38:9: raise Unstable(" in printed
     )
 
 
@@ -432,7 +452,7 @@ def test_the_package_is_alone(folder: Path) -> None:
     names = {line.split()[-1].partition("@")[0] for line in shown.stdout.splitlines()}
     assert {"loss", "loss_python", "loss_grad_python", "model_strerror", "model_blas"} <= names
     assert all(name.startswith(("loss", "pick", "many", "positive", "constants", "rows", "store", "moved",
-                                "product", "model_")) for name in names)  # fmt: skip
+                                "product", "idle", "model_")) for name in names)  # fmt: skip
 
 
 SMALL = """
