@@ -72,9 +72,9 @@ def fortran_text(library: Library) -> str:
 
 
 def comment(*paragraphs: str, indent: str = "    ") -> Iterator[str]:
-    """Comment lines."""
+    """Comment lines; what is indented goes on indented further."""
     for text in paragraphs:
-        more = " " * (len(text) - len(text.lstrip()) + 2)
+        more = 2 * " " * (len(text) - len(text.lstrip()))
         for line in wrap(text, 96, break_on_hyphens=False, subsequent_indent=more) or [""]:
             yield f"{indent}! {line}".rstrip()
 
@@ -125,6 +125,7 @@ class Module:
 
     def lines(self) -> Iterator[str]:
         yield from self.about()
+        yield ""
         yield f"module {self.module}"
         yield "    use, intrinsic :: iso_c_binding"
         yield "    implicit none"
@@ -178,7 +179,11 @@ class Module:
     def helpers(self) -> Iterator[tuple[str, list[str]]]:
         """Generic procedures, and those that each stands for."""
         for own in ("array", "transposed", "values"):
-            yield own, [f"{own}_{dtype}_{rank}" for dtype, rank in self.helped]
+            only = [own if rank > 1 or own != "transposed" else "array" for _, rank in self.helped]
+            yield (
+                own,
+                [f"{k}_{dtype}_{rank}" for k, (dtype, rank) in zip(only, self.helped, strict=True)],
+            )
 
     # Declarations.
 
@@ -215,8 +220,11 @@ class Module:
                 yield f"    interface {self.own(own)}"
                 yield from statement("module procedure ", specifics, "", "        ")
                 yield f"    end interface {self.own(own)}"
-                yield from statement("private :: ", specifics, "", "    ")
                 yield ""
+        own_ones = dict.fromkeys(one for _, specifics in self.helpers() for one in specifics)
+        if own_ones:
+            yield from statement("private :: ", own_ones, "", "    ")
+            yield ""
 
     def c_library(self) -> Iterator[str]:
         """What the module itself calls."""
@@ -253,7 +261,7 @@ class Module:
         means = MEANS[function.mode].format(python=function.python, wrt=", ".join(function.wrt))
         yield from comment(
             means,
-            *(self.described(names[p.name], p) for p in function.parameters),
+            *(line for p in function.parameters for line in self.described(names, p)),
             *self.about_memory(function),
             indent="        ",
         )
@@ -317,11 +325,14 @@ class Module:
                     kind = f"{type_}, intent(out), optional"
             yield f"{indent}{kind} :: {names[p.name]}"
 
-    def described(self, name: str, p: Parameter) -> str:
+    def described(self, names: dict[str, str], p: Parameter) -> Iterator[str]:
+        """What the comment of a function says of a parameter, if there is more than its declaration."""
+        told = re.sub("[,;] or NULL", "; optional", p.comment)
         if isinstance(p, ArrayParameter):
             helper = self.own("transposed" if p.key.layout == "C" and p.key.rank > 1 else "array")
-            return f"  {name}: {helper}(a), {shape_of(p)} (as Python has it); {p.comment}"
-        return f"  {name}: {p.comment or 'a number'}"
+            yield f"  {names[p.name]}: {helper}(a), in Python {shape_of(p)}; {told}"
+        elif told:
+            yield f"  {names[p.name]}: {told}"
 
     def about_memory(self, function: CFunction) -> Iterator[str]:
         if function.memory is KernelMemory.AREA:
@@ -390,7 +401,8 @@ class Module:
     def struct_of_array(self, dtype: str, rank: int) -> Iterator[str]:
         """The struct of an array, of any strides: they are distances of elements."""
         struct, type_ = self.struct(dtype, rank), FORTRAN_TYPE[C_TYPE[dtype]]
-        for own, axes in (("array", range(rank)), ("transposed", reversed(range(rank)))):
+        orders = [("array", range(rank)), ("transposed", reversed(range(rank)))]
+        for own, axes in orders[: max(rank, 1)]:
             yield f"    function {own}_{dtype}_{rank}(a) result(made)"
             yield f"        {type_}, intent(in), target :: a{colons(rank)}"
             yield f"        type({struct}) :: made"
