@@ -18,11 +18,13 @@ from .debug_info import unquoted, without_lines
 NODE = re.compile(r"(!\d+) = (?:distinct )?!(DI\w+)\((.*)\)$")
 FIELD = re.compile(r'(\w+): ("[^"]*"|[^,]+)')
 ATTACHED = re.compile(r"!dbg (!\d+)")
+RECORD = re.compile(r" *#dbg_")
+"""What says where a variable is: no instruction, and no line to read."""
 
 
 def llvm_lines(text: str) -> list[tuple[str, Place | None]]:
     """Each line of the IR without what is for debuggers, and where it comes from if that is known."""
-    lines = text.splitlines()
+    lines = [line for line in text.splitlines() if not RECORD.match(line)]
     found = [NODE.match(line) for line in lines]
     nodes = {f[1]: dict(FIELD.findall(f[3])) for f in found if f is not None}
     kept = [line for line, f in zip(lines, found, strict=True) if f is None]
