@@ -88,10 +88,25 @@ class Memory:
     __slots__ = ("__array_interface__", "owner")
 
 
+def cpu_flags() -> set[str]:
+    """The sets of instructions that this CPU has, by Linux's names; nothing where nobody tells."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            found = next((line for line in file if line.startswith("flags")), "")
+    except OSError:
+        return set()
+    return set(found.partition(":")[2].split())
+
+
 class Library:
     """The shared library of a package."""
 
-    def __init__(self, folder: str, name: str) -> None:
+    def __init__(self, folder: str, name: str, instructions: Sequence[str] = ()) -> None:
+        if lacking := {*instructions} - (cpu_flags() or {*instructions}):
+            raise ImportError(
+                f"{name} was compiled for CPUs with {', '.join(sorted(lacking))}, which this one has not: "
+                "compile it for a lower level, as with mutadc --cpu x86-64-v2"
+            )
         self.loaded = ctypes.CDLL(str(Path(folder) / f"lib{name}.so"))
         words = self.loaded[f"{name}_strerror"]
         words.restype, words.argtypes = ctypes.c_char_p, [ctypes.c_int]

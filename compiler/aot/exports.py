@@ -54,6 +54,8 @@ class Export:
     """The argument keys of the captured inputs: floats and arrays, whose values `captured.inputs` read."""
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What `@compile` was told: `saves`, `fastmath`, `boundscheck`."""
+    name: str = ""
+    """What the module calls the function; "" where that is the symbol's beginning."""
     result: str | None = None
     """The promised kind of the primal's result, as an argument key: "f64", "f64[?]C", "(f64,f64)", "None"."""
 
@@ -192,6 +194,7 @@ def primal(module: ModuleType, name: str, signature: Signature | None, runtime: 
         captured=captured,
         inputs=inputs,
         options=runtime.options(value),
+        name=name,
         result=promised(function, signature, runtime),
     )
 

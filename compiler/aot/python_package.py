@@ -28,7 +28,7 @@ import numpy as np
 
 from ..argument_keys import ArrayKey, ScalarKey, parse
 from ..codegen.kernel_memory import KernelMemory
-from ..codegen.llvm_module import optimize_and_emit
+from ..codegen.llvm_module import host, optimize_and_emit
 from .library import Face, Library, Tree, linked
 from .linking import shared_library
 from .outputs import Output
@@ -61,6 +61,12 @@ NUMPY = {
     **{f"i{n}": f"np.int{n}" for n in (8, 16, 32, 64)},
     **{f"u{n}": f"np.uint{n}" for n in (8, 16, 32, 64)},
 }  # fmt: skip
+FLAGS = {
+    **{name: name for name in ("ssse3", "popcnt", "avx", "avx2", "bmi2", "f16c", "fma", "movbe")},
+    **{name: name for name in ("avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")},
+    "sse4.1": "sse4_1", "sse4.2": "sse4_2", "bmi": "bmi1", "lzcnt": "abm",
+}  # fmt: skip
+"""What the levels of x86-64 have beyond the first: LLVM's names, and those in /proc/cpuinfo."""
 PYTHON = {"py_float": "float", "py_int": "int", "py_bool": "bool"}
 
 
@@ -77,15 +83,20 @@ class Package:
         functions: dict[str, dict[str, Face]] = {}
         for face in library.faces:
             symbol, mode = face.export.symbol, face.export.mode
-            name = symbol if mode == "primal" else symbol.removesuffix(f"_{mode}")
+            name = face.export.name or symbol.removesuffix(f"_{mode}")
             functions.setdefault(name, {})[mode] = face
         return cls(library, functions)
 
     @property
     def globals(self) -> dict[str, Any]:
-        """Those of the model."""
-        face = self.library.faces[0]
-        return cast(FunctionType, face.export.function).__globals__
+        """Those of the model; where all functions are imported, those of the first."""
+        found = [cast(FunctionType, f.export.function).__globals__ for f in self.library.faces]
+        own = [
+            one
+            for one in found
+            if str(one.get("__name__")).strip("_") == self.library.name.strip("_")
+        ]
+        return (own or found)[0]
 
     @property
     def version(self) -> str:
@@ -372,7 +383,8 @@ def tables_text(package: Package) -> str:
         "from .library_entries import Entry, Library, Site, Slot",
         "",
         'PACKAGE = __name__.rpartition("._mutad")[0]',
-        f"LIBRARY = Library(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), {name!r})",
+        "FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))",
+        f"LIBRARY = Library(FOLDER, {name!r}, {instructions(package.library)!r})",
     ]
     if package.blas:
         routines = [f"mutad_{r.removesuffix('_')}" for r in package.blas]
@@ -389,6 +401,12 @@ def tables_text(package: Package) -> str:
         names = tuple(n for n, (group, _) in primal.roles.items() if group == "arguments")
         lines += ["        },", f"        {wrt!r},", f"        {names!r},", "    ),"]
     return "\n".join([*lines, "}", ""])
+
+
+def instructions(library: Library) -> tuple[str, ...]:
+    """What the code may use of a CPU, of the sets of instructions that not all have, as Linux calls them."""
+    features = (library.options.target or host()).features
+    return tuple(sorted(flag for feature, flag in FLAGS.items() if feature in features))
 
 
 def described(face: Face) -> Iterator[tuple[str, ArrayKey | ScalarKey, bool]]:
@@ -450,8 +468,9 @@ def slot_text(p: Parameter, face: Face) -> str:
 
 def types_text(package: Package) -> str:
     """`__init__.pyi`."""
+    modes = {mode for faces in package.functions.values() for mode in faces}
     lines = [
-        "from collections.abc import Mapping, Sequence",
+        *(["from collections.abc import Mapping, Sequence"] if modes - {"primal"} else []),
         "from typing import Any, Protocol, overload",
         "",
         "import numpy as np",

@@ -469,7 +469,11 @@ def total(u: "f64[:]"):
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("wheel")
     (made / "small.py").write_text(SMALL)
-    for place, more in (("w", ()), ("again", ()), ("native", ("--cpu", "native"))):
+    for place, more in (
+        ("w", ()),
+        ("again", ()),
+        ("native", ("--cpu", "native", "--prefix", "p_", "-g")),
+    ):
         command = [str(made / "small.py"), "--emit", "wheel", "-o", str(made / place), "-O1", *(
             more or ("--cpu", "x86-64-v2"))]  # fmt: skip
         assert aot.main([*command, "--grad", "total:u"]) == 0
@@ -515,6 +519,24 @@ def test_a_wheel_is_installed(wheels: Path) -> None:
         "import small, numpy as np; print(small.total(np.ones(3)), small.total.grad(np.ones(3)))"
     )
     assert run_apart(script, target) == "3.0 [2. 2. 2.]\n"
+
+
+def test_what_a_cpu_lacks_is_said_on_import(wheels: Path) -> None:
+    """Names of functions are the module's, whatever stands before them in C."""
+    (found,) = (wheels / "native").iterdir()
+    target = wheels / "native-site"
+    with zipfile.ZipFile(found) as archive:
+        archive.extractall(target)
+    script = "import small, numpy as np; print(small.total.grad(np.ones(2)))"
+    assert run_apart(script, target) == "[2. 2.]\n"
+    tables = target / "small" / "_mutad" / "tables.py"
+    text = tables.read_text()
+    assert "'popcnt'" in text
+    tables.write_text(text.replace("'popcnt'", "'avx1024'"))
+    script = "try: import small\nexcept ImportError as error: print(error)"
+    assert run_apart(script, target).startswith(
+        "small was compiled for CPUs with avx1024, which this one has not: compile it for a lower level"
+    )
 
 
 def test_the_same_model_makes_the_same_wheel(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
