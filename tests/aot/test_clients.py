@@ -115,7 +115,7 @@ def test_a_client_in_cpp(library: Library, folder: Path) -> None:
 @needs("gfortran")
 def test_a_client_in_fortran(library: Library, folder: Path) -> None:
     wrong = "-Wno-maybe-uninitialized"  # gfortran's warning of what is allocated by assignment
-    flags = (*STRICT, wrong, "-std=f2018", "-g", "-fcheck=all")
+    flags = (*STRICT, wrong, "-std=f2018", "-fcheck=all", *sanitizers(folder, "gfortran"))
     source = str(CLIENTS / "client.f90")
     run(folder, "gfortran", *flags, "model.f90", source, "libmodel.a", "-lm", "-o", "fortran")
     shown = run(folder, "./fortran").splitlines()

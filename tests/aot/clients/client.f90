@@ -55,6 +55,7 @@ program client
     values = model_values(kept)
     print '(i3,2es25.17)', size(values), values(1), values(48)
     call model_free(kept%data)
+    deallocate (values, both) ! sanitizers look for what is left
 
 contains
 
