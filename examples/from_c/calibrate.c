@@ -42,9 +42,10 @@ static void *allocated(size_t bytes) {
     return block;
 }
 
+/* Processor time: what else the machine does has less of a part in it. */
 static double now(void) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
