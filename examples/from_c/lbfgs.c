@@ -205,6 +205,11 @@ int lbfgs(size_t n, double *x, int iterations, objective *evaluate, progress *te
         memcpy(old, l.g, n * sizeof(double));
         status = search(&l, start, k == 1 ? fmin(1 / sqrt(dot(n, l.d, l.d)), LONGEST) : 1, &now);
         if (status != 0) break;
+        if (!(now.value <= start.value)) { /* rounding errors are all that is left: back to the best point */
+            memcpy(x, l.from, n * sizeof(double));
+            status = evaluate(state, x, &now.value, l.g);
+            break;
+        }
         tell(state, k);
         remember(&l, &m, old, start.slope, now);
         double scale = fmax(fmax(fabs(start.value), fabs(now.value)), 1);

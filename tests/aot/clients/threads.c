@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "model.h"
 
@@ -20,7 +21,7 @@ typedef struct {
 
 /* `bytes` of memory that end (or begin) where a page without access begins (or ends). */
 static char *guarded(int64_t bytes, bool at_end) {
-    int64_t page = 4096, pages = (bytes + page - 1) / page;
+    int64_t page = sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page;
     char *all = (char *)mmap(NULL, (size_t)((pages + 2) * page), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(all != MAP_FAILED);
     CHECK(mprotect(all + page, (size_t)(pages * page), PROT_READ | PROT_WRITE) == 0);
@@ -31,15 +32,15 @@ static char *guarded(int64_t bytes, bool at_end) {
 static found gradient(double kappa, bool at_end) {
     found f;
     model_f64_1 u = model_f64_1_of(f.u, N), grad = model_f64_1_of(f.grad, N);
-    int64_t bytes = loss_value_and_grad_worksize(N, STEPS);
+    int64_t bytes = loss_value_and_grad_worksize(N, STEPS), page = sysconf(_SC_PAGESIZE);
     char *work = guarded(bytes, at_end);
     int i;
     CHECK(bytes > 0 && bytes % 64 == 0);
     memset(&f, 0, sizeof f);
     for (i = 0; i < N; i++) f.u[i] = 0.01 * i;
     CHECK(loss_value_and_grad(&u, kappa, STEPS, &f.value, &grad, &f.kappa_grad, work, bytes) == 0);
-    for (i = 0; !at_end && i < (4096 - bytes % 4096) % 4096; i++) CHECK(work[bytes + i] == (char)0xA5);
-    for (i = 1; at_end && i <= (4096 - bytes % 4096) % 4096; i++) CHECK(work[-i] == (char)0xA5);
+    for (i = 0; !at_end && i < (page - bytes % page) % page; i++) CHECK(work[bytes + i] == (char)0xA5);
+    for (i = 1; at_end && i <= (page - bytes % page) % page; i++) CHECK(work[-i] == (char)0xA5);
     return f;
 }
 
