@@ -3,7 +3,9 @@
 All state is in the context that the entry hands in (288 bytes, see the offsets below), so kernels
 are re-entrant. Memory comes from `malloc` in chunks; `mutad_end`, which every kernel that allocates
 runs on every way out, gives all of it back but the memory of returned arrays. Where the context has
-a pool, a few large blocks wait in it for the next call, whose pages are then there already.
+a pool, a few large blocks wait in it for the next call, whose pages are then there already. The
+smallest that is large enough is taken; where one too many is given back, the one that has waited longest
+is freed.
 
 - *Scratch* is a stack: `mutad_alloc` bumps a cursor; a loop iteration that allocates takes a
   `mutad_mark` and goes back to it. An emptied chunk is kept for the next iteration; where one iteration
@@ -487,6 +489,8 @@ entry:
   br i1 %look.first, label %look, label %fresh
 look:
   %slot = phi i64 [ 0, %entry ], [ %next, %on ]
+  %best = phi ptr [ null, %entry ], [ %best.now, %on ]
+  %least = phi i64 [ -1, %entry ], [ %least.now, %on ]
   %slot.at = getelementptr ptr, ptr %pool, i64 %slot
   %block = atomicrmw xchg ptr %slot.at, ptr null acq_rel
   %none = icmp eq ptr %block, null
@@ -497,18 +501,26 @@ measure:
   %eightfold = shl i64 %bytes, 3
   %near = icmp ule i64 %size, %eightfold
   %fits = and i1 %enough, %near
-  br i1 %fits, label %reuse, label %return
-reuse:
-  %again = getelementptr i8, ptr %block, i64 64
-  ret ptr %again
-return:
-  %displaced = atomicrmw xchg ptr %slot.at, ptr %block acq_rel
+  %smaller = icmp ult i64 %size, %least
+  %better = and i1 %fits, %smaller
+  %back = select i1 %better, ptr %best, ptr %block
+  %best.here = select i1 %better, ptr %block, ptr %best
+  %least.here = select i1 %better, i64 %size, i64 %least
+  %displaced = atomicrmw xchg ptr %slot.at, ptr %back acq_rel
   call void @mutad_libc_free(ptr %displaced)
   br label %on
 on:
+  %best.now = phi ptr [ %best, %look ], [ %best.here, %measure ]
+  %least.now = phi i64 [ %least, %look ], [ %least.here, %measure ]
   %next = add i64 %slot, 1
   %more = icmp ult i64 %next, {POOL_SLOTS}
-  br i1 %more, label %look, label %fresh
+  br i1 %more, label %look, label %chosen
+chosen:
+  %missing = icmp eq ptr %best.now, null
+  br i1 %missing, label %fresh, label %reuse
+reuse:
+  %again = getelementptr i8, ptr %best.now, i64 64
+  ret ptr %again
 fresh:
   %whole = add i64 %bytes, 64
   %made = call ptr @mutad_libc_malloc(i64 %whole)
@@ -538,17 +550,17 @@ measure:
   br i1 %keep, label %look, label %drop
 look:
   %slot = phi i64 [ 0, %measure ], [ %next, %on ]
+  %newer = phi ptr [ %block, %measure ], [ %older, %on ]
   %slot.at = getelementptr ptr, ptr %pool, i64 %slot
-  %swap = cmpxchg ptr %slot.at, ptr null, ptr %block acq_rel monotonic
-  %taken = extractvalue {{ ptr, i1 }} %swap, 1
-  br i1 %taken, label %done, label %on
+  %older = atomicrmw xchg ptr %slot.at, ptr %newer acq_rel
+  %empty = icmp eq ptr %older, null
+  br i1 %empty, label %done, label %on
 on:
   %next = add i64 %slot, 1
   %more = icmp ult i64 %next, {POOL_SLOTS}
-  br i1 %more, label %look, label %displace
-displace:
-  %oldest = atomicrmw xchg ptr %pool, ptr %block acq_rel
-  call void @mutad_libc_free(ptr %oldest)
+  br i1 %more, label %look, label %oldest
+oldest:
+  call void @mutad_libc_free(ptr %older)
   ret void
 drop:
   call void @mutad_libc_free(ptr %block)

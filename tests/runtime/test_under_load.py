@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -191,3 +192,26 @@ def lose_nothing() -> None:
     tracemalloc.stop()
     assert grown < 100_000
     assert resident() - before < 30_000_000
+
+
+def sums(x, y):
+    a, b, c, d = x.copy(), y.copy(), x.copy(), y.copy()
+    for i in range(1, x.size):
+        a[i] += a[i - 1]
+        c[i] *= c[i - 1]
+    for i in range(1, y.size):
+        b[i] += b[i - 1]
+        d[i] *= d[i - 1]
+    return a[-1] + b[-1] + c[-1] + d[-1]
+
+
+def test_large_blocks_wait_for_the_next_call() -> None:
+    """Smaller ones neither take their place nor are served with them."""
+    f, small, large = compiled(sums), np.ones(1 << 16), np.ones(1 << 19)
+    for _ in range(2):
+        f(small, small)
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        f(small, large)
+        faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    assert faults < large.nbytes // resource.getpagesize() // 4
