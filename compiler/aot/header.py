@@ -16,7 +16,7 @@ from .signature import (
     ScalarParameter,
     struct_name,
 )
-from .statuses import BREACHES, EXCEPTIONS, KINDS, enumerator
+from .statuses import KINDS, enumerator
 
 MEANS = {
     "grad": "The gradient of {python}, with respect to {wrt}.",
@@ -142,8 +142,9 @@ def kinds(upper: str) -> Iterator[str]:
     yield from comment("Kinds of failure: `status & 0xff`.")
     yield "enum {"
     yield f"    {upper}_OK = 0,"
-    for kind in (*EXCEPTIONS, *BREACHES):
-        yield f"    {upper}_{enumerator(kind)} = {KINDS[kind]},"
+    *others, last = (f"{upper}_{enumerator(kind)} = {KINDS[kind]}" for kind in KINDS)
+    yield from (f"    {one}," for one in others)
+    yield f"    {last}"  # a comma behind it would be an extension of C++98
     yield "};"
     yield ""
 

@@ -66,6 +66,7 @@ from .signature import (
     ScalarParameter,
     SizeParameter,
     c_name,
+    c_names,
 )
 from .statuses import Statuses
 from .work_size import WorkSize, measure_work
@@ -203,8 +204,15 @@ def run_stages(request: Request, unit: Unit) -> None:
         for stage in stages_for(request):
             if stage.name == "llvm":
                 break
-            with with_time(c, stage.name), within(f"the stage {stage.name}"):
-                stage.run(c)
+            try:
+                with with_time(c, stage.name), within(f"the stage {stage.name}"):
+                    stage.run(c)
+            except NeedsStructure:
+                raise unit.refuse(
+                    "the function returns more than numbers and arrays (text, None in some cases, an object, "
+                    "a dict, a list of arrays)",
+                    "return the numbers and arrays in it, or a tuple of them",
+                ) from None
             if stage.name == "frontend":
                 unit.check_frontend()
             if stage.name == "adjoint":
@@ -337,8 +345,9 @@ class Unit:
     @property
     def names(self) -> list[str]:
         """Of the parameters, then of what is baked in."""
-        own = [c_name(p.name) for p in self.export.parameters]
-        return [*own, *(f"@{self.export.symbol}_outside_{k}" for k in range(len(self.inputs)))]
+        e = self.export
+        own = c_names([p.name for p in e.parameters], e.symbol.removesuffix(f"_{e.mode}"))
+        return [*own, *(f"@{e.symbol}_outside_{k}" for k in range(len(self.inputs)))]
 
     @property
     def keys(self) -> list[ArrayKey | ScalarKey]:
@@ -524,17 +533,19 @@ class Unit:
         f = self.function
         f.unknown, f.is_bound = str(self.size.unknown or ""), self.size.bound is not None
         extents = {p.name: p.extents for p in f.arrays()}
+        taken = {p.name for p in f.parameters if isinstance(p, ScalarParameter)}
         for read in self.size.reads:
             kind, name = call.operands[read.argument]
             if kind == "text" or name in call.baked:
                 continue
-            shown = name if read.axis is None else f"{name}_{read.axis}"
-            wanted = extents[name][read.axis] if read.axis is not None else None
-            if isinstance(wanted, int):
+            if read.axis is None:
+                f.sizes.append(SizeParameter(name, name, None))
                 continue
-            made = SizeParameter(c_name(wanted) if wanted else shown, name, read.axis)
-            if made.name not in {s.name for s in f.sizes}:
-                f.sizes.append(made)
+            wanted = extents[name][read.axis]
+            shown = c_name(wanted) if isinstance(wanted, str) else f"{name}_{read.axis}"
+            shown = f"{shown}_extent" if shown in taken else shown
+            if not isinstance(wanted, int) and shown not in {s.name for s in f.sizes}:
+                f.sizes.append(SizeParameter(shown, name, read.axis))
 
     # What the kernel takes and returns, and the C parameters for it.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..argument_keys import ArrayKey
@@ -26,17 +26,33 @@ callers extend small integers (that of AArch64 does not)."""
 
 
 USED = (
-    "work work_bytes allocator block owner status of_malloc result NULL errno stdin stdout stderr"
+    "work work_bytes allocator block owner status of_malloc malloc free result "
+    "errno stdin stdout stderr I linux unix"
 )
 TAKEN = KEYWORDS | frozenset(USED.split())
-"""Words that no parameter of C is called by: keywords of C and C++, and what the header uses itself."""
+"""Words that no parameter of C is called by: keywords of C and C++, macros, what the header uses itself."""
+ODD = re.compile(r"result(_\w+)?|_+[A-Z_]\w*|\w+_(t|worksize)|[A-Z][A-Z0-9_]{2,}")
+"""Names like those of results, types and macros (`NAN`, `INT64_MAX`)."""
+BESIDE = re.compile(r"(\w+)_(grad|bar|dot|hvp|\d+)")
+"""What stands beside a parameter: its gradient, cotangent, tangent and product, its extents."""
 
 
 def c_name(name: str) -> str:
     """What C calls a parameter of Python."""
     plain = re.sub(r"[^A-Za-z0-9_]", lambda found: f"u{ord(found[0]):x}_", name)
-    taken = plain in TAKEN or re.fullmatch(r"result(_\w+)?|_+[A-Z_]\w*|\w+_t", plain)
-    return f"{plain}_" if taken else plain
+    return f"{plain}_" if plain in TAKEN or ODD.fullmatch(plain) else plain
+
+
+def c_names(names: Sequence[str], function: str) -> list[str]:
+    """What C calls the parameters of a function: none as it, as another, or as what stands beside one."""
+    plain, found = [c_name(name) for name in names], list[str]()
+    for made in plain:
+        while made in (function, *found) or (
+            (beside := BESIDE.fullmatch(made)) and beside[1] in plain
+        ):
+            made += "_"
+        found.append(made)
+    return found
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from __future__ import annotations
 import builtins
 import json
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,17 +50,18 @@ class Statuses:
         """The status of this kind and message."""
         found = self.known.get((kind, message))
         if found is None:
-            found = KINDS.get(kind, KINDS[base_of(kind)]) | len(self.messages) << 8
+            found = KINDS[kind] | len(self.messages) << 8
             self.known[kind, message] = found
             self.messages.append(message)
         return found
 
     def raised(self, site: dict[str, Any]) -> int:
         """The status of what a kernel raises."""
-        kind = str(site.get("exception", "Exception")).rpartition(":")[2].rpartition(".")[2]
-        message = shown(str(site.get("message", "")))
+        kind = str(site.get("exception", "Exception"))
+        name = kind.rpartition(":")[2].rpartition(".")[2]
+        message = shown(str(site.get("message", "")), quoted=name == "KeyError")
         place = f"{Path(site['file']).name}:{site['line']}: " if site.get("file") else ""
-        return self.status(kind, f"{place}{kind}{': ' if message else ''}{message}")
+        return self.status(base_of(kind), f"{place}{name}{': ' if message else ''}{message}")
 
     def function(self, name: str) -> str:
         """The LLVM text of `model_strerror`."""
@@ -90,15 +92,37 @@ unknown:
 
 
 def base_of(kind: str) -> str:
-    """The nearest of `EXCEPTIONS` that an exception is, by its name."""
-    cls = getattr(builtins, kind, Exception)
+    """The nearest of `EXCEPTIONS` that an exception is: a builtin's name, or `module:name`, `module.name`."""
+    module, _, inside = kind.rpartition(":" if ":" in kind else ".")
+    cls: Any = sys.modules.get(module, builtins) if module else builtins
+    for part in inside.split("."):
+        cls = getattr(cls, part, Exception)
     names: Sequence[str] = [base.__name__ for base in getattr(cls, "__mro__", ())]
     return next((name for name in names if name in EXCEPTIONS), "Exception")
 
 
-def shown(message: str) -> str:
-    """A message whose numbers only the run knows: they are shown as `?`."""
-    if message.startswith(MARK):
-        recipe = json.loads(message.removeprefix(MARK))
-        return ", ".join(str(item[1]) if item[0] == "c" else "?" for item in recipe["args"])
-    return re.sub(r"\{[^{}]*\}", "?", message).replace("{{", "{").replace("}}", "}")
+def shown(message: str, *, quoted: bool = False) -> str:
+    """What `str` makes of an exception; numbers that only a run knows are shown as `?`.
+
+    `quoted`: of one argument it shows the `repr`, as KeyError does.
+    """
+    if not message.startswith(MARK):
+        return re.sub(r"\{[^{}]*\}", "?", message).replace("{{", "{").replace("}}", "}")
+    items = json.loads(message.removeprefix(MARK))["args"]
+    if len(items) == 1:
+        return shown_item(items[0], repr if quoted else str)
+    return f"({', '.join(shown_item(item, repr) for item in items)})" if items else ""
+
+
+def shown_item(item: Sequence[Any], form: Callable[[object], str]) -> str:
+    """One argument of an exception (`runtime.raised`)."""
+    match item:
+        case ["c", known]:
+            return form(known)
+        case ["s", text, _]:
+            return form(shown(text))
+        case ["t", parts]:
+            comma = "," if len(parts) == 1 else ""
+            return f"({', '.join(shown_item(part, repr) for part in parts)}{comma})"
+        case _:
+            return "?"

@@ -25,8 +25,8 @@ import mutad
 from mutad import Active, Const, Duplicated
 from mutad.compiler.aot.exports import Export
 from mutad.compiler.aot.library import compile_exports
-from mutad.compiler.aot.signature import ArrayParameter, OutParameter, c_name
-from mutad.compiler.aot.statuses import KINDS, base_of
+from mutad.compiler.aot.signature import ArrayParameter, OutParameter, c_names
+from mutad.compiler.aot.statuses import KINDS
 from mutad.compiler.diagnostics import CompileError
 from mutad.compiler.pipeline import Options
 from mutad.runtime.keys import argument_key
@@ -112,6 +112,7 @@ class CCase:
         arguments = self.make()
         code = self.function.__code__
         self.names = code.co_varnames[: code.co_argcount]
+        self.c_names = c_names(self.names, self.function.__name__)
         self.keys = {n: argument_key(a, n) for n, a in zip(self.names, arguments, strict=True)}
         self.wrt = differentiable_positions(arguments)
         self.jit = mutad.compile(self.function, grad=True, opt=self.opt, **self.options)
@@ -170,7 +171,7 @@ class CCase:
         for fill in FILLS:
             arguments = [copied(a) for a in make()]
             given = {k: copied(v) for k, v in beside.items()}
-            named = {c_name(n): a for n, a in zip(self.names, arguments, strict=True)}
+            named = dict(zip(self.c_names, arguments, strict=True))
             self.calls += 1
             try:
                 got: Any = client.call(e.symbol, {**named, **given}, fill=fill)
@@ -197,7 +198,7 @@ class CCase:
     def beside(self, client: Client, e: Export, arguments: Sequence[Any]) -> dict[str, Any]:
         """Cotangents, tangents, places for gradients, for every further parameter."""
         rng = np.random.default_rng(1)
-        own = {c_name(n): a for n, a in zip(self.names, arguments, strict=True)}
+        own = dict(zip(self.c_names, arguments, strict=True))
         found: dict[str, Any] = {}
         results: dict[str, Any] | None = None
         for p in client.functions[e.symbol].parameters:
@@ -226,7 +227,7 @@ class CCase:
 
     def expected(self, mode: str, arguments: Sequence[Any], beside: dict[str, Any]) -> Any:
         """The same by the just-in-time compiler: values by C's names; arrays in `beside` change."""
-        names = [c_name(n) for n in self.names]
+        names = self.c_names
         if mode == "primal":
             return leaves_of(self.jit(*arguments))
         if mode in ("grad", "value_and_grad"):
@@ -274,7 +275,8 @@ class CCase:
         if error is None:
             return [f"failed: {failed.words}"]
         kind = type(error).__name__
-        if failed.kind not in (KINDS.get(kind), KINDS[base_of(kind)]):
+        names = [base.__name__ for base in type(error).__mro__]
+        if failed.kind != next(KINDS[name] for name in names if name in KINDS):
             breaches = {KINDS["BAD_SHAPE"], KINDS["OVERLAP"]}
             return [] if failed.kind in breaches else [f"{failed.words!r} is not {error!r}"]
         told = re.escape(failed.words.partition(": ")[2]).replace(r"\?", ".*")
@@ -297,9 +299,9 @@ class CCase:
     ) -> list[str]:
         """Of numbers that came out, of arguments afterwards, and of arrays beside them."""
         wanted = dict(want)
-        for name, a in zip(self.names, arguments, strict=True):
+        for name, a in zip(self.c_names, arguments, strict=True):
             if isinstance(a, np.ndarray):
-                wanted[c_name(name)] = a
+                wanted[name] = a
         for name, value in beside.items():
             if isinstance(value, np.ndarray):
                 wanted.setdefault(name, value)
