@@ -39,8 +39,9 @@ from ..codegen.loops_to_llvm import kernel_text
 from ..codegen.scalars_to_llvm import float_text
 from ..collection import without_collection
 from ..deep_stack import with_deep_stack
-from ..derivative.hessian_products import shadow_arguments
+from ..derivative.hessian_products import moving_arguments, shadow_arguments
 from ..diagnostics import CompileError, refusal
+from ..frontend.data.boundary import NeedsStructure
 from ..pass_hooks import within
 from ..pipeline import (
     Compilation,
@@ -53,6 +54,7 @@ from ..pipeline import (
     with_time,
 )
 from ..print_ir import module_text
+from ..rules.calls import listed
 from . import python_entry
 from .c_entry import KernelCall, Stored, entry_text, size_text
 from .exports import Export, span_in
@@ -464,7 +466,13 @@ class Unit:
             inner += shadow_arguments(function)
             moving = self.tangents(function).moving
             first = len(function.body.block.args) - len(moving)
+            products = dict(
+                zip(listed(function, "moving"), moving_arguments(function), strict=True)
+            )
+            filled = {products[k] for k in listed(function, "filled")}
             for k, (of, position) in enumerate(moving, first):
+                if of == "shadow" and k in filled and position in e.wrt:
+                    continue
                 if of == "shadow":
                     (zeroed if position in e.wrt else inner).append(k)
                 elif position not in e.wrt:

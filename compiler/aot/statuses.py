@@ -30,6 +30,8 @@ BREACHES = ("BAD_SHAPE", "BAD_LAYOUT", "OVERLAP", "WORK_TOO_SMALL")
 KINDS = {name: number for number, name in enumerate(EXCEPTIONS, 1)} | {
     name: number for number, name in enumerate(BREACHES, 64)
 }
+DOUBLED = ("{{", "}}")
+"""Braces in a format that stand for themselves."""
 MARK = "\x1fexception "
 """How the message of an exception with arguments of its own begins (`runtime.raised`)."""
 
@@ -107,7 +109,10 @@ def shown(message: str, *, quoted: bool = False) -> str:
     `quoted`: of one argument it shows the `repr`, as KeyError does.
     """
     if not message.startswith(MARK):
-        return re.sub(r"\{[^{}]*\}", "?", message).replace("{{", "{").replace("}}", "}")
+        text = re.sub(
+            r"\{\{|\}\}|\{[^{}]*\}", lambda m: m[0][0] if m[0] in DOUBLED else "?", message
+        )
+        return repr(text) if quoted and text else text
     items = json.loads(message.removeprefix(MARK))["args"]
     if len(items) == 1:
         return shown_item(items[0], repr if quoted else str)

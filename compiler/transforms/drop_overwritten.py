@@ -90,7 +90,7 @@ def drop_in(block: Block) -> None:
         if touching is not None:
             position = {o: k for k, o in enumerate(block.ops)}
             in_order = sorted(touching, key=position.__getitem__)
-            if store_first_sum(argument, in_order):
+            if UNSEEN in in_order[0].attributes and store_first_sum(argument, in_order):
                 in_order[0].detach()
                 in_order[0].erase()
 

@@ -60,6 +60,40 @@ def timed(u, end, dt):
     return (u * u).sum()
 
 
+def windows(a, x, n):
+    for _ in range(n):
+        x[:-1] += a * x[1:] * x[1:]
+        x[:] = a * x[::-1] * x
+    return (x * x).sum()
+
+
+class OwnError(LookupError):
+    pass
+
+
+def raising_each(u, k):
+    u[0] = 7.0
+    if k == 0:
+        raise KeyError("no")
+    if k == 1:
+        raise KeyError(k)
+    if k == 2:
+        raise OwnError(f"in {k} of {u.size}", "and more")
+    if k == 3:
+        raise ValueError
+    if k == 4:
+        raise OwnError(("a", k), 0.5)
+    if k == 5:
+        assert u[1] > 9.0, "too small"
+    if k == 6:
+        return u[k]
+    if k == 7:
+        u[1] = 1 // (k - 7)
+    if k == 8:
+        raise NotImplementedError("not yet {k}")
+    return u[0]
+
+
 def several(u, v, flags, k):
     w = np.where(flags, u * v, u)
     return w, (u[k], w.sum()), flags[k], None, u
@@ -76,6 +110,9 @@ def several(u, v, flags, k):
         (stepped, (lambda: (line(), np.int32(3)), lambda: (line(1), np.int32(0)))),
         (stepped, (lambda: (line().astype("f4"), np.uint8(3)),)),
         (timed, (lambda: (line(), 1.0, 0.3), lambda: (line(0), 0.0, 1.0))),
+        (windows, (lambda: (np.float64(1.5), line(1), 1),)),
+        (windows, (lambda: (1.5, line(), 2), lambda: (1.5, line(0), 2))),
+        (raising_each, tuple((lambda k=k: (line(), k)) for k in range(10))),
         (several, (lambda: (line(), line(10)[::2], line() > 0.3, 4),
                    lambda: (line(), line(10)[::2], line() > 0.3, 5))),
     ],
