@@ -59,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False, add_help=False,
     )  # fmt: skip
     made.add_argument("model", nargs="?", help=argparse.SUPPRESS)
-    add = made.add_argument_group("what").add_argument
+    add = made.add_argument_group("functions").add_argument
     add(
         "--function",
         metavar="F",
@@ -72,18 +72,18 @@ def parser() -> argparse.ArgumentParser:
     for name, told in DERIVATIVES.items():
         add(f"--{name}", metavar="F[:u,..]", action="append", default=[], help=told)
     add("--prefix", metavar="NAME", default="", help="put NAME before the names of functions")
-    add = made.add_argument_group("to where").add_argument
+    add = made.add_argument_group("output").add_argument
     add("-o", "--output", metavar="FILE", help="the output, or a folder for it; - is stdout")
     add("--emit", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
     add("--header", metavar="FILE", help="write the C header, too")
     add("--deps", metavar="FILE", help="write what the output depends on, for make")
-    add = made.add_argument_group("how").add_argument
+    add = made.add_argument_group("code generation").add_argument
     add("-O", dest="opt", type=int, choices=range(4), default=3, metavar="LEVEL",
         help="optimization: -O0 to -O3 (the default)")  # fmt: skip
     add("--cpu", metavar="NAME", help="native (the default), x86-64-v2, -v3 or -v4")
     add("--fastmath", action="store_true", help="the primal may contract and reassociate")
     add("-g", dest="debug", action="store_true", help="lines of the Python source, for debuggers")
-    add = made.add_argument_group("told").add_argument
+    add = made.add_argument_group("reports").add_argument
     add("--explain-saves", action="store_true", help="what each derivative saves, and why")
     add("--time-passes", action="store_true", help="milliseconds of each stage and pass")
     add("-v", "--verbose", action="store_true", help="what is compiled and written")

@@ -294,7 +294,8 @@ def main(args: argparse.Namespace) -> int:
     except (CompileError, CompilerFault) as error:
         sys.exit(f"mutad bisect: {error}")
     for stage, count in seen.items():
-        print(f"{stage}: {count} passes changed the program and kept its answer")
+        passes = "pass" if count == 1 else "passes"
+        print(f"{stage}: {count} {passes} changed the program and kept its answer")
     print(wrong or "every pass keeps the answer, and so does machine code")
     return 0 if wrong is None else 1
 
