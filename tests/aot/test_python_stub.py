@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import importlib.util
+import inspect
 import io
 import pickle
 import re
@@ -20,13 +21,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import raising_programs
+from c_client import export
+from generated import Drawn
 
+import mutad
 from mutad import aot
 from mutad.compiler.aot import outputs
 from mutad.compiler.aot.elf import Needs, needs_of
-from mutad.compiler.aot.outputs import Output
+from mutad.compiler.aot.library import compile_exports
+from mutad.compiler.aot.outputs import Output, write_all
+from mutad.compiler.aot.python_package import package_files
 from mutad.compiler.aot.wheel import archive, platform_tag
+from mutad.compiler.pipeline import Options
+from mutad.runtime.keys import argument_key
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="builds with a C compiler")
 
@@ -625,3 +635,43 @@ def break_writing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     made = outputs.beside
     monkeypatch.setattr(outputs, "beside", beside)
     outputs.write_all({str(folder / "new" / "a" / name): Output(b"") for name in "xy"})
+
+
+@pytest.mark.parametrize("seed", [21, 39])
+def test_generated_programs_raise_as_compiled_ones(seed: int, tmp_path: Path) -> None:
+    """The class, the message and its numbers, and the arrays as the exception leaves them."""
+    function = Drawn(seed)(raising_programs.raising_programs()).function()
+    names, name = [*inspect.signature(function).parameters], f"raising_{seed}"
+
+    def arguments(flag: int) -> list[Any]:
+        rng = np.random.default_rng(seed)
+        x, y, z = (rng.uniform(-2, 2, shape) for shape in (4, 4, (4, 4)))
+        return [x, y, z, rng.integers(-4, 4, 4), 0.7, flag]
+
+    kinds = {p: argument_key(a, p) for p, a in zip(names, arguments(0), strict=True)}
+    exports = export(function, kinds), export(function, kinds, "value_and_grad", (0, 1, 4))
+    library = compile_exports(name, exports, Options(opt=1), for_python=True)
+    write_all(
+        {str(tmp_path / p): o for p, o in package_files(library, aot.Runtime().sources()).items()}
+    )
+    sys.path.insert(0, str(tmp_path))
+    try:
+        stub = getattr(importlib.import_module(name), function.__name__)
+    finally:
+        sys.path.pop(0)
+    calls: dict[str, Any] = {}
+    exec(CALLS, calls)
+    compiled, raised = mutad.compile(function, grad=True, opt=1), set[str]()
+    for flag in range(-2, 3):
+        got, expected = (calls["called"](f, *arguments(flag)) for f in (stub, compiled))
+        assert calls["plain"](got) == calls["plain"](expected)
+        wrt = (names[1], 0, 4)
+        got, expected = (
+            calls["called"](f.value_and_grad, *arguments(flag), wrt=wrt) for f in (stub, compiled)
+        )
+        if isinstance(expected[0][0], str):
+            raised.add(expected[0][0])
+            assert calls["plain"](got) == calls["plain"](expected)
+        else:
+            np.testing.assert_allclose(got[0][1][0], expected[0][1][0], 1e-12, 1e-14)
+    assert raised
