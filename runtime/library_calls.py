@@ -16,7 +16,7 @@ import numpy as np
 from . import keys
 from .keys import Array
 from .library_arguments import ArrayParameter, NumberParameter
-from .library_entries import Entry, Results, Tree
+from .library_entries import Either, Entry, Results, Tree
 
 OPTIONS = {
     mode: f"--{mode.replace('_', '-')}" for mode in ("grad", "value_and_grad", "vjp", "jvp", "hvp")
@@ -129,7 +129,7 @@ class Function:
         given, entry = self.checked(values), self.entries[mode]
         arrays = self.beside(mode, "grad", given, zero=False)
         results = entry.run(given)
-        value = results["result"] if "result" in entry.outs else None
+        value = results.built(entry.result, {})
         return value, self.gathered(positions, single, arrays, results, "grad")
 
     def vjp(self, values: Sequence[Any], wrt: Any) -> tuple[Any, Back]:
@@ -316,6 +316,7 @@ class Back:
         elif isinstance(tree, int):
             yield tree, bar
         else:
+            tree = tree.name if isinstance(tree, Either) else tree
             slot = entry.outs[tree]
             if slot.type not in keys.FLOATS:
                 raise TypeError(f"the result is of type {slot.type}, which has no cotangent")

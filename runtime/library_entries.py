@@ -30,7 +30,7 @@ _threads = threading.local()
 
 Tree = Any
 """What a function returns: None, the name of an "out" slot, the position of an argument that is returned
-itself (of tangents: of the argument whose tangent it is), or a tuple of trees."""
+itself (of tangents: of the argument whose tangent it is), an `Either`, or a tuple of trees."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,15 @@ class Slot:
     @property
     def format(self) -> str:
         return sites.format_of(self.type) if self.rank is None else "q" * self.words
+
+
+@dataclass(frozen=True)
+class Either:
+    """A number among the results that is Python's where a flag says so, and else NumPy's."""
+
+    name: str
+    type: str
+    flag: int
 
 
 @dataclass(frozen=True)
@@ -179,7 +188,7 @@ class Entry:
         status = self.call(frame)
         if status:
             raise self.exception(status, ctypes.addressof(frame) + self.bytes)
-        return Results(self, given, area, struct.unpack_from(self.format, frame))
+        return Results(self, given, area, frame, struct.unpack_from(self.format, frame))
 
     def area(self, given: Mapping[str, Any]) -> tuple[Array | None, int, int]:
         """A work area, where it begins, and its size; none where none is needed."""
@@ -231,6 +240,7 @@ class Results:
     entry: Entry
     given: Mapping[str, Any]
     area: Array | None
+    frame: Any
     words: tuple[Any, ...]
     arrays: dict[tuple[Any, ...], Any] = field(default_factory=dict[tuple[Any, ...], Any])
     """Those that are made, by where they are and what they are: one of these is one object."""
@@ -243,6 +253,9 @@ class Results:
         if isinstance(tree, tuple):
             items: tuple[Tree, ...] = tree
             return tuple([self.built(item, itself) for item in items])
+        if isinstance(tree, Either):
+            is_python = self.frame[self.entry.bytes + 16 + 8 * tree.flag] != b"\0"
+            return keys.SCALARS[tree.type](self[tree.name]) if is_python else self[tree.name]
         return itself[tree] if isinstance(tree, int) else self[tree]
 
     def __getitem__(self, name: str) -> Any:

@@ -28,7 +28,7 @@ from ..codegen.entry_guard import (
     never_overlaps_itself,
     value_of,
 )
-from ..codegen.entry_run import CTX_BYTES
+from ..codegen.entry_run import CTX_BYTES, CTX_PAYLOAD
 from ..codegen.entry_writer import ITEM_SIZE, LLVM_TYPE, Writer
 from ..codegen.kernel_memory import KernelMemory
 from ..codegen.kernel_module import SIZES
@@ -37,6 +37,8 @@ from .signature import ArrayParameter, CFunction, OutParameter, ScalarParameter,
 from .statuses import Statuses
 
 TOO_SMALL = "the work area is too small"
+MOST_FLAGS = 16
+"""How many flags of results are told, in the place of the values that an exception shows."""
 RECURSION_LIMIT = 1000
 """How many calls of recursive functions may be nested, as in CPython."""
 
@@ -69,6 +71,8 @@ class KernelCall:
     """Outputs that are 0 whatever the arguments."""
     zeroed: list[str] = field(default_factory=list[str])
     """Array parameters of which the same is true."""
+    flags: list[int] = field(default_factory=list[int])
+    """The slots that tell whether a result is Python's number or NumPy's."""
     slots: int = 1
     raised: str = ""
     """The constant array with the status of each site of the kernel."""
@@ -341,7 +345,7 @@ def entry_text(
     """The definition of the C function; `like` says which arrays have the shapes of which.
 
     With another name, `watched`, a function that is handed the kernel's context, and so leaves in it what was
-    raised.
+    raised, or else the flags of the results.
     """
     w = EntryText(statuses, function.symbol)
     if not watched:
@@ -385,6 +389,8 @@ def entry_text(
         w.store_zero(out)
     for name in call.zeroed:
         w.fill_zeros(name)
+    for k, slot in enumerate(call.flags[:MOST_FLAGS] if watched else ()):
+        w.store("i64", w.field("%results", 8 * slot, "i64"), "%ctx", CTX_PAYLOAD + 8 * k)
     w.do("ret i32 0")
     w.label("raised")
     site = w.field("%ctx", 80, "i64")

@@ -56,7 +56,7 @@ from ..pipeline import (
 from ..print_ir import module_text
 from ..rules.calls import listed
 from . import python_entry
-from .c_entry import KernelCall, Stored, entry_text, size_text
+from .c_entry import MOST_FLAGS, KernelCall, Stored, entry_text, size_text
 from .exports import Export, span_in
 from .owned_shadows import OwnShadows
 from .signature import (
@@ -99,6 +99,15 @@ Tree = Any
 (of tangents: of the argument whose tangent it is), or a tuple of trees."""
 Returned = tuple[bool, tuple[str, ...]]
 """Of a result that is an array: whether it is memory that the function makes, and which arrays it may be."""
+
+
+@dataclass(frozen=True)
+class Either:
+    """A number among the results that is Python's where a flag says so (`runtime.library_entries`)."""
+
+    name: str
+    type: str
+    flag: int
 
 
 @dataclass(frozen=True)
@@ -791,6 +800,8 @@ class Unit:
         slots: dict[int, int] = {}
         for leaf in stored_leaves(spec):
             slots[id(leaf)] = slot
+            if leaf["kind"] == "flag":
+                call.flags.append(slot)
             slot += slots_of(leaf)
         for leaf in arrays_and_scalars(spec) if wanted else ():
             name = names[id(leaf)]
@@ -817,6 +828,8 @@ class Unit:
             case "argument":
                 position = self.position_of(call, spec["leaf"])
                 return names[id(spec)] if position is None else position
+            case "scalar" if spec.get("flag", MOST_FLAGS) < MOST_FLAGS:
+                return Either(names[id(spec)], spec["python"], spec["flag"])
             case "array":
                 found = [self.position_of(call, leaf) for leaf in spec.get("among", ())]
                 inside = [k for k in found if k is not None]

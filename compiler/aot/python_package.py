@@ -29,7 +29,7 @@ import numpy as np
 from ..argument_keys import ArrayKey, ScalarKey, parse
 from ..codegen.kernel_memory import KernelMemory
 from ..codegen.llvm_module import host, optimize_and_emit
-from .library import Face, Library, Tree, linked
+from .library import Either, Face, Library, Tree, linked
 from .linking import shared_library
 from .outputs import Output
 from .python_entry import entry_name
@@ -380,7 +380,7 @@ def tables_text(package: Package) -> str:
         "",
         "from .library_arguments import ArrayParameter, NumberParameter",
         "from .library_calls import Function",
-        "from .library_entries import Entry, Library, Site, Slot",
+        "from .library_entries import Either, Entry, Library, Site, Slot",
         "",
         'PACKAGE = __name__.rpartition("._mutad")[0]',
         "FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))",
@@ -567,6 +567,8 @@ def made(face: Face) -> str:
             return f"tuple[{', '.join(map(of, items)) or '()'}]"
         if isinstance(tree, int):
             return gradient_type(kinds_of(face)[tree])
+        if isinstance(tree, Either):
+            return f"{PYTHON[tree.type]} | {of(tree.name)}"
         out = outs[tree]
         name = PYTHON.get(out.type) or NUMPY[out.type]
         return name if out.rank is None else f"NDArray[{name}]"

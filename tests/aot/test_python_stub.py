@@ -123,6 +123,11 @@ def idle(u: "f64[:]", v: "f64[::, ::]"):
 
 
 @compile(opt=1)
+def either(u: "i32[:]", k: int):
+    return (7 if k > 0 else u[0]), k, (1.5 if k > 1 else u[1])
+
+
+@compile(opt=1)
 def product(a: "f64[:, :]", b: "f64[:, :]"):
     return a @ b
 '''
@@ -184,6 +189,7 @@ CASES = {
         m.idle.hvp, np.ones(2), np.ones((2, 3)), wrt=("v", "u"), direction=(np.eye(2, 3), np.ones(2))),
     "idle vjp": lambda m: pulled(m.idle.vjp, (2.0,), np.ones(2), np.ones((2, 3)), wrt=("u", "v")),
     "idle jvp": lambda m: called(m.idle.jvp, np.ones(2), np.ones((2, 3)), tangents={"u": np.ones(2)}),
+    "either": lambda m: [called(m.either, np.arange(2, dtype=np.int32), k) for k in range(3)],
     "pick": lambda m: called(m.pick, wave(), -1),
     "out of bounds": lambda m: called(m.pick, wave(), 9),
     "raised": lambda m: called(m.pick, wave(), 78),
@@ -462,7 +468,7 @@ def test_the_package_is_alone(folder: Path) -> None:
     names = {line.split()[-1].partition("@")[0] for line in shown.stdout.splitlines()}
     assert {"loss", "loss_python", "loss_grad_python", "model_strerror", "model_blas"} <= names
     assert all(name.startswith(("loss", "pick", "many", "positive", "constants", "rows", "store", "moved",
-                                "product", "idle", "model_")) for name in names)  # fmt: skip
+                                "product", "idle", "either", "model_")) for name in names)  # fmt: skip
 
 
 SMALL = """
