@@ -52,6 +52,15 @@ def groups_of(overlaps: Overlaps) -> list[list[int]]:
     return [sorted(g) for g in {id(g): g for g in group.values()}.values()]
 
 
+def with_sharers(positions: Iterable[int], overlaps: Overlaps) -> set[int]:
+    """These, and all that share memory with one of them."""
+    found = set(positions)
+    for group in groups_of(overlaps):
+        if not found.isdisjoint(group):
+            found.update(group)
+    return found
+
+
 def bounds(a: Placed) -> tuple[int, int]:
     """First byte, and the byte behind the last."""
     low = high = a.address

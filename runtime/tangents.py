@@ -223,8 +223,10 @@ def pushed(
         value, dot = found.direct["pushforward"](*values, *moving)
     finally:
         copied = [p for p in arrays.keys() & tangents.keys() if tangents[p] is not arrays[p]]
-        for position in copied:
-            arrays[position][...] = tangents[position]
+        if copied:
+            stored = memory.with_sharers(found.metadata["written"], overlaps)
+            for position in stored.intersection(copied):
+                arrays[position][...] = tangents[position]
     if copied:
         own: dict[int, Any] = {id(tangents[p]): arrays[p] for p in copied}
         dot = with_leaves_of(dot, lambda d: own.get(id(d), d))

@@ -5,6 +5,7 @@ That each is what it is alone, over many programs, `tests/gradients` has (`tange
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -148,6 +149,46 @@ def test_layouts_of_tangents_are_the_callers() -> None:
     np.testing.assert_allclose(dots, expected, rtol=1e-14)
     dots = squares.pushforward(BatchDuplicated(matrix, np.moveaxis(along, 0, -1)))[1]
     np.testing.assert_allclose(dots, expected, rtol=1e-14)
+
+
+def halved(x, y, n):
+    if n == 0:
+        return 0.0
+    x[n] *= 0.5 * y[n]
+    return halved(x, y, n - 1) + x[n]
+
+
+def in_turn(x, y, n):
+    a, b = x, y
+    for _ in range(n):
+        a[0] = 2.0 * b[1]
+        a, b = b, a
+    return a[0]
+
+
+def chosen(x, y, n):
+    both = [x, y]
+    both[n % 2][1:][0] *= 3.0
+    return both[0][1] * both[1][1]
+
+
+@pytest.mark.parametrize("function", [halved, in_turn, chosen])
+def test_tangents_are_updated_however_their_arrays_are_stored_to(
+    function: Callable[..., float],
+) -> None:
+    """One call updates those of arrays that it stores to, and leaves the others as they are."""
+    f, rng = compile(function, grad=True, opt=1), np.random.default_rng(0)
+    given = {name: rng.normal(size=(3, 3)) for name in "xy"}
+    alone = [{name: d[lane].copy() for name, d in given.items()} for lane in range(3)]
+    before = {name: d.copy() for name, d in given.items()}
+    dots = f.jvp(start(), start() + 1.0, 1, tangents=given, batch=3)[1]
+    for lane, tangents in enumerate(alone):
+        np.testing.assert_allclose(
+            f.jvp(start(), start() + 1.0, 1, tangents=tangents)[1], dots[lane]
+        )
+        for name, tangent in tangents.items():
+            np.testing.assert_allclose(tangent, given[name][lane])
+    assert any(not np.array_equal(given[name], before[name]) for name in "xy")
 
 
 def test_shared_arguments_have_tangents_that_share() -> None:
