@@ -6,6 +6,9 @@ BIN    := $(VENV)/bin
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 PART   ?= today/24
 
+# Tests start hundreds of processes, which read compiled modules rather than compile them again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help test pytest generated sample targets lit lint types format demo demo-aot bench clean
 

@@ -52,13 +52,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With `--part`, the tests of one part: which test is in which, its name says."""
+    """With `--part`, the tests of one part: which test is in which, its name says.
+
+    The checks of one gradient program follow each other: the compiler still knows its IR then.
+    """
+    first: dict[object, int] = {}
+    places = {item: first.setdefault(program_of(item), k) for k, item in enumerate(items)}
+    items.sort(key=places.__getitem__)
     if (part := part_of(config)) is None:
         return
     k, n = part
     chosen = [item for item in items if zlib.crc32(item.nodeid.encode()) % n == k]
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = chosen
+
+
+def program_of(item: pytest.Item) -> object:
+    """The program of a table that a test is about; a test of none is alone."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    function = getattr(parameters.get("case"), "function", None)
+    return item if function is None else (item.parent, function)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

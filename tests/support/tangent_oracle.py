@@ -98,7 +98,8 @@ def check_hvp(case: GradientCase) -> None:
         return total + sum(float(np.dot(w, b)) for w, b in zip(weights, bars, strict=True))
 
     def gradients_at(step: float) -> tuple[Any, ...]:
-        return function.grad(*direction.moved(step), wrt=active)
+        """Those that `check_gradient` holds against differences."""
+        return case.compiled(**case.level).grad(*direction.moved(step), wrt=active)
 
     value, gradient, product = function.value_grad_hvp(*arguments, wrt=active, direction=along)
     again = make_arguments(in_float64(case.row))
