@@ -60,6 +60,14 @@ class Untold(ValueError):
         self.parameter = parameter
 
 
+class NoKind(TypeError):
+    """The default of a parameter is of no kind that is compiled."""
+
+    def __init__(self, parameter: str, message: str) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+
+
 def annotated_keys(
     function: types.FunctionType, parameters: tuple[str, ...], defaults: tuple[Any, ...]
 ) -> tuple[str, ...]:
@@ -91,7 +99,10 @@ def annotated_kinds(
                 )
                 raise Untold(name, f"{message}: {error}") from None
         elif name in fallback:
-            found.append(Kind(keys.argument_key(fallback[name], name)))
+            try:
+                found.append(Kind(keys.argument_key(fallback[name], name)))
+            except TypeError as error:
+                raise NoKind(name, str(error)) from None
         else:
             raise Untold(name, f"parameter {name!r} has no annotation and no default")
     return tuple(found)

@@ -178,11 +178,19 @@ def primal(module: ModuleType, name: str, signature: Signature | None, runtime: 
         kinds = runtime.kinds(function, annotations)
     except (ValueError, TypeError, OverflowError) as error:
         parameter = getattr(error, "parameter", "")
-        raise untold(function, name, parameter, signature, str(error)) from None
+        message = str(error)
+        if isinstance(error, TypeError) and parameter:
+            message = (
+                f"the default of parameter {parameter!r} is no number: C passes numbers and arrays"
+            )
+        raise untold(function, name, parameter, signature, message) from None
     found = tuple(Parameter(n, k.key, k.extents) for n, k in zip(names, kinds, strict=True))
     for one in found:
         if refused := without_c_form(argument_keys.parse(one.key)):
-            raise untold(function, name, one.name, signature, f"parameter {one.name!r}: {refused}")
+            why, _, instead = refused.partition(": ")
+            raise untold(
+                function, name, one.name, signature, f"parameter {one.name!r}: {why}", instead
+            )
     try:
         captured, inputs = runtime.captured(function)
     except (TypeError, ValueError) as error:
@@ -287,12 +295,19 @@ def require_symbols(exports: Sequence[Export]) -> None:
 
 
 def untold(
-    function: FunctionType, name: str, parameter: str, signature: Signature | None, message: str
+    function: FunctionType,
+    name: str,
+    parameter: str,
+    signature: Signature | None,
+    message: str,
+    instead: str = "",
 ) -> CompileError | WrongUsage:
     """A parameter's kind is not known, or not one that C can pass: an error at its annotation."""
     if signature is not None and parameter in signature.annotations:
-        return WrongUsage(message, signature.spans[parameter])
-    way_out = f'annotate it, or: --signature "{name}(...)"'
+        return WrongUsage(
+            f"{message}{': ' if instead else ''}{instead}", signature.spans[parameter]
+        )
+    way_out = instead or f'annotate it, or: --signature "{name}(...)"'
     return CompileError(span_in(function, parameter), message, way_out)
 
 

@@ -417,6 +417,8 @@ PROGRAMS = [
     ("def f():\n    return 1 / 0\nf()\n", "t.py:2:12: error: importing the module raises ZeroDivision"),
     ("import sys\nsys.exit(3)\n", "t.py:2:1: error: importing the module raises SystemExit: 3"),
     ("def f(u): return u\n", "t.py:1:1: error: there is nothing to export"),
+    ("@compile\ndef f(x: float, mode='a'): return x\n", "t.py:2:17: error: the default of parameter 'mode'"),
+    ("@compile\ndef f(x: float, t=(1.0, 2)): return x\n", "way out: make each item a parameter"),
     ("@compile\ndef f(x: float):\n    return {'a': x}\n", "t.py:2:1: error: the function returns more than"),
     ("@compile\ndef f(u: 'f64[:]', n): return u\n", "t.py:2:20: error: parameter 'n' has no annotation"),
     ("@compile\ndef f(u: list[float]): return u\n", "t.py:2:10: error: the annotation list[float]"),
