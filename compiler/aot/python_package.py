@@ -99,6 +99,15 @@ class Package:
         return (own or found)[0]
 
     @property
+    def tables(self) -> str:
+        """What a package calls its tables: as no parameter is called."""
+        taken = {p.name for face in self.library.faces for p in face.export.parameters}
+        name = "__mutad__"
+        while name in taken:
+            name = f"_{name}"
+        return name
+
+    @property
     def version(self) -> str:
         """The model's `__version__`."""
         found = self.globals.get("__version__", "0.0.0")
@@ -174,7 +183,7 @@ def init_text(package: Package) -> str:
         "import numpy as np",
         "",
         "from ._mutad.library_calls import named as __named__",
-        "from ._mutad.tables import FUNCTIONS as __mutad__",
+        f"from ._mutad.tables import FUNCTIONS as {package.tables}",
         "",
         f"__version__ = {package.version!r}",
         f"__all__ = {[*package.functions, *raised_classes(package)]!r}",
@@ -190,14 +199,18 @@ def init_text(package: Package) -> str:
         lines += ["", "", f"def {name}({shown(signature)}){returned(signature)}:"]
         if function.__doc__ is not None:
             lines.append(f"    {literal(function.__doc__)}")
-        lines.append(f"    return __mutad__[{name!r}].primal({handed(signature.parameters)})")
+        lines.append(
+            f"    return {package.tables}[{name!r}].primal({handed(signature.parameters)})"
+        )
         for mode, face in faces.items():
             if mode != "primal":
-                lines += derivative(name, mode, face, signature)
+                lines += derivative(name, mode, face, signature, package.tables)
     return "\n".join([*lines, ""])
 
 
-def derivative(name: str, mode: str, face: Face, signature: inspect.Signature) -> Iterator[str]:
+def derivative(
+    name: str, mode: str, face: Face, signature: inspect.Signature, tables: str
+) -> Iterator[str]:
     """The function `loss.grad`, ..."""
     signature = beside(signature, mode)
     own = [p for p in signature.parameters if p not in keywords(mode)]
@@ -205,7 +218,7 @@ def derivative(name: str, mode: str, face: Face, signature: inspect.Signature) -
     yield from ("", "")
     yield f"def __derivative__({shown(signature)}):"
     yield f"    {literal(DOCUMENTED[mode].format(wrt=wrt))}"
-    yield f"    return __mutad__[{name!r}].{mode}({handed(own)}, {', '.join(keywords(mode))})"
+    yield f"    return {tables}[{name!r}].{mode}({handed(own)}, {', '.join(keywords(mode))})"
     yield from ("", "")
     yield f"{name}.{mode} = __named__(__derivative__, {f'{name}.{mode}'!r}, __name__)"
     yield "del __derivative__"

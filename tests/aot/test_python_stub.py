@@ -123,7 +123,7 @@ def idle(u: "f64[:]", v: "f64[::, ::]"):
 
 
 @compile(opt=1)
-def either(u: "i32[:]", k: int):
+def either(u: "i32[:]", k: int, __mutad__: int = 0):
     return (7 if k > 0 else u[0]), k, (1.5 if k > 1 else u[1])
 
 
