@@ -135,7 +135,7 @@ def head_of(c: Compilation, stages: tuple[str, ...], passes: tuple[str, ...] = (
         "wrt": r.wrt,
         "single": r.single,
         "options": {**vars(r.options), "target": None},
-        "target": None if target is None else (target.cpu, sorted(target.features)),
+        "target": None if target is None else (target.cpu, sorted(target.features), target.triple),
         "stages": stages,
         "passes": passes,
         "results": c.built.results,
@@ -190,8 +190,8 @@ def resumed(head: dict[str, Any], module: ModuleOp) -> Compilation:
     if head["target"] is not None:
         from .codegen.llvm_module import Host
 
-        cpu, features = head["target"]
-        options = replace(options, target=Host(cpu, frozenset(features)))
+        cpu, features, triple = head["target"]
+        options = replace(options, target=Host(cpu, frozenset(features), triple))
     c = Compilation(
         Request(
             stand_in(head),

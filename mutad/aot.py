@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from .compiler.aot.command import Command
     from .runtime.annotations import Kind
     from .runtime.captures import Captures
-    from .runtime.target import Target
 
 DERIVATIVES = {
     "grad": "the gradient: F_grad",
@@ -80,7 +79,9 @@ def parser() -> argparse.ArgumentParser:
     add = made.add_argument_group("code generation").add_argument
     add("-O", dest="opt", type=int, choices=range(4), default=3, metavar="LEVEL",
         help="optimization: -O0 to -O3 (the default)")  # fmt: skip
-    add("--cpu", metavar="NAME", help="native (the default), x86-64-v2, -v3 or -v4")
+    add("--target", metavar="T[,T..]", help="aarch64-linux-gnu or another triple; or levels,"
+        " x86-64-v2,x86-64-v3: the best is chosen at load")  # fmt: skip
+    add("--cpu", metavar="NAME", help="a CPU of the target, or native (the default)")
     add("--fastmath", action="store_true", help="the primal may contract and reassociate")
     add("-g", dest="debug", action="store_true", help="lines of the Python source, for debuggers")
     add = made.add_argument_group("reports").add_argument
@@ -170,7 +171,7 @@ def run(chosen: argparse.Namespace) -> int:
 
     try:
         command.run(understood(chosen), Runtime())
-    except (WrongUsage, UnknownCpu) as error:
+    except WrongUsage as error:
         return ended(str(error), 2)
     except (CompileError, CompilerFault, NoTool) as error:
         return ended(str(error), 1)
@@ -183,9 +184,15 @@ def run(chosen: argparse.Namespace) -> int:
 
 def understood(chosen: argparse.Namespace) -> Command:
     """The command that the options make."""
+    from .compiler.aot.asked import WrongUsage
     from .compiler.aot.command import Command
     from .compiler.pipeline import Options
+    from .runtime import target
 
+    try:
+        targets = target.asked(chosen.target, chosen.cpu)
+    except ValueError as error:
+        raise WrongUsage(str(error)) from None
     modes = [name.replace("-", "_") for name in DERIVATIVES]
     return Command(
         chosen.model,
@@ -197,29 +204,12 @@ def understood(chosen: argparse.Namespace) -> Command:
         chosen.emit,
         chosen.header,
         chosen.deps,
-        Options(
-            fastmath=chosen.fastmath, opt=chosen.opt, debug=chosen.debug, target=target(chosen.cpu)
-        ),
+        Options(fastmath=chosen.fastmath, opt=chosen.opt, debug=chosen.debug, target=targets[0]),
         chosen.explain_saves,
         chosen.time_passes,
         chosen.verbose,
+        targets[1:],
     )
-
-
-class UnknownCpu(Exception):
-    """No code can be made for this CPU."""
-
-
-def target(name: str | None) -> Target | None:
-    """The CPU of this name; None is the one that we run on."""
-    from .runtime import target
-
-    if name == "native":
-        return None
-    try:
-        return target.chosen() if name is None else target.named(name)
-    except ValueError as error:
-        raise UnknownCpu(f"{error}" if name is None else f"--cpu {name}: {error}") from None
 
 
 def ended(message: str, status: int) -> int:

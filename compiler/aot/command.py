@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .. import receipts
+from ..codegen.llvm_module import Target
 from ..pipeline import Options, Request
 from . import asked, dependencies, model
 from .asked import WrongUsage
@@ -37,6 +38,8 @@ class Command:
     explain_saves: bool = False
     time_passes: bool = False
     verbose: bool = False
+    levels: tuple[Target | None, ...] = ()
+    """Beside the target of `options`: one of them is chosen at load."""
 
     @property
     def wanted(self) -> Wanted:
@@ -64,7 +67,12 @@ def run(command: Command, runtime: Reader) -> None:
         with report.compiling(exports) as done:
             for_python = not FOLDERS.keys().isdisjoint(places.values())
             library = compile_exports(
-                command.library, exports, command.options, done, for_python=for_python
+                command.library,
+                exports,
+                command.options,
+                done,
+                command.levels,
+                for_python=for_python,
             )
         outputs: dict[str, Output] = {}
         for path, kind in places.items():

@@ -41,7 +41,8 @@ FOLDERS = {"python": FolderEmitter(package_files), "wheel": FolderEmitter(wheel_
 
 def shared(library: Library) -> bytes:
     """What `-l` or `dlopen` loads."""
-    return shared_library(library.name, library.object_code(), library.promised)
+    code = library.object_code()
+    return shared_library(library.name, code, library.promised, triple=library.triple)
 
 
 def static(library: Library) -> bytes:

@@ -34,7 +34,7 @@ from ..codegen.entry_tangents import tangents_of
 from ..codegen.entry_writer import LLVM_TYPE
 from ..codegen.kernel_memory import KernelMemory
 from ..codegen.kernel_module import KernelText
-from ..codegen.llvm_module import assembly, optimize_and_emit, optimized_ir
+from ..codegen.llvm_module import Target, assembly, optimize_and_emit, optimized_ir
 from ..codegen.loops_to_llvm import kernel_text
 from ..codegen.scalars_to_llvm import float_text
 from ..collection import without_collection
@@ -58,6 +58,7 @@ from ..rules.calls import listed
 from . import python_entry
 from .c_entry import MOST_FLAGS, KernelCall, Stored, entry_text, size_text
 from .exports import Export, span_in
+from .levels import Level, Together
 from .owned_shadows import OwnShadows
 from .signature import (
     C_TYPE,
@@ -141,6 +142,10 @@ class Library:
     """External symbols, and where each comes from: "libm", "libmvec", "blas" or "libc"."""
     faces: list[Face]
     """What a Python package has to know of each function."""
+    levels: tuple[Level, ...] = ()
+    """The whole again for each of several CPUs, of which one is chosen at load."""
+    for_python: bool = False
+    """Whether it has the entries that a package calls."""
 
     @property
     def promised(self) -> list[str]:
@@ -160,14 +165,36 @@ class Library:
     def uses_libmvec(self) -> bool:
         return "libmvec" in self.symbols.values()
 
-    def object_code(self) -> bytes:
-        return optimize_and_emit(self.llvm, self.options.opt, self.options.target)
+    @property
+    def triple(self) -> str:
+        """LLVM's triple of the machine and system; "" are ours."""
+        return self.options.target.triple if self.options.target else ""
+
+    def object_code(self, more: str = "") -> bytes:
+        """The object; `more` is LLVM text to be part of it."""
+        if self.levels:
+            return self.together(more).object_code()
+        text = linked([self.llvm, more]) if more else self.llvm
+        return optimize_and_emit(text, self.options.opt, self.options.target)
 
     def optimized_llvm(self) -> str:
+        if self.levels:
+            return self.together().llvm
         return optimized_ir(self.llvm, self.options.opt, self.options.target)
 
     def assembly(self) -> str:
+        if self.levels:
+            return self.together().assembly()
         return assembly(self.llvm, self.options.opt, self.options.target)
+
+    def together(self, more: str = "") -> Together:
+        """The code for all levels."""
+        chosen = [f.symbol for f in self.functions]
+        chosen += [python_entry.entry_name(symbol) for symbol in chosen] if self.for_python else []
+        lowest, *others = self.levels
+        if more:
+            lowest = replace(lowest, llvm=linked([lowest.llvm, more]))
+        return Together.of([lowest, *others], chosen, self.options.opt)
 
 
 def compile_exports(
@@ -175,29 +202,37 @@ def compile_exports(
     exports: Sequence[Export],
     options: Options,
     done: Callable[[Export, Compilation], None] = lambda export, c: None,
+    levels: Sequence[Target | None] = (),
     *,
     for_python: bool = False,
 ) -> Library:
     """The library of this name; CompileError where a function is outside of what C can call.
 
-    `done` is told of each export that is compiled. A library `for_python` has the entries that a package
-    calls (`python_entry`) besides.
+    `done` is told of each export that is compiled. With `levels`, code is made for these CPUs, too, and the
+    best for the CPU at hand is chosen when the library is loaded. A library `for_python` has the entries that
+    a package calls (`python_entry`) besides.
     """
     statuses, parts = Statuses(), list[Unit]()
     for export in exports:
-        parts.append(Unit(export, options_of(export, options), statuses, for_python).compiled())
+        own = options_of(export, options)
+        parts.append(Unit(export, own, statuses, (own.target, *levels), for_python).compiled())
         done(export, parts[-1].c)
-    modules = [part.text for part in parts] + [statuses.function(name)]
-    symbols = {s: origin for part in parts for s, origin in part.kernel.symbols.items()}
+    lowest, *others = (linked([part.texts[k] for part in parts]) for k in range(1 + len(levels)))
+    kernels = [kernel for part in parts for kernel in part.kernels]
+    symbols = {s: origin for kernel in kernels for s, origin in kernel.symbols.items()}
+    whole = linked([lowest, statuses.function(name)])
+    targets = cast(Sequence[Target], (options.target, *levels))
     return Library(
         name,
         options,
         [part.function for part in parts],
-        linked(modules),
+        whole,
         "// -----\n".join(part.mlir for part in parts),
         statuses,
         dict(sorted(renamed(symbols).items())),
         [part.face() for part in parts],
+        tuple(map(Level, targets, [whole, *others])) if levels else (),
+        for_python,
     )
 
 
@@ -316,10 +351,12 @@ class Unit:
     export: Export
     options: Options
     statuses: Statuses
+    targets: Sequence[Target | None]
     for_python: bool = False
-    text: str = ""
+    texts: list[str] = field(default_factory=list[str])
+    """For each target."""
     mlir: str = ""
-    kernel: KernelText = field(init=False)
+    kernels: list[KernelText] = field(default_factory=list[KernelText])
     function: CFunction = field(init=False)
     size: WorkSize = field(init=False)
     like: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
@@ -336,8 +373,8 @@ class Unit:
 
     def face(self) -> Face:
         """What a package has to know."""
-        listed = [self.statuses.raised(site) for site in self.kernel.sites]
-        sites = list(zip(listed, self.kernel.sites, strict=True))
+        listed = [self.statuses.raised(site) for site in self.kernels[0].sites]
+        sites = list(zip(listed, self.kernels[0].sites, strict=True))
         return Face(self.export, self.function, self.roles, self.trees, sites, self.among)
 
     # Stages.
@@ -508,7 +545,7 @@ class Unit:
         memory = self.write_kernel()
         self.mlir = module_text(self.c.module, True)
         raised = f"{e.symbol}_statuses"
-        listed = [self.statuses.raised(site) for site in self.kernel.sites] or [0]
+        listed = [self.statuses.raised(site) for site in self.kernels[0].sites] or [0]
         numbers = ", ".join(f"i32 {n}" for n in listed)
         self.before.append(f"@{raised} = internal constant [{len(listed)} x i32] [{numbers}]")
         span = span_in(e.function)
@@ -521,7 +558,7 @@ class Unit:
             memory,
         )
         call = KernelCall(f"{e.symbol}_kernel", raised=raised, assumed=self.c.built.assumed)
-        call.lines = self.kernel.entry
+        call.lines = self.kernels[0].entry
         call.recursive = bool(activation.calls(self.c.module))
         self.describe(call)
         self.size_parameters(call)
@@ -530,19 +567,21 @@ class Unit:
             watched = f"{e.symbol}_watched"
             entry += entry_text(self.function, call, self.statuses, self.like, watched)
             entry += python_entry.frame_text(self.function, watched)
-        declared = with_blas(self.kernel.declarations, self.kernel.symbols)
-        parts = [*declared, *self.before, self.kernel.text, entry]
         if memory is KernelMemory.AREA:
-            parts.append(size_text(self.function, call, self.operand_keys(call)))
-        self.text = "\n".join(parts)
+            entry += f"\n{size_text(self.function, call, self.operand_keys(call))}"
+        for kernel in self.kernels:
+            declared = with_blas(kernel.declarations, kernel.symbols)
+            self.texts.append("\n".join([*declared, *self.before, kernel.text, entry]))
 
     def write_kernel(self) -> KernelMemory:
-        """The kernel; with an area as memory where its size is known."""
+        """The kernel, for each target; with an area as memory where its size is known."""
         self.size = measure_work(last_function(self.c.module), self.c.built.assumed)
         memory = KernelMemory.AREA if self.size.function else KernelMemory.ALLOCATOR
         name = f"{self.export.symbol}_kernel"
         subject = subject_of(self.c.request) if self.options.debug else None
-        self.kernel = kernel_text(self.c.module, self.options, name, memory, subject)
+        for target in self.targets:
+            options = replace(self.options, target=target)
+            self.kernels.append(kernel_text(self.c.module, options, name, memory, subject))
         return memory
 
     def size_parameters(self, call: KernelCall) -> None:

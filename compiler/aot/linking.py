@@ -1,7 +1,8 @@
 """Objects and libraries: files that the C compiler and `ar` make of object code.
 
-`$CC` names the compiler and `$AR` the archiver, `cc` and `ar` otherwise. What is made is the same for the
-same input: no dates, no build identifiers, no paths.
+`$CC` names the compiler and `$AR` the archiver; otherwise they are `cc` (for another machine or system than
+ours, what its triple names: `aarch64-linux-gnu-gcc`) and `ar`, which archives code for any machine. What is
+made is the same for the same input: no dates, no build identifiers, no paths.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+
+from llvmlite.binding import get_default_triple
 
 from .symbol_versions import ask_for_first_versions
 
@@ -29,6 +32,15 @@ def tool(variable: str, default: str) -> list[str]:
             f"{command[0]}: not found; install a C compiler with binutils, or name one: {variable}=..."
         )
     return command
+
+
+def compiler_for(triple: str) -> str:
+    """What the C compiler for a machine and system is called, where packages have it."""
+    arch, _, system = triple.partition("-unknown-")
+    own = get_default_triple().split("-")
+    if not triple or (own[0] == arch and triple.endswith("-".join(own[-2:]))):
+        return "cc"
+    return f"{arch}-{system}-gcc"
 
 
 def ran(command: Sequence[str], folder: Path) -> None:
@@ -50,10 +62,17 @@ def static_library(name: str, object_code: bytes) -> bytes:
 
 
 def shared_library(
-    name: str, object_code: bytes, promised: Sequence[str], libraries: Sequence[str] = ("m",)
+    name: str,
+    object_code: bytes,
+    promised: Sequence[str],
+    libraries: Sequence[str] = ("m",),
+    triple: str = "",
 ) -> bytes:
-    """The bytes of `lib<name>.so`, which has the `promised` symbols for others and no more."""
-    compiler = tool("CC", "cc")
+    """The bytes of `lib<name>.so`, which has the `promised` symbols for others and no more.
+
+    `triple` is that of the object's machine and system; "" are ours.
+    """
+    compiler = tool("CC", compiler_for(triple))
     shown = "".join(f"    {symbol};\n" for symbol in promised)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)

@@ -28,8 +28,8 @@ import numpy as np
 
 from ..argument_keys import ArrayKey, ScalarKey, parse
 from ..codegen.kernel_memory import KernelMemory
-from ..codegen.llvm_module import host, optimize_and_emit
-from .library import Either, Face, Library, Tree, linked
+from ..codegen.llvm_module import host
+from .library import Either, Face, Library, Tree
 from .linking import shared_library
 from .outputs import Output
 from .python_entry import entry_name
@@ -139,11 +139,11 @@ def package_files(library: Library, sources: Mapping[str, str]) -> dict[str, Out
 def python_library(package: Package) -> bytes:
     """The shared library: the entries of Python are promised, and BLAS comes from a table."""
     library, routines = package.library, package.blas
-    text = library.llvm if not routines else linked([library.llvm, jumps(package)])
-    code = optimize_and_emit(text, library.options.opt, library.options.target)
+    code = library.object_code(jumps(package) if routines else "")
     entries = [entry_name(f.symbol) for f in library.functions]
     table = [blas_table(library.name)] if routines else []
-    return shared_library(library.name, code, sorted([*library.promised, *entries, *table]))
+    promised = sorted([*library.promised, *entries, *table])
+    return shared_library(library.name, code, promised, triple=library.triple)
 
 
 def blas_table(name: str) -> str:

@@ -30,12 +30,16 @@ LLVMLITE = ">=0.48,<0.51"
 
 
 class Target(Protocol):
-    """A CPU."""
+    """A CPU, in a machine with a system."""
 
     @property
     def cpu(self) -> str: ...
     @property
     def features(self) -> frozenset[str]: ...
+    @property
+    def triple(self) -> str:
+        """LLVM's triple; "" is that of the system that we run on."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ class Host:
     cpu: str
     features: frozenset[str]
     """What it has, by LLVM's names."""
+    triple: str = ""
 
 
 @cache
@@ -63,16 +68,21 @@ def require_known_llvm(version: tuple[int, ...]) -> None:
 
 
 @cache
-def target_machine(opt: int = 3, cpu: str = "", features: str = "") -> llvm.TargetMachine:
+def target_machine(
+    opt: int = 3, cpu: str = "", features: str = "", triple: str = ""
+) -> llvm.TargetMachine:
     """The CPU of that name, else the one that we run on; `features` are added or taken away.
 
     Up to the first level it translates instruction by instruction, which takes a fourth of the time.
     """
     require_known_llvm(tuple(llvm.llvm_version_info))
+    if triple:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     own = "" if cpu else llvm.get_host_cpu_features().flatten()
-    return llvm.Target.from_default_triple().create_target_machine(
+    return llvm.Target.from_triple(triple or llvm.get_default_triple()).create_target_machine(
         cpu=cpu or host().cpu,
         features=",".join(filter(None, (own, features))),
         opt=opt if opt >= 2 else 0,
@@ -106,11 +116,11 @@ ATTEMPTS = (Vectorized(), Vectorized(branches=False), NOTHING)
 """In this order, until no load of the module is `made_anew`. The last makes no masks."""
 
 DEFAULTS = {
-    "-force-ordered-reductions": "false",
+    "-force-ordered-reductions": str(platform.machine() not in ("x86_64", "AMD64")).lower(),
     "-force-tail-folding-style": "data-without-lane-mask",
     "-enable-if-conversion": "true",
 }
-"""What LLVM does on x86 when it is not asked."""
+"""What LLVM does for the CPU that we run on when it is not asked."""
 
 
 @contextmanager
@@ -119,20 +129,14 @@ def options_of(vectorized: Vectorized) -> Generator[None]:
 
     Ordered reductions: the terms of a sum that must stay in order (`total += math.sqrt(v)`) are computed as
     vectors, and added one by one; LLVM itself does so on other CPUs than x86. Tail folding: loops of few
-    trips would be vectorized under masks.
+    trips would be vectorized under masks. (The same for every target: an option that was set once overrides
+    what LLVM would do for a CPU.)
     """
-    if not on_x86():
-        yield
-        return
     set_options(vectorized.options)
     try:
         yield
     finally:
         set_options(DEFAULTS)
-
-
-def on_x86() -> bool:
-    return platform.machine() in ("x86_64", "AMD64")
 
 
 def set_options(values: dict[str, str]) -> None:
@@ -155,12 +159,18 @@ def after_passes(
 ) -> llvm.ModuleRef:
     """The module has a context of its own: what LLVM interns (types, constants, metadata) is gone with it."""
     machine = machine_of(opt, target)
+    module = parsed(text, machine)
+    with passes(machine, opt, vectorized) as (manager, builder), options_of(vectorized):
+        manager.run(module, builder)
+    return module
+
+
+def parsed(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    """The module, for this machine."""
     module = llvm.parse_assembly(text, llvm.create_context())
     module.verify()  # LLVM aborts the process where it meets IR that is not well formed.
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
-    with passes(machine, opt, vectorized) as (manager, builder), options_of(vectorized):
-        manager.run(module, builder)
     return module
 
 
@@ -187,7 +197,9 @@ def passes(
 
 
 def machine_of(opt: int, target: Target | None, features: str = "") -> llvm.TargetMachine:
-    return target_machine(opt, target.cpu if target else "", features)
+    if target is None:
+        return target_machine(opt, "", features)
+    return target_machine(opt, target.cpu, features, target.triple)
 
 
 def made_anew(module: llvm.ModuleRef) -> list[str]:
@@ -206,6 +218,7 @@ MOVMSK = re.compile(
 )
 """The encodings of VMOVMSKPS, VMOVMSKPD and VPMOVMSKB (two or three bytes before the opcode, 50 or D7)."""
 
+UNCOMPRESSED = "-avx512dq,-avx512bw"
 
 Code = TypeVar("Code", bytes, str)
 
@@ -219,8 +232,15 @@ def emitted(
     """What `emit` makes, without compressed masks; see `Note [Compressed masks]`."""
     made = emit(machine_of(opt, target))
     if "avx512vl" in (target or host()).features and compressed(made):
-        return emit(machine_of(opt, target, "-avx512dq,-avx512bw"))
+        return emit(machine_of(opt, target, UNCOMPRESSED))
     return made
+
+
+def withheld(module: llvm.ModuleRef, opt: int, target: Target) -> str:
+    """The features that `emitted` does without for this module."""
+    if "avx512vl" not in target.features:
+        return ""
+    return UNCOMPRESSED if MOVMSK.search(machine_of(opt, target).emit_object(module)) else ""
 
 
 def optimize_and_emit(text: str, opt: int = 3, target: Target | None = None) -> bytes:

@@ -31,6 +31,7 @@ from ..analysis.dependence import Dependence
 from ..analysis.effects import is_private
 from ..names import as_hint
 from ..rules import is_whole_array
+from . import vector_math
 from .activation_calls import begin, lower_activation, lower_too_deep
 from .alias_scopes import AliasScopes
 from .array_to_loops import lower_map
@@ -160,7 +161,7 @@ class KernelWriter:
         if beside is None:
             cpu = options.target or host()
             text = FunctionText(Metadata())
-            state = KernelState(text, alias, options.fastmath, cpu.features, memory)
+            state = KernelState(text, alias, options.fastmath, vector_math.features(cpu), memory)
             state.debug = DebugInfo.of(state.metadata, subject) if subject else None
         else:
             state = beside.beside(alias)

@@ -6,14 +6,20 @@ LLVM's loop vectorizer calls them where a scalar call carries::
     call double @exp(double %x) #0
     attributes #0 = { ... "vector-function-abi-variant"="_ZGVdN4v_exp(_ZGVdN4v_exp)" }
 
-and the vector function is declared. Elsewhere than on x86-64 Linux with glibc the scalar libm is used.
+and the vector function is declared. Elsewhere than on x86-64 Linux with glibc the scalar libm is used. (On
+AArch64 libmvec came with glibc 2.38: code for it would run on new systems alone.)
 """
 
 from __future__ import annotations
 
 import ctypes
 import platform
+import re
 from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .llvm_module import Target
 
 UNARY = [
     "exp",
@@ -42,6 +48,13 @@ BINARY = ("pow", "atan2", "hypot")
 
 # Instruction set letter of the vector ABI, the CPU feature it needs, lanes of f64 and f32.
 _SETS = (("b", "sse4.2", 2, 4), ("d", "avx2", 4, 8), ("e", "avx512f", 8, 16))
+
+
+def features(target: Target) -> frozenset[str]:
+    """What a target has that vector versions may be called with: nothing where glibc has none."""
+    if target.triple and not re.fullmatch(r"x86_64-.*linux-gnu", target.triple):
+        return frozenset()
+    return target.features
 
 
 @cache

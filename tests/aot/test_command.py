@@ -22,6 +22,7 @@ from mutad.compiler.aot import command, outputs
 from mutad.compiler.aot.dependencies import rules
 from mutad.compiler.aot.emitters import EMITTERS, FOLDERS
 from mutad.compiler.aot.outputs import Output, write_all
+from mutad.runtime.target import can_choose
 
 needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="builds with a C compiler")
 
@@ -231,6 +232,15 @@ def test_the_cpu_is_named(capfd: pytest.CaptureFixture[str]) -> None:
     assert "ymm" in asm["x86-64-v3"]
 
 
+def test_the_target_is_named(capfd: pytest.CaptureFixture[str]) -> None:
+    line = "model.py --emit asm -o - --signature 'plain(x: f64, y: f64)'"
+    assert "\tret\n" in made(f"{line} --target aarch64-linux-gnu", capfd)[1]
+    if can_choose():
+        out = made(f"{line} --target x86-64-v4,x86-64-v2", capfd)[1]
+        assert "cpuid" in out
+        assert "plain,@gnu_indirect_function" in out
+
+
 def test_fastmath_and_levels(capfd: pytest.CaptureFixture[str]) -> None:
     signature = "--signature 'plain(x: f64, y: f64)' --emit llvm -o -"
     assert "fmul reassoc" in made(f"model.py --fastmath -O3 {signature}", capfd)[1]
@@ -389,6 +399,12 @@ WRONG = [
     ("model.py --grad loss:v", "--grad loss:v: the parameters are u, kappa, steps"),
     ("model.py --hvp loss:steps", "'steps' is no float, and has no derivative"),
     ("model.py --grad loss --grad loss:kappa", "two exports have the symbol loss_grad"),
+    ("model.py --target arm-linux-gnu", "--target arm-linux-gnu: use x86_64-linux-gnu, x86_64-linux-musl"),
+    ("model.py --target x86-64-v2,aarch64-linux-gnu", "several are levels of x86-64"),
+    ("model.py --target x86-64-v3,x86-64-v3", "name each level once"),
+    ("model.py --target x86-64-v3 --cpu haswell", "--cpu haswell: --target x86-64-v3 names the CPU"),
+    ("model.py --target aarch64-linux-gnu --cpu haswell", "--cpu haswell: use one of generic, cortex-a53"),
+    ("model.py --target aarch64-linux-gnu --cpu native", "--cpu native: it is that of no --target"),
     ("model.py --prefix 2x", "--prefix 2x: no name in C begins so"),
     ("model.py --signature 'plain('", "<signature 1>:1:1: error: write a signature"),
     ("model.py --signature 'plain(x: f64)'", "the parameters of plain are (x, y)"),

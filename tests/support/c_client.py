@@ -136,9 +136,11 @@ class Failed(Exception):
 class Client:
     """A library that is built and loaded."""
 
-    def __init__(self, folder: Path, name: str, *exports: Export, **options: Any) -> None:
+    def __init__(
+        self, folder: Path, name: str, *exports: Export, levels: Any = (), **options: Any
+    ) -> None:
         self.exports = exports
-        self.library: Library = compile_exports(name, exports, Options(**options))
+        self.library: Library = compile_exports(name, exports, Options(**options), levels=levels)
         code = self.library.object_code()
         self.path = folder / f"lib{name}.so"
         self.path.write_bytes(shared_library(name, code, self.library.promised))
