@@ -27,7 +27,7 @@ C = {
     **{f"i{n}": getattr(ctypes, f"c_int{n}") for n in (8, 16, 32, 64)},
     **{f"u{n}": getattr(ctypes, f"c_uint{n}") for n in (8, 16, 32, 64)},
 }  # fmt: skip
-DTYPE = {"b1": "?", "f64": "f8", "f32": "f4"}
+DTYPE = {"b1": "?", **{f"{kind}{n}": f"{kind}{n // 8}" for kind in "fiu" for n in (8, 16, 32, 64)}}
 MALLOC = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 FREE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
@@ -116,7 +116,7 @@ def read(words: Any, dtype: str) -> Any:
     """A copy of the array that a struct describes."""
     rank = (len(words) - 1) // 2
     shape, steps = tuple(words[1 : 1 + rank]), words[1 + rank :]
-    found = np.empty(shape, DTYPE.get(dtype, dtype))
+    found = np.empty(shape, DTYPE[dtype])
     for place in np.ndindex(*shape):
         offset = sum(i * s for i, s in zip(place, steps, strict=True)) * found.itemsize
         found[place] = np.frombuffer(
