@@ -260,12 +260,13 @@ def declaration(library: Library, function: CFunction) -> Iterator[str]:
 def prototype(head: str, parameters: Iterable[str], end: str) -> Iterator[str]:
     """A function's head, its parameters on lines of at most 100 columns."""
     line = head
+    further = " " * (len(head) - len(head.lstrip()) + 4)
     first = True
     for parameter in parameters:
         piece = parameter if first else f", {parameter}"
         if len(line) + len(piece) > 98 and not first:
             yield f"{line},"
-            line, piece = "    ", parameter
+            line, piece = further, parameter
         line += piece
         first = False
     yield line + end

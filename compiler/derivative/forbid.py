@@ -6,7 +6,7 @@ from ..diagnostics import CompileError, Span
 from .plan import Plan, Save, is_release, killing_line
 from .saved_value import added_up, name_of, saved_value, way_out
 from .sizes import Sizes
-from .source_words import expression_of, line_number, span_of, store_span
+from .source_words import expression_of, line_told, place_of, span_of, store_span
 
 
 def forbidden(plan: Plan) -> CompileError:
@@ -24,7 +24,8 @@ def forbidden(plan: Plan) -> CompileError:
     need = span_of(save.needed_by)
     sizes = Sizes(plan.function, None)
     saved = [saved_value(s, sizes) for s in plan.saves]
-    told = f"`{expression_of(save.needed_by)}` on line {line_number(save.needed_by)} needs it in reverse"
+    at = line_told(place_of(save.needed_by), saved[0].file)
+    told = f"`{expression_of(save.needed_by)}` on {at} needs it in reverse"
     told = f"the value is read at line {saved[0].line} and {told}"
     allow = f'allow the save (saves="minimal"): {added_up([s.formula for s in saved])} bytes'
     if save.killer is None:

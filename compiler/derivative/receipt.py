@@ -176,7 +176,7 @@ class Receipt:
         previous = None
         for s in self.saves:
             here = (s.file, s.line)
-            place = (str(s.line), s.source) if here != previous else ("", "")
+            place = (s.line_shown(self.file), s.source) if here != previous else ("", "")
             table.add_row(*place, s.name, s.bytes_shown, s.formula_shown, s.why)
             previous = here
         out = io.StringIO()
@@ -245,7 +245,7 @@ RECORD = "record of each activation"
 
 
 def record_of(forward: func.FuncOp) -> SavedValue:
-    """The records that a function which calls itself leaves, one for each activation."""
+    """The records that a recursive function leaves, one for each activation."""
     keeps, last = forward.attributes["keeps"], forward.body.block.last_op
     assert isinstance(keeps, IntegerAttr)
     assert last is not None
@@ -267,6 +267,8 @@ def record_of(forward: func.FuncOp) -> SavedValue:
         (at[1], "call"),
         f"the adjoint of each call reads its record{more}",
         None,
+        at[0],
+        at[0],
         at[0],
     )
 

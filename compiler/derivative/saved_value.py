@@ -6,6 +6,7 @@ import linecache
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from unicodedata import normalize
 
 from xdsl.dialects import func, memref, scf
@@ -20,7 +21,7 @@ from .formulas import PRODUCT, Formula
 from .plan import Save, hint_of, is_release, killing_line
 from .segments import bytes_of
 from .sizes import Sizes
-from .source_words import expression_of, is_program_s, line_number, source_text
+from .source_words import expression_of, is_program_s, line_told, place_of, source_text
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,10 @@ class SavedValue:
     way_out: str | None
     """An edit of the source with which the gradient saves less, where one was tried (`compiler.rewrites`)."""
     file: str
+    killed_in: str
+    """The file of the store that overwrites it."""
+    needed_in: str
+    """The file of the expression that needs it."""
 
     @property
     def bytes_shown(self) -> str:
@@ -55,6 +60,10 @@ class SavedValue:
     @property
     def formula_shown(self) -> str:
         return self.formula if self.bound is None else f"{self.formula} <= {self.bound}"
+
+    def line_shown(self, file: str) -> str:
+        """Its line, with its file where that is not `file`."""
+        return f"{self.line}" if self.file == file else f"{PurePath(self.file).name}:{self.line}"
 
     @property
     def source(self) -> str:
@@ -79,7 +88,7 @@ def saved_value(save: Save, sizes: Sizes, copies: int = 1) -> SavedValue:
     is_known = "@" not in formula
     most = None if is_known else Bounds(sizes).product(factors)
     bound = None if most is None else times(size, most)
-    needed = (line_number(save.needed_by), expression_of(save.needed_by))
+    needed_in, needed = place_of(save.needed_by)
     killer = None if isinstance(save.killer, ad.HandoverOp) else killing_line(save)
     return SavedValue(
         name_of(save),
@@ -90,10 +99,12 @@ def saved_value(save: Save, sizes: Sizes, copies: int = 1) -> SavedValue:
         bound,
         None if is_known or bound is not None else dependence(factors, sizes),
         killer[1] if killer else None,
-        needed,
+        (needed, expression_of(save.needed_by)),
         why(save),
         None,
         at[0],
+        killer[0] if killer else at[0],
+        needed_in,
     )
 
 
@@ -104,16 +115,17 @@ def times(size: int, count: Formula) -> str:
 def why(save: Save) -> str:
     """What becomes of the value, and which expression needs it."""
     name, by = name_of(save), expression_of(save.needed_by)
+    file = (line_of(save.source) or ("",))[0]
     what = "its result" if by == name else f"`{name}`"
-    needs = f"`{by}` on line {line_number(save.needed_by)} needs {what}"
+    needs = f"`{by}` on {line_told(place_of(save.needed_by), file)} needs {what}"
     if isinstance(save.killer, ad.HandoverOp):
         return f"the caller may change `{name}` before `back`, {needs}"
     if save.killer is None or (at := killing_line(save)) is None:
         return needs
     target = name_overwritten(save.killer, at) or name
     if is_release(save.killer):
-        return f"the block of line {at[1]} releases `{name}`, {needs}"
-    return f"line {at[1]} overwrites `{target}`, {needs}"
+        return f"the block of {line_told(at[:2], file)} releases `{name}`, {needs}"
+    return f"{line_told(at[:2], file)} overwrites `{target}`, {needs}"
 
 
 def name_of(save: Save) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import linecache
 from functools import lru_cache
+from pathlib import PurePath
 from typing import TypeGuard
 
 from xdsl.dialects import memref, scf
@@ -97,11 +98,22 @@ def word_of(op: Operation) -> str:
     return WORDS.get(op.name) or op.name.partition(".")[2]
 
 
-def line_number(op: Operation) -> int:
-    """The line that an op came from; of a map, that of the arithmetic in it that needs values."""
+def place_of(op: Operation) -> tuple[str, int]:
+    """The file and line that an op came from; of a map, those of the arithmetic in it that needs values."""
     inner = first_with_needs(op) if isinstance(op, array.MapOp) else None
     at = line_of(inner or op) or line_of(op)
-    return at[1] if at else 0
+    return at[:2] if at else ("", 0)
+
+
+def line_number(op: Operation) -> int:
+    """The line of that place."""
+    return place_of(op)[1]
+
+
+def line_told(place: tuple[str, int], file: str) -> str:
+    """A line for readers, with its file where they would take it for one of `file`."""
+    there, line = place
+    return f"line {line}" if there in ("", file) else f"line {line} of {PurePath(there).name}"
 
 
 def first_with_needs(op: array.MapOp) -> Operation | None:

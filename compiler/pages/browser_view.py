@@ -190,8 +190,8 @@ def view(request: Request, shown: Sequence[Shown], receipt: Receipt | None) -> s
         '<footer><output id="status" aria-live="polite">Hover a line, or press the arrow keys; a click or '
         "Enter keeps it lit, Escape lets go.</output></footer>\n"
     )
-    if saves:
-        body += f"<details><summary>What is saved, and why</summary>{table(saves)}</details>\n"
+    if receipt is not None and saves:
+        body += f"<details><summary>What is saved, and why</summary>{table(saves, receipt.file)}</details>\n"
     return page("view", title, body, edges)
 
 

@@ -61,7 +61,7 @@ def receipt_page(receipt: Receipt) -> str:
     body = (
         f"<header><h1>{escape(title)}</h1>\n<p>{escape(receipt.totals())}</p>\n"
         f"{legend(edge.kind for edge in edges)}</header>\n"
-        f'<main class="columns">{column_html(source, Places())}</main>\n{table(receipt.saves)}'
+        f'<main class="columns">{column_html(source, Places())}</main>\n{table(receipt.saves, receipt.file)}'
     )
     return page("receipt", title, body, edges)
 
@@ -69,9 +69,13 @@ def receipt_page(receipt: Receipt) -> str:
 def lines_of(saves: Iterable[SavedValue]) -> Iterator[Place]:
     """The lines that the saves speak of."""
     for save in saves:
-        for line in (save.line, save.needed_by[0], save.killed_by):
+        for file, line in (
+            (save.file, save.line),
+            (save.needed_in, save.needed_by[0]),
+            (save.killed_in, save.killed_by),
+        ):
             if line:
-                yield save.file, line
+                yield file, line
 
 
 def source_column(places: Iterable[Place], saves: Iterable[SavedValue]) -> Column:
@@ -109,25 +113,22 @@ def source_edges(source: Column, saves: Iterable[SavedValue]) -> Iterator[Edge]:
     """From each kill to the read, and from the read to the need."""
     row = {r.place: row_id(source.key, k) for k, r in enumerate(source.rows)}
     for save in saves:
-        pairs = (
-            ("kill", save.killed_by, save.line, f"line {save.killed_by} overwrites {save.name}"),
-            (
-                "need",
-                save.line,
-                save.needed_by[0],
-                f"{save.needed_by[1]} on line {save.needed_by[0]} needs {save.name}",
-            ),
+        here, (line, expression) = (save.file, save.line), save.needed_by
+        kill, need = (save.killed_in, save.killed_by or 0), (save.needed_in, line)
+        edges = (
+            ("kill", kill, here, f"line {save.killed_by} overwrites {save.name}"),
+            ("need", here, need, f"{expression} on line {line} needs {save.name}"),
         )
-        for kind, start, end, title in pairs:
-            first, last = row.get((save.file, start or 0)), row.get((save.file, end))
+        for kind, start, end, title in edges:
+            first, last = row.get(start), row.get(end)
             if first is not None and last is not None:
                 yield Edge(kind, first, last, title)
 
 
-def table(saves: Iterable[SavedValue]) -> str:
-    """One row for each save."""
+def table(saves: Iterable[SavedValue], file: str) -> str:
+    """One row for each save of a function in this file."""
     rows = "".join(
-        f'<tr><td class="n">{s.line}</td><td>{escape(s.name)}</td>'
+        f'<tr><td class="n">{escape(s.line_shown(file))}</td><td>{escape(s.name)}</td>'
         f'<td class="n">{s.bytes_shown}</td><td>{escape(s.formula_shown)}</td>'
         f"<td>{escape(s.why)}</td><td>{escape(s.way_out or '')}</td></tr>\n"
         for s in saves

@@ -1,11 +1,12 @@
 """A receipt in all its forms: the table, the page, the dictionary; before and after calls."""
 
+import importlib
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from html_pages import edges_of, loads_nothing
+from html_pages import columns_of, edges_of, loads_nothing
 
 from mutad import CompileError, compile
 
@@ -285,3 +286,39 @@ def test_records_of_products_hold_tangents() -> None:
         for mode in ("gradient", "hvp")
     ]
     assert sizes[0] < sizes[1] <= 2 * sizes[0]
+
+
+FLUX = """
+def flux(h):
+    return h[1:] * h[:-1]
+"""
+MOVED = """
+from receipt_flux import flux
+
+
+def moved(h, steps):
+    for _ in range(steps):
+        h[1:] -= 0.1 * flux(h)
+    return h.sum()
+"""
+
+
+def test_lines_of_other_files_are_told_and_drawn_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "receipt_flux.py").write_text(FLUX)
+    (tmp_path / "receipt_moved.py").write_text(MOVED)
+    monkeypatch.syspath_prepend(tmp_path)
+    plan = receipt(importlib.import_module("receipt_moved").moved, np.ones(9), 3, opt=1)
+    (save,) = plan.saves
+    store, read = (str(tmp_path / f"receipt_{name}.py") for name in ("moved", "flux"))
+    assert (save.file, save.line, save.needed_in, save.killed_in) == (read, 3, read, store)
+    assert save.why.startswith("line 7 of receipt_moved.py overwrites `h`, ")
+    assert "` on line 3 needs `h`" in save.why
+    assert "\nreceipt_flux.py:3 " in str(plan)
+    plan.to_html(tmp_path / "receipt.html")
+    text = (tmp_path / "receipt.html").read_text()
+    rows = {row.attributes["id"]: row.text.strip() for row in columns_of(text)["source"]}
+    kill, need = edges_of(text)
+    assert rows[kill["start"]] == "h[1:] -= 0.1 * flux(h)"
+    assert rows[kill["end"]] == rows[need["start"]] == rows[need["end"]] == "return h[1:] * h[:-1]"
