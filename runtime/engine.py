@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import gc
 import itertools
 import os
 import sys
@@ -53,7 +54,25 @@ _make_function = ctypes.PYFUNCTYPE(
 )(("PyCFunction_NewEx", ctypes.pythonapi))
 
 
-def unloading(tracker: Any) -> Array:
+_retired: list[list[_MethodDef]] = []
+"""Definitions whose library is unloaded, until the collector has ended."""
+
+
+def unload(tracker: Any, methods: list[_MethodDef]) -> None:
+    """Unload a library. A builtin of the same garbage may go later, and reads its definition then."""
+    _retired.append(methods)
+    if drop_retired not in gc.callbacks:
+        gc.callbacks.append(drop_retired)
+    tracker.close()
+
+
+def drop_retired(phase: str, _: dict[str, int]) -> None:
+    """A collection begins or ends: at its end all of its garbage is gone."""
+    if phase == "stop":
+        _retired.clear()
+
+
+def unloading(tracker: Any, methods: list[_MethodDef]) -> Array:
     """An object that unloads the tracker's library when it goes, after all else that goes with it.
 
     Of a cycle of garbage the collector finalizes what it tracks in any order, and some of that calls the
@@ -61,7 +80,7 @@ def unloading(tracker: Any) -> Array:
     refers to it any more, and no finalizer is left to run.
     """
     loaded = np.empty(0)
-    weakref.finalize(loaded, tracker.close).atexit = False
+    weakref.finalize(loaded, unload, tracker, methods).atexit = False
     return loaded
 
 
@@ -83,9 +102,9 @@ class Library(str):
         `source` says what its callables are called in Python's frames, where they are to have some.
         """
         made = Library(name)
-        made._loaded = unloading(tracker)
-        made._addresses = {kind: tracker[symbol] for kind, symbol in entries.items()}
         made._methods = []
+        made._loaded = unloading(tracker, made._methods)
+        made._addresses = {kind: tracker[symbol] for kind, symbol in entries.items()}
         made._source = source
         return made
 

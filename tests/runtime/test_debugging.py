@@ -223,6 +223,7 @@ def test_code_with_debug_information_is_unloaded(monkeypatch: pytest.MonkeyPatch
         closed.append(1)
         close(self)
 
+    gc.collect()  # those of other tests
     monkeypatch.setattr(debugging.DebuggedLibrary, "close", noted)
     f = fresh(debug=True)
     assert f(np.ones(3), 2.0) == 6.0

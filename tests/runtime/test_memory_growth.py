@@ -172,3 +172,24 @@ def test_code_outlives_the_place_of_its_linker(monkeypatch: pytest.MonkeyPatch) 
         assert [f(2.0) for f in functions] == [4.0, 8.0, 16.0]
         assert [f.grad(2.0) for f in functions] == [4.0, 12.0, 32.0]
         gc.collect()
+
+
+def test_definitions_of_builtins_outlive_the_collection_that_unloads_them() -> None:
+    held: list[int] = []
+
+    def at_end(phase: str, _: dict[str, int]) -> None:
+        if phase == "stop":
+            held.append(len(engine._retired))
+
+    twice = mutad.compile(lambda x: 2.0 * x, cache=False, opt=1)
+    gc.collect()
+    assert twice(3.0) == 6.0
+    gc.callbacks.insert(0, at_end)  # before those of the engine
+    try:
+        del twice
+        gc.collect()
+        gc.collect()
+    finally:
+        gc.callbacks.remove(at_end)
+    assert held[0] > 0
+    assert held[-1] == 0
