@@ -10,10 +10,6 @@ import functools
 import linecache
 import types
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import ast
 
 COMPILED = "<compiled>"
 NOWHERE = -1
@@ -38,22 +34,25 @@ def _frame(file: str, name: str) -> types.FrameType:
 @functools.lru_cache(maxsize=1_000)
 def function_at(file: str, line: int) -> str:
     """The qualified name of the innermost function around a line."""
-    import ast  # where something raises: `import mutad` is to be quick
-
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except SyntaxError:
+    try:  # code, not a tree: of threads that make trees at once, Python 3.11 raises in one
+        module = compile("".join(linecache.getlines(file)), file, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
         return COMPILED
-    return ".".join(_names_around(tree, line)) or "<module>"
+    return ".".join(_names_around(module, line)) or "<module>"
 
 
-def _names_around(node: ast.AST, line: int) -> Iterator[str]:
-    import ast
+def _names_around(code: types.CodeType, line: int) -> Iterator[str]:
+    for inner in _within(code):
+        if inner.co_firstlineno <= line <= _last_line(inner):
+            if not inner.co_name.startswith("<"):
+                yield inner.co_name
+            yield from _names_around(inner, line)
 
-    for inner in ast.iter_child_nodes(node):
-        first, last = getattr(inner, "lineno", None), getattr(inner, "end_lineno", None)
-        if first is not None and last is not None and not first <= line <= last:
-            continue
-        if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield inner.name
-        yield from _names_around(inner, line)
+
+def _within(code: types.CodeType) -> Iterator[types.CodeType]:
+    return (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+
+
+def _last_line(code: types.CodeType) -> int:
+    own = (line for _, _, line in code.co_lines() if line is not None)
+    return max((*own, *map(_last_line, _within(code))), default=code.co_firstlineno)
