@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 _WORDS = (
     "alignas alignof and asm auto bool break case catch char class const constexpr continue default "
     "delete do double dynamic_cast else enum explicit export extern false float for friend goto if "
@@ -33,6 +35,15 @@ KEYWORDS = frozenset(_WORDS.split())
 """Of C and C++."""
 LIBRARY = frozenset([f"{n}{end}" for n in _MATH.split() for end in ("", "f", "l")] + _REST.split())
 """Functions of libm and the C library: a library that has one of its own takes it from whole programs."""
+
+
+_OWN = re.compile(r"strerror|allocator|aligned|[a-z]+\d*_\d+(_of)?")
+"""What the header itself declares, behind the library's name."""
+
+
+def is_the_librarys(symbol: str, library: str) -> bool:
+    """Whether the header of this library gives the name to something of its own."""
+    return symbol.startswith(f"{library}_") and _OWN.fullmatch(symbol, len(library) + 1) is not None
 
 
 def refused_symbol(symbol: str) -> str | None:

@@ -40,7 +40,7 @@ from ..codegen.scalars_to_llvm import float_text
 from ..collection import without_collection
 from ..deep_stack import with_deep_stack
 from ..derivative.hessian_products import moving_arguments, shadow_arguments
-from ..diagnostics import CompileError, refusal
+from ..diagnostics import CompileError, line_of_function, refusal
 from ..frontend.data.boundary import NeedsStructure
 from ..pass_hooks import within
 from ..pipeline import (
@@ -57,6 +57,7 @@ from ..print_ir import module_text
 from ..rules.calls import listed
 from . import python_entry
 from .c_entry import MOST_FLAGS, KernelCall, Stored, entry_text, size_text
+from .c_names import is_the_librarys
 from .exports import Export, span_in
 from .levels import Level, Together
 from .owned_shadows import OwnShadows
@@ -214,6 +215,10 @@ def compile_exports(
     """
     statuses, parts = Statuses(), list[Unit]()
     for export in exports:
+        if is_the_librarys(export.symbol, name):
+            message = f"{export.symbol!r} is a name that the header of {name} gives to something of its own"
+            way_out = "rename the function, or put something before all names: --prefix NAME"
+            raise CompileError(line_of_function(export.function), message, way_out)
         own = options_of(export, options)
         parts.append(Unit(export, own, statuses, (own.target, *levels), for_python).compiled())
         done(export, parts[-1].c)

@@ -12,6 +12,7 @@ import pytest
 from c_client import Client, export
 from c_oracle import DERIVATIVES
 
+from mutad.compiler.aot.c_names import is_the_librarys
 from mutad.compiler.aot.exports import Export
 from mutad.compiler.aot.header import header_text
 from mutad.compiler.aot.signature import c_names
@@ -106,3 +107,11 @@ def test_integers_called_as_extents_are_not_taken_for_them(client: Client) -> No
     np.testing.assert_array_equal(made["result_0"], np.zeros(5))
     np.testing.assert_array_equal(made["result_1"], [*u, *np.zeros(7)])
     assert [s.name for s in client.functions["extents"].sizes] == ["n_extent", "n", "u_0_"]
+
+
+def test_names_of_the_header_are_not_for_functions() -> None:
+    of = "strerror", "allocator", "aligned", "f64_2", "f64_2_of"
+    assert all(is_the_librarys(f"m_{name}", "m") for name in of)
+    assert not any(
+        is_the_librarys(name, "m") for name in ("m_step", "n_strerror", "strerror", "m_f64")
+    )
