@@ -23,6 +23,8 @@ from typing import Protocol, TypeVar
 import llvmlite.binding as llvm
 from llvmlite import __version__ as llvmlite_version
 
+from .strength_reduction import multiplies_in_loops
+
 LLVM_VERSIONS = ((22, 1),)
 """Those whose options and errors `tests/codegen/test_llvm_errors.py` knows."""
 LLVMLITE = ">=0.48,<0.51"
@@ -119,6 +121,7 @@ DEFAULTS = {
     "-force-ordered-reductions": str(platform.machine() not in ("x86_64", "AMD64")).lower(),
     "-force-tail-folding-style": "data-without-lane-mask",
     "-enable-if-conversion": "true",
+    "-disable-lsr": "false",
 }
 """What LLVM does for the CPU that we run on when it is not asked."""
 
@@ -236,6 +239,20 @@ def emitted(
     return made
 
 
+@contextmanager
+def reduced_where_it_pays(module: llvm.ModuleRef, opt: int) -> Generator[None]:
+    """What is emitted has its loops' strength reduced where they multiply (`strength_reduction`).
+
+    Unoptimized modules are emitted without that in any case.
+    """
+    if opt >= 2 and not multiplies_in_loops(str(module)):
+        set_options({"-disable-lsr": "true"})
+    try:
+        yield
+    finally:
+        set_options(DEFAULTS)
+
+
 def withheld(module: llvm.ModuleRef, opt: int, target: Target) -> str:
     """The features that `emitted` does without for this module."""
     if "avx512vl" not in target.features:
@@ -246,7 +263,8 @@ def withheld(module: llvm.ModuleRef, opt: int, target: Target) -> str:
 def optimize_and_emit(text: str, opt: int = 3, target: Target | None = None) -> bytes:
     """Object code."""
     module = optimized(text, opt, target)
-    return emitted(lambda machine: machine.emit_object(module), MOVMSK.search, opt, target)
+    with reduced_where_it_pays(module, opt):
+        return emitted(lambda machine: machine.emit_object(module), MOVMSK.search, opt, target)
 
 
 def optimized_ir(text: str, opt: int = 3, target: Target | None = None) -> str:
@@ -257,9 +275,13 @@ def optimized_ir(text: str, opt: int = 3, target: Target | None = None) -> str:
 def assembly(text: str, opt: int = 3, target: Target | None = None) -> str:
     """The assembly of what `optimize_and_emit` emits."""
     module = optimized(text, opt, target)
-    return emitted(
-        lambda machine: machine.emit_assembly(module), lambda made: "movmsk" in made, opt, target
-    )
+    with reduced_where_it_pays(module, opt):
+        return emitted(
+            lambda machine: machine.emit_assembly(module),
+            lambda made: "movmsk" in made,
+            opt,
+            target,
+        )
 
 
 # Note [Masked loads]
