@@ -30,6 +30,7 @@ from .runtime.disk_cache import clear_cache
 from .runtime.foreign import opaque
 from .runtime.function import CompiledFunction, Derivative, check_options, compiled
 from .runtime.gradients import Active, BatchDuplicated, Const, Duplicated
+from .runtime.result_pool import release_memory
 from .runtime.rules import rule, stop_gradient, tangent_rule
 from .runtime.variadic import CompiledWrapper
 from .runtime.wrappers import options_of
@@ -42,8 +43,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Active", "BatchDuplicated", "CompileError", "CompiledFunction", "Const", "Duplicated", "GradientError",
     "GradientReport", "assert_saved_bytes", "batch", "check_gradient", "check_rule", "clear_cache", "compile",
-    "grad", "hessian", "hvp", "jacobian", "jvp", "opaque", "rule", "stop_gradient", "tangent_rule",
-    "value_and_grad", "vjp",
+    "grad", "hessian", "hvp", "jacobian", "jvp", "opaque", "release_memory", "rule", "stop_gradient",
+    "tangent_rule", "value_and_grad", "vjp",
 ]  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from . import blas, debugging
+from . import blas, debugging, result_pool
 from .keys import Array
 
 Metadata = dict[str, Any]
@@ -187,8 +187,10 @@ def address_of(symbol: str, kind: str) -> int | None:
     """Where an external symbol is; None where the process's own symbols will do."""
     if kind == "numpy":
         return numpy_address(symbol)
+    if kind == "zeros":
+        return ctypes.addressof(result_pool.zeros_table())
     if kind == "pool":
-        return ctypes.addressof(_pool)
+        return ctypes.addressof(scratch_pool)
     if symbol.startswith(_LIBC):
         name = symbol.removeprefix(_LIBC[0]).removeprefix(_LIBC[1])
         return ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value
@@ -197,7 +199,7 @@ def address_of(symbol: str, kind: str) -> int | None:
     return None
 
 
-_pool = (ctypes.c_void_p * 12)()
+scratch_pool = (ctypes.c_void_p * 12)()
 """Four large blocks and eight ranges of addresses that kernels leave for the next call
 (`compiler/codegen/support.py`, `support_reserved.py`)."""
 
@@ -215,19 +217,20 @@ _NUMPY_API = {
 def numpy_address(symbol: str) -> int:
     """The address of a NumPy C-API function, of a NumPy type or of `np.True_`, `np.False_`."""
     if symbol in _NUMPY_API:
-        return _numpy_table()[_NUMPY_API[symbol]]
+        return numpy_table()[_NUMPY_API[symbol]]
     name = symbol.removeprefix("mutad_numpy_")
     if name == "generator":
         return id(np.random.Generator)
     return id(getattr(np, {"true": "True_", "false": "False_"}.get(name, name)))
 
 
-def _numpy_table() -> Any:
+def numpy_table() -> Any:
+    """NumPy's C-API, as numbers."""
     umath: Any = sys.modules["numpy._core._multiarray_umath"]
     get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", ctypes.pythonapi)
     )
-    length = max(_NUMPY_API.values()) + 1
+    length = max(*_NUMPY_API.values(), result_pool.LAST_OF_NUMPY) + 1
     return (ctypes.c_size_t * length).from_address(get_pointer(umath._ARRAY_API, None))
 
 

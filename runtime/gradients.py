@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import keys, memory
+from . import keys, memory, result_pool
 from .either import is_one_float
 from .keys import Array, Overlaps
 
@@ -381,7 +381,7 @@ def as_expected(
             order = memory.order_of(primals[position])
             result[position] = np.asarray(shadow, order=order)
         elif position not in result:
-            made = memory.compact_zeros(primals[position], lanes, np.empty)
+            made = memory.compact_zeros(primals[position], lanes, result_pool.empty)
             if made.strides != shadow.strides:
                 made[...] = shadow
             result[position] = shadow if made.strides == shadow.strides else made

@@ -14,10 +14,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from . import result_pool
 from .keys import Array, Overlaps, address_of, is_generator, overlaps_itself
 
 Make = Callable[..., Array]
-"""`np.zeros` or `np.empty`."""
+"""`zeros` or `empty`, of NumPy or of `result_pool`."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def zeros_placed_as(arrays: Sequence[Array | Placed]) -> list[Array]:
     places = [placed(a) for a in arrays]
     low = min(bounds(a)[0] for a in places)
     high = max(bounds(a)[1] for a in places)
-    buffer = np.zeros(high - low + 64, np.uint8)
+    buffer = result_pool.zeros(high - low + 64, np.uint8)
     start = (low - address_of(buffer)) % 64
     return [
         np.ndarray(a.shape, a.dtype, buffer, start + a.address - low, a.strides) for a in places
@@ -89,7 +90,7 @@ def in_lanes(a: Array | Placed, lanes: int) -> Placed:
     return Placed((*p.shape, lanes), (*steps, p.itemsize), p.dtype, p.address * lanes)
 
 
-def compact_zeros(like: Array | Placed, lanes: int = 1, make: Make = np.zeros) -> Array:
+def compact_zeros(like: Array | Placed, lanes: int = 1, make: Make = result_pool.zeros) -> Array:
     """Zeros of an array's shape, in its order; of lanes with one axis more, the innermost."""
     if lanes == 1:
         return make(like.shape, like.dtype, order_of(like))
@@ -113,8 +114,8 @@ def zero_shadows(
     """
     wanted = [p for p in active if isinstance(values[p], np.ndarray | Placed)]
     if not overlaps:
-        make: dict[int, Make] = dict.fromkeys(filled, np.empty)
-        return {p: compact_zeros(values[p], lanes, make.get(p, np.zeros)) for p in wanted}
+        make: dict[int, Make] = dict.fromkeys(filled, result_pool.empty)
+        return {p: compact_zeros(values[p], lanes, make.get(p, result_pool.zeros)) for p in wanted}
     shadows: dict[int, Array] = {}
     for group in groups_of(overlaps):
         members = [p for p in group if p in wanted]

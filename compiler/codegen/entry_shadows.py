@@ -26,9 +26,41 @@ def shadow_objects(
         extents = w.field(objects[position], ARRAY_EXTENTS)
         w.call("Py_IncRef", dtype)
         fortran = "1" if key.layout == "F" else "0"
-        zeros = w.call("PyArray_Zeros", str(key.rank), extents, dtype, fortran, hint="shadow")
-        result[position] = boxes.keep(zeros)
+        result[position] = boxes.keep(fresh_zeros(w, key.rank, extents, dtype, fortran))
     return result
+
+
+LARGE = 1 << 15
+"""Arrays of so many elements have memory that may have been another array's."""
+
+
+def fresh_zeros(w: Writer, rank: int, extents: str, dtype: str, fortran: str) -> str:
+    """A new array of zeros: NumPy's, where it is large that of `runtime/result_pool.py`."""
+    elements = "1"
+    for d in range(rank):
+        elements = w.value(f"mul i64 {elements}, {w.field(extents, 8 * d, 'i64')}")
+    small, large, load, known, made = (
+        w.fresh(hint) for hint in ("small", "large", "load", "known", "made")
+    )
+    w.do(f"br i1 {w.value(f'icmp ult i64 {elements}, {LARGE}')}, label %{small}, label %{large}")
+    w.label(small)
+    usual = w.call("PyArray_Zeros", str(rank), extents, dtype, fortran, hint="shadow")
+    w.do(f"br label %{made}")
+    w.label(large)
+    there = w.field(w.large_zeros(), 0)
+    missing = w.value(f"icmp eq ptr {there}, null")
+    w.do(f"br i1 {missing}, label %{load}, label %{known}")
+    w.label(load)
+    loaded = w.value(f"call ptr {w.field(w.large_zeros(), 8)}()")
+    failed = w.value(f"icmp eq ptr {loaded}, null")
+    w.do(f"br i1 {failed}, label %{small}, label %{known}")
+    w.label(known)
+    function = w.value(f"phi ptr [ {there}, %{large} ], [ {loaded}, %{load} ]")
+    operands = f"i32 {rank}, ptr {extents}, ptr {dtype}, i32 {fortran}"
+    pooled = w.value(f"call ptr {function}({operands})", "shadow")
+    w.do(f"br label %{made}")
+    w.label(made)
+    return w.value(f"phi ptr [ {usual}, %{small} ], [ {pooled}, %{known} ]", "shadow")
 
 
 def shadow_operands(w: Writer, key: Key, shadow: str) -> list[str]:

@@ -171,6 +171,11 @@ class Writer:
         self.symbols["mutad_pool"] = "pool"
         return "@mutad_pool"
 
+    def large_zeros(self) -> str:
+        """Where the address of the function that makes large zeros is, and behind it that of its loader."""
+        self.symbols["mutad_large_zeros"] = "zeros"
+        return "@mutad_large_zeros"
+
 
 def declarations(symbols: dict[str, str]) -> list[str]:
     """One line for each external symbol. (No kernel declares any of these.)"""
