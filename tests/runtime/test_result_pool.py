@@ -18,6 +18,7 @@ from numpy._core.multiarray import get_handler_name  # pyright: ignore[reportPri
 
 import mutad
 from mutad.runtime import memory, result_pool
+from mutad.runtime.result_pool_text import POOLED_TO, SECONDS, SLOTS
 
 N = 1 << 16
 """Half a megabyte of float64."""
@@ -116,7 +117,7 @@ def test_sizes_that_grow_and_shrink_do_not_add_up(pool) -> None:
         alive.append(square.grad(ones[:n]))
         if len(alive) > 4:
             alive.pop(int(rng.integers(len(alive))))
-        assert pool.waiting() <= result_pool.SLOTS * 2 * 3 * N * 8
+        assert pool.waiting() <= SLOTS * 2 * 3 * N * 8
     assert all((a == 2.0).all() for a in alive)
     assert len({address(a) for a in alive}) == len(alive)
     alive.clear()
@@ -125,22 +126,22 @@ def test_sizes_that_grow_and_shrink_do_not_add_up(pool) -> None:
 
 
 def test_what_waits_is_bounded(pool) -> None:
-    n = result_pool.POOLED_TO // 8
+    n = POOLED_TO // 8
     arrays = [gradient(n) for _ in range(3)]
-    bound = min(result_pool.limit(), result_pool.SLOTS * result_pool.POOLED_TO)
+    bound = min(result_pool.limit(), SLOTS * POOLED_TO)
     arrays.clear()
     assert 0 < pool.waiting() <= bound
     mutad.release_memory()
     gradient(2 * n)
     assert pool.waiting() == 0, "huge ones go back at once"
-    arrays = [gradient() for _ in range(2 * result_pool.SLOTS)]
+    arrays = [gradient() for _ in range(2 * SLOTS)]
     arrays.clear()
-    assert pool.waiting() == result_pool.SLOTS * N * 8
+    assert pool.waiting() == SLOTS * N * 8
 
 
 def test_a_block_that_waited_for_seconds_goes_at_the_next_array(pool) -> None:
     gradient(4 * N)
-    time.sleep(result_pool.SECONDS + 0.1)
+    time.sleep(SECONDS + 0.1)
     gradient()
     assert pool.waiting() == N * 8
 
