@@ -1,4 +1,4 @@
-"""`python -m benchmarks [name ...]`: all tables, or the named ones."""
+"""`python -m benchmarks [name ...]`: all tables, or the named ones; `programs` has arguments of its own."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from . import (
     memory,
     overhead,
     primal,
+    programs,
 )
 from .timing import console
 
@@ -29,6 +30,9 @@ BENCHMARKS = {
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["programs"]:  # what follows are its own arguments
+        programs.main()
+        return
     for name in sys.argv[1:] or BENCHMARKS:
         if name not in BENCHMARKS:
             sys.exit(f"unknown benchmark {name!r}; there are: {', '.join(BENCHMARKS)}")

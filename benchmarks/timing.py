@@ -25,37 +25,38 @@ def interleaved(
     rounds: int = 11,
     seconds: float = 0.01,
     pick: Callable[[list[float]], float] = statistics.median,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
     """The median seconds of one call of each contestant, or what else is picked of all rounds.
 
     A measurement repeats a call until it lasts about `seconds`. Each is called twice before, so that
     nothing compiles while the clock runs.
     """
-    repeats = {name: _repeats(call, seconds) for name, call in contestants.items()}
+    repeats = {name: _repeats(call, seconds, clock) for name, call in contestants.items()}
     times: dict[str, list[float]] = {name: [] for name in contestants}
     collecting = gc.isenabled()
     gc.disable()
     try:
         for _ in range(rounds):
             for name, call in contestants.items():
-                times[name].append(_measure(call, repeats[name]))
+                times[name].append(_measure(call, repeats[name], clock))
     finally:
         if collecting:
             gc.enable()
     return {name: pick(t) for name, t in times.items()}
 
 
-def _repeats(call: Call, seconds: float) -> int:
+def _repeats(call: Call, seconds: float, clock: Callable[[], float]) -> int:
     call()
-    once = _measure(call, 1)
+    once = _measure(call, 1, clock)
     return max(1, round(seconds / max(once, 1e-8)))
 
 
-def _measure(call: Call, repeat: int) -> float:
-    start = time.perf_counter()
+def _measure(call: Call, repeat: int, clock: Callable[[], float]) -> float:
+    start = clock()
     for _ in range(repeat):
         call()
-    return (time.perf_counter() - start) / repeat
+    return (clock() - start) / repeat
 
 
 def geometric_mean(ratios: Sequence[float]) -> float:

@@ -1,0 +1,10 @@
+"""All programs, family by family."""
+
+from __future__ import annotations
+
+from .algebra import ALGEBRA
+from .models import MODELS
+from .networks import NETWORKS
+from .stencils import STENCILS
+
+PROGRAMS = (*STENCILS, *ALGEBRA, *NETWORKS, *MODELS)
