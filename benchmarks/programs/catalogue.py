@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from .algebra import ALGEBRA
+from .fluids import FLUIDS
 from .models import MODELS
 from .networks import NETWORKS
 from .stencils import STENCILS
 
-PROGRAMS = (*STENCILS, *ALGEBRA, *NETWORKS, *MODELS)
+PROGRAMS = (*STENCILS, *FLUIDS, *ALGEBRA, *NETWORKS, *MODELS)

@@ -136,7 +136,8 @@ def in_numba(row: Row, numba: Any, arguments: tuple[Any, ...]) -> Callable[[], A
 def refusal(error: Exception) -> str:
     """The line of Numba's message that tells most."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return next((line for line in lines if "error" not in line.lower()), lines[0])[:90]
+    telling = ("No implementation", "got an unexpected", "Use of unsupported", "Unknown", "Invalid")
+    return next((line for line in lines if line.startswith(telling)), lines[0])[:90]
 
 
 def jitted(numba: Any, function: Any) -> Any:
