@@ -63,6 +63,7 @@ from .transforms.move_conditions import MoveConditions
 from .transforms.promote_scalars import PromoteScalars
 from .transforms.raise_loops import RaiseLoops
 from .transforms.remove_dead import RemoveDead
+from .transforms.resolve_overlap import ResolveOverlap
 from .transforms.reuse_allocs import ReuseAllocs
 from .transforms.select_stores import SelectStores
 from .transforms.select_values import SelectValues
@@ -473,6 +474,7 @@ SIMPLIFY: tuple[ModulePass, ...] = (
     EliminateCommon(),  # what folding and promotion made equal
     ForwardStores(),  # an element read back is a value
     FoldConstants(),  # flags that are values now
+    ResolveOverlap(),  # from here on a map may go through its points in any order
     UnifyExtents(),  # past a check of shapes there is one index space
     EliminateCommon(),
     FuseElementwise(),  # a temporary that does not exist has no shadow
@@ -551,6 +553,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     DropCarried,
     DropOverwritten,
     RemoveDead,
+    ResolveOverlap,
     ReuseAllocs,
     SelectStores,
     SelectValues,

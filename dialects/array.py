@@ -76,6 +76,10 @@ ZERO = "zero"
 CLEARED = "cleared"
 """The attribute of the shadow of a shadow: it is filled with zeros where it is made, and left as it is."""
 
+READS_FIRST = "reads_first"
+"""The attribute of an `array.map` with NumPy's meaning of an assignment: every element is read before any is
+written, so inputs may overlap the output. `resolve-overlap` takes it away."""
+
 RAISES = "raises"
 """The attribute of an `scf.if` whose first branch always ends with an exception, and whose other is empty."""
 
@@ -353,7 +357,8 @@ class MapOp(IRDLOperation):
 
     The one obligation on who builds a map: what one point writes, no other point reads, so points
     may be evaluated in any order, vectorized or in parallel. (Reading and writing the very same
-    view is fine; so are several "add"s to overlapping places.) No two outputs "store" to one place: the
+    view is fine; so are several "add"s to overlapping places.) A map that `reads_first` is free of it, and
+    is none that analyses and code generation see. No two outputs "store" to one place: the
     adjoint would find the cotangent of the last store in both. "add" may be reassociated.
     """
 

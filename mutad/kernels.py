@@ -39,6 +39,7 @@ from mutad.compiler.interpreter import Unknown, interpret
 from mutad.compiler.interpreter.memory import Memref, dtype_of, lanes_of
 from mutad.compiler.pipeline import Options
 from mutad.compiler.program_calls import Call, count_of
+from mutad.compiler.transforms.resolve_overlap import resolve_all
 from mutad.dialects import foreign as foreign_ops
 from mutad.runtime import engine, foreign, raised, sites
 
@@ -148,6 +149,7 @@ class Compiled:
 
         _, private = functions_of(self.module)
         module = ModuleOp([f.clone() for f in (*functions, *private)])
+        resolve_all(module)
         text = (split_text if len(functions) > 1 else kernel_text)(module, self.options)
         if any("call" in site for site in text.sites):
             raise Unknown(PYTHON_FUNCTION)

@@ -50,6 +50,7 @@ SHORT = 8
 
 def lower_map(state: KernelState, op: array.MapOp) -> None:
     """Write the loops of a map."""
+    assert array.READS_FIRST not in op.attributes, "resolve-overlap has not run"
     extents = [state.scalar(e) for e in op.extents]
     if any((n := integer(e)) is not None and n <= 0 for e in extents):
         return

@@ -34,6 +34,7 @@ from ..diagnostics import line_of
 from ..rules import Contents, Need
 from ..rules.calls import private_functions
 from ..rules.routines import inline_rules, is_routine
+from ..transforms.resolve_overlap import resolve_all
 from .activation_pairs import activation_pairs
 from .forward import tangent_functions
 from .overwritten import Overwritten
@@ -103,6 +104,7 @@ class Reverse(ModulePass):
     """The gradient's own tangents will be taken: calls of functions whose rule has one are kept."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        resolve_all(op)
         block = op.body.block
         pairs: dict[str, func.FuncOp] = {}
         for function in functions(op):
@@ -144,6 +146,7 @@ class Forward(ModulePass):
     lanes: int = 1
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        resolve_all(op)
         block = op.body.block
         private: dict[str, func.FuncOp] = {}
         for function in functions(op):

@@ -35,7 +35,8 @@ def run_map(frame: Frame, op: array.MapOp) -> None:
         return
     sources = [spread(frame.get(m), shape) for m in op.ins]
     targets = [spread(frame.get(m), shape) for m in op.outs]
-    look_at_sharing(op, sources, targets)
+    if array.READS_FIRST not in op.attributes:
+        look_at_sharing(op, sources, targets)
     elements = [m.read() for m in sources]
     points = all_points if all(type(o) in SCALARS for o in body_of(op)) else each_point
     for kind, target, values in zip(

@@ -35,7 +35,7 @@ After::
 
 Kept apart: a temporary with several readers (it would be computed twice) or read through a view
 (a shift, a broadcast), inputs that are overwritten in between, and a consumer that writes an input
-of the producer anywhere but at the very same element.
+of the producer anywhere but at the very same element (`analysis.in_place`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...dialects import array
-from ..analysis.alias import AliasAnalysis
+from ..analysis.in_place import InPlace
 from .memory_effects import MemoryEffects, functions
 
 
@@ -67,12 +67,12 @@ class FuseElementwise(ModulePass):
 
 
 def fuse_in(function: func.FuncOp) -> None:
-    alias, effects = AliasAnalysis(function), MemoryEffects(function)
+    in_place, effects = InPlace(function), MemoryEffects(function)
     for op in tuple(function.walk()):
         if not isinstance(op, array.AllocOp):
             continue
         pair = producer_and_consumer(op)
-        if pair is not None and may_be_delayed(*pair, alias, effects):
+        if pair is not None and may_be_delayed(*pair, in_place, effects):
             fuse(*pair)
             Rewriter.erase_op(op)
 
@@ -108,7 +108,7 @@ def comes_before(a: Operation, b: Operation) -> bool:
 
 
 def may_be_delayed(
-    producer: array.MapOp, consumer: array.MapOp, alias: AliasAnalysis, effects: MemoryEffects
+    producer: array.MapOp, consumer: array.MapOp, in_place: InPlace, effects: MemoryEffects
 ) -> bool:
     """True when the producer computes the same at the consumer's place, point for point."""
     read = effects.of(producer).reads - effects.roots(producer.outs[0])
@@ -117,17 +117,7 @@ def may_be_delayed(
         if effects.of(op).writes_any(read):
             return False
         op = op.next_op
-    return all(
-        not alias.may_alias(o, i) or (alias.same_view(o, i) and not stands_still(o))
-        for o in consumer.outs
-        for i in producer.ins
-    )
-
-
-def stands_still(memref: SSAValue) -> bool:
-    """True when several points are the same element: what one writes, another would read."""
-    assert isinstance(memref.type, MemRefType)
-    return 0 in array.strides_of(memref.type)
+    return in_place.allows(producer, consumer)
 
 
 def fuse(producer: array.MapOp, consumer: array.MapOp) -> None:

@@ -147,3 +147,24 @@ func.func @kept_when_the_consumer_reduces_onto_an_input(%n : index, %a : memref<
   }
   func.return
 }
+
+// The consumer writes the other elements of what the producer reads: x[::2] = f(x[1::2]).
+// CHECK-LABEL: @fused_where_elements_take_turns
+// CHECK-NOT:     array.alloc
+func.func @fused_where_elements_take_turns(%n : index, %x : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %even = array.view %x[%c0] dims [0] extents(%n) steps(%c2) : memref<?xf64> -> memref<?xf64, strided<[2]>>
+  %odd = array.view %x[%c1] dims [0] extents(%n) steps(%c2) : memref<?xf64> -> memref<?xf64, strided<[2]>>
+  %t = array.alloc(%n) : memref<?xf64>
+  array.map(%n) ins(%odd : memref<?xf64, strided<[2]>>) outs(%t : memref<?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  array.map(%n) ins(%t : memref<?xf64>) outs(%even : memref<?xf64, strided<[2]>>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  func.return
+}

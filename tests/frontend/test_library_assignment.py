@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -24,6 +25,7 @@ from mutad.compiler.diagnostics import CompileError, Span
 from mutad.compiler.frontend import library
 from mutad.compiler.frontend.emitter import Carried, Emitter
 from mutad.compiler.frontend.values import Array, NoneValue, Scalar, SliceValue, Value
+from mutad.compiler.transforms.resolve_overlap import ResolveOverlap
 from mutad.dialects import array
 
 VECTOR = MemRefType(f64, [DYNAMIC_INDEX])
@@ -89,8 +91,12 @@ class Program:
         return tuple(len(self.ops(kind)) for kind in kinds)
 
     def finish(self) -> None:
+        """End the function, and resolve its assignments."""
         self.e.insert(func.ReturnOp())
-        ModuleOp([self.function]).verify()
+        module = ModuleOp([self.function])
+        module.verify()
+        ResolveOverlap().apply(Context(), module)
+        module.verify()
         for op in self.function.body.walk():
             assert not isinstance(op.location, UnknownLoc), op
 

@@ -1,7 +1,7 @@
 """Writing whole arrays: `x[...] = value`, `out=`, `x += value`, with NumPy's casts and copies.
 
-`u[1:-1] = u[:-2] + u[2:]` reads what it overwrites: the source goes to a temporary first. Where the
-source certainly is the destination itself, or other memory, one map writes in place.
+`u[1:-1] = u[:-2] + u[2:]` reads what it overwrites. As in NumPy the source is whole before the first store:
+that is what a map says that `reads_first`. Where no temporary is needed for it, `resolve-overlap` finds out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from ..values import NUMPY_DTYPE, Array, Expression, Scalar, Tuple, Value
 from . import shapes
 from .dtypes import element_type_cast
 from .fusion import Operand, as_expression, extents_of, fresh, map_into, operand
-from .overlap import must_copy
 
 ASSIGN = "could not broadcast input array from shape {source} into shape {destination}"
 OPERANDS = (
@@ -50,10 +49,7 @@ def write(e: Emitter, destination: Array, source: Operand, message: str) -> None
     dtype = destination.dtype
     if isinstance(source, Scalar):
         source = element_type_cast(e, source, dtype)
-    x = as_expression(e, source, extents, dtype)
-    if any(must_copy(e, destination.memref, a.memref) for a in x.inputs):
-        x = as_expression(e, fresh(e, x), extents, dtype)
-    map_into(e, x, destination.memref)
+    map_into(e, as_expression(e, source, extents, dtype), destination.memref, reads_first=True)
 
 
 def without_leading_units(

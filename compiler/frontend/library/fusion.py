@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from xdsl.dialects import memref
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, SSAValue
 
 from ....dialects import array
@@ -157,16 +158,26 @@ def fuse(
 
 
 def map_into(
-    e: Emitter, x: Expression, destination: SSAValue, kind: array.MapKind = "store"
+    e: Emitter,
+    x: Expression,
+    destination: SSAValue,
+    kind: array.MapKind = "store",
+    *,
+    reads_first: bool = False,
 ) -> None:
-    """The one `array.map` that evaluates `x` into `destination`, a memref of the same rank."""
+    """The one `array.map` that evaluates `x` into `destination`, a memref of the same rank.
+
+    It `reads_first` where the destination may share memory with what is read.
+    """
     body = Block(arg_types=[IR_TYPE[a.dtype] for a in x.inputs])
     for argument, a in zip(body.args, x.inputs, strict=True):
         argument.name_hint = a.memref.name_hint
     with e.at(body):
         e.insert(array.YieldOp([x.compute(e, list(body.args))]))
     ins = [a.memref for a in x.inputs]
-    e.insert(array.MapOp(x.extents, ins, [destination], [kind], body))
+    op = e.insert(array.MapOp(x.extents, ins, [destination], [kind], body))
+    if reads_first and ins:
+        op.attributes[array.READS_FIRST] = UnitAttr()
 
 
 def allocate(

@@ -114,22 +114,21 @@ def product(e: Emitter, a: Array | Expression, b: Array | Expression, out: Value
     left = ready(e, a, dtype)
     right = left if b is a else ready(e, b, dtype)
     kept = [*extents_of(e, a)[:-1], *extents_of(e, b)[1:]]
-    target = destination(e, kept, dtype, out, left, right)
+    target = allocate(e, kept, dtype, "product")
     rows = as_matrix(e, left, row=True)
     columns = as_matrix(e, right, row=False)
     into = target if target.rank == 2 else as_matrix(e, target, row=a.rank == 1)
     e.insert(array.MatmulOp(rows.memref, columns.memref, into.memref))
-    if isinstance(out, Array) and target is not out:
-        assign_view(e, out, target)
-    return out if isinstance(out, Array) else target
-
-
-def destination(
-    e: Emitter, extents: Sequence[SSAValue], dtype: str, out: Value | None, *operands: Array
-) -> Array:
-    """`out` where the product can be written there at once, else a fresh array."""
     if out is None:
-        return allocate(e, extents, dtype, "product")
+        return target
+    require_output(e, out, kept, dtype)
+    assert isinstance(out, Array)
+    assign_view(e, out, target)
+    return out
+
+
+def require_output(e: Emitter, out: Value, extents: Sequence[SSAValue], dtype: str) -> None:
+    """Refuse an `out` that the product does not fit, or raise ValueError where it has other extents."""
     if not isinstance(out, Array) or out.rank != len(extents):
         e.fail("matmul: out= takes an array of the result's rank")
     require_same_kind(e, "matmul", dtype, out.dtype)
@@ -142,8 +141,6 @@ def destination(
     shapes.raise_mismatch(
         e, wrong, "matmul: Output operand 0 has a mismatch in its core dimensions {shapes}", [own]
     )
-    apart = all(overlap.disjoint(e, out.memref, a.memref) for a in operands)
-    return out if apart and out.dtype == dtype else allocate(e, extents, dtype, "product")
 
 
 def vector_product(

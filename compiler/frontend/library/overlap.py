@@ -1,7 +1,7 @@
-"""May an assignment's source be read after its destination was written? NumPy copies then; so do we.
+"""May two arrays share memory? Asked while the function is still being built.
 
-Asked while the function is still being built, so it sees no loop as a whole: what a loop carries is
-known from `Emitter.carried`.
+So it sees no loop as a whole: what a loop carries is known from `Emitter.carried`. Assignments do not ask:
+`resolve-overlap` decides for them, with the analyses.
 """
 
 from __future__ import annotations
@@ -19,13 +19,6 @@ from ...analysis.affine import Affine, Term, affine, extent
 from ...analysis.views import strip_casts, strip_views
 from ..emitter import Carried, Emitter
 from . import shapes
-
-
-def must_copy(e: Emitter, destination: SSAValue, source: SSAValue) -> bool:
-    """True unless `source` is the very same view as `destination`, or certainly shares no memory."""
-    return shapes.view_key(destination) != shapes.view_key(source) and not disjoint(
-        e, destination, source
-    )
 
 
 def disjoint(e: Emitter, a: SSAValue, b: SSAValue) -> bool:
