@@ -33,6 +33,10 @@ class ArrayKey:
     def rank(self) -> int:
         return len(self.extents)
 
+    def __str__(self) -> str:
+        extents = ",".join(self.extents)
+        return f"{self.dtype}[{extents}]{self.layout}{'r' if self.read_only else ''}"
+
 
 @dataclass(frozen=True)
 class ScalarKey:
@@ -41,12 +45,18 @@ class ScalarKey:
     type: str
     lanes: int = 1
 
+    def __str__(self) -> str:
+        return self.type
+
 
 @dataclass(frozen=True)
 class TupleKey:
     """A tuple."""
 
     items: tuple[Key, ...]
+
+    def __str__(self) -> str:
+        return f"({','.join(map(str, self.items))})"
 
 
 Key = ArrayKey | ScalarKey | TupleKey

@@ -165,7 +165,8 @@ class Compilation:
         self.gradient: GradientSignature | None = None
         self.tangents: Tangents | None = None
         self.kernel: KernelText
-        self.entries: dict[str, str] = {}
+        self.convention: str
+        """How the kernel's entries call it."""
         self.symbols: dict[str, str] = {}
         self.llvm: str
         self.object_code: bytes
@@ -334,7 +335,14 @@ def optimize(c: Compilation) -> None:
 
 
 def llvm(c: Compilation) -> None:
-    from .codegen.entry import GradientSignature, entries, gradient_signature, signature_of
+    from .codegen.entry import (
+        GradientSignature,
+        convention,
+        entries,
+        exported,
+        gradient_signature,
+        signature_of,
+    )
     from .codegen.entry_tangents import tangents_of
     from .codegen.loops_to_llvm import kernel_text, split_text
 
@@ -351,14 +359,17 @@ def llvm(c: Compilation) -> None:
         c.gradient = c.gradient or GradientSignature((), (), ())
         c.tangents = tangents_of(function, r.arguments, built.results, c.gradient, r.options.lanes)
     called_by = signature_of(r.function)
-    made = entries(
+    c.convention = convention(
         r.arguments, r.overlaps, r.mode, r.wrt, built.results, built.written, called_by, c.gradient,
         built.assumed, bool(activation.calls(c.module)),
-        built.records is not None and built.records["result"] == ["flat"], c.tangents, c.kernel.entry,
+        built.records is not None and built.records["result"] == ["flat"], c.tangents,
     )  # fmt: skip
-    c.entries, c.symbols = made.entries, {**c.kernel.symbols, **made.symbols}
-    declarations = dict.fromkeys((*c.kernel.declarations, *made.declarations))
-    c.llvm = "\n".join((*declarations, c.kernel.text, made.text))
+    c.symbols, declarations, text = c.kernel.symbols, c.kernel.declarations, c.kernel.text
+    if r.options.debug:  # entries that have lines are the kernel's own
+        made = entries(c.convention, c.kernel.entry)
+        c.symbols = {**c.symbols, **made.symbols}
+        declarations, text = dict.fromkeys((*declarations, *made.declarations)), text + made.text
+    c.llvm = "\n".join((*declarations, text, exported(r.mode)))
 
 
 def subject_of(r: Request) -> Subject:
@@ -606,6 +617,17 @@ def compile_request(
     return Artifact(c.object_code, metadata_of(c))
 
 
+def compile_entries(convention: str, target: Target | None) -> Artifact:
+    """The entries of all kernels that are called like this, for the runtime."""
+    from .codegen.entry import entries, entry_symbols
+    from .codegen.llvm_module import optimize_and_emit
+
+    made = entries(convention)
+    metadata = {"symbols": made.symbols, "entries": entry_symbols(convention)}
+    with without_collection():
+        return Artifact(optimize_and_emit(made.module(), 3, target), metadata)
+
+
 def begun(request: Request) -> Compilation:
     """A compilation that goes on from the most that earlier ones made (`remembered`)."""
     checked = remembered.take_checked(request)
@@ -702,7 +724,12 @@ def stage_names() -> str:
 
 
 def metadata_of(c: Compilation) -> dict[str, Any]:
-    """What the runtime must know of the module beside its code."""
+    """What the runtime must know of the module beside its code.
+
+    Of the entries too: the `convention` that `compile_entries` makes them of, unless they are in the module.
+    """
+    from .codegen.entry import entry_symbols, exports
+
     return {
         "sites": c.kernel.sites,
         "results": c.built.results,
@@ -713,7 +740,9 @@ def metadata_of(c: Compilation) -> dict[str, Any]:
         "constants": [list(k) for k in c.built.constants],
         "source": source_of(c.request),
         "symbols": c.symbols,
-        "entries": c.entries,
+        "entries": entry_symbols(c.convention),
+        "code": exports(c.request.mode),
+        "convention": None if c.request.options.debug else c.convention,
         "gradient": c.gradient.as_metadata() if c.gradient is not None else None,
         "tangents": c.tangents.as_metadata() if c.tangents is not None else None,
         "record": c.kernel.result_slots[-1] + 1 if c.request.mode == "vjp" else None,

@@ -18,6 +18,7 @@ Importing this package loads neither the compiler nor LLVM; the first call of a 
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable
 from importlib import import_module
@@ -48,12 +49,17 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _import_compiler() -> None:
+def _import_compiler(*, cached: bool) -> None:
     """In a process's first compilation, while Python's collector rests."""
+    modules = ("pipeline", "frontend.build", "codegen.loops_to_llvm", "codegen.entry")
+    if all(f"{__name__}.compiler.{module}" in sys.modules for module in modules):
+        return
     from .compiler.collection import without_collection
+    from .runtime.import_cache import kept_dataclasses
 
-    with without_collection():
-        import_module(".compiler.pipeline", __name__)
+    with without_collection(), kept_dataclasses(cached=cached):
+        for module in modules:
+            import_module(f".compiler.{module}", __name__)
 
 
 class _LazyCompiler:
@@ -70,11 +76,18 @@ class _LazyCompiler:
         captured: Any,
         wanted: Any = None,
     ) -> tuple[bytes, dict[str, Any]]:
-        _import_compiler()
+        _import_compiler(cached=options["cache"])
         from .compiler import pipeline
 
         request = self._request(function, arguments, overlaps, mode, wrt, options, captured)
         artifact = pipeline.compile_request(request, wanted)
+        return artifact.object_code, artifact.metadata
+
+    def entries(self, convention: str) -> tuple[bytes, dict[str, Any]]:
+        from .compiler import pipeline
+        from .runtime import target
+
+        artifact = pipeline.compile_entries(convention, target.chosen())
         return artifact.object_code, artifact.metadata
 
     def stage(
@@ -88,7 +101,7 @@ class _LazyCompiler:
         options: Any,
         captured: Any,
     ) -> str:
-        _import_compiler()
+        _import_compiler(cached=options["cache"])
         from .compiler import pipeline
 
         request = self._request(function, arguments, overlaps, mode, wrt, options, captured)
@@ -137,7 +150,7 @@ class _LazyCompiler:
         captured: Any,
         wanted: Any,
     ) -> None:
-        _import_compiler()
+        _import_compiler(cached=options["cache"])
         from .compiler import pipeline
 
         args = function, arguments, overlaps, "gradient", wrt, options, captured

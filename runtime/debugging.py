@@ -120,6 +120,8 @@ def name_functions(
 def shown(symbol: str, source: Mapping[str, str]) -> str:
     """What users read for a function of a module, as Python writes its own; support functions stay."""
     stem = symbol.removesuffix("_body")
+    if not source:
+        return symbol
     if stem in ("kernel", "mutad_entry_primal"):
         name = source["name"]
     elif stem == "backward":
@@ -165,8 +167,10 @@ def functions_at(object_code: bytes, loaded: Mapping[str, int]) -> Iterator[tupl
     base = {
         section: loaded[name] - offset for name, section, offset, _ in functions if name in loaded
     }
+    named = set[tuple[int, int]]()
     for name, section, offset, size in functions:
-        if section in base and size:
+        if section in base and size and (section, offset) not in named:
+            named.add((section, offset))  # behind a function of its own name come its aliases
             yield name, base[section] + offset, size
 
 

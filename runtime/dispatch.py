@@ -24,6 +24,7 @@ from . import (
     captures,
     disk_cache,
     engine,
+    entry_code,
     foreign,
     keys,
     leaving,
@@ -68,6 +69,10 @@ class Compiler(Protocol):
         wanted: Wanted | None = None,
     ) -> tuple[bytes, dict[str, Any]]:
         """Object code and metadata; where code with what it assumes is not `wanted`, that alone."""
+        ...
+
+    def entries(self, convention: str) -> tuple[bytes, dict[str, Any]]:
+        """The entries that all code of this calling convention shares (`entry_code`)."""
         ...
 
     def stage(
@@ -148,6 +153,7 @@ class Link:
     """What an entry knows of this process. The slots' places are part of the entries' code."""
 
     __slots__ = (
+        "code",
         "constants",
         "defaults",
         "inputs",
@@ -161,6 +167,8 @@ class Link:
         "show",
     )
 
+    code: bytes
+    """The addresses that its entry calls (`engine.CODE`)."""
     constants: tuple[Any, ...]
     """MISSING, then holder, name and expected value of each captured constant."""
     defaults: tuple[Any, ...]
@@ -585,13 +593,18 @@ class Dispatcher:
         if records not in self.recipes:
             self.recipes = [*self.recipes, records]
         instead = foreign.addresses(metadata["symbols"], era.captures.expected)
-        library = engine.load(object_code, metadata, self.function.__name__, instead)
+        entries = self.entries_of(metadata)
+        library = engine.load(object_code, metadata, self.function.__name__, instead, entries)
         found = Specialization(library, metadata, wrt, {})
         for kind in metadata["entries"]:
             link = self.link(found, era, self.disagree)
             link.proved = True
             found.direct[kind] = library.function(kind, link, "")
         return found
+
+    def entries_of(self, metadata: dict[str, Any]) -> engine.EntryCode | None:
+        """The entries of a module that has none itself."""
+        return entry_code.entries_of(metadata, self.compiler, cached=self.options["cache"])
 
     def link(self, found: Specialization, era: Era, following: Callable[..., Any]) -> Link:
         """A link for an entry of this specialization."""

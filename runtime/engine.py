@@ -12,10 +12,11 @@ import functools
 import gc
 import itertools
 import os
+import struct
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -84,32 +85,62 @@ def unloading(tracker: Any, methods: list[_MethodDef]) -> Array:
     return loaded
 
 
+class EntryCode:
+    """Loaded entries of many libraries, as long as one of them is there."""
+
+    __slots__ = ("__weakref__", "addresses", "loaded", "made")
+
+    def __init__(
+        self, made: tuple[bytes, Metadata], addresses: dict[str, int], loaded: Array
+    ) -> None:
+        self.made = made
+        """Object code and metadata."""
+        self.addresses = addresses
+        """Kind of call -> where its entry is."""
+        self.loaded = loaded
+
+
 class Library(str):
     """A loaded module. Callables made from it keep it alive (it is their `__module__`)."""
 
-    __slots__ = ("_addresses", "_loaded", "_methods", "_source")
+    __slots__ = ("_addresses", "_code", "_entries", "_loaded", "_methods", "_source")
     _loaded: Array
     _addresses: dict[str, int]
     _methods: list[_MethodDef]
     _source: Metadata | None
+    _code: bytes
+    """What its links tell entries (`compiler.codegen.entry_writer.CODE`)."""
+    _entries: tuple[EntryCode, Array] | None
+    """The entries that it shares with others, and what keeps them loaded (as `unloading` says)."""
 
     @staticmethod
     def of(
-        name: str, tracker: Any, entries: dict[str, str], source: Metadata | None = None
+        name: str,
+        tracker: Any,
+        entries: dict[str, str] | EntryCode,
+        code: bytes = b"",
+        source: Metadata | None = None,
     ) -> Library:
-        """The library that the tracker keeps loaded; `entries` maps kinds of call to symbols.
+        """The library that the tracker keeps loaded; `entries` maps kinds of call to its symbols, if they
+        are its own.
 
         `source` says what its callables are called in Python's frames, where they are to have some.
         """
         made = Library(name)
         made._methods = []
         made._loaded = unloading(tracker, made._methods)
-        made._addresses = {kind: tracker[symbol] for kind, symbol in entries.items()}
+        made._code = code
+        if isinstance(entries, EntryCode):
+            made._addresses, made._entries = entries.addresses, (entries, entries.loaded)
+        else:
+            made._addresses = {kind: tracker[symbol] for kind, symbol in entries.items()}
+            made._entries = None
         made._source = source
         return made
 
     def function(self, kind: str, link: Any, doc: str) -> Callable[..., Any]:
         """A builtin function over the entry of this kind, with `link` as its `__self__`."""
+        link.code = self._code
         name = "__call__" if kind == "primal" else kind
         method = _MethodDef(
             name.encode(), self._addresses[kind], METH_FASTCALL | METH_KEYWORDS, doc.encode()
@@ -124,18 +155,20 @@ LIBRARIES = 32
 
 _counter = itertools.count()
 _jit: Any = None
+_entry_counter = itertools.count()
+_entry_jit: Any = None
+"""Entries live longer than most libraries: they have linkers of their own."""
 
 
-def linker(number: int) -> Any:
-    """The linker of this library."""
+def linker(number: int, latest: Any) -> Any:
+    """The linker of this library: the latest, or a new one."""
     from llvmlite import binding
 
-    global _jit
-    if _jit is None or number % LIBRARIES == 0:
-        binding.initialize_native_target()
-        binding.initialize_native_asmprinter()
-        _jit = binding.create_lljit_compiler()
-    return _jit
+    if latest is not None and number % LIBRARIES:
+        return latest
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding.create_lljit_compiler()
 
 
 def load(
@@ -143,44 +176,80 @@ def load(
     metadata: Metadata,
     name: str,
     instead: Mapping[str, int] = MappingProxyType({}),
+    entries: EntryCode | None = None,
 ) -> Library:
     """Link the object code against Python, NumPy, libc and what else its metadata names.
 
-    `instead` gives external symbols other addresses than their own.
+    `instead` gives external symbols, and the pool of large blocks, other addresses than their own. `entries`
+    are those of the module, where it has none itself.
     """
+    global _jit
     with compiling:
-        kinds = set(metadata["symbols"].values())
-        if kinds & {"libmvec", "vector_math"}:
-            load_vector_math()
-        addresses: dict[str, int] = {}
-        for symbol, kind in metadata["symbols"].items():
-            address = instead.get(symbol) or address_of(symbol, kind)
-            if address is not None:
-                addresses[symbol] = address
-        entries, source = metadata["entries"], metadata.get("source") or {}
+        own = metadata["entries"] if entries is None else {}
+        exports = [*metadata["code"].values(), *own.values()]
+        addresses, source = addresses_of(metadata, instead), metadata.get("source") or {}
         if source.get("debug"):
             tracker: Any = debugging.DebuggedLibrary(object_code, addresses)
         else:
-            tracker = linked(object_code, addresses, entries, name)
+            number = next(_counter)
+            _jit = linker(number, _jit)
+            tracker = linked(_jit, f"mutad.{number}.{name}", object_code, addresses, exports)
         if source and debugging.is_profiled():
-            loaded = {symbol: tracker[symbol] for symbol in entries.values()}
+            loaded = {symbol: tracker[symbol] for symbol in exports}
             debugging.name_functions(object_code, loaded, source)
-        return Library.of(name, tracker, entries, source if source.get("debug") else None)
+        places = {"pool": instead.get(POOL) or ctypes.addressof(scratch_pool)}
+        places |= {what: tracker[symbol] for what, symbol in metadata["code"].items()}
+        code = struct.pack(f"{len(CODE)}N", *(places.get(what, 0) for what in CODE))
+        called = source if source.get("debug") else None
+        return Library.of(name, tracker, own if entries is None else entries, code, called)
+
+
+def load_entries(object_code: bytes, metadata: Metadata) -> EntryCode:
+    """Link entries that libraries share."""
+    global _entry_jit
+    with compiling:
+        exports = metadata["entries"]
+        number = next(_entry_counter)
+        _entry_jit = linker(number, _entry_jit)
+        name, addresses = f"mutad.entries.{number}", addresses_of(metadata, {})
+        tracker = linked(_entry_jit, name, object_code, addresses, list(exports.values()))
+        places = {kind: tracker[symbol] for kind, symbol in exports.items()}
+        if debugging.is_profiled():
+            loaded = {symbol: places[kind] for kind, symbol in exports.items()}
+            debugging.name_functions(object_code, loaded, {})
+        return EntryCode((object_code, metadata), places, unloading(tracker, []))
+
+
+CODE = ("pool", "kernel", "backward", "drop")
+"""The addresses that entries are told of a library (`compiler.codegen.entry_writer.CODE`)."""
+POOL = "mutad_pool"
+"""What the pool of large blocks is called where another one is given."""
+
+
+def addresses_of(metadata: Metadata, instead: Mapping[str, int]) -> dict[str, int]:
+    """The external symbols of a module that the process itself does not resolve."""
+    if {"libmvec", "vector_math"} & set(metadata["symbols"].values()):
+        load_vector_math()
+    addresses: dict[str, int] = {}
+    for symbol, kind in metadata["symbols"].items():
+        address = instead.get(symbol) or address_of(symbol, kind)
+        if address is not None:
+            addresses[symbol] = address
+    return addresses
 
 
 def linked(
-    object_code: bytes, addresses: Mapping[str, int], entries: Mapping[str, str], name: str
+    jit: Any, name: str, object_code: bytes, addresses: Mapping[str, int], exports: Sequence[str]
 ) -> Any:
     """The library, as long as what is returned is not closed."""
     from llvmlite import binding
 
-    number = next(_counter)
     builder = binding.JITLibraryBuilder().add_object_img(object_code).add_current_process()
     for symbol, address in addresses.items():
         builder.import_symbol(symbol, address)
-    for symbol in entries.values():
+    for symbol in exports:
         builder.export_symbol(symbol)
-    return builder.link(linker(number), f"mutad.{number}.{name}")
+    return builder.link(jit, name)
 
 
 def address_of(symbol: str, kind: str) -> int | None:
@@ -189,8 +258,6 @@ def address_of(symbol: str, kind: str) -> int | None:
         return numpy_address(symbol)
     if kind == "zeros":
         return ctypes.addressof(result_pool.zeros_table())
-    if kind == "pool":
-        return ctypes.addressof(scratch_pool)
     if symbol.startswith(_LIBC):
         name = symbol.removeprefix(_LIBC[0]).removeprefix(_LIBC[1])
         return ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value

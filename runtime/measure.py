@@ -63,13 +63,12 @@ class Meter:
         if self.live:
             raise AssertionError(f"{len(self.live)} blocks were not given back")
 
-    def symbols(self, metadata: engine.Metadata) -> dict[str, int]:
+    def symbols(self) -> dict[str, int]:
         """The addresses to link instead of the allocator's own and of the pool of blocks."""
         found = {
             name: self._address(one) for name, one in ((MALLOC, self._malloc), (FREE, self._free))
         }
-        pools = [name for name, kind in metadata["symbols"].items() if kind == "pool"]
-        return {**found, **dict.fromkeys(pools, ctypes.addressof(self._pool))}
+        return {**found, engine.POOL: ctypes.addressof(self._pool)}
 
     @staticmethod
     def _address(function: Any) -> int:
@@ -193,7 +192,8 @@ def metered(
     )
     meter = Meter()
     name = dispatcher.function.__name__
-    library = engine.load(object_code, metadata, name, meter.symbols(metadata))
+    entries = dispatcher.entries_of(metadata)
+    library = engine.load(object_code, metadata, name, meter.symbols(), entries)
     found = Specialization(library, metadata, active, {})
     for kind in metadata["entries"]:
         link = dispatcher.link(found, era, dispatcher.disagree)

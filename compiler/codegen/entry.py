@@ -1,5 +1,8 @@
 """The entries: functions with CPython's calling convention around a kernel, as LLVM text.
 
+What they are depends on how the kernel is called alone (`convention`), not on what it does, so entries are
+modules of their own, each compiled once for all kernels that are called alike.
+
 An entry checks the arguments (`entry_guard`), calls the kernel without the GIL, and makes Python
 objects of its results (`entry_result`). There is one for each *kind* of call:
 
@@ -22,26 +25,25 @@ Example, for `def f(x): ...` with the key `f64[?]C`::
     define ptr @mutad_entry_primal(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) {
       ...                                                     ; the guard
       %thread = call ptr @PyEval_SaveThread()
-      %status = call i32 @kernel(ptr %ctx, ptr %data, i64 %n, i64 %stride, ptr %results)
+      %status = call i32 %kernel(ptr %ctx, ptr %data, i64 %n, i64 %stride, ptr %results)
       call void @PyEval_RestoreThread(ptr %thread)
       ...                                                     ; status, then the result
     }
 
-The text refers to Python and NumPy by external symbols only, so the object code can be cached.
+The text refers to Python and NumPy by external symbols only, so the object code can be cached. Where the
+kernel is the link says, in its slot `code`; `exported` is what a module of kernels has for that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from ..argument_keys import parse
 from .entry_captures import constants_hold, inputs, read_place, require_constants
 from .entry_cold import COLD, completed, poll, print_, raise_, undo
 from .entry_guard import (
     ArrayValue,
-    Form,
     check_assumed,
     check_sharing,
     unpack,
@@ -51,11 +53,11 @@ from .entry_plan import (
     EntryPlan,
     GradientSignature,
     Signature,
-    Tangents,
+    convention,
     gradient_signature,
     signature_of,
 )
-from .entry_result import Boxes, ResultSpec, slot_count
+from .entry_result import Boxes, slot_count
 from .entry_run import CTX_BYTES, endings, run_kernel
 from .entry_shadows import (
     cotangent_operands,
@@ -65,7 +67,10 @@ from .entry_shadows import (
 )
 from .entry_writer import TYPE, Writer, declarations
 
-__all__ = ["Entries", "GradientSignature", "entries", "gradient_signature", "signature_of"]
+__all__ = [
+    "Entries", "GradientSignature", "convention", "entries", "entry_symbols", "exported", "exports",
+    "gradient_signature", "signature_of",
+]  # fmt: skip
 
 GIVEN_ALL = ("pullback", "forward", "pushforward")
 """The kinds whose caller hands in everything, in order, and has proved the key."""
@@ -78,68 +83,40 @@ class Entries:
     """The entries of one module."""
 
     text: str
-    """Definitions. They need `declarations` and `@kernel` in the same module."""
+    """Definitions. They need `declarations` in the same module."""
     declarations: tuple[str, ...]
     """One line for each external symbol; disjoint from what kernels declare."""
-    entries: dict[str, str]
-    """Kind of call -> exported symbol."""
     symbols: dict[str, str]
     """External symbol -> kind: "python", "numpy" or "libc"."""
 
+    def module(self) -> str:
+        """The text that can be compiled alone."""
+        return "\n".join([*self.declarations, self.text])
 
-def entries(
-    arguments: Sequence[str],
-    overlaps: Sequence[tuple[int, int, str]],
-    mode: str,
-    wrt: Sequence[int],
-    results: ResultSpec,
-    written: Sequence[int],
-    signature: Signature,
-    gradient: GradientSignature | None = None,
-    assumed: Sequence[Form] = (),
-    recursive: bool = False,
-    of_parts: bool = False,
-    tangents: Tangents | None = None,
-    debug: tuple[str, str] = ("", ""),
-) -> Entries:
-    """The entries for a kernel of this key, mode and result.
 
-    `gradient` is that of the kernel where the mode is "gradient", of `@backward` where it is "vjp"; `debug`
-    is the kernel's `entry`.
-    """
-    if mode in ("gradient", "vjp") and gradient is None:
-        raise TypeError("the entries of a gradient need the gradient function's signature")
-    parsed = tuple(parse(a) for a in arguments)
-    plan = EntryPlan(
-        parsed,
-        {(i, j): kind for i, j, kind in overlaps},
-        tuple(wrt),
-        results,
-        frozenset(written),
-        signature,
-        gradient or GradientSignature((), (), ()),
-        tuple(assumed),
-        recursive,
-        of_parts,
-        tangents or Tangents(),
-        debug,
-    )
+def entries(convention: str, debug: tuple[str, str] = ("", "")) -> Entries:
+    """The entries for kernels that are called like this; `debug` is the `entry` of the kernel's text."""
+    plan = EntryPlan.of(convention, debug)
     symbols: dict[str, str] = {}
-    kinds = list(KINDS[mode])
-    if mode == "gradient" and plan.has_fast_gradient():
-        kinds += ["grad", "value_and_grad"]
+    kinds = kinds_of(plan)
     functions = [poll(symbols), print_(symbols), raise_(symbols), undo(symbols)]
     if not set(kinds) <= {*GIVEN_ALL, "back", "drop"}:
         functions += [completed(symbols), read_place(symbols), constants_hold(symbols)]
     if "grad" in kinds:
-        functions += [_match_wrt(symbols, len(wrt)), _fast_gradient(plan, symbols)]
+        functions += [_match_wrt(symbols, len(plan.wrt)), _fast_gradient(plan, symbols)]
     functions += [_definition(plan, kind, symbols) for kind in kinds]
-    return Entries(
-        "\n\n".join(functions) + "\n",
-        tuple(declarations(symbols)),
-        {kind: f"mutad_entry_{kind}" for kind in kinds},
-        symbols,
-    )
+    return Entries("\n\n".join(functions) + "\n", tuple(declarations(symbols)), symbols)
+
+
+def entry_symbols(convention: str) -> dict[str, str]:
+    """Kind of call -> exported symbol."""
+    return {kind: f"mutad_entry_{kind}" for kind in kinds_of(EntryPlan.of(convention))}
+
+
+def kinds_of(plan: EntryPlan) -> list[str]:
+    """The kinds of entries that a module has."""
+    fast = plan.mode == "gradient" and plan.has_fast_gradient()
+    return [*KINDS[plan.mode], *(("grad", "value_and_grad") if fast else ())]
 
 
 KINDS = {
@@ -154,6 +131,22 @@ KINDS = {
     "count-split": ("primal",),
 }
 """The kinds of entries that a module has in any case."""
+
+KERNELS = {"vjp": {"kernel": "kernel", "backward": "backward", "drop": "mutad_drop"}}
+"""By mode, what of a module its entries call, by the names in `CODE`; elsewhere the kernel alone."""
+
+
+def exports(mode: str) -> dict[str, str]:
+    """The exported symbols of what the entries of a mode call, by the names in `CODE`."""
+    called = KERNELS.get(mode, {"kernel": "kernel"})
+    return {name: f"mutad_exported_{name}" for name in called}
+
+
+def exported(mode: str) -> str:
+    """The definitions of these symbols, behind kernels that nobody else calls."""
+    called = KERNELS.get(mode, {"kernel": "kernel"})
+    lines = (f"@{symbol} = alias i32 (), ptr @{called[n]}" for n, symbol in exports(mode).items())
+    return "\n".join(lines) + "\n"
 
 
 CALLED = "(ptr %self, ptr %args, i64 %nargs, ptr %kwnames"
@@ -244,7 +237,7 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
         operands += given
         arrays |= moving
     tag = plan.debug[1] if kind == "primal" else ""
-    run_kernel(w, operands, inline=kind == "primal", recursive=plan.recursive, tag=tag)
+    run_kernel(w, operands, recursive=plan.recursive, tag=tag)
 
     boxes.claim((plan.results, *behind), arrays)
     value = "" if kind == "grad" else boxes.result(plan.results, 0, arrays)

@@ -47,7 +47,7 @@ def drop(symbols: dict[str, str]) -> str:
     w = Writer(symbols)
     w.do(f"%ctx = alloca [{CTX_BYTES // 8} x i64], align 64")
     fill_context(w)
-    w.do(f"call void @mutad_drop(ptr %ctx, ptr {handed_address(w, 0)})")
+    w.do(f"call void {w.code('drop')}(ptr %ctx, ptr {handed_address(w, 0)})")
     none = w.object("_Py_NoneStruct")
     w.call("Py_IncRef", none)
     w.do(f"ret ptr {none}")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DenseArrayBase
 
-from ..argument_keys import Key, ScalarKey, TupleKey, leaves, parse
+from ..argument_keys import ArrayKey, Key, ScalarKey, TupleKey, leaves, parse
 from ..diagnostics import CompileError
 from .entry_guard import Form
 from .entry_result import ResultSpec
@@ -113,8 +114,9 @@ class Tangents:
 
 @dataclass(frozen=True)
 class EntryPlan:
-    """What all entries of a module are written from."""
+    """What all entries of a module are written from, and nothing else is: see `convention`."""
 
+    mode: str
     keys: tuple[Key, ...]
     overlaps: dict[tuple[int, int], str]
     wrt: tuple[int, ...]
@@ -132,6 +134,28 @@ class EntryPlan:
     """What a tangent function takes and returns besides."""
     debug: tuple[str, str] = ("", "")
     """Where lines are wanted: what goes into the head of `primal`, and behind its call of the kernel."""
+
+    @classmethod
+    def of(cls, convention: str, debug: tuple[str, str] = ("", "")) -> EntryPlan:
+        """The plan of a description that `convention` made."""
+        said = json.loads(convention)
+        lanes = said["tangents"]["lanes"]
+        tangents = (with_lanes(parse(text), lanes) for text in said["tangents"]["keys"])
+        return cls(
+            said["mode"],
+            tuple(map(parse, said["arguments"])),
+            {(i, j): kind for i, j, kind in said["overlaps"]},
+            tuple(said["wrt"]),
+            said["results"],
+            frozenset(said["written"]),
+            Signature(*said["signature"]),
+            GradientSignature(**{k: tuple(v) for k, v in said["gradient"].items()}),
+            tuple(said["assumed"]),
+            said["recursive"],
+            said["of_parts"],
+            Tangents(tuple(tangents), tuple(said["tangents"]["more"])),
+            debug,
+        )
 
     @property
     def inputs(self) -> int:
@@ -158,3 +182,51 @@ class EntryPlan:
         key = self.keys[position]
         assert isinstance(key, ScalarKey)
         return key.type
+
+
+def convention(
+    arguments: Sequence[str],
+    overlaps: Sequence[tuple[int, int, str]],
+    mode: str,
+    wrt: Sequence[int],
+    results: ResultSpec,
+    written: Sequence[int],
+    signature: Signature,
+    gradient: GradientSignature | None = None,
+    assumed: Sequence[Form] = (),
+    recursive: bool = False,
+    of_parts: bool = False,
+    tangents: Tangents | None = None,
+) -> str:
+    """How Python code calls these kernels, as text: modules of which it is the same share their entries.
+
+    `gradient` is that of the kernel where the mode is "gradient", of `@backward` where it is "vjp".
+    """
+    if mode in ("gradient", "vjp") and gradient is None:
+        raise TypeError("the entries of a gradient need the gradient function's signature")
+    keys = () if tangents is None else tangents.keys
+    lanes = {1 if isinstance(key, TupleKey) else key.lanes for key in keys} or {1}
+    said = {
+        "mode": mode,
+        "arguments": list(arguments),
+        "overlaps": [list(overlap) for overlap in overlaps],
+        "wrt": list(wrt),
+        "results": results,
+        "written": sorted(written),
+        "signature": [signature.parameters, signature.positional],
+        "gradient": (gradient or GradientSignature((), (), ())).as_metadata(),
+        "assumed": list(assumed),
+        "recursive": recursive,
+        "of_parts": of_parts,
+        "tangents": {
+            "keys": list(map(str, keys)),
+            "lanes": max(lanes),
+            "more": [] if tangents is None else list(tangents.more),
+        },
+    }
+    return json.dumps(said, sort_keys=True)
+
+
+def with_lanes(key: Key, lanes: int) -> Key:
+    """The key of so many tangents, of which this is one."""
+    return replace(key, lanes=lanes) if isinstance(key, ArrayKey | ScalarKey) else key

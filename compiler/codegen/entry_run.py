@@ -23,7 +23,6 @@ def run_kernel(
     operands: list[str],
     kernel: str = "kernel",
     *,
-    inline: bool = False,
     recursive: bool = False,
     tag: str = "",
 ) -> None:
@@ -31,14 +30,14 @@ def run_kernel(
 
     A `recursive` one is told how deep calls may be nested. `tag` says which line the call is of.
     """
+    address = w.code(kernel)
     fill_context(w)
     if recursive:
         limit = w.value(f"sext i32 {w.call('Py_GetRecursionLimit')} to i64")
         w.store("i64", limit, "%ctx", CTX_RECURSION_LIMIT)
     w.store("ptr", w.call("PyEval_SaveThread", hint="thread"), "%ctx", CTX_THREAD)
     shown = ", ".join(["ptr %ctx", *operands, "ptr %results"])
-    never = "" if inline else " noinline"
-    status = w.value(f"call i32 @{kernel}({shown}){never}{tag}", "status")
+    status = w.value(f"call i32 {address}({shown}){tag}", "status")
     w.call("PyEval_RestoreThread", w.field("%ctx", CTX_THREAD))
     exits = "i32 0, label %succeeded i32 1, label %raised i32 3, label %exhausted"
     w.do(f"switch i32 {status}, label %failed [ {exits} ]")
@@ -51,7 +50,7 @@ def fill_context(w: Writer) -> None:
     w.store("ptr", "@mutad_runtime_poll", "%ctx", CTX_POLL)
     w.store("ptr", "@mutad_runtime_print", "%ctx", CTX_PRINT)
     w.store("ptr", "%self", "%ctx", CTX_LINK)
-    w.store("ptr", w.pool(), "%ctx", CTX_POOL)
+    w.store("ptr", w.code("pool"), "%ctx", CTX_POOL)
 
 
 def endings(w: Writer, boxes: Boxes, inputs: int) -> None:

@@ -25,6 +25,7 @@ SCALAR_VALUE = HEADER
 C_CONTIGUOUS, F_CONTIGUOUS, OWNS_DATA, ALIGNED, WRITEABLE = 1, 2, 4, 0x100, 0x400
 
 LINK_SLOTS = (
+    "code",
     "constants",
     "defaults",
     "inputs",
@@ -88,6 +89,11 @@ _FUNCTIONS = {
     "PyArray_SetBaseObject": "i32 (ptr, ptr)",
     "mutad_entry_free": "void (ptr)",
 }
+CODE = ("pool", "kernel", "backward", "drop")
+"""The addresses that a link has in its slot `code`, as bytes: what the entries of many modules share
+differs in these."""
+CODE_BYTES = bytes.__basicsize__ - 1
+"""Where the bytes of a `bytes` object begin."""
 _ORIGIN = {
     "PyArray_New": "numpy",
     "PyArray_ToList": "numpy",
@@ -166,10 +172,9 @@ class Writer:
         self.symbols[symbol] = "numpy" if symbol.startswith("mutad_numpy") else "python"
         return f"@{symbol}"
 
-    def pool(self) -> str:
-        """The address of the process's pool of large blocks."""
-        self.symbols["mutad_pool"] = "pool"
-        return "@mutad_pool"
+    def code(self, name: str) -> str:
+        """One of the addresses `CODE`: of the module that this entry is called for."""
+        return self.field(self.slot("code"), CODE_BYTES + 8 * CODE.index(name), hint=name)
 
     def large_zeros(self) -> str:
         """Where the address of the function that makes large zeros is, and behind it that of its loader."""

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import mutad
-from mutad.runtime import disk_cache, target
+from mutad.runtime import disk_cache, entry_code, target
 
 SCRIPT = """
 import sys
@@ -60,7 +60,7 @@ def run(folder: Path, helper: str = HELPER, script: str = SCRIPT) -> list[str]:
 def test_the_second_process_loads_without_the_compiler(cache: Path, tmp_path: Path):
     assert run(tmp_path) == ["28.0", "4.0", "True"]
     entries = sorted(cache.iterdir())
-    assert len(entries) == 2
+    assert [e.name.split("-")[0] for e in entries] == ["entries", "entries", "f", "f", "imports"]
     assert run(tmp_path) == ["28.0", "4.0", "False"]
     assert sorted(cache.iterdir()) == entries
     assert cache.stat().st_mode & 0o777 == 0o700
@@ -134,19 +134,59 @@ def test_an_entry_under_the_name_of_another_is_none(cache: Path):
     """Valid files that are exchanged: of functions, of a primal and its gradient, of kinds of arguments."""
 
     def answers() -> list[Any]:
+        entry_code._loaded.clear()  # as in another process
         f, g = (mutad.compile(h, grad=True, opt=0) for h in (twice, thrice))
         return [f(1.0), g(1.0), f(np.float32(1)), f.grad(1.0), g.grad(1.0), f.vjp(1.0)[1](1.0)]
 
+    mutad._import_compiler(cached=False)
     want = [2.0, 3.0, np.float32(2), 2.0, 3.0, 2.0]
     assert answers() == want
     entries = sorted(cache.iterdir())
-    assert len(entries) == len(want)
+    shared = [entry for entry in entries if entry.name.startswith("entries-")]
+    assert len(entries) - len(shared) == len(want) > len(shared) == 4
     contents = [entry.read_bytes() for entry in entries]
     for turn in (1, 2):
         for entry, content in zip(entries, contents[turn:] + contents[:turn], strict=True):
             entry.write_bytes(content)
         assert answers() == want
         assert [entry.read_bytes()[:48] for entry in entries] == [c[:48] for c in contents]
+
+
+def test_entries_are_shared_and_stored_with_each_function_that_needs_them(cache: Path):
+    """In memory by functions that are called alike; on disk also where they were in memory before."""
+    made: list[str] = []
+
+    def answer(function: Any, **options: Any) -> float:
+        f = mutad.compile(function, opt=0, **options)
+        compiler = f._dispatcher.compiler
+
+        class Watched(type(compiler)):
+            def entries(self, convention: str) -> Any:
+                made.append(convention)
+                return super().entries(convention)
+
+        f._dispatcher.compiler = Watched()
+        return f(np.arange(3, dtype=np.int16), 2, 3.0)
+
+    def first(x, n, k):
+        return k * x[n]
+
+    def second(y, m, k):
+        return k - y[m]
+
+    assert answer(first, cache=False) == 6.0
+    assert len(made) == 1
+    assert not cache.exists()
+    assert answer(second) == 1.0
+    assert len(made) == 1
+    assert sorted(p.name.split("-")[0] for p in cache.iterdir()) == ["entries", "second"]
+    mutad.clear_cache()
+    assert answer(first) == 6.0
+    assert len(made) == 1
+    (stored,) = cache.glob("entries-*")
+    code, metadata = disk_cache.read(stored.name) or (b"", {})
+    assert code
+    assert metadata["entries"] == {"primal": "mutad_entry_primal"}
 
 
 def test_the_key_has_all_that_the_code_depends_on(monkeypatch: pytest.MonkeyPatch):

@@ -12,7 +12,15 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from mutad.compiler.codegen.entry import GradientSignature, entries, signature_of
+from mutad.compiler.codegen.entry import (
+    GradientSignature,
+    convention,
+    entries,
+    entry_symbols,
+    exported,
+    exports,
+    signature_of,
+)
 from mutad.runtime.dispatch import Compiler
 from mutad.runtime.function import CompiledFunction, check_options, compiled
 
@@ -47,20 +55,26 @@ class Handmade(Compiler):
         wanted: Any = None,
     ) -> tuple[bytes, dict[str, Any]]:
         self.requests.append((mode, arguments, overlaps, wrt))
-        made = entries(
+        called = convention(
             arguments, overlaps, mode, wrt, self.results, self.written, signature_of(function),
             self.active,
         )  # fmt: skip
         kernel = {"primal": self.primal, "gradient": self.gradient, "vjp": self.split}[mode]
         if not isinstance(kernel, str):
             kernel = kernel(arguments, wrt)
-        text = "\n".join([*made.declarations, kernel, made.text])
+        code = object_code("\n".join([kernel, exported(mode)]))
         metadata = {
             "sites": self.sites, "results": self.results, "written": list(self.written),
-            "sources": [], "constants": [], "assumed": [], "symbols": made.symbols, "entries": made.entries,
+            "sources": [], "constants": [], "assumed": [], "symbols": {}, "convention": called,
+            "entries": entry_symbols(called), "code": exports(mode),
             "gradient": self.active.as_metadata(), "record": self.record,
         }  # fmt: skip
-        return object_code(text), metadata
+        return code, metadata
+
+    def entries(self, convention: str) -> tuple[bytes, dict[str, Any]]:
+        made = entries(convention)
+        metadata = {"symbols": made.symbols, "entries": entry_symbols(convention)}
+        return object_code(made.module()), metadata
 
     def stage(self, *args: Any) -> str:
         return f"stage {args[0]} of {args[1].__name__} for {', '.join(args[2])}"

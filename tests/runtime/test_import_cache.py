@@ -1,0 +1,120 @@
+"""The methods of dataclasses from the disk cache: the same as Python makes, and nobody else's."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import marshal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mutad.runtime import disk_cache
+from mutad.runtime.import_cache import kept_dataclasses
+
+IMPORT = """
+import sys
+import numpy as np
+import mutad
+
+@mutad.compile(cache=CACHED)
+def f(x):
+    return x[0]
+
+assert f(np.ones(1)) == 1.0
+mentioned = sys.modules["mutad.compiler.pipeline"].Options
+print(mentioned(opt=2), mentioned() == mentioned(), hash(mentioned()) == hash(mentioned()))
+try:
+    mentioned().opt = 1
+except AttributeError as error:
+    print(type(error).__name__)
+print(hasattr(sys.modules["dataclasses"], "exec"))
+"""
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MUTAD_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def run(folder: Path, cached: bool) -> str:
+    script = folder / "script.py"
+    script.write_text(IMPORT.replace("CACHED", str(cached)))
+    done = subprocess.run(
+        [sys.executable, "-B", str(script)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_compiler_is_the_same_with_and_without(cache: Path, tmp_path: Path):
+    want = run(tmp_path, cached=False)
+    assert not cache.exists()
+    assert want.split()[-3:] == ["True", "FrozenInstanceError", "False"]
+    assert run(tmp_path, cached=True) == want
+    (stored,) = cache.glob("imports-*")
+    before = stored.stat()
+    mutad_only = [p for p in cache.iterdir() if p != stored]
+    for path in mutad_only:
+        path.unlink()  # the compiler is imported again
+    assert run(tmp_path, cached=True) == want
+    assert stored.stat().st_ino == before.st_ino  # nothing was new
+
+
+def defined(**defaults: Any) -> type:
+    """A class that is defined now."""
+
+    @dataclasses.dataclass(frozen=True, order=True)
+    class Pair:
+        first: int = defaults.get("first", 1)
+        second: Any = dataclasses.field(default_factory=list)
+
+    return Pair
+
+
+def test_classes_from_the_cache_are_as_python_makes_them(cache: Path, monkeypatch: Any):
+    compiled: list[str] = []
+    monkeypatch.setattr(
+        "mutad.runtime.import_cache.compile",
+        lambda text, *a, **k: compiled.append(text) or compile(text, *a, **k),
+        raising=False,
+    )
+    with kept_dataclasses(cached=True):
+        defined()
+    assert compiled
+    for first in (1, 7):  # what a text names is each class's own
+        compiled.clear()
+        with kept_dataclasses(cached=True):
+            found = defined(first=first)
+        assert not compiled
+        made = found()
+        assert (made.first, made.second) == (first, [])
+        assert made < found(first + 1)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            made.first = 2
+    assert "exec" not in vars(dataclasses)
+
+
+def test_a_failed_import_leaves_no_trace_and_loses_nothing(cache: Path):
+    with pytest.raises(ImportError), kept_dataclasses(cached=True):
+        importlib.import_module("mutad.no_such_module")
+    assert "exec" not in vars(dataclasses)
+    with pytest.raises(TypeError, match="non-default argument"), kept_dataclasses(cached=True):
+        dataclasses.make_dataclass("Wrong", [("a", int, 1), ("b", int)])
+    with kept_dataclasses(cached=True):
+        assert defined()().first == 1
+
+
+@pytest.mark.parametrize("content", [b"no code", marshal.dumps({})])
+def test_a_file_that_is_not_of_the_cache_is_not_read(cache: Path, content: bytes):
+    place = disk_cache.place_of_imports()
+    assert place is not None
+    cache.mkdir(mode=0o700)
+    (cache / place).write_bytes(content)
+    with kept_dataclasses(cached=True):
+        assert defined()().first == 1
+    assert disk_cache.read(place) is not None
