@@ -537,7 +537,13 @@ STAGES: tuple[Stage, ...] = (
         "adjoint", adjoint, "the primal with its saves, then the reverse sweep", gradient_only=True
     ),
     Stage("optimize", optimize, "the adjoint is ordinary IR again: fuse, hoist, allocate once"),
-    Stage("llvm", llvm, "structured IR straight to LLVM text: kernel and entries", show_llvm, "ll"),
+    Stage(
+        "llvm",
+        llvm,
+        "structured IR straight to LLVM text: the kernel; its entries are shared",
+        show_llvm,
+        "ll",
+    ),
     Stage(
         "llvm-opt", machine_code, "LLVM's O3, vector math calls, object code", optimized_llvm, "ll"
     ),
