@@ -167,6 +167,8 @@ class Compilation:
         self.kernel: KernelText
         self.convention: str
         """How the kernel's entries call it."""
+        self.own_entries = ""
+        """Entries that are in the kernel's module, where they have lines."""
         self.symbols: dict[str, str] = {}
         self.llvm: str
         self.object_code: bytes
@@ -364,12 +366,13 @@ def llvm(c: Compilation) -> None:
         built.assumed, bool(activation.calls(c.module)),
         built.records is not None and built.records["result"] == ["flat"], c.tangents,
     )  # fmt: skip
-    c.symbols, declarations, text = c.kernel.symbols, c.kernel.declarations, c.kernel.text
-    if r.options.debug:  # entries that have lines are the kernel's own
+    c.symbols = c.kernel.symbols
+    c.llvm = "\n".join((*c.kernel.declarations, c.kernel.text, exported(r.mode)))
+    if r.options.debug:
         made = entries(c.convention, c.kernel.entry)
         c.symbols = {**c.symbols, **made.symbols}
-        declarations, text = dict.fromkeys((*declarations, *made.declarations)), text + made.text
-    c.llvm = "\n".join((*declarations, text, exported(r.mode)))
+        missing = (one for one in made.declarations if one not in c.kernel.declarations)
+        c.own_entries = "\n".join((*missing, made.text))
 
 
 def subject_of(r: Request) -> Subject:
@@ -416,7 +419,7 @@ def level_and_target(c: Compilation) -> tuple[int, Target | None]:
 def machine_code(c: Compilation) -> None:
     from .codegen.llvm_module import optimize_and_emit
 
-    c.object_code = optimize_and_emit(c.llvm, *level_and_target(c))
+    c.object_code = optimize_and_emit(c.llvm + c.own_entries, *level_and_target(c))
 
 
 def optimized_llvm(c: Compilation) -> str:

@@ -170,7 +170,7 @@ class Compiled:
         for name in names:
             builder.export_symbol(f"open_{name}")
         number = next(_numbers)
-        return text, builder.link(engine.linker(number), f"mutad.run.{number}")
+        return text, builder.link(engine.linkers.of(number), f"mutad.run.{number}")
 
 
 class Context:

@@ -153,22 +153,29 @@ class Library(str):
 LIBRARIES = 32
 """How many libraries share a linker. Making a linker takes as long as linking two libraries."""
 
+
+class Linkers:
+    """LLVM's JIT linkers, one after the other."""
+
+    def __init__(self) -> None:
+        self.latest: Any = None
+
+    def of(self, number: int) -> Any:
+        """The linker of the library of this number."""
+        from llvmlite import binding
+
+        if self.latest is None or number % LIBRARIES == 0:
+            binding.initialize_native_target()
+            binding.initialize_native_asmprinter()
+            self.latest = binding.create_lljit_compiler()
+        return self.latest
+
+
+linkers = Linkers()
 _counter = itertools.count()
-_jit: Any = None
+entry_linkers = Linkers()
+"""Entries live longer than most libraries."""
 _entry_counter = itertools.count()
-_entry_jit: Any = None
-"""Entries live longer than most libraries: they have linkers of their own."""
-
-
-def linker(number: int, latest: Any) -> Any:
-    """The linker of this library: the latest, or a new one."""
-    from llvmlite import binding
-
-    if latest is not None and number % LIBRARIES:
-        return latest
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    return binding.create_lljit_compiler()
 
 
 def load(
@@ -183,7 +190,6 @@ def load(
     `instead` gives external symbols, and the pool of large blocks, other addresses than their own. `entries`
     are those of the module, where it has none itself.
     """
-    global _jit
     with compiling:
         own = metadata["entries"] if entries is None else {}
         exports = [*metadata["code"].values(), *own.values()]
@@ -192,8 +198,8 @@ def load(
             tracker: Any = debugging.DebuggedLibrary(object_code, addresses)
         else:
             number = next(_counter)
-            _jit = linker(number, _jit)
-            tracker = linked(_jit, f"mutad.{number}.{name}", object_code, addresses, exports)
+            jit, unique = linkers.of(number), f"mutad.{number}.{name}"
+            tracker = linked(jit, unique, object_code, addresses, exports)
         if source and debugging.is_profiled():
             loaded = {symbol: tracker[symbol] for symbol in exports}
             debugging.name_functions(object_code, loaded, source)
@@ -206,13 +212,12 @@ def load(
 
 def load_entries(object_code: bytes, metadata: Metadata) -> EntryCode:
     """Link entries that libraries share."""
-    global _entry_jit
     with compiling:
         exports = metadata["entries"]
         number = next(_entry_counter)
-        _entry_jit = linker(number, _entry_jit)
-        name, addresses = f"mutad.entries.{number}", addresses_of(metadata, {})
-        tracker = linked(_entry_jit, name, object_code, addresses, list(exports.values()))
+        jit, name = entry_linkers.of(number), f"mutad.entries.{number}"
+        symbols = list(exports.values())
+        tracker = linked(jit, name, object_code, addresses_of(metadata, {}), symbols)
         places = {kind: tracker[symbol] for kind, symbol in exports.items()}
         if debugging.is_profiled():
             loaded = {symbol: places[kind] for kind, symbol in exports.items()}
