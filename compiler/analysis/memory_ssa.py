@@ -22,7 +22,7 @@ the two apart, because the contents differ.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -274,6 +274,47 @@ class MemorySSA:
                 break
             anchor, block = parent, outer
         return block
+
+    def unchanged_since(self, read: Access) -> Operation:
+        """An op around or before a read, as far out and then as early as it can be proved: what is read has
+        not changed since.
+
+        So the contents of the whole base there serve the read, although the rest of it may change between.
+        """
+        base = self.alias.base(read.memref)
+        home = base.owner if isinstance(base.owner, Block) else base.owner.parent
+        op = read.op
+        while (block := op.parent) is not None:
+            earlier = self._changes_before(self.alias.roots(base), op, block)
+            for position, change in reversed(list(enumerate(earlier))):
+                if change is base.owner or self._clobbered_in(change, read):
+                    return earlier[position + 1] if position + 1 < len(earlier) else op
+            since = earlier[0] if earlier else op
+            parent = block.parent_op()
+            if block is home or parent is None or parent is self.function:
+                return since
+            if isinstance(parent, array.LoopOp):
+                if parent.condition_block is not None and parent in self._writing:
+                    return since
+                if any(self._may_clobber(w, read, parent) for w in self._writers(parent)):
+                    return since
+            elif not isinstance(parent, scf.IfOp):
+                return since
+            op = parent
+        return op
+
+    def _changes_before(
+        self, roots: Iterable[SSAValue], op: Operation, block: Block
+    ) -> list[Operation]:
+        """The ops of a block before `op` that may change any of the roots, in order."""
+        found = {c for root in roots for c in self.changes(root, block)}
+        return sorted((c for c in found if self.order[c] < self.order[op]), key=self.order.get)  # pyright: ignore
+
+    def _clobbered_in(self, change: Operation, read: Access) -> bool:
+        """An op, or what is in it, may have written what is read later in the same block."""
+        return any(
+            self._may_clobber(op, read, None) for op in walk_normal(change) if op in self._defs
+        )
 
     def _changed_before(
         self, root: SSAValue, anchor: Operation, block: Block, parent: Operation

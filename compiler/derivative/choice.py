@@ -16,14 +16,20 @@ from ...dialects import array
 from ..rules import Access, Contents
 from .first_overwrites import Overwrites, places_of
 from .min_cut import INFINITE, cut_with_work
+from .mirrors import follows, is_inside
+from .neighbours import Neighbour
 from .overwritten import Answer, Overwritten, is_mosaic, is_view, margins_of, symbols_of
 from .plan import Node, RollBack, Saved
 from .prices import OLD_CONTENTS_PREMIUM
 from .rollback import Rolled, Stretch, cycle_in
-from .segments import Margins, encloses, is_recomputable, value_block
+from .segments import Margins, encloses, is_recomputable, rectangular, value_block
 from .selection import cheapest, worthwhile
 from .value_graph import ValueGraph, numbers_of
 from .versions import Version
+
+Group = Overwritten | Stretch | Version | Neighbour
+"""What is chosen before the cut: old contents that are saved, what is rolled back, earlier contents that
+reads are served by in place of those at the read, variables that are had of the iteration before."""
 
 
 class Choice:
@@ -43,21 +49,28 @@ class Choice:
         """The cheapest set of nodes from which every need can be had; notes what is rolled back."""
         groups_of = {n: frozenset(i.of for i in a.instances) for n, a in self.answers.items()}
         price = {group: self.price(group) for group in self.margins}
-        groups: list[Overwritten | Stretch] = [
+        groups: list[Group] = [
             *worthwhile(price, groups_of, self.price),
             *dict.fromkeys(r.stretch for r in self._rollable().values()),
+            *self._earlier(),
+            *self._neighbours(),
         ]
-        best: dict[frozenset[Overwritten | Stretch], set[Saved]] = {}
+        best: dict[frozenset[Group], set[Saved]] = {}
 
-        def cost(chosen: frozenset[Overwritten | Stretch]) -> float:
+        def cost(chosen: frozenset[Group]) -> float:
+            self._take(chosen)
             given = {n for n, gs in groups_of.items() if gs <= chosen}
             rolled = {n: r for n, r in self._rollable().items() if r.stretch in chosen}
             broken = self._cycles_broken(given, rolled)
+            if not self._can_be_handed_on(given, rolled):
+                best[chosen] = set()
+                return INFINITE
             cut, work = self._cut_beside(given | broken, rolled)
             best[chosen] = {*(g for g in chosen if isinstance(g, Overwritten)), *broken, *cut}
             return sum(map(self.price, best[chosen])) + work
 
         chosen = cheapest(groups, cost)
+        self._take(chosen)
         cut = best[chosen]
         answered = {n for n, gs in groups_of.items() if gs <= chosen}
         rolled = {
@@ -104,6 +117,49 @@ class Choice:
             n: graph.rollable[n] for n in graph.order if not self.free[n] and graph.is_rollable(n)
         }
 
+    def _earlier(self) -> list[Version]:
+        """Earlier contents of arrays of which one copy costs less than all that it serves."""
+        earlier_of = self.graph.earlier_of.items()
+        of = {n: frozenset([v]) for n, v in earlier_of if not self.free[n]}
+        price = {v: self.price(v) for vs in of.values() for v in vs}
+        return worthwhile(price, of, self.price)
+
+    def _neighbours(self) -> list[Neighbour]:
+        """Variables that are not free, and are neighbours of what can be on a tape."""
+        free, found = self.free, self.graph.found
+        return [
+            n
+            for v, n in self.graph.neighbour_of.items()
+            if not free[v]
+            and not any(free.get(t, True) for t in n.on_tape)
+            and n.through.isdisjoint(found)
+        ]
+
+    def _take(self, chosen: Collection[Group]) -> None:
+        """Let the graph be what it is where these are chosen."""
+        graph = self.graph
+        graph.taken = [g for g in chosen if isinstance(g, Version)]
+        graph.handed_on = {v: n for v, n in graph.neighbour_of.items() if n in chosen}
+
+    def _can_be_handed_on(self, given: Collection[Node], rolled: Collection[Node]) -> bool:
+        """Whether what is had in another way than from the cut is had of the iteration before as well."""
+        asked = ((v, n.loop) for n in self.graph.handed_on.values() for v in n.through)
+        return all(
+            v not in rolled and (v not in given or self._is_found_in(self.answers[v], loop))
+            for v, loop in asked
+        )
+
+    def _is_found_in(self, answer: Answer, loop: array.LoopOp) -> bool:
+        """Old contents can be found of the iteration before, in the reverse of an iteration of `loop`."""
+        numbers = [*symbols_of(answer)]
+        if answer.may_survive:
+            numbers += numbers_of(answer.access)
+        pushed = [rectangular(i.of.store, i.of.extents)[1] for i in answer.instances]
+        return all(
+            not is_inside(n, loop) if isinstance(n.type, MemRefType) else follows(n, loop)
+            for n in numbers
+        ) and not any(loop is not op and loop.is_ancestor(op) for op in pushed)
+
     def _cycles_broken(self, given: set[Node], rolled: dict[Node, Rolled]) -> set[Node]:
         """The cheapest value of each cycle in which a cell is rolled back by what depends on it."""
         broken = set[Node]()
@@ -133,11 +189,13 @@ class Choice:
         capacity: dict[Node, float] = {n: self.price(n) for n in nodes}
         edges: dict[Node, list[Node]] = {n: [] for n in nodes}
         sources: list[Node] = []
+        handed_on = graph.handed_on
+        to_save = {v for n in handed_on.values() for v in n.to_save(handed_on)}
         for node in nodes:
             if node in pieced:
                 continue
             back = rolled.get(node)
-            if back is None and graph.again[node] is None:
+            if node in to_save or (back is None and graph.is_lost(node)):
                 sources.append(node)
             for operand in graph.sources(node) if back is None else back.takes:
                 if operand in edges:

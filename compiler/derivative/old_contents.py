@@ -15,7 +15,7 @@ and the first load alone where the store always comes (see `overwritten`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from xdsl.dialects import arith, memref, scf
@@ -36,9 +36,21 @@ from .sweeps import Primal
 class OldContents:
     """Writes the loads, in the prologue of the reverse of a block."""
 
-    def __init__(self, primal: Primal, block: Block) -> None:
+    def __init__(
+        self,
+        primal: Primal,
+        block: Block,
+        get: Callable[[SSAValue], SSAValue] | None = None,
+        find: Callable[[SSAValue], SSAValue] | None = None,
+    ) -> None:
+        """`get` finds numbers, and `find` memory, where not those of the current iteration are meant."""
         self.primal = primal
         self.block = block
+        self._get = get or primal.get
+        self._find = find or self._memory
+
+    def _memory(self, value: SSAValue) -> SSAValue:
+        return self.primal.memref(value, PRIMAL)
 
     def scalar(self, answer: Answer) -> SSAValue:
         """What a load read, or a store wrote."""
@@ -47,8 +59,7 @@ class OldContents:
         if answer.may_survive:
             op = answer.access.op
             assert isinstance(op, memref.LoadOp | memref.StoreOp)
-            source = self.primal.memref(op.memref, "primal")
-            found.append((source, [self.primal.get(i) for i in op.indices]))
+            found.append((self._find(op.memref), [self._get(i) for i in op.indices]))
         else:
             conditions[-1] = None
         like = answer.access.op
@@ -239,7 +250,7 @@ class OldContents:
         """A value of a block around this one, or pure code on such values wherever it stands."""
         home = value_block(value)
         if home is self.primal.top or home in self.primal.prologues:
-            return self.primal.get(value)
+            return self._get(value)
         assert isinstance(value.owner, Operation)
         return self.primal.compute(value.owner, self.block, self._value)
 

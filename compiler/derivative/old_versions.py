@@ -18,12 +18,14 @@ from ..analysis.alias import if_blocks
 from ..rules import Contents
 from ..rules.builders import transfer
 from ..rules.sweeps import PRIMAL
+from .iteration_before import IterationBefore
 from .known import is_inside
 from .map_values import MapValues
 from .mirrors import Mirror
+from .neighbours import Neighbour
 from .old_contents import OldContents, common_type
 from .overwritten import Answer, is_view
-from .plan import ReadMirror, ReadOld, Recompute, Reload, Save
+from .plan import ReadMirror, ReadNeighbour, ReadOld, Recompute, Reload, Save
 from .refills import Refill
 from .segments import value_block
 from .sweeps import Primal
@@ -100,6 +102,8 @@ class OldVersions:
                     found = self._put_together(answer)
                 case ReadMirror(mirror):
                     found = self._mirrored(mirror)
+                case ReadNeighbour(neighbour):
+                    found = self._handed_on(version, neighbour)
                 case _:
                     found = self._refilled(self._refill_of(version))
             known.copies[version] = found
@@ -114,8 +118,20 @@ class OldVersions:
                 return cast(Block, answer.access.op.parent_block())
             case ReadMirror(mirror):
                 return mirror.block
+            case ReadNeighbour(neighbour):
+                return neighbour.loop.body.block
             case _:
                 return self._refill_of(version).block
+
+    def _handed_on(self, version: Version, neighbour: Neighbour) -> SSAValue:
+        """A variable with what it holds at the start of an iteration."""
+        block, location = neighbour.loop.body.block, neighbour.loop.location
+        counter = self.primal.get(neighbour.loop.induction)
+        value = IterationBefore(self.primal, neighbour.loop, counter).handed_on(neighbour)
+        cell = self.prologues.cell(value.type, location)
+        cell.name_hint = f"{version.base.name_hint or 'variable'}_again"
+        self.prologues.append(block, memref.StoreOp.get(value, cell, []))
+        return cell
 
     def _mirrored(self, mirror: Mirror) -> SSAValue:
         """What was stored elsewhere, too."""

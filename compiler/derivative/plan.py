@@ -18,6 +18,7 @@ from ..analysis.views import strip_views
 from ..diagnostics import line_of
 from ..rules import Contents
 from .mirrors import Mirror
+from .neighbours import Neighbour
 from .overwritten import Answer, Margins, Overwritten
 from .refills import Refill
 from .rollback import Rolled
@@ -48,6 +49,13 @@ class ReadMirror:
     """Contents of an array, read where the iteration before has stored them too."""
 
     mirror: Mirror
+
+
+@dataclass(frozen=True)
+class ReadNeighbour:
+    """What a variable holds at the start of an iteration: a value of the iteration before."""
+
+    neighbour: Neighbour
 
 
 @dataclass(frozen=True)
@@ -117,7 +125,7 @@ class Save:
         return i8 if self.in_bits else self.element
 
 
-How = Free | Reload | ReadMirror | Recompute | Invert | RollBack | ReadOld | Save
+How = Free | Reload | ReadMirror | ReadNeighbour | Recompute | Invert | RollBack | ReadOld | Save
 """The ways to have a value again."""
 
 RECOMPUTE = Recompute()

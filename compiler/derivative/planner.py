@@ -50,6 +50,7 @@ from .plan import (
     Node,
     Plan,
     ReadMirror,
+    ReadNeighbour,
     ReadOld,
     Recompute,
     Reload,
@@ -120,9 +121,11 @@ class Planner:
             return graph.found[node]
         if node in graph.mirror_of:
             return ReadMirror(graph.mirror_of[node])
+        if isinstance(node, Version) and node in graph.handed_on:
+            return ReadNeighbour(graph.handed_on[node])
         if isinstance(node, Version):
             return Recompute(graph.refill_of.get(node))
-        version = graph.version_of.get(node)
+        version = graph.copy_for(node)
         if version is not None:
             return Reload(copy=version)
         if isinstance(node, Contents) or isinstance(node.owner, memref.LoadOp):

@@ -32,6 +32,7 @@ from .rollback import Rolled
 from .rolling import Rolling
 from .saved_values import SavedValues, branch_refusal
 from .segments import is_recomputable, value_block
+from .versions import Version
 
 
 class PrimalValues:
@@ -200,6 +201,9 @@ class PrimalValues:
 
     def contents(self, read: Contents | BlockArgument, source: SSAValue) -> SSAValue:
         return self.versions.contents(read, source)
+
+    def copy_of(self, version: Version) -> SSAValue:
+        return self.versions.copy_of(version)
 
     def segment(self, save: Save) -> SSAValue:
         return self.saved.segment(save)

@@ -20,6 +20,7 @@ from .forward_sweep import ForwardSweep
 from .known import Known
 from .plan import Plan, Save
 from .prologues import Prologues
+from .versions import Version
 
 
 class Primal(sweeps.Primal, Protocol):
@@ -57,6 +58,7 @@ class Primal(sweeps.Primal, Protocol):
     def either(
         self, op: scf.IfOp, found: Callable[[int, Block], list[SSAValue]], /
     ) -> Sequence[SSAValue]: ...
+    def copy_of(self, version: Version, /) -> SSAValue: ...
     def segment(self, save: Save, /) -> SSAValue: ...
     def slot(self, save: Save, block: Block, /) -> SSAValue: ...
 

@@ -7,19 +7,20 @@ reverse sweep.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from xdsl.dialects import func, memref
+from xdsl.dialects import func, memref, scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import array
 from ..analysis.kills import Kills
 from ..analysis.memory_ssa import MemorySSA
 from ..analysis.needed import Needed
-from ..rules import Access, Contents, Need
+from ..rules import Access, Contents
 from ..rules.descriptors import descriptor_values
 from .inversions import kept_operands
 from .mirrors import Mirror, Mirrors
+from .neighbours import Neighbour, Neighbours, without_cycles
 from .plan import How, Invert, Node, Reload, RollBack, Saved
 from .prices import Prices
 from .refills import Refill, Refills
@@ -57,6 +58,10 @@ class ValueGraph:
         self.refill_of: dict[Version, Refill] = {}
         self.mirrors = Mirrors(self.kills)
         self.mirror_of: dict[Version, Mirror] = {}
+        self.neighbours = Neighbours(self.kills)
+        self.neighbour_of: dict[Version, Neighbour] = {}
+        self.handed_on: Mapping[Version, Neighbour] = {}
+        """The variables that are had as neighbours."""
         self.again: dict[Node, tuple[Node, ...] | None] = {}
         """What a node can be computed from once more; None where it cannot."""
         self.free: dict[Node, bool] = {}
@@ -64,21 +69,39 @@ class ValueGraph:
         """How nodes are had of which more than their operands says so."""
         self.version_of: dict[Node, Version] = {}
         """Killed reads, and the contents of the whole array that serve them where they are not saved."""
+        self.earlier_of: dict[Node, Version] = {}
+        """Killed reads, and earlier contents of the whole array that serve them, too."""
+        self.taken: Collection[Version | None] = ()
+        """The earlier contents that do serve them."""
         self.reader_of: dict[Version, Operation] = {}
         """Where the contents of an array are first asked for."""
         self.reading: dict[Version, Operation | None] = {}
         """An op that reads them in that block, as a whole where one does."""
         self.killer: dict[Node, Operation | None] = {}
+        self._visited: dict[Node, bool] = {}
         self.order = self._upstream(needed.by)
         """Operands before users."""
+        if trusting:
+            self._find_neighbours()
         for node in self.order:
             self.free[node] = self._is_free(node)
 
     def sources(self, node: Node) -> Iterator[Node]:
         """All that a node is had from where it is neither saved nor had in another way."""
         yield from self.again[node] or ()
-        if (version := self.version_of.get(node)) is not None:
+        if isinstance(node, Version) and (neighbour := self.handed_on.get(node)) is not None:
+            yield from (neighbour.value, neighbour.entry)
+        if (version := self.copy_for(node)) is not None:
             yield version
+
+    def is_lost(self, node: Node) -> bool:
+        """Whether a node can be had in no other way than by saving it."""
+        return self.again[node] is None and node not in self.handed_on
+
+    def copy_for(self, node: Node) -> Version | None:
+        """The contents of the whole array that serve a killed read where it is not saved."""
+        earlier = self.earlier_of.get(node)
+        return earlier if earlier in self.taken else self.version_of.get(node)
 
     def at_top_level(self, value: SSAValue) -> bool:
         return value_block(value) is self.function.body.block
@@ -102,10 +125,10 @@ class ValueGraph:
             pending.extend(self.again.get(n) or ())
         return None
 
-    def _upstream(self, needs: Iterable[Need]) -> list[Node]:
+    def _upstream(self, needs: Iterable[Node]) -> list[Node]:
         """Every node that a need depends on, operands before users."""
         order: list[Node] = []
-        state: dict[Node, bool] = {}
+        state = self._visited
         stack: list[tuple[Node, bool]] = [(n, False) for n in needs]
         while stack:
             node, ready = stack.pop()
@@ -120,9 +143,28 @@ class ValueGraph:
             stack.append((node, True))
             self.again[node] = self._again(node)
             stack.extend((n, False) for n in self.sources(node))
+            if (earlier := self.earlier_of.get(node)) is not None:
+                stack.append((earlier, False))
             if self.is_rollable(node):
                 stack.extend((n, False) for n in self.rollable[node].takes)
         return order
+
+    def _find_neighbours(self) -> None:
+        """Variables whose contents are those of values one iteration ago; adds what these are had from."""
+        start = 0
+        while start < len(self.order):
+            lost = [
+                n for n in self.order[start:] if isinstance(n, Version) and self.again[n] is None
+            ]
+            start = len(self.order)
+            for version in lost:
+                neighbour = self.neighbours.of(version)
+                if neighbour is not None:
+                    self.neighbour_of[version] = neighbour
+                    self._note_reader(neighbour.entry, neighbour.loop)
+                    self.killer.setdefault(neighbour.entry, self.killer[version])
+                    self.order += self._upstream((neighbour.value, neighbour.entry))
+        without_cycles(self.neighbour_of)
 
     def _again(self, node: Node) -> tuple[Node, ...] | None:
         if isinstance(node, Version):
@@ -195,19 +237,29 @@ class ValueGraph:
             return numbers
         self.killer[node] = killer
         if isinstance(node, Contents) or self.trusting:
-            version = Version(base, self.ssa.version(base, follower))
-            self.version_of[node] = version
-            self.killer.setdefault(version, killer)
-            self._note_reader(version, follower)
+            version = self.version_of[node] = self._current(base, follower, killer)
+            if self.trusting and not after:
+                since = self.ssa.unchanged_since(Access(op, source, "read"))
+                earlier = self._current(base, since, killer)
+                if earlier != version:
+                    self.earlier_of[node] = earlier
             return numbers
         return None
+
+    def _current(self, base: SSAValue, reader: Operation, killer: Operation | None) -> Version:
+        """What an array holds before an op."""
+        version = Version(base, self.ssa.version(base, reader))
+        self.killer.setdefault(version, killer)
+        self._note_reader(version, reader)
+        return version
 
     def _note_reader(self, version: Version, reader: Operation) -> None:
         """Contents are copied, if they are, before the first op that reads them."""
         anchor = self._anchor(version.base, reader)
         known = self.reading.get(version)
         if known is None or isinstance(known, memref.LoadOp):
-            self.reading[version] = reader if reader is anchor else known
+            reads = reader is anchor and not isinstance(reader, array.LoopOp | scf.IfOp)
+            self.reading[version] = reader if reads else known
         first = self.reader_of.get(version)
         if first is None or comes_before(anchor, first):
             self.reader_of[version] = anchor
@@ -225,6 +277,9 @@ class ValueGraph:
     # What is free.
 
     def _is_free(self, node: Node) -> bool:
+        earlier = self.earlier_of.get(node)
+        if earlier is not None and self.free.get(earlier, False):
+            self.version_of[node] = earlier
         sources = self.again[node] is not None and list(self.sources(node))
         if sources is not False and all(self.free.get(n, False) for n in sources):
             return not isinstance(node, Version) or not self.worth_saving(node)

@@ -1,6 +1,7 @@
 """Random loop nests that overwrite what they read: affine subscripts, triangles, repeated sweeps.
 
-Programs of odd seeds also store whole slices, rows and columns, and multiply matrices, in the loops.
+Programs of odd seeds also store whole slices, rows and columns, and multiply matrices, in the loops; in those
+of every third seed, iterations hand variables on to the next.
 Each is `program(u, v, c, n, m)` over a vector, a matrix and a vector that is never stored to, and returns
 a scalar. What a read sees may be overwritten in the same iteration, in a later one of any loop around
 it, by another store, or never: the cases that a plan must tell apart. Values stay bounded and every
@@ -77,6 +78,10 @@ class Writer:
     depth: int = 0
     slices: bool = False
     """Whether statements may store slices."""
+    hands_on: bool = False
+    """Whether loops may hand variables on."""
+    variables: list[str] = field(default_factory=list[str])
+    """Those in scope."""
 
     def line(self, text: str) -> None:
         self.lines.append("    " * (1 + self.depth) + text)
@@ -116,6 +121,8 @@ class Writer:
     def value(self, target: str) -> str:
         def one() -> str:
             kind = self.rng.random()
+            if self.variables and self.rng.random() < 0.5:
+                return self.rng.choice(self.variables)
             if kind < 0.6:
                 return self.near(target)
             return self.place() if kind < 0.85 else self.rng.choice(("c[n]", "c[2]", "s"))
@@ -199,23 +206,57 @@ class Writer:
         self.nest(name, header, limits, depth)
 
     def nest(self, name: str, header: str, limits: tuple[int, int], depth: int) -> None:
+        if self.hands_on and self.rng.random() < 0.6:
+            self.handing_on(name, header, limits, depth)
+            return
         self.line(f"for {name} in {header}:")
         self.depth += 1
         self.ranges[name] = limits
+        self.body(depth)
+        del self.ranges[name]
+        self.depth -= 1
+
+    def handing_on(self, name: str, header: str, limits: tuple[int, int], depth: int) -> None:
+        """A loop in which a variable, or two, is what an iteration before has read or computed."""
+        last, here, two_ago = f"last_{name}", f"here_{name}", f"two_ago_{name}"
+        self.line(f"{last} = {self.place()}")
+        twice = self.rng.random() < 0.4
+        if twice:
+            self.line(f"{two_ago} = {self.rng.choice((last, self.place(), '0.7'))}")
+        self.line(f"for {name} in {header}:")
+        self.depth += 1
+        self.ranges[name] = limits
+        known = len(self.variables)
+        self.variables += [last, two_ago] if twice else [last]
+        form = self.rng.choice(("{place}", "{place}", *FORMS))
+        place = self.place()
+        read = form.format(place=place, a=place, b=self.place(), c=self.rng.choice(self.variables))
+        self.line(f"{here} = {read}")
+        self.variables.append(here)
+        self.body(depth)
+        if twice:
+            self.line(f"{two_ago} = {self.rng.choice((last, last, here))}")
+        value = here if self.rng.random() < 0.7 else self.value(place)
+        self.line(
+            f"{last} = {value}" if self.rng.random() < 0.9 else f"if {here} > 0.9: {last} = {value}"
+        )
+        del self.variables[known:]
+        del self.ranges[name]
+        self.depth -= 1
+
+    def body(self, depth: int) -> None:
         for _ in range(self.rng.choice((1, 1, 2))):
             if depth < 2 and self.rng.random() < 0.4:
                 self.loop(depth + 1)
             else:
                 self.statement()
-        del self.ranges[name]
-        self.depth -= 1
 
 
 def sweep_program(seed: int) -> SweepProgram:
     """The program of a seed."""
     rng = random.Random(seed)
     n = rng.choice((3, 4, 5))
-    writer = Writer(rng, n, slices=seed % 2 == 1)
+    writer = Writer(rng, n, slices=seed % 2 == 1, hands_on=seed % 3 == 2)
     writer.line("s = 0.5")
     for _ in range(rng.choice((1, 1, 2))):
         if rng.random() < 0.4:
