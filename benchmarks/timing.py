@@ -26,11 +26,13 @@ def interleaved(
     seconds: float = 0.01,
     pick: Callable[[list[float]], float] = statistics.median,
     clock: Callable[[], float] = time.perf_counter,
+    patience: float = math.inf,
 ) -> dict[str, float]:
     """The median seconds of one call of each contestant, or what else is picked of all rounds.
 
     A measurement repeats a call until it lasts about `seconds`. Each is called twice before, so that
-    nothing compiles while the clock runs.
+    nothing compiles while the clock runs. A contestant that used up its patience (in seconds) sits out the
+    rounds that are left.
     """
     repeats = {name: _repeats(call, seconds, clock) for name, call in contestants.items()}
     times: dict[str, list[float]] = {name: [] for name in contestants}
@@ -39,7 +41,8 @@ def interleaved(
     try:
         for _ in range(rounds):
             for name, call in contestants.items():
-                times[name].append(_measure(call, repeats[name], clock))
+                if sum(times[name]) * repeats[name] < patience:
+                    times[name].append(_measure(call, repeats[name], clock))
     finally:
         if collecting:
             gc.enable()

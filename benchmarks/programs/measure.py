@@ -14,11 +14,14 @@ import numpy as np
 import mutad
 from mutad.runtime.measure import measure_gradient
 
-from .. import by_hand
+from .. import by_hand, in_enzyme
 from ..timing import Call, console, interleaved, peer
 from .program import Program
 
 OURS, NUMPY, NUMBA, BY_HAND = "ours", "NumPy", "Numba", "by hand"
+JAX, EXPERT, ENZYME = "JAX", "expert", "Enzyme"
+PATIENCE = 3.0
+"""Seconds that the rounds of one contestant may take."""
 CLOSE = 1e-8
 """How far results may be apart, over the largest element."""
 
@@ -37,18 +40,47 @@ class Row:
     compiling: dict[str, float] = field(default_factory=dict[str, float])
     """Seconds from the Python function to the first gradient (of Numba: to the first value)."""
     saved: int | None = None
-    notes: list[str] = field(default_factory=list[str])
+    other_algorithm: bool = False
+    """The expert's form is not this program's algorithm."""
 
     def says(self, note: str) -> None:
-        self.notes.append(note)
         console.print(f"[yellow]{self.program.name}: {note}")
 
+    def primal_over(self, name: str) -> float | None:
+        """Another's time over ours."""
+        return self.primal[name] / self.primal[OURS] if name in self.primal else None
 
-def peers() -> dict[str, Any]:
-    """The libraries that are there; a line about each that is not."""
+    def gradient_over(self, name: str) -> float | None:
+        return self.gradient[name] / self.gradient[OURS] if name in self.gradient else None
+
+    def over_hand(self) -> float | None:
+        """Our gradient over that by hand."""
+        over = self.gradient_over(BY_HAND)
+        return None if over is None else 1.0 / over
+
+    def best_primal(self) -> float | None:
+        """The best peer's, code by hand aside."""
+        names = [NUMPY, NUMBA, JAX, *([] if self.other_algorithm else [EXPERT])]
+        return min((r for name in names if (r := self.primal_over(name)) is not None), default=None)
+
+    def better_jax(self, same: bool = False) -> float | None:
+        """The better of JAX's two forms; of the same algorithm only where that is asked."""
+        names = [JAX] if same and self.other_algorithm else [JAX, EXPERT]
+        return min(
+            (r for name in names if (r := self.gradient_over(name)) is not None), default=None
+        )
+
+
+def peers(quick: bool) -> dict[str, Any]:
+    """The peers that are there; a line about each that is not."""
     if (numba := peer("numba")) is not None:
         warnings.simplefilter("ignore", numba.core.errors.NumbaPerformanceWarning)
-    return {"numba": numba}
+    if quick:
+        return {"numba": numba, "jax": None, "enzyme": None}
+    if (jax := peer("jax")) is not None:
+        jax.config.update("jax_enable_x64", True)
+    enzyme = None if in_enzyme.tools() is None else in_enzyme.gradient
+    return {"numba": numba, "jax": jax, "enzyme": enzyme}
 
 
 def measured(
@@ -63,21 +95,7 @@ def measured(
     except (mutad.CompileError, AssertionError) as error:
         row.says(f"ours is wrong or refused: {str(error).strip()[:300]}")
         return row
-    of_value: dict[str, Callable[[], Any]] = {OURS: lambda: ours(*arguments)}
-    of_gradient: dict[str, Callable[[], Any]] = {
-        OURS: lambda: ours.value_and_grad(*arguments, wrt=program.wrt)
-    }
-    if not program.loops:
-        of_value[NUMPY] = lambda: program.function(*arguments)
-    if libraries["numba"] is not None and (made := in_numba(row, libraries["numba"], arguments)):
-        of_value[NUMBA] = made
-    if program.by_hand:
-        value_by_hand = by_hand.primal(program.by_hand, arguments)
-        gradient_by_hand = by_hand.gradient(
-            program.by_hand, program.function, arguments, program.wrt
-        )
-        if value_by_hand is not None and gradient_by_hand is not None:
-            of_value[BY_HAND], of_gradient[BY_HAND] = value_by_hand, gradient_by_hand
+    of_value, of_gradient = contestants(row, ours, arguments, libraries)
     agreeing(row, of_value, lambda found: difference(found, value))
     agreeing(row, of_gradient, lambda found: gradient_difference(found, value, gradients))
     memory(row, ours, arguments, gradients)
@@ -91,12 +109,40 @@ def measured(
     return row
 
 
+def contestants(
+    row: Row, ours: mutad.CompiledFunction, arguments: tuple[Any, ...], libraries: dict[str, Any]
+) -> tuple[dict[str, Call], dict[str, Call]]:
+    """Calls on these arguments: of the values, of the gradients with their values."""
+    program, name = row.program, row.program.by_hand
+    function, wrt = program.function, program.wrt
+    of_value: dict[str, Call | None] = {OURS: lambda: ours(*arguments)}
+    of_gradient: dict[str, Call | None] = {OURS: lambda: ours.value_and_grad(*arguments, wrt=wrt)}
+    if not program.loops:
+        of_value[NUMPY] = lambda: function(*arguments)
+    if libraries["numba"] is not None:
+        of_value[NUMBA] = in_numba(row, libraries["numba"], arguments)
+    if name:
+        of_value[BY_HAND] = by_hand.primal(name, arguments)
+        of_gradient[BY_HAND] = by_hand.gradient(name, function, arguments, wrt)
+    for kind, form in in_jax(row, libraries["jax"], arguments).items():
+        of_value[kind], of_gradient[kind] = form.value, form.gradient
+    if libraries["enzyme"] is not None:
+        of_gradient[ENZYME] = libraries["enzyme"](program.name, function, arguments, wrt)
+    return present(of_value), present(of_gradient)
+
+
+def present(calls: dict[str, Call | None]) -> dict[str, Call]:
+    return {name: call for name, call in calls.items() if call is not None}
+
+
 def timed(
     contestants: dict[tuple[str, str], Call], rounds: int, seconds: float
 ) -> dict[tuple[str, str], float]:
     """Medians by processor time."""
     named = {f"{what} {name}": call for (what, name), call in contestants.items()}
-    found = interleaved(named, rounds=rounds, seconds=seconds, clock=time.process_time)
+    found = interleaved(
+        named, rounds=rounds, seconds=seconds, clock=time.process_time, patience=PATIENCE
+    )
     return {(what, name): found[f"{what} {name}"] for what, name in contestants}
 
 
@@ -131,6 +177,20 @@ def in_numba(row: Row, numba: Any, arguments: tuple[Any, ...]) -> Callable[[], A
         return None
     row.compiling[NUMBA] = time.process_time() - start
     return lambda: made(*arguments)
+
+
+def in_jax(row: Row, jax: Any, arguments: tuple[Any, ...]) -> dict[str, Any]:
+    """The forms in JAX, compiled."""
+    if jax is None:
+        return {}
+    from .. import jax_forms
+
+    row.other_algorithm = row.program.name in jax_forms.OTHER_ALGORITHMS
+    made: dict[str, Any] = {}
+    for name, form in jax_forms.forms(row.program.name).items():
+        made[name] = jax_forms.Form(jax, form, arguments, row.program.wrt)
+        row.compiling[name], row.peak[name] = made[name].seconds, made[name].peak()
+    return made
 
 
 def refusal(error: Exception) -> str:

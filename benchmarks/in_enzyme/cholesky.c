@@ -1,0 +1,17 @@
+#include "plain.h"
+
+static double program(const double *restrict matrix, int64_t n, int64_t m) {
+  double *a = copied(matrix, n * n), total = 0.0;
+  for (int64_t i = 0; i < n; i++) {
+    for (int64_t j = 0; j < i; j++) {
+      for (int64_t k = 0; k < j; k++) a[i * n + j] -= a[i * n + k] * a[j * n + k];
+      a[i * n + j] /= a[j * n + j];
+    }
+    for (int64_t k = 0; k < i; k++) a[i * n + i] -= a[i * n + k] * a[i * n + k];
+    a[i * n + i] = sqrt(a[i * n + i]);
+  }
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t j = 0; j < i + 1; j++) total += a[i * n + j];
+  free(a);
+  return total;
+}
