@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from c_files import needs
 
 sys.path.append(str(Path(__file__).parent.parent))
 
 PROGRAMS = importlib.import_module("benchmarks.programs.catalogue").PROGRAMS
+report = importlib.import_module("benchmarks.programs.report")
 measure = importlib.import_module("benchmarks.programs.measure")
 
 
@@ -25,3 +27,16 @@ def test_no_program_changes_its_arguments() -> None:
         given, kept = program.make(program.tiny), program.make(program.tiny)
         program.function(*given)
         assert measure.difference_of_all(given, kept) == 0.0, program.name
+
+
+@needs("gcc")
+def test_the_benchmark_measures_beside_code_by_hand(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without the peers that a user may not have."""
+    (program,) = (program for program in PROGRAMS if program.name == "burgers")
+    nobody = {"numba": None, "jax": None, "enzyme": None}
+    row = measure.measured(program, program.tiny, nobody, rounds=1, seconds=0.0)
+    assert {*row.primal} == {"ours", "NumPy", "by hand"}
+    assert {*row.gradient} == {"ours", "by hand"}
+    assert 0 < row.saved <= 200 * 12 * 8
+    report.show([row])
+    assert "gradient: ours / by hand: geometric mean" in capsys.readouterr().out
