@@ -33,6 +33,7 @@ from .collection import without_collection
 from .deep_stack import with_deep_stack
 from .derivative.activation_pairs import activation_pairs
 from .derivative.counting import counting_function
+from .derivative.drop_guards import DropGuards
 from .derivative.expand_derivatives import ExpandDerivatives, expand
 from .derivative.hessian_products import KeepProduct, shadow_arguments
 from .derivative.marks import watch
@@ -109,6 +110,8 @@ class Options:
     """How many tangents go along at once; the call says it."""
     sanitize: str = ""
     """"grad": derivatives raise where they are not finite."""
+    guards: bool = False
+    """Gradients keep the guards of strong zeros; the runtime asks for it where they turn out to be needed."""
     target: Target | None = None
     """The CPU that `MUTAD_TARGET_CPU` names; None is the one that we run on."""
 
@@ -331,8 +334,11 @@ def returned_arguments(spec: dict[str, Any]) -> Iterator[int]:
 
 
 def optimize(c: Compilation) -> None:
-    if c.request.mode == "primal":
+    r = c.request
+    if r.mode == "primal":
         expand_derivatives(c)
+    if r.mode == "gradient" and not (r.options.guards or r.options.sanitize):
+        c.run([DropGuards()])
     c.run(OPTIMIZE)
 
 
@@ -587,6 +593,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     KeepProduct,
     ExpandDerivatives,
     SanitizeDerivatives,
+    DropGuards,
     MeasureWork,
 )
 """Every pass that `mutad-opt -p` knows by name."""
@@ -724,6 +731,11 @@ def last_function(module: ModuleOp) -> func.FuncOp:
     return functions[-1]
 
 
+def retries(module: ModuleOp) -> bool:
+    """Whether calls may have to be made anew, with guards."""
+    return any(isinstance(op, ad.RetryIfOp) for op in module.walk())
+
+
 def stages_for(request: Request) -> list[Stage]:
     return [s for s in STAGES if request.mode != "primal" or not s.gradient_only]
 
@@ -755,6 +767,7 @@ def metadata_of(c: Compilation) -> dict[str, Any]:
         "gradient": c.gradient.as_metadata() if c.gradient is not None else None,
         "tangents": c.tangents.as_metadata() if c.tangents is not None else None,
         "record": c.kernel.result_slots[-1] + 1 if c.request.mode == "vjp" else None,
+        "retries": retries(c.module),
     }
 
 

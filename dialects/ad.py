@@ -29,6 +29,7 @@ from xdsl.dialects.builtin import (
     SymbolRefAttr,
     UnitAttr,
     VectorType,
+    i1,
     i64,
 )
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAttribute
@@ -194,6 +195,23 @@ class DivOp(BinaryScalarOp):
     name = "ad.div"
 
 
+@irdl_op_definition
+class RetryIfOp(IRDLOperation):
+    """End the call where the condition holds; the caller makes it anew, with code that has guards.
+
+    `ad.retry_if %wrong`
+
+    Stands at the end of a gradient without guards (`derivative.drop_guards`).
+    """
+
+    name = "ad.retry_if"
+    condition = operand_def(i1)
+    assembly_format = "$condition attr-dict"
+
+    def __init__(self, condition: SSAValue) -> None:
+        super().__init__(operands=[condition])
+
+
 @dataclass(frozen=True)
 class Part:
     """What an operand or a result of `ad.derivative` is.
@@ -305,6 +323,6 @@ class DerivativeOp(EffectsOp):
 
 Ad = Dialect(
     "ad",
-    [TapeOp, PushOp, PopOp, HandoverOp, DetachOp, ReaderOp, MulOp, DivOp, DerivativeOp],
+    [TapeOp, PushOp, PopOp, HandoverOp, DetachOp, ReaderOp, MulOp, DivOp, RetryIfOp, DerivativeOp],
     [TapeType, ArenaType],
 )

@@ -204,7 +204,13 @@ def understood(chosen: argparse.Namespace) -> Command:
         chosen.emit,
         chosen.header,
         chosen.deps,
-        Options(fastmath=chosen.fastmath, opt=chosen.opt, debug=chosen.debug, target=targets[0]),
+        Options(
+            fastmath=chosen.fastmath,
+            opt=chosen.opt,
+            guards=True,  # who calls from C has no other code to call
+            debug=chosen.debug,
+            target=targets[0],
+        ),
         chosen.explain_saves,
         chosen.time_passes,
         chosen.verbose,

@@ -17,8 +17,9 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import FunctionType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from . import (
     captures,
@@ -243,9 +244,27 @@ class Specialization:
         ]
 
 
-Key = tuple[tuple[str, ...], keys.Overlaps, tuple[int, ...], str, int, bool]
+Asked = tuple[tuple[str, ...], keys.Overlaps, tuple[int, ...], str, int]
 """Arguments, overlaps, `wrt` (empty for the primal), mode: "primal", "gradient", "vjp", ...; how many
-tangents go along at once; last, whether nothing is assumed of the arguments' extents."""
+tangents go along at once."""
+
+
+class Key(NamedTuple):
+    """What code is compiled for."""
+
+    arguments: tuple[str, ...]
+    overlaps: keys.Overlaps
+    wrt: tuple[int, ...]
+    mode: str
+    lanes: int
+    guards: bool
+    """Whether a gradient keeps its guards."""
+    stretch: bool = False
+    """Whether nothing is assumed of the arguments' extents."""
+
+    @property
+    def asked(self) -> Asked:
+        return self.arguments, self.overlaps, self.wrt, self.mode, self.lanes
 
 
 @dataclass
@@ -257,6 +276,8 @@ class Era:
     links: list[Link] = field(default_factory=list[Link])
     assumed: dict[Key, Sequence[Any]] = field(default_factory=dict[Key, Sequence[Any]])
     """By key, what code would assume that was not made, for no arguments were like that."""
+    guarded: set[Asked] = field(default_factory=set[Asked])
+    """Gradients that turned out to need guards."""
 
     def renew(self, now: Captures) -> None:
         """Take over constants that are equal, as the objects they are now."""
@@ -492,6 +513,9 @@ class Dispatcher:
     ) -> Specialization:
         """The code for these arguments, compiled if it is not there yet.
 
+        That of a gradient `retries` where it has no guards and they turn out to be needed; it is then the
+        code with guards that is found from there on.
+
         `mode`: "primal", "gradient" (by default where there is `wrt`), "vjp", "tangent" or "hvp", the last
         two with so many `lanes`. `overlaps` are those of the values, where the caller has looked at them.
         """
@@ -502,11 +526,11 @@ class Dispatcher:
         arguments = tuple([keys.argument_key(value, name) for value, name in pairs])
         if overlaps is None:
             overlaps = keys.overlaps_of(values)
-        found = self.code_for((arguments, overlaps, wrt, mode, lanes, False), era, values)
+        found = self.code_for((arguments, overlaps, wrt, mode, lanes), era, values)
         if written := found.metadata["written"]:
             marked = keys.with_read_only(arguments, values, written)
             if marked != arguments:
-                found = self.code_for((marked, overlaps, wrt, mode, lanes, False), era, values)
+                found = self.code_for((marked, overlaps, wrt, mode, lanes), era, values)
         if tuple in map(type, values):
             watched = [*found.metadata["written"], *(found.shadowed if wrt else ())]
             keys.refuse_shared_in_tuples(values, names, watched)
@@ -514,16 +538,16 @@ class Dispatcher:
             self.refuse_overlapping_itself(values[position], names[position])
         return found
 
-    def code_for(self, key: Key, era: Era, values: tuple[Any, ...]) -> Specialization:
+    def code_for(self, asked: tuple[Any, ...], era: Era, values: tuple[Any, ...]) -> Specialization:
         """The code for a key, or for one that assumes nothing of the extents where these are others."""
-        wrt = key[2]
+        key, wrt = Key(*asked, guards=asked in era.guarded), asked[2]
         found = era.table.get(key)
         if found is None and keys.assumptions_hold(era.assumed.get(key, ()), values):
             if wrt and os.environ.get("MUTAD_VERIFY") == "1":
                 self.verify(values[: len(self.parameters)], wrt)
             found = self.add(key, era, values)
         if found is None or not keys.assumptions_hold(found.metadata["assumed"], values):
-            found = self.add((*key[:-1], True), era, values)
+            found = self.add(key._replace(stretch=True), era, values)
             assert found is not None
         return found
 
@@ -565,8 +589,8 @@ class Dispatcher:
     def load(self, key: Key, era: Era, values: Sequence[Any]) -> Specialization | None:
         """The code for a key; None where it assumes something that these values do not fulfil."""
         target.require_runnable()
-        arguments, overlaps, wrt, mode, lanes, stretch = key
-        options = {**self.options, "stretch": stretch, "lanes": lanes}
+        arguments, overlaps, wrt, mode, lanes, guards, stretch = key
+        options = {**self.options, "stretch": stretch, "lanes": lanes, "guards": guards}
         place = disk_cache.place_of(self.function, arguments, overlaps, mode, wrt, options)
         cached = disk_cache.read(place)
 
@@ -597,7 +621,10 @@ class Dispatcher:
         library = engine.load(object_code, metadata, self.function.__name__, instead, entries)
         found = Specialization(library, metadata, wrt, {})
         for kind in metadata["entries"]:
-            link = self.link(found, era, self.disagree)
+            following = self.disagree
+            if metadata["retries"]:
+                following = partial(self.retry, kind, key, era)
+            link = self.link(found, era, following)
             link.proved = True
             found.direct[kind] = library.function(kind, link, "")
         return found
@@ -605,6 +632,16 @@ class Dispatcher:
     def entries_of(self, metadata: dict[str, Any]) -> engine.EntryCode | None:
         """The entries of a module that has none itself."""
         return entry_code.entries_of(metadata, self.compiler, cached=self.options["cache"])
+
+    def retry(self, kind: str, key: Key, era: Era, *args: Any, **kwargs: Any) -> Any:
+        """A gradient call that has to be made anew, with guards; all such calls have them from now on."""
+        era.guarded.add(key.asked)
+        if kind == "pullback":
+            raise keys.NeedsGuards
+        values = args
+        if len(values) < len(key.arguments):
+            values = (*values, *era.captures.values())
+        return self.code_for(key.asked, era, values).direct[kind](*args, **kwargs)
 
     def link(self, found: Specialization, era: Era, following: Callable[..., Any]) -> Link:
         """A link for an entry of this specialization."""

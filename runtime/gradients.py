@@ -15,7 +15,7 @@ import numpy as np
 
 from . import keys, memory, result_pool
 from .either import is_one_float
-from .keys import Array, Overlaps
+from .keys import Array, NeedsGuards, Overlaps
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher, Specialization
@@ -141,7 +141,17 @@ def run(
         with_groups(dispatcher, values, set(wanted), overlaps)
         shadows = {**shadows, **memory.zero_shadows(values, others, overlaps)}
     bars_in = taken_by(found, cotangents)
-    result, bars = found.direct["pullback"](*values, *(shadows[p] for p in wanted), *bars_in)
+    call = (*values, *(shadows[p] for p in wanted), *bars_in)
+    before = {}
+    if found.metadata["retries"]:
+        before = {p: shadows[p].copy() for p in wanted if np.any(shadows[p])}
+    try:
+        result, bars = found.direct["pullback"](*call)
+    except NeedsGuards:
+        for p in wanted:
+            shadows[p][...] = before.get(p, 0)
+        found = dispatcher.specialize(values, active)
+        result, bars = found.direct["pullback"](*call)
     scalars = [p for p in active if not isinstance(values[p], np.ndarray)]
     return result, dict(zip(scalars, bars, strict=True))
 

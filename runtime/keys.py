@@ -42,6 +42,10 @@ EXACTNESS: Any = 20_000
 """How hard to try to prove that two interleaved arrays share no element (`np.shares_memory`)."""
 
 
+class NeedsGuards(Exception):
+    """What a gradient without guards has added to the shadows is not exact."""
+
+
 def argument_key(value: Any, name: str) -> str:
     """The key of one argument; TypeError, ValueError or OverflowError where it cannot be compiled."""
     describe = _BY_TYPE.get(type(value))

@@ -16,8 +16,8 @@ from typing import Any
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation
 
-from ...dialects import array
-from .kernel_state import PYTHON_RAISED, KernelState, type_name
+from ...dialects import ad, array
+from .kernel_state import PYTHON_RAISED, RETRY, KernelState, type_name
 from .llvm_text import integer
 
 PRINT_SLOT = 64
@@ -126,6 +126,10 @@ def lower_print(state: KernelState, op: array.PrintOp) -> None:
     state.return_when(text.value(f"icmp ne i32 {status}, 0"), PYTHON_RAISED)
 
 
+def lower_retry_if(state: KernelState, op: ad.RetryIfOp) -> None:
+    state.return_when(state.scalars[op.condition], RETRY)
+
+
 CHECK_OPS: dict[type[Operation], Callable[[KernelState, Any], None]] = {
     array.IndexOp: lower_index,
     array.RaiseIfOp: lower_raise_if,
@@ -133,4 +137,5 @@ CHECK_OPS: dict[type[Operation], Callable[[KernelState, Any], None]] = {
     array.CheckedSubOp: lower_checked,
     array.CheckedMulOp: lower_checked,
     array.PrintOp: lower_print,
+    ad.RetryIfOp: lower_retry_if,
 }

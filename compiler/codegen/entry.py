@@ -237,7 +237,7 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
         operands += given
         arrays |= moving
     tag = plan.debug[1] if kind == "primal" else ""
-    run_kernel(w, operands, recursive=plan.recursive, tag=tag)
+    run_kernel(w, operands, recursive=plan.recursive, tag=tag, retries=plan.mode == "gradient")
 
     boxes.claim((plan.results, *behind), arrays)
     value = "" if kind == "grad" else boxes.result(plan.results, 0, arrays)
@@ -267,7 +267,7 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
     else:
         in_order = [gradients[p] for p in plan.wrt]
         _return_gradients(w, boxes, in_order, partial(boxes.result, plan.results, 0, arrays), form)
-    endings(w, boxes, 0 if kind in GIVEN_ALL else plan.inputs)
+    endings(w, boxes, 0 if kind in GIVEN_ALL else plan.inputs, retries=plan.mode == "gradient")
     return "\n".join(w.lines)
 
 

@@ -442,9 +442,13 @@ class Boxes:
 
     def undo(self) -> None:
         """The code at `%failed`: an exception is set; drop everything and return null."""
+        self.w.label("failed")
+        self.drop()
+        self.w.do("ret ptr null")
+
+    def drop(self) -> None:
+        """Give back all that was made so far."""
         w = self.w
-        w.label("failed")
         blocks = f"ptr %pending, i64 {len(self.pending)}" if self.pending else "ptr null, i64 0"
         self.most = max(self.most, len(self.made))
         w.do(f"call void @mutad_undo({blocks}, ptr %made, i64 {len(self.made)})")
-        w.do("ret ptr null")

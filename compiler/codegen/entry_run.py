@@ -25,10 +25,12 @@ def run_kernel(
     *,
     recursive: bool = False,
     tag: str = "",
+    retries: bool = False,
 ) -> None:
     """Call a kernel without the GIL and branch on its status; goes on where it succeeded.
 
-    A `recursive` one is told how deep calls may be nested. `tag` says which line the call is of.
+    A `recursive` one is told how deep calls may be nested. `tag` says which line the call is of. One that
+    `retries` may ask for another to be called.
     """
     address = w.code(kernel)
     fill_context(w)
@@ -40,6 +42,7 @@ def run_kernel(
     status = w.value(f"call i32 {address}({shown}){tag}", "status")
     w.call("PyEval_RestoreThread", w.field("%ctx", CTX_THREAD))
     exits = "i32 0, label %succeeded i32 1, label %raised i32 3, label %exhausted"
+    exits += " i32 4, label %retry" if retries else ""
     w.do(f"switch i32 {status}, label %failed [ {exits} ]")
     w.label("succeeded")
 
@@ -53,8 +56,11 @@ def fill_context(w: Writer) -> None:
     w.store("ptr", w.code("pool"), "%ctx", CTX_POOL)
 
 
-def endings(w: Writer, boxes: Boxes, inputs: int) -> None:
-    """The exits that a call seldom takes; a mismatch gives back the inputs that were read."""
+def endings(w: Writer, boxes: Boxes, inputs: int, *, retries: bool = False) -> None:
+    """The exits that a call seldom takes; a mismatch gives back the inputs that were read.
+
+    Where the kernel `retries`, everything is dropped, and the next entry called.
+    """
     w.label("raised")
     w.do("call void @mutad_raise(ptr %self, ptr %ctx)")
     w.do("br label %failed")
@@ -62,9 +68,15 @@ def endings(w: Writer, boxes: Boxes, inputs: int) -> None:
     w.call("PyErr_NoMemory")
     w.do("br label %failed")
     boxes.undo()
+    if retries:
+        w.label("retry")
+        boxes.drop()
+        w.do("br label %onward")
     w.label("mismatch")
     for k in range(inputs):
         w.call("Py_DecRef", w.field("%made", 8 * k))
+    w.do("br label %onward")
+    w.label("onward")
     following = w.slot("next")
     onward = w.call("PyObject_Vectorcall", following, "%args", "%nargs", "%kwnames")
     w.do(f"ret ptr {onward}")

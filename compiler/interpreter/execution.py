@@ -362,6 +362,15 @@ def raise_if(frame: Frame, op: array.RaiseIfOp) -> None:
         raise_at(frame, op, op.exception.data, op.message.data, values)
 
 
+class Retry(Exception):
+    """A gradient without guards is not exact: the caller is to run that with guards."""
+
+
+def retry_if(frame: Frame, op: ad.RetryIfOp) -> None:
+    if frame.get(op.condition):
+        raise Retry("0 times a value that is not finite: compile with guards=True")
+
+
 EXACT: dict[type[Operation], tuple[str, Callable[[int, int], int]]] = {
     array.CheckedAddOp: ("+", lambda a, b: a + b),
     array.CheckedSubOp: ("-", lambda a, b: a - b),
@@ -501,5 +510,6 @@ OPS: Mapping[type[Operation], Callable[[Frame, Any], None]] = {
     ad.HandoverOp: nothing,
     ad.DetachOp: lambda frame, op: frame.bind(op.results, [None]),
     ad.DerivativeOp: derivative,
+    ad.RetryIfOp: retry_if,
 }
 """What each op does."""

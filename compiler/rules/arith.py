@@ -31,15 +31,11 @@ MINIMUM = (side("olt", "lhs", "rhs"), side("olt", "rhs", "lhs"))
 
 
 def quotient_divisor(s: Scalars, bar: SSAValue, quotient: SSAValue, divisor: SSAValue) -> SSAValue:
-    """`-bar * q / b`: by its result, so that an overwritten dividend costs nothing."""
-    return s.neg(s.over(s.times(bar, quotient), divisor))
+    """`-bar / b * q`: by its result, so that an overwritten dividend costs nothing.
 
-
-def guarded_quotient_divisor(
-    s: Scalars, bar: SSAValue, quotient: SSAValue, divisor: SSAValue
-) -> SSAValue:
-    """As `quotient_divisor`, where a quotient of 0 is a strong zero of the dividend's."""
-    return s.neg(s.over(s.times_both(bar, quotient), divisor))
+    The division is that of the dividend's cotangent. A quotient of 0 is a strong zero.
+    """
+    return s.neg(s.times_both(s.over(bar, divisor), quotient))
 
 
 def modulus_divisor(s: Scalars, bar: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
@@ -65,7 +61,7 @@ TERMS: dict[type[Operation], Row] = {
     ),
     ad.DivOp: (
         Term(("rhs",), lambda s, bar, rhs: s.over(bar, rhs)),
-        Term(("result", "rhs"), guarded_quotient_divisor),
+        Term(("result", "rhs"), quotient_divisor),
     ),
     arith.MaximumfOp: MAXIMUM,
     arith.MaxnumfOp: MAXIMUM,

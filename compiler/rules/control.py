@@ -12,7 +12,7 @@ from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region
 
-from ...dialects import array
+from ...dialects import ad, array
 from .accesses import Activity, Flow, Need
 from .descriptors import descriptor_values, trips_source
 from .rule import Rules, WithoutDerivative, is_float_scalar
@@ -114,4 +114,5 @@ RULES: Rules = {
     scf.IfOp: Branch(),
     **dict.fromkeys((func.FuncOp, ModuleOp), WithoutDerivative()),
     **dict.fromkeys((array.IndexOp, array.CheckedIntOp, array.RaiseIfOp), WithoutDerivative()),
+    ad.RetryIfOp: WithoutDerivative(),
 }
