@@ -30,6 +30,8 @@ from xdsl.irdl import (
     var_result_def,
 )
 
+from .within import ops_of_kind
+
 FORWARD, BACKWARD = "_forward", "_backward"
 """How the names of the two functions end."""
 
@@ -129,7 +131,7 @@ class TooDeepOp(IRDLOperation):
 
 def calls(function: Operation) -> list[CallOp]:
     """The calls in a function."""
-    return [op for op in function.walk() if isinstance(op, CallOp)]
+    return ops_of_kind(function, CallOp)
 
 
 Activation = Dialect("activation", [CallOp, TooDeepOp], [])

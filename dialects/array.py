@@ -54,6 +54,8 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
+from .within import is_kind
+
 MapKind = str
 """How a map writes an output: "store", or combines with what is there: "add", "mul", "min", "max"."""
 
@@ -774,9 +776,9 @@ class CheckedMulOp(CheckedIntOp):
 
 def is_operation_that_may_raise(op: Operation) -> bool:
     """True when the op itself (not what it contains) may leave the function with an exception."""
-    if isinstance(op, IndexOp):
-        return op.unchecked is None
-    return isinstance(op, RaiseIfOp | CheckedIntOp)
+    if not is_kind(type(op), IndexOp, RaiseIfOp, CheckedIntOp):
+        return False
+    return not isinstance(op, IndexOp) or op.unchecked is None
 
 
 Array = Dialect(

@@ -16,12 +16,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import AnyFloat, MemRefType
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import SSAValue
 
 from ...dialects import activation, ad
+from ...dialects.within import every_op
 from ..rules import rule_of
-from ..rules.rule import is_float_scalar
+from ..rules.rule import is_float_kind, is_float_scalar
 from .alias import AliasAnalysis
 
 
@@ -31,8 +32,8 @@ def is_float(value: SSAValue) -> bool:
     if isinstance(type_, ad.TapeType):
         return True
     if isinstance(type_, MemRefType):
-        return isinstance(type_.element_type, AnyFloat)
-    return isinstance(type_, AnyFloat)
+        return is_float_kind(type(type_.element_type))
+    return is_float_kind(type(type_))
 
 
 class Activity:
@@ -122,7 +123,7 @@ class Activity:
     def _build(self, function: func.FuncOp) -> list[SSAValue]:
         """The edges of the flow of values; returns what the function returns."""
         returned: list[SSAValue] = []
-        ops = list(function.walk())
+        ops = every_op(function)
         for op in ops:
             for value in (*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)):
                 if isinstance(value.type, MemRefType):

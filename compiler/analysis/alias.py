@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from ...dialects import ad, array
+from ...dialects.within import every_op, is_kind
 from .affine import affine
 from .views import is_memref, strip_casts, strip_views
 
@@ -182,7 +183,7 @@ class AliasAnalysis:
         """
         merges: list[SSAValue] = []
         users: dict[SSAValue, list[SSAValue]] = {}
-        for op in function.walk():
+        for op in (o for o in every_op(function) if is_kind(type(o), array.LoopOp, scf.IfOp)):
             if isinstance(op, array.LoopOp):
                 args = op.body_carried
                 slots = {a: i for i, a in enumerate(args)}

@@ -30,6 +30,7 @@ from xdsl.dialects import func, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
+from ...dialects.within import every_op
 from ..rules import Access, accesses, writes
 from .alias import ROOT_OPS, AliasAnalysis, if_blocks
 from .dependence import Dependence
@@ -374,12 +375,12 @@ class MemorySSA:
         return self._changers.get(root, {}).get(block, ())
 
     def _number_ops(self, function: func.FuncOp) -> None:
-        for number, op in enumerate(function.walk()):
+        for number, op in enumerate(every_op(function)):
             self.order[op] = number
 
     def _record_changes(self, function: func.FuncOp) -> None:
         """For each root and block, in order, the ops of that block that change it, themselves or inside."""
-        for op in function.walk():
+        for op in every_op(function):
             changed: set[SSAValue] = set()
             if isinstance(op, ROOT_OPS):
                 changed.update(op.results)
@@ -408,7 +409,7 @@ class MemorySSA:
 def writing_ops(function: func.FuncOp) -> set[Operation]:
     """The ops that may write memory, themselves or inside."""
     found: set[Operation] = set()
-    for op in function.walk():
+    for op in every_op(function):
         if not writes(op):
             continue
         current: Operation | None = op

@@ -7,6 +7,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import SSAValue
 
 from ...dialects import array
+from ...dialects.within import is_kind
 
 
 def is_memref(value: SSAValue) -> bool:
@@ -17,10 +18,10 @@ def strip_views(value: SSAValue) -> SSAValue:
     """The memref that `value` is a view of, through any chain of views and casts."""
     while True:
         owner = value.owner
-        if isinstance(owner, array.AnyView | memref.CastOp):
-            value = owner.source
-        else:
+        if not is_kind(type(owner), array.ViewOp, array.CollapseOp, memref.CastOp):
             return value
+        assert isinstance(owner, array.AnyView | memref.CastOp)
+        value = owner.source
 
 
 def strip_casts(value: SSAValue) -> SSAValue:

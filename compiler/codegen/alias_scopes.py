@@ -27,6 +27,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import SSAValue
 
 from ...dialects import ad, array
+from ...dialects.within import every_op
 from ..analysis.alias import AliasAnalysis
 from ..analysis.views import strip_views
 from .llvm_text import Metadata
@@ -101,7 +102,7 @@ class AliasScopes:
 def roots(function: func.FuncOp) -> list[SSAValue]:
     """Every root of the function but the cells, which LLVM turns into registers."""
     found: list[SSAValue] = [a for a in function.body.block.args if isinstance(a.type, MemRefType)]
-    for op in function.walk():
+    for op in every_op(function):
         if isinstance(op, array.AllocOp | ad.PushOp | ad.PopOp):
             found.append(op.results[0])
     return found

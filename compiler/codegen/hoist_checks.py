@@ -22,6 +22,7 @@ from xdsl.dialects import arith, memref, scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from ...dialects import array
+from ...dialects.within import every_op, ops_of_kind
 from ..analysis.affine import Affine, Extent, Subscripts, Symbol, Term
 from ..analysis.alias import AliasAnalysis
 from ..analysis.views import strip_casts
@@ -69,7 +70,7 @@ def some_of(parts: list[Condition]) -> Condition:
 
 def has_whole_array_work(loop: array.LoopOp) -> bool:
     """True when maps or products run inside: beside them the checks of the loop cost nothing."""
-    return any(map(is_whole_array, loop.walk()))
+    return any(map(is_whole_array, every_op(loop)))
 
 
 class NestProofs:
@@ -79,12 +80,12 @@ class NestProofs:
         self._nest = nest
         self._subscripts = subscripts
         self._alias = alias
-        self._stored = {op.memref for op in nest.walk() if isinstance(op, memref.StoreOp)}
+        self._stored = {op.memref for op in ops_of_kind(nest, memref.StoreOp)}
 
     def provable(self, proved: set[Operation]) -> dict[Operation, Condition]:
         """For each check not yet proved its condition, where there is one."""
         found: dict[Operation, Condition] = {}
-        for op in self._nest.walk():
+        for op in every_op(self._nest):
             if op not in proved and array.is_operation_that_may_raise(op):
                 condition = self._condition(op)
                 if condition is not False:

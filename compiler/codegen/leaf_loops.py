@@ -27,6 +27,7 @@ from xdsl.dialects import arith, memref
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import activation, ad, array, foreign
+from ...dialects.within import every_op
 from ..analysis.dependence import Dependence
 from ..rules import Access, accesses, is_whole_array
 from .kernel_state import Place
@@ -63,7 +64,7 @@ def leaf_facts(
     found: list[tuple[Access, Place]] = []
     if loop.condition_block is not None or loop.carried:
         return LeafFacts()
-    for op in loop.walk():
+    for op in every_op(loop):
         if op is loop:
             continue
         if isinstance(op, memref.LoadOp | memref.StoreOp):
@@ -120,7 +121,7 @@ def additions_in(
     Nothing else is stored to the array between the load and the store.
     """
     found: set[Operation] = set()
-    for block in (b for op in loop.walk() for r in op.regions for b in r.blocks):
+    for block in (b for op in every_op(loop) for r in op.regions for b in r.blocks):
         loaded: dict[Place, memref.LoadOp] = {}
         for op in block.ops:
             if op.regions:

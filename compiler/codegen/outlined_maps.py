@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import SSAValue
 
 from ...dialects import array
+from ...dialects.within import ops_of_kind
 from .debug_info import without_lines
 from .kernel_state import Descriptor, KernelState, value_type
 from .llvm_text import FunctionText, Metadata
@@ -149,4 +150,4 @@ def captured_by(op: array.MapOp) -> list[SSAValue]:
 
 def has_many_maps(function: func.FuncOp) -> bool:
     """True when the function is large enough for its maps to be functions."""
-    return sum(isinstance(op, array.MapOp) for op in function.walk()) >= MANY
+    return len(ops_of_kind(function, array.MapOp)) >= MANY

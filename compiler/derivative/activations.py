@@ -26,6 +26,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ...dialects import activation, ad
+from ...dialects.within import every_op
 from ..analysis.activity import Activity, is_float
 from ..analysis.alias import AliasAnalysis
 from ..diagnostics import refusal
@@ -190,7 +191,7 @@ def written_roots(function: func.FuncOp, alias: AliasAnalysis) -> set[SSAValue]:
     """The memory that the ops of a function may write, calls included."""
     return {
         other
-        for op in function.walk()
+        for op in every_op(function)
         if not isinstance(op, ad.HandoverOp)
         for access in accesses(op)
         if access.kind == "write"

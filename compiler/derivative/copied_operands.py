@@ -27,6 +27,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
+from ...dialects.within import every_op
 from ..analysis.alias import AliasAnalysis
 from ..analysis.kills import Kills
 from ..rules import Access
@@ -41,7 +42,7 @@ def copy_operands(function: func.FuncOp, alias: AliasAnalysis) -> bool:
     """Copy the factors of products that are killed items of growable arrays; whether there were any."""
     factors = [
         (op, number)
-        for op in function.walk()
+        for op in every_op(function)
         if isinstance(op, array.MatmulOp)
         for number in FACTORS
         if is_growable(alias.base(op.operands[number]))

@@ -42,6 +42,7 @@ from xdsl.rewriter import Rewriter
 
 from ...dialects import activation, ad, array, foreign
 from ...dialects.ad import Part
+from ...dialects.within import every_op, ops_of_kind
 from ..rules.builders import extents_of, fill
 from ..rules.calls import listed, private_functions
 from ..rules.routines import inline_rules, inlined
@@ -96,7 +97,7 @@ class Expansion:
     def pending(self) -> Iterator[ad.DerivativeOp]:
         """Those in functions that are no derivative's own."""
         private = private_functions(self.module)
-        every = [op for op in self.module.walk() if isinstance(op, ad.DerivativeOp)]
+        every = ops_of_kind(self.module, ad.DerivativeOp)
         targets = {private[op.target] for op in every}
         for op in every:
             if function_of(op) not in targets:
@@ -156,7 +157,7 @@ def apart(module: ModuleOp, name: str) -> ModuleOp:
 
 def silence(function: func.FuncOp) -> None:
     """Let a function that runs once more print nothing."""
-    for op in list(function.walk()):
+    for op in every_op(function):
         if isinstance(op, array.PrintOp):
             op.detach()
             op.erase()

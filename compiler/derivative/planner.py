@@ -36,6 +36,7 @@ from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 
+from ...dialects.within import every_op
 from ..analysis.activity import Activity
 from ..analysis.needed import Needed
 from ..rules import Access, Contents
@@ -104,7 +105,7 @@ class Planner:
         ways: dict[Node, How] = {n: ReadOld(a) for n, a in answers.items()}
         wanted = self._wanted(cut, ways)
         margins = margins_of({n: a for n, a in answers.items() if n in wanted})
-        position = {op: i for i, op in enumerate(graph.function.walk())}
+        position = {op: i for i, op in enumerate(every_op(graph.function))}
         saves = [self._save(n, wanted, ways, margins) for n in wanted if n in cut]
         saves.sort(key=lambda s: position[s.at])
         self.hows |= {s.node: s for s in saves}

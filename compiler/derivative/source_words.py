@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import PurePath
 from typing import TypeGuard
@@ -72,11 +73,21 @@ def source_text(op: Operation) -> str:
 
 def text_of_node(file: str, node: ast.expr | ast.stmt) -> str:
     """The text of a node as the program writes it, of a compound statement its head."""
-    text = ast.get_source_segment("".join(linecache.getlines(file)), node) or ""
+    text = segment(linecache.getlines(file), node)
     body = getattr(node, "body", None)
     if isinstance(node, ast.stmt) and isinstance(body, list):
         text = text.partition("\n")[0].rstrip(" :")
     return shortened(" ".join(text.split()))
+
+
+def segment(lines: Sequence[str], node: ast.expr | ast.stmt) -> str:
+    """What of a file's lines a node is; as `ast.get_source_segment`, which splits the whole file first."""
+    if node.end_lineno is None or node.end_col_offset is None or node.end_lineno > len(lines):
+        return ""
+    chosen = [line.encode() for line in lines[node.lineno - 1 : node.end_lineno]]
+    chosen[-1] = chosen[-1][: node.end_col_offset]
+    chosen[0] = chosen[0][node.col_offset :]
+    return b"".join(chosen).decode()
 
 
 def shortened(text: str, longest: int = 60) -> str:

@@ -10,6 +10,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from ...dialects import ad, foreign
+from ...dialects.within import ops_of_kind
 
 
 def routine(op: Operation, name: str) -> func.FuncOp:
@@ -68,8 +69,8 @@ def inlined(
 def without_rules(function: func.FuncOp) -> func.FuncOp:
     """A copy of a function in which calls with rules are their primals' code."""
     copy = function.clone()
-    calls = [op for op in function.walk() if isinstance(op, foreign.RuleCallOp)]
-    copies = [op for op in copy.walk() if isinstance(op, foreign.RuleCallOp)]
+    calls = ops_of_kind(function, foreign.RuleCallOp)
+    copies = ops_of_kind(copy, foreign.RuleCallOp)
     for call, again in zip(calls, copies, strict=True):
         made: list[Operation] = []
         results = inlined(primal_of(call), list(again.operands), made.append, copy.body.block)
@@ -79,7 +80,7 @@ def without_rules(function: func.FuncOp) -> func.FuncOp:
 
 def inline_rules(function: func.FuncOp) -> None:
     """Put the primals' code in the place of calls with rules."""
-    for call in [op for op in function.walk() if isinstance(op, foreign.RuleCallOp)]:
+    for call in ops_of_kind(function, foreign.RuleCallOp):
         made: list[Operation] = []
         results = inlined(primal_of(call), list(call.operands), made.append, function.body.block)
         Rewriter.replace_op(call, made, results)

@@ -16,6 +16,7 @@ derivative flows through it, it is refused. So a kind without a rule is never si
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from xdsl.dialects.builtin import AnyFloat, MemRefType
@@ -113,7 +114,13 @@ def unknown(op: Operation) -> Exception:
 
 
 def is_float_scalar(value: SSAValue) -> bool:
-    return isinstance(value.type, AnyFloat)
+    return is_float_kind(type(value.type))
+
+
+@cache
+def is_float_kind(kind: type) -> bool:
+    """Whether a class is one of float types."""
+    return issubclass(kind, AnyFloat)
 
 
 def memrefs(values: Sequence[SSAValue]) -> list[SSAValue]:

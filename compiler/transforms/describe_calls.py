@@ -36,6 +36,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ...dialects import activation
+from ...dialects.within import ops_of_kind
 from ..analysis.effects import describe_calls
 
 
@@ -47,5 +48,5 @@ class DescribeCalls(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         functions = [f for f in op.ops if isinstance(f, func.FuncOp)]
-        if any(isinstance(inner, activation.CallOp) for inner in op.walk()):
+        if ops_of_kind(op, activation.CallOp):
             describe_calls(functions)

@@ -38,6 +38,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...dialects import array
+from ...dialects.within import ops_of_kind
 from .memory_effects import functions
 
 
@@ -49,7 +50,7 @@ class DropCarried(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            loops = [inner for inner in function.walk() if isinstance(inner, array.LoopOp)]
+            loops = ops_of_kind(function, array.LoopOp)
             for loop in reversed(loops):
                 name_unchanged(loop)
             for loop in reversed(loops):  # users first: inner and later loops

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cache
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -61,11 +62,10 @@ def eliminate_in(block: Block, computed: dict[Hashable, Operation]) -> None:
     for op in tuple(block.ops):
         if is_repeatable(op):
             key = expression(op)
-            earlier = computed.get(key)
-            if earlier is not None:
-                Rewriter.replace_op(op, [], earlier.results)
+            first = computed.setdefault(key, op)
+            if first is not op:
+                Rewriter.replace_op(op, [], first.results)
                 continue
-            computed[key] = op
             here.append(key)
         for region in op.regions:
             for inner in region.blocks:
@@ -76,13 +76,16 @@ def eliminate_in(block: Block, computed: dict[Hashable, Operation]) -> None:
 
 def is_repeatable(op: Operation) -> bool:
     """True when a second op equal to this one does nothing new."""
-    if op.regions or op.has_trait(IsTerminator):
+    return not op.regions and is_repeatable_kind(type(op))
+
+
+@cache
+def is_repeatable_kind(kind: type[Operation]) -> bool:
+    """The same of all ops of a class that have no regions."""
+    if kind.has_trait(IsTerminator):
         return False
-    return (
-        isinstance(op, array.IndexOp)
-        or array.is_operation_that_may_raise(op)
-        or op.has_trait(NoMemoryEffect)
-    )
+    may_raise = array.IndexOp, array.RaiseIfOp, array.CheckedIntOp
+    return issubclass(kind, may_raise) or kind.has_trait(NoMemoryEffect)
 
 
 def expression(op: Operation) -> Hashable:

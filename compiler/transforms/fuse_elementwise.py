@@ -51,6 +51,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...dialects import array
+from ...dialects.within import every_op
 from ..analysis.in_place import InPlace
 from .memory_effects import MemoryEffects, functions
 
@@ -68,7 +69,7 @@ class FuseElementwise(ModulePass):
 
 def fuse_in(function: func.FuncOp) -> None:
     in_place, effects = InPlace(function), MemoryEffects(function)
-    for op in tuple(function.walk()):
+    for op in every_op(function):
         if not isinstance(op, array.AllocOp):
             continue
         pair = producer_and_consumer(op)

@@ -100,6 +100,7 @@ from xdsl.traits import Pure
 
 from ...dialects import array
 from ...dialects.array import constant_value
+from ...dialects.within import ops_of_kind
 from ..analysis.views import strip_views
 
 SMALL = 1024
@@ -113,7 +114,7 @@ class HoistBranchAllocs(ModulePass):
     name = "hoist-branch-allocs"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for alloc in [o for o in op.walk() if isinstance(o, array.AllocOp)]:
+        for alloc in ops_of_kind(op, array.AllocOp):
             while isinstance(branch := alloc.parent_op(), scf.IfOp):
                 alloc.operands = [movable(e, branch) for e in alloc.extents]
                 ready = all(can_move(e, branch) for e in alloc.extents)

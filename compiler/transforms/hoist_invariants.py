@@ -34,6 +34,7 @@ in an `scf.if`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from xdsl.context import Context
 from xdsl.dialects import arith
@@ -82,11 +83,17 @@ def hoist_from(loop: array.LoopOp) -> None:
 
 
 def is_movable(op: Operation) -> bool:
-    if op.regions or op.has_trait(IsTerminator) or isinstance(op, TRAPS):
+    if op.regions or not is_movable_kind(type(op)):
         return False
-    if isinstance(op, array.IndexOp):
-        return op.unchecked is not None
-    return op.has_trait(NoMemoryEffect)
+    return not isinstance(op, array.IndexOp) or op.unchecked is not None
+
+
+@cache
+def is_movable_kind(kind: type[Operation]) -> bool:
+    """The same of a class of ops, but for what the op itself says."""
+    if kind.has_trait(IsTerminator) or issubclass(kind, TRAPS):
+        return False
+    return issubclass(kind, array.IndexOp) or kind.has_trait(NoMemoryEffect)
 
 
 def is_from_outside(value: SSAValue, loop: array.LoopOp) -> bool:

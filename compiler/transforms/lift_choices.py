@@ -67,6 +67,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...dialects import array
+from ...dialects.within import ops_of_kind
 from .memory_effects import functions
 
 OpT = TypeVar("OpT", bound=Operation)
@@ -80,7 +81,7 @@ class LiftChoices(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            branches = [inner for inner in function.walk() if isinstance(inner, scf.IfOp)]
+            branches = ops_of_kind(function, scf.IfOp)
             for branch in reversed(branches):  # those in others first
                 lift(branch)
 

@@ -70,6 +70,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import array
+from ...dialects.within import ops_of_kind
 from ..analysis.views import strip_views
 from ..rules import writes
 
@@ -81,7 +82,7 @@ class MoveConditions(ModulePass):
     name = "move-conditions"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for loop in [o for o in op.walk() if isinstance(o, array.LoopOp)]:
+        for loop in ops_of_kind(op, array.LoopOp):
             if loop.condition_block is not None and not loop.carried and changes_arrays(loop):
                 move_into_body(loop, loop.condition_block)
 

@@ -43,6 +43,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...dialects import array
+from ...dialects.within import every_op
 from .memory_effects import functions
 
 
@@ -79,7 +80,7 @@ def simple_cells(function: func.FuncOp) -> list[SSAValue]:
     """The rank-0 allocas that are only loaded and stored."""
     return [
         op.memref
-        for op in function.walk()
+        for op in every_op(function)
         if isinstance(op, memref.AllocaOp)
         and op.memref.type.get_num_dims() == 0
         and all(is_access(u.operation, op.memref) for u in op.memref.uses)
@@ -144,7 +145,7 @@ class Reading:
     def stored_in(self, loop: array.LoopOp) -> set[SSAValue]:
         return {
             op.memref
-            for op in loop.walk()
+            for op in every_op(loop)
             if isinstance(op, memref.StoreOp) and op.memref in self.cells
         }
 

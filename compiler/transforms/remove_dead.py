@@ -33,6 +33,7 @@ Not handled: a store that a later store overwrites before it is read.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from xdsl.context import Context
 from xdsl.dialects import func, memref, scf
@@ -43,6 +44,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator, NoMemoryEffect
 
 from ...dialects import ad, array
+from ...dialects.within import every_op_of, has_kind_trait
 from ..analysis.views import is_memref
 from ..rules import accesses
 from .map_outputs import with_outputs
@@ -68,11 +70,11 @@ class RemoveDead(ModulePass):
 
 def remove_in(function: func.FuncOp) -> None:
     """Erase maps of no points, then all that is not live."""
-    for op in list(function.body.walk()):
+    for op in every_op_of(function.body):
         if isinstance(op, array.MapOp) and any(array.constant_value(n) == 0 for n in op.extents):
             Rewriter.erase_op(op)
     live = Liveness(function)
-    for op in reversed(list(function.body.walk())):  # users first
+    for op in reversed(every_op_of(function.body)):  # users first
         parent = op.parent_op()
         if op in live.ops:
             if isinstance(op, array.MapOp):
@@ -92,7 +94,7 @@ class Liveness:
         self._writers: dict[SSAValue, list[tuple[Operation, SSAValue]]] = {}
         self._read: set[SSAValue] = set()
         self._work: list[Operation] = []
-        ops = list(function.body.walk())
+        ops = every_op_of(function.body)
         for op in ops:
             for memory in written(op):
                 for root in self._effects.roots(memory):
@@ -181,13 +183,19 @@ def is_removable(op: Operation) -> bool:
         return op.count is not None  # else it may never end, and Python would not return either
     if isinstance(op, array.IndexOp):
         return op.unchecked is not None
-    if is_end(op):
-        return not isinstance(op, func.ReturnOp)
-    return isinstance(op, (*REMOVABLE, ad.SegmentOp)) or op.has_trait(NoMemoryEffect)
+    return is_removable_kind(type(op))
+
+
+@cache
+def is_removable_kind(kind: type[Operation]) -> bool:
+    """The same of a class of ops, where it is the same for all of them."""
+    if kind.has_trait(IsTerminator):
+        return not issubclass(kind, func.ReturnOp)
+    return issubclass(kind, (*REMOVABLE, ad.SegmentOp)) or kind.has_trait(NoMemoryEffect)
 
 
 def is_end(op: Operation) -> bool:
-    return op.has_trait(IsTerminator)
+    return has_kind_trait(type(op), IsTerminator)
 
 
 def written(op: Operation) -> list[SSAValue]:

@@ -64,6 +64,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects import array
 from ...dialects.array import READS_FIRST
+from ...dialects.within import ops_of_kind
 from ..analysis.in_place import InPlace
 from ..rules.builders import transfer
 from .memory_effects import functions
@@ -86,9 +87,7 @@ def resolve_all(module: ModuleOp) -> None:
 
 
 def resolve_in(function: func.FuncOp) -> None:
-    maps = [
-        m for m in function.walk() if isinstance(m, array.MapOp) and READS_FIRST in m.attributes
-    ]
+    maps = [m for m in ops_of_kind(function, array.MapOp) if READS_FIRST in m.attributes]
     if not maps:
         return
     in_place = InPlace(function)

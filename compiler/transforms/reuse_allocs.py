@@ -42,6 +42,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import ad, array
+from ...dialects.within import every_op
 from ..analysis.alias import AliasAnalysis
 from .memory_effects import functions
 
@@ -88,7 +89,7 @@ def last_uses(function: func.FuncOp, position: dict[Operation, int]) -> dict[SSA
     """For each root, the place in the function's block of the last op that may use its memory."""
     alias = AliasAnalysis(function)
     last: dict[SSAValue, float] = {}
-    for op in function.walk():
+    for op in every_op(function):
         used = [o for o in op.operands if isinstance(o.type, MemRefType)]
         if not used:
             continue

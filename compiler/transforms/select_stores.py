@@ -39,6 +39,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects import array
+from ...dialects.within import ops_of_kind
 from .hoist_invariants import is_movable
 from .memory_effects import MemoryEffects, functions
 
@@ -54,7 +55,7 @@ class SelectStores(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            branches = [b for b in function.walk() if isinstance(b, scf.IfOp) and only_stores(b)]
+            branches = [b for b in ops_of_kind(function, scf.IfOp) if only_stores(b)]
             effects = MemoryEffects(function) if branches else None
             for branch in branches:
                 assert effects is not None

@@ -65,6 +65,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects import array
+from ...dialects.within import ops_of_kind
 from .memory_effects import MemoryEffects, Roots, functions
 
 FEW = 16
@@ -85,7 +86,7 @@ class SelectValues(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            loops = [o for o in function.walk() if isinstance(o, array.LoopOp)]
+            loops = ops_of_kind(function, array.LoopOp)
             found = [loop for loop in loops if has_only_small_branches(loop)]
             effects = MemoryEffects(function) if found else None
             for loop in found:

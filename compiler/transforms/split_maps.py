@@ -41,6 +41,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects import array
+from ...dialects.within import ops_of_kind
 from .map_outputs import with_outputs
 from .memory_effects import MemoryEffects, functions
 
@@ -53,7 +54,7 @@ class SplitMaps(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            maps = [m for m in function.walk() if isinstance(m, array.MapOp) and combines(m)]
+            maps = [m for m in ops_of_kind(function, array.MapOp) if combines(m)]
             effects = MemoryEffects(function) if maps else None
             for one in maps:
                 if effects is not None and (parts := parts_of(one, effects)):

@@ -37,6 +37,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import array
+from ...dialects.within import ops_of_kind
 from ..analysis.affine import affine
 from ..analysis.alias import AliasAnalysis
 from ..rules import writes
@@ -49,7 +50,7 @@ class WriteProducts(ModulePass):
     name = "write-products"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
+        for function in ops_of_kind(op, func.FuncOp):
             found = [(m, copy) for m in products(function) if (copy := only_copy(m)) is not None]
             alias = AliasAnalysis(function) if found else None
             for product, copy in found:
@@ -58,7 +59,7 @@ class WriteProducts(ModulePass):
 
 
 def products(function: func.FuncOp) -> list[array.MatmulOp]:
-    return [o for o in function.walk() if isinstance(o, array.MatmulOp) and not o.accumulate]
+    return [o for o in ops_of_kind(function, array.MatmulOp) if not o.accumulate]
 
 
 def only_copy(product: array.MatmulOp) -> array.MapOp | None:

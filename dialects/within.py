@@ -1,0 +1,59 @@
+"""The ops in an op, found fast: passes and analyses ask for them more often than for anything else.
+
+xDSL's own `walk` is a generator within a generator for each level of regions, and `isinstance` of its classes
+goes through Python code, as they have an abstract base; both are most of the time of a pass that changes
+nothing. Here ops are collected by one loop, and what a class is a subclass of is known after the first time.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TypeVar
+
+from xdsl.ir import Operation, Region
+
+Wanted = TypeVar("Wanted", bound=Operation)
+
+
+def every_op(top: Operation) -> list[Operation]:
+    """An op and all that is in it, in order; as `list(top.walk())`."""
+    found = [top]
+    for region in top.regions:
+        _collect(region, found)
+    return found
+
+
+def every_op_of(region: Region) -> list[Operation]:
+    """All that is in a region, in order."""
+    found: list[Operation] = []
+    _collect(region, found)
+    return found
+
+
+def _collect(region: Region, found: list[Operation]) -> None:
+    block = region.first_block
+    while block is not None:
+        op = block.first_op
+        while op is not None:
+            found.append(op)
+            for inner in op.regions:
+                _collect(inner, found)
+            op = op.next_op
+        block = block.next_block
+
+
+def ops_of_kind(top: Operation, wanted: type[Wanted]) -> list[Wanted]:
+    """The ops of a class among `every_op(top)`."""
+    return [op for op in every_op(top) if is_kind(type(op), wanted)]  # pyright: ignore[reportReturnType]
+
+
+@cache
+def is_kind(kind: type, *wanted: type) -> bool:
+    """Whether a class is one of these, or of a subclass."""
+    return issubclass(kind, wanted)
+
+
+@cache
+def has_kind_trait(kind: type[Operation], trait: type) -> bool:
+    """Whether ops of a class have a trait."""
+    return kind.has_trait(trait)
