@@ -633,7 +633,7 @@ def compile_request(
     return Artifact(c.object_code, metadata_of(c))
 
 
-def compile_entries(convention: str, target: Target | None) -> Artifact:
+def compile_entries(convention: str, opt: int, target: Target | None) -> Artifact:
     """The entries of all kernels that are called like this, for the runtime."""
     from .codegen.entry import entries, entry_symbols
     from .codegen.llvm_module import optimize_and_emit
@@ -641,7 +641,7 @@ def compile_entries(convention: str, target: Target | None) -> Artifact:
     made = entries(convention)
     metadata = {"symbols": made.symbols, "entries": entry_symbols(convention)}
     with without_collection():
-        return Artifact(optimize_and_emit(made.module(), 3, target), metadata)
+        return Artifact(optimize_and_emit(made.module(), opt, target), metadata)
 
 
 def begun(request: Request) -> Compilation:

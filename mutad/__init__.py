@@ -83,11 +83,11 @@ class _LazyCompiler:
         artifact = pipeline.compile_request(request, wanted)
         return artifact.object_code, artifact.metadata
 
-    def entries(self, convention: str) -> tuple[bytes, dict[str, Any]]:
+    def entries(self, convention: str, opt: int) -> tuple[bytes, dict[str, Any]]:
         from .compiler import pipeline
         from .runtime import target
 
-        artifact = pipeline.compile_entries(convention, target.chosen())
+        artifact = pipeline.compile_entries(convention, opt, target.chosen())
         return artifact.object_code, artifact.metadata
 
     def stage(

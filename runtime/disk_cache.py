@@ -60,13 +60,13 @@ def place_of(
     return f"{name}-{digest.hexdigest()}{SUFFIX}"
 
 
-def place_of_entries(convention: str) -> Place:
-    """Where the entries of all kernels that are called like this belong."""
+def place_of_entries(convention: str, opt: int) -> Place:
+    """Where the entries of all kernels that are called like this belong, compiled at a level."""
     if os.environ.get("MUTAD_DUMP"):
         return None
     import hashlib
 
-    request = ("entries", convention, made_by())
+    request = ("entries", convention, opt, made_by())
     digest = hashlib.sha256(repr(request).encode("utf-8", "surrogateescape"))
     return f"entries-{digest.hexdigest()}{SUFFIX}"
 

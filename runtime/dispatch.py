@@ -72,7 +72,7 @@ class Compiler(Protocol):
         """Object code and metadata; where code with what it assumes is not `wanted`, that alone."""
         ...
 
-    def entries(self, convention: str) -> tuple[bytes, dict[str, Any]]:
+    def entries(self, convention: str, opt: int) -> tuple[bytes, dict[str, Any]]:
         """The entries that all code of this calling convention shares (`entry_code`)."""
         ...
 
@@ -631,7 +631,7 @@ class Dispatcher:
 
     def entries_of(self, metadata: dict[str, Any]) -> engine.EntryCode | None:
         """The entries of a module that has none itself."""
-        return entry_code.entries_of(metadata, self.compiler, cached=self.options["cache"])
+        return entry_code.entries_of(metadata, self.compiler, self.options)
 
     def retry(self, kind: str, key: Key, era: Era, *args: Any, **kwargs: Any) -> Any:
         """A gradient call that has to be made anew, with guards; all such calls have them from now on."""

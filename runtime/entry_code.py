@@ -16,35 +16,41 @@ from . import disk_cache, engine, target
 
 
 class Compiler(Protocol):
-    """What compiles the entries of a convention: object code and metadata."""
+    """What compiles the entries of a convention at LLVM's level `opt`: object code and metadata."""
 
-    def entries(self, convention: str) -> tuple[bytes, dict[str, Any]]: ...
+    def entries(self, convention: str, opt: int) -> tuple[bytes, dict[str, Any]]: ...
 
 
 KEPT = 64
 """How many conventions' entries stay loaded whatever becomes of their kernels."""
 
-Key = tuple[str, Any]
+LOW, HIGH = 1, 3
+"""The levels of entries: of functions that are compiled quickly, and of all others."""
+
+Key = tuple[str, int, Any]
+"""Convention, level, CPU."""
 
 _loaded: weakref.WeakValueDictionary[Key, engine.EntryCode] = weakref.WeakValueDictionary()
 _latest: OrderedDict[Key, engine.EntryCode] = OrderedDict()
 
 
 def entries_of(
-    metadata: dict[str, Any], compiler: Compiler, *, cached: bool
+    metadata: dict[str, Any], compiler: Compiler, options: dict[str, Any]
 ) -> engine.EntryCode | None:
-    """The entries of a module; None where it has them itself. `cached`: the disk cache may be used."""
+    """The entries of a module that was compiled with these options; None where it has them itself."""
     convention: str | None = metadata["convention"]
     if convention is None:
         return None
     with engine.compiling:
-        key = convention, target.chosen()
-        place = disk_cache.place_of_entries(convention) if cached else None
+        key = convention, HIGH, target.chosen()
+        if options["opt"] <= LOW and key not in _loaded:
+            key = convention, LOW, target.chosen()
+        place = disk_cache.place_of_entries(*key[:2]) if options["cache"] else None
         found = _loaded.get(key)
         if found is None:
             made = disk_cache.read(place)
             if made is None:
-                made = compiler.entries(convention)
+                made = compiler.entries(*key[:2])
                 disk_cache.write(place, *made)
             found = engine.load_entries(*made)
         elif not disk_cache.has(place):  # who loads the module from there finds them, too

@@ -20,12 +20,17 @@ from filecheck.parser import Parser, pattern_for_opts
 from xdsl.context import Context
 from xdsl.dialects import get_all_dialects
 
+import mutad
 from mutad.dialects.activation import Activation
 from mutad.dialects.ad import Ad
 from mutad.dialects.array import Array
 from mutad.dialects.special import Special
 from mutad.runtime.function import DEFAULTS
 from mutad.runtime.target import VARIABLE
+
+mutad._import_compiler(
+    cached=False
+)  # so that no test finds in its cache what the first import leaves
 
 RunFilecheck = Callable[[str, str], None]
 

@@ -138,7 +138,6 @@ def test_an_entry_under_the_name_of_another_is_none(cache: Path):
         f, g = (mutad.compile(h, grad=True, opt=0) for h in (twice, thrice))
         return [f(1.0), g(1.0), f(np.float32(1)), f.grad(1.0), g.grad(1.0), f.vjp(1.0)[1](1.0)]
 
-    mutad._import_compiler(cached=False)
     want = [2.0, 3.0, np.float32(2), 2.0, 3.0, 2.0]
     assert answers() == want
     entries = sorted(cache.iterdir())
@@ -154,16 +153,16 @@ def test_an_entry_under_the_name_of_another_is_none(cache: Path):
 
 def test_entries_are_shared_and_stored_with_each_function_that_needs_them(cache: Path):
     """In memory by functions that are called alike; on disk also where they were in memory before."""
-    made: list[str] = []
+    made: list[tuple[int, str]] = []
 
-    def answer(function: Any, **options: Any) -> float:
-        f = mutad.compile(function, opt=0, **options)
+    def answer(function: Any, opt: int = 0, **options: Any) -> float:
+        f = mutad.compile(function, opt=opt, **options)
         compiler = f._dispatcher.compiler
 
         class Watched(type(compiler)):
-            def entries(self, convention: str) -> Any:
-                made.append(convention)
-                return super().entries(convention)
+            def entries(self, convention: str, opt: int) -> Any:
+                made.append((opt, convention))
+                return super().entries(convention, opt)
 
         f._dispatcher.compiler = Watched()
         return f(np.arange(3, dtype=np.int16), 2, 3.0)
@@ -184,6 +183,10 @@ def test_entries_are_shared_and_stored_with_each_function_that_needs_them(cache:
     assert answer(first) == 6.0
     assert len(made) == 1
     (stored,) = cache.glob("entries-*")
+    assert answer(second, opt=2, cache=False) == 1.0
+    assert [opt for opt, _ in made] == [1, 3]
+    assert answer(first, opt=1, cache=False) == 6.0  # the better ones will do
+    assert len(made) == 2
     code, metadata = disk_cache.read(stored.name) or (b"", {})
     assert code
     assert metadata["entries"] == {"primal": "mutad_entry_primal"}

@@ -67,11 +67,11 @@ class Handmade(Compiler):
             "sites": self.sites, "results": self.results, "written": list(self.written),
             "sources": [], "constants": [], "assumed": [], "symbols": {}, "convention": called,
             "entries": entry_symbols(called), "code": exports(mode),
-            "gradient": self.active.as_metadata(), "record": self.record,
+            "gradient": self.active.as_metadata(), "record": self.record, "retries": False,
         }  # fmt: skip
         return code, metadata
 
-    def entries(self, convention: str) -> tuple[bytes, dict[str, Any]]:
+    def entries(self, convention: str, opt: int) -> tuple[bytes, dict[str, Any]]:
         made = entries(convention)
         metadata = {"symbols": made.symbols, "entries": entry_symbols(convention)}
         return object_code(made.module()), metadata
