@@ -271,9 +271,22 @@ def address_of(symbol: str, kind: str) -> int | None:
     return None
 
 
-scratch_pool = (ctypes.c_void_p * 12)()
-"""Four large blocks and eight ranges of addresses that kernels leave for the next call
-(`compiler/codegen/support.py`, `support_reserved.py`)."""
+SCRATCH_BLOCKS, SCRATCH_SLOTS = 16, 24
+"""Of the slots of a pool for scratch the first are for blocks."""
+
+
+def new_scratch_pool(limit: int) -> Any:
+    """A pool where kernels leave large blocks and ranges of addresses for the next call.
+
+    Behind them it says how many bytes of blocks wait, and how many may (`compiler/codegen/support.py`,
+    `support_reserved.py`).
+    """
+    pool = (ctypes.c_void_p * (SCRATCH_SLOTS + 2))()
+    pool[SCRATCH_SLOTS + 1] = limit
+    return pool
+
+
+scratch_pool = new_scratch_pool(result_pool.limit(1 << 31, 8))
 
 _LIBC = ("mutad_libc_", "mutad_entry_")
 

@@ -49,11 +49,11 @@ class Meter:
 
         self._malloc = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)(malloc)
         self._free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(free)
-        self._pool = (ctypes.c_void_p * 12)()
+        self._pool = engine.new_scratch_pool(1 << 62)
 
     def empty_pool(self) -> None:
         """Free the blocks that were left for a next call."""
-        for slot, block in enumerate(self._pool[:4]):
+        for slot, block in enumerate(self._pool[: engine.SCRATCH_BLOCKS]):
             self._free(block)
             self._pool[slot] = None
 

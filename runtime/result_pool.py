@@ -40,13 +40,13 @@ MOST, SHARE = 1 << 29, 16
 NAME = "mutad"
 
 
-def limit() -> int:
-    """How many bytes may wait."""
+def limit(most: int = MOST, share: int = SHARE) -> int:
+    """How many bytes may wait: so many, and no more than this part of the machine's memory."""
     try:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
-        return MOST // 8
-    return min(MOST, memory // SHARE)
+        return most // 8
+    return min(most, memory // share)
 
 
 class _Allocator(ctypes.Structure):
@@ -223,7 +223,7 @@ def release_memory() -> None:
     """
     from . import engine
 
-    if pool.cache_info().currsize or any(engine.scratch_pool):
+    if pool.cache_info().currsize or any(engine.scratch_pool[: engine.SCRATCH_SLOTS]):
         its = pool()
         if its is not None:
             its.release(ctypes.addressof(engine.scratch_pool))

@@ -9,7 +9,7 @@ pages: those that nothing is stored to cost nothing, so filling old ones with ze
 SECONDS = 2
 """How long a block waits before it goes at the next large array."""
 
-SCRATCH_SLOTS, SCRATCH_BLOCKS, RANGE_BYTES = 12, 4, 1 << 36
+SCRATCH_SLOTS, SCRATCH_BLOCKS, RANGE_BYTES = 24, 16, 1 << 36
 """The pool that kernels have for scratch (`engine.scratch_pool`): its slots, how many of them are for blocks,
 and the bytes of each range of addresses in the others."""
 
@@ -135,6 +135,9 @@ some:
   %is.block = icmp ult i64 %slot, {SCRATCH_BLOCKS}
   br i1 %is.block, label %free, label %unmap
 free:
+  %size = load i64, ptr %block
+  %count.at = getelementptr ptr, ptr %scratch, i64 {SCRATCH_SLOTS}
+  %before = atomicrmw sub ptr %count.at, i64 %size acq_rel
   call void @mutad_libc_free(ptr %block)
   br label %on
 unmap:

@@ -32,8 +32,10 @@ LAST_POLL, SPARE, POOL, EMPTIED = 224, 240, 248, 256
 RECURSION_LIMIT, STACK_END, ARENA = 264, 272, 280
 """Byte offsets in the context. `IN_USE` and `PEAK` count the bytes that tapes hold."""
 
-POOL_SLOTS, POOLED_FROM, POOLED_TO = 4, 1 << 18, 1 << 29
+POOL_SLOTS, POOLED_FROM, POOLED_TO = 16, 1 << 18, 1 << 29
 """How many blocks the process keeps between calls, and of what sizes in bytes."""
+WAITING = 8 * (POOL_SLOTS + 2 * support_reserved.SLOTS)
+"""Where the pool says how many bytes of blocks wait, and behind that how many may."""
 
 KEPT_FROM = 1 << 16
 """A call's further block of so many bytes is made large enough to be kept, or malloc gives its pages back."""
@@ -55,6 +57,8 @@ def _counter() -> tuple[str, int]:
 
 
 _CLOCK, _TICKS = _counter()
+_IDLE = 500 * _TICKS
+"""About 10 s: a block that waited for so long goes when the next one is kept."""
 
 _ALLOC = f"""
 define internal noalias ptr @mutad_alloc(ptr %ctx, i64 %bytes) noinline nounwind {{
@@ -507,7 +511,7 @@ measure:
   %best.here = select i1 %better, ptr %block, ptr %best
   %least.here = select i1 %better, i64 %size, i64 %least
   %displaced = atomicrmw xchg ptr %slot.at, ptr %back acq_rel
-  call void @mutad_libc_free(ptr %displaced)
+  call void @mutad_forget(ptr %pool, ptr %displaced)
   br label %on
 on:
   %best.now = phi ptr [ %best, %look ], [ %best.here, %measure ]
@@ -519,6 +523,8 @@ chosen:
   %missing = icmp eq ptr %best.now, null
   br i1 %missing, label %fresh, label %reuse
 reuse:
+  %count.at = getelementptr i8, ptr %pool, i64 {WAITING}
+  %counted = atomicrmw sub ptr %count.at, i64 %least.now acq_rel
   %again = getelementptr i8, ptr %best.now, i64 64
   ret ptr %again
 fresh:
@@ -532,6 +538,18 @@ good:
   ret ptr %data
 fail:
   ret ptr null
+}}
+define internal void @mutad_forget(ptr %pool, ptr %block) noinline optnone nounwind {{
+  %none = icmp eq ptr %block, null
+  br i1 %none, label %done, label %some
+some:
+  %size = load i64, ptr %block
+  %count.at = getelementptr i8, ptr %pool, i64 {WAITING}
+  %before = atomicrmw sub ptr %count.at, i64 %size acq_rel
+  call void @mutad_libc_free(ptr %block)
+  br label %done
+done:
+  ret void
 }}
 define internal void @mutad_give(ptr %ctx, ptr %data) noinline optnone nounwind {{
 entry:
@@ -547,20 +565,42 @@ measure:
   %small = icmp ule i64 %size, {POOLED_TO}
   %between = and i1 %large, %small
   %keep = and i1 %between, %pooled
-  br i1 %keep, label %look, label %drop
+  br i1 %keep, label %count, label %drop
+count:
+  %count.at = getelementptr i8, ptr %pool, i64 {WAITING}
+  %before = atomicrmw add ptr %count.at, i64 %size acq_rel
+  %after = add i64 %before, %size
+  %limit.at = getelementptr i8, ptr %pool, i64 {WAITING + 8}
+  %limit = load i64, ptr %limit.at
+  %many = icmp ugt i64 %after, %limit
+  br i1 %many, label %too.many, label %stamp
+too.many:
+  call void @mutad_forget(ptr %pool, ptr %block)
+  ret void
+stamp:
+  %now = call i64 @mutad_clock()
+  %stamp.at = getelementptr i8, ptr %block, i64 8
+  store i64 %now, ptr %stamp.at
+  br label %look
 look:
-  %slot = phi i64 [ 0, %measure ], [ %next, %on ]
-  %newer = phi ptr [ %block, %measure ], [ %older, %on ]
+  %slot = phi i64 [ 0, %stamp ], [ %next, %on ]
+  %newer = phi ptr [ %block, %stamp ], [ %older, %on ]
   %slot.at = getelementptr ptr, ptr %pool, i64 %slot
   %older = atomicrmw xchg ptr %slot.at, ptr %newer acq_rel
   %empty = icmp eq ptr %older, null
-  br i1 %empty, label %done, label %on
+  br i1 %empty, label %done, label %age
+age:
+  %older.at = getelementptr i8, ptr %older, i64 8
+  %kept.at = load i64, ptr %older.at
+  %waited = sub i64 %now, %kept.at
+  %stale = icmp sgt i64 %waited, {_IDLE}
+  br i1 %stale, label %oldest, label %on
 on:
   %next = add i64 %slot, 1
   %more = icmp ult i64 %next, {POOL_SLOTS}
   br i1 %more, label %look, label %oldest
 oldest:
-  call void @mutad_libc_free(ptr %older)
+  call void @mutad_forget(ptr %pool, ptr %older)
   ret void
 drop:
   call void @mutad_libc_free(ptr %block)
@@ -572,7 +612,7 @@ done:
 
 _POLL_TEXT = f"""
 define internal i32 @mutad_poll(ptr %ctx) noinline nounwind {{
-  %now = call i64 @{_CLOCK}()
+  %now = call i64 @mutad_clock()
   %last.at = getelementptr i8, ptr %ctx, i64 {LAST_POLL}
   %last = load i64, ptr %last.at
   %since = sub i64 %now, %last
@@ -591,6 +631,13 @@ ask:
   ret i32 %answer
 go.on:
   ret i32 0
+}}
+"""
+
+_CLOCK_TEXT = f"""
+define internal i64 @mutad_clock() alwaysinline nounwind {{
+  %now = call i64 @{_CLOCK}()
+  ret i64 %now
 }}
 declare i64 @{_CLOCK}()
 """
@@ -646,9 +693,10 @@ FUNCTIONS: Functions = {
     "mutad_clear": (support_reserved.CLEAR, ()),
     "mutad_tape_read": (support_handles.TAPE_READ, ()),
     "mutad_drop": (support_handles.DROP, ("mutad_end",)),
-    "mutad_take": (_POOL, ()),
+    "mutad_take": (_POOL, ("mutad_clock",)),
+    "mutad_clock": (_CLOCK_TEXT, ()),
     "mutad_find_stack": (support_stack.find_stack(STACK_END), ()),
-    "mutad_poll": (_POLL_TEXT, ()),
+    "mutad_poll": (_POLL_TEXT, ("mutad_clock",)),
     **INTEGER_POWERS,
 }
 """Those of a kernel in a Python process."""
