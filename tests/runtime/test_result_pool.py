@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pickle
 import resource
@@ -17,7 +18,7 @@ import pytest
 from numpy._core.multiarray import get_handler_name  # pyright: ignore[reportPrivateUsage]
 
 import mutad
-from mutad.runtime import memory, result_pool
+from mutad.runtime import engine, memory, result_pool
 from mutad.runtime.result_pool_text import POOLED_TO, SECONDS, SLOTS
 
 N = 1 << 16
@@ -283,3 +284,51 @@ def test_arrays_outlive_the_interpreter(tmp_path) -> None:
             check=False,
         )
         assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
+
+
+def through_copies(x):
+    a = x.copy()
+    for i in range(a.size):
+        a[i] = a[i] * 2.0
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * x[i]
+    return total
+
+
+copies = mutad.compile(through_copies, cache=False, opt=1)
+
+
+def blocks() -> tuple[list[int], int]:
+    """The sizes of the blocks of scratch memory that wait, and how many bytes the pool says they are."""
+    slots = engine.scratch_pool[: engine.SCRATCH_BLOCKS]
+    sizes = [ctypes.c_int64.from_address(slot).value for slot in slots if slot]
+    return sizes, engine.scratch_pool[engine.SCRATCH_SLOTS] or 0
+
+
+def test_scratch_waits_for_the_next_call_and_is_counted(pool) -> None:
+    for n in (N, 16 * N, N, 3 * N):
+        assert copies(np.ones(n)) == 2.0 * n
+    sizes, counted = blocks()
+    assert sum(sizes) == counted > 17 * N * 8
+    assert len(sizes) == 2, "three times N had what sixteen times had"
+    mutad.release_memory()
+    assert blocks() == ([], 0)
+
+
+def test_no_more_scratch_waits_than_may(pool) -> None:
+    limit = engine.SCRATCH_SLOTS + 1
+    before, engine.scratch_pool[limit] = engine.scratch_pool[limit], 6 * N * 8
+    try:
+        for n in (N, 8 * N, 3 * N, N):
+            assert copies(np.ones(n)) == 2.0 * n
+            sizes, counted = blocks()
+            assert sum(sizes) == counted <= 6 * N * 8
+    finally:
+        engine.scratch_pool[limit] = before
+    assert len(blocks()[0]) == 2
+    for n in range(2 * engine.SCRATCH_BLOCKS):
+        copies(np.ones((n + 1) * N))
+    sizes, counted = blocks()
+    assert sum(sizes) == counted
+    assert len(sizes) <= engine.SCRATCH_BLOCKS
