@@ -39,8 +39,7 @@ WAITING = 8 * (POOL_SLOTS + 2 * support_reserved.SLOTS)
 """Where the pool says how many bytes of blocks wait, and behind that how many may."""
 
 HUGE_FROM, PAGE = 1 << 22 if sys.platform == "linux" else 1 << 62, 1 << 12
-"""New blocks of so many bytes ask for huge pages (`MADV_HUGEPAGE`): a tape of 240 MB is written and read in 0.8x
-the time."""
+"""New blocks of so many bytes ask for huge pages (`MADV_HUGEPAGE`)."""
 
 KEPT_FROM = 1 << 16
 """A call's further block of so many bytes is made large enough to be kept, or malloc gives its pages back."""
