@@ -337,7 +337,9 @@ def optimize(c: Compilation) -> None:
     r = c.request
     if r.mode == "primal":
         expand_derivatives(c)
-    if r.mode == "gradient" and not (r.options.guards or r.options.sanitize):
+    if r.options.fastmath:
+        c.run([DropGuards(unchecked=True)])
+    elif r.mode == "gradient" and not (r.options.guards or r.options.sanitize):
         c.run([DropGuards()])
     c.run(OPTIMIZE)
 

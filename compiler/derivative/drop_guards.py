@@ -21,7 +21,7 @@ the guards: see `worthwhile`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -79,8 +79,13 @@ class DropGuards(ModulePass):
     """Make guarded products and quotients of a gradient plain, and check what comes out."""
 
     name = "drop-guards"
+    unchecked: bool = False
+    """All is assumed to be finite (`fastmath`): no guard stays, and nothing is looked at."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.unchecked:
+            make_plain(guards_among(op.walk()))
+            return
         for function in [one for one in op.ops if isinstance(one, func.FuncOp)]:
             if "shadows" in function.attributes and not is_private(function):
                 gradient = Gradient(function)
@@ -94,7 +99,7 @@ class Gradient:
     def __init__(self, function: func.FuncOp) -> None:
         self.function = function
         self.ops = list(function.walk())
-        self.guards = [op for op in self.ops if isinstance(op, ad.MulOp | ad.DivOp)]
+        self.guards = guards_among(self.ops)
         block = function.body.block
         terminator = block.last_op
         assert isinstance(terminator, func.ReturnOp)
@@ -144,17 +149,7 @@ class Gradient:
         return Reach(self).is_kept()
 
     def drop(self) -> None:
-        for op in self.guards:
-            parent = op.parent
-            assert parent is not None
-            plain = arith.MulfOp if isinstance(op, ad.MulOp) else arith.DivfOp
-            made = plain(op.lhs, op.rhs)
-            made.attributes, made.location = dict(op.attributes), op.location
-            made.result.name_hint = op.result.name_hint
-            parent.insert_op_before(made, op)
-            op.result.replace_all_uses_with(made.result)
-            op.detach()
-            op.erase()
+        make_plain(self.guards)
         self._check()
 
     def _check(self) -> None:
@@ -167,6 +162,25 @@ class Gradient:
         zero = counter.emit(arith.ConstantOp(FloatAttr(0.0, f64)))
         total = counter.emit(memref.LoadOp.get(counter.cell, []))
         counter.emit(ad.RetryIfOp(counter.emit(arith.CmpfOp(total, zero, "ogt"))))
+
+
+def guards_among(ops: Iterable[Operation]) -> list[ad.MulOp | ad.DivOp]:
+    return [op for op in ops if isinstance(op, ad.MulOp | ad.DivOp)]
+
+
+def make_plain(guards: Iterable[ad.MulOp | ad.DivOp]) -> None:
+    """Put a plain product or quotient in the place of each."""
+    for op in guards:
+        parent = op.parent
+        assert parent is not None
+        plain = arith.MulfOp if isinstance(op, ad.MulOp) else arith.DivfOp
+        made = plain(op.lhs, op.rhs)
+        made.attributes, made.location = dict(op.attributes), op.location
+        made.result.name_hint = op.result.name_hint
+        parent.insert_op_before(made, op)
+        op.result.replace_all_uses_with(made.result)
+        op.detach()
+        op.erase()
 
 
 class Counter:

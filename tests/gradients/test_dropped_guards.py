@@ -177,3 +177,17 @@ def test_sanitized_gradients_and_those_ahead_of_time_keep_their_guards() -> None
     f = mutad.compile(rooted, grad=True, opt=1, sanitize="grad")
     f.grad(np.ones(4), 2.0)
     assert code_of(f) == [(False, False)]
+
+
+def test_fast_math_has_no_guards() -> None:
+    for options in ({"fastmath": True}, {}):
+        f = mutad.compile(changed, grad=True, opt=1, **options)
+        text = f.inspect("optimize", np.ones(4), 2.0, wrt=(0, 1))
+        assert ("ad.mul" in text or "ad.div" in text) == (not options)
+        assert "ad.retry_if" not in text
+    f = mutad.compile(changed, grad=True, opt=1, fastmath=True)
+    got = f.grad(np.ones(4), 2.0, wrt=(0, 1))
+    np.testing.assert_allclose(got[0], np.full(4, 0.5), rtol=1e-14)
+    np.testing.assert_allclose(got[1], -2.0, rtol=1e-14)
+    _, bars = f.jvp(np.ones(4), 2.0, tangents={"k": 1.0})
+    np.testing.assert_allclose(bars, -2.0, rtol=1e-14)
