@@ -21,17 +21,19 @@ from typing import TYPE_CHECKING, Any
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.passes import ModulePass
 
 from ..dialects import activation, ad
 from . import remembered
 from .analysis.effects import is_private
 from .analysis.print_analyses import PASSES as PRINTED_ANALYSES
+from .aot.step_sizes import MeasureSteps, measure_saved, measure_steps
 from .aot.work_size import MeasureWork
 from .collection import without_collection
 from .deep_stack import with_deep_stack
 from .derivative.activation_pairs import activation_pairs
+from .derivative.checkpoint_loops import CheckpointLoops
 from .derivative.counting import counting_function
 from .derivative.drop_guards import DropGuards
 from .derivative.expand_derivatives import ExpandDerivatives, expand
@@ -112,6 +114,8 @@ class Options:
     """"grad": derivatives raise where they are not finite."""
     guards: bool = False
     """Gradients keep the guards of strong zeros; the runtime asks for it where they turn out to be needed."""
+    memory: int | None = None
+    """The bytes that a gradient may save; None: as many as it likes."""
     target: Target | None = None
     """The CPU that `MUTAD_TARGET_CPU` names; None is the one that we run on."""
 
@@ -268,9 +272,37 @@ def adjoint(c: Compilation) -> None:
             symmetric.turn(last_function(c.module))
         case "count" | "count-split":
             count_saves(c, active, finals)
+        case "gradient" if r.options.memory:
+            within_budget(c, reverse)
         case _:
             c.run([reverse])
     expand_derivatives(c)
+
+
+def within_budget(c: Compilation, reverse: Reverse) -> None:
+    """Two gradients, where a loop can be checkpointed: the one that saves all, and the one in steps."""
+    memory, active = c.request.options.memory or 0, reverse.active or ()
+    in_steps = c.module.clone()
+    c.run([CheckpointLoops(memory, active, reverse.saves)], in_steps)
+    c.run([reverse])
+    if not any(isinstance(op, activation.CallOp) for op in in_steps.walk()):
+        return
+    c.run([reverse], in_steps)
+    function = last_function(in_steps)
+    function.properties["sym_name"] = StringAttr(f"{function.sym_name.data}_in_steps")
+    function.attributes[activation.CHECKPOINTED] = IntegerAttr(memory, i64)
+    for op in list(in_steps.ops):
+        op.detach()
+        c.module.body.block.add_op(op)
+
+
+def measure_budget(c: Compilation) -> None:
+    """Write the sizes of what is saved, by which a gradient keeps to its budget."""
+    functions = [op for op in c.module.ops if isinstance(op, func.FuncOp) and not is_private(op)]
+    measure_steps(functions[-1], functions[0], c.built.assumed)
+    measure_saved(
+        functions[0], c.built.assumed, c.request.options.memory or 0, alone=len(functions) < 2
+    )
 
 
 def count_saves(c: Compilation, active: Sequence[int], finals: Sequence[int] | None) -> None:
@@ -342,6 +374,8 @@ def optimize(c: Compilation) -> None:
     elif r.mode == "gradient" and not (r.options.guards or r.options.sanitize):
         c.run([DropGuards()])
     c.run(OPTIMIZE)
+    if c.request.mode == "gradient" and c.request.options.memory:
+        measure_budget(c)
 
 
 def llvm(c: Compilation) -> None:
@@ -371,7 +405,7 @@ def llvm(c: Compilation) -> None:
     called_by = signature_of(r.function)
     c.convention = convention(
         r.arguments, r.overlaps, r.mode, r.wrt, built.results, built.written, called_by, c.gradient,
-        built.assumed, bool(activation.calls(c.module)),
+        built.assumed, activation.goes_deep(c.module),
         built.records is not None and built.records["result"] == ["flat"], c.tangents,
     )  # fmt: skip
     c.symbols = c.kernel.symbols
@@ -597,6 +631,8 @@ PASSES: tuple[type[ModulePass], ...] = (
     SanitizeDerivatives,
     DropGuards,
     MeasureWork,
+    CheckpointLoops,
+    MeasureSteps,
 )
 """Every pass that `mutad-opt -p` knows by name."""
 

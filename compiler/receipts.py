@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from ..dialects import ad
 from .deep_stack import with_deep_stack
 from .derivative.activation_pairs import activation_pairs
+from .derivative.budget_receipt import Schedule, budget_of
 from .derivative.inner_saves import inner_saves
 from .derivative.receipt import RECORD, Allocated, Receipt, allocated_by, receipt_of, record_of
 from .derivative.reverse import activities_of, gradient_of, only_function, plan_gradient
@@ -46,11 +47,15 @@ SHADOWS = {"tangent": ("_dot",), "hvp": ("_shadow", "_shadow_dot")}
 
 @with_deep_stack
 def explain_request(
-    request: Request, values: Sequence[Any] | None, counts: Sequence[int] | None = None
+    request: Request,
+    values: Sequence[Any] | None,
+    counts: Sequence[int] | None = None,
+    schedule: Schedule | None = None,
 ) -> Receipt:
     """What a derivative would save for these argument values, one for each parameter; None: symbolic only.
 
-    `counts`: the bytes of each save of the plan, where a run counted them.
+    `counts`: the bytes of each save of the plan, where a run counted them; `schedule`: what says how often
+    steps are run within a budget.
     """
     with own_faults(request):
         c = simplified(request)
@@ -61,10 +66,33 @@ def explain_request(
             return of_tangent(c, leaves)
         if request.mode == "hvp":
             return of_product(c, leaves, counts)
+        in_steps = None if request.mode != "gradient" else within_budget(c)
         receipt = of_gradient(c, leaves, counts)
+        if in_steps is not None:
+            saved, memory = receipt.saved_bytes, request.options.memory or 0
+            arguments = None if leaves is None else shadowed(in_steps, leaves)
+            receipt = replace(
+                receipt, budget=budget_of(in_steps, arguments, saved, memory, schedule)
+            )
         if leaves is None or counts is not None:
             return receipt
         return with_ways_out(receipt, request, lambda other: of_rewritten(other, leaves))
+
+
+def within_budget(c: Compilation) -> func.FuncOp | None:
+    """The gradient function that keeps to a budget, if there is one."""
+    if c.request.options.memory is None:
+        return None
+    own = Compilation(c.request)
+    own.built, own.module = c.built, c.module.clone()
+    adjoint(own)
+    optimize(own)
+    return last_function(own.module)
+
+
+def shadowed(gradient: func.FuncOp, leaves: Sequence[Any]) -> list[Any]:
+    """The arguments of a gradient function, of whose numbers only the primal's are known."""
+    return padded(gradient, [*leaves, *(leaves[i] for i in indices(gradient, "shadows"))])
 
 
 def of_rewritten(request: Request, leaves: list[Any]) -> Receipt:
@@ -88,17 +116,20 @@ def of_gradient(c: Compilation, leaves: list[Any] | None, counts: Sequence[int] 
         gradient = gradient_of(function, c.active_arguments, saves, finals)
         if leaves is None:
             return gradient, None, []
-        shadowed = [leaves[i] for i in indices(gradient, "shadows")]
-        return gradient, padded(gradient, [*leaves, *shadowed]), shadowed
+        return (
+            gradient,
+            shadowed(gradient, leaves),
+            [leaves[i] for i in indices(gradient, "shadows")],
+        )
 
     def allocated() -> Allocated:
         with own_faults(c.request):
-            gradient, arguments, shadowed = written()
+            gradient, arguments, arrays = written()
             others = [one.clone() for one in private_functions(c.module).values()]
             c.module = ModuleOp([gradient, *others])
             expand_derivatives(c)
             optimize(c)
-        own = None if arguments is None else bytes_of(shadowed)
+        own = None if arguments is None else bytes_of(arrays)
         return allocated_by(only_function(c.module), arguments, own)
 
     inner: list[SavedValue] = []

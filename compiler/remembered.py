@@ -68,7 +68,8 @@ _checked: deque[tuple[Origin, tuple[Any, ...], Compilation]] = deque(maxlen=MOST
 
 def of_derivative(request: Request) -> tuple[Any, ...]:
     """What the IR after `adjoint` depends on beside its origin."""
-    return request.mode, request.wrt, request.options.saves, request.options.sanitize
+    options = request.options
+    return request.mode, request.wrt, options.saves, options.sanitize, options.memory
 
 
 def remember(c: Compilation) -> None:

@@ -21,8 +21,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
+    AttrSizedOperandSegments,
     IRDLOperation,
     irdl_op_definition,
+    operand_def,
     opt_prop_def,
     prop_def,
     result_def,
@@ -34,6 +36,10 @@ from .within import ops_of_kind
 
 FORWARD, BACKWARD = "_forward", "_backward"
 """How the names of the two functions end."""
+
+CHECKPOINTED, OVERWRITTEN, CHANGING = "checkpointed", "overwritten", "changing"
+"""The attributes of a loop whose steps may be run again: the budget in bytes, and the arguments whose arrays
+the function writes later; of its body's function, the arguments whose arrays some step may write."""
 
 
 @irdl_op_definition
@@ -108,8 +114,8 @@ class CallOp(IRDLOperation):
 
     def touch(self, reads: Sequence[int], writes: Sequence[int]) -> None:
         """Say which arguments the callee reads and writes."""
-        self.properties["reads"] = ArrayAttr([IntegerAttr(i, i64) for i in reads])
-        self.properties["writes"] = ArrayAttr([IntegerAttr(i, i64) for i in writes])
+        self.properties["reads"] = numbers(reads)
+        self.properties["writes"] = numbers(writes)
 
 
 @irdl_op_definition
@@ -129,9 +135,182 @@ class TooDeepOp(IRDLOperation):
         self.deep.name_hint = "deep"
 
 
+class CheckpointedOp(IRDLOperation):
+    """What the two sweeps over a checkpointed loop have in common.
+
+    `@step` is the loop's body, a private function of the iteration's number and the `arguments`; `moves`: for
+    each argument the one whose array it is in the next iteration.
+    """
+
+    callee = prop_def(SymbolRefAttr)
+    moves = prop_def(ArrayAttr[IntegerAttr])
+    reads = prop_def(ArrayAttr[IntegerAttr])
+    writes = prop_def(ArrayAttr[IntegerAttr])
+
+    @property
+    def target(self) -> str:
+        """The name of the function."""
+        return self.callee.string_value()
+
+    @property
+    def permutation(self) -> list[int]:
+        return [k.value.data for k in self.moves]
+
+    @property
+    def read(self) -> list[int]:
+        """The arguments that a step may read."""
+        return [k.value.data for k in self.reads]
+
+    @property
+    def written(self) -> list[int]:
+        """The arguments that a step may write."""
+        return [k.value.data for k in self.writes]
+
+    @property
+    def changing(self) -> list[int]:
+        """The arguments that some step may write: those that turns bring to its places included."""
+        return in_turns(self.written, self.permutation)
+
+    @property
+    def states(self) -> list[int]:
+        """The changing arguments that some step may read: what a restart state holds."""
+        read = in_turns(self.read, self.permutation)
+        return [k for k in self.changing if k in read]
+
+
+@irdl_op_definition
+class StepsOp(CheckpointedOp):
+    """Run the steps of a loop, and keep on the way what the reverse sweep begins with.
+
+    `%kept = activation.steps @f_step %count within %budget beside %others state %a saved %b or %all
+    (%u, %k : memref<?xf64>, f64) moves [0, 1] reads [0] writes [0]`
+
+    It keeps at most so many bytes as the `others` leave of the budget, in items of two kinds: a restart state
+    takes `state` bytes, the values that @f_step_forward saves of one step `saved`. Raises MemoryError where
+    that is too little. `whole` is what the gradient saves that runs no step again, for the error's words.
+    """
+
+    name = "activation.steps"
+    count = operand_def(IndexType)
+    budget = operand_def(IndexType)
+    others = operand_def(IndexType)
+    state = operand_def(IndexType)
+    saved = operand_def(IndexType)
+    whole = operand_def(IndexType)
+    arguments = var_operand_def()
+    kept = result_def(IndexType())
+    assembly_format = (
+        "$callee $count `within` $budget `beside` $others `state` $state `saved` $saved `or` $whole"
+        " (`(` $arguments^ `:` type($arguments) `)`)?"
+        " `moves` $moves `reads` $reads `writes` $writes attr-dict"
+    )
+
+    def __init__(
+        self,
+        callee: str,
+        numbers: Sequence[SSAValue],
+        arguments: Sequence[SSAValue],
+        moves: Sequence[int],
+        reads: Sequence[int],
+        writes: Sequence[int],
+    ) -> None:
+        """`numbers`: the count, the budget, what is beside it, the sizes of a state, of a step, of all."""
+        super().__init__(
+            operands=[*numbers, list(arguments)],
+            properties=properties_of(callee, moves, reads, writes),
+            result_types=[IndexType()],
+        )
+        self.kept.name_hint = "kept"
+
+
+@irdl_op_definition
+class ReverseStepsOp(CheckpointedOp):
+    """Reverse the steps of a loop, the last first, from what its `activation.steps` kept.
+
+    `activation.reverse_steps @f_step %kept %count (%u, %k : memref<?xf64>, f64) (%u_shadow : memref<?xf64>)
+    moves [0, 1] reads [0] writes [0]`
+
+    The shadows are those that @f_step_backward takes, in order, each of the argument that `of` lists. The
+    arguments are as the loop's end left them, and stay so: steps are run again on copies.
+    """
+
+    name = "activation.reverse_steps"
+    kept = operand_def(IndexType)
+    count = operand_def(IndexType)
+    arguments = var_operand_def()
+    shadows = var_operand_def(MemRefType)
+    shadowed = prop_def(ArrayAttr[IntegerAttr])
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "$callee $kept $count (`(` $arguments^ `:` type($arguments) `)`)?"
+        " `shadows` (`(` $shadows^ `:` type($shadows) `)`)? `of` $shadowed"
+        " `moves` $moves `reads` $reads `writes` $writes attr-dict"
+    )
+
+    def __init__(
+        self, forward: StepsOp, kept: SSAValue, shadows: Sequence[SSAValue], of: Sequence[int]
+    ) -> None:
+        super().__init__(
+            operands=[[kept], [forward.count], list(forward.arguments), list(shadows)],
+            properties={
+                **properties_of(forward.target, forward.permutation, forward.read, forward.written),
+                "shadowed": numbers(of),
+            },
+        )
+
+    @property
+    def of(self) -> list[int]:
+        """For each shadow the argument that it is of."""
+        return [k.value.data for k in self.shadowed]
+
+
+def properties_of(
+    callee: str, moves: Sequence[int], reads: Sequence[int], writes: Sequence[int]
+) -> dict[str, Attribute]:
+    return {
+        "callee": SymbolRefAttr(callee),
+        "moves": numbers(moves),
+        "reads": numbers(reads),
+        "writes": numbers(writes),
+    }
+
+
+def in_turns(listed: Sequence[int], moves: Sequence[int]) -> list[int]:
+    """The arguments that are among these in some iteration."""
+    found = set(listed)
+    while more := {moves[k] for k in found} - found:
+        found |= more
+    return sorted(found)
+
+
+def numbers(of: Sequence[int]) -> ArrayAttr[IntegerAttr]:
+    return ArrayAttr([IntegerAttr(k, i64) for k in of])
+
+
 def calls(function: Operation) -> list[CallOp]:
     """The calls in a function."""
     return ops_of_kind(function, CallOp)
 
 
-Activation = Dialect("activation", [CallOp, TooDeepOp], [])
+def called_by(function: Operation) -> list[str]:
+    """The names of the functions that a function calls."""
+    names: list[str] = []
+    for op in function.walk():
+        match op:
+            case CallOp():
+                names.append(op.target)
+            case StepsOp():
+                names += [op.target, f"{op.target}{FORWARD}"]
+            case ReverseStepsOp():
+                names += [op.target, f"{op.target}{FORWARD}", f"{op.target}{BACKWARD}"]
+            case _:
+                pass
+    return names
+
+
+def goes_deep(function: Operation) -> bool:
+    """Whether private functions are called, which are told how deep calls may be nested."""
+    return any(isinstance(op, CallOp | CheckpointedOp) for op in function.walk())
+
+
+Activation = Dialect("activation", [CallOp, TooDeepOp, StepsOp, ReverseStepsOp], [])

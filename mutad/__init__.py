@@ -169,9 +169,10 @@ class _LazyCompiler:
         counts: Any = None,
     ) -> Any:
         from .compiler import receipts
+        from .runtime import schedules
 
         request = self._request(function, arguments, overlaps, mode, wrt, options, captured)
-        return receipts.explain_request(request, values, counts)
+        return receipts.explain_request(request, values, counts, schedules.outcome)
 
     @staticmethod
     def _request(
@@ -212,6 +213,8 @@ def compile(
 
     grad: the gradient methods exist, and the first call checks that they can be compiled.
     saves: "minimal" (the default), "all", or "forbid": a gradient that has to save is an error.
+    memory: how many bytes a gradient may save, a number or "256MiB": where its plan takes more, a loop is
+        checkpointed, and the reverse sweep runs steps again.
     fastmath: the primal may contract and reassociate as well.
     boundscheck: False leaves out the checks of subscripts.
     cache: False leaves the disk cache alone.

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from . import blas, debugging, result_pool
+from . import blas, debugging, result_pool, schedules
 from .keys import Array
 
 Metadata = dict[str, Any]
@@ -263,6 +263,8 @@ def address_of(symbol: str, kind: str) -> int | None:
         return numpy_address(symbol)
     if kind == "zeros":
         return ctypes.addressof(result_pool.zeros_table())
+    if kind == "schedule":
+        return schedules.address()
     if symbol.startswith(_LIBC):
         name = symbol.removeprefix(_LIBC[0]).removeprefix(_LIBC[1])
         return ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value

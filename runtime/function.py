@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import (
     annotations,
+    budgets,
     gradients,
     keys,
     memory,
@@ -56,6 +57,7 @@ DEFAULTS: dict[str, Any] = {
     "cache": True,
     "debug": False,
     "sanitize": "",
+    "memory": None,
 }
 WRAPPERS = (
     gradients.Duplicated,
@@ -94,6 +96,8 @@ def check_options(options: dict[str, Any]) -> dict[str, Any]:
         elif name == "opt":
             if isinstance(value, bool) or value not in (0, 1, 2, 3):
                 raise ValueError(f"opt={value!r}: use 0, 1, 2 or 3")
+        elif name == "memory":
+            result["memory"] = budgets.bytes_of(value)
         elif name != "sanitize" and not isinstance(value, bool):
             raise TypeError(f"{name}={value!r}: use True or False")
     if result["sanitize"]:

@@ -17,7 +17,7 @@ Two arguments share memory only where the function's attribute `overlaps` lists 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
@@ -252,3 +252,12 @@ def enclosing_loops(op: Operation) -> tuple[array.LoopOp, ...]:
             loops.append(parent)
         parent = parent.parent_op()
     return tuple(reversed(loops))
+
+
+def permutation_order(permutation: Sequence[int]) -> int:
+    """After how many applications the permutation is the identity."""
+    current, order = list(permutation), 1
+    while current != list(range(len(permutation))):
+        current = [permutation[c] for c in current]
+        order += 1
+    return order

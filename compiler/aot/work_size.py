@@ -223,8 +223,12 @@ class Measure:
         found: dict[ad.TapeOp, Amount] = {}
         for op in self.kernel.walk():
             if isinstance(op, ad.TapeOp):
-                found[op] = self._rounded(self._whole(self._segments(op)).peak, LINE)
+                found[op] = self._rounded(self.held_by(op), LINE)
         return found
+
+    def held_by(self, tape: ad.TapeOp) -> Amount:
+        """The bytes of the segments that a tape holds at most at one time."""
+        return self._whole(self._segments(tape)).peak
 
     def _segments(self, tape: ad.TapeOp) -> dict[Operation, Effect]:
         effects: dict[Operation, Effect] = {}

@@ -157,6 +157,14 @@ def slots_of(values: Sequence[SSAValue]) -> tuple[int, ...]:
     return tuple(slots)
 
 
+def slots_in_record(forward: func.FuncOp) -> int:
+    """How many slots the record of a forward function has."""
+    last = forward.body.block.last_op
+    assert isinstance(last, func.ReturnOp)
+    kept = kept_count(forward, "keeps")
+    return sum(map(slot_count, last.arguments[len(last.arguments) - kept :]))
+
+
 def slot_count(value: SSAValue) -> int:
     """The slots of a value in a record: an array's address, extents and strides; a number for each lane."""
     match value.type:

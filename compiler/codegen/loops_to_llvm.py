@@ -17,7 +17,7 @@ written twice, see `hoist_checks`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp, VectorType, i1
@@ -61,6 +61,7 @@ from .matmul_to_blas import lower_matmul
 from .memory_to_llvm import MEMORY_OPS, RUNTIME_MEMORY, place_in_memory, support_call, takes_scratch
 from .outlined_maps import OutlinedMap, has_many_maps
 from .scalars_to_llvm import SCALAR_OPS
+from .steps_to_llvm import lower_reverse_steps, lower_steps
 from .tame_runs import Run, emit_run, may_be_vector_code, runs_of
 
 WHILE_POLL_MASK, LEAF_POLL_MASK = (1 << 14) - 1, 15
@@ -88,8 +89,11 @@ def kernel_text(
     A function that computes the bytes of its work area is `@kernel_work_size`, of the same parameters.
     """
     public, private = functions_of(module)
-    (function,) = (f for f in public if SIZES not in f.attributes)
+    kernels = [f for f in public if SIZES not in f.attributes]
     before, state = private_text(private, options, memory, subject)
+    if len(kernels) == 2:
+        return either_text(kernels, public[0], before, state, options, subject)
+    (function,) = kernels
     writer = KernelWriter(function, options, name, state, memory=memory, subject=subject)
     definitions = [*before, writer.write()]
     for size in (f for f in public if SIZES in f.attributes):
@@ -97,6 +101,54 @@ def kernel_text(
         # Without lines: what calls it has none, and would have those of another function once it is inlined.
         definitions.append([without_lines(part) for part in beside.write()])
     return module_text(writer.state, definitions, writer.result_slots)
+
+
+def either_text(
+    kernels: Sequence[func.FuncOp],
+    size: func.FuncOp,
+    before: list[list[str]],
+    state: KernelState | None,
+    options: CodegenOptions,
+    subject: Subject | None,
+) -> KernelText:
+    """Two kernels of one signature, and `@kernel`: the first where its tapes hold no more than the budget."""
+    names = [f"kernel_{SIZES}", "kernel_whole", "kernel_in_steps"]
+    writers: list[KernelWriter] = []
+    definitions = list(before)
+    for function, name in zip((size, *kernels), names, strict=True):
+        writers.append(KernelWriter(function, options, name, state, subject=subject))
+        state, lines = writers[-1].state, writers[-1].write()
+        definitions.append(lines if function in kernels else [without_lines(p) for p in lines])
+    state = writers[-1].state
+    parameters = ["ptr %ctx", *KernelWriter(kernels[1], options, "", state).parameters()]
+    budget = cast("IntegerAttr[Any]", kernels[1].attributes[activation.CHECKPOINTED]).value.data
+    definitions.append(choice_of_kernel(names, parameters, budget))
+    return module_text(state, definitions, writers[-1].result_slots)
+
+
+def choice_of_kernel(names: Sequence[str], parameters: Sequence[str], budget: int) -> list[str]:
+    """The kernel that measures, and calls one or the other."""
+    size, whole, in_steps = (
+        f"call i32 @{name}({', '.join((*parameters, f'ptr {into}'))})"
+        for name, into in zip(names, ("%size", "%results", "%results"), strict=True)
+    )
+    return [
+        f"define internal i32 @kernel({', '.join((*parameters, 'ptr %results'))}) nounwind {{",
+        "  %size = alloca i64, align 8",
+        f"  %measured = {size}",
+        "  %failed = icmp ne i32 %measured, 0",
+        "  %bytes = load i64, ptr %size, align 8",
+        f"  %larger = icmp ugt i64 %bytes, {budget}",
+        "  %split = or i1 %failed, %larger",
+        "  br i1 %split, label %in.steps, label %whole",
+        "whole:",
+        f"  %first = {whole}",
+        "  ret i32 %first",
+        "in.steps:",
+        f"  %second = {in_steps}",
+        "  ret i32 %second",
+        "}",
+    ]
 
 
 def split_text(
@@ -185,8 +237,8 @@ class KernelWriter:
         """The definition; what it needs in its module the state says."""
         parameters = self.parameters()
         state = self.state
-        if calls := activation.calls(self.function):
-            begin(state, calls)
+        if activation.goes_deep(self.function):
+            begin(state, activation.calls(self.function))
         self.emit_block(self.function.body.block)
         shown = ", ".join(["ptr noalias %ctx", *parameters, "ptr noalias %results"])
         allocates = not state.support.isdisjoint(state.memory.ending)
@@ -736,6 +788,8 @@ LOWERINGS: dict[type[Operation], Callable[[KernelState, Any], None]] = {
     foreign.CallOp: lower_call,
     activation.CallOp: lower_activation,
     activation.TooDeepOp: lower_too_deep,
+    activation.StepsOp: lower_steps,
+    activation.ReverseStepsOp: lower_reverse_steps,
 }
 """Ops without control flow around other ops."""
 

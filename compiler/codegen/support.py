@@ -26,7 +26,7 @@ import platform
 import sys
 from collections.abc import Iterable, Mapping
 
-from . import support_handles, support_reserved, support_stack
+from . import support_handles, support_reserved, support_stack, support_steps
 
 CURSOR, END, CHUNKS, TAPE_CHUNKS, IN_USE, PEAK, RESULTS, POLL = range(0, 64, 8)
 LAST_POLL, SPARE, POOL, EMPTIED = 224, 240, 248, 256
@@ -715,6 +715,7 @@ FUNCTIONS: Functions = {
     "mutad_clock": (_CLOCK_TEXT, ()),
     "mutad_find_stack": (support_stack.find_stack(STACK_END), ()),
     "mutad_poll": (_POLL_TEXT, ("mutad_clock",)),
+    **support_steps.functions(ARENA),
     **INTEGER_POWERS,
 }
 """Those of a kernel in a Python process."""

@@ -149,12 +149,15 @@ def stable_arguments(main: func.FuncOp, *, owned: bool) -> dict[str, set[int]]:
     """The array arguments of private functions that nothing in the module writes, ever.
 
     Memory that `main` allocates counts as written where anything writes it. Where the caller may store to
-    the arguments of `main` before the adjoint runs, they are not `owned`.
+    the arguments of `main` before the adjoint runs, they are not `owned`. What the step of a checkpointed
+    loop writes in no turn nobody writes before it is reversed (`checkpoint_loops`).
     """
     private = private_functions(main.parent_op())
     functions = [main, *private.values()]
     alias = {f: AliasAnalysis(f) for f in functions}
     written = {f: written_roots(f, alias[f]) for f in functions}
+    for f in private.values():
+        written[f] |= {f.body.block.args[k] for k in changing(f)}
     stable = {
         name: {k for k, a in enumerate(f.body.block.args) if isinstance(a.type, MemRefType)}
         for name, f in private.items()
@@ -179,12 +182,20 @@ def stable_arguments(main: func.FuncOp, *, owned: bool) -> dict[str, set[int]]:
         changed = False
         for function in functions:
             for call in activation.calls(function):
+                if activation.CHANGING in private[call.target].attributes:
+                    continue
                 for k in list(stable[call.target]):
                     roots = alias[function].roots(call.arguments[k])
                     if not all(holds(function, root) for root in roots):
                         stable[call.target].discard(k)
                         changed = True
     return stable
+
+
+def changing(step: func.FuncOp) -> list[int]:
+    """The arguments of a checkpointed loop's body whose arrays some step may write."""
+    found = step.attributes.get(activation.CHANGING)
+    return [int(k) for k in found.get_values()] if isinstance(found, DenseArrayBase) else []
 
 
 def written_roots(function: func.FuncOp, alias: AliasAnalysis) -> set[SSAValue]:

@@ -264,8 +264,7 @@ def drop_uncalled(module: ModuleOp) -> None:
     private = private_functions(module)
     reached = [op for op in module.ops if op not in private.values()]
     for function in reached:  # which grows
-        calls = activation.calls(function) if isinstance(function, func.FuncOp) else []
-        names = [call.target for call in calls]
+        names = activation.called_by(function)
         reached += [private[n] for n in names if n in private and private[n] not in reached]
     for function in private.values():
         if function not in reached:

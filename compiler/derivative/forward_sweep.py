@@ -38,6 +38,7 @@ from . import bits
 from .overwritten import Overwritten
 from .plan import Plan, Save, Saved, hint_of
 from .segments import is_recomputable, value_block
+from .steps import run_steps
 from .versions import Version
 
 
@@ -52,6 +53,8 @@ class ForwardSweep:
         self.tapes: dict[Save, SSAValue] = {}
         self.segments: dict[Save, SSAValue] = {}
         """The segment each save writes to, as pushed."""
+        self.steps: dict[array.LoopOp, activation.StepsOp] = {}
+        """What runs the steps of each checkpointed loop."""
         self.bytes: dict[Save, SSAValue] = {}
         """The cell of each save that puts eight truths in a byte."""
         self._pushed_before: dict[Operation, list[Save]] = {}
@@ -103,6 +106,9 @@ class ForwardSweep:
             arguments = [self.values[o] for o in op.operands]
             results = inlined(primal_of(op), arguments, target.add_op, self.entry)
             self.values.update(zip(op.results, results, strict=True))
+            return
+        if isinstance(op, array.LoopOp) and activation.CHECKPOINTED in op.attributes:
+            self.steps[op] = run_steps(op, self.values, target)
             return
         clone = op.clone_without_regions(self.values)
         if isinstance(clone, activation.CallOp) and self.plan.needed.has_adjoint(op):

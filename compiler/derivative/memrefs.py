@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import FloatAttr, IndexType, MemRefType, UnitAttr, Un
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
 from ...dialects import ad, array
+from ..analysis.alias import permutation_order
 from ..diagnostics import CompileError, refusal
 from ..rules.builders import fill
 from ..rules.sweeps import PRIMAL, SHADOW
@@ -245,15 +246,6 @@ class Memrefs:
 def is_popped(tape: SSAValue) -> bool:
     """Whether anything is taken off a tape, here or by who is given it."""
     return any(not isinstance(use.operation, ad.PushOp) for use in tape.uses)
-
-
-def permutation_order(permutation: Sequence[int]) -> int:
-    """After how many applications the permutation is the identity."""
-    current, order = list(permutation), 1
-    while current != list(range(len(permutation))):
-        current = [permutation[c] for c in current]
-        order += 1
-    return order
 
 
 def scratch_refusal(op: array.AllocOp) -> CompileError:

@@ -26,6 +26,7 @@ from ...dialects import ad, array
 from ..diagnostics import line_of
 from ..names import as_written
 from ..rules import Contents
+from .budget_receipt import Budget
 from .plan import Plan
 from .rollback import Rolled, inverses
 from .saved_value import SavedValue, added_up, name_of_value, program_s_name, saved_value, shown
@@ -81,6 +82,8 @@ class Receipt:
     rolled_back: tuple[RolledBack, ...]
     """The integers that are counted back instead of being saved."""
     allocated: Callable[[], Allocated] = field(repr=False, compare=False)
+    budget: Budget | None = None
+    """Where there is one: what it means for these arguments."""
 
     @property
     def saved_bytes(self) -> int | None:
@@ -135,6 +138,7 @@ class Receipt:
             "bound": self.bound,
             "saves": [{**asdict(s), "needed_by": list(s.needed_by)} for s in self.saves],
             "rolled_back": [asdict(r) for r in self.rolled_back],
+            "budget": None if self.budget is None else asdict(self.budget),
         }
 
     def to_html(self, path: str | Path) -> None:
@@ -168,8 +172,9 @@ class Receipt:
             yield f"line {r.line}: `{r.name}` is rolled back, {r.bytes} bytes"
 
     def __str__(self) -> str:
+        budget = [] if self.budget is None else [str(self.budget)]
         if not self.saves:
-            return "\n".join(["nothing is saved", *self._counted_back(), self.totals()])
+            return "\n".join(["nothing is saved", *self._counted_back(), self.totals(), *budget])
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
         for name in ("line", "source", "saved", "bytes", "formula", "why"):
             table.add_column(name, no_wrap=True, justify="right" if name == "bytes" else "left")
@@ -183,7 +188,7 @@ class Receipt:
         console = Console(file=out, width=10_000, color_system=None, markup=False, highlight=False)
         console.print(table)
         lines = [line.rstrip() for line in out.getvalue().splitlines()]
-        lines += [*self._counted_back(), self.totals()]
+        lines += [*self._counted_back(), self.totals(), *budget]
         for what in dict.fromkeys(s.depends_on for s in self.saves if s.bytes is None):
             if what is not None:
                 lines.append(f"depends on {what}")

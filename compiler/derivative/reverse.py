@@ -56,6 +56,7 @@ from .plan import Plan
 from .planner import make_plan
 from .primal_values import PrimalValues
 from .segments import value_block
+from .steps import reverse_steps
 
 
 def activities_of(
@@ -367,6 +368,9 @@ class ReverseSweep(Emission):
 
     def reverse_loop(self, op: array.LoopOp) -> None:
         """The iterations that ran, last first, over permuted memrefs permuted back."""
+        if op in self.forward.steps:
+            self.append(reverse_steps(self, op, self.forward.steps[op]))
+            return
         if (condition := op.condition_block) is not None and any(
             self.needed.has_adjoint(o) for o in condition.ops
         ):

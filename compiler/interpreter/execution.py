@@ -432,6 +432,31 @@ def kept(value: Any) -> Any:
     return Tape(list(value.segments)) if isinstance(value, Tape) else value
 
 
+def steps(frame: Frame, op: activation.StepsOp) -> None:
+    """Run a checkpointed loop. All its records are kept: a budget is compiled code's."""
+    forward = frame.machine.function(f"{op.target}{activation.FORWARD}")
+    arguments, records = frame.all(op.arguments), list[list[Any]]()
+    keeps = count_in_record(forward, "keeps")
+    for number in range(int(frame.get(op.count))):
+        results = frame.machine.call(forward, [np.int64(number), *arguments], frame.depth)
+        records.append([kept(value) for value in results[len(results) - keeps :]])
+        arguments = [arguments[k] for k in op.permutation]
+    frame.machine.records.append(records)
+    frame.values[op.kept] = np.int64(len(frame.machine.records))
+
+
+def reverse_steps(frame: Frame, op: activation.ReverseStepsOp) -> None:
+    """Its steps, the last first."""
+    backward = frame.machine.function(f"{op.target}{activation.BACKWARD}")
+    moves = [op.of.index(op.permutation[k]) for k in op.of]
+    shadows = frame.all(op.shadows)
+    for _ in range(int(frame.get(op.count))):
+        shadows = [shadows[k] for k in moves]
+    for record in reversed(frame.machine.records[int(frame.get(op.kept)) - 1]):
+        shadows = [shadows[moves.index(k)] for k in range(len(moves))]
+        frame.machine.call(backward, [*record, *shadows], frame.depth)
+
+
 def too_deep(frame: Frame, op: activation.TooDeepOp) -> None:
     frame.values[op.deep] = np.bool_(frame.depth <= op.frames.value.data)
 
@@ -503,6 +528,8 @@ OPS: Mapping[type[Operation], Callable[[Frame, Any], None]] = {
     foreign.RuleCallOp: rule_call,
     activation.CallOp: activate,
     activation.TooDeepOp: too_deep,
+    activation.StepsOp: steps,
+    activation.ReverseStepsOp: reverse_steps,
     ad.TapeOp: tape,
     ad.PushOp: push,
     ad.PopOp: pop,

@@ -145,7 +145,8 @@ class ActivationCall(Rule[activation.CallOp]):
         return (kept or super().has_derivative(op, activity)) and moves(op)
 
     def needs(self, op: activation.CallOp, activity: Activity) -> Iterator[Need]:
-        yield op.record
+        if not is_step(op):
+            yield op.record
         for argument in op.arguments:
             if isinstance(argument.type, MemRefType):
                 yield from descriptor_values(argument)
@@ -198,6 +199,23 @@ class ActivationCall(Rule[activation.CallOp]):
         bind_with_tangents(sweep, op.called, call.called, [op.called[k] for k in dots])
 
 
+class Steps(Rule[activation.StepsOp]):
+    """The steps of a checkpointed loop; a gradient has them, which is split where its primal ends."""
+
+    def effects(self, op: activation.StepsOp) -> list[Access]:
+        read, written = ([op.arguments[k] for k in listed] for listed in (op.read, op.written))
+        return touching(op, read, written, must=False)
+
+
+class ReverseSteps(Rule[activation.ReverseStepsOp]):
+    """The same steps backwards: what they write they write to copies."""
+
+    def effects(self, op: activation.ReverseStepsOp) -> list[Access]:
+        shadows = list(op.shadows)
+        read = [op.arguments[k] for k in op.read]
+        return touching(op, [*read, *shadows], shadows, must=False)
+
+
 class RuleCall(Rule[foreign.RuleCallOp]):
     """A call of a function whose adjoint the user wrote: `rule_calls`."""
 
@@ -245,6 +263,12 @@ class RuleCall(Rule[foreign.RuleCallOp]):
                     "reads from outside, and of which its rule says nothing",
                     f"make `{name.data}` a parameter of the function",
                 )
+
+
+def is_step(op: activation.CallOp) -> bool:
+    """Whether it stands for an iteration of a checkpointed loop, of which no record is saved."""
+    loop = op.parent_op()
+    return loop is not None and activation.CHECKPOINTED in loop.attributes
 
 
 def one_at_a_time(op: foreign.RuleCallOp) -> CompileError:
@@ -342,5 +366,7 @@ RULES: Rules = {
     foreign.StopGradientOp: StopGradient(),
     foreign.NoDerivativeOp: NoDerivative(),
     activation.CallOp: ActivationCall(),
+    activation.StepsOp: Steps(),
+    activation.ReverseStepsOp: ReverseSteps(),
     array.PrintOp: Print(),
 }

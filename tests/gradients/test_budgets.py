@@ -1,0 +1,310 @@
+"""Gradients within a budget of bytes: the same, bit for bit, of steps that are run again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mutad
+from mutad.runtime.measure import measure_gradient
+
+
+def stencil(u, k, steps):
+    for _ in range(steps):
+        u[1:-1] -= k * u[1:-1] * (u[2:] - u[:-2])
+    return (u * u).sum()
+
+
+def swapped(u, k, steps):
+    v = u.copy()
+    for _ in range(steps):
+        v[1:-1] = u[1:-1] - k * u[1:-1] * (u[2:] - u[:-2])
+        u, v = v, u
+    return (u * u).sum()
+
+
+def three_in_turn(u, v, w, steps):
+    for _ in range(steps):
+        w[:] = u * v + 0.1 * w
+        u, v, w = v, w, u
+    return (u + v * 2.0 + w * 3.0).sum()
+
+
+def numbers_and_branches(u, k, steps):
+    s, t, n = 0.0, 1.0, 0
+    for i in range(steps):
+        t = t * np.sin(u[i % u.size] * k) + s
+        if t > 0.3:
+            s += t * t
+            n += 1
+        u[i % u.size] = t * u[(i + 1) % u.size]
+    return s + t * n
+
+
+def overwritten_later(u, w, steps):
+    for _ in range(steps):
+        u[1:] = u[1:] * w[:-1] + np.cos(u[:-1])
+    w *= 2.0
+    return (u * w).sum()
+
+
+def several_local_arrays(u, steps):
+    a, b = np.zeros_like(u), np.ones(u.shape)
+    for _ in range(steps):
+        a[:] = u * b
+        b[:] = np.tanh(a) + 0.5 * b
+        u += a * b
+    return (u * b + a).sum()
+
+
+def two_axes(u, k, steps):
+    for _ in range(steps):
+        north = u[1:, :] - u[:-1, :]
+        u[1:, :] -= k * north * north
+        u[:, 1:] += 0.01 * u[:, :-1] * u[:, 1:]
+    return (u**2).sum()
+
+
+def nested(u, steps, inner):
+    for _ in range(steps):
+        for _ in range(inner):
+            u[1:-1] += 0.01 * u[1:-1] * (u[2:] - u[:-2])
+        u *= 1.0 - 0.001 * u
+    return u.sum()
+
+
+def growing_steps(u, steps):
+    for i in range(steps):
+        for j in range(i):
+            u[j] = np.sin(u[j] * u[i])
+    return u.sum()
+
+
+def integers(u, index, steps):
+    for t in range(steps):
+        for i in range(u.size):
+            u[i] = u[i] * u[index[i]] * 0.9
+            index[i] = (index[i] + t) % u.size
+    return u.sum()
+
+
+def before_and_after(u, k, steps):
+    s = k * 2.0
+    for _ in range(steps):
+        u *= s * u * 0.5
+        s = s * 0.99 + u[0] * k
+    for i in range(u.size):
+        u[i] = u[i] * k
+    return u.sum() * s
+
+
+def two_loops(u, steps):
+    for _ in range(steps):
+        u[1:] *= np.cos(u[:-1])
+    s = u.sum()
+    for _ in range(steps):
+        u *= u * 0.5 + 0.5
+    return s * u.sum()
+
+
+def recorded(u, h, steps):
+    for t in range(steps):
+        u *= u
+        u += 0.1
+        h[t] = u
+    return (h**3).sum() + u.sum()
+
+
+def raising(u, steps, bad):
+    for t in range(steps):
+        u *= 1.0 + 0.01 * u
+        if t == bad:
+            raise ValueError(f"step {t}")
+    return u.sum()
+
+
+CHANCE = np.random.default_rng(3)
+
+
+def some(*shape: int) -> np.ndarray:
+    return CHANCE.uniform(0.2, 0.9, shape)
+
+
+ROWS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
+    (stencil, (some(40), 0.1, 60), ("u", "k")),
+    (stencil, (some(21).astype(np.float32), np.float32(0.1), 25), ("u", "k")),
+    (stencil, (some(40)[::-2], 0.1, 25), ("u",)),
+    (stencil, (some(40), 0.1, 2), ("k",)),
+    (swapped, (some(40), 0.1, 31), ("u", "k")),
+    (three_in_turn, (some(20), some(20), some(20), 25), ("u", "w")),
+    (numbers_and_branches, (some(7), 0.7, 60), ("u", "k")),
+    (overwritten_later, (some(50), some(50), 40), ("u", "w")),
+    (several_local_arrays, (some(50), 40), ("u",)),
+    (two_axes, (some(12, 9), 0.01, 30), ("u", "k")),
+    (two_axes, (np.asfortranarray(some(12, 9)), 0.01, 30), ("u", "k")),
+    (two_axes, (some(24, 18)[::2, ::-2], 0.01, 30), ("u", "k")),
+    (nested, (some(40), 20, 5), ("u",)),
+    (growing_steps, (some(30), 25), ("u",)),
+    (integers, (some(20), np.arange(20)[::-1].copy(), 25), ("u",)),
+    (before_and_after, (some(20), 0.9, 25), ("u", "k")),
+    (two_loops, (some(20), 25), ("u",)),
+    (recorded, (some(20), np.zeros((30, 20)), 25), ("u", "h")),
+    (raising, (some(20), 25, 11), ("u",)),
+    (raising, (some(20), 25, 99), ("u",)),
+]
+
+
+def compiled(function: Callable[..., Any], memory: Any) -> mutad.CompiledFunction:
+    return mutad.compile(function, grad=True, opt=1, memory=memory)
+
+
+def copies(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """With the strides of the arrays."""
+    found: list[Any] = []
+    for one in arguments:
+        if isinstance(one, np.ndarray) and one.base is not None:
+            whole = one.base.copy(order="K")
+            offset = one.__array_interface__["data"][0] - one.base.__array_interface__["data"][0]
+            found.append(np.ndarray(one.shape, one.dtype, whole, offset, one.strides))
+        else:
+            found.append(one.copy(order="K") if isinstance(one, np.ndarray) else one)
+    return tuple(found)
+
+
+def outcome(
+    function: mutad.CompiledFunction, arguments: tuple[Any, ...], wrt: tuple[str, ...]
+) -> list[bytes]:
+    """The value, the gradients and what the arrays hold afterwards, bit for bit; or the exception."""
+    given = copies(arguments)
+    try:
+        value, gradients = function.value_and_grad(*given, wrt=wrt)
+    except ValueError as error:
+        value, gradients = 0.0, (np.frombuffer(str(error).encode(), np.uint8),)
+    return [np.asarray(x).tobytes() for x in (value, *gradients, *given)]
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "wrt"),
+    ROWS,
+    ids=[f"{k}-{row[0].__name__}" for k, row in enumerate(ROWS)],
+)
+def test_gradients_are_the_same_bit_for_bit(
+    function: Callable[..., Any], arguments: tuple[Any, ...], wrt: tuple[str, ...]
+) -> None:
+    wanted = outcome(compiled(function, None), arguments, wrt)
+    tight = compiled(function, 1)
+    with pytest.raises(MemoryError, match="within 1 bytes: it takes at least") as caught:
+        tight.value_and_grad(*copies(arguments), wrt=wrt)
+    found = re.search(r"at least (\d+)", str(caught.value))
+    assert found is not None
+    least = int(found[1])
+    budget = tight.explain(*copies(arguments), wrt=wrt).budget
+    assert budget.least in (least, None)
+    assert outcome(compiled(function, least), arguments, wrt) == wanted
+
+
+@pytest.mark.parametrize("row", [4, 9, 12])
+def test_the_least_budget_is_the_least(row: int) -> None:
+    function, arguments, wrt = ROWS[row]
+    least = compiled(function, 1).explain(*copies(arguments), wrt=wrt).budget.least
+    with pytest.raises(MemoryError, match=f"at least {least}"):
+        compiled(function, least - 1).value_and_grad(*copies(arguments), wrt=wrt)
+    wanted = outcome(compiled(function, None), arguments, wrt)
+    assert outcome(compiled(function, 2 * least), arguments, wrt) == wanted
+
+
+def large(u, k, steps):
+    for _ in range(steps):
+        u[1:-1] -= k * u[1:-1] * (u[2:] - u[:-2])
+    return (u * u).sum()
+
+
+@pytest.mark.parametrize("memory", ["40MB", "4MB", "1MiB", "600kB"])
+def test_a_call_takes_no_more_than_the_budget(memory: str) -> None:
+    arguments = np.linspace(0.0, 1.0, 10_000), 0.01, 200
+    function = compiled(large, memory)
+    bytes_ = function.options["memory"]
+    receipt = function.explain(*arguments)
+    kernel = measure_gradient(function, *arguments).kernel
+    beside = receipt.temporary_bytes + receipt.shadow_bytes - arguments[0].nbytes
+    assert kernel <= bytes_ + beside + (1 << 18)  # what a call keeps for the next one is rounded up
+    assert receipt.budget.is_met
+    assert receipt.budget.steps == 200
+    assert (receipt.budget.executed == 200) == (bytes_ > receipt.saved_bytes)
+
+
+def test_the_receipt_tells_the_steps() -> None:
+    arguments = np.ones(1000), 0.1, 300
+    assert compiled(large, "10MB").explain(*arguments).budget.executed == 300
+    receipt = compiled(large, "100kB").explain(*arguments)
+    assert receipt.budget.executed == 904
+    assert str(receipt).endswith("runs 904 steps for its 300, 3.01 for each")
+    assert receipt.to_dict()["budget"]["executed"] == 904
+    small = compiled(large, 20_000).explain(*arguments).budget
+    assert (small.executed, small.is_met, small.least) == (None, False, 26_496)
+    assert "too few: at least 26,496" in str(small)
+
+
+def no_loop(u):
+    u *= u
+    u *= u
+    return u.sum()
+
+
+def test_what_cannot_be_run_again_is_saved_or_refused() -> None:
+    u = np.linspace(0.5, 1.0, 9)
+    saved = compiled(no_loop, None).explain(u).saved_bytes
+    wanted = compiled(no_loop, None).grad(u.copy())
+    assert np.array_equal(compiled(no_loop, saved).grad(u.copy()), wanted)
+    kept = u.copy()
+    with pytest.raises(MemoryError, match=f"within {saved - 1} bytes: it takes at least {saved}"):
+        compiled(no_loop, saved - 1).grad(kept)
+    assert np.array_equal(kept, u)
+
+
+def settling(u):
+    while u[0] < 1.0:
+        u *= u + 0.5
+    return u.sum()
+
+
+def test_a_while_that_saves_has_no_budget() -> None:
+    with pytest.raises(mutad.CompileError, match="only a run can tell how much the gradient saves"):
+        compiled(settling, "1MB").grad(np.full(3, 0.9))
+
+
+@pytest.mark.parametrize(
+    ("memory", "size"),
+    [
+        ("256MiB", 256 << 20),
+        ("1.5 GB", 1_500_000_000),
+        (4096, 4096),
+        ("800kB", 800_000),
+        (None, None),
+    ],
+)
+def test_budgets_are_read(memory: Any, size: int | None) -> None:
+    assert mutad.compile(no_loop, memory=memory).options["memory"] == size
+
+
+@pytest.mark.parametrize(
+    "memory", ["", "12", "3 parsec", "-1 MB", 0, -5, 1.5, True, "9999999 TiB", b"1MB"]
+)
+def test_other_budgets_are_refused(memory: Any) -> None:
+    with pytest.raises(ValueError, match="memory="):
+        mutad.compile(no_loop, memory=memory)
+
+
+def test_calls_that_keep_to_no_budget_say_so() -> None:
+    function = compiled(large, "1MB")
+    u = np.ones(20)
+    with pytest.raises(ValueError, match="has no vjp"):
+        function.vjp(u, 0.1, 3)
+    with pytest.raises(ValueError, match="has no hvp"):
+        function.hvp(u, 0.1, 3, direction=u)
+    value, _ = function.jvp(u, 0.1, 3, tangents={"u": u.copy()})
+    assert value == function(u.copy(), 0.1, 3)
