@@ -32,6 +32,7 @@ from .checks_to_llvm import site_of
 from .handles import Record
 from .kernel_state import OK, value_type
 from .loops_to_llvm import KernelWriter
+from .polls import poll_if
 from .support import STACK_END
 
 if TYPE_CHECKING:
@@ -107,12 +108,7 @@ class ActivationWriter(KernelWriter):
             return
         low = text.value(f"and i64 {DEPTH}, {POLL_DEPTHS}")
         due = text.value(f"icmp eq i64 {low}, 0")
-        ask, on = text.label("poll"), text.label("on")
-        text.branch_if(due, ask, on)
-        text.start(ask)
-        self.poll()
-        text.branch(on)
-        text.start(on)
+        poll_if(self.state, due, POLL_DEPTHS)
 
     def finish(self, op: func.ReturnOp) -> None:
         state, text = self.state, self.text

@@ -88,6 +88,8 @@ class FunctionText:
         self.entry: list[str] = []
         self.cold: list[str] = []
         self.block = "entry"
+        self.fuel: str | None = None
+        """The stack slot of what may be done before the function polls, if it does (`polls`)."""
         self.tag = ""
         """What stands behind each instruction: the metadata that says which line it comes from."""
         self._names = 0

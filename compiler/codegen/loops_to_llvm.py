@@ -45,7 +45,6 @@ from .kernel_memory import KernelMemory
 from .kernel_module import SIZES, KernelText, module_text
 from .kernel_state import (
     OK,
-    PYTHON_RAISED,
     Descriptor,
     KernelState,
     lanes_of,
@@ -60,11 +59,12 @@ from .map_nest import combine, identity
 from .matmul_to_blas import lower_matmul
 from .memory_to_llvm import MEMORY_OPS, RUNTIME_MEMORY, place_in_memory, support_call, takes_scratch
 from .outlined_maps import OutlinedMap, has_many_maps
+from .polls import poll, poll_every, poll_when_spent, spend_map, spend_trips
 from .scalars_to_llvm import SCALAR_OPS
 from .steps_to_llvm import lower_reverse_steps, lower_steps
 from .tame_runs import Run, emit_run, may_be_vector_code, runs_of
 
-WHILE_POLL_MASK, LEAF_POLL_MASK = (1 << 14) - 1, 15
+WHILE_POLL_MASK = (1 << 14) - 1
 
 
 class CodegenOptions(Protocol):
@@ -337,6 +337,8 @@ class KernelWriter:
 
     def map(self, op: array.MapOp) -> None:
         """The loops of a map, here or in a function of their own."""
+        if is_in_loop(op):
+            spend_map(self.state, tuple(op.extents))
         if not self.outlines:
             lower_map(self.state, op)
             return
@@ -512,7 +514,8 @@ class KernelWriter:
         self.bind_carried(op.body_carried, op, moving, list(loop.values))
         self.loop_body(op, vectors=leaf and facts.parallel and may_be_vector_code(op))
         self.state.group = ""
-        self.poll_counted(op, loop.counter)
+        if not leaf:
+            self.poll_iteration(op)
         yielded = [state.memrefs[y] for y in op.yielded]
         following = [yielded[slot].fields[k] for slot, k in moving]
         final = text.end_loop(
@@ -523,6 +526,8 @@ class KernelWriter:
         )
         state.scalars[op.trips] = self.at_least_zero(count) if op.trips.first_use else count
         self.bind_carried(tuple(op.results[1:]), op, moving, list(final))
+        if leaf and is_in_loop(op):
+            spend_trips(state, self.at_least_zero(count))
 
     def load_accumulators(self, facts: LeafFacts) -> None:
         """What the loop accumulates at one place goes into a register."""
@@ -592,9 +597,9 @@ class KernelWriter:
         text.start(body)
         self.loop_body(op, declare=False)
         if contains_work(op):
-            self.poll()
+            self.poll_iteration(op)
         else:
-            self.poll_every(counter, WHILE_POLL_MASK)
+            poll_every(state, counter, WHILE_POLL_MASK)
         step = text.value(f"add nuw nsw i64 {counter}, 1")
         properties = state.loop_properties(innermost=not contains_work(op))
         mark_ = f", !llvm.loop {state.metadata.distinct(*properties)}" if properties else ""
@@ -656,41 +661,12 @@ class KernelWriter:
 
     # Interrupts.
 
-    def poll_counted(self, op: array.LoopOp, counter: str) -> None:
+    def poll_iteration(self, op: array.LoopOp) -> None:
         """Poll at the end of an iteration of a loop that contains loops or whole-array work."""
-        if not contains_work(op):
-            return
-        if any(
-            is_whole_array(inner)
-            or (isinstance(inner, array.LoopOp) and inner is not op and contains_work(inner))
-            for inner in op.walk()
-        ):
-            self.poll()
+        if any(is_whole_array(o) and not isinstance(o, array.MapOp) for o in op.walk()):
+            poll(self.state)  # nobody knows what a product takes
         else:
-            self.poll_every(counter, LEAF_POLL_MASK)
-
-    def poll_every(self, counter: str, mask: int) -> None:
-        """Poll once in mask + 1 iterations."""
-        if not self.state.memory.polls:
-            return
-        text = self.text
-        low = text.value(f"and i64 {counter}, {mask}")
-        due = text.value(f"icmp eq i64 {low}, {mask}")
-        ask, on = text.label("poll"), text.label("on")
-        weights = text.metadata.node(f'!"branch_weights", i32 1, i32 {mask}')
-        text.do(f"br i1 {due}, label %{ask}, label %{on}, !prof {weights}")
-        text.start(ask)
-        self.poll()
-        text.branch(on)
-        text.start(on)
-
-    def poll(self) -> None:
-        if not self.state.memory.polls:
-            return
-        self.state.support.add("mutad_poll")
-        group = self.state.attribute_group(RUNTIME_MEMORY)
-        status = self.text.value(f"call i32 @mutad_poll(ptr %ctx) {group}")
-        self.state.return_when(self.text.value(f"icmp ne i32 {status}, 0"), PYTHON_RAISED)
+            poll_when_spent(self.state)
 
     # Leaving.
 
@@ -742,6 +718,14 @@ def contains_work(op: array.LoopOp) -> bool:
         inner is not op and (isinstance(inner, array.LoopOp) or is_whole_array(inner))
         for inner in op.walk()
     )
+
+
+def is_in_loop(op: Operation) -> bool:
+    """Whether a loop of the function runs `op` again and again."""
+    above = op.parent_op()
+    while above is not None and not isinstance(above, array.LoopOp):
+        above = above.parent_op()
+    return above is not None
 
 
 def escaping_allocations(function: func.FuncOp, alias: AliasAnalysis) -> set[Operation]:
