@@ -48,6 +48,7 @@ from .pass_hooks import Hook, after, hooked, what_failed, within
 from .print_ir import module_text
 from .rules.calls import private_functions
 from .rules.routines import inline_rules
+from .transforms.check_claims import CheckClaims
 from .transforms.close_counters import CloseCounters
 from .transforms.describe_calls import DescribeCalls
 from .transforms.drop_carried import DropCarried
@@ -62,6 +63,7 @@ from .transforms.hoist_checks import HoistChecks
 from .transforms.hoist_invariants import HoistInvariants
 from .transforms.hoist_raises import HoistRaises
 from .transforms.lift_choices import LiftChoices
+from .transforms.localize_cells import LocalizeCells
 from .transforms.move_conditions import MoveConditions
 from .transforms.promote_scalars import PromoteScalars
 from .transforms.raise_loops import RaiseLoops
@@ -108,6 +110,8 @@ class Options:
     """Nothing is assumed of the arguments' extents (`frontend.library.shapes`); no user's choice."""
     debug: bool = False
     """Object code says which line of Python each instruction comes from."""
+    parallel: bool = False
+    """Independent iterations and large maps run in threads."""
     lanes: int = 1
     """How many tangents go along at once; the call says it."""
     sanitize: str = ""
@@ -238,6 +242,8 @@ def frontend(c: Compilation) -> None:
 
 def simplify(c: Compilation) -> None:
     c.run(SIMPLIFY)
+    if c.request.options.parallel:
+        c.run(FOR_THREADS)
 
 
 def adjoint(c: Compilation) -> None:
@@ -259,14 +265,14 @@ def adjoint(c: Compilation) -> None:
         case "hvp" | "product":
             c.run([reverse])
             number_tapes(last_function(c.module))
-            c.run(BEFORE_ANOTHER)
+            c.run(for_threads(c, BEFORE_ANOTHER))
             # Shadows are zero at first: their tangents are what the reverse sweep makes of them.
             finals = tuple(shadow_arguments(last_function(c.module)))
             c.run([Forward(active, finals, r.options.lanes)])
             if r.mode == "product":
                 c.run([KeepProduct(), RemoveDead()])
         case "reverse-hvp":
-            c.run([reverse, *BEFORE_ANOTHER])
+            c.run([reverse, *for_threads(c, BEFORE_ANOTHER)])
             symmetric = Symmetric(last_function(c.module))
             c.run([Reverse(r.options.saves, symmetric.differentiated)])
             symmetric.turn(last_function(c.module))
@@ -341,7 +347,7 @@ def expand_derivatives(c: Compilation) -> None:
     if c.request.options.sanitize:
         watch(c.module.ops)
     with c.around(ExpandSimplified(saves), c.module):
-        expand(c.module, saves, lambda module: c.run(BEFORE_ANOTHER, module))
+        expand(c.module, saves, lambda module: c.run(for_threads(c, BEFORE_ANOTHER), module))
     if c.request.options.sanitize:
         c.run([SanitizeDerivatives()])
 
@@ -373,9 +379,16 @@ def optimize(c: Compilation) -> None:
         c.run([DropGuards(unchecked=True)])
     elif r.mode == "gradient" and not (r.options.guards or r.options.sanitize):
         c.run([DropGuards()])
-    c.run(OPTIMIZE)
+    c.run(for_threads(c, OPTIMIZE))
     if c.request.mode == "gradient" and c.request.options.memory:
         measure_budget(c)
+
+
+def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass]:
+    """The passes, with `parallel=True` such that threads have memory of their own."""
+    if not c.request.options.parallel:
+        return [*passes]
+    return [HoistAllocs(threads=True) if isinstance(p, HoistAllocs) else p for p in passes]
 
 
 def llvm(c: Compilation) -> None:
@@ -549,6 +562,12 @@ SIMPLIFY: tuple[ModulePass, ...] = (
     DescribeCalls(),  # nor does a call that no longer stores
 )
 
+FOR_THREADS: tuple[ModulePass, ...] = (
+    CheckClaims(),  # once variables that are no more than names are gone
+    LocalizeCells(),  # iterations that share no variable share no save
+)
+"""What runs at the end of `simplify` with `parallel=True`."""
+
 OPTIMIZE: tuple[ModulePass, ...] = (
     EliminateCommon(),  # the rules of several ops ask for the same values
     FoldConstants(),
@@ -605,11 +624,13 @@ PASSES: tuple[type[ModulePass], ...] = (
     HoistAllocs,
     HoistBranchAllocs,
     LiftChoices,
+    LocalizeCells,
     MoveConditions,
     WriteProducts,
     HoistChecks,
     HoistRaises,
     RaiseLoops,
+    CheckClaims,
     CloseCounters,
     DescribeCalls,
     DropCarried,

@@ -82,6 +82,12 @@ READS_FIRST = "reads_first"
 """The attribute of an `array.map` with NumPy's meaning of an assignment: every element is read before any is
 written, so inputs may overlap the output. `resolve-overlap` takes it away."""
 
+CLAIMED = "claimed"
+"""The attribute of a loop over `prange`: the program says that its iterations are independent."""
+
+EXCLUSIVE = "exclusive"
+"""The attribute of the adjoint of such a loop, and of the accesses in it to what one iteration stored to."""
+
 RAISES = "raises"
 """The attribute of an `scf.if` whose first branch always ends with an exception, and whose other is empty."""
 

@@ -33,6 +33,7 @@ from .runtime.function import CompiledFunction, Derivative, check_options, compi
 from .runtime.gradients import Active, BatchDuplicated, Const, Duplicated
 from .runtime.result_pool import release_memory
 from .runtime.rules import rule, stop_gradient, tangent_rule
+from .runtime.thread_pool import get_num_threads, prange, set_num_threads
 from .runtime.variadic import CompiledWrapper
 from .runtime.wrappers import options_of
 
@@ -44,8 +45,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Active", "BatchDuplicated", "CompileError", "CompiledFunction", "Const", "Duplicated", "GradientError",
     "GradientReport", "assert_saved_bytes", "batch", "check_gradient", "check_rule", "clear_cache", "compile",
-    "grad", "hessian", "hvp", "jacobian", "jvp", "opaque", "release_memory", "rule", "stop_gradient",
-    "tangent_rule", "value_and_grad", "vjp",
+    "get_num_threads", "grad", "hessian", "hvp", "jacobian", "jvp", "opaque", "prange", "release_memory",
+    "rule", "set_num_threads", "stop_gradient", "tangent_rule", "value_and_grad", "vjp",
 ]  # fmt: skip
 
 
@@ -221,10 +222,11 @@ def compile(
     opt: LLVM's optimization level, 0 to 3.
     sanitize: "grad" raises FloatingPointError at the first cotangent or tangent that is not finite;
         `MUTAD_SANITIZE=grad` says so for all functions.
+    parallel: True runs independent iterations of loops, those of `prange`, and large maps in threads.
     debug: debuggers and profilers are told the lines of the code; `MUTAD_DEBUG=1` says so for all functions.
 
-    Of a function of numba's `jit` or `njit` the Python function is compiled, with its `fastmath` and
-    `boundscheck` where they are not given here.
+    Of a function of numba's `jit` or `njit` the Python function is compiled, with its `fastmath`,
+    `boundscheck` and `parallel` where they are not given here.
     """
     if grad not in (True, False):
         raise TypeError(f"grad={grad!r}: use True or False")

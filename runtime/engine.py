@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from . import blas, debugging, result_pool, schedules
+from . import blas, debugging, result_pool, schedules, thread_pool
 from .keys import Array
 
 Metadata = dict[str, Any]
@@ -265,6 +265,8 @@ def address_of(symbol: str, kind: str) -> int | None:
         return ctypes.addressof(result_pool.zeros_table())
     if kind == "schedule":
         return schedules.address()
+    if kind == "threads":
+        return thread_pool.address(symbol)
     if symbol.startswith(_LIBC):
         name = symbol.removeprefix(_LIBC[0]).removeprefix(_LIBC[1])
         return ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value

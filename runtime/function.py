@@ -56,6 +56,7 @@ DEFAULTS: dict[str, Any] = {
     "opt": 3,
     "cache": True,
     "debug": False,
+    "parallel": False,
     "sanitize": "",
     "memory": None,
 }
@@ -84,11 +85,8 @@ def check_options(options: dict[str, Any]) -> dict[str, Any]:
         if name == "target":
             if value not in (None, "cpu"):
                 raise ValueError(f"target={value!r} is not supported: only 'cpu' is")
-        elif name == "parallel":
-            if value is not False:
-                raise ValueError(f"parallel={value!r} is not supported: only False is")
         elif name not in DEFAULTS:
-            known = ", ".join([*DEFAULTS, "grad", "parallel", "target"])
+            known = ", ".join([*DEFAULTS, "grad", "target"])
             raise TypeError(f"compile() has no option {name!r}; there are {known}")
         elif name == "saves":
             if value not in ("minimal", "all", "forbid"):

@@ -45,8 +45,7 @@ def options_of(function: Any) -> dict[str, Any]:
     """The options of a function of numba's that `compile` has as well; none of anything else.
 
     `fastmath` with some of LLVM's flags allows less than ours, and counts as False. `boundscheck` that is
-    left out is ours, not numba's. `parallel` is left out: the loops run one after the other, and
-    `prange` is `range`.
+    left out is ours, not numba's.
     """
     if not is_jitted(function):
         return {}
@@ -54,4 +53,5 @@ def options_of(function: Any) -> dict[str, Any]:
     fast, checks = given.get("fastmath"), given.get("boundscheck")
     flags: set[str] = set() if isinstance(fast, bool | None) else {*fast}
     options = {"fastmath": fast is True or "fast" in flags or flags >= FAST}
+    options["parallel"] = bool(given.get("parallel"))
     return options if checks is None else {**options, "boundscheck": bool(checks)}

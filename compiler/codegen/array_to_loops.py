@@ -22,7 +22,7 @@ What is decided here, because LLVM cannot decide it:
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from xdsl.dialects.builtin import VectorType
@@ -48,10 +48,10 @@ SHORT = 8
 """Points from which on a map of numbers and vectors has a loop for each."""
 
 
-def lower_map(state: KernelState, op: array.MapOp) -> None:
-    """Write the loops of a map."""
+def lower_map(state: KernelState, op: array.MapOp, extents: Sequence[str] | None = None) -> None:
+    """Write the loops of a map; with other extents than its own, of a part that its operands begin with."""
     assert array.READS_FIRST not in op.attributes, "resolve-overlap has not run"
-    extents = [state.scalar(e) for e in op.extents]
+    extents = [state.scalar(e) for e in op.extents] if extents is None else list(extents)
     if any((n := integer(e)) is not None and n <= 0 for e in extents):
         return
     descriptors = [state.memrefs[m] for m in (*op.ins, *op.outs)]

@@ -87,20 +87,27 @@ def lower_raise_if(state: KernelState, op: array.RaiseIfOp) -> None:
 def lower_checked(state: KernelState, op: array.CheckedIntOp) -> None:
     text = state.text
     lhs, rhs = state.scalars[op.lhs], state.scalars[op.rhs]
-    form, sign = CHECKED[type(op)]
     if op in state.proved:
+        form, _ = CHECKED[type(op)]
         state.scalars[op.result] = {"add": text.add, "sub": text.sub, "mul": text.mul}[form](
             lhs, rhs
         )
         return
+    state.scalars[op.result] = raise_overflow(state, op, lhs, rhs)
+
+
+def raise_overflow(state: KernelState, op: Operation, lhs: str, rhs: str) -> str:
+    """The sum, difference or product of two ints; OverflowError where it does not fit."""
+    text, (form, sign) = state.text, CHECKED[type(op)]
     stem = f"llvm.s{form}.with.overflow.i64"
     name = state.intrinsic(stem, "{ i64, i1 }", "i64, i64")
     pair = text.value(f"call {{ i64, i1 }} @{name}(i64 {lhs}, i64 {rhs})")
-    state.scalars[op.result] = text.value(f"extractvalue {{ i64, i1 }} {pair}, 0")
+    result = text.value(f"extractvalue {{ i64, i1 }} {pair}, 0")
     overflow = text.value(f"extractvalue {{ i64, i1 }} {pair}, 1")
     message = f"{{}} {sign} {{}} does not fit in 64 bits"
     site = site_of(state, op, "OverflowError", message, ["index", "index"])
-    state.raise_when(overflow, site, [(lhs, op.lhs.type), (rhs, op.rhs.type)])
+    state.raise_when(overflow, site, [(v, op.operands[k].type) for k, v in enumerate((lhs, rhs))])
+    return result
 
 
 def lower_print(state: KernelState, op: array.PrintOp) -> None:

@@ -29,6 +29,7 @@ from ..analysis.affine import Subscripts
 from ..analysis.alias import AliasAnalysis, if_blocks
 from ..analysis.dependence import Dependence
 from ..analysis.effects import is_private
+from ..analysis.independence import Independence
 from ..names import as_hint
 from ..rules import is_whole_array
 from . import vector_math
@@ -59,6 +60,8 @@ from .map_nest import combine, identity
 from .matmul_to_blas import lower_matmul
 from .memory_to_llvm import MEMORY_OPS, RUNTIME_MEMORY, place_in_memory, support_call, takes_scratch
 from .outlined_maps import OutlinedMap, has_many_maps
+from .parallel_loops import independent_loop, parallel_loop
+from .parallel_maps import axes_of, parallel_map
 from .polls import poll, poll_every, poll_when_spent, spend_map, spend_trips
 from .scalars_to_llvm import SCALAR_OPS
 from .steps_to_llvm import lower_reverse_steps, lower_steps
@@ -72,6 +75,8 @@ class CodegenOptions(Protocol):
 
     @property
     def fastmath(self) -> bool: ...
+    @property
+    def parallel(self) -> bool: ...
     @property
     def target(self) -> Target | None: ...
 
@@ -228,6 +233,9 @@ class KernelWriter:
         self.may_version = True
         self.outlines = has_many_maps(function)
         self.dependence = Dependence(function, alias)
+        self.independence = Independence(function, self.dependence, fastmath=options.fastmath)
+        self.parallel = options.parallel and memory is KernelMemory.SYSTEM
+        """Whether what is written now may go to threads: not what one of them runs."""
         self.result_slots: tuple[int, ...] = ()
         state.escaping = escaping_allocations(function, alias)
 
@@ -335,7 +343,22 @@ class KernelWriter:
             raise AssertionError(f"no LLVM for {op.name}")
         handler(self, op)
 
+    def within(self, state: KernelState, write: Callable[[], None]) -> None:
+        """Write into another state what one thread runs."""
+        before = self.state, self.text, self.parallel
+        self.state, self.text, self.parallel = state, state.text, False
+        write()
+        self.state, self.text, self.parallel = before
+
     def map(self, op: array.MapOp) -> None:
+        """The loops of a map, where it is large in threads."""
+        axes = axes_of(self.state, op) if self.parallel and not self.state.scalar_only else None
+        if axes is None:
+            self.map_here(op)
+        else:
+            parallel_map(self, op, axes, lambda: self.map_here(op))
+
+    def map_here(self, op: array.MapOp) -> None:
         """The loops of a map, here or in a function of their own."""
         if is_in_loop(op):
             spend_map(self.state, tuple(op.extents))
@@ -343,9 +366,7 @@ class KernelWriter:
             lower_map(self.state, op)
             return
         outlined = OutlinedMap(self.state, op)
-        self.state, self.text = outlined.inside, outlined.inside.text
-        lower_map(self.state, op)
-        self.state, self.text = outlined.outer, outlined.outer.text
+        self.within(outlined.inside, lambda: lower_map(outlined.inside, op))
         outlined.call()
 
     # Control flow.
@@ -453,10 +474,14 @@ class KernelWriter:
 
     def plain_loop(self, op: array.LoopOp) -> None:
         moving = self.moving_fields(op)
-        if op.condition_block is None:
+        if op.condition_block is not None:
+            self.condition_loop(op, op.condition_block, moving)
+            return
+        told = independent_loop(self, op) if self.parallel else None
+        if told is None:
             self.counted_loop(op, moving)
         else:
-            self.condition_loop(op, op.condition_block, moving)
+            parallel_loop(self, op, told, lambda: self.counted_loop(op, moving))
 
     def moving_fields(self, op: array.LoopOp) -> list[tuple[int, int]]:
         """(slot, field) of the carried descriptors that may differ from iteration to iteration."""
@@ -490,10 +515,16 @@ class KernelWriter:
         for arg, init, now in zip(args, op.carried, fields, strict=True):
             self.state.memrefs[arg] = rebuilt(self.state.memrefs[init], now)
 
-    def counted_loop(self, op: array.LoopOp, moving: list[tuple[int, int]]) -> None:
+    def counted_loop(
+        self,
+        op: array.LoopOp,
+        moving: list[tuple[int, int]],
+        part: tuple[str, str] | None = None,
+    ) -> None:
+        """All iterations, or a part: from the first of these on, before the second."""
         text, state = self.text, self.state
         assert op.count is not None
-        count = state.scalars[op.count]
+        count = state.scalars[op.count] if part is None else text.sub(part[1], part[0])
         inits = [state.memrefs[c] for c in op.carried]
         carried = [("i64" if k else "ptr", inits[slot].fields[k]) for slot, k in moving]
         leaf = not contains_work(op)
@@ -510,7 +541,9 @@ class KernelWriter:
         if facts.parallel:
             parallel = state.metadata.empty()
             self.state.group = f", !llvm.access.group {parallel}"
-        state.scalars[op.induction] = loop.counter
+        state.scalars[op.induction] = (
+            loop.counter if part is None else text.add(part[0], loop.counter)
+        )
         self.bind_carried(op.body_carried, op, moving, list(loop.values))
         self.loop_body(op, vectors=leaf and facts.parallel and may_be_vector_code(op))
         self.state.group = ""

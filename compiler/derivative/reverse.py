@@ -409,7 +409,10 @@ class ReverseSweep(Emission):
             self.location = op.location
             now = self.primal.known.memrefs
             self.append(array.YieldOp([now[(carried[p], kind)] for p, kind in slots]))
-        self.append(array.LoopOp(trips, inits, body))
+        loop = array.LoopOp(trips, inits, body)
+        if array.CLAIMED in op.attributes:
+            loop.attributes[array.EXCLUSIVE] = UnitAttr()
+        self.append(loop)
 
     def reverse_branches(self, op: scf.IfOp) -> None:
         condition = self.primal.get(op.cond)

@@ -44,6 +44,7 @@ from .joins import (
     template_of,
 )
 from .library.in_place import parts_of
+from .library.ranges import Independent
 from .syntax import bindings_of, exits
 from .syntax.liveness import Names, assigned
 from .values import (
@@ -404,8 +405,8 @@ class Context(ABC):
                 return self.frozen_constant(value, name)
             case np.ndarray() | list() | dict() | set() | frozenset():
                 return tables.constant(self, value, name)
-            case type(__name__="prange", __module__="numba.misc.special"):
-                return Static(range)  # its loops run one after the other
+            case type(__name__="prange", __module__="numba.misc.special" | "mutad"):
+                return Static(Independent)
             case _:
                 return Static(value)
 

@@ -75,6 +75,8 @@ class Iterable:
     """Where in the program it was made: for the next build."""
     resumed: stepped.Suspended | None = None
     """The generator that is asked for the items one by one."""
+    claimed: bool = False
+    """The program says that what is done for one item is independent of the others."""
 
     def sliced(self, e: Emitter, s: SliceValue) -> Iterable:
         """Of a range: a part of it."""
@@ -140,10 +142,10 @@ class Iterables(Statements):
     def iterator_at_once(self, kind: object, node: ast.Call) -> Value:
         if any(isinstance(a, ast.Starred) for a in node.args):
             raise self.refusal(node, "`*` in a call is not compiled", "write the arguments out")
-        if kind is range:
+        if kind in ranges.RANGES:
             if node.keywords or not 1 <= len(node.args) <= 3:
                 raise self.refusal(node, "range takes 1 to 3 positional arguments")
-            return Static(self.range(node))
+            return Static(replace(self.range(node), claimed=kind is ranges.Independent))
         if kind is zip:
             parts = [self.run_over(a) for a in node.args]
             if (row := self.zipped_with(kind, parts, node)) is not None:
@@ -330,13 +332,7 @@ class Iterables(Statements):
     def range(self, node: ast.Call) -> Iterable:
         parts = [self.int_value(a) for a in node.args]
         zero, one = self.e.constant(0, "py_int"), self.e.constant(1, "py_int")
-        start, stop, step = (
-            (zero, parts[0], one)
-            if len(parts) == 1
-            else (*parts, one)
-            if len(parts) == 2
-            else parts
-        )
+        start, stop, step = (zero, *parts, one) if len(parts) == 1 else (*parts, one)[:3]
         return range_of(self.e, (start, stop, step))
 
     def builtin_iter(self, args: list[Value], node: ast.Call) -> Value:

@@ -57,6 +57,7 @@ from .joins import (
     rebuilt,
     template_of,
 )
+from .library.ranges import claim
 from .syntax.exits import LeavableFor, binds, runs_once
 from .syntax.liveness import assigned, reads
 from .syntax.nodes import negated
@@ -84,8 +85,10 @@ class Loops(Forms):
             with fixed_items.written_out(self, len(items)):
                 self.unrolled(s, items, until)
         elif iterable.count.constant is None or iterable.count.constant > 0:
+            counters = list[SSAValue]()
 
             def body(i: SSAValue) -> None:
+                counters.append(i)
                 fixed_items.note(self, s, i, iterable)
                 with self.located(s.target):
                     self.bind(s.target, iterable.item(i))
@@ -96,6 +99,8 @@ class Loops(Forms):
                 self.list_loop(s, iterable, condition, body)
             else:
                 self.loop(s, iterable.count, condition, body)
+            for counter in counters if iterable.claimed else ():
+                claim(counter)
         else:
             self.leave_out(s.target, *s.body)
         self.block(s.orelse)
@@ -251,9 +256,7 @@ class Loops(Forms):
         if not certain:
             self.remember_python(initially, loop, None if condition is not None else count)
         for variable, place, leaf in copies if copied else ():
-            if place.initial is None:
-                continue
-            if place.moved is not None:
+            if place.initial is None or place.moved is not None:
                 continue
             always = self.is_new_array(leaf, place.ssa, blocks[0])
             sources = roots(self.e, leaf)
@@ -449,13 +452,12 @@ class Loops(Forms):
         for place in variable.places:
             if place.sizes:
                 place.now = resizing.outlived(self, place)
-        body = loop.body.block
         binding = self.found(
             variable,
             [
                 first if strip_casts(last) is argument else result
                 for first, argument, last, result in zip(
-                    loop.carried, body.args[1:], loop.yielded, loop.results_carried, strict=True
+                    loop.carried, loop.body_carried, loop.yielded, loop.results_carried, strict=True
                 )
             ],
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from xdsl.dialects import memref
-from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import MemRefType, UnitAttr
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import array
 from .accesses import Access, Activity, Need
@@ -32,8 +32,11 @@ class Load(Rule[memref.LoadOp]):
             return
         shadow = sweep.primal.memref(op.memref, SHADOW)
         indices = [sweep.primal.get(i) for i in op.indices]
-        old = sweep.emit(memref.LoadOp.get(shadow, indices))
-        sweep.append(memref.StoreOp.get(sweep.scalars.add(old, bar), shadow, indices))
+        load = memref.LoadOp.get(shadow, indices)
+        store = memref.StoreOp.get(sweep.scalars.add(sweep.emit(load), bar), shadow, indices)
+        if any(is_same_place(op, other) and is_exclusive(other) for other in stores_to(op.memref)):
+            load.attributes[array.EXCLUSIVE] = store.attributes[array.EXCLUSIVE] = UnitAttr()
+        sweep.append(store)
 
     def tangent(self, op: memref.LoadOp, sweep: TangentSweep) -> None:
         sweep.clone(op)
@@ -56,10 +59,14 @@ class Store(Rule[memref.StoreOp]):
     def adjoint(self, op: memref.StoreOp, sweep: ReverseSweep) -> None:
         shadow = sweep.primal.memref(op.memref, SHADOW)
         indices = [sweep.primal.get(i) for i in op.indices]
+        alone = {array.EXCLUSIVE: UnitAttr()} if is_exclusive(op) else {}
         if sweep.activity.active(op.value):
-            sweep.add_bar(op.value, sweep.emit(memref.LoadOp.get(shadow, indices)))
-        zero = sweep.scalars.constant(0.0, op.value)
-        sweep.append(memref.StoreOp.get(zero, shadow, indices))
+            load = memref.LoadOp.get(shadow, indices)
+            load.attributes.update(alone)
+            sweep.add_bar(op.value, sweep.emit(load))
+        store = memref.StoreOp.get(sweep.scalars.constant(0.0, op.value), shadow, indices)
+        store.attributes.update(alone)
+        sweep.append(store)
 
     def tangent(self, op: memref.StoreOp, sweep: TangentSweep) -> None:
         sweep.clone(op)
@@ -68,6 +75,30 @@ class Store(Rule[memref.StoreOp]):
             store = memref.StoreOp.get(dot, shadow, sweep.values(op.indices))
             store.attributes.update(op.attributes)
             sweep.append(store)
+
+
+def is_exclusive(op: memref.StoreOp) -> bool:
+    """What one iteration of a claimed loop stores to, no other one touches: not a sum of several."""
+    total = op.value.owner
+    terms = total.operands if isinstance(total, arith.AddfOp | arith.SubfOp) else ()
+    loads = (t.owner for t in terms)
+    if any(isinstance(load, memref.LoadOp) and is_same_place(load, op) for load in loads):
+        return False
+    parent = op.parent_op()
+    while parent is not None and array.CLAIMED not in parent.attributes:
+        parent = parent.parent_op()
+    return parent is not None and bool(op.indices)
+
+
+def stores_to(array_: SSAValue) -> Iterator[memref.StoreOp]:
+    """The stores to elements of an array, by this name."""
+    for use in array_.uses:
+        if isinstance(use.operation, memref.StoreOp) and use.operation.memref is array_:
+            yield use.operation
+
+
+def is_same_place(a: memref.LoadOp, b: memref.StoreOp) -> bool:
+    return a.memref is b.memref and tuple(a.indices) == tuple(b.indices)
 
 
 class Alloc(WithoutDerivative):

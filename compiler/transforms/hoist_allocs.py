@@ -39,12 +39,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, memref, scf
+from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import array
+from ..analysis.alias import enclosing_loops
+from ..analysis.independence import Independence
 from .fold_constants import is_nonnegative
 from .hoist_invariants import is_from_outside
 from .memory_effects import functions
@@ -52,15 +54,30 @@ from .memory_effects import functions
 
 @dataclass(frozen=True)
 class HoistAllocs(ModulePass):
-    """Move allocations with invariant extents out of loops."""
+    """Move allocations with invariant extents out of loops; `threads`: not out of those for threads."""
 
     name = "hoist-allocs"
+    threads: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
+            kept = outermost_independent(function) if self.threads else set()
             for loop in function.walk(region_first=True):
-                if isinstance(loop, array.LoopOp):
+                if isinstance(loop, array.LoopOp) and loop not in kept:
                     hoist_from(loop)
+
+
+def outermost_independent(function: func.FuncOp) -> set[Operation]:
+    """The loops that threads may run, whose iterations each need memory of their own."""
+    independence, found = Independence(function), set[Operation]()
+    for loop in function.walk():
+        if (
+            isinstance(loop, array.LoopOp)
+            and found.isdisjoint(enclosing_loops(loop))
+            and independence.of(loop) is not None
+        ):
+            found.add(loop)
+    return found
 
 
 def hoist_from(loop: array.LoopOp) -> None:

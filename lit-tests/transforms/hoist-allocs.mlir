@@ -1,4 +1,5 @@
 // RUN: mutad-opt %s -p hoist-allocs | filecheck %s
+// RUN: mutad-opt %s -p 'hoist-allocs{threads=true}' | filecheck %s --check-prefix THREADS
 
 // CHECK-LABEL: @out_of_two_loops
 // CHECK:         %t = array.alloc(%n)
@@ -140,6 +141,52 @@ func.func @kept_when_it_is_cleared(%x : f64, %n : index) {
   %trips = array.loop %i to %n do {
     %t = array.alloc(%n) {growable, cleared} : memref<?xf64>
     memref.store %x, %t[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// Iterations that threads may run each need their own; of those of an inner loop one is enough.
+// CHECK-LABEL:   @of_independent_iterations
+// CHECK:           %t = array.alloc(%n)
+// CHECK-NEXT:      array.loop
+// THREADS-LABEL: @of_independent_iterations
+// THREADS:         array.loop %i
+// THREADS:           %t = array.alloc(%n)
+// THREADS-NEXT:      array.loop
+func.func @of_independent_iterations(%x : memref<?xf64>, %y : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?xf64>
+  %trips = array.loop %i to %n do {
+    %inner = array.loop %j to %n do {
+      %t = array.alloc(%n) : memref<?xf64>
+      %a = memref.load %x[%j] : memref<?xf64>
+      memref.store %a, %t[%j] : memref<?xf64>
+      %b = memref.load %t[%j] : memref<?xf64>
+      memref.store %b, %y[%i] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL:   @of_a_recurrence
+// THREADS-LABEL: @of_a_recurrence
+// THREADS:         %t = array.alloc(%n)
+// THREADS-NEXT:    array.loop
+func.func @of_a_recurrence(%x : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf64>
+  %m = arith.subi %n, %c1 : index
+  %trips = array.loop %i to %m do {
+    %t = array.alloc(%n) : memref<?xf64>
+    %a = memref.load %x[%i] : memref<?xf64>
+    memref.store %a, %t[%i] : memref<?xf64>
+    %b = memref.load %t[%i] : memref<?xf64>
+    %j = arith.addi %i, %c1 : index
+    memref.store %b, %x[%j] : memref<?xf64>
     array.yield
   }
   func.return

@@ -41,12 +41,14 @@ DTYPES = {
 @dataclass(frozen=True)
 class Fast:
     fastmath: bool = True
+    parallel: bool = False
     target: None = None
 
 
 @dataclass(frozen=True)
 class Exact:
     fastmath: bool = False
+    parallel: bool = False
     target: None = None
 
 

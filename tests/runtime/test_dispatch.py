@@ -208,11 +208,11 @@ def test_options_are_checked():
         ({"opt": 4}, ValueError),
         ({"opt": True}, ValueError),
         ({"target": "cuda"}, ValueError),
-        ({"parallel": True}, ValueError),
+        ({"parallel": "no"}, TypeError),
     ):
         with pytest.raises(exception):
             mutad.compile(**wrong)
-    assert check_options({"parallel": False, "target": "cpu", "opt": 1})["opt"] == 1
+    assert check_options({"parallel": True, "target": "cpu", "opt": 1})["opt"] == 1
     with pytest.raises(TypeError, match="grad"):
         mutad.compile(grad="yes")
     with pytest.raises(TypeError, match="Python function"):

@@ -131,6 +131,7 @@ def test_numpys_functions_are_arguments(function: Any) -> None:
 def test_options_keep_their_meaning(given: Any, fastmath: bool, boundscheck: bool) -> None:
     options = compile(Jitted(total.py_func, **given)).options
     assert (options["fastmath"], options["boundscheck"]) == (fastmath, boundscheck)
+    assert options["parallel"] == given.get("parallel", False)
 
 
 def test_options_that_are_given_here_win() -> None:

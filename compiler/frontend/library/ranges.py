@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xdsl.dialects import arith
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Block, SSAValue
 
 from ....dialects import array
 from .. import scalars
@@ -20,6 +21,22 @@ from ..values import INT64_MAX, INT64_MIN, Scalar, SliceValue
 
 Bounds = tuple[Scalar, Scalar, Scalar]
 """Start, stop and step."""
+
+
+class Independent:
+    """What `prange` is while compiling: a range, and the word that what is done for its items is
+    independent."""
+
+
+RANGES: tuple[object, ...] = (range, Independent)
+
+
+def claim(induction: SSAValue) -> None:
+    """Write on the loop that counts so what was claimed of its iterations."""
+    owner = induction.owner
+    loop = owner.parent_op() if isinstance(owner, Block) else None
+    if isinstance(loop, array.LoopOp):
+        loop.attributes[array.CLAIMED] = UnitAttr()
 
 
 def item_of(e: Emitter, bounds: Bounds) -> Callable[[SSAValue], Scalar]:

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Any
 
+from ..library.ranges import Independent
 from .nodes import assign, name, when
 
 COMPENSATED = sys.version_info >= (3, 12)
@@ -183,7 +184,7 @@ TEMPLATES: dict[object, str] = {
 }
 """What consumes the items of something, in Python."""
 
-ITERATORS: tuple[object, ...] = (range, enumerate, zip, reversed, map)
+ITERATORS: tuple[object, ...] = (range, Independent, enumerate, zip, reversed, map)
 
 FUSED_WITH_LISTS = (list, sum, min, max)
 """Those that take every item of a list: the list of a comprehension is not made for them."""

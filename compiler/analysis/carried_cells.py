@@ -1,0 +1,251 @@
+"""What one iteration of a loop hands to the next in each of its scalar variables.
+
+Iterations are independent but for these cells, if each of them is
+
+- *read* only, or *private*: stored before it is read in every iteration;
+- *reset*: the last thing that every iteration does to it is to store a value from outside the loop;
+- *kept*: every iteration ends by storing what it began with (what the adjoint of a sum does);
+- a *reduction*: all that is done is `s = s + x`, and the like, and nothing else reads it.
+
+::
+
+    array.loop %i to %n do {
+      memref.store %zero, %t[]            // private
+      %1 = memref.load %s[]
+      %2 = arith.addf %1, %x              // s is a sum
+      memref.store %2, %s[]
+    }
+
+Anything else is *carried*: an iteration computes with what another one has left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import FloatAttr
+from xdsl.ir import Block, Operation, SSAValue, Use
+
+from ...dialects import array
+from ..rules import accesses, is_whole_array
+from .alias import if_blocks
+from .views import strip_views
+
+COMBINING: dict[type[Operation], array.MapKind] = {
+    arith.AddfOp: "add",
+    arith.AddiOp: "add",
+    array.CheckedAddOp: "add",
+    arith.MulfOp: "mul",
+    arith.MuliOp: "mul",
+    arith.MinimumfOp: "min",
+    arith.MaximumfOp: "max",
+    arith.MinSIOp: "min",
+    arith.MaxSIOp: "max",
+}
+"""Ops that add one more term to what a reduction has so far."""
+
+
+@dataclass(frozen=True)
+class Role:
+    """What a cell is to the iterations of a loop."""
+
+    name: Literal["read", "private", "reset", "kept", "reduction", "carried"]
+    value: SSAValue | None = None
+    """reset: what each iteration leaves."""
+    kind: array.MapKind | None = None
+    """reduction: how terms are combined."""
+    ordered: bool = False
+    """reduction: the order of the terms is the program's (floating point, in primal code)."""
+    last: Operation | None = None
+    """The op that shows it: a store of the cell."""
+    checked: Operation | None = None
+    """reduction: the addition that raises where the sum does not fit."""
+
+
+def is_cell(value: SSAValue) -> bool:
+    """A scalar variable."""
+    return isinstance(value.owner, memref.AllocaOp)
+
+
+def cell_of(value: SSAValue) -> SSAValue | None:
+    """The scalar variable that the memref is (a view of)."""
+    base = strip_views(value)
+    return base if is_cell(base) else None
+
+
+def roles(loop: array.LoopOp) -> dict[SSAValue, Role]:
+    """The role of each cell from outside the loop that it uses, in the order of first use."""
+    found: dict[SSAValue, list[Operation]] = {}
+    own = {op.memref for op in loop.walk() if isinstance(op, memref.AllocaOp)}
+    for op in loop.walk():
+        cells = dict.fromkeys(cell_of(a.memref) for a in accesses(op))
+        for cell in cells:
+            if cell is not None and cell not in own:
+                found.setdefault(cell, []).append(op)
+    return {cell: role_of(loop, cell, uses) for cell, uses in found.items()}
+
+
+def touches(op: Operation, cell: SSAValue) -> tuple[bool, bool]:
+    """Whether the op itself reads the cell, and whether it writes to it."""
+    kinds = {a.kind for a in accesses(op) if cell_of(a.memref) is cell}
+    return "read" in kinds, "write" in kinds
+
+
+def role_of(loop: array.LoopOp, cell: SSAValue, uses: Sequence[Operation]) -> Role:
+    writes = [op for op in uses if touches(op, cell)[1]]
+    if not writes:
+        return Role("read")
+    last = writes[-1]
+    reads_first, stored = entered(loop.body.block, cell)
+    if loop.condition_block is not None:
+        return Role("carried", last=last)
+    if stored and not reads_first:
+        return Role("private", last=last)
+    if isinstance(last, memref.StoreOp) and last.parent is loop.body.block and uses[-1] is last:
+        if is_outside(last.value, loop):
+            return Role("reset", value=last.value, last=last)
+        if keeps(uses, last):
+            return Role("kept", last=last)
+    return reduction(cell, uses, last) or Role("carried", last=last)
+
+
+def entered(block: Block, cell: SSAValue) -> tuple[bool, bool]:
+    """Whether a run of the block may read what the cell holds before, and whether it surely stores to it."""
+    reads_first = stored = False
+    for op in block.ops:
+        reads, _ = touches(op, cell)
+        reads_first |= reads and not stored
+        if isinstance(op, memref.StoreOp) and op.memref is cell:
+            stored = True
+        elif op.regions and not is_whole_array(op) and not stored:
+            ways = [entered(b, cell) for b in blocks_of(op)]
+            reads_first |= any(reads for reads, _ in ways)
+            complete = isinstance(op, scf.IfOp) and len(ways) == 2
+            stored = complete and all(stores for _, stores in ways)
+    return reads_first, stored
+
+
+def blocks_of(op: Operation) -> Iterator[Block]:
+    if isinstance(op, scf.IfOp):
+        yield from if_blocks(op)
+    else:
+        yield from (b for r in op.regions for b in r.blocks)
+
+
+def keeps(uses: Sequence[Operation], last: memref.StoreOp) -> bool:
+    """The only load, which all stores follow, is what is stored at the end; but for a zero that is added."""
+    loads = [op for op in uses if isinstance(op, memref.LoadOp)]
+    if not all(isinstance(op, memref.LoadOp | memref.StoreOp) for op in uses):
+        return False
+    if len(loads) != 1 or uses[0] is not loads[0] or loads[0].parent is not last.parent:
+        return False
+    value = last.value
+    if isinstance(value.owner, arith.AddfOp) and "ad.adjoint" in value.owner.attributes:
+        terms = [t for t in value.owner.operands if not is_zero(t)]
+        value = terms[0] if len(terms) == 1 else value
+    return value is loads[0].res
+
+
+def is_zero(value: SSAValue) -> bool:
+    owner = value.owner
+    return (
+        isinstance(owner, arith.ConstantOp)
+        and isinstance(owner.value, FloatAttr)
+        and owner.value.value.data == 0.0
+    )
+
+
+def reduction(cell: SSAValue, uses: Sequence[Operation], last: Operation) -> Role | None:
+    """The role of a cell which maps combine with terms, or pairs of a load and a store."""
+    kinds, ordered, checked = set[str](), False, None
+    pending = list(uses)
+    while pending:
+        op = pending.pop(0)
+        if isinstance(op, array.MapOp):
+            if any(cell_of(m) is cell for m in op.ins):
+                return None
+            outs = zip(op.outs, op.out_kinds, strict=True)
+            kinds |= {kind for m, kind in outs if cell_of(m) is cell}
+            continue
+        store = pending.pop(0) if pending else None
+        if not isinstance(op, memref.LoadOp) or not isinstance(store, memref.StoreOp):
+            return None
+        chain = combined(op, store)
+        if not chain:
+            return None
+        for step in chain:
+            kinds.add(COMBINING.get(type(step), "add"))
+            floats = isinstance(step, arith.AddfOp | arith.SubfOp | arith.MulfOp)
+            ordered |= floats and "ad.adjoint" not in step.attributes
+            checked = step if isinstance(step, array.CheckedAddOp) else checked
+    kind = kinds.pop() if len(kinds) == 1 else "store"
+    if kind == "store":
+        return None
+    return Role("reduction", kind=kind, ordered=ordered, last=last, checked=checked)
+
+
+def combined(load: memref.LoadOp, store: memref.StoreOp) -> list[Operation]:
+    """The ops that add terms on the way from what is loaded to what is stored; empty where something else is.
+
+    All that reads a value on the way is on the way, so no term depends on what is there already. Conditions
+    may choose between what is there with and without a term.
+    """
+    totals: dict[SSAValue, None] = {load.res: None}
+    passed: list[Operation] = []
+    pending: list[SSAValue] = [load.res]
+    if load.parent is not store.parent or not load.is_before_in_block(store):
+        return []
+    while pending:
+        for use in pending.pop().uses:
+            result = passed_on(use)
+            if result is None and use.operation is not store:
+                return []
+            if result is not None and result not in totals:
+                totals[result] = None
+                pending.append(result)
+                passed.append(use.operation)
+    adding = [op for op in passed if not isinstance(op, arith.SelectOp | scf.YieldOp)]
+    alternatives = [o for op in passed for o in alternatives_of(op, totals)]
+    if store.value not in totals or not all(o in totals for o in alternatives):
+        return []
+    if any(sum(o in totals for o in op.operands) != 1 for op in adding):
+        return []
+    return adding
+
+
+def passed_on(use: Use) -> SSAValue | None:
+    """What has the value in it, with a term or by choice."""
+    op = use.operation
+    if type(op) in COMBINING or (isinstance(op, arith.SubfOp | arith.SubiOp) and use.index == 0):
+        return op.results[0]
+    if isinstance(op, arith.SelectOp) and use.index > 0:
+        return op.result
+    parent = op.parent_op()
+    if isinstance(op, scf.YieldOp) and isinstance(parent, scf.IfOp):
+        return parent.results[use.index]
+    return None
+
+
+def alternatives_of(op: Operation, totals: dict[SSAValue, None]) -> list[SSAValue]:
+    """What may be chosen instead of the operand that is on the way."""
+    if isinstance(op, arith.SelectOp):
+        return [op.lhs, op.rhs]
+    parent = op.parent_op()
+    if isinstance(op, scf.YieldOp) and isinstance(parent, scf.IfOp):
+        ends = [block.last_op for block in if_blocks(parent)]
+        chosen = [k for k, result in enumerate(parent.results) if result in totals]
+        return [end.operands[k] for end in ends if end is not None for k in chosen]
+    return []
+
+
+def is_outside(value: SSAValue, loop: array.LoopOp) -> bool:
+    """The value is computed before the loop."""
+    block = value.owner if isinstance(value.owner, Block) else value.owner.parent
+    while block is not None and (parent := block.parent_op()) is not None:
+        if parent is loop:
+            return False
+        block = parent.parent
+    return True

@@ -1,0 +1,260 @@
+"""Are the iterations of a loop independent, so that threads may run them?
+
+They are where no iteration touches what another one writes. Of scalar variables `carried_cells` says it. Of
+arrays it is proved (`dependence`), or *claimed*: the program says so with `prange`. Two more things help:
+
+- Arrays to which the loop only adds are *summed*: each chunk of iterations has zeros of its own, which
+  are added up afterwards, in the order of the chunks. So are the shadows of what all iterations read.
+- A claim says something of the adjoint, too. What an iteration stores no other one touches, so the
+  cotangent that the adjoint of the store takes away (`exclusive`) is touched by no other iteration either,
+  whatever the subscripts are (the premise of FormAD).
+
+What is claimed and provably wrong is refused (`broken_claim`); what cannot be decided is the program's word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Operation, SSAValue
+
+from ...dialects import array
+from ..rules import Access, accesses, is_whole_array
+from .affine import Affine
+from .alias import AliasAnalysis
+from .carried_cells import Role, cell_of, is_cell, is_outside, roles
+from .dependence import Dependence
+from .footprint import Point, Region
+from .views import strip_views
+
+PAIRS = 600
+"""Loops in which more pairs of accesses would have to be compared run in order."""
+
+SCALARS = ("arith.", "math.", "special.", "vector.")
+"""Dialects whose ops touch no memory and call nothing."""
+
+KNOWN = (
+    memref.LoadOp, memref.StoreOp, memref.AllocaOp, memref.DimOp, memref.CastOp, scf.IfOp, scf.YieldOp,
+    array.ViewOp, array.CollapseOp, array.StrideOp, array.OverlapOp, array.AllocOp, array.MapOp,
+    array.LoopOp, array.YieldOp, array.ConditionOp, array.IndexOp, array.RaiseIfOp, array.CheckedIntOp,
+    array.MatmulOp, array.CastOp, array.FloorDivOp, array.FloorModOp,
+)  # fmt: skip
+"""What threads can run: nothing that calls back, prints, or keeps memory of the call's own."""
+
+
+@dataclass(frozen=True)
+class Independent:
+    """How the iterations of a loop are told apart."""
+
+    cells: dict[SSAValue, Role]
+    summed: tuple[SSAValue, ...] = ()
+    """Arrays of which each chunk has its own, from zero."""
+
+
+class Independence:
+    """Answers for the loops of one function."""
+
+    def __init__(
+        self, function: func.FuncOp, dependence: Dependence | None = None, *, fastmath: bool = False
+    ) -> None:
+        self.alias = AliasAnalysis(function) if dependence is None else dependence.alias
+        self.dependence = dependence or Dependence(function, self.alias)
+        self.fastmath = fastmath
+
+    def of(self, loop: array.LoopOp) -> Independent | None:
+        """None where an iteration may need what another one has done."""
+        if loop.count is None or loop.condition_block is not None or loop.carried:
+            return None
+        inside = list(loop.walk())
+        if not all(may_run_in_threads(op) for op in inside):
+            return None
+        cells = roles(loop)
+        if any(not self.is_free(loop, role) for role in cells.values()):
+            return None
+        found = [a for op in inside for a in accesses(op) if cell_of(a.memref) is None]
+        summed = self.summed(loop, found)
+        return None if summed is None else Independent(cells, tuple(summed))
+
+    def is_free(self, loop: array.LoopOp, role: Role) -> bool:
+        """The cell hands nothing on, or sums that may be made in any order."""
+        if role.name != "reduction":
+            return role.name != "carried"
+        return not role.ordered or self.fastmath or is_claimed(loop)
+
+    def summed(self, loop: array.LoopOp, found: Sequence[Access]) -> list[SSAValue] | None:
+        """The arrays that the loop adds to at places which iterations share; None where they share more."""
+        writes = [a for a in found if a.kind == "write"]
+        near = self.alias.may_alias
+        if sum(near(w.memref, a.memref) for w in writes for a in found) > PAIRS:
+            return None
+        shared: dict[SSAValue, None] = {}
+        for write in writes:
+            base = strip_views(write.memref)
+            if base in shared:
+                continue
+            others = [a for a in found if near(write.memref, a.memref)]
+            if not any(self.meet(loop, write, a) for a in others):
+                continue
+            if self.is_sum(loop, base, others):
+                shared[base] = None
+            elif not is_claimed(loop):
+                return None
+        return list(shared)
+
+    def meet(self, loop: array.LoopOp, write: Access, other: Access) -> bool:
+        """Two iterations may touch one element, as far as is known."""
+        if array.EXCLUSIVE in loop.attributes and array.EXCLUSIVE in (
+            *write.op.attributes,
+            *other.op.attributes,
+        ):
+            return False
+        meet = self.dependence.may_meet
+        return meet(write, other, loop) or meet(other, write, loop)
+
+    def is_sum(self, loop: array.LoopOp, base: SSAValue, found: Sequence[Access]) -> bool:
+        """All that the loop does to the array is adding to its elements, in any order."""
+        if not is_outside(base, loop) or not isinstance(base.type, MemRefType):
+            return False
+        free = self.fastmath or is_claimed(loop)
+        return all(strip_views(a.memref) is base and is_addition(a, free=free) for a in found)
+
+
+def is_claimed(loop: array.LoopOp) -> bool:
+    """The program says that the iterations are independent."""
+    return array.CLAIMED in loop.attributes
+
+
+def may_run_in_threads(op: Operation) -> bool:
+    if isinstance(op, array.AllocOp):
+        return array.GROWABLE not in op.attributes
+    return isinstance(op, KNOWN) or op.name.startswith(SCALARS) or op.name in ("ad.mul", "ad.div")
+
+
+def is_addition(access: Access, *, free: bool) -> bool:
+    """The access is half of `a[i] += x`, or an output of a map that adds; `free`: also in primal code."""
+    op = access.op
+    if isinstance(op, array.MapOp):
+        into = [k for m, k in zip(op.outs, op.out_kinds, strict=True) if m is access.memref]
+        return into == ["add"] and access.memref not in op.ins
+    if isinstance(op, array.MatmulOp):
+        return op.accumulate is not None and access.memref is op.c
+    if isinstance(op, memref.LoadOp):
+        uses = list(op.res.uses)
+        return len(uses) == 1 and any(
+            adds(op, user, free=free) for user in stores_of(uses[0].operation)
+        )
+    if isinstance(op, memref.StoreOp) and isinstance(op.value.owner, SUMS):
+        terms = op.value.owner.operands
+        return any(
+            isinstance(t.owner, memref.LoadOp) and adds(t.owner, op, free=free) for t in terms
+        )
+    return False
+
+
+SUMS = (arith.AddfOp, arith.AddiOp, arith.SubfOp, arith.SubiOp)
+
+
+def stores_of(op: Operation) -> Iterator[memref.StoreOp]:
+    for use in op.results[0].uses if op.results else ():
+        if isinstance(use.operation, memref.StoreOp):
+            yield use.operation
+
+
+def adds(load: memref.LoadOp, store: memref.StoreOp, *, free: bool) -> bool:
+    """`store` puts back what was loaded from the same place plus a term, and nothing is stored between."""
+    total = store.value.owner
+    if not isinstance(total, SUMS) or load.res not in total.operands:
+        return False
+    if isinstance(total, arith.SubfOp | arith.SubiOp) and total.lhs is not load.res:
+        return False
+    ordered = isinstance(total, arith.AddfOp | arith.SubfOp) and not free
+    if ordered and "ad.adjoint" not in total.attributes:
+        return False
+    if load.memref is not store.memref or tuple(load.indices) != tuple(store.indices):
+        return False
+    if load.parent is not store.parent or not load.res.has_one_use():
+        return False
+    if not total.result.has_one_use():
+        return False
+    op = load.next_op
+    while op is not None and op is not store:
+        if op.regions or is_whole_array(op) or isinstance(op, memref.StoreOp):
+            return False
+        op = op.next_op
+    return op is store
+
+
+# Claims that do not hold.
+
+
+def broken_claim(loop: array.LoopOp, dependence: Dependence) -> tuple[Operation, str, str] | None:
+    """Where iterations of the loop provably meet: the op, what is wrong there, and a way out."""
+    if loop.condition_block is not None:
+        return (
+            loop,
+            "iterations of `prange` are independent, so none of them can end the loop",
+            "loop over all of it, or use range",
+        )
+    if loop.carried:
+        return (
+            loop,
+            "an array is bound anew in each iteration of `prange`, and read by the next one",
+            "use range, or index with the variable of the loop",
+        )
+    for cell, role in roles(loop).items():
+        if role.name == "carried" and role.last is not None:
+            name = cell.name_hint or "a variable"
+            return (
+                role.last,
+                f"`{name}` goes from one iteration of `prange` to the next",
+                "use range; sums (`s += x`) and products are the exception",
+            )
+    return broken_store(loop, dependence)
+
+
+def broken_store(loop: array.LoopOp, dependence: Dependence) -> tuple[Operation, str, str] | None:
+    always = [op for op in loop.body.block.ops if isinstance(op, memref.LoadOp | memref.StoreOp)]
+    found = [a for op in always if not is_cell(op.memref) for a in accesses(op)]
+    for write in (a for a in found if a.kind == "write"):
+        for other in found:
+            sums = is_addition(write, free=True) and is_addition(other, free=True)
+            if not sums and surely_meet(loop, dependence, write, other):
+                word = "stores to" if other.kind == "write" else "reads"
+                return (
+                    write.op,
+                    f"another iteration of `prange` {word} the element that is stored to here",
+                    "use range; iterations of prange share nothing that they store to",
+                )
+    return None
+
+
+def surely_meet(loop: array.LoopOp, dependence: Dependence, write: Access, other: Access) -> bool:
+    """Subscripts that move alike with the iteration, some whole number of iterations apart, or not at all."""
+    a, b = dependence.region(write), dependence.region(other)
+    if a.base is not b.base or not is_outside(a.base, loop) or not points_only(a, b):
+        return False
+    turns: set[int] = set()
+    for x, y in zip(a.dimensions, b.dimensions, strict=True):
+        assert isinstance(x, Point)
+        assert isinstance(y, Point)
+        step = x.at.terms.get(loop.induction, 0)
+        still = x.at - Affine({loop.induction: step})
+        difference = y.at - x.at
+        varies = any(dependence.varies(s, loop) for s in still.terms)
+        if varies or not difference.is_constant:
+            return False
+        if step == 0:
+            if difference.constant:
+                return False
+        elif difference.constant % step:
+            return False
+        else:
+            turns.add(difference.constant // step)
+    return not turns or (len(turns) == 1 and turns != {0})
+
+
+def points_only(*regions: Region) -> bool:
+    return all(r.exact and all(isinstance(d, Point) for d in r.dimensions) for r in regions)

@@ -1,0 +1,246 @@
+"""`parallel=True`: values are Python's, gradients those of one thread, and the bits of any number of threads.
+
+Chunks are made tiny, so that small arrays have many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mutad
+from mutad import Const, Duplicated, prange
+from mutad.compiler.codegen import parallel_regions
+from mutad.runtime import thread_pool
+
+PROGRAMS: list[Any] = []
+SIZE = 60
+RUN = "call i32 @mutad_threads_run"
+
+
+def regions(*, primal: int, gradient: int) -> Callable[[Any], Any]:
+    """At least so many parallel regions are in the code of the program, and of its gradient."""
+
+    def record(function: Any) -> Any:
+        PROGRAMS.append(pytest.param(function, primal, gradient, id=function.__name__))
+        return function
+
+    return record
+
+
+@pytest.fixture(autouse=True)
+def tiny_chunks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(parallel_regions, "GRAIN", 40.0)
+    thread_pool.address()
+    yield
+    thread_pool.limit(thread_pool.get_num_threads())
+
+
+@regions(primal=1, gradient=2)
+def gathered(x, k, y):
+    for i in prange(k.shape[0]):
+        y[i] = np.sin(x[k[i]]) * x[i]
+
+
+@regions(primal=1, gradient=2)
+def scattered(x, k, y):
+    for i in prange(k.shape[0]):
+        y[k[i]] = np.exp(x[i]) * y[k[i]]
+
+
+@regions(primal=1, gradient=1)
+def histogram(x, k, y):
+    for i in prange(k.shape[0]):
+        y[k[i] % 7] += x[i] * x[i]
+
+
+@regions(primal=1, gradient=3)
+def temporaries(x, k, y):
+    t = 0.0
+    for i in prange(x.shape[0]):
+        z = np.sin(x * x[i])
+        z[0] = y[i]
+        y[i] = z.sum()
+        t += z[1] * y[i]
+    return t
+
+
+@regions(primal=1, gradient=2)
+def triangle(x, k, y):
+    s = 0.0
+    for i in prange(x.shape[0]):
+        for j in prange(i, x.shape[0]):
+            s += x[i] * x[j] ** 2
+        y[i] += x[i]
+    return s
+
+
+@regions(primal=1, gradient=2)
+def counted(x, k, y):
+    n = 0
+    last = 0.0
+    for i in prange(x.shape[0]):
+        if x[i] > 0.5:
+            n += 1
+        last = x[i] * 2.0
+        y[i] = last
+    return n + last
+
+
+@regions(primal=1, gradient=0)
+def product(x, k, y):
+    p = 1.0
+    q = 0.0
+    for i in prange(x.shape[0]):
+        p *= 1.0 + 0.01 * x[i]
+        q -= x[i]
+        y[i] = x[i] / (1.0 + x[i])
+    return p + q
+
+
+@regions(primal=1, gradient=2)
+def proved(x, k, y):
+    n = x.shape[0]
+    for i in range(n):
+        a = 0.0
+        for j in range(n):
+            d = x[i] - x[j]
+            a += d / (1.0 + d * d)
+        y[i] = a
+    return y[0] * y[n - 1]
+
+
+@regions(primal=3, gradient=4)
+def softmax(x, k, y):
+    m = x.reshape(-1, 5)
+    e = np.exp(m - m.max(axis=1)[:, None])
+    p = e / e.sum(axis=1)[:, None]
+    y[:] = p.reshape(-1)
+    return (p * m).sum()
+
+
+@regions(primal=1, gradient=1)
+def steps(x, k, y):
+    for _ in range(4):
+        for i in prange(1, x.shape[0] - 1):
+            y[i] = x[i - 1] * x[i + 1] + y[i]
+        x[:] = 0.9 * y
+    return x.sum()
+
+
+@regions(primal=1, gradient=1)
+def swapped(x, k, y):
+    for _ in range(3):
+        for i in prange(1, x.shape[0] - 1):
+            y[i] = x[i - 1] * x[i + 1] + x[i]
+        x, y = y, x
+    return (x * y).sum()
+
+
+@regions(primal=1, gradient=1)
+def matrices(x, k, y):
+    a = x[:25].reshape(5, 5)
+    for i in prange(5):
+        y[5 * i : 5 * i + 5] = a @ (x[i] * a[i])
+    return y.sum()
+
+
+@regions(primal=0, gradient=0)
+def a_recurrence(x, k, y):
+    for i in range(1, x.shape[0]):
+        y[i] = 0.3 * y[i - 1] * y[i - 1] / (1.0 + y[i - 1]) + x[i]
+    return y[-1]
+
+
+def start() -> tuple[Any, ...]:
+    rng = np.random.default_rng(1)
+    return rng.random(SIZE), rng.permutation(SIZE), rng.random(SIZE)
+
+
+def primal(function: Any) -> list[Any]:
+    arguments = start()
+    return [function(*arguments), *arguments]
+
+
+def pulled_back(function: Any) -> list[Any]:
+    x, k, y = start()
+    dx, dy = np.cos(np.arange(SIZE)), np.sin(np.arange(SIZE) + 1.0)
+    wanted = {} if function.__wrapped__(*start()) is None else {"cotangent": 0.7}
+    result, _ = function.pullback(Duplicated(x, dx), Const(k), Duplicated(y, dy), **wanted)
+    return [result, x, y, dx, dy]
+
+
+def assert_all(same: Callable[..., Any], a: list[Any], b: list[Any], **how: Any) -> None:
+    for left, right in zip(a, b, strict=True):
+        if left is None:
+            assert right is None
+        else:
+            same(left, right, **how)
+
+
+@pytest.mark.parametrize(("function", "of_primal", "of_gradient"), PROGRAMS)
+def test_any_number_of_threads(function: Any, of_primal: int, of_gradient: int) -> None:
+    threads = mutad.compile(function, grad=True, parallel=True, cache=False, opt=1)
+    alone = mutad.compile(function, grad=True, cache=False, opt=1)
+    for run, want, least in (
+        (primal, primal(function), of_primal),
+        (pulled_back, pulled_back(alone), of_gradient),
+    ):
+        bits: list[Any] = []
+        for n in (1, 2, 3, 4, 5, 5):
+            thread_pool.limit(n)
+            got = run(threads)
+            bits = bits or got
+            assert_all(np.testing.assert_allclose, got, want, rtol=1e-11, atol=1e-13)
+            assert_all(np.testing.assert_array_equal, got, bits)
+        assert threads.inspect("llvm").count(RUN) >= least
+        if function is a_recurrence:
+            assert RUN not in threads.inspect("llvm")
+
+
+def test_prange_is_range_in_python_and_without_the_option() -> None:
+    assert list(prange(1, 7, 2)) == [1, 3, 5]
+    assert prange.__module__ == "mutad"
+
+    def carried(x):
+        for i in prange(1, x.shape[0]):
+            x[i] += x[i - 1]
+        return x[-1]
+
+    want = carried(np.ones(5))
+    assert mutad.compile(carried, cache=False)(np.ones(5)) == want
+
+
+def test_one_dimension_is_cut_where_the_first_is_short() -> None:
+    def three_rows(a, b):
+        b[:] = np.sqrt(a) + a[0]
+        return a.max()
+
+    f = mutad.compile(three_rows, parallel=True, cache=False, opt=1)
+    a = np.random.default_rng(0).random((3, 2000))
+    b, want = np.zeros_like(a), np.zeros_like(a)
+    assert f(a, b) == three_rows(a, want)
+    np.testing.assert_array_equal(b, want)
+    for shape in ((0, 5), (5, 0), (1, 1), (1, 4097), (4097, 1)):
+        a = np.ones(shape)
+        b, want = np.zeros_like(a), np.zeros_like(a)
+        if a.size:
+            assert f(a, b) == three_rows(a, want)
+            np.testing.assert_array_equal(b, want)
+
+
+def test_strides_and_types() -> None:
+    def scaled(a, b):
+        b[::-1] = a * 2 + 1
+        return a.sum(), a.min(), (a > 3).sum(), np.any(a > 6), np.all(a < 9)
+
+    f = mutad.compile(scaled, parallel=True, cache=False, opt=1)
+    for dtype in (np.int64, np.float32, np.uint8):
+        whole = (np.arange(1200) % 8).astype(dtype).reshape(30, 40)
+        for a in (whole, whole[::-2, ::3], whole.T) if dtype is np.int64 else (whole[:, 5],):
+            b, want = np.zeros_like(a), np.zeros_like(a)
+            assert f(a, b) == scaled(a, want)
+            np.testing.assert_array_equal(b, want)
