@@ -37,9 +37,10 @@ from .within import ops_of_kind
 FORWARD, BACKWARD = "_forward", "_backward"
 """How the names of the two functions end."""
 
-CHECKPOINTED, OVERWRITTEN, CHANGING = "checkpointed", "overwritten", "changing"
+CHECKPOINTED, OVERWRITTEN, CHANGING, LIVE = "checkpointed", "overwritten", "changing", "live"
 """The attributes of a loop whose steps may be run again: the budget in bytes, and the arguments whose arrays
-the function writes later; of its body's function, the arguments whose arrays some step may write."""
+the function writes later; of its body's function, the arguments whose arrays some step may write, and those
+of which a step may read what it finds."""
 
 
 @irdl_op_definition
@@ -139,13 +140,15 @@ class CheckpointedOp(IRDLOperation):
     """What the two sweeps over a checkpointed loop have in common.
 
     `@step` is the loop's body, a private function of the iteration's number and the `arguments`; `moves`: for
-    each argument the one whose array it is in the next iteration.
+    each argument the one whose array it is in the next iteration; `live`: of which arguments a step may read
+    what is in them when it begins.
     """
 
     callee = prop_def(SymbolRefAttr)
     moves = prop_def(ArrayAttr[IntegerAttr])
     reads = prop_def(ArrayAttr[IntegerAttr])
     writes = prop_def(ArrayAttr[IntegerAttr])
+    live = prop_def(ArrayAttr[IntegerAttr])
 
     @property
     def target(self) -> str:
@@ -173,9 +176,9 @@ class CheckpointedOp(IRDLOperation):
 
     @property
     def states(self) -> list[int]:
-        """The changing arguments that some step may read: what a restart state holds."""
-        read = in_turns(self.read, self.permutation)
-        return [k for k in self.changing if k in read]
+        """The changing arguments of which some step may read what it finds: what a restart state holds."""
+        live = in_turns([k.value.data for k in self.live], self.permutation)
+        return [k for k in self.changing if k in live]
 
 
 @irdl_op_definition
@@ -183,7 +186,7 @@ class StepsOp(CheckpointedOp):
     """Run the steps of a loop, and keep on the way what the reverse sweep begins with.
 
     `%kept = activation.steps @f_step %count within %budget beside %others state %a saved %b or %all
-    (%u, %k : memref<?xf64>, f64) moves [0, 1] reads [0] writes [0]`
+    (%u, %k : memref<?xf64>, f64) moves [0, 1] reads [0] writes [0] live [0]`
 
     It keeps at most so many bytes as the `others` leave of the budget, in items of two kinds: a restart state
     takes `state` bytes, the values that @f_step_forward saves of one step `saved`. Raises MemoryError where
@@ -202,7 +205,7 @@ class StepsOp(CheckpointedOp):
     assembly_format = (
         "$callee $count `within` $budget `beside` $others `state` $state `saved` $saved `or` $whole"
         " (`(` $arguments^ `:` type($arguments) `)`)?"
-        " `moves` $moves `reads` $reads `writes` $writes attr-dict"
+        " `moves` $moves `reads` $reads `writes` $writes `live` $live attr-dict"
     )
 
     def __init__(
@@ -213,11 +216,12 @@ class StepsOp(CheckpointedOp):
         moves: Sequence[int],
         reads: Sequence[int],
         writes: Sequence[int],
+        live: Sequence[int],
     ) -> None:
         """`numbers`: the count, the budget, what is beside it, the sizes of a state, of a step, of all."""
         super().__init__(
             operands=[*numbers, list(arguments)],
-            properties=properties_of(callee, moves, reads, writes),
+            properties=properties_of(callee, moves, reads, writes, live),
             result_types=[IndexType()],
         )
         self.kept.name_hint = "kept"
@@ -228,7 +232,7 @@ class ReverseStepsOp(CheckpointedOp):
     """Reverse the steps of a loop, the last first, from what its `activation.steps` kept.
 
     `activation.reverse_steps @f_step %kept %count (%u, %k : memref<?xf64>, f64) (%u_shadow : memref<?xf64>)
-    moves [0, 1] reads [0] writes [0]`
+    moves [0, 1] reads [0] writes [0] live [0]`
 
     The shadows are those that @f_step_backward takes, in order, each of the argument that `of` lists. The
     arguments are as the loop's end left them, and stay so: steps are run again on copies.
@@ -244,7 +248,7 @@ class ReverseStepsOp(CheckpointedOp):
     assembly_format = (
         "$callee $kept $count (`(` $arguments^ `:` type($arguments) `)`)?"
         " `shadows` (`(` $shadows^ `:` type($shadows) `)`)? `of` $shadowed"
-        " `moves` $moves `reads` $reads `writes` $writes attr-dict"
+        " `moves` $moves `reads` $reads `writes` $writes `live` $live attr-dict"
     )
 
     def __init__(
@@ -253,7 +257,13 @@ class ReverseStepsOp(CheckpointedOp):
         super().__init__(
             operands=[[kept], [forward.count], list(forward.arguments), list(shadows)],
             properties={
-                **properties_of(forward.target, forward.permutation, forward.read, forward.written),
+                **properties_of(
+                    forward.target,
+                    forward.permutation,
+                    forward.read,
+                    forward.written,
+                    [k.value.data for k in forward.live],
+                ),
                 "shadowed": numbers(of),
             },
         )
@@ -265,13 +275,18 @@ class ReverseStepsOp(CheckpointedOp):
 
 
 def properties_of(
-    callee: str, moves: Sequence[int], reads: Sequence[int], writes: Sequence[int]
+    callee: str,
+    moves: Sequence[int],
+    reads: Sequence[int],
+    writes: Sequence[int],
+    live: Sequence[int],
 ) -> dict[str, Attribute]:
     return {
         "callee": SymbolRefAttr(callee),
         "moves": numbers(moves),
         "reads": numbers(reads),
         "writes": numbers(writes),
+        "live": numbers(live),
     }
 
 

@@ -58,10 +58,12 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import activation, ad, array, foreign
+from ..analysis import footprint
 from ..analysis.activity import Activity
 from ..analysis.alias import AliasAnalysis
 from ..analysis.effects import list_effects, mark_overlaps
-from ..rules import writes
+from ..analysis.footprint import Footprints, covers
+from ..rules import reads, writes
 from ..rules.routines import is_routine
 from .activations import activity_of
 from .passes import chosen, functions
@@ -203,7 +205,7 @@ class Outline:
     def run(self, memory: int) -> None:
         loop, body = self.loop, self.loop.body.block
         self.entry.args[0].name_hint = loop.induction.name_hint
-        carried = list(loop.body_carried)
+        carried, live = list(loop.body_carried), live_in(loop, self.alias)
         for value in arrays_of(loop, self.alias):
             self.take(value)
         permutation = [cast(int, p) for p in self.alias.permutation(loop)]
@@ -246,6 +248,8 @@ class Outline:
         writes = [k.value.data - 1 for k in call.writes or ()]
         changing = [k + 1 for k in activation.in_turns(writes, moves_of(loop))]
         step.attributes[activation.CHANGING] = DenseArrayBase.from_list(i64, changing)
+        found = [k for k, a in enumerate(self.operands) if a in live]
+        step.attributes[activation.LIVE] = DenseArrayBase.from_list(i64, found)
 
     def step(self) -> func.FuncOp:
         """The private function, beside the other."""
@@ -350,6 +354,29 @@ def is_plain(op: Operation) -> bool:
     if isinstance(op, memref.DimOp | memref.CastOp | array.AnyView):
         return True
     return is_constant(op.results[0]) or is_integer_code(op) if len(op.results) == 1 else False
+
+
+def live_in(loop: array.LoopOp, alias: AliasAnalysis) -> set[SSAValue]:
+    """The arrays of which an iteration may read what is in them when it begins.
+
+    A read is of the iteration's own where one op before it, in the body itself, has overwritten all that it
+    reads.
+    """
+    footprints = Footprints(alias)
+    arrays = arrays_of(loop, alias)
+    live, whole, parts = set[SSAValue](), set[SSAValue](), list[footprint.Region]()
+    for op in loop.body.block.ops:
+        for read in (access for inner in op.walk() for access in reads(inner)):
+            base, region = alias.base(read.memref), footprints.of(read)
+            if base not in whole and not any(covers(part, region) for part in parts):
+                live |= {a for a in arrays if a is base or alias.roots(a) & alias.roots(base)}
+        if isinstance(op, array.MapOp) or not op.regions:
+            for write in filter(lambda access: access.must, writes(op)):
+                base, region = alias.base(write.memref), footprints.of(write)
+                parts.append(region)
+                if region.exact and region.dimensions == footprints.entire(base).dimensions:
+                    whole.add(base)
+    return live
 
 
 def roots_written(ops: Sequence[Operation], alias: AliasAnalysis) -> set[SSAValue]:

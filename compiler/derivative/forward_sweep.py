@@ -32,13 +32,14 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects import activation, ad, array, foreign
 from ..rules.builders import extents_of, transfer
+from ..rules.calls import private_functions
 from ..rules.routines import inlined, primal_of
 from ..rules.table import index_constant
 from . import bits
 from .overwritten import Overwritten
 from .plan import Plan, Save, Saved, hint_of
 from .segments import is_recomputable, value_block
-from .steps import run_steps
+from .steps import call_of, run_steps
 from .versions import Version
 
 
@@ -108,7 +109,9 @@ class ForwardSweep:
             self.values.update(zip(op.results, results, strict=True))
             return
         if isinstance(op, array.LoopOp) and activation.CHECKPOINTED in op.attributes:
-            self.steps[op] = run_steps(op, self.values, target)
+            private = private_functions(self.plan.function.parent_op())
+            step = private[call_of(op).target]
+            self.steps[op] = run_steps(op, self.values, target, step)
             return
         clone = op.clone_without_regions(self.values)
         if isinstance(clone, activation.CallOp) and self.plan.needed.has_adjoint(op):

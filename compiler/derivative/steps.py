@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from xdsl.dialects import arith, memref
+from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
@@ -53,7 +53,7 @@ def moves_of(loop: array.LoopOp) -> list[int]:
 
 
 def run_steps(
-    loop: array.LoopOp, values: dict[SSAValue, SSAValue], target: Block
+    loop: array.LoopOp, values: dict[SSAValue, SSAValue], target: Block, step: func.FuncOp
 ) -> activation.StepsOp:
     """Run the steps at the end of `target`; notes what the loop's results are there."""
     call = call_of(loop)
@@ -71,10 +71,11 @@ def run_steps(
     arguments = [values[initial(loop, a)] for a in call.arguments[1:]]
     reads, writes = ([k.value.data - 1 for k in of or ()] for of in (call.reads, call.writes))
     changing = activation.in_turns(writes, moves_of(loop))
-    for k in overwritten_by(loop):
+    for k in listed_on(loop, activation.OVERWRITTEN):
         if k not in changing:
             arguments[k] = copied(arguments[k], add)
-    steps = activation.StepsOp(call.target, numbers, arguments, moves_of(loop), reads, writes)
+    live = [k - 1 for k in listed_on(step, activation.LIVE)]
+    steps = activation.StepsOp(call.target, numbers, arguments, moves_of(loop), reads, writes, live)
     add(steps)
     values[loop.trips] = count
     results = [values[c] for c in loop.carried]
@@ -92,9 +93,9 @@ def run_steps(
     return steps
 
 
-def overwritten_by(loop: array.LoopOp) -> list[int]:
-    """The arguments whose arrays the function writes after the loop."""
-    found = loop.attributes[activation.OVERWRITTEN]
+def listed_on(op: Operation, name: str) -> list[int]:
+    """What an attribute of the loop, or of its step, lists."""
+    found = op.attributes[name]
     assert isinstance(found, DenseArrayBase)
     return [int(k) for k in found.get_values()]
 

@@ -69,6 +69,30 @@ func.func @arrays_that_change_places(%u : memref<?xf64>, %v : memref<?xf64>, %n 
   func.return
 }
 
+// What a step overwrites before it reads it is no part of a restart state; what it overwrites in part is.
+// CHECK-LABEL: func.func private @scratch_is_not_live_step(
+// CHECK-SAME:    changing = array<i64: 1, 2, 3>, live = array<i64: 1, 3>
+func.func @scratch_is_not_live(%u : memref<?xf64>, %n : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = array.alloc(%m) : memref<?xf64>
+  %b = array.alloc(%m) : memref<?xf64>
+  %trips = array.loop %i to %n do {
+    array.map(%m) ins(%u : memref<?xf64>) outs(%a : memref<?xf64>) kinds ["store"] {
+    ^bb0(%x : f64):
+      %y = arith.mulf %x, %x : f64
+      array.yield %y : f64
+    }
+    %p = memref.load %a[%c1] : memref<?xf64>
+    memref.store %p, %b[%c0] : memref<?xf64>
+    %q = memref.load %b[%c1] : memref<?xf64>
+    %r = arith.mulf %p, %q : f64
+    memref.store %r, %u[%c0] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
 // Nothing is saved, so nothing need be run again.
 // CHECK-LABEL: @kept_where_nothing_is_saved
 // CHECK-NOT:     activation.call
