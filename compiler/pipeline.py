@@ -57,6 +57,7 @@ from .transforms.eliminate_common import EliminateCommon
 from .transforms.fold_constants import FoldConstants
 from .transforms.forward_stores import ForwardStores
 from .transforms.fuse_elementwise import FuseElementwise
+from .transforms.gather_adds import GatherAdds
 from .transforms.hoist_allocs import HoistAllocs
 from .transforms.hoist_branch_allocs import HoistBranchAllocs
 from .transforms.hoist_checks import HoistChecks
@@ -73,6 +74,7 @@ from .transforms.reuse_allocs import ReuseAllocs
 from .transforms.select_stores import SelectStores
 from .transforms.select_values import SelectValues
 from .transforms.split_maps import SplitMaps
+from .transforms.store_first import StoreFirst
 from .transforms.unify_extents import UnifyExtents
 from .transforms.write_products import WriteProducts
 
@@ -581,10 +583,13 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     EliminateCommon(),
     RemoveDead(),
     DropCarried(),  # the reverse sweep swaps the arrays that it reads
+    GatherAdds(),  # passes before this take maps point by point
+    StoreFirst(),  # a map that gathers touches each element once
+    EliminateCommon(),  # views of what is gathered
     ReuseAllocs(),  # shadows take the memory of what the forward sweep has done with
 )
 
-BEFORE_ANOTHER: tuple[ModulePass, ...] = (*OPTIMIZE[:-1], SplitMaps())
+BEFORE_ANOTHER: tuple[ModulePass, ...] = (*OPTIMIZE[:-4], SplitMaps())
 """What runs between two derivatives: memory is shared after the last, and maps are as rules take them."""
 
 STAGES: tuple[Stage, ...] = (
@@ -620,6 +625,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     PromoteScalars,
     ForwardStores,
     FuseElementwise,
+    GatherAdds,
     HoistInvariants,
     HoistAllocs,
     HoistBranchAllocs,
@@ -641,6 +647,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     SelectStores,
     SelectValues,
     SplitMaps,
+    StoreFirst,
     UnifyExtents,
     *PRINTED_ANALYSES,
     PrintNeeded,

@@ -14,6 +14,7 @@ element (0, ..., 0) whatever its strides, so layouts carry no offset; strides co
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.dialects import arith, builtin
@@ -352,6 +353,31 @@ class YieldOp(IRDLOperation):
         super().__init__(operands=[list(values)])
 
 
+@dataclass(frozen=True)
+class Gathers:
+    """How a map with a window reads its inputs."""
+
+    window: tuple[SSAValue, ...]
+    """The extents of the inputs."""
+    shifts: tuple[tuple[int, ...], ...]
+    """For each input what is taken off a point's subscripts."""
+    zeros: frozenset[int]
+    """The inputs that are 0 outside of the window."""
+    fresh: tuple[int, ...] | None = None
+    """What is taken off a point's subscripts to see whether it stores what it adds."""
+
+    def fits(self, rank: int, inputs: int) -> bool:
+        lengths = {rank, len(self.window), *map(len, self.shifts)}
+        lengths.add(rank if self.fresh is None else len(self.fresh))
+        return lengths == {rank} and len(self.shifts) == inputs and self.zeros <= set(range(inputs))
+
+    def of(self, inputs: Sequence[int]) -> "Gathers":
+        """The same of some of the inputs."""
+        zeros = frozenset(k for k, i in enumerate(inputs) if i in self.zeros)
+        return Gathers(self.window, tuple(self.shifts[i] for i in inputs), zeros, self.fresh)
+
+
+
 @irdl_op_definition
 class MapOp(IRDLOperation):
     """Compute elements of whole arrays: every elementwise expression, copy, fill and reduction.
@@ -368,18 +394,28 @@ class MapOp(IRDLOperation):
     view is fine; so are several "add"s to overlapping places.) A map that `reads_first` is free of it, and
     is none that analyses and code generation see. No two outputs "store" to one place: the
     adjoint would find the cotangent of the last store in both. "add" may be reassociated.
+
+    A map with a `window` gathers (`gather-adds`): `window(%n, %m) shifts [0, 1, 2, 1] zeros [0]`. Its
+    inputs have n x m elements, and point p reads the element p - (0, 1) of the first, p - (2, 1) of the second. Where that is none, the
+    inputs numbered in `zeros` are 0, and the others the element that is nearest. It reads nothing that it writes.
+    With `fresh [1, 1]` the points whose subscripts, less these, are in the window store what the others add.
     """
 
     name = "array.map"
     extents = var_operand_def(IndexType)
     ins = var_operand_def(MemRefType)
     outs = var_operand_def(MemRefType)
+    window = var_operand_def(IndexType)
     kinds = prop_def(ArrayAttr[StringAttr])
+    shifts = opt_prop_def(DenseArrayBase.constr(i64))
+    zeros = opt_prop_def(DenseArrayBase.constr(i64))
+    fresh = opt_prop_def(DenseArrayBase.constr(i64))
     body = region_def("single_block")
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = (
         "`(` $extents `)` (`ins` `(` $ins^ `:` type($ins) `)`)? `outs` `(` $outs `:` type($outs) `)`"
-        " `kinds` $kinds attr-dict-with-keyword $body"
+        " `kinds` $kinds (`window` `(` $window^ `)`)? (`shifts` $shifts^)? (`zeros` $zeros^)?"
+        " (`fresh` $fresh^)? attr-dict-with-keyword $body"
     )
 
     def __init__(
@@ -389,12 +425,31 @@ class MapOp(IRDLOperation):
         outs: Sequence[SSAValue],
         kinds: Sequence[MapKind],
         body: Region | Block,
+        gathers: "Gathers | None" = None,
     ) -> None:
+        properties: dict[str, Attribute] = {"kinds": ArrayAttr([StringAttr(k) for k in kinds])}
+        if gathers is not None:
+            flat = [s for row in gathers.shifts for s in row]
+            properties["shifts"] = DenseArrayBase.from_list(i64, flat)
+            properties["zeros"] = DenseArrayBase.from_list(i64, sorted(gathers.zeros))
+            if gathers.fresh is not None:
+                properties["fresh"] = DenseArrayBase.from_list(i64, [*gathers.fresh])
         super().__init__(
-            operands=[extents, ins, outs],
-            properties={"kinds": ArrayAttr([StringAttr(k) for k in kinds])},
+            operands=[extents, ins, outs, () if gathers is None else gathers.window],
+            properties=properties,
             regions=[Region(body) if isinstance(body, Block) else body],
         )
+
+    @property
+    def gathers(self) -> "Gathers | None":
+        """How the inputs are read, where that is not point by point."""
+        if self.shifts is None or not self.window:
+            return None
+        rank, flat = len(self.window), [int(s) for s in self.shifts.get_values()]
+        shifts = tuple(tuple(flat[k : k + rank]) for k in range(0, len(flat), rank))
+        zeros = frozenset[int]() if self.zeros is None else frozenset(map(int, self.zeros.get_values()))
+        fresh = None if self.fresh is None else tuple(map(int, self.fresh.get_values()))
+        return Gathers(tuple(self.window), shifts, zeros, fresh)
 
     @property
     def out_kinds(self) -> tuple[MapKind, ...]:
@@ -423,6 +478,11 @@ class MapOp(IRDLOperation):
             )
         if any(k not in MAP_KINDS for k in self.out_kinds):
             raise VerifyException(f"array.map kinds are {MAP_KINDS}")
+        found = self.gathers
+        if (self.shifts is None) != (not self.window):
+            raise VerifyException("array.map has a window and shifts, or neither")
+        if found is not None and not found.fits(rank, len(self.ins)):
+            raise VerifyException("array.map needs one shift of each input for each dimension")
 
 
 @irdl_op_definition

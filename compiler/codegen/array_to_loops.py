@@ -16,6 +16,7 @@ What is decided here, because LLVM cannot decide it:
   body and stores the contributions in stack buffers, then each output has a loop of its own.
 - *Stages.* Of several tangents at once the elements are vectors: a strip is first all that is numbers, then
   all that is vectors (`map_stages`).
+- *Gathers.* A map with a window has an innermost loop without tests (`gather_maps`).
 - *Independence.* What one point writes no other point reads, so LLVM is told to skip its dependence
   analysis (`llvm.loop.parallel_accesses`).
 """
@@ -29,6 +30,7 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
 from ...dialects import array
+from .gather_maps import lower_gather
 from .kernel_state import Descriptor, KernelState, lanes_of, value_type
 from .llvm_text import integer
 from .map_nest import (
@@ -55,6 +57,10 @@ def lower_map(state: KernelState, op: array.MapOp, extents: Sequence[str] | None
     if any((n := integer(e)) is not None and n <= 0 for e in extents):
         return
     descriptors = [state.memrefs[m] for m in (*op.ins, *op.outs)]
+    if op.gathers is not None:
+        order = loop_order(extents, descriptors, len(op.ins))
+        lower_gather(state, op, op.gathers, order)
+        return
     order = loop_order(extents, descriptors, len(op.ins))
     memrefs = [*op.ins, *op.outs]
     operands = [

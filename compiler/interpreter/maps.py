@@ -5,13 +5,13 @@ Points may be evaluated in any order, for no point reads what another writes: th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 
 from ...dialects import array
 from .memory import Array, Memref, Undefined
@@ -33,16 +33,56 @@ def run_map(frame: Frame, op: array.MapOp) -> None:
     shape = tuple(int(frame.get(e)) for e in op.extents)
     if any(n <= 0 for n in shape):
         return
-    sources = [spread(frame.get(m), shape) for m in op.ins]
     targets = [spread(frame.get(m), shape) for m in op.outs]
-    if array.READS_FIRST not in op.attributes:
-        look_at_sharing(op, sources, targets)
-    elements = [m.read() for m in sources]
+    if op.gathers is None:
+        sources = [spread(frame.get(m), shape) for m in op.ins]
+        if array.READS_FIRST not in op.attributes:
+            look_at_sharing(op, sources, targets)
+        elements = [m.read() for m in sources]
+    else:
+        elements = gathered(frame, op, op.gathers, shape, targets)
+        if op.gathers.fresh is not None:
+            clear(frame, op.gathers.window, op.gathers.fresh, targets)
     points = all_points if all(type(o) in SCALARS for o in body_of(op)) else each_point
     for kind, target, values in zip(
         op.out_kinds, targets, points(frame, op, shape, elements), strict=True
     ):
         write(kind, target, values)
+
+
+def gathered(
+    frame: Frame,
+    op: array.MapOp,
+    how: array.Gathers,
+    shape: tuple[int, ...],
+    targets: list[Memref],
+) -> list[Array]:
+    """What the points read of each input: the element nearest, or 0 where there is none."""
+    window = tuple(int(frame.get(n)) for n in how.window)
+    found: list[Array] = []
+    for number, (operand, shift) in enumerate(zip(op.ins, how.shifts, strict=True)):
+        m = spread(frame.get(operand), window)
+        if any(t.root is m.root and np.isin(t.places(), m.places()).any() for t in targets):
+            raise Undefined("a map that gathers writes to what it reads")
+        at = [np.arange(n) - s for n, s in zip(shape, shift, strict=True)]
+        inside = [(0 <= i) & (i < n) for i, n in zip(at, window, strict=True)]
+        nearest = [np.clip(i, 0, n - 1) for i, n in zip(at, window, strict=True)]
+        values = m.read()[np.ix_(*nearest)] if all(window) else np.zeros(shape)
+        if number in how.zeros:
+            values = np.where(np.logical_and.reduce(np.meshgrid(*inside, indexing="ij")), values, values.dtype.type(0))
+        found.append(values)
+    return found
+
+
+def clear(
+    frame: Frame, window: Sequence[SSAValue], shift: Sequence[int], targets: list[Memref]
+) -> None:
+    """Zero where a map stores what it would add."""
+    extents = [int(frame.get(n)) for n in window]
+    for m in targets:
+        offset = m.offset + sum(s * by for s, by in zip(m.strides, shift, strict=True))
+        inner = Memref(m.root, offset, tuple(max(0, n) for n in extents), m.strides)
+        m.root.cells[inner.places()] = 0
 
 
 def body_of(op: array.MapOp) -> list[Any]:

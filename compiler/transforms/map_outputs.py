@@ -48,8 +48,9 @@ def with_outputs(
         if argument.first_use is None:
             block.erase_arg(argument)
     ins, outs = [op.ins[k] for k in used], [op.outs[k] for k in keep]
-    extents, region = tuple(op.extents), op.detach_region(op.body)
-    fresh = array.MapOp(extents, ins, outs, [kinds[k] for k in keep], region)
+    extents, region, gathers = tuple(op.extents), op.detach_region(op.body), op.gathers
+    gathers = None if gathers is None else gathers.of(used)
+    fresh = array.MapOp(extents, ins, outs, [kinds[k] for k in keep], region, gathers)
     fresh.location = op.location
     fresh.attributes.update(op.attributes)
     Rewriter.replace_op(op, fresh)

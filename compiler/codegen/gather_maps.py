@@ -1,0 +1,280 @@
+"""A map that gathers as loops: within a row, those points whose inputs are all in the window need no tests.
+
+::
+
+    for i < n + 2:                        rows of the inputs: i - 0, i - 1, i - 2, the nearest where there is none
+      for 2 <= j < m:                     no tests, vectorized
+        s[i, j] += v_0[j] + v_1[j - 2]
+      for the other j < m + 2:            few points, one by one
+        s[i, j] += (j < m ? v_0[j] : 0) + (0 <= j - 2 ? v_1[j - 2] : 0)
+
+A row of an input that is 0 there is read from a strip of zeros: the first loop then goes in strips, so that
+the rows at the border are vectorized by the same code. What is not 0 is read where the nearest element is,
+so that no element is computed from numbers that the program does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from xdsl.ir import Attribute, SSAValue
+
+from ...dialects import array
+from .kernel_state import KernelState, value_type
+from .llvm_text import integer
+from .map_nest import combine, identity
+from .map_points import STRIP
+
+ZEROS = "@gather.zeros"
+"""A strip of zeros of any type."""
+
+
+@dataclass
+class Input:
+    """An input in one row: what the points of the innermost loop read."""
+
+    argument: SSAValue
+    element: Attribute
+    stride: str
+    """Of the innermost axis."""
+    shift: int
+    tags: str
+    pointer: str
+    """The first element of the row, or of the nearest."""
+    inside: str
+    """Whether the row is one of the window; "true" where that does not matter."""
+
+
+@dataclass
+class Gather:
+    """A map that gathers on its way to loops."""
+
+    state: KernelState
+    op: array.MapOp
+    how: array.Gathers
+    order: list[int]
+    """The axes, outermost first."""
+    extents: list[str]
+    window: list[str]
+    group: str
+
+    def __post_init__(self) -> None:
+        self.text = self.state.text
+
+    def smin(self, a: str, b: str) -> str:
+        return self._extreme("min", min, a, b)
+
+    def smax(self, a: str, b: str) -> str:
+        return self._extreme("max", max, a, b)
+
+    def _extreme(self, name: str, known: Callable[[int, int], int], a: str, b: str) -> str:
+        x, y = integer(a), integer(b)
+        if x is not None and y is not None:
+            return str(known(x, y))
+        found = self.state.intrinsic(f"llvm.s{name}.i64", "i64", "i64, i64")
+        return self.text.value(f"call i64 @{found}(i64 {a}, i64 {b})")
+
+    def inside(self, at: str, axis: int) -> str:
+        """Whether a subscript is one of the window."""
+        return self.text.value(f"icmp ult i64 {at}, {self.window[axis]}")
+
+    def nearest(self, at: str, axis: int) -> str:
+        return self.smax("0", self.smin(at, self.text.sub(self.window[axis], "1")))
+
+    def choose(self, condition: str, type_: str, yes: str, no: str) -> str:
+        if condition == "true" or yes == no:
+            return yes
+        return self.text.value(f"select i1 {condition}, {type_} {yes}, {type_} {no}")
+
+
+def lower_gather(
+    state: KernelState, op: array.MapOp, how: array.Gathers, loops: Sequence[int]
+) -> None:
+    """Write the loops of a map with a window; `loops` is the order of those axes that are long."""
+    extents, window = [[state.scalar(n) for n in ns] for ns in (op.extents, how.window)]
+    order = [a for a in range(len(extents)) if a not in loops] + [*loops]
+    gather = Gather(state, op, how, order, extents, window, state.metadata.empty())
+    state.declare(
+        ZEROS, f"{ZEROS} = private unnamed_addr constant [{STRIP} x i64] zeroinitializer, align 64"
+    )
+    inner = order[-1]
+    inputs: list[Input] = []
+    for k, (argument, memref) in enumerate(zip(op.body.block.args, op.ins, strict=True)):
+        d, tags = state.memrefs[memref], state.scopes.tags(memref)
+        shift = how.shifts[k][inner]
+        inputs.append(Input(argument, d.element, d.strides[inner], shift, tags, d.pointer, "true"))
+    pointers = [state.memrefs[m].pointer for m in op.outs]
+    with where_not_empty(gather):
+        rows(gather, 0, inputs, pointers, "false" if how.fresh is None else "true")
+
+
+@contextmanager
+def where_not_empty(gather: Gather) -> Generator[None]:
+    """One test before the nest that there are points, and elements to read."""
+    text = gather.text
+    unknown = [n for n in (*gather.extents, *gather.window) if (integer(n) or 0) <= 0]
+    tests = [text.value(f"icmp sgt i64 {n}, 0") for n in dict.fromkeys(unknown)]
+    nest, done = text.label("nest"), text.label("done")
+    if tests:
+        text.branch_if(text.both(tests), nest, done)
+        text.start(nest)
+    yield
+    if tests:
+        text.branch(done)
+        text.start(done)
+
+
+def rows(
+    gather: Gather, level: int, inputs: list[Input], pointers: list[str], fresh: str
+) -> None:
+    """The loop at `level` and all inside; `fresh`: whether there are points that store what they add."""
+    if level == len(gather.order) - 1:
+        row(gather, inputs, pointers, fresh)
+        return
+    state, text, axis = gather.state, gather.text, gather.order[level]
+    loop = text.begin_loop(gather.extents[axis], (), "i", certain=True)
+    at = {s: text.sub(loop.counter, str(s)) for s in {row[axis] for row in gather.how.shifts}}
+    near = {s: gather.nearest(i, axis) for s, i in at.items()}
+    found = {s: gather.inside(i, axis) for s, i in at.items()}
+    inner: list[Input] = []
+    for k, i in enumerate(inputs):
+        shift, stride = gather.how.shifts[k][axis], state.memrefs[gather.op.ins[k]].strides[axis]
+        pointer = state.offset(i.pointer, i.element, text.mul(near[shift], stride))
+        inside = i.inside
+        if k in gather.how.zeros:
+            inside = text.both([inside, found[shift]])
+        inner.append(Input(i.argument, i.element, i.stride, i.shift, i.tags, pointer, inside))
+    after: list[str] = []
+    for memref, pointer in zip(gather.op.outs, pointers, strict=True):
+        d = state.memrefs[memref]
+        after.append(
+            state.offset(pointer, d.element, text.mul(loop.counter, d.strides[axis]))
+        )
+    if gather.how.fresh is not None:
+        mine = gather.inside(text.sub(loop.counter, str(gather.how.fresh[axis])), axis)
+        fresh = text.both([fresh, mine])
+    rows(gather, level + 1, inner, after, fresh)
+    text.end_loop(loop, (), state.loop_properties())
+
+
+def row(gather: Gather, inputs: list[Input], pointers: list[str], fresh: str) -> None:
+    """The points of a row: those in the middle by a loop without tests, then the others."""
+    text, axis = gather.text, gather.order[-1]
+    extent, window = gather.extents[axis], gather.window[axis]
+    shifts = [i.shift for i in inputs] or [0]
+    first = gather.smax("0", gather.smin(str(max(shifts)), extent))
+    end = gather.smin(text.add(window, str(min(shifts))), extent)
+    count = text.sub(gather.smax(end, first), first)
+    if fresh in ("true", "false"):
+        middle(gather, inputs, pointers, first, count, fresh)
+    else:
+        stored, added, on = text.label("stored"), text.label("added"), text.label("border")
+        text.branch_if(fresh, stored, added, (1023, 1))
+        for label, all_fresh in ((stored, "true"), (added, "false")):
+            text.start(label)
+            middle(gather, inputs, pointers, first, count, all_fresh)
+            text.branch(on)
+        text.start(on)
+    border(gather, inputs, pointers, first, count, fresh)
+
+
+def middle(
+    gather: Gather, inputs: list[Input], pointers: list[str], first: str, count: str, fresh: str
+) -> None:
+    """`count` points from `first` on: in one piece, or in strips where some rows are zeros."""
+    state, text = gather.state, gather.text
+    everywhere = text.both([i.inside for i in inputs])
+    if everywhere == "true":
+        piece(gather, inputs, pointers, first, count, fresh)
+        return
+    more = text.value(f"lshr i64 {text.add(count, str(STRIP - 1))}, {STRIP.bit_length() - 1}")
+    strips = text.value(f"select i1 {everywhere}, i64 1, i64 {more}")
+    loop = text.begin_loop(strips, (), "strip")
+    start = text.mul(loop.counter, str(STRIP))
+    short = gather.smin(text.sub(count, start), str(STRIP))
+    length = text.value(f"select i1 {everywhere}, i64 {count}, i64 {short}")
+    piece(gather, inputs, pointers, text.add(first, start), length, fresh)
+    text.end_loop(loop, (), state.loop_properties())
+
+
+def piece(
+    gather: Gather, inputs: list[Input], pointers: list[str], first: str, count: str, fresh: str
+) -> None:
+    """The loop without tests."""
+    state, text, axis = gather.state, gather.text, gather.order[-1]
+    begin: list[tuple[str, str]] = []
+    for i in inputs:
+        at = text.mul(text.sub(first, str(i.shift)), i.stride)
+        own = state.offset(i.pointer, i.element, at, inbounds=False)
+        pointer = gather.choose(i.inside, "ptr", own, ZEROS)
+        stride = i.stride if i.stride == "1" else gather.choose(i.inside, "i64", i.stride, "0")
+        begin.append((pointer, stride))
+    loop = text.begin_loop(count, (), "j")
+    for i, (pointer, stride) in zip(inputs, begin, strict=True):
+        load(gather, i, state.offset(pointer, i.element, text.mul(loop.counter, stride)))
+    outputs(gather, pointers, text.add(loop.counter, first), fresh)
+    d = [state.memrefs[m] for m in gather.op.outs]
+    moves = all((integer(o.strides[axis]) or 0) != 0 for o in d)
+    group = gather.group if moves else None
+    text.end_loop(loop, (), state.loop_properties(parallel_group=group, innermost=True))
+
+
+def border(
+    gather: Gather, inputs: list[Input], pointers: list[str], first: str, count: str, fresh: str
+) -> None:
+    """The points before `first`, and those from `first + count` on."""
+    state, text, axis = gather.state, gather.text, gather.order[-1]
+    loop = text.begin_loop(text.sub(gather.extents[axis], count), (), "edge")
+    before = text.value(f"icmp slt i64 {loop.counter}, {first}")
+    behind = text.add(loop.counter, count)
+    at = text.value(f"select i1 {before}, i64 {loop.counter}, i64 {behind}")
+    own = {s: text.sub(at, str(s)) for s in {i.shift for i in inputs}}
+    near = {s: gather.nearest(j, axis) for s, j in own.items()}
+    found = {s: gather.inside(j, axis) for s, j in own.items()}
+    for k, i in enumerate(inputs):
+        pointer = state.offset(i.pointer, i.element, text.mul(near[i.shift], i.stride))
+        if k in gather.how.zeros:
+            pointer = gather.choose(text.both([i.inside, found[i.shift]]), "ptr", pointer, ZEROS)
+        load(gather, i, pointer)
+    if gather.how.fresh is not None:
+        fresh = text.both([fresh, gather.inside(text.sub(at, str(gather.how.fresh[axis])), axis)])
+    outputs(gather, pointers, at, fresh)
+    with scalar_only(state):
+        text.end_loop(loop, (), state.loop_properties())
+
+
+@contextmanager
+def scalar_only(state: KernelState) -> Generator[None]:
+    before, state.scalar_only = state.scalar_only, True
+    yield
+    state.scalar_only = before
+
+
+def load(gather: Gather, i: Input, pointer: str) -> None:
+    tags = f"{i.tags}, !llvm.access.group {gather.group}"
+    hint = i.argument.name_hint
+    gather.state.scalars[i.argument] = gather.state.load(pointer, i.element, tags, hint)
+
+
+def outputs(gather: Gather, pointers: list[str], at: str, fresh: str) -> None:
+    """The body at a point whose inputs are loaded; where the point is `fresh`, nothing was there."""
+    state, text, axis, op = gather.state, gather.text, gather.order[-1], gather.op
+    for inner in op.body.block.ops:
+        if not isinstance(inner, array.YieldOp):
+            state.emit(inner)
+    group = f", !llvm.access.group {gather.group}"
+    yielded = zip(op.outs, op.out_kinds, op.yielded, pointers, strict=True)
+    for memref, kind, value, pointer in yielded:
+        d, tags = state.memrefs[memref], state.scopes.tags(memref) + group
+        target = state.offset(pointer, d.element, text.mul(at, d.strides[axis]))
+        new = state.scalar(value)
+        if kind != "store" and fresh != "true":
+            old = state.load(target, d.element, tags)
+            if fresh != "false":
+                old = gather.choose(
+                    fresh, value_type(d.element), identity(kind, d.element), old
+                )
+            new = combine(state, kind, d.element, old, new, free=False)
+        state.store(new, target, d.element, tags)
