@@ -377,7 +377,6 @@ class Gathers:
         return Gathers(self.window, tuple(self.shifts[i] for i in inputs), zeros, self.fresh)
 
 
-
 @irdl_op_definition
 class MapOp(IRDLOperation):
     """Compute elements of whole arrays: every elementwise expression, copy, fill and reduction.
@@ -396,9 +395,10 @@ class MapOp(IRDLOperation):
     adjoint would find the cotangent of the last store in both. "add" may be reassociated.
 
     A map with a `window` gathers (`gather-adds`): `window(%n, %m) shifts [0, 1, 2, 1] zeros [0]`. Its
-    inputs have n x m elements, and point p reads the element p - (0, 1) of the first, p - (2, 1) of the second. Where that is none, the
-    inputs numbered in `zeros` are 0, and the others the element that is nearest. It reads nothing that it writes.
-    With `fresh [1, 1]` the points whose subscripts, less these, are in the window store what the others add.
+    inputs have n x m elements: point p reads the element p - (0, 1) of the first and p - (2, 1) of the
+    second. Where that is none, the inputs numbered in `zeros` are 0, and the others the element that is
+    nearest. It reads nothing that it writes. With `fresh [1, 1]` the points p where p - (1, 1) is in the
+    window store what the others add.
     """
 
     name = "array.map"
@@ -447,7 +447,9 @@ class MapOp(IRDLOperation):
             return None
         rank, flat = len(self.window), [int(s) for s in self.shifts.get_values()]
         shifts = tuple(tuple(flat[k : k + rank]) for k in range(0, len(flat), rank))
-        zeros = frozenset[int]() if self.zeros is None else frozenset(map(int, self.zeros.get_values()))
+        zeros = (
+            frozenset[int]() if self.zeros is None else frozenset(map(int, self.zeros.get_values()))
+        )
         fresh = None if self.fresh is None else tuple(map(int, self.fresh.get_values()))
         return Gathers(tuple(self.window), shifts, zeros, fresh)
 

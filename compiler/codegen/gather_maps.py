@@ -2,7 +2,7 @@
 
 ::
 
-    for i < n + 2:                        rows of the inputs: i - 0, i - 1, i - 2, the nearest where there is none
+    for i < n + 2:                    rows i - 0, i - 1, i - 2 of the inputs, the nearest where there is none
       for 2 <= j < m:                     no tests, vectorized
         s[i, j] += v_0[j] + v_1[j - 2]
       for the other j < m + 2:            few points, one by one
@@ -126,9 +126,7 @@ def where_not_empty(gather: Gather) -> Generator[None]:
         text.start(done)
 
 
-def rows(
-    gather: Gather, level: int, inputs: list[Input], pointers: list[str], fresh: str
-) -> None:
+def rows(gather: Gather, level: int, inputs: list[Input], pointers: list[str], fresh: str) -> None:
     """The loop at `level` and all inside; `fresh`: whether there are points that store what they add."""
     if level == len(gather.order) - 1:
         row(gather, inputs, pointers, fresh)
@@ -149,9 +147,7 @@ def rows(
     after: list[str] = []
     for memref, pointer in zip(gather.op.outs, pointers, strict=True):
         d = state.memrefs[memref]
-        after.append(
-            state.offset(pointer, d.element, text.mul(loop.counter, d.strides[axis]))
-        )
+        after.append(state.offset(pointer, d.element, text.mul(loop.counter, d.strides[axis])))
     if gather.how.fresh is not None:
         mine = gather.inside(text.sub(loop.counter, str(gather.how.fresh[axis])), axis)
         fresh = text.both([fresh, mine])
@@ -273,8 +269,6 @@ def outputs(gather: Gather, pointers: list[str], at: str, fresh: str) -> None:
         if kind != "store" and fresh != "true":
             old = state.load(target, d.element, tags)
             if fresh != "false":
-                old = gather.choose(
-                    fresh, value_type(d.element), identity(kind, d.element), old
-                )
+                old = gather.choose(fresh, value_type(d.element), identity(kind, d.element), old)
             new = combine(state, kind, d.element, old, new, free=False)
         state.store(new, target, d.element, tags)

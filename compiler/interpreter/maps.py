@@ -65,11 +65,15 @@ def gathered(
         if any(t.root is m.root and np.isin(t.places(), m.places()).any() for t in targets):
             raise Undefined("a map that gathers writes to what it reads")
         at = [np.arange(n) - s for n, s in zip(shape, shift, strict=True)]
-        inside = [(0 <= i) & (i < n) for i, n in zip(at, window, strict=True)]
+        inside = [(i >= 0) & (i < n) for i, n in zip(at, window, strict=True)]
         nearest = [np.clip(i, 0, n - 1) for i, n in zip(at, window, strict=True)]
         values = m.read()[np.ix_(*nearest)] if all(window) else np.zeros(shape)
         if number in how.zeros:
-            values = np.where(np.logical_and.reduce(np.meshgrid(*inside, indexing="ij")), values, values.dtype.type(0))
+            values = np.where(
+                np.logical_and.reduce(np.meshgrid(*inside, indexing="ij")),
+                values,
+                values.dtype.type(0),
+            )
         found.append(values)
     return found
 

@@ -9,10 +9,12 @@ Before::
     func.func @f(%n : index, %v : memref<?xf64>, %s : memref<?xf64>) {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
-      %left = array.view %s[%c0] dims [0] extents(%n) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
-      %right = array.view %s[%c1] dims [0] extents(%n) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
-      array.map(%n) ins(%v : memref<?xf64>) outs(%left, %right : memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>)
-          kinds ["add", "add"] {
+      %a = array.view %s[%c0] dims [0] extents(%n) steps(%c1)
+          : memref<?xf64> -> memref<?xf64, strided<[1]>>
+      %b = array.view %s[%c1] dims [0] extents(%n) steps(%c1)
+          : memref<?xf64> -> memref<?xf64, strided<[1]>>
+      array.map(%n) ins(%v : memref<?xf64>)
+          outs(%a, %b : memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>) kinds ["add", "add"] {
       ^bb0(%bar : f64):
         %minus = arith.negf %bar : f64
         array.yield %minus, %bar : f64, f64
@@ -27,9 +29,10 @@ After::
       %c1 = arith.constant 1 : index
       %0 = arith.constant 1 : index
       %1 = arith.addi %n, %0 : index
-      %s_1 = array.view %s[%c0] dims [0] extents(%1) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
-      array.map(%1) ins(%v, %v : memref<?xf64>, memref<?xf64>) outs(%s_1 : memref<?xf64, strided<[1]>>) kinds ["add"]
-          window(%n) shifts [0, 1] zeros [0, 1] {
+      %s_1 = array.view %s[%c0] dims [0] extents(%1) steps(%c1)
+          : memref<?xf64> -> memref<?xf64, strided<[1]>>
+      array.map(%1) ins(%v, %v : memref<?xf64>, memref<?xf64>) outs(%s_1 : memref<?xf64, strided<[1]>>)
+          kinds ["add"] window(%n) shifts [0, 1] zeros [0, 1] {
       ^bb0(%bar : f64, %bar_1 : f64):
         %minus = arith.negf %bar : f64
         %s_2 = arith.addf %minus, %bar_1 fastmath<contract> : f64
@@ -60,13 +63,8 @@ from math import isfinite
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import (
-    AnyFloat,
-    IndexType,
-    IntegerAttr,
-    MemRefType,
-    ModuleOp,
-)
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerAttr, MemRefType, ModuleOp
+from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -79,7 +77,7 @@ from ..rules.table import constant_float
 from .map_outputs import with_outputs
 from .memory_effects import functions
 
-CONTRACT = arith.FastMathFlagsAttr([arith.FastMathFlag.ALLOW_CONTRACT])
+CONTRACT = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
 """What is added to an element is added in the order of the outputs, however it is computed."""
 
 Shift = tuple[int, ...]
@@ -171,7 +169,8 @@ def groups_of(op: array.MapOp) -> Iterator[Group]:
 def walks(out: SSAValue) -> bool:
     """Whether the points are elements of their own, of an array of floats, along an axis each."""
     view, type_ = out.owner, out.type
-    assert isinstance(view, array.ViewOp) and isinstance(type_, MemRefType)
+    assert isinstance(view, array.ViewOp)
+    assert isinstance(type_, MemRefType)
     assert isinstance(view.source.type, MemRefType)
     dims = view.source_dims
     return (
@@ -189,9 +188,7 @@ def shift_between(first: array.ViewOp, other: array.ViewOp) -> Shift | None:
     """
     if first.source_dims != other.source_dims:
         return None
-    away = [
-        affine(b) - affine(a) for a, b in zip(first.offsets, other.offsets, strict=True)
-    ]
+    away = [affine(b) - affine(a) for a, b in zip(first.offsets, other.offsets, strict=True)]
     shift: list[int] = []
     for d, a, b in zip(first.source_dims, first.steps, other.steps, strict=True):
         step = affine(a)
@@ -227,7 +224,7 @@ def apart(alias: AliasAnalysis, a: SSAValue, b: SSAValue) -> bool:
 
 
 def interleaved(view: array.ViewOp, other: SSAValue) -> bool:
-    """True when no element of the other view is one of this view, however far that goes on: every other row."""
+    """True when no element of the other view is one of this view, however far that goes on (every other)."""
     if not isinstance(other.owner, array.ViewOp) or other.owner.source is not view.source:
         return False
     dims, steps, theirs = view.source_dims, view.steps, other.owner.steps
@@ -317,7 +314,7 @@ def slice_of(values: Sequence[SSAValue], body: Block) -> list[Operation]:
 
 @dataclass
 class Body:
-    """The body of a gathering map under construction: its inputs are those of contributions, at their shifts."""
+    """The body of a gathering map under construction; its inputs are those of contributions, shifted."""
 
     block: Block = field(default_factory=Block)
     ins: list[SSAValue] = field(default_factory=list[SSAValue])
@@ -408,7 +405,7 @@ def more(n: SSAValue, by: int, op: Operation, builder: Builder) -> SSAValue:
 
 
 def around(group: Group, extents: Sequence[SSAValue], builder: Builder) -> SSAValue:
-    """The view that begins where the first of the views begins along each axis, and ends where the last does."""
+    """The view that begins where the first of the views does along each axis, to the end of the last."""
     views, offsets = group.views, list(group.views[0].offsets)
     for axis, d in enumerate(views[0].source_dims):
         first = min(range(len(views)), key=lambda k: group.shifts[k][axis])

@@ -1,14 +1,16 @@
 """Store what is first added to memory that is zero, and do not fill that with zero before.
 
-The adjoint of a store reads the location's shadow and sets it to zero; what adds to it next may as well store.
-In a loop that is the next iteration, which knows the shadow perhaps by another name: two grids are swapped.
+The adjoint of a store reads the location's shadow and sets it to zero; what adds to it next may as well
+store. In a loop that is the next iteration, which perhaps knows the shadow by another name: two grids are
+swapped.
 Runs after `gather-adds`, for only a gathering map touches each element of a shadow once.
 
 Before::
 
     func.func @f(%n : index, %s : memref<?xf64>, %t : memref<?xf64>, %v : memref<?xf64>) {
       %zero = arith.constant 0.0 : f64
-      array.map(%n) ins(%s : memref<?xf64>) outs(%s, %t : memref<?xf64>, memref<?xf64>) kinds ["store", "store"] {
+      array.map(%n) ins(%s : memref<?xf64>) outs(%s, %t : memref<?xf64>, memref<?xf64>)
+          kinds ["store", "store"] {
       ^bb0(%x : f64):
         array.yield %zero, %x : f64, f64
       }
@@ -39,8 +41,8 @@ Of a loop whose iterations begin with the sum and end with the zeros it must be 
 where the loop is entered (`enters_zero`); behind the loop it is set to zero once, as the last iteration has
 left it. A map that gathers adds to more than was zero: it stores there alone (`fresh`).
 
-Kept: zeros of a part of what is added to, or of elements that the sum does not reach; sums whose map reads the
-memory, or writes to it in another output; loops with a condition.
+Kept: zeros of a part of what is added to, or of elements that the sum does not reach; sums whose map reads
+the memory, or writes to it in another output; loops with a condition.
 """
 
 from __future__ import annotations
@@ -240,7 +242,7 @@ def source_of(value: SSAValue) -> SSAValue:
 
 
 def zeroed_part(sum_: Sum, zeros: Zeros) -> Shift | None:
-    """Where in what is added to the zeros begin, if all of them are added to; they have the points' extents."""
+    """Where the zeros begin in what is added to, if all of them are; they have the extents of the points."""
     shift = distance(sum_.out, zeros.out)
     if shift is None:
         return None
@@ -272,7 +274,7 @@ def distance(first: SSAValue, other: SSAValue) -> Shift | None:
 def slots_of(
     loop: array.LoopOp, base: SSAValue
 ) -> tuple[SSAValue | None, SSAValue | None, SSAValue | None]:
-    """What is called `base` in an iteration: as it enters the loop, as an iteration leaves it, behind the loop."""
+    """What an iteration calls `base`: as it enters the loop, as an iteration leaves it, behind the loop."""
     body = loop.body.block
     if isinstance(base, BlockArgument) and base.owner is body:
         slot = base.index - 1
@@ -346,9 +348,7 @@ def store_where(sum_: Sum, fresh: Sequence[int]) -> None:
         with_outputs(op, range(len(kinds)), kinds)
         return
     how, ins, outs = replace(op.gathers, fresh=tuple(fresh)), tuple(op.ins), tuple(op.outs)
-    made = array.MapOp(
-        tuple(op.extents), ins, outs, op.out_kinds, op.detach_region(op.body), how
-    )
+    made = array.MapOp(tuple(op.extents), ins, outs, op.out_kinds, op.detach_region(op.body), how)
     made.location = op.location
     made.attributes.update(op.attributes)
     Rewriter.replace_op(op, made)
