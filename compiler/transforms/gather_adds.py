@@ -62,7 +62,7 @@ from math import isfinite
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, func
+from xdsl.dialects import arith, func, math
 from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerAttr, MemRefType, ModuleOp
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Block, Operation, SSAValue
@@ -72,7 +72,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...dialects import ad, array
 from ..analysis.affine import affine
 from ..analysis.alias import AliasAnalysis
-from ..derivative.prices import ACCESS, effort_of
+from ..derivative.prices import PLAIN as PLAIN_FUNCTIONS
 from ..rules.table import constant_float
 from .map_outputs import with_outputs
 from .memory_effects import functions
@@ -100,8 +100,9 @@ def gather_in(function: func.FuncOp) -> None:
         if isinstance(op, array.MapOp) and may_scatter(op):
             alias = alias or AliasAnalysis(function)
             groups = [g for g in groups_of(op) if g.is_scattered and may_gather(g, alias)]
-            if groups and is_worth_it(op, groups):
-                rewrite(op, groups)
+            bodies = [body_of(g) for g in groups]
+            if groups and is_worth_it(op, groups, bodies):
+                rewrite(op, groups, bodies)
 
 
 def may_scatter(op: array.MapOp) -> bool:
@@ -281,18 +282,36 @@ def is_finite(value: SSAValue) -> bool:
     return known is not None and isfinite(known)
 
 
-def is_worth_it(op: array.MapOp, groups: Sequence[Group]) -> bool:
-    """Whether what is computed more than once costs less than sweeps with a strip for each view."""
+def is_worth_it(op: array.MapOp, groups: Sequence[Group], bodies: Sequence[Body]) -> bool:
+    """Whether the gathering maps cost less than sweeps with a strip for each view."""
     body = op.body.block
     gathered = {k for g in groups for k in g.outputs}
-    left = [v for k, v in enumerate(op.yielded) if k not in gathered]
-    together = effort(op.yielded, body)
-    alone = effort(left, body) + sum(effort([op.yielded[k]], body) for k in gathered)
-    return alone - together <= 4 * ACCESS * len(gathered)
+    left = slice_of([v for k, v in enumerate(op.yielded) if k not in gathered], body)
+    rest = work(left) + (len(op.ins) if len(gathered) < len(op.outs) else 0)
+    gathers = sum(work([*made.block.ops]) + len(made.ins) + 2 for made in bodies)
+    sweeps = work(slice_of(op.yielded, body)) + len(op.ins) + SWEEP * len(gathered)
+    return gathers + rest <= sweeps
 
 
-def effort(values: Sequence[SSAValue], body: Block) -> float:
-    return sum(map(effort_of, slice_of(values, body)))
+SWEEP = 4.0
+"""What a sweep costs a vector: a strip is written and read, and so is the array. An access is the unit."""
+
+GUARDED, PLAIN, DIVISION, FUNCTION = 1.5, 0.5, 16.0, 40.0
+"""What an op costs a vector: with a strong zero, arithmetic, a division or a root, a transcendental."""
+
+
+def work(ops: Sequence[Operation]) -> float:
+    return sum(map(work_of, ops))
+
+
+def work_of(op: Operation) -> float:
+    if isinstance(op, arith.DivfOp | ad.DivOp | math.SqrtOp):
+        return DIVISION
+    if isinstance(op, ad.MulOp):
+        return GUARDED
+    if op.name.startswith(("math.", "special.")) and not isinstance(op, PLAIN_FUNCTIONS):
+        return FUNCTION
+    return 0.0 if isinstance(op, arith.ConstantOp | array.YieldOp) else PLAIN
 
 
 def slice_of(values: Sequence[SSAValue], body: Block) -> list[Operation]:
@@ -339,6 +358,16 @@ class Body:
             self.block.add_op(step.clone(here))
         return here.get(value, value)
 
+    def sum_of(self, values: Sequence[SSAValue], group: Group) -> SSAValue:
+        total = values[0]
+        for value in values[1:]:
+            sum_ = arith.AddfOp(total, value, flags=CONTRACT)
+            sum_.location = group.op.location
+            sum_.result.name_hint = group.source.name_hint
+            self.block.add_op(sum_)
+            total = sum_.result
+        return total
+
     def input(self, argument: SSAValue, memref: SSAValue, shift: Shift, *, zero: bool) -> SSAValue:
         number = self.numbers.setdefault((memref, shift), len(self.ins))
         if number == len(self.ins):
@@ -350,11 +379,56 @@ class Body:
         return self.block.args[number]
 
 
-def rewrite(op: array.MapOp, groups: Sequence[Group]) -> None:
+def body_of(group: Group) -> Body:
+    """What an element collects. Points that give a like multiple of something give that something instead."""
+    op, body = group.op, Body()
+    given: dict[SSAValue, list[Shift]] = {}
+    for k, shift in zip(group.outputs, group.taken, strict=True):
+        given.setdefault(op.yielded[k], []).append(shift)
+    sums: list[SSAValue] = []
+    for value, shifts in given.items():
+        factors, base = factored(value, op.body.block) if len(shifts) > 1 else ([], value)
+        total = body.sum_of([body.contribution(op, base, s) for s in shifts], group)
+        for factor in factors:
+            again = factor.clone({base: total})
+            body.block.add_op(again)
+            base, total = factor.results[0], again.results[0]
+        sums.append(total)
+    end = array.YieldOp([body.sum_of(sums, group)])
+    end.location = op.location
+    body.block.add_op(end)
+    return body
+
+
+def factored(value: SSAValue, body: Block) -> tuple[list[Operation], SSAValue]:
+    """A value as a number times another: the products that make it, first to last, and what they are of."""
+    factors: list[Operation] = []
+    while True:
+        op = value.owner
+        match op:
+            case arith.NegfOp():
+                pass
+            case arith.MulfOp() | arith.DivfOp() | ad.MulOp() | ad.DivOp() if is_number(
+                op.rhs, body
+            ):
+                pass
+            case _:
+                return factors[::-1], value
+        factors.append(op)
+        value = op.operands[0]
+
+
+def is_number(value: SSAValue, body: Block) -> bool:
+    """Whether a factor, or divisor, is a finite number from outside of the body."""
+    inside = isinstance(value.owner, Block) or value.owner.parent is body
+    return not inside and is_finite(value) and constant_float(value) != 0.0
+
+
+def rewrite(op: array.MapOp, groups: Sequence[Group], bodies: Sequence[Body]) -> None:
     """Put a gathering map for each group before the map, which keeps its other outputs."""
     builder = Builder(InsertPoint.before(op))
-    for group in groups:
-        gather(group, builder)
+    for group, body in zip(groups, bodies, strict=True):
+        gather(group, body, builder)
     gathered = {k for g in groups for k in g.outputs}
     views = [v for g in groups for v in g.views]
     with_outputs(op, [k for k in range(len(op.outs)) if k not in gathered])
@@ -363,23 +437,8 @@ def rewrite(op: array.MapOp, groups: Sequence[Group]) -> None:
             Rewriter.erase_op(view)
 
 
-def gather(group: Group, builder: Builder) -> None:
-    op, body = group.op, Body()
-    total: SSAValue | None = None
-    for k, shift in zip(group.outputs, group.taken, strict=True):
-        found = body.contribution(op, op.yielded[k], shift)
-        if total is None:
-            total = found
-            continue
-        sum_ = arith.AddfOp(total, found, flags=CONTRACT)
-        sum_.location = op.location
-        sum_.result.name_hint = group.source.name_hint
-        body.block.add_op(sum_)
-        total = sum_.result
-    assert total is not None
-    end = array.YieldOp([total])
-    end.location = op.location
-    body.block.add_op(end)
+def gather(group: Group, body: Body, builder: Builder) -> None:
+    op = group.op
     extents = [more(n, s, op, builder) for n, s in zip(op.extents, group.spread, strict=True)]
     how = array.Gathers(tuple(op.extents), tuple(body.shifts), frozenset(body.zeros))
     target = around(group, extents, builder)
