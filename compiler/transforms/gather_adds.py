@@ -102,7 +102,7 @@ def gather_in(function: func.FuncOp) -> None:
             groups = [g for g in groups_of(op) if g.is_scattered and may_gather(g, alias)]
             bodies = [body_of(g) for g in groups]
             if groups and is_worth_it(op, groups, bodies):
-                rewrite(op, groups, bodies)
+                rewrite(op, groups, bodies, alias)
 
 
 def may_scatter(op: array.MapOp) -> bool:
@@ -424,17 +424,31 @@ def is_number(value: SSAValue, body: Block) -> bool:
     return not inside and is_finite(value) and constant_float(value) != 0.0
 
 
-def rewrite(op: array.MapOp, groups: Sequence[Group], bodies: Sequence[Body]) -> None:
+def rewrite(
+    op: array.MapOp, groups: Sequence[Group], bodies: Sequence[Body], alias: AliasAnalysis
+) -> None:
     """Put a gathering map for each group before the map, which keeps its other outputs."""
     builder = Builder(InsertPoint.before(op))
     for group, body in zip(groups, bodies, strict=True):
         gather(group, body, builder)
     gathered = {k for g in groups for k in g.outputs}
     views = [v for g in groups for v in g.views]
-    with_outputs(op, [k for k in range(len(op.outs)) if k not in gathered])
+    kept = [k for k in range(len(op.outs)) if k not in gathered and not puts_back(op, k, alias)]
+    with_outputs(op, kept)
     for view in dict.fromkeys(views):
         if view.result.first_use is None:
             Rewriter.erase_op(view)
+
+
+def puts_back(op: array.MapOp, k: int, alias: AliasAnalysis) -> bool:
+    """Whether an output stores what it has read there: the adjoint of an update, `u += f(v)`."""
+    value = op.yielded[k]
+    if op.out_kinds[k] != "store" or value.owner is not op.body.block:
+        return False
+    others = [m for j, m in enumerate(op.outs) if j != k]
+    if any(not apart(alias, op.outs[k], m) for m in others):
+        return False
+    return op.ins[op.body.block.args.index(value)] is op.outs[k]
 
 
 def gather(group: Group, body: Body, builder: Builder) -> None:

@@ -5,9 +5,10 @@
 // CHECK-NEXT:    array.map(%{{.*}}, %{{.*}}) ins(%v, %v, %v
 // CHECK-SAME:      outs(%s_1 : memref<?x?xf64, strided<[?, 1]>>) kinds ["add"] window(%n, %m) shifts [0, 1, 2, 1, 1, 0] zeros [0, 1, 2]
 // CHECK-NEXT:    ^bb0(%bar: f64, %bar_1: f64, %bar_2: f64):
-// CHECK-NEXT:      %half = arith.mulf %bar, %c : f64
-// CHECK-NEXT:      %half_1 = arith.mulf %bar_1, %c : f64
-// CHECK:           array.yield
+// CHECK-NEXT:      %s_2 = arith.addf %bar, %bar_1 fastmath<contract> : f64
+// CHECK-NEXT:      %s_3 = arith.addf %s_2, %bar_2 fastmath<contract> : f64
+// CHECK-NEXT:      %half = arith.mulf %s_3, %c : f64
+// CHECK-NEXT:      array.yield %half : f64
 // CHECK:         array.map(%n, %m) outs(%v : memref<?x?xf64>) kinds ["store"]
 func.func @two_grids(%n : index, %m : index, %v : memref<?x?xf64>, %s : memref<?x?xf64>) {
   %c0 = arith.constant 0 : index
@@ -54,6 +55,40 @@ func.func @every_other_element(%n : index, %v : memref<?xf64>, %s : memref<?xf64
   %b = array.view %s[%c1] dims [0] extents(%n) steps(%c2) : memref<?xf64> -> memref<?xf64, strided<[2]>>
   %d = array.view %s[%c2] dims [0] extents(%n) steps(%c2) : memref<?xf64> -> memref<?xf64, strided<[2]>>
   array.map(%n) ins(%v : memref<?xf64>) outs(%a, %b, %d : memref<?xf64, strided<[2]>>, memref<?xf64, strided<[2]>>, memref<?xf64, strided<[2]>>) kinds ["add", "add", "add"] {
+  ^bb0(%bar : f64):
+    array.yield %bar, %bar, %bar : f64, f64, f64
+  }
+  func.return
+}
+
+// A factor that is known only at run time may be infinite: each product has a strong zero of its own.
+// CHECK-LABEL: @only_known_numbers_are_factored_out
+// CHECK:         ^bb0(%bar: f64, %bar_1: f64):
+// CHECK-NEXT:      %p = ad.mul %bar, %k : f64
+// CHECK-NEXT:      %p_1 = ad.mul %bar_1, %k : f64
+// CHECK-NEXT:      arith.addf %p, %p_1
+func.func @only_known_numbers_are_factored_out(%n : index, %k : f64, %v : memref<?xf64>, %s : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = array.view %s[%c0] dims [0] extents(%n) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  %b = array.view %s[%c1] dims [0] extents(%n) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  array.map(%n) ins(%v : memref<?xf64>) outs(%a, %b : memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>) kinds ["add", "add"] {
+  ^bb0(%bar : f64):
+    %p = ad.mul %bar, %k : f64
+    array.yield %p, %p : f64, f64
+  }
+  func.return
+}
+
+// CHECK-LABEL: @what_is_put_back_is_not_stored
+// CHECK:         window(%n)
+// CHECK-NOT:     array.map(%n)
+func.func @what_is_put_back_is_not_stored(%n : index, %v : memref<?xf64>, %s : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = array.view %s[%c0] dims [0] extents(%n) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  %b = array.view %s[%c1] dims [0] extents(%n) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  array.map(%n) ins(%v : memref<?xf64>) outs(%v, %a, %b : memref<?xf64>, memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>) kinds ["store", "add", "add"] {
   ^bb0(%bar : f64):
     array.yield %bar, %bar, %bar : f64, f64, f64
   }

@@ -1,0 +1,31 @@
+"""Generated stencils, whose adjoints gather: gradients are derivatives, and reach what they should.
+
+`MUTAD_STENCILS=2000` looks at as many programs, `MUTAD_STENCILS=5000:6000` at those of these seeds.
+"""
+
+import os
+
+import pytest
+from gradient_oracle import GradientCase, NotSmoothHereError
+from reach_oracle import check_cotangents_reach
+from stencil_programs import stencil_program
+
+IN_CI = "0:8"
+
+
+def seeds() -> range:
+    first, _, last = os.environ.get("MUTAD_STENCILS", IN_CI).rpartition(":")
+    return range(int(first or 0), int(last))
+
+
+@pytest.mark.parametrize("seed", seeds())
+def test_gradients_of_stencils(seed: int) -> None:
+    program = stencil_program(seed)
+    options = (("cache", False), ("opt", 1))
+    case = GradientCase(program.function(), program.arguments, relative=1e-6, options=options)
+    case.check_saves_all()
+    check_cotangents_reach(case)
+    try:
+        case.check_pullback()
+    except NotSmoothHereError:
+        pass  # What the differences cannot tell, saving everything has told.
