@@ -39,8 +39,8 @@ from .support import LAST_POLL
 CHUNKS = 64
 """A region has at most so many chunks, and threads that have one."""
 
-GRAIN = 32_000.0
-"""Nanoseconds of work that a chunk is worth: what it costs to wake a thread up, several times."""
+GRAIN = 50_000.0
+"""Nanoseconds of work that a chunk is worth: ten times what it costs to wake a thread up."""
 
 RUN, FAILED = "mutad_threads_run", "mutad_threads_failed"
 

@@ -15,10 +15,11 @@ from ..analysis.alias import if_blocks
 from .kernel_state import KernelState, lanes_of
 from .llvm_text import integer
 
-OPERAND, SIMPLE, DIVISION, FUNCTION = 0.3, 0.1, 1.0, 4.0
-"""Nanoseconds of a point of a map: for each array, for an addition, a quotient, an elementary function."""
+OPERAND, SIMPLE, DIVISION, FUNCTION = 0.1, 0.05, 0.4, 0.8
+"""Nanoseconds of a point of a map: for each array, for an addition, a quotient, an elementary function.
+(Vector code, on arrays in the cache: less than it is elsewhere.)"""
 
-SCALAR_CODE = 3.0
+SCALAR_CODE = 2.0
 """How much longer an op takes in a loop that may not be vector code."""
 
 PRODUCT = 0.05

@@ -21,7 +21,7 @@ from mutad.runtime import thread_pool
 
 @pytest.fixture(autouse=True)
 def tiny_chunks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(parallel_regions, "GRAIN", 40.0)
+    monkeypatch.setattr(parallel_regions, "GRAIN", 5.0)
     thread_pool.address()
     thread_pool.limit(4)
     yield
@@ -95,7 +95,7 @@ import os, signal, threading
 import numpy as np
 from mutad import compile, prange, set_num_threads
 from mutad.compiler.codegen import parallel_regions
-parallel_regions.GRAIN = 40.0
+parallel_regions.GRAIN = 5.0
 
 @compile(parallel=True, cache=False, opt=1)
 def slow(x, n):

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sweep_programs import sweep_program
 
 import mutad
 from mutad import Const, Duplicated, prange
@@ -33,7 +34,7 @@ def regions(*, primal: int, gradient: int) -> Callable[[Any], Any]:
 
 @pytest.fixture(autouse=True)
 def tiny_chunks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(parallel_regions, "GRAIN", 40.0)
+    monkeypatch.setattr(parallel_regions, "GRAIN", 5.0)
     thread_pool.address()
     yield
     thread_pool.limit(thread_pool.get_num_threads())
@@ -199,6 +200,29 @@ def test_any_number_of_threads(function: Any, of_primal: int, of_gradient: int) 
         assert threads.inspect("llvm").count(RUN) >= least
         if function is a_recurrence:
             assert RUN not in threads.inspect("llvm")
+
+
+@pytest.mark.parametrize("seed", [1, 25, 40, 303])
+def test_generated_sweeps(seed: int) -> None:
+    """Loop nests that overwrite what they read; of 25 an operand is broadcast at run time."""
+    program = sweep_program(seed)
+    both = [
+        mutad.compile(program.function(), grad=True, parallel=threads, cache=False, opt=1)
+        for threads in (True, False)
+    ]
+
+    def gradients(function: Any, n: int) -> list[Any]:
+        thread_pool.limit(n)
+        arguments = program.arguments()
+        shadows = [np.zeros_like(a) for a in arguments[:3]]
+        pairs = [Duplicated(a, s) for a, s in zip(arguments, shadows, strict=False)]
+        result, _ = function.pullback(*pairs, *map(Const, arguments[3:]), cotangent=1.0)
+        return [result, *arguments[:3], *shadows]
+
+    bits, want = gradients(both[0], 1), gradients(both[1], 1)
+    assert_all(np.testing.assert_allclose, bits, want, rtol=1e-9, atol=1e-11)
+    assert_all(np.testing.assert_array_equal, gradients(both[0], 3), bits)
+    assert RUN in both[0].inspect("llvm")
 
 
 def test_prange_is_range_in_python_and_without_the_option() -> None:
