@@ -44,6 +44,8 @@ class Axes:
 
 def axes_of(state: KernelState, op: array.MapOp) -> Axes | None:
     """None where the map is for one thread."""
+    if op.gathers is not None:
+        return None
     extents = [state.scalar(e) for e in op.extents]
     known = [integer(e) for e in extents]
     most = math.prod(math.inf if n is None else max(n, 0) for n in known)
