@@ -17,7 +17,7 @@ def pulled(x, y, out):
         s = x[i] * x[i] + 1.0
         r = math.sqrt(s)
         w = y[i] / (s * r)
-        out[i] = 0.5 * out[i - 1] + w * x[i] + r * y[i]
+        out[i] = 0.5 * out[i - 1] + w * w * x[i] * s + r * y[i] * s
     return (out[:5] ** 2).sum()
 
 
