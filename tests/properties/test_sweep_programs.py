@@ -4,12 +4,16 @@
 """
 
 import os
+import re
 
+import numpy as np
 import pytest
 from gradient_oracle import GradientCase, NotSmoothHereError
 from reach_oracle import check_cotangents_reach, check_tangents_reach
 from sweep_programs import sweep_program
 from tangent_oracle import check_batch
+
+import mutad
 
 IN_CI = "0:20"
 
@@ -32,3 +36,27 @@ def test_gradients_of_sweeps(seed: int) -> None:
         case.check_pullback()
     except NotSmoothHereError:
         pass  # What the differences cannot tell, saving everything has told.
+
+
+@pytest.mark.parametrize("seed", seeds()[::4])
+def test_sweeps_within_the_least_budget(seed: int) -> None:
+    """The same gradient, bit for bit, from as few saved bytes as possible."""
+    program, wrt = sweep_program(seed), ("u", "v")
+    function, given = program.function(), program.arguments()
+    value, gradients = mutad.compile(function, grad=True, opt=1).value_and_grad(*given, wrt=wrt)
+    memory = 1
+    try:
+        mutad.compile(function, grad=True, opt=1, memory=memory).value_and_grad(
+            *program.arguments(), wrt=wrt
+        )
+    except MemoryError as error:
+        found = re.search(r"at least (\d+)", str(error))
+        assert found is not None
+        memory = int(found[1])
+    again = program.arguments()
+    tight = mutad.compile(function, grad=True, opt=1, memory=memory)
+    found_value, found_gradients = tight.value_and_grad(*again, wrt=wrt)
+    for one, other in zip((value, *gradients), (found_value, *found_gradients), strict=True):
+        assert np.array_equal(one, other, equal_nan=True)
+    for one, other in zip(given, again, strict=True):
+        assert np.array_equal(one, other)
