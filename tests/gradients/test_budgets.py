@@ -316,6 +316,13 @@ def test_other_budgets_are_refused(memory: Any) -> None:
         mutad.compile(no_loop, memory=memory)
 
 
+def test_a_gradient_within_a_budget_is_checked() -> None:
+    arguments = np.linspace(0.2, 0.9, 20), 0.1, 12
+    report = mutad.check_gradient(compiled(large, 1500), *arguments)
+    assert report.error < 1e-7
+    assert compiled(large, 1500).explain(*arguments).budget.executed > 12
+
+
 def test_calls_that_keep_to_no_budget_say_so() -> None:
     function = compiled(large, "1MB")
     u = np.ones(20)
