@@ -293,7 +293,7 @@ def within_budget(c: Compilation, reverse: Reverse) -> None:
     in_steps = c.module.clone()
     c.run([CheckpointLoops(memory, active, reverse.saves)], in_steps)
     c.run([reverse])
-    if not any(isinstance(op, activation.CallOp) for op in in_steps.walk()):
+    if not any(activation.CHECKPOINTED in op.attributes for op in in_steps.walk()):
         return
     c.run([reverse], in_steps)
     function = last_function(in_steps)

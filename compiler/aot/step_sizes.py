@@ -38,9 +38,9 @@ from ..codegen.steps_to_llvm import TOO_LITTLE
 from ..diagnostics import refusal
 from ..rules.builders import extents_of
 from ..rules.calls import private_functions
-from .amounts import ZERO, Amount, Amounts, held
+from .amounts import ZERO, Amount, Amounts, held, unknown
 from .entry_numbers import Arithmetic
-from .entry_values import EntryValues
+from .entry_values import EntryValues, why
 from .work_size import WORD, Effect, Measure, clean, equal_extents
 
 HEAD = 24
@@ -140,6 +140,8 @@ def saved_on_tapes(measure: Measure) -> Amount:
     for op in measure.kernel.walk():
         if isinstance(op, ad.TapeOp):
             total = measure.amounts.add(total, measure.held_by(op))
+        elif isinstance(op, activation.CallOp) and op.keeps_record:
+            return unknown(why("how deep a recursive function goes", op))
     return total
 
 

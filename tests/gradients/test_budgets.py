@@ -294,6 +294,22 @@ def test_a_while_that_saves_has_no_budget() -> None:
         compiled(settling, "1MB").grad(np.full(3, 0.9))
 
 
+def power(x, n):
+    return x if n == 1 else x * power(x, n - 1)
+
+
+def of_powers(x, n):
+    s = 0.0
+    for k in range(1, n):
+        s = s * x + power(x, k)
+    return s
+
+
+def test_records_of_recursive_functions_have_no_budget() -> None:
+    with pytest.raises(mutad.CompileError, match="how deep a recursive function goes"):
+        compiled(of_powers, "1MB").grad(0.9, 6)
+
+
 @pytest.mark.parametrize(
     ("memory", "size"),
     [
