@@ -19,6 +19,7 @@ i' meets the load (`i' = i + 1, i' >= i + 1`), and the load of a later iteration
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import IndexType
@@ -31,8 +32,10 @@ from .alias import AliasAnalysis
 from .feasibility import System, feasible
 from .footprint import Footprints, Point, Range, Region
 
-CASES = 16
-"""Give up (may) after this many cases of the terms "max" and "min"."""
+CASES = 32
+"""Give up (may) after this many cases of "max" and "min", of subscripts from the end and of "not equal"."""
+
+NOTHING = Affine()
 
 
 class Dependence:
@@ -142,6 +145,14 @@ class Dependence:
         return level in self.loops(owner if isinstance(owner, Block) else owner.parent)
 
 
+@dataclass(frozen=True)
+class Case:
+    """One of two ways in which something nonlinear may be: a number is not negative, and another is 0."""
+
+    positive: Affine
+    zero: Affine = NOTHING
+
+
 class Problem:
     """The linear system of one question. Side 0 is the earlier access, side 1 the later one."""
 
@@ -150,7 +161,7 @@ class Problem:
         self.level = level
         self.system = System()
         self.stated: set[Hashable] = set()
-        self.cases: list[tuple[Term, int]] = []
+        self.cases: list[tuple[tuple[Case, Case], int]] = []
         self.subscripts = dependence.footprints.subscripts
 
     def copy(self) -> Problem:
@@ -222,8 +233,11 @@ class Problem:
                 self.system.at_least_zero({(symbol, side): 1}, 0)
                 index, count = map(self.subscripts.affine, owner.operands)
                 self.below({(symbol, side): 1}, 0, count, side)
-                self.at_least(index, Affine.of(symbol), side)
-                self.at_least(Affine.of(symbol), index + count, side)
+                this = Affine.of(symbol)
+                self.at_least(index, this, side)
+                self.at_least(this, index + count, side)
+                from_end = Case(-index - 1, this - index - count)
+                self.cases.append(((Case(index, this - index), from_end), side))
 
     def state_term(self, term: Term, side: int) -> None:
         """Bounds of a nonlinear term; both cases of "max" and "min" are looked at only when needed."""
@@ -236,7 +250,9 @@ class Problem:
             for arg in term.args:
                 low, high = (arg, this) if term.kind == "max" else (this, arg)
                 self.at_least(low, high, side)
-            self.cases.append((term, side))
+            a, b = term.args
+            more = a - b if term.kind == "max" else b - a
+            self.cases.insert(0, ((Case(more, this - a), Case(-more, this - b)), side))
 
     def state_context(self, op: Operation, side: int) -> None:
         """Ranges of the counters and truths of the conditions around `op`, and the order of iterations."""
@@ -294,6 +310,8 @@ class Problem:
             case "==":
                 self.at_least(lhs, rhs, side)
                 self.at_least(rhs, lhs, side)
+            case "!=":
+                self.cases.append(((Case(lhs - rhs - 1), Case(rhs - lhs - 1)), side))
             case _:
                 pass
 
@@ -380,22 +398,20 @@ class Problem:
         budget = [CASES]
         return self._some_case(self.system, list(self.cases), budget)
 
-    def _some_case(self, system: System, cases: list[tuple[Term, int]], budget: list[int]) -> bool:
+    def _some_case(
+        self, system: System, cases: list[tuple[tuple[Case, Case], int]], budget: list[int]
+    ) -> bool:
         if not cases:
             return True
-        term, side = cases[0]
-        this = Affine.of(term)
-        for arg, other in (term.args, reversed(term.args)):
+        either, side = cases[0]
+        for case in either:
             if budget[0] <= 0:
                 return True
             budget[0] -= 1
-            case = system.copy()
-            self.system = case
-            equal = this - arg
-            case.zero(self.row(equal, side), equal.constant)
-            low, high = (other, arg) if term.kind == "max" else (arg, other)
-            self.at_least(low, high, side)
-            if feasible(case) and self._some_case(case, cases[1:], budget):
+            self.system = stated = system.copy()
+            stated.zero(self.row(case.zero, side), case.zero.constant)
+            self.at_least(Affine(), case.positive, side)
+            if feasible(stated) and self._some_case(stated, cases[1:], budget):
                 return True
         return False
 

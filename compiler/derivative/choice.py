@@ -129,9 +129,9 @@ class Choice:
         free, found = self.free, self.graph.found
         return [
             n
-            for v, n in self.graph.neighbour_of.items()
-            if not free[v]
-            and not any(free.get(t, True) for t in n.on_tape)
+            for v, of_v in self.graph.neighbours_of.items()
+            for n in of_v
+            if not (free[v] or any(free.get(t, True) for t in n.on_tape))
             and n.through.isdisjoint(found)
         ]
 
@@ -139,7 +139,9 @@ class Choice:
         """Let the graph be what it is where these are chosen."""
         graph = self.graph
         graph.taken = [g for g in chosen if isinstance(g, Version)]
-        graph.handed_on = {v: n for v, n in graph.neighbour_of.items() if n in chosen}
+        graph.handed_on = {
+            v: n for v, found in graph.neighbours_of.items() for n in found if n in chosen
+        }
 
     def _can_be_handed_on(self, given: Collection[Node], rolled: Collection[Node]) -> bool:
         """Whether what is had in another way than from the cut is had of the iteration before as well."""

@@ -20,7 +20,7 @@ Not handled: loops that may leave early, whose tapes are pushed in each iteratio
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -66,12 +66,22 @@ class Neighbours:
         self.kills = kills
         self.ssa = kills.ssa
 
-    def of(self, version: Version) -> Neighbour | None:
-        """Whose neighbour these contents of a variable are; None where no iteration says so."""
+    def of(self, version: Version) -> Iterator[Neighbour]:
+        """Whose neighbours these contents of a variable are.
+
+        Of a value that is computed once more, and of one that is on a tape itself.
+        """
         stored = self._stored(version)
         if stored is None:
-            return None
+            return
         loop, value = stored
+        computed = self._computed(version, loop, value)
+        yield computed
+        if computed.on_tape and computed.on_tape != {value}:
+            yield Neighbour(loop, value, computed.entry, {value}, {value}, {})
+
+    def _computed(self, version: Version, loop: array.LoopOp, value: SSAValue) -> Neighbour:
+        """With all that the value is computed from."""
         block = loop.body.block
         pending, seen = [value], set[SSAValue]()
         on_tape, variables = set[SSAValue](), dict[SSAValue, Version]()
@@ -133,12 +143,12 @@ class Neighbours:
         return Version(op.memref, self.ssa.version(op.memref, op))
 
 
-def without_cycles(neighbours: Mapping[Version, Neighbour]) -> None:
+def without_cycles(neighbours: Mapping[Version, Sequence[Neighbour]]) -> None:
     """Have what is loaded on a tape where a variable would be had by way of itself."""
     done = set[Version]()
 
     def visit(version: Version, path: tuple[Version, ...]) -> None:
-        neighbour = neighbours[version]
+        neighbour, *_ = neighbours[version]
         for load, other in list(neighbour.variables.items()):
             if other in path or other not in neighbours:
                 del neighbour.variables[load]

@@ -142,6 +142,11 @@ def effort(value: SSAValue, block: Block) -> float:
     return total
 
 
+def takes_long(op: Operation) -> bool:
+    """Whether reading a result costs less than computing it once more."""
+    return is_recomputable(op) and effort_of(op) >= DIVISION
+
+
 def effort_of(op: Operation) -> float:
     if isinstance(op, DIVIDING):
         return DIVISION

@@ -42,6 +42,10 @@ MOST_STEPS = 32
 """Contents that more ops than this fill are not made again."""
 
 
+FILLED = {array.ZERO, array.CLEARED}
+"""Attributes of allocations whose elements are 0 at first; others hold nothing that a program may read."""
+
+
 @dataclass(frozen=True, eq=False)
 class Refill:
     """The ops that fill an array, in order, upon the contents `start`, or upon nothing."""
@@ -141,8 +145,13 @@ class Refills:
             for inner in changes:
                 yield from self._inside(inner, root)
 
-    def _before(self, op: Operation, root: SSAValue) -> Version:
-        return Version(root, self.ssa.version(root, op))
+    def _before(self, op: Operation, root: SSAValue) -> Version | None:
+        """What the array held before an op; None where nothing has been stored since it was allocated."""
+        version = Version(root, self.ssa.version(root, op))
+        ((_, state),) = version.token.roots
+        made = state.op
+        is_new = made is not None and made is root.owner and not made.attributes.keys() & FILLED
+        return None if is_new else version
 
     def _can_be_cloned(self, op: Operation, root: SSAValue) -> bool:
         """Whether what `op` does to the array can be done once more, for that array alone."""

@@ -22,7 +22,7 @@ from .inversions import kept_operands
 from .mirrors import Mirror, Mirrors
 from .neighbours import Neighbour, Neighbours, without_cycles
 from .plan import How, Invert, Node, Reload, RollBack, Saved
-from .prices import Prices
+from .prices import Prices, takes_long
 from .refills import Refill, Refills
 from .rollback import Rollbacks, Rolled, is_around
 from .segments import comes_before, is_recomputable, value_block
@@ -59,7 +59,7 @@ class ValueGraph:
         self.mirrors = Mirrors(self.kills)
         self.mirror_of: dict[Version, Mirror] = {}
         self.neighbours = Neighbours(self.kills)
-        self.neighbour_of: dict[Version, Neighbour] = {}
+        self.neighbours_of: dict[Version, list[Neighbour]] = {}
         self.handed_on: Mapping[Version, Neighbour] = {}
         """The variables that are had as neighbours."""
         self.again: dict[Node, tuple[Node, ...] | None] = {}
@@ -158,13 +158,14 @@ class ValueGraph:
             ]
             start = len(self.order)
             for version in lost:
-                neighbour = self.neighbours.of(version)
-                if neighbour is not None:
-                    self.neighbour_of[version] = neighbour
+                found = list(self.neighbours.of(version))
+                if found:
+                    self.neighbours_of[version] = found
+                    neighbour = found[0]
                     self._note_reader(neighbour.entry, neighbour.loop)
                     self.killer.setdefault(neighbour.entry, self.killer[version])
                     self.order += self._upstream((neighbour.value, neighbour.entry))
-        without_cycles(self.neighbour_of)
+        without_cycles(self.neighbours_of)
 
     def _again(self, node: Node) -> tuple[Node, ...] | None:
         if isinstance(node, Version):
@@ -280,6 +281,8 @@ class ValueGraph:
         earlier = self.earlier_of.get(node)
         if earlier is not None and self.free.get(earlier, False):
             self.version_of[node] = earlier
+        if self._is_kept(node):
+            return True
         sources = self.again[node] is not None and list(self.sources(node))
         if sources is not False and all(self.free.get(n, False) for n in sources):
             return not isinstance(node, Version) or not self.worth_saving(node)
@@ -290,6 +293,18 @@ class ValueGraph:
                 return True
             return self._comes_back(node) or self._rolls_back(node)
         return False
+
+    def _is_kept(self, node: Node) -> bool:
+        """True where what takes long to compute (a function, a quotient) lies in memory that survives."""
+        if not self.trusting or not isinstance(node, SSAValue):
+            return False
+        op = node.owner
+        if self.at_top_level(node) or not isinstance(op, Operation) or not takes_long(op):
+            return False
+        store = self._surviving_store(node)
+        if store is not None:
+            self.found[node] = store
+        return store is not None
 
     def worth_saving(self, version: Version) -> bool:
         """True where to make contents again, of what is had, takes longer than a copy is worth."""

@@ -138,6 +138,29 @@ def repeated_triangular_product(b, a, steps):
     return (b * b).sum()
 
 
+def planes(b, a, steps):
+    n = b.shape[0]
+    c = np.zeros_like(b)
+    for k in range(n):
+        if k == 0:
+            c[0] = np.sin(b[0])
+        elif k < n - 1:
+            below = -0.25 * a[k]
+            c[k] = b[k] / (2.0 - below * c[k - 1])
+        else:
+            c[k] = b[k] * c[k - 1] * c[k - 1]
+    return (c * c).sum()
+
+
+def recursion_of_a_quotient(r, a, steps):
+    alpha, beta, s = 0.3, 1.0, 0.0
+    for k in range(r.size):
+        beta *= 1.0 - 0.1 * alpha * alpha
+        alpha = -(r[k] + (a[k] * r[k] * r[k]).sum()) / beta
+        s += alpha
+    return s
+
+
 @dataclass(frozen=True)
 class Program:
     function: Callable[..., Any]
@@ -163,6 +186,10 @@ PROGRAMS = [
     Program(handed_round, STATE, 8 * N),
     Program(kept_at_times, STATE, 16 * STEPS * (N - 1)),
     Program(until_it_is_small, STATE, 8 * STEPS + 16 * STEPS * (N - 1)),
+    # A quotient that the next iteration squares: its sum is not saved beside it.
+    Program(recursion_of_a_quotient, (U, LOWER, 1), 16 * N),
+    # Rows k and k - 1 are apart where k is not 0; what a branch computes for itself is computed again.
+    Program(planes, (LOWER + 0.5, LOWER, 1), 0, (0, 1)),
     # One copy of what the array held serves all reads, of other rows than those that are stored to meanwhile.
     Program(triangular_product, (LOWER + 0.5, LOWER, 1), 8 * N * N, (0, 1)),
     Program(repeated_triangular_product, (LOWER + 0.5, LOWER, STEPS), 8 * STEPS * (N + 1) * N),

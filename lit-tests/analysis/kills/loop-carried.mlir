@@ -276,3 +276,40 @@ func.func @while_condition_reads_what_the_body_kills(%u : memref<f64>, %eps : f6
   }
   func.return
 }
+
+// k is not 0, so k - 1 is a row before k, not one from the end.
+// CHECK-LABEL: @the_row_before_is_kept_where_there_is_one
+// CHECK:         memref.load {{.*}} {kill = "read {{.*}}: kept"}
+func.func @the_row_before_is_kept_where_there_is_one(%u : memref<?xf64>, %n : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = array.loop %k to %n do {
+    %first = arith.cmpi eq, %k, %c0 : index
+    scf.if %first {
+      scf.yield
+    } else {
+      %before = arith.subi %k, %c1 : index
+      %at = array.index %before, %n axis 0 sign "any"
+      %x = memref.load %u[%at] : memref<?xf64>
+      memref.store %x, %u[%k] : memref<?xf64>
+      scf.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// In the first iteration it is the last row, which a later iteration stores to.
+// CHECK-LABEL: @the_row_before_the_first_is_the_last
+// CHECK:         memref.load {{.*}} {kill = "read {{.*}}: killed by s"}
+func.func @the_row_before_the_first_is_the_last(%u : memref<?xf64>, %n : index) {
+  %c1 = arith.constant 1 : index
+  %t = array.loop %k to %n do {
+    %before = arith.subi %k, %c1 : index
+    %at = array.index %before, %n axis 0 sign "any"
+    %x = memref.load %u[%at] : memref<?xf64>
+    memref.store %x, %u[%k] {tag = "s"} : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
