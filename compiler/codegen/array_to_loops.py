@@ -23,14 +23,14 @@ What is decided here, because LLVM cannot decide it:
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
 from ...dialects import array
-from .gather_maps import lower_gather
+from .gather_maps import Part, lower_gather
 from .kernel_state import Descriptor, KernelState, lanes_of, value_type
 from .llvm_text import integer
 from .map_nest import (
@@ -50,16 +50,16 @@ SHORT = 8
 """Points from which on a map of numbers and vectors has a loop for each."""
 
 
-def lower_map(state: KernelState, op: array.MapOp, extents: Sequence[str] | None = None) -> None:
-    """Write the loops of a map; with other extents than its own, of a part that its operands begin with."""
+def lower_map(state: KernelState, op: array.MapOp, part: Part | None = None) -> None:
+    """Write the loops of a map; of a part, with which the operands begin where it does not gather."""
     assert array.READS_FIRST not in op.attributes, "resolve-overlap has not run"
-    extents = [state.scalar(e) for e in op.extents] if extents is None else list(extents)
+    extents = [state.scalar(e) for e in op.extents] if part is None else list(part.extents)
     if any((n := integer(e)) is not None and n <= 0 for e in extents):
         return
     descriptors = [state.memrefs[m] for m in (*op.ins, *op.outs)]
     if op.gathers is not None:
         order = loop_order(extents, descriptors, len(op.ins))
-        lower_gather(state, op, op.gathers, order)
+        lower_gather(state, op, op.gathers, order, part)
         return
     order = loop_order(extents, descriptors, len(op.ins))
     memrefs = [*op.ins, *op.outs]

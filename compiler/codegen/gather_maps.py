@@ -31,6 +31,14 @@ ZEROS = "@gather.zeros"
 """A strip of zeros of any type."""
 
 
+@dataclass(frozen=True)
+class Part:
+    """Some of a map's points: the first along each axis, and how many."""
+
+    low: Sequence[str]
+    extents: Sequence[str]
+
+
 @dataclass
 class Input:
     """An input in one row: what the points of the innermost loop read."""
@@ -57,6 +65,8 @@ class Gather:
     order: list[int]
     """The axes, outermost first."""
     extents: list[str]
+    """How many points of each axis are written here, from `low` on."""
+    low: list[str]
     window: list[str]
     group: str
 
@@ -90,12 +100,19 @@ class Gather:
 
 
 def lower_gather(
-    state: KernelState, op: array.MapOp, how: array.Gathers, loops: Sequence[int]
+    state: KernelState,
+    op: array.MapOp,
+    how: array.Gathers,
+    loops: Sequence[int],
+    part: Part | None = None,
 ) -> None:
     """Write the loops of a map with a window; `loops` is the order of those axes that are long."""
     extents, window = [[state.scalar(n) for n in ns] for ns in (op.extents, how.window)]
+    low = ["0"] * len(extents)
+    if part is not None:
+        low, extents = list(part.low), list(part.extents)
     order = [a for a in range(len(extents)) if a not in loops] + [*loops]
-    gather = Gather(state, op, how, order, extents, window, state.metadata.empty())
+    gather = Gather(state, op, how, order, extents, low, window, state.metadata.empty())
     state.declare(
         ZEROS, f"{ZEROS} = private unnamed_addr constant [{STRIP} x i64] zeroinitializer, align 64"
     )
@@ -133,7 +150,8 @@ def rows(gather: Gather, level: int, inputs: list[Input], pointers: list[str], f
         return
     state, text, axis = gather.state, gather.text, gather.order[level]
     loop = text.begin_loop(gather.extents[axis], (), "i", certain=True)
-    at = {s: text.sub(loop.counter, str(s)) for s in {row[axis] for row in gather.how.shifts}}
+    here = text.add(gather.low[axis], loop.counter)
+    at = {s: text.sub(here, str(s)) for s in {row[axis] for row in gather.how.shifts}}
     near = {s: gather.nearest(i, axis) for s, i in at.items()}
     found = {s: gather.inside(i, axis) for s, i in at.items()}
     inner: list[Input] = []
@@ -147,9 +165,9 @@ def rows(gather: Gather, level: int, inputs: list[Input], pointers: list[str], f
     after: list[str] = []
     for memref, pointer in zip(gather.op.outs, pointers, strict=True):
         d = state.memrefs[memref]
-        after.append(state.offset(pointer, d.element, text.mul(loop.counter, d.strides[axis])))
+        after.append(state.offset(pointer, d.element, text.mul(here, d.strides[axis])))
     if gather.how.fresh is not None:
-        mine = gather.inside(text.sub(loop.counter, str(gather.how.fresh[axis])), axis)
+        mine = gather.inside(text.sub(here, str(gather.how.fresh[axis])), axis)
         fresh = text.both([fresh, mine])
     rows(gather, level + 1, inner, after, fresh)
     text.end_loop(loop, (), state.loop_properties())
@@ -158,10 +176,11 @@ def rows(gather: Gather, level: int, inputs: list[Input], pointers: list[str], f
 def row(gather: Gather, inputs: list[Input], pointers: list[str], fresh: str) -> None:
     """The points of a row: those in the middle by a loop without tests, then the others."""
     text, axis = gather.text, gather.order[-1]
-    extent, window = gather.extents[axis], gather.window[axis]
+    low, window = gather.low[axis], gather.window[axis]
+    high = text.add(low, gather.extents[axis])
     shifts = [i.shift for i in inputs] or [0]
-    first = gather.smax("0", gather.smin(str(max(shifts)), extent))
-    end = gather.smin(text.add(window, str(min(shifts))), extent)
+    first = gather.smax(low, gather.smin(str(max(shifts)), high))
+    end = gather.smin(text.add(window, str(min(shifts))), high)
     count = text.sub(gather.smax(end, first), first)
     if fresh in ("true", "false"):
         middle(gather, inputs, pointers, first, count, fresh)
@@ -223,9 +242,10 @@ def border(
     """The points before `first`, and those from `first + count` on."""
     state, text, axis = gather.state, gather.text, gather.order[-1]
     loop = text.begin_loop(text.sub(gather.extents[axis], count), (), "edge")
-    before = text.value(f"icmp slt i64 {loop.counter}, {first}")
-    behind = text.add(loop.counter, count)
-    at = text.value(f"select i1 {before}, i64 {loop.counter}, i64 {behind}")
+    here = text.add(gather.low[axis], loop.counter)
+    before = text.value(f"icmp slt i64 {here}, {first}")
+    behind = text.add(here, count)
+    at = text.value(f"select i1 {before}, i64 {here}, i64 {behind}")
     own = {s: text.sub(at, str(s)) for s in {i.shift for i in inputs}}
     near = {s: gather.nearest(j, axis) for s, j in own.items()}
     found = {s: gather.inside(j, axis) for s, j in own.items()}

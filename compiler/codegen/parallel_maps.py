@@ -17,6 +17,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects import array
 from .array_to_loops import loop_order, lower_map
+from .gather_maps import Part
 from .kernel_state import Descriptor, KernelState, lanes_of, memory_type, value_type
 from .llvm_text import FunctionText, integer
 from .map_nest import combine, identity
@@ -44,8 +45,6 @@ class Axes:
 
 def axes_of(state: KernelState, op: array.MapOp) -> Axes | None:
     """None where the map is for one thread."""
-    if op.gathers is not None:
-        return None
     extents = [state.scalar(e) for e in op.extents]
     known = [integer(e) for e in extents]
     most = math.prod(math.inf if n is None else max(n, 0) for n in known)
@@ -63,6 +62,8 @@ def axes_of(state: KernelState, op: array.MapOp) -> Axes | None:
     if any(lanes_of(outs[k].element) > 1 or list(op.outs).count(op.outs[k]) > 1 for k in reduced):
         return None
     moving = [d for k, d in enumerate(outs) if k not in reduced]
+    if reduced and op.gathers is not None:
+        return None
     allowed = [a for a in order if all(d.strides[a] != "0" for d in moving)]
     return Axes(tuple(allowed), order[-1], tuple(reduced)) if allowed else None
 
@@ -94,8 +95,8 @@ def parallel_map(
         region = Region(outer, op)
         partial = {k: text.alloca(f"[{CHUNKS} x i64]", "partial") for k in axes.reduced}
         slots = {op.outs[k]: own_element(region.inside, op, k) for k in axes.reduced}
-        lengths = cut_arrays(region, op, axes, axis, slots)
-        writer.within(region.inside, lambda: lower_map(region.inside, op, lengths))
+        part = cut_arrays(region, op, axes, axis, slots)
+        writer.within(region.inside, lambda: lower_map(region.inside, op, part))
         for k, slot in partial.items():
             keep(region, op, k, slots[op.outs[k]], slot)
         region.call(cut)
@@ -133,8 +134,8 @@ def cut_arrays(
     axes: Axes,
     axis: str | None,
     slots: dict[SSAValue, Descriptor],
-) -> list[str]:
-    """Bind the operands of the map to the parts that a chunk is about; returns its extents."""
+) -> Part:
+    """Bind the operands of the map to the parts that a chunk is about; one that gathers looks around."""
     inside, text = region.inside, region.inside.text
     bound = {m: inside.memrefs[m] for m in (*op.ins, *op.outs)}
     lengths, length = [inside.scalars[e] for e in op.extents], text.value("sub i64 %high, %low")
@@ -147,9 +148,9 @@ def cut_arrays(
             this = text.value(f"icmp eq i64 {own}, {a}")
             lows[a] = text.value(f"select i1 {this}, i64 %low, i64 0")
             lengths[a] = text.value(f"select i1 {this}, i64 {length}, i64 {lengths[a]}")
-    for m, d in bound.items():
+    for m, d in bound.items() if op.gathers is None else ():
         inside.memrefs[m] = slots.get(m) or shifted(inside, d, lows)
-    return lengths
+    return Part(lows, lengths)
 
 
 def chosen_axis(state: KernelState, extents: list[str], axes: Axes) -> tuple[str | None, str]:

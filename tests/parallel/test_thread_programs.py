@@ -149,6 +149,21 @@ def matrices(x, k, y):
     return y.sum()
 
 
+@regions(primal=1, gradient=4)
+def stencil(x, k, y):
+    for _ in range(3):
+        x[1:-1] += 0.1 * x[1:-1] * (x[:-2] - 2.0 * x[1:-1] + x[2:]) + 0.1 * y[2:]
+
+
+@regions(primal=1, gradient=4)
+def stencil_of_a_grid(x, k, y):
+    u, v = x.reshape(6, 10), y.reshape(6, 10)
+    for _ in range(3):
+        v[1:-1, 1:-1] = np.sin(u[:-2, 1:-1] + u[2:, 1:-1]) * u[1:-1, :-2] + u[1:-1, 2:]
+        u[1:-1, 1:-1] = 0.5 * v[1:-1, 1:-1]
+    return (u * v).sum()
+
+
 @regions(primal=0, gradient=0)
 def a_recurrence(x, k, y):
     for i in range(1, x.shape[0]):
