@@ -53,6 +53,7 @@ from .transforms.close_counters import CloseCounters
 from .transforms.describe_calls import DescribeCalls
 from .transforms.drop_carried import DropCarried
 from .transforms.drop_overwritten import DropOverwritten
+from .transforms.drop_restored import DropRestored
 from .transforms.eliminate_common import EliminateCommon
 from .transforms.fold_constants import FoldConstants
 from .transforms.forward_stores import ForwardStores
@@ -69,6 +70,7 @@ from .transforms.move_conditions import MoveConditions
 from .transforms.promote_scalars import PromoteScalars
 from .transforms.raise_loops import RaiseLoops
 from .transforms.remove_dead import RemoveDead
+from .transforms.reorder_loops import ReorderLoops
 from .transforms.resolve_overlap import ResolveOverlap
 from .transforms.reuse_allocs import ReuseAllocs
 from .transforms.select_stores import SelectStores
@@ -576,6 +578,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     PromoteScalars(),  # cotangents of scalars come in cells
     EliminateCommon(),
     ForwardStores(),
+    DropRestored(),  # a cotangent that is only read stays where it is
     DropOverwritten(),  # a temporary's shadow is filled once
     FuseElementwise(),
     HoistInvariants(),
@@ -587,10 +590,12 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     StoreFirst(),  # a map that gathers touches each element once
     EliminateCommon(),  # views of what is gathered
     ReuseAllocs(),  # shadows take the memory of what the forward sweep has done with
+    ReorderLoops(),  # nothing that comes reads the program in its own order
 )
 
-BEFORE_ANOTHER: tuple[ModulePass, ...] = (*OPTIMIZE[:-4], SplitMaps())
-"""What runs between two derivatives: memory is shared after the last, and maps are as rules take them."""
+BEFORE_ANOTHER: tuple[ModulePass, ...] = (*OPTIMIZE[:-5], SplitMaps())
+"""What runs between two derivatives: memory is shared, and loops are reordered, after the last, and maps
+are as rules take them."""
 
 STAGES: tuple[Stage, ...] = (
     Stage(
@@ -641,7 +646,9 @@ PASSES: tuple[type[ModulePass], ...] = (
     DescribeCalls,
     DropCarried,
     DropOverwritten,
+    DropRestored,
     RemoveDead,
+    ReorderLoops,
     ResolveOverlap,
     ReuseAllocs,
     SelectStores,

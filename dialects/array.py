@@ -92,6 +92,9 @@ EXCLUSIVE = "exclusive"
 RAISES = "raises"
 """The attribute of an `scf.if` whose first branch always ends with an exception, and whose other is empty."""
 
+CHECKED = "checked"
+"""The attribute of a loop that runs where not all checks in it would pass: it is compiled to be small."""
+
 
 def constant_value(value: SSAValue) -> int | None:
     """The integer that `value` certainly is, or None."""

@@ -18,6 +18,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects.ad import ArenaType, TapeType
 from ...dialects.array import strides_of
+from ..analysis.additions import Place
 from ..analysis.alias import AliasAnalysis
 from ..diagnostics import line_of
 from .kernel_memory import KernelMemory
@@ -117,10 +118,6 @@ class Descriptor:
     def transposed(self) -> Descriptor:
         """The axes in the opposite order."""
         return Descriptor(self.pointer, self.extents[::-1], self.strides[::-1], self.element)
-
-
-Place = tuple[SSAValue, tuple[SSAValue, ...]]
-"""A memref and the subscripts of one of its elements."""
 
 
 @dataclass

@@ -20,17 +20,16 @@ LLVM sees addresses; we see subscripts, loop ranges and which roots are disjoint
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, memref
+from xdsl.dialects import memref
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import activation, ad, array, foreign
 from ...dialects.within import every_op
+from ..analysis.additions import Place, additions_in, is_cell, place_of
 from ..analysis.dependence import Dependence
 from ..rules import Access, accesses, is_whole_array
-from .kernel_state import Place
 
 PAIRS = 160
 """Loops in which more pairs of accesses would have to be compared are left to LLVM."""
@@ -51,10 +50,6 @@ class LeafFacts:
 
     accumulators: tuple[Accumulator, ...] = ()
     parallel: bool = False
-
-
-def place_of(op: memref.LoadOp | memref.StoreOp) -> Place:
-    return op.memref, tuple(op.indices)
 
 
 def leaf_facts(
@@ -113,44 +108,6 @@ def leaf_facts(
     return LeafFacts(tuple(accumulators), parallel)
 
 
-def additions_in(
-    loop: array.LoopOp, may_alias: Callable[[SSAValue, SSAValue], bool], fastmath: bool
-) -> set[Operation]:
-    """The loads and stores of statements `a[i] += x` whose additions may be reordered.
-
-    Nothing else is stored to the array between the load and the store.
-    """
-    found: set[Operation] = set()
-    for block in (b for op in every_op(loop) for r in op.regions for b in r.blocks):
-        loaded: dict[Place, memref.LoadOp] = {}
-        for op in block.ops:
-            if op.regions:
-                loaded.clear()
-            elif isinstance(op, memref.LoadOp) and not is_cell(op.memref):
-                loaded[place_of(op)] = op
-            elif isinstance(op, memref.StoreOp) and not is_cell(op.memref):
-                last = loaded.get(place_of(op))
-                if last is not None and is_addition(last, op, fastmath):
-                    found |= {last, op}
-                near = [place for place in loaded if may_alias(place[0], op.memref)]
-                for place in near:
-                    del loaded[place]
-    return found
-
-
-def is_addition(load: memref.LoadOp, store: memref.StoreOp, fastmath: bool) -> bool:
-    """Whether what is stored is what was loaded plus a term, in any order."""
-    total = store.value.owner
-    return (
-        isinstance(total, arith.AddfOp)
-        and (fastmath or "ad.adjoint" in total.attributes)
-        and load.res in (total.lhs, total.rhs)
-        and total.lhs is not total.rhs
-        and load.res.has_one_use()
-        and total.result.has_one_use()
-    )
-
-
 class Conflicts:
     """Which accesses of a loop may touch one element."""
 
@@ -179,11 +136,6 @@ class Conflicts:
             return False
         meet = self._dependence.may_meet
         return meet(a, b, None) or meet(b, a, None) or self.across(a, b)
-
-
-def is_cell(value: SSAValue) -> bool:
-    """A scalar variable: LLVM keeps it in a register."""
-    return isinstance(value.owner, memref.AllocaOp)
 
 
 def stands_still(place: Place, loop: array.LoopOp) -> bool:

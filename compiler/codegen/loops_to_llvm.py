@@ -11,7 +11,7 @@ Straight from structured IR to text: LLVM does what a chain of lowerings would d
 The kernel takes `(ptr ctx, arguments..., ptr results)` and returns 0, or 1 (a raise record is in the
 context), 2 (a Python exception is set) or 3 (out of memory). A memref argument is a pointer, its
 extents and its strides, in elements. A loop nest whose subscript checks can be decided on entry is
-written twice, see `hoist_checks`.
+written twice, see `analysis/nest_proofs`.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from ..analysis.alias import AliasAnalysis, if_blocks
 from ..analysis.dependence import Dependence
 from ..analysis.effects import is_private
 from ..analysis.independence import Independence
+from ..analysis.nest_proofs import NestProofs, all_of, has_whole_array_work
 from ..names import as_hint
 from ..rules import is_whole_array
 from . import vector_math
@@ -39,9 +40,9 @@ from .array_to_loops import lower_map
 from .checks_to_llvm import CHECK_OPS
 from .debug_info import DebugInfo, Subject, around, without_lines
 from .debug_variables import described
+from .entry_conditions import EntryConditions
 from .foreign_to_llvm import lower_call
 from .handles import HANDLE_OPS, Record, tape_words
-from .hoist_checks import EntryConditions, NestProofs, all_of, has_whole_array_work
 from .kernel_memory import KernelMemory
 from .kernel_module import SIZES, KernelText, module_text
 from .kernel_state import (
@@ -429,6 +430,9 @@ class KernelWriter:
 
     def loop(self, op: array.LoopOp) -> None:
         """A loop, in two versions where its checks can be decided on entry."""
+        if array.CHECKED in op.attributes:
+            self.checked_loop(op)
+            return
         if not self.may_version or has_whole_array_work(op):
             self.plain_loop(op)
             return
@@ -452,16 +456,20 @@ class KernelWriter:
         self.state.proved.difference_update(open_)
 
         text.start(slow)
-        before = self.may_version, self.state.scalar_only
-        self.may_version, self.state.scalar_only = False, True
-        self.plain_loop(op)
-        self.may_version, self.state.scalar_only = before
+        self.checked_loop(op)
         ends.append(self.end_of_version(op, merge))
 
         text.start(merge)
         self.state.scalars[op.trips] = self.phi("i64", [(label, t) for label, t, _ in ends])
         for k, result in enumerate(op.results[1:]):
             self.state.memrefs[result] = self.join([(label, ds[k]) for label, _, ds in ends])
+
+    def checked_loop(self, op: array.LoopOp) -> None:
+        """A loop whose checks do not all hold: compiled to be small, not fast."""
+        before = self.may_version, self.state.scalar_only
+        self.may_version, self.state.scalar_only = False, True
+        self.plain_loop(op)
+        self.may_version, self.state.scalar_only = before
 
     def end_of_version(self, op: array.LoopOp, merge: str) -> tuple[str, str, list[Descriptor]]:
         end = (

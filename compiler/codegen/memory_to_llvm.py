@@ -20,11 +20,11 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import ad, array
+from ..analysis.additions import place_of
 from . import support
 from .arena import chained_pop, chained_push
 from .kernel_memory import KernelMemory
 from .kernel_state import OUT_OF_MEMORY, Descriptor, KernelState, Place, memory_type, size_of
-from .leaf_loops import place_of
 from .llvm_text import integer
 from .meeting_arrays import lower_overlap
 

@@ -320,7 +320,12 @@ class Before:
         return total if form.constant == 0 else self.plus(total, self.constant(form.constant))
 
     def _symbol(self, symbol: Symbol) -> SSAValue:
-        if isinstance(symbol, Extent):
-            return self.emit(memref.DimOp(symbol.memref, self.constant(symbol.axis)))
-        assert isinstance(symbol, SSAValue)
-        return symbol
+        match symbol:
+            case Extent():
+                return self.emit(memref.DimOp(symbol.memref, self.constant(symbol.axis)))
+            case Term():
+                a, b = map(self.number, symbol.args)
+                greater = symbol.kind == "max"
+                return self.emit(arith.MaxSIOp(a, b) if greater else arith.MinSIOp(a, b))
+            case _:
+                return symbol

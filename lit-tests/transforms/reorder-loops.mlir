@@ -1,0 +1,397 @@
+// RUN: mutad-opt %s -p reorder-loops | filecheck %s
+
+// CHECK-LABEL: @interchanged_when_it_goes_down_a_column
+// CHECK:         array.loop %k to %m
+// CHECK-NEXT:      array.loop %j to %n
+func.func @interchanged_when_it_goes_down_a_column(%c : memref<?xf64>, %b : memref<?x?xf64>, %n : index, %m : index) {
+  %trips = array.loop %j to %n do {
+    %trips_1 = array.loop %k to %m do {
+      %x = memref.load %b[%k, %j] : memref<?x?xf64>
+      %old = memref.load %c[%j] : memref<?xf64>
+      %sum = arith.addf %old, %x : f64
+      memref.store %sum, %c[%j] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// A row sum: the other order would go down the columns.
+// CHECK-LABEL: @kept_when_it_goes_along_a_row
+// CHECK:         array.loop %j to %n
+// CHECK-NEXT:      array.loop %k to %m
+func.func @kept_when_it_goes_along_a_row(%c : memref<?xf64>, %b : memref<?x?xf64>, %n : index, %m : index) {
+  %trips = array.loop %j to %n do {
+    %trips_1 = array.loop %k to %m do {
+      %x = memref.load %b[%j, %k] : memref<?x?xf64>
+      %old = memref.load %c[%j] : memref<?xf64>
+      %sum = arith.addf %old, %x : f64
+      memref.store %sum, %c[%j] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// One element takes all the numbers, column by column: row by row it would round otherwise.
+// CHECK-LABEL: @kept_when_one_element_adds_in_another_order
+// CHECK:         array.loop %j to %n
+// CHECK-NEXT:      array.loop %k to %m
+func.func @kept_when_one_element_adds_in_another_order(%c : memref<?xf64>, %b : memref<?x?xf64>, %n : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %trips = array.loop %j to %n do {
+    %trips_1 = array.loop %k to %m do {
+      %x = memref.load %b[%k, %j] : memref<?x?xf64>
+      %old = memref.load %c[%c0] : memref<?xf64>
+      %sum = arith.addf %old, %x : f64
+      memref.store %sum, %c[%c0] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @interchanged_when_the_additions_are_the_adjoints
+// CHECK:         array.loop %k to %m
+// CHECK-NEXT:      array.loop %j to %n
+func.func @interchanged_when_the_additions_are_the_adjoints(%c : memref<?xf64>, %b : memref<?x?xf64>, %n : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %trips = array.loop %j to %n do {
+    %trips_1 = array.loop %k to %m do {
+      %x = memref.load %b[%k, %j] : memref<?x?xf64>
+      %old = memref.load %c[%c0] : memref<?xf64>
+      %sum = arith.addf %old, %x {ad.adjoint} : f64
+      memref.store %sum, %c[%c0] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// c may be a column of b.
+// CHECK-LABEL: @kept_when_arguments_may_overlap
+// CHECK:         array.loop %j to %n
+func.func @kept_when_arguments_may_overlap(%c : memref<?xf64>, %b : memref<?x?xf64>, %n : index, %m : index)
+    attributes {overlaps = [[0, 1]]} {
+  %trips = array.loop %j to %n do {
+    %trips_1 = array.loop %k to %m do {
+      %x = memref.load %b[%k, %j] : memref<?x?xf64>
+      %old = memref.load %c[%j] : memref<?xf64>
+      %sum = arith.addf %old, %x : f64
+      memref.store %sum, %c[%j] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// (j, k) loads what (j - 1, k + 1) stored; with k outside that would be stored later.
+// CHECK-LABEL: @kept_when_an_iteration_reads_what_would_come_later
+// CHECK:         array.loop %j to %n
+func.func @kept_when_an_iteration_reads_what_would_come_later(%a : memref<?x?xf64>, %n : index, %m : index) {
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %j to %n do {
+    %j1 = arith.addi %j, %c1 : index
+    %trips_1 = array.loop %k to %m do {
+      %k1 = arith.addi %k, %c1 : index
+      %x = memref.load %a[%k1, %j] : memref<?x?xf64>
+      memref.store %x, %a[%k, %j1] : memref<?x?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// The other diagonal: (j - 1, k - 1) comes before (j, k) in both orders.
+// CHECK-LABEL: @interchanged_when_it_has_come_before
+// CHECK:         array.loop %k to %m
+// CHECK-NEXT:      array.loop %j to %n
+func.func @interchanged_when_it_has_come_before(%a : memref<?x?xf64>, %n : index, %m : index) {
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %j to %n do {
+    %j1 = arith.addi %j, %c1 : index
+    %trips_1 = array.loop %k to %m do {
+      %k1 = arith.addi %k, %c1 : index
+      %x = memref.load %a[%k, %j] : memref<?x?xf64>
+      memref.store %x, %a[%k1, %j1] : memref<?x?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// What stands beside the inner loop has loops of its own.
+// CHECK-LABEL: @what_stands_before_and_after
+// CHECK:         array.loop %j to %n
+// CHECK-NEXT:      memref.store %z
+// CHECK:         array.loop %k to %m
+// CHECK-NEXT:      array.loop %j_{{.}} to %n
+// CHECK:         array.loop %j_{{.}} to %n
+// CHECK-NEXT:      memref.load %c
+// CHECK-NEXT:      arith.mulf
+func.func @what_stands_before_and_after(%c : memref<?xf64>, %b : memref<?x?xf64>, %n : index, %m : index, %z : f64) {
+  %trips = array.loop %j to %n do {
+    memref.store %z, %c[%j] : memref<?xf64>
+    %trips_1 = array.loop %k to %m do {
+      %x = memref.load %b[%k, %j] : memref<?x?xf64>
+      %old = memref.load %c[%j] : memref<?xf64>
+      %sum = arith.addf %old, %x : f64
+      memref.store %sum, %c[%j] : memref<?xf64>
+      array.yield
+    }
+    %y = memref.load %c[%j] : memref<?xf64>
+    %half = arith.mulf %y, %z : f64
+    memref.store %half, %c[%j] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// What j stores after its loop, the loop of the next j reads.
+// CHECK-LABEL: @kept_when_the_next_iteration_reads_what_stands_after
+// CHECK:         array.loop %j to %n
+// CHECK-NEXT:      array.loop %k to %m
+func.func @kept_when_the_next_iteration_reads_what_stands_after(%c : memref<?xf64>, %b : memref<?x?xf64>, %v : memref<?xf64>, %n : index, %m : index, %z : f64) {
+  %c0 = arith.constant 0 : index
+  %trips = array.loop %j to %n do {
+    %trips_1 = array.loop %k to %m do {
+      %x = memref.load %b[%k, %j] : memref<?x?xf64>
+      %f = memref.load %v[%c0] : memref<?xf64>
+      %xf = arith.mulf %x, %f : f64
+      %old = memref.load %c[%j] : memref<?xf64>
+      %sum = arith.addf %old, %xf : f64
+      memref.store %sum, %c[%j] : memref<?xf64>
+      array.yield
+    }
+    memref.store %z, %v[%c0] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// LU: row k divides when its last update is done, which is where the step k begins.
+// CHECK-LABEL: @aligned_with_the_step_that_reads_it
+// CHECK:         array.loop %k to %i
+// CHECK-NEXT:      memref.load %a[%k, %k]
+// CHECK:           arith.divf
+// CHECK-NEXT:      memref.store
+// CHECK:           array.loop %j to
+func.func @aligned_with_the_step_that_reads_it(%a : memref<?x?xf64>, %i : index) {
+  %trips = array.loop %j to %i do {
+    %trips_1 = array.loop %k to %j do {
+      %x = memref.load %a[%i, %k] : memref<?x?xf64>
+      %y = memref.load %a[%k, %j] : memref<?x?xf64>
+      %xy = arith.mulf %x, %y : f64
+      %old = memref.load %a[%i, %j] : memref<?x?xf64>
+      %new = arith.subf %old, %xy : f64
+      memref.store %new, %a[%i, %j] : memref<?x?xf64>
+      array.yield
+    }
+    %d = memref.load %a[%j, %j] : memref<?x?xf64>
+    %u = memref.load %a[%i, %j] : memref<?x?xf64>
+    %q = arith.divf %u, %d : f64
+    memref.store %q, %a[%i, %j] : memref<?x?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// With k up to j included, (j, j) reads what stands after the loop of j, of its own iteration.
+// CHECK-LABEL: @kept_when_the_step_would_come_before_its_reader
+// CHECK:         array.loop %j to %i
+func.func @kept_when_the_step_would_come_before_its_reader(%a : memref<?x?xf64>, %i : index) {
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %j to %i do {
+    %j1 = arith.addi %j, %c1 : index
+    %trips_1 = array.loop %k to %j1 do {
+      %x = memref.load %a[%i, %k] : memref<?x?xf64>
+      %y = memref.load %a[%k, %j] : memref<?x?xf64>
+      %xy = arith.mulf %x, %y : f64
+      %old = memref.load %a[%i, %j] : memref<?x?xf64>
+      %new = arith.subf %old, %xy : f64
+      memref.store %new, %a[%i, %j] : memref<?x?xf64>
+      array.yield
+    }
+    %d = memref.load %a[%j, %j] : memref<?x?xf64>
+    %u = memref.load %a[%i, %j] : memref<?x?xf64>
+    %q = arith.divf %u, %d : f64
+    memref.store %q, %a[%i, %j] : memref<?x?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// Its checks are made before the nest; where they fail the nest is as it was, and raises in its order.
+// CHECK-LABEL: @in_two_versions_when_subscripts_are_checked
+// CHECK:         scf.if
+// CHECK-NEXT:      array.loop %k to %m
+// CHECK:             unchecked
+// CHECK:         } else {
+// CHECK-NEXT:      array.loop %j_{{.}} to %n
+// CHECK-NEXT:        array.loop %k_{{.}} to %m
+// CHECK-NOT:         unchecked
+// CHECK:         } {checked}
+func.func @in_two_versions_when_subscripts_are_checked(%c : memref<?xf64>, %b : memref<?x?xf64>, %p : index, %n : index, %m : index) {
+  %trips = array.loop %j to %n do {
+    %trips_1 = array.loop %k to %m do {
+      %kk = array.index %k, %p axis 0 sign "nonneg"
+      %x = memref.load %b[%kk, %j] : memref<?x?xf64>
+      %old = memref.load %c[%j] : memref<?xf64>
+      %sum = arith.addf %old, %x : f64
+      memref.store %sum, %c[%j] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// Which subscript is out of range is known when it is loaded.
+// CHECK-LABEL: @kept_when_a_subscript_is_loaded
+// CHECK:         array.loop %j to %n
+// CHECK-NEXT:      array.loop %k to %m
+func.func @kept_when_a_subscript_is_loaded(%c : memref<?xf64>, %b : memref<?x?xf64>, %at : memref<?xindex>, %p : index, %n : index, %m : index) {
+  %trips = array.loop %j to %n do {
+    %trips_1 = array.loop %k to %m do {
+      %s = memref.load %at[%k] : memref<?xindex>
+      %kk = array.index %s, %p axis 0 sign "any"
+      %x = memref.load %b[%kk, %j] : memref<?x?xf64>
+      %old = memref.load %c[%j] : memref<?xf64>
+      %sum = arith.addf %old, %x : f64
+      memref.store %sum, %c[%j] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_something_else_raises
+// CHECK:         array.loop %j to %n
+// CHECK-NEXT:      array.loop %k to %m
+func.func @kept_when_something_else_raises(%c : memref<?xf64>, %b : memref<?x?xf64>, %bad : i1, %n : index, %m : index) {
+  %trips = array.loop %j to %n do {
+    %trips_1 = array.loop %k to %m do {
+      array.raise_if %bad, "ZeroDivisionError", "division by zero"
+      %x = memref.load %b[%k, %j] : memref<?x?xf64>
+      %old = memref.load %c[%j] : memref<?xf64>
+      %sum = arith.addf %old, %x : f64
+      memref.store %sum, %c[%j] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_there_is_a_branch
+// CHECK:         array.loop %j to %n
+// CHECK-NEXT:      array.loop %k to %m
+func.func @kept_when_there_is_a_branch(%c : memref<?xf64>, %b : memref<?x?xf64>, %some : i1, %z : f64, %n : index, %m : index) {
+  %trips = array.loop %j to %n do {
+    %trips_1 = array.loop %k to %m do {
+      %x = memref.load %b[%k, %j] : memref<?x?xf64>
+      %old = memref.load %c[%j] : memref<?xf64>
+      %sum = arith.addf %old, %x : f64
+      memref.store %sum, %c[%j] : memref<?xf64>
+      array.yield
+    }
+    scf.if %some {
+      memref.store %z, %c[%j] : memref<?xf64>
+    }
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_threads_may_run_the_outer_loop
+// CHECK:         array.loop %j to %n
+// CHECK-NEXT:      array.loop %k to %m
+func.func @kept_when_threads_may_run_the_outer_loop(%c : memref<?xf64>, %b : memref<?x?xf64>, %n : index, %m : index) {
+  %trips = array.loop %j to %n do {
+    %trips_1 = array.loop %k to %m do {
+      %x = memref.load %b[%k, %j] : memref<?x?xf64>
+      %old = memref.load %c[%j] : memref<?xf64>
+      %sum = arith.addf %old, %x : f64
+      memref.store %sum, %c[%j] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  } {claimed}
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_a_scalar_is_carried
+// CHECK:         array.loop %j to %n
+// CHECK-NEXT:      array.loop %k to %m
+func.func @kept_when_a_scalar_is_carried(%b : memref<?x?xf64>, %n : index, %m : index) -> f64 {
+  %s = memref.alloca() : memref<f64>
+  %trips = array.loop %j to %n do {
+    %trips_1 = array.loop %k to %m do {
+      %x = memref.load %b[%k, %j] : memref<?x?xf64>
+      %old = memref.load %s[] : memref<f64>
+      %sum = arith.addf %old, %x : f64
+      memref.store %sum, %s[] : memref<f64>
+      memref.store %sum, %b[%k, %j] : memref<?x?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  %r = memref.load %s[] : memref<f64>
+  func.return %r : f64
+}
+
+// CHECK-LABEL: @upwards_when_iterations_are_independent
+// CHECK:         array.loop %i to %n
+// CHECK-NEXT:      memref.load %x[%i]
+// CHECK:           memref.store %{{.*}}, %y[%i]
+func.func @upwards_when_iterations_are_independent(%x : memref<?xf64>, %y : memref<?xf64>, %n : index) {
+  %c1 = arith.constant 1 : index
+  %last = arith.subi %n, %c1 : index
+  %trips = array.loop %i to %n do {
+    %j = arith.subi %last, %i : index
+    %a = memref.load %x[%j] : memref<?xf64>
+    %b = arith.mulf %a, %a : f64
+    memref.store %b, %y[%j] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @downwards_when_an_iteration_reads_the_last_one
+// CHECK:         arith.subi %last, %i
+func.func @downwards_when_an_iteration_reads_the_last_one(%x : memref<?xf64>, %n : index, %m : index) {
+  %c1 = arith.constant 1 : index
+  %last = arith.subi %n, %c1 : index
+  %trips = array.loop %i to %n do {
+    %j = arith.subi %last, %i : index
+    %k = arith.addi %j, %c1 : index
+    %a = memref.load %x[%k] : memref<?xf64>
+    memref.store %a, %x[%j] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @downwards_when_a_scalar_is_carried
+// CHECK:         arith.subi %last, %i
+func.func @downwards_when_a_scalar_is_carried(%x : memref<?xf64>, %s : memref<f64>, %n : index) {
+  %c1 = arith.constant 1 : index
+  %last = arith.subi %n, %c1 : index
+  %trips = array.loop %i to %n do {
+    %j = arith.subi %last, %i : index
+    %a = memref.load %x[%j] : memref<?xf64>
+    %old = memref.load %s[] : memref<f64>
+    %sum = arith.addf %old, %a : f64
+    memref.store %sum, %s[] : memref<f64>
+    array.yield
+  }
+  func.return
+}
