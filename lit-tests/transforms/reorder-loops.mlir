@@ -395,3 +395,39 @@ func.func @downwards_when_a_scalar_is_carried(%x : memref<?xf64>, %s : memref<f6
   }
   func.return
 }
+
+// The adjoint of LU: the cotangent of row k is whole when the step k ends, and is divided there.
+// CHECK-LABEL: @aligned_with_the_step_that_ends_it
+// CHECK:         array.loop %kk to %n
+// CHECK:           array.loop %jj to
+// CHECK:             array.yield
+// CHECK-NEXT:      }
+// CHECK:           ad.div
+// CHECK-NEXT:      memref.store
+func.func @aligned_with_the_step_that_ends_it(%a : memref<?x?xf64>, %s : memref<?x?xf64>, %i : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.maxsi %i, %c0 : index
+  %last = arith.subi %n, %c1 : index
+  %trips = array.loop %jj to %n do {
+    %j = arith.subi %last, %jj : index
+    %d = memref.load %a[%j, %j] : memref<?x?xf64>
+    %v = memref.load %s[%i, %j] : memref<?x?xf64>
+    %q = ad.div %v, %d {ad.adjoint} : f64
+    memref.store %q, %s[%i, %j] : memref<?x?xf64>
+    %m = arith.maxsi %j, %c0 : index
+    %end = arith.subi %m, %c1 : index
+    %trips_1 = array.loop %kk to %m do {
+      %k = arith.subi %end, %kk : index
+      %x = memref.load %a[%k, %j] : memref<?x?xf64>
+      %w = memref.load %s[%i, %j] : memref<?x?xf64>
+      %p = ad.mul %w, %x {ad.adjoint} : f64
+      %old = memref.load %s[%i, %k] : memref<?x?xf64>
+      %new = arith.addf %old, %p {ad.adjoint} : f64
+      memref.store %new, %s[%i, %k] : memref<?x?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
