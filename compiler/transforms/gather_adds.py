@@ -187,8 +187,9 @@ def shift_between(first: array.ViewOp, other: array.ViewOp) -> Shift | None:
 
     As if they were views of one memref.
     """
-    if first.source_dims != other.source_dims:
-        return None
+    alike = first.source_dims == other.source_dims and len(first.offsets) == len(other.offsets)
+    if not alike:
+        return None  # a row of a matrix and a part of a vector, for example
     away = [affine(b) - affine(a) for a, b in zip(first.offsets, other.offsets, strict=True)]
     shift: list[int] = []
     for d, a, b in zip(first.source_dims, first.steps, other.steps, strict=True):
