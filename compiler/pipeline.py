@@ -58,6 +58,7 @@ from .transforms.eliminate_common import EliminateCommon
 from .transforms.fold_constants import FoldConstants
 from .transforms.forward_stores import ForwardStores
 from .transforms.fuse_elementwise import FuseElementwise
+from .transforms.fuse_rows import FuseRows
 from .transforms.gather_adds import GatherAdds
 from .transforms.hoist_allocs import HoistAllocs
 from .transforms.hoist_branch_allocs import HoistBranchAllocs
@@ -389,10 +390,11 @@ def optimize(c: Compilation) -> None:
 
 
 def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass]:
-    """The passes, with `parallel=True` such that threads have memory of their own."""
+    """The passes, with `parallel=True` such that threads have memory, and large maps, of their own."""
     if not c.request.options.parallel:
         return [*passes]
-    return [HoistAllocs(threads=True) if isinstance(p, HoistAllocs) else p for p in passes]
+    kept = [p for p in passes if not isinstance(p, FuseRows)]  # its steps follow each other
+    return [HoistAllocs(threads=True) if isinstance(p, HoistAllocs) else p for p in kept]
 
 
 def llvm(c: Compilation) -> None:
@@ -581,6 +583,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     DropRestored(),  # a cotangent that is only read stays where it is
     DropOverwritten(),  # a temporary's shadow is filled once
     FuseElementwise(),
+    FuseRows(),  # what maps hand on stays in the cache
     HoistInvariants(),
     HoistAllocs(),  # nothing allocates inside of loops
     EliminateCommon(),
@@ -593,9 +596,12 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     ReorderLoops(),  # nothing that comes reads the program in its own order
 )
 
-BEFORE_ANOTHER: tuple[ModulePass, ...] = (*OPTIMIZE[:-5], SplitMaps())
-"""What runs between two derivatives: memory is shared, and loops are reordered, after the last, and maps
-are as rules take them."""
+BEFORE_ANOTHER: tuple[ModulePass, ...] = (
+    *(one for one in OPTIMIZE[:-5] if not isinstance(one, FuseRows)),
+    SplitMaps(),
+)
+"""What runs between two derivatives: arrays are whole, memory is shared, and loops are reordered, after the
+last, and maps are as rules take them."""
 
 STAGES: tuple[Stage, ...] = (
     Stage(
@@ -630,6 +636,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     PromoteScalars,
     ForwardStores,
     FuseElementwise,
+    FuseRows,
     GatherAdds,
     HoistInvariants,
     HoistAllocs,

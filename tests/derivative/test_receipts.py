@@ -73,10 +73,10 @@ def test_the_end_of_a_branch_releases_what_it_allocates() -> None:
 def test_shadows_and_temporaries_are_counted_apart() -> None:
     plan = receipt(steepen, np.ones(100), 7)
     assert plan.saved_bytes == 8 * 7 * 100
-    assert plan.shadow_bytes == 8 * 100  # of u
-    assert (
-        plan.temporary_bytes == 8 * 98
-    )  # the right-hand side, which overlaps u, and then its shadow
+    assert plan.shadow_bytes == 8 * (100 + 98)  # of u, and of the right-hand side, which overlaps u
+    assert plan.temporary_bytes == 8 * 100  # the right-hand side, and room for what waits
+    # A large one is there block by block.
+    assert receipt(steepen, np.ones(10**6), 1).temporary_bytes == 8 * 2049
 
 
 def test_shadows_of_shared_memory_count_once() -> None:

@@ -1,0 +1,331 @@
+"""Run maps that follow each other row by row: what one hands to the next stays in the cache.
+
+`u[1:-1] = f(u)` fills a temporary and copies it: two sweeps over memory, and an array as large as `u`. A
+softmax goes over its argument again and again, an adjoint takes a shadow out before it adds to it. Here such
+maps become one loop over blocks of rows, and a temporary shrinks to the rows that are still to be read, a
+*rolling buffer*. Runs after the last derivative (whole arrays have the better adjoint), when elementwise
+temporaries are gone, and before arrays leave their loops.
+
+Before::
+
+    func.func @f(%n : index, %x : memref<?xf64>, %y : memref<?xf64>) {
+      %t = array.alloc(%n) : memref<?xf64>
+      array.map(%n) ins(%x : memref<?xf64>) outs(%t : memref<?xf64>) kinds ["store"] {
+      ^bb0(%a : f64):
+        array.yield %a : f64
+      }
+      array.map(%n) ins(%t : memref<?xf64>) outs(%x, %y : memref<?xf64>, memref<?xf64>)
+          kinds ["store", "add"] {
+      ^bb1(%b : f64):
+        array.yield %b, %b : f64, f64
+      }
+      func.return
+    }
+
+After::
+
+    !some = memref<?xf64, strided<[1]>>
+    func.func @f(%n : index, %x : memref<?xf64>, %y : memref<?xf64>) {
+      %0 = arith.constant 0 : index
+      %n_1 = arith.maxsi %n, %0 : index
+      %1 = arith.constant 2048 : index
+      %2 = arith.constant 8192 : index
+      %3 = arith.cmpi slt, %n_1, %2 : index
+      %4 = arith.select %3, %n_1, %1 : index
+      %5 = arith.minsi %4, %n_1 : index
+      %6 = arith.constant 1 : index
+      %rows = arith.maxsi %5, %6 : index
+      %7 = arith.constant -1 : index
+      %8 = arith.addi %n_1, %7 : index
+      %9 = arith.addi %8, %rows : index
+      %steps = array.floordiv %9, %rows : index
+      %t = array.alloc(%rows) : memref<?xf64>
+      %trips = array.loop %step to %steps do {
+        %first = arith.muli %step, %rows : index
+        %10 = arith.addi %first, %rows : index
+        %11 = arith.minsi %10, %n_1 : index
+        %12 = arith.subi %11, %first : index
+        %count = arith.maxsi %12, %0 : index
+        %x_1 = array.view %x[%first] dims [0] extents(%count) steps(%6) : memref<?xf64> -> !some
+        %t_1 = array.view %t[%0] dims [0] extents(%count) steps(%6) : memref<?xf64> -> !some
+        array.map(%count) ins(%x_1 : !some) outs(%t_1 : !some) kinds ["store"] {
+        ^bb0(%a : f64):
+          array.yield %a : f64
+        }
+        %y_1 = array.view %y[%first] dims [0] extents(%count) steps(%6) : memref<?xf64> -> !some
+        array.map(%count) ins(%t_1 : !some) outs(%x_1, %y_1 : !some, !some) kinds ["store", "add"] {
+        ^bb1(%b : f64):
+          array.yield %b, %b : f64, f64
+        }
+        array.yield
+      }
+      func.return
+    }
+
+Legality. A map does its row i at time `i + shift`; maps of one time run in their order. Where an earlier map
+touches in row i what a later one touches in row i + d, and one of them writes, the later one stays behind:
+`shift(later) >= shift(earlier) - d`, so what was done first is done first. The store of a stencil follows one
+row behind its sum. Two operands that may share memory must be of one array, walked alike along the rows, a
+constant distance apart; else the maps are not joined. Points of one map have no order, so nothing is asked
+within a map. Sums over rows are "add"s, whose order is free.
+
+A temporary shrinks where all its uses are in the loop. Its row is in the buffer from the first time that it
+may be touched to the last; after each step the rows that are still to be read move to the front. Nothing is
+promised of what a fresh array holds, so each element that is read was written in the loop.
+
+Kept apart: maps that hand on no temporary, arrays that lie column by column, and maps between which something
+touches their memory, or raises where others would see that they have run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from ...dialects import array
+from ..rules.builders import transfer
+from .fold_constants import is_nonnegative
+from .memory_effects import functions
+from .rolling_buffers import Rolled, is_temporary, worthwhile
+from .row_runs import Analyses, Run, runs_of
+
+BLOCK = 2048
+"""The elements of an array that one step works on, where rows are shorter: they stay in the first cache."""
+SMALL = 1 << 13
+"""Arrays of fewer elements are in the first cache as a whole."""
+WIDE = 1 << 16
+"""Rows that are longer than this, and are still to be read later, are no better than the whole array."""
+
+
+@dataclass(frozen=True)
+class FuseRows(ModulePass):
+    """Put maps that hand arrays on along their first axis into one loop over blocks of rows."""
+
+    name = "fuse-rows"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in functions(op):
+            blocks = [b for b in function.body.block.walk_blocks() if any(map(is_temporary, b.ops))]
+            if blocks:
+                fuse_in(function, blocks)
+
+
+def fuse_in(function: func.FuncOp, blocks: Sequence[Block]) -> None:
+    analyses = Analyses(function)
+    for block in blocks:
+        for run in list(runs_of(block, analyses)):
+            found = worthwhile(run, analyses)
+            if found is not None:
+                FusedRows(*found).emit()
+
+
+class FusedRows:
+    """Writes the loop of a run in the place of its last map."""
+
+    def __init__(self, run: Run, temporaries: Sequence[Rolled]) -> None:
+        self.run = run
+        self.rolled = temporaries
+        self.last = run.maps[-1]
+        self.body = Block(arg_types=[IndexType()])
+        self.inside = False
+        """Whether ops go to the body of the loop, not before it."""
+        self.numbers: dict[int, SSAValue] = {}
+        self.buffers: dict[SSAValue, tuple[Rolled, SSAValue]] = {}
+        """By operand of a map the temporary that it is a view of, and the buffer in its place."""
+        self.parts: dict[tuple[SSAValue, int], SSAValue] = {}
+        """What a step touches of an operand, by the shift of the map."""
+
+    def emit(self) -> None:
+        count = self.last.extents[0]
+        if not is_nonnegative(count):
+            count = self.put(arith.MaxSIOp(count, self.number(0)), "n")
+        rows, steps = self.sizes(count)
+        kept = [(one, self.buffer(one, rows)) for one in self.rolled]
+        step = self.body.args[0]
+        step.name_hint = "step"
+        self.put(array.LoopOp(steps, [], self.body))
+        self.inside = True
+        first = self.put(arith.MuliOp(step, rows), "first")
+        places: dict[int, tuple[SSAValue, SSAValue]] = {}
+        for op, shift in zip(self.run.maps, self.run.shifts, strict=True):
+            if shift not in places:
+                places[shift] = self.rows_of_step(shift, first, rows, count)
+            self.move(op, shift, first, *places[shift])
+        for one, buffer in kept:
+            if one.more:
+                self.slide(one, buffer, rows)
+        self.add(array.YieldOp())
+        for op in self.run.maps:
+            Rewriter.erase_op(op)
+        for one in self.rolled:
+            erase_unused(one.alloc)
+
+    # Small things.
+
+    def add(self, op: Operation) -> None:
+        """Add an op to the loop, or before it."""
+        op.location = self.last.location
+        if self.inside:
+            self.body.add_op(op)
+        else:
+            Rewriter.insert_op(op, InsertPoint.before(self.last))
+
+    def put(self, op: Operation, hint: str | None = None) -> SSAValue:
+        self.add(op)
+        if hint is not None:
+            op.results[0].name_hint = hint
+        return op.results[0]
+
+    def number(self, value: int) -> SSAValue:
+        """A constant, made once, before the loop."""
+        if value not in self.numbers:
+            made = arith.ConstantOp(IntegerAttr(value, IndexType()))
+            made.location = self.last.location
+            before = self.body.parent_op() if self.inside else self.last
+            assert before is not None
+            Rewriter.insert_op(made, InsertPoint.before(before))
+            self.numbers[value] = made.result
+        return self.numbers[value]
+
+    def more(self, value: SSAValue, by: int) -> SSAValue:
+        return self.put(arith.AddiOp(value, self.number(by))) if by else value
+
+    # How much a step does.
+
+    def sizes(self, count: SSAValue) -> tuple[SSAValue, SSAValue]:
+        """How many rows a step works on, and how many steps there are."""
+        behind = max(one.more for one in self.rolled)
+        all_ = self.more(count, max(self.run.shifts))
+        length = self.length_of_rows()
+        if length is None:
+            rows, size = self.number(BLOCK), count
+        else:
+            rows = self.put(array.FloorDivOp(self.number(BLOCK), length))
+            rows = self.put(arith.MaxSIOp(rows, self.number(max(4 * behind, 1))))
+            size = self.put(arith.MuliOp(length, count))
+        whole = self.put(arith.CmpiOp(size, self.number(SMALL), "slt"))
+        rows = self.put(arith.SelectOp(whole, all_, rows))
+        if behind and length is not None:
+            wide = self.put(arith.CmpiOp(length, self.number(WIDE), "sgt"))
+            rows = self.put(arith.SelectOp(wide, all_, rows))
+        rows = self.put(arith.MinSIOp(rows, all_))
+        rows = self.put(arith.MaxSIOp(rows, self.number(max(behind, 1))), "rows")
+        up = self.put(arith.AddiOp(self.more(all_, -1), rows))
+        return rows, self.put(array.FloorDivOp(up, rows), "steps")
+
+    def length_of_rows(self) -> SSAValue | None:
+        """The elements of a row, at least 1; None where a row is one element."""
+        longest = max(self.run.maps, key=lambda m: len(m.extents))
+        inner = tuple(longest.extents)[1:]
+        if not inner:
+            return None
+        length = inner[0]
+        for extent in inner[1:]:
+            length = self.put(arith.MuliOp(length, extent))
+        return self.put(arith.MaxSIOp(length, self.number(1)))
+
+    def rows_of_step(
+        self, shift: int, first: SSAValue, rows: SSAValue, count: SSAValue
+    ) -> tuple[SSAValue, SSAValue]:
+        """The first row that a map with this shift works on in a step, and how many: those that exist."""
+        zero = self.number(0)
+        low = self.more(first, -shift)
+        high = self.put(arith.MinSIOp(self.put(arith.AddiOp(low, rows)), count))
+        low = self.put(arith.MaxSIOp(low, zero)) if shift else low
+        return low, self.put(arith.MaxSIOp(self.put(arith.SubiOp(high, low)), zero), "count")
+
+    # Maps and their operands.
+
+    def move(
+        self, op: array.MapOp, shift: int, first: SSAValue, low: SSAValue, count: SSAValue
+    ) -> None:
+        """Let the map do its rows of one step, in the loop."""
+        extents = [count, *tuple(op.extents)[1:]]
+        ins, outs = (
+            [self.part(m, shift, first, low, extents) for m in group] for group in (op.ins, op.outs)
+        )
+        body = op.detach_region(op.body)
+        op.add_region(Region(Block()))
+        made = array.MapOp(extents, ins, outs, op.out_kinds, body)
+        made.attributes.update(op.attributes)
+        self.add(made)
+        made.location = op.location
+
+    def part(
+        self,
+        operand: SSAValue,
+        shift: int,
+        first: SSAValue,
+        low: SSAValue,
+        extents: Sequence[SSAValue],
+    ) -> SSAValue:
+        """The rows from `low` on of an operand, in the buffer where there is one."""
+        key = (operand, shift)
+        if key not in self.parts:
+            if operand not in self.buffers:
+                self.parts[key] = self.rows_of(operand, low, extents)
+            else:
+                one, buffer = self.buffers[operand]
+                row = self.number(one.starts[operand] + one.back)
+                if shift:
+                    row = self.put(arith.AddiOp(self.put(arith.SubiOp(low, first)), row))
+                there = self.rows_of(buffer, row, [extents[0], *one.alloc.extents[1:]])
+                self.parts[key] = self.through(operand, one, there, extents[0])
+        return self.parts[key]
+
+    def rows_of(self, whole: SSAValue, low: SSAValue, extents: Sequence[SSAValue]) -> SSAValue:
+        """A view of some rows, from `low` on."""
+        rank, zero, one = len(extents), self.number(0), self.number(1)
+        offsets = [low, *[zero] * (rank - 1)]
+        view = array.ViewOp(whole, offsets, range(rank), extents, [one] * rank)
+        return self.put(view, whole.name_hint)
+
+    # Buffers.
+
+    def buffer(self, one: Rolled, rows: SSAValue) -> SSAValue:
+        """The buffer in the place of a temporary."""
+        element = one.alloc.memref.type.element_type  # pyright: ignore
+        held = rows
+        if (
+            one.more
+        ):  # certainly not negative: else the buffer would not leave a loop around this one
+            held = self.put(arith.MaxSIOp(self.more(rows, one.more), self.number(1)))
+        alloc = array.AllocOp([held, *one.alloc.extents[1:]], element)
+        made = self.put(alloc, one.alloc.memref.name_hint)
+        self.buffers |= dict.fromkeys(one.starts, (one, made))
+        return made
+
+    def through(self, operand: SSAValue, one: Rolled, rows: SSAValue, count: SSAValue) -> SSAValue:
+        """The view of a temporary that a map took, of some rows of its buffer."""
+        if operand is one.alloc.memref:
+            return rows
+        view = operand.owner
+        assert isinstance(view, array.ViewOp)
+        inner = self.through(view.source, one, rows, count)
+        offsets, extents = list(view.offsets), list(view.extents)
+        offsets[0], extents[view.source_dims.index(0)] = self.number(0), count
+        made = array.ViewOp(inner, offsets, view.source_dims, extents, view.steps)
+        return self.put(made, view.result.name_hint)
+
+    def slide(self, one: Rolled, buffer: SSAValue, rows: SSAValue) -> None:
+        """Keep the last rows of the buffer for the next step."""
+        extents = [self.number(one.more), *one.alloc.extents[1:]]
+        old = self.rows_of(buffer, rows, extents)
+        moved = transfer(old, self.rows_of(buffer, self.number(0), extents), extents)
+        self.add(moved)
+        for op in moved.walk():
+            op.location = self.last.location
+
+
+def erase_unused(op: Operation) -> None:
+    """Erase a temporary, with its views."""
+    for use in tuple(op.results[0].uses):
+        erase_unused(use.operation)
+    Rewriter.erase_op(op)

@@ -1,0 +1,268 @@
+// RUN: mutad-opt %s -p fuse-rows,eliminate-common | filecheck %s
+
+// u[1:-1] = u[:-2] + u[2:]: the store is one row behind the sum, and the buffer has one row more than a step.
+// CHECK-LABEL: @an_update_in_place_follows_one_row_behind
+// CHECK:         %[[MORE:.*]] = arith.addi %rows, %c1
+// CHECK-NEXT:    %[[HELD:.*]] = arith.maxsi %[[MORE]], %c1
+// CHECK-NEXT:    %t = array.alloc(%[[HELD]])
+// CHECK-NEXT:    array.loop %step to %steps
+// CHECK:           array.map(%count) ins(%left_1, %right_1 {{.*}} outs(%t_1
+// CHECK:           array.map(%count_1) ins(%t_2 {{.*}} outs(%mid_1
+// The last row that a step has filled is still to be stored: it moves to the front.
+// CHECK:           array.map(%c1) ins(%t_3 {{.*}} outs(%t_4
+// CHECK:           array.yield
+// CHECK-NOT:     array.map
+func.func @an_update_in_place_follows_one_row_behind(%u : memref<?xf64>, %n : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %left = array.view %u[%c0] dims [0] extents(%n) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  %mid = array.view %u[%c1] dims [0] extents(%n) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  %right = array.view %u[%c2] dims [0] extents(%n) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  %t = array.alloc(%n) : memref<?xf64>
+  array.map(%n) ins(%left, %right : memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>) outs(%t : memref<?xf64>) kinds ["store"] {
+  ^bb0(%a : f64, %b : f64):
+    %s = arith.addf %a, %b : f64
+    array.yield %s : f64
+  }
+  array.map(%n) ins(%t : memref<?xf64>) outs(%mid : memref<?xf64, strided<[1]>>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  func.return
+}
+
+// u[:-1] = 2 * u[1:] reads ahead: the store need not wait.
+// CHECK-LABEL: @an_update_that_reads_ahead_waits_for_nothing
+// CHECK:         %t = array.alloc(%rows)
+// CHECK:         array.loop
+// CHECK:           array.map(%count) ins(%next_1
+// CHECK:           array.map(%count) ins(%t_1 {{.*}} outs(%here_1
+// CHECK-NEXT:      ^bb
+// CHECK-NEXT:        array.yield
+// CHECK-NEXT:      }
+// CHECK-NEXT:      array.yield
+func.func @an_update_that_reads_ahead_waits_for_nothing(%u : memref<?xf64>, %n : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %here = array.view %u[%c0] dims [0] extents(%n) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  %next = array.view %u[%c1] dims [0] extents(%n) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  %t = array.alloc(%n) : memref<?xf64>
+  array.map(%n) ins(%next : memref<?xf64, strided<[1]>>) outs(%t : memref<?xf64>) kinds ["store"] {
+  ^bb0(%a : f64):
+    %s = arith.addf %a, %a : f64
+    array.yield %s : f64
+  }
+  array.map(%n) ins(%t : memref<?xf64>) outs(%here : memref<?xf64, strided<[1]>>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  func.return
+}
+
+// The later map reads rows 0 and 2 of the temporary, which must not have been overwritten when it comes to it.
+// CHECK-LABEL: @rows_that_are_read_late_stay_in_the_buffer
+// CHECK:         %[[MORE:.*]] = arith.addi %rows, %c2
+// CHECK-NEXT:    %[[HELD:.*]] = arith.maxsi %[[MORE]], %c1
+// CHECK-NEXT:    %t = array.alloc(%[[HELD]], %m)
+func.func @rows_that_are_read_late_stay_in_the_buffer(%n : index, %m : index, %u : memref<?x?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %t = array.alloc(%n, %m) : memref<?x?xf64>
+  %last = array.view %t[%c2, %c0] dims [0, 1] extents(%n, %m) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  array.map(%n, %m) ins(%u : memref<?x?xf64>) outs(%last : memref<?x?xf64, strided<[?, 1]>>) kinds ["store"] {
+  ^bb0(%a : f64):
+    array.yield %a : f64
+  }
+  array.map(%n, %m) ins(%t, %last : memref<?x?xf64>, memref<?x?xf64, strided<[?, 1]>>) outs(%u : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%e : f64, %f : f64):
+    %s = arith.addf %e, %f : f64
+    array.yield %s : f64
+  }
+  func.return
+}
+
+// Sums of the rows are read in the rows that they are of; the check of extents may be first.
+// CHECK-LABEL: @sums_of_rows_are_read_at_once
+// CHECK:         array.raise_if
+// CHECK:         %t = array.alloc(%rows, %m)
+// CHECK:         array.loop %step to %steps
+// CHECK:           array.map(%count, %m) ins(%x_1 {{.*}} outs(%t_1, %sums_of
+// CHECK:           array.map(%count, %m) ins(%t_1, %sums_of
+func.func @sums_of_rows_are_read_at_once(%n : index, %n2 : index, %m : index, %x : memref<?x?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = array.alloc(%n, %m) : memref<?x?xf64>
+  %sums = array.alloc(%n) : memref<?xf64>
+  %sums_of = array.view %sums[%c0] dims [0, -1] extents(%n, %m) steps(%c1, %c0) : memref<?xf64> -> memref<?x?xf64, strided<[1, 0]>>
+  array.map(%n, %m) ins(%x : memref<?x?xf64>) outs(%t, %sums_of : memref<?x?xf64>, memref<?x?xf64, strided<[1, 0]>>) kinds ["store", "add"] {
+  ^bb0(%a : f64):
+    array.yield %a, %a : f64, f64
+  }
+  %differ = arith.cmpi ne, %n, %n2 : index
+  array.raise_if %differ, "ValueError", "no"
+  array.map(%n2, %m) ins(%t, %sums_of : memref<?x?xf64>, memref<?x?xf64, strided<[1, 0]>>) outs(%x : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%a : f64, %s : f64):
+    %d = arith.divf %a, %s : f64
+    array.yield %d : f64
+  }
+  func.return
+}
+
+// The sums of columns are whole only at the end.
+// CHECK-LABEL: @apart_where_sums_of_columns_are_read
+// CHECK-NOT:     array.loop
+func.func @apart_where_sums_of_columns_are_read(%n : index, %m : index, %x : memref<?x?xf64>, %sums : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %columns = array.view %sums[%c0] dims [-1, 0] extents(%n, %m) steps(%c0, %c1) : memref<?xf64> -> memref<?x?xf64, strided<[0, 1]>>
+  %t = array.alloc(%n, %m) : memref<?x?xf64>
+  array.map(%n, %m) ins(%x : memref<?x?xf64>) outs(%t, %columns : memref<?x?xf64>, memref<?x?xf64, strided<[0, 1]>>) kinds ["store", "add"] {
+  ^bb0(%a : f64):
+    array.yield %a, %a : f64, f64
+  }
+  array.map(%n, %m) ins(%t, %columns : memref<?x?xf64>, memref<?x?xf64, strided<[0, 1]>>) outs(%x : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%a : f64, %s : f64):
+    %d = arith.divf %a, %s : f64
+    array.yield %d : f64
+  }
+  func.return
+}
+
+// x[:] = x[::-1]: the last row is needed first.
+// CHECK-LABEL: @apart_where_rows_are_walked_against_each_other
+// CHECK-NOT:     array.loop
+func.func @apart_where_rows_are_walked_against_each_other(%x : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %cm1 = arith.constant -1 : index
+  %n = memref.dim %x, %c0 : memref<?xf64>
+  %last = arith.addi %n, %cm1 : index
+  %back = array.view %x[%last] dims [0] extents(%n) steps(%cm1) : memref<?xf64> -> memref<?xf64, strided<[-1]>>
+  %t = array.alloc(%n) : memref<?xf64>
+  array.map(%n) ins(%back : memref<?xf64, strided<[-1]>>) outs(%t : memref<?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  array.map(%n) ins(%t : memref<?xf64>) outs(%x : memref<?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  func.return
+}
+
+// CHECK-LABEL: @apart_where_a_row_is_too_far_away
+// CHECK-NOT:     array.loop
+func.func @apart_where_a_row_is_too_far_away(%x : memref<?xf64>, %n : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %here = array.view %x[%c0] dims [0] extents(%n) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  %there = array.view %x[%c9] dims [0] extents(%n) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  %t = array.alloc(%n) : memref<?xf64>
+  array.map(%n) ins(%here : memref<?xf64, strided<[1]>>) outs(%t : memref<?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  array.map(%n) ins(%t : memref<?xf64>) outs(%there : memref<?xf64, strided<[1]>>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  func.return
+}
+
+// CHECK-LABEL: @apart_where_arguments_may_share_memory
+// CHECK-NOT:     array.loop
+func.func @apart_where_arguments_may_share_memory(%n : index, %x : memref<?xf64>, %y : memref<?xf64>) attributes {overlaps = [[1, 2]]} {
+  %t = array.alloc(%n) : memref<?xf64>
+  array.map(%n) ins(%x : memref<?xf64>) outs(%t : memref<?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  array.map(%n) ins(%t : memref<?xf64>) outs(%y : memref<?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  func.return
+}
+
+// Where it raises, the first map has written all of %y.
+// CHECK-LABEL: @apart_where_something_may_raise_in_between
+// CHECK-NOT:     array.loop
+func.func @apart_where_something_may_raise_in_between(%n : index, %c : i1, %x : memref<?xf64>, %y : memref<?xf64>) {
+  %t = array.alloc(%n) : memref<?xf64>
+  array.map(%n) ins(%x : memref<?xf64>) outs(%t, %y : memref<?xf64>, memref<?xf64>) kinds ["store", "store"] {
+  ^bb0(%e : f64):
+    array.yield %e, %e : f64, f64
+  }
+  array.raise_if %c, "ValueError", "no"
+  array.map(%n) ins(%t : memref<?xf64>) outs(%x : memref<?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  func.return
+}
+
+// CHECK-LABEL: @apart_where_an_element_is_read_in_between
+// CHECK-NOT:     array.loop
+func.func @apart_where_an_element_is_read_in_between(%n : index, %x : memref<?xf64>, %y : memref<?xf64>) -> f64 {
+  %c0 = arith.constant 0 : index
+  %t = array.alloc(%n) : memref<?xf64>
+  array.map(%n) ins(%x : memref<?xf64>) outs(%t, %y : memref<?xf64>, memref<?xf64>) kinds ["store", "store"] {
+  ^bb0(%e : f64):
+    array.yield %e, %e : f64, f64
+  }
+  %first = memref.load %y[%c0] : memref<?xf64>
+  array.map(%n) ins(%t : memref<?xf64>) outs(%x : memref<?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  func.return %first : f64
+}
+
+// CHECK-LABEL: @apart_where_arrays_lie_column_by_column
+// CHECK-NOT:     array.loop
+func.func @apart_where_arrays_lie_column_by_column(%n : index, %m : index, %x : memref<?x?xf64, strided<[1, ?]>>) {
+  %t = array.alloc(%n, %m) : memref<?x?xf64>
+  array.map(%n, %m) ins(%x : memref<?x?xf64, strided<[1, ?]>>) outs(%t : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  array.map(%n, %m) ins(%t : memref<?x?xf64>) outs(%x : memref<?x?xf64, strided<[1, ?]>>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  func.return
+}
+
+// CHECK-LABEL: @apart_where_no_temporary_is_handed_on
+// CHECK-NOT:     array.loop
+func.func @apart_where_no_temporary_is_handed_on(%n : index, %x : memref<?xf64>, %y : memref<?xf64>, %z : memref<?xf64>) {
+  array.map(%n) ins(%x : memref<?xf64>) outs(%y : memref<?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  array.map(%n) ins(%y : memref<?xf64>) outs(%z : memref<?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  func.return
+}
+
+// What is returned keeps all its rows.
+// CHECK-LABEL: @whole_where_a_temporary_is_returned
+// CHECK:         %t = array.alloc(%n)
+// CHECK-NOT:     array.loop
+// CHECK:         func.return %t
+func.func @whole_where_a_temporary_is_returned(%n : index, %x : memref<?xf64>, %y : memref<?xf64>) -> memref<?xf64> {
+  %t = array.alloc(%n) : memref<?xf64>
+  array.map(%n) ins(%x : memref<?xf64>) outs(%t : memref<?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  array.map(%n) ins(%t : memref<?xf64>) outs(%y : memref<?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  func.return %t : memref<?xf64>
+}
