@@ -44,7 +44,8 @@ After::
 Why it is the same: an element gets what the points gave that are in the window, in another order, and zero
 for each point that is not there: what is added *vanishes* with the cotangents, and those are 0 outside. The
 elements between the views of the shadow that no point reaches (the corners of a cross) get zero alone. The
-other numbers are read at the nearest point, so no partial is computed from what the program does not have.
+other numbers are read at the nearest point, so no partial is computed from what the program does not have: a
+product of the adjoint, with the cotangent first, vanishes even where it is not guarded (`drop-guards`).
 Only adjoints add to one array at several views, and their sums may be reordered: an element's old value comes
 last.
 
@@ -264,6 +265,8 @@ def vanishes_with(value: SSAValue, body: Block) -> frozenset[SSAValue] | None:
             factors = (op.lhs,)
         case arith.MulfOp() if is_finite(op.lhs):
             factors = (op.rhs,)
+        case arith.MulfOp() | arith.DivfOp() if "ad.adjoint" in op.attributes:
+            factors = (op.lhs,)
         case arith.DivfOp() if is_finite(op.rhs) and constant_float(op.rhs) != 0.0:
             factors = (op.lhs,)
         case arith.AddfOp() | arith.SubfOp():
@@ -287,12 +290,17 @@ def is_worth_it(op: array.MapOp, groups: Sequence[Group], bodies: Sequence[Body]
     """Whether the gathering maps cost less than sweeps with a strip for each view."""
     body = op.body.block
     gathered = {k for g in groups for k in g.outputs}
-    left = slice_of([v for k, v in enumerate(op.yielded) if k not in gathered], body)
-    rest = work(left) + (len(op.ins) if len(gathered) < len(op.outs) else 0)
+    left = [v for k, v in enumerate(op.yielded) if k not in gathered and not puts_back(op, k)]
+    taken = [v for k, v in enumerate(op.yielded) if k in gathered]
+    again = inputs_of(left, body)
+    rest = work(slice_of(left, body)) + len(again) + AGAIN * len(again & inputs_of(taken, body))
     gathers = sum(work([*made.block.ops]) + len(made.ins) + 2 for made in bodies)
     sweeps = work(slice_of(op.yielded, body)) + len(op.ins) + SWEEP * len(gathered)
     return gathers + rest <= sweeps
 
+
+AGAIN = 3.0
+"""What it costs a vector that another map reads it again: it is no longer in the nearest cache."""
 
 SWEEP = 4.0
 """What a sweep costs a vector: a strip is written and read, and so is the array. An access is the unit."""
@@ -313,6 +321,13 @@ def work_of(op: Operation) -> float:
     if op.name.startswith(("math.", "special.")) and not isinstance(op, PLAIN_FUNCTIONS):
         return FUNCTION
     return 0.0 if isinstance(op, arith.ConstantOp | array.YieldOp) else PLAIN
+
+
+def inputs_of(values: Sequence[SSAValue], body: Block) -> set[SSAValue]:
+    """The elements of inputs that values are computed from."""
+    steps = slice_of(values, body)
+    read = {o for step in steps for inner in step.walk() for o in inner.operands}
+    return (read | set(values)) & set[SSAValue](body.args)
 
 
 def slice_of(values: Sequence[SSAValue], body: Block) -> list[Operation]:
@@ -350,12 +365,11 @@ class Body:
         zeros = vanishes_with(value, body)
         assert zeros is not None
         here: dict[SSAValue, SSAValue] = {}
-        steps = slice_of([value], body)
-        read = {o for step in steps for inner in step.walk() for o in inner.operands} | {value}
+        read = inputs_of([value], body)
         for argument, memref in zip(body.args, op.ins, strict=True):
             if argument in read:
                 here[argument] = self.input(argument, memref, shift, zero=argument in zeros)
-        for step in steps:
+        for step in slice_of([value], body):
             self.block.add_op(step.clone(here))
         return here.get(value, value)
 
@@ -434,22 +448,26 @@ def rewrite(
         gather(group, body, builder)
     gathered = {k for g in groups for k in g.outputs}
     views = [v for g in groups for v in g.views]
-    kept = [k for k in range(len(op.outs)) if k not in gathered and not puts_back(op, k, alias)]
+    left = [k for k in range(len(op.outs)) if k not in gathered]
+    kept = [k for k in left if not puts_back(op, k) or touched_by_others(op, k, alias)]
     with_outputs(op, kept)
     for view in dict.fromkeys(views):
         if view.result.first_use is None:
             Rewriter.erase_op(view)
 
 
-def puts_back(op: array.MapOp, k: int, alias: AliasAnalysis) -> bool:
+def puts_back(op: array.MapOp, k: int) -> bool:
     """Whether an output stores what it has read there: the adjoint of an update, `u += f(v)`."""
     value = op.yielded[k]
     if op.out_kinds[k] != "store" or value.owner is not op.body.block:
         return False
-    others = [m for j, m in enumerate(op.outs) if j != k]
-    if any(not apart(alias, op.outs[k], m) for m in others):
-        return False
     return op.ins[op.body.block.args.index(value)] is op.outs[k]
+
+
+def touched_by_others(op: array.MapOp, k: int, alias: AliasAnalysis) -> bool:
+    """Whether other outputs may write to what an output writes to."""
+    others = [m for j, m in enumerate(op.outs) if j != k]
+    return any(not apart(alias, op.outs[k], m) for m in others)
 
 
 def gather(group: Group, body: Body, builder: Builder) -> None:

@@ -193,6 +193,22 @@ func.func @kept_when_what_is_added_does_not_vanish(%n : index, %v : memref<?xf64
   func.return
 }
 
+// Guards were dropped: the partial is that of a point that there is, and the gradients are looked at.
+// CHECK-LABEL: @products_of_an_adjoint_without_guards
+// CHECK:         window(%n) shifts [0, 0, 1] zeros [0, 2]
+func.func @products_of_an_adjoint_without_guards(%n : index, %u : memref<?xf64>, %v : memref<?xf64>, %s : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = array.view %s[%c0] dims [0] extents(%n) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  %b = array.view %s[%c1] dims [0] extents(%n) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  array.map(%n) ins(%v, %u : memref<?xf64>, memref<?xf64>) outs(%a, %b : memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>) kinds ["add", "add"] {
+  ^bb0(%bar : f64, %x : f64):
+    %p = arith.mulf %bar, %x {ad.adjoint} : f64
+    array.yield %p, %bar : f64, f64
+  }
+  func.return
+}
+
 // A product that is not strong, with a number that may be infinite.
 // CHECK-LABEL: @kept_when_a_factor_may_be_infinite
 // CHECK-NOT:     window
