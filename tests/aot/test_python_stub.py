@@ -289,11 +289,26 @@ def answers(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         del sys.modules["stubbed_model"]
 
 
-def test_calls_agree_bit_for_bit(answers: tuple[dict[str, Any], dict[str, Any]]) -> None:
+def nearly(one: Any, other: Any) -> bool:
+    """Whether two answers are the same up to the last bits of arrays of float64."""
+    if isinstance(one, tuple | list) and one[:2] == ("array", "<f8"):
+        a, b = (np.frombuffer(x[-1]) for x in (one, other))
+        return one[:-1] == other[:-1] and np.allclose(a, b, rtol=1e-14, atol=1e-14, equal_nan=True)
+    if isinstance(one, tuple | list):
+        return len(one) == len(other) and all(map(nearly, one, other))
+    return one == other
+
+
+def test_calls_agree(answers: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    """Primals bit for bit; in adjoint code LLVM chooses what it contracts."""
     stub, compiled = answers
     assert len(stub) > 40
+    loose = {name for name in stub if name.startswith(("grad", "value", "vjp", "idle", "hvp"))}
     different = {
-        name: (stub[name], compiled[name]) for name in stub if stub[name] != compiled[name]
+        name: (stub[name], compiled[name])
+        for name in stub
+        if stub[name] != compiled[name]
+        and not (name in loose and nearly(stub[name], compiled[name]))
     }
     assert not different, "\n".join(f"{k}:\n  {a}\n  {b}" for k, (a, b) in different.items())
 
