@@ -75,6 +75,7 @@ from ..analysis.affine import affine
 from ..analysis.alias import AliasAnalysis
 from ..derivative.prices import PLAIN as PLAIN_FUNCTIONS
 from ..rules.table import constant_float
+from .body_slices import inputs_of, slice_of
 from .map_outputs import with_outputs
 from .memory_effects import functions
 
@@ -177,7 +178,7 @@ def walks(out: SSAValue) -> bool:
     dims = view.source_dims
     return (
         isinstance(type_.element_type, AnyFloat)
-        and min(dims) >= 0
+        and min(dims, default=-1) >= 0
         and len(set(dims)) == len(dims)
         and 0 not in array.strides_of(view.source.type)
     )
@@ -321,27 +322,6 @@ def work_of(op: Operation) -> float:
     if op.name.startswith(("math.", "special.")) and not isinstance(op, PLAIN_FUNCTIONS):
         return FUNCTION
     return 0.0 if isinstance(op, arith.ConstantOp | array.YieldOp) else PLAIN
-
-
-def inputs_of(values: Sequence[SSAValue], body: Block) -> set[SSAValue]:
-    """The elements of inputs that values are computed from."""
-    steps = slice_of(values, body)
-    read = {o for step in steps for inner in step.walk() for o in inner.operands}
-    return (read | set(values)) & set[SSAValue](body.args)
-
-
-def slice_of(values: Sequence[SSAValue], body: Block) -> list[Operation]:
-    """The ops of a body that values are computed by, in order."""
-    found: set[Operation] = set()
-    pending = list(values)
-    while pending:
-        op = pending.pop().owner
-        if isinstance(op, Block) or op.parent is not body or op in found:
-            continue
-        found.add(op)
-        pending.extend(op.operands)
-        pending.extend(o for inner in op.walk() if inner is not op for o in inner.operands)
-    return [op for op in body.ops if op in found]
 
 
 # The rewrite.

@@ -62,10 +62,13 @@ def ages_of(
     starts: dict[SSAValue, int],
     analyses: Analyses,
 ) -> Iterator[int | None]:
-    """For each use by a map how long after its time a row is touched; None for any other use."""
+    """For each use by a map how long after its time a row is touched; None for any other use.
+
+    Views of views are followed where rows are the first axis of each.
+    """
     for use in value.uses:
         op = use.operation
-        if isinstance(op, array.ViewOp) and use.index == 0:
+        if isinstance(op, array.ViewOp) and use.index == 0 and op.source_dims[:1] == (0,):
             yield from ages_of(op.result, alloc, behind, starts, analyses)
             continue
         walk = analyses.walk(value)

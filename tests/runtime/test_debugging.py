@@ -30,7 +30,7 @@ def smooth(u, k):
     u[1:-1] += k * u[:-2]
 
 
-@compile(grad=True, opt=1)
+@compile(grad=True, opt=2)
 def heat(u, k, steps):
     for _ in range(steps):
         smooth(u, k)
