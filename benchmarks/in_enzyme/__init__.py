@@ -40,14 +40,14 @@ FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-ffp-contract=on", "-S", "-
 @cache
 def tools() -> tuple[str, str] | None:
     """clang and catalyst, or None and a line that says so."""
-    found = [
+    clang, catalyst = (
         os.environ.get(f"MUTAD_BENCH_{name.upper()}") or shutil.which(name)
         for name in ("clang", "catalyst")
-    ]
-    if None in found:
+    )
+    if clang is None or catalyst is None:
         console.print("[yellow]Enzyme needs clang and catalyst (pennylane-catalyst): left out")
         return None
-    return found[0], found[1]  # type: ignore[return-value]
+    return clang, catalyst
 
 
 def source(

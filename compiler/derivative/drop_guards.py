@@ -15,8 +15,8 @@ Elsewhere the caller runs code with guards in its place. That needs a call which
 stores to none of its arguments, prints nothing and calls no foreign code.
 
 Refused, too, where a cotangent reaches an op that may turn a NaN into a number (a comparison, a minimum, a
-conversion to an integer, or any that is not listed here), and where looking at the gradients costs more than
-the guards: see `worthwhile`.
+conversion to an integer, or any that is not listed here) or a result, and where looking at the gradients
+costs more than the guards: see `worthwhile`.
 """
 
 from __future__ import annotations
@@ -258,6 +258,8 @@ class Reach:
             for source, target in sources_of(op):
                 for root in self.alias.roots(source):
                     self.readers.setdefault(root, []).append((op, target))
+        arrays = (v for v in gradient.end.arguments if isinstance(v.type, MemRefType))
+        self.returned = {root for array_ in arrays for root in self.alias.roots(array_)}
 
     def is_kept(self) -> bool:
         """Whether it comes to nothing that makes a number of it."""
@@ -307,8 +309,10 @@ class Reach:
         return True
 
     def is_ours(self, root: SSAValue) -> bool:
-        """Whether memory is made here, or holds a gradient that is looked at."""
-        return not isinstance(root, BlockArgument) or root in self.gradient.shadows
+        """Whether memory is made here and stays here, or holds a gradient that is looked at."""
+        if isinstance(root, BlockArgument):
+            return root in self.gradient.shadows
+        return root not in self.returned
 
     def read(self, op: Operation, target: SSAValue) -> bool:
         return self.reach_memory(target) if isinstance(op, array.MatmulOp) else self.reach(target)

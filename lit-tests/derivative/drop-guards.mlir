@@ -116,3 +116,18 @@ func.func @printed(%p : f64, %n : index, %bar : f64) -> f64
   %r = memref.load %cell[] : memref<f64>
   func.return %r : f64
 }
+
+// A result that is a gradient itself is none of those that are looked at.
+// CHECK-LABEL: @returned(
+// CHECK:         ad.mul
+// CHECK-NOT:     ad.retry_if
+func.func @returned(%p : f64, %n : index, %bar : f64) -> (memref<?xf64>, f64)
+    attributes {shadows = array<i64>, cotangents = array<i64: 0>, scalars = array<i64: 0>} {
+  %made = array.alloc(%n) : memref<?xf64>
+  %t = array.loop %i to %n do {
+    %m = ad.mul %bar, %p : f64
+    memref.store %m, %made[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return %made, %p : memref<?xf64>, f64
+}

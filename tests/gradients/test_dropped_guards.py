@@ -161,6 +161,29 @@ def test_calls_that_cannot_be_made_anew_and_those_that_are_cheap_keep_their_guar
     assert code_of(f) == [(False, False)]
 
 
+differentiated = mutad.compile(tabulated, grad=True, opt=1)
+
+
+def returned(x, k):
+    slopes = differentiated.grad(x, 2.0)
+    made = np.empty(x.size)
+    for _ in range(2):
+        for i in range(x.size):
+            made[i] = slopes[i] + k / (1.0 + k)
+    return made
+
+
+def test_gradients_that_are_results_keep_their_guards() -> None:
+    """Those that are returned as gradients are finite here: nobody would look at the result."""
+    f = mutad.compile(returned, grad=True, opt=1)
+    x = np.array(WITH_ZERO)
+    made, bars = f.pullback(Const(x), Active(1.0), cotangent=np.ones(4))
+    np.testing.assert_array_equal(made, f(x, 1.0))
+    assert np.isfinite(made).all()
+    np.testing.assert_allclose(bars, [1.0])
+    assert code_of(f) == [(False, False)]
+
+
 def test_an_infinite_gradient_is_one() -> None:
     f = mutad.compile(rooted, grad=True, opt=1)
     got = f.grad(np.array([1e-200, 1.0]), 1.0)
