@@ -7,38 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels import nbody
 from .program import Program
-
-
-def nbody(position, velocity, mass, dt, steps):
-    """Gravity between all pairs; the kinetic energy at the end."""
-    x = position.copy()
-    v = velocity.copy()
-    n = mass.size
-    for _ in range(steps):
-        for i in range(n):
-            ax = 0.0
-            ay = 0.0
-            az = 0.0
-            for j in range(n):
-                dx = x[j, 0] - x[i, 0]
-                dy = x[j, 1] - x[i, 1]
-                dz = x[j, 2] - x[i, 2]
-                r2 = dx * dx + dy * dy + dz * dz + 0.01
-                w = mass[j] / (r2 * math.sqrt(r2))
-                ax += w * dx
-                ay += w * dy
-                az += w * dz
-            v[i, 0] += dt * ax
-            v[i, 1] += dt * ay
-            v[i, 2] += dt * az
-        for i in range(n):
-            for c in range(3):
-                x[i, c] += dt * v[i, c]
-    energy = 0.0
-    for i in range(n):
-        energy += 0.5 * mass[i] * (v[i, 0] ** 2 + v[i, 1] ** 2 + v[i, 2] ** 2)
-    return energy
 
 
 def gmm(weights, means, scales, lower, x):
