@@ -115,7 +115,9 @@ class Runtime:
     def options(self, value: Any) -> dict[str, Any]:
         if not self.is_compiled(value):
             return {}
-        return {name: value.options[name] for name in ("saves", "fastmath", "boundscheck")}
+        return {
+            name: value.options[name] for name in ("saves", "fastmath", "boundscheck", "memory")
+        }
 
     def parameters(self, function: FunctionType) -> tuple[str, ...]:
         return mutad.compile(function).parameters

@@ -260,6 +260,11 @@ def differentiated(primal: Export, asked: Asked) -> Export:
                 f"{asked.option} {asked.function}: {one.name!r} is no float, and has no derivative; write "
                 f"{asked.option} {asked.function}:NAME,..."
             )
+    if asked.mode != "jvp" and primal.options.get("memory") is not None:
+        raise WrongUsage(
+            f"{asked.option} {asked.function}: libraries save what the plan says, and keep to no budget: "
+            f"compile {asked.function} without memory="
+        )
     symbol = f"{primal.symbol}_{asked.mode}"
     return replace(primal, symbol=symbol, mode=asked.mode, wrt=positions, result=None)
 

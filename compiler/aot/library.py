@@ -244,7 +244,7 @@ def compile_exports(
 def options_of(export: Export, options: Options) -> Options:
     """What is chosen for the library, and for the function."""
     fastmath = options.fastmath or export.options.get("fastmath", False)
-    return replace(options, **{**export.options, "fastmath": fastmath})
+    return replace(options, **{**export.options, "fastmath": fastmath, "memory": None})
 
 
 @with_deep_stack

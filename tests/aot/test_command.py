@@ -416,6 +416,15 @@ WRONG = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("mode", ["grad", "vjp", "hvp"])
+def test_a_budget_is_refused(mode: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text = "from mutad import compile\n@compile(memory='1MB')\ndef tight(x: float): return x * x\n"
+    (folder / "tight.py").write_text(text)
+    status, out, err = made(f"tight.py --{mode} tight", capfd)
+    assert (status, out) == (2, "")
+    assert "compile tight without memory=" in err
+
+
 @pytest.mark.parametrize(("line", "told"), WRONG, ids=[row[0] for row in WRONG])
 def test_wrong_usage_is_2(
     line: str, told: str, folder: Path, capfd: pytest.CaptureFixture[str]
