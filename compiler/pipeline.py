@@ -384,7 +384,7 @@ def optimize(c: Compilation) -> None:
         c.run([DropGuards(unchecked=True)])
     elif r.mode == "gradient" and not (r.options.guards or r.options.sanitize):
         c.run([DropGuards()])
-    c.run(for_threads(c, OPTIMIZE))
+    c.run([*for_threads(c, OPTIMIZE[:-1]), ReorderLoops(r.options.fastmath)])
     if c.request.mode == "gradient" and c.request.options.memory:
         measure_budget(c)
 

@@ -3,7 +3,8 @@
 A loop whose innermost counter goes down a column, or that adds to one element again and again, waits for
 memory or for the last addition. With the other loop innermost the same elements are computed side by side,
 each by the same additions in the same order (`analysis/loop_order` has the argument). The adjoint's
-additions may come in any order, so that its loops may also run upwards (`run_upwards`).
+additions may come in any order, under `fastmath` all may, so that these loops may also run upwards
+(`run_upwards`).
 
 Before::
 
@@ -78,6 +79,7 @@ from ..analysis.views import is_memref, strip_casts
 from ..rules import Access, accesses, evaluates_body, is_whole_array
 from .entry_checks import decided_before
 from .hoist_checks import is_counted
+from .hoist_invariants import hoist_from
 from .interchange import LoopPair, interchange, pair_of
 from .memory_effects import functions
 from .run_upwards import run_upwards
@@ -97,11 +99,13 @@ class ReorderLoops(ModulePass):
     """Interchange loops, and turn around those that count down, where that is exact and faster."""
 
     name = "reorder-loops"
+    fastmath: bool = False
+    """The primal's additions may come in any order, too."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
             for loop in list(scalar_nests(function.body.block)):
-                Nest(function, loop).reorder()
+                Nest(function, loop, self.fastmath).reorder()
 
 
 def scalar_nests(block: Block) -> Iterator[array.LoopOp]:
@@ -129,8 +133,9 @@ def is_plain_nest(loop: array.LoopOp) -> bool:
 class Nest:
     """One outermost nest."""
 
-    def __init__(self, function: func.FuncOp, loop: array.LoopOp) -> None:
+    def __init__(self, function: func.FuncOp, loop: array.LoopOp, fastmath: bool) -> None:
         self.loop = loop
+        self.fastmath = fastmath
         self.alias = AliasAnalysis(function)
         self.function = function
         self.dependence = Dependence(function, self.alias)
@@ -196,7 +201,10 @@ class Nest:
         interchange(pair, way)
         self._look_again()
         made = [op for op in block.ops if isinstance(op, array.LoopOp) and op not in known]
-        return [leaf for loop in made for leaf in leaves_in(loop)]
+        leaves = [leaf for loop in made for leaf in leaves_in(loop)]
+        for leaf in leaves:
+            hoist_from(leaf)  # Elements that stand still are seen to (`leaf_loops`).
+        return leaves
 
     def _way(
         self, pair: LoopPair, inside: Sequence[Access], order: LoopOrder
@@ -258,7 +266,7 @@ class Nest:
         return known or op.name.startswith(("arith.", "math."))
 
     def _additions(self, loop: array.LoopOp) -> set[Operation]:
-        return additions_in(loop, self.alias.may_alias, fastmath=False)
+        return additions_in(loop, self.alias.may_alias, self.fastmath)
 
     # Before the first change.
 

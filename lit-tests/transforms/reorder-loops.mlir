@@ -1,4 +1,5 @@
 // RUN: mutad-opt %s -p reorder-loops | filecheck %s
+// RUN: mutad-opt %s -p 'reorder-loops{fastmath=true}' | filecheck %s --check-prefix FAST
 
 // CHECK-LABEL: @interchanged_when_it_goes_down_a_column
 // CHECK:         array.loop %k to %m
@@ -39,6 +40,9 @@ func.func @kept_when_it_goes_along_a_row(%c : memref<?xf64>, %b : memref<?x?xf64
 // CHECK-LABEL: @kept_when_one_element_adds_in_another_order
 // CHECK:         array.loop %j to %n
 // CHECK-NEXT:      array.loop %k to %m
+// FAST-LABEL: @kept_when_one_element_adds_in_another_order
+// FAST:         array.loop %k to %m
+// FAST-NEXT:      array.loop %j to %n
 func.func @kept_when_one_element_adds_in_another_order(%c : memref<?xf64>, %b : memref<?x?xf64>, %n : index, %m : index) {
   %c0 = arith.constant 0 : index
   %trips = array.loop %j to %n do {
@@ -65,6 +69,30 @@ func.func @interchanged_when_the_additions_are_the_adjoints(%c : memref<?xf64>, 
       %old = memref.load %c[%c0] : memref<?xf64>
       %sum = arith.addf %old, %x {ad.adjoint} : f64
       memref.store %sum, %c[%c0] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// c is read at an expression of k: before the loop over j, where it is seen to stand still.
+// CHECK-LABEL: @subscripts_that_stand_still_are_computed_before_the_innermost_loop
+// CHECK:         array.loop %k to %m
+// CHECK-NEXT:      %k1 = arith.addi %k, %c1
+// CHECK-NEXT:      array.loop %j to %n
+// CHECK-NEXT:        memref.load %c[%k1]
+func.func @subscripts_that_stand_still_are_computed_before_the_innermost_loop(%c : memref<?xf64>, %b : memref<?x?xf64>, %e : memref<?xf64>, %n : index, %m : index) {
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %j to %n do {
+    %trips_1 = array.loop %k to %m do {
+      %k1 = arith.addi %k, %c1 : index
+      %y = memref.load %c[%k1] : memref<?xf64>
+      %x = memref.load %b[%k1, %j] : memref<?x?xf64>
+      %z = arith.mulf %x, %y : f64
+      %old = memref.load %e[%j] : memref<?xf64>
+      %sum = arith.addf %old, %z : f64
+      memref.store %sum, %e[%j] : memref<?xf64>
       array.yield
     }
     array.yield
@@ -111,7 +139,7 @@ func.func @kept_when_an_iteration_reads_what_would_come_later(%a : memref<?x?xf6
 // The other diagonal: (j - 1, k - 1) comes before (j, k) in both orders.
 // CHECK-LABEL: @interchanged_when_it_has_come_before
 // CHECK:         array.loop %k to %m
-// CHECK-NEXT:      array.loop %j to %n
+// CHECK:           array.loop %j to %n
 func.func @interchanged_when_it_has_come_before(%a : memref<?x?xf64>, %n : index, %m : index) {
   %c1 = arith.constant 1 : index
   %trips = array.loop %j to %n do {
