@@ -10,6 +10,14 @@ counter is replaced by its least or greatest value; what remains is evaluated on
 Where all hold the nest runs in a copy without these checks, else in one that has them: the raise is
 never moved. Arithmetic is that of the integers (128 bits), so `i + k` cannot wrap around in a proof.
 
+So are sums of Python ints, which must fit in 64 bits. A variable that each iteration adds to, or leaves as
+it is, lies between what so many of the least and of the greatest steps make of it::
+
+    count = 0                          count is at most j, which is below n
+    for j in range(n):
+        if x[j] > t:
+            count += 1                 count + 1 <= n: no check is left
+
 Not handled: subscripts that are loaded or computed nonlinearly, and loops without a count. Their
 checks stay where they are.
 """
@@ -26,6 +34,7 @@ from ...dialects.within import every_op, ops_of_kind
 from ..rules import is_whole_array
 from .affine import Affine, Extent, Subscripts, Symbol, Term
 from .alias import AliasAnalysis
+from .counters import Counter, counter_of
 from .views import strip_casts
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -80,6 +89,7 @@ class NestProofs:
         self._subscripts = subscripts
         self._alias = alias
         self._stored = {op.memref for op in ops_of_kind(nest, memref.StoreOp)}
+        self._counters: dict[SSAValue, Counter | None] = {}
 
     def provable(self, proved: set[Operation]) -> dict[Operation, Condition]:
         """For each check not yet proved its condition, where there is one."""
@@ -95,14 +105,7 @@ class NestProofs:
         affine = self._subscripts.affine
         needs: list[Affine] = []
         if isinstance(op, array.IndexOp):
-            index, extent = affine(op.index), affine(op.extent)
-            sign = op.sign.data
-            if sign == "negative":
-                needs.append(-(index + extent))
-            else:
-                needs.append(index - extent + 1)
-                if sign == "any":
-                    needs.append(-index)
+            needs += self._range(op)
         elif isinstance(op, array.CheckedIntOp):
             value = affine(op.result)
             if value == Affine.of(op.result):
@@ -112,6 +115,22 @@ class NestProofs:
             return False
         loops, facts = self._surroundings(op)
         return all_of([self._prove(n, loops, facts) for n in needs])
+
+    def _range(self, op: array.IndexOp) -> list[Affine]:
+        """What must be at most 0 for the subscript to be one from the front."""
+        index, extent = self._subscripts.affine(op.index), self._subscripts.affine(op.extent)
+        match op.sign.data:
+            case "negative":
+                return [-(index + extent)]
+            case "any":
+                return [index - extent + 1, -index]
+            case _:
+                return [index - extent + 1]
+
+    def is_always_in_range(self, op: array.IndexOp) -> bool:
+        """True when the subscript is in range in every iteration, whatever branches it is on."""
+        loops, _ = self._surroundings(op)
+        return all(self._prove(n, loops, []) is True for n in self._range(op))
 
     def _surroundings(self, op: Operation) -> tuple[list[array.LoopOp], list[Affine]]:
         """The loops of the nest around `op`, outermost first, and what is at most 0 where it runs."""
@@ -185,8 +204,10 @@ class NestProofs:
             parts = [self._bound(a, loops, depth + 1) for a in alternatives]
             return all_of(parts) if every and parts else some_of(parts)
         if not loops:
+            if greatest(e) <= 0:
+                return True
             if e.is_constant:
-                return e.constant <= 0
+                return False
             return AtMostZero(e) if all(map(self.invariant, e.terms)) else False
         outer, loop = loops[:-1], loops[-1]
         factor = e.terms.get(loop.induction, 0)
@@ -220,12 +241,21 @@ class NestProofs:
                 case _:
                     return [], False
         loop = symbol.owner
+        if isinstance(loop, memref.LoadOp):
+            counter = self._counter(symbol)
+            return ([rest + counter.extreme(factor > 0) * factor], True) if counter else ([], False)
         if not isinstance(loop, array.LoopOp) or not isinstance(symbol, OpResult) or symbol.index:
             return [], False
         if loop.count is not None and loop.condition_block is None:
             trips = Term("max", (self._subscripts.affine(loop.count), Affine()))
             return [rest + Affine({trips: factor})], True
         return [], False
+
+    def _counter(self, loaded: SSAValue) -> Counter | None:
+        """What is known of a variable that was loaded, of which each iteration makes more or less."""
+        if loaded not in self._counters:
+            self._counters[loaded] = counter_of(loaded, self._subscripts)
+        return self._counters[loaded]
 
     def _is_counter(self, symbol: Symbol) -> bool:
         if not isinstance(symbol, BlockArgument) or symbol.index:
@@ -279,6 +309,30 @@ class NestProofs:
             else:
                 found.append(current)
         return found
+
+
+def greatest(e: Affine) -> int:
+    """A number that `e` does not exceed, as its symbols are 64-bit integers and extents not negative."""
+    return e.constant + sum(max(f * bound for bound in bounds(s)) for s, f in e.terms.items())
+
+
+def bounds(symbol: Symbol) -> tuple[int, int]:
+    """The least and the greatest value of a symbol."""
+    match symbol:
+        case Extent():
+            return 0, INT64_MAX
+        case Term("max" | "min", args):
+            choose = max if symbol.kind == "max" else min
+            return choose(-greatest(-a) for a in args), choose(greatest(a) for a in args)
+        case Term("floordiv", (top, bottom)):
+            return -greatest(-top) // bottom.constant, greatest(top) // bottom.constant
+        case Term(_, (a, b)):
+            corners = [
+                x * y for x in (-greatest(-a), greatest(a)) for y in (-greatest(-b), greatest(b))
+            ]
+            return min(corners), max(corners)
+        case _:
+            return INT64_MIN, INT64_MAX
 
 
 def at_least_one(count: Affine) -> Affine:

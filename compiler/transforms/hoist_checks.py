@@ -47,22 +47,28 @@ After::
     }
 
 Kept: checks under an `if` or in a `while`, in nests that are not rectangular, of subscripts whose
-sign is not known, or that depend on anything the nest computes.
+sign is not known, or that depend on anything the nest computes. But what holds in any case, wherever it
+stands (`u[i + 1]` for i up to the extent of `u` less 2, a count of iterations that must fit in 64 bits),
+is not asked anywhere: see `analysis/nest_proofs`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, UnitAttr, i1
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i1
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from ...dialects import array
+from ...dialects.within import ops_of_kind
 from ..analysis.affine import Affine, Extent, Subscripts, Symbol, Term
+from ..analysis.alias import AliasAnalysis
+from ..analysis.nest_proofs import NestProofs
 from ..diagnostics import locate
 from ..rules import evaluates_body, is_whole_array
 
@@ -82,8 +88,35 @@ class HoistChecks(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.ops:
             if isinstance(function, func.FuncOp):
+                drop_proved(function)
+                subscripts = Subscripts()
                 for loop in list(outermost_nests(function.body.block)):
-                    Nest(loop).hoist()
+                    Nest(loop, subscripts).hoist()
+
+
+def drop_proved(function: func.FuncOp) -> None:
+    """Drop the checks that hold whatever the arguments are."""
+    alias, subscripts = AliasAnalysis(function), Subscripts()
+    proved = set[Operation]()
+    for loop in ops_of_kind(function, array.LoopOp):
+        conditions = NestProofs(loop, subscripts, alias).provable(proved)
+        proved.update(op for op, condition in conditions.items() if condition is True)
+    for op in proved:
+        if isinstance(op, array.IndexOp):
+            op.properties["unchecked"] = UnitAttr()
+            if op.sign.data == "any":
+                op.properties["sign"] = StringAttr("nonneg")
+        elif isinstance(op, array.CheckedIntOp):
+            plain = UNCHECKED[type(op)](op.lhs, op.rhs)
+            plain.location = op.location
+            Rewriter.replace_op(op, plain)
+
+
+UNCHECKED: dict[type[array.CheckedIntOp], type[arith.AddiOp | arith.SubiOp | arith.MuliOp]] = {
+    array.CheckedAddOp: arith.AddiOp,
+    array.CheckedSubOp: arith.SubiOp,
+    array.CheckedMulOp: arith.MuliOp,
+}
 
 
 def outermost_nests(block: Block) -> Iterator[array.LoopOp]:
@@ -125,25 +158,19 @@ class Nest:
     """One outermost loop with the checks inside it that can be decided on entry."""
 
     loop: array.LoopOp
-    subscripts: Subscripts = field(default_factory=Subscripts)
+    subscripts: Subscripts
 
     def hoist(self) -> None:
         checks = list(self._checks(self.loop, (self.loop,)))
-        open_checks = unique([c for c in checks if not self._holds(c)])
-        for check in checks:
-            check.op.properties["unchecked"] = UnitAttr()
-        if not open_checks:
+        if not checks:
             return
         emitter = Before(self.loop)
-        bad = emitter.any([self._fails(c, emitter) for c in open_checks])
-        slow = self.loop.clone()
-        checked = {id(c.op) for c in checks}
-        for old, copy in zip(self.loop.walk(), slow.walk(), strict=True):
-            if id(old) in checked:
-                del copy.properties["unchecked"]
-        branch = scf.IfOp(bad, [], [slow, scf.YieldOp()], [scf.YieldOp()])
+        bad = emitter.any([self._fails(c, emitter) for c in unique(checks)])
+        branch = scf.IfOp(bad, [], [self.loop.clone(), scf.YieldOp()], [scf.YieldOp()])
         branch.attributes[array.RAISES] = UnitAttr()
         emitter.insert(branch)
+        for check in checks:
+            check.op.properties["unchecked"] = UnitAttr()
 
     def _checks(self, op: array.LoopOp, loops: tuple[array.LoopOp, ...]) -> Iterator[Check]:
         """The checks that run in every iteration of the loops around them."""
@@ -187,41 +214,6 @@ class Nest:
         owner = value.owner
         inside = owner.parent_op() if isinstance(owner, Block) else owner
         return inside is None or not self.loop.is_ancestor(inside)
-
-    def _holds(self, check: Check) -> bool:
-        """True when the check is known to pass: `u[i + 1]` for i up to the extent of `u` less 2."""
-        least = greatest = check.subscript
-        for loop in check.loops:
-            factor = check.subscript.terms.get(loop.induction, 0)
-            if not factor:
-                continue
-            induction = Affine({loop.induction: factor})
-            last = (self._count_if_it_runs(loop) - 1) * factor - induction
-            greatest = greatest + (last if factor > 0 else -induction)
-            least = least + (last if factor < 0 else -induction)
-        room = greatest - check.extent
-        below = room.is_constant and room.constant < 0
-        above = least.is_constant and least.constant >= 0
-        falling = any(check.subscript.terms.get(p.induction, 0) < 0 for p in check.loops)
-        if check.op.sign.data == "negative":
-            return above
-        return below and (above or not falling)
-
-    def _count_if_it_runs(self, loop: array.LoopOp) -> Affine:
-        """The loop's count, taken to be positive: `max(e, 0)` is then e."""
-        assert loop.count is not None
-        form = self.subscripts.affine(loop.count)
-        if len(form.terms) == 1 and form.constant == 0:
-            ((symbol, factor),) = form.terms.items()
-            zero = Affine()
-            if (
-                factor == 1
-                and isinstance(symbol, Term)
-                and symbol.kind == "max"
-                and zero in symbol.args
-            ):
-                return next((a for a in symbol.args if a != zero), zero)
-        return form
 
     def _fails(self, check: Check, before: Before) -> SSAValue:
         """True when some iteration's subscript is out of range."""

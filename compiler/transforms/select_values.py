@@ -45,11 +45,12 @@ After::
     }
 
 What is added is selected, not the sum: the additions stay the only thing that one iteration waits for
-another with. (Adding -0.0 changes nothing, to the bit.)
+another with. (Adding -0.0 changes nothing, to the bit.) A count is such a sum, and an element may be loaded
+on either side whose subscript is in range on both.
 
-Kept: a loop that has one branch which does anything else (loads, stores, exceptions, calls, much), or
-whose condition or value depends on what earlier iterations computed, but for a sum: there a branch
-that is predicted well costs less than waiting.
+Kept: a loop that has one branch which does anything else (stores, exceptions, calls, much), or whose
+condition or value depends on what earlier iterations computed, but for a sum: there a branch that is
+predicted well costs less than waiting.
 """
 
 from __future__ import annotations
@@ -59,13 +60,24 @@ from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects import arith, math, memref, scf
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, MemRefType, ModuleOp
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+)
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects import array
 from ...dialects.within import ops_of_kind
+from ..analysis.affine import Subscripts
+from ..analysis.alias import AliasAnalysis
+from ..analysis.carried_cells import is_cell
+from ..analysis.nest_proofs import NestProofs
 from .memory_effects import MemoryEffects, Roots, functions
 
 FEW = 16
@@ -73,9 +85,13 @@ FEW = 16
 
 CHEAP = (
     arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.NegfOp, arith.CmpfOp, arith.CmpiOp,
-    arith.SelectOp, arith.ConstantOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, math.SqrtOp, math.AbsFOp,
+    arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.SelectOp, arith.ConstantOp, arith.AndIOp, arith.OrIOp,
+    arith.XOrIOp, math.SqrtOp, math.AbsFOp,
 )  # fmt: skip
 """Ops that may run where the program would not have run them, at little cost."""
+
+ADDITIONS = (arith.AddfOp, arith.AddiOp)
+"""What adds to a sum."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +104,12 @@ class SelectValues(ModulePass):
         for function in functions(op):
             loops = ops_of_kind(function, array.LoopOp)
             found = [loop for loop in loops if has_only_small_branches(loop)]
-            effects = MemoryEffects(function) if found else None
+            if not found:
+                continue
+            effects, alias = MemoryEffects(function), AliasAnalysis(function)
             for loop in found:
-                assert effects is not None
-                if Iteration(loop, effects).is_apart():
+                proofs = NestProofs(loop, Subscripts(), alias)
+                if loads_anywhere(loop, proofs) and Iteration(loop, effects).is_apart():
                     straighten(loop)
 
 
@@ -106,10 +124,23 @@ def has_only_small_branches(loop: array.LoopOp) -> bool:
     if any(isinstance(r.type, MemRefType) for op in inner for r in op.results):
         return False
     return len(inner) - len(branches) <= FEW and all(
-        isinstance(op, (*CHEAP, scf.YieldOp))
+        isinstance(op, (*CHEAP, memref.LoadOp, scf.YieldOp))
+        or (isinstance(op, array.IndexOp) and op.unchecked is not None)
         or (isinstance(op, scf.IfOp) and bool(op.results) and array.RAISES not in op.attributes)
         for op in inner
     )
+
+
+def loads_anywhere(loop: array.LoopOp, proofs: NestProofs) -> bool:
+    """What is loaded on a branch is there in every iteration: its subscripts are in range in all of them."""
+
+    def is_there(load: memref.LoadOp) -> bool:
+        found = [i.owner for i in load.indices]
+        sure = (isinstance(i, array.IndexOp) and proofs.is_always_in_range(i) for i in found)
+        return is_cell(load.memref) or (bool(found) and all(sure))
+
+    branches = [op for op in loop.body.block.ops if isinstance(op, scf.IfOp)]
+    return all(is_there(op) for b in branches for op in b.walk() if isinstance(op, memref.LoadOp))
 
 
 @dataclass
@@ -141,7 +172,7 @@ class Iteration:
                         self.alone.add(op.res)
                 elif isinstance(op.memref.owner, memref.AllocaOp):
                     self.sums[op.res] = op.memref
-            elif isinstance(op, arith.AddfOp) and (cell := self._added_to(op)) is not None:
+            elif isinstance(op, ADDITIONS) and (cell := self._added_to(op)) is not None:
                 self.sums[op.result] = cell
             elif not op.regions and all(map(self._is_alone, op.operands)):
                 self.alone.update(op.results)
@@ -155,7 +186,7 @@ class Iteration:
         home = owner.parent_op() if isinstance(owner, Block) else owner
         return home is None or not self.loop.is_ancestor(home)
 
-    def _added_to(self, op: arith.AddfOp) -> SSAValue | None:
+    def _added_to(self, op: arith.AddfOp | arith.AddiOp) -> SSAValue | None:
         for one, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
             if one in self.sums and self._is_alone(other):
                 return self.sums[one]
@@ -233,11 +264,12 @@ def choice(branch: scf.IfOp, a: SSAValue, b: SSAValue) -> SSAValue:
     for base, of_a in terms(a):
         for other, of_b in terms(b):
             if base is other and (of_a is not None or of_b is not None):
-                nothing = FloatAttr(-0.0, float_type(base))
                 x, y = (
-                    v if v is not None else emit(arith.ConstantOp(nothing)) for v in (of_a, of_b)
+                    v if v is not None else emit(arith.ConstantOp(nothing(base)))
+                    for v in (of_a, of_b)
                 )
-                return emit(arith.AddfOp(base, emit(arith.SelectOp(branch.cond, x, y))))
+                add = arith.AddfOp if isinstance(base.type, AnyFloat) else arith.AddiOp
+                return emit(add(base, emit(arith.SelectOp(branch.cond, x, y))))
     return emit(arith.SelectOp(branch.cond, a, b))
 
 
@@ -245,20 +277,22 @@ def terms(value: SSAValue) -> list[tuple[SSAValue, SSAValue | None]]:
     """The value as something and what is added to it, in every way; None for nothing."""
     op = value.owner
     found: list[tuple[SSAValue, SSAValue | None]] = []
-    if isinstance(op, arith.AddfOp):
+    if isinstance(op, ADDITIONS):
         found += [(op.lhs, op.rhs), (op.rhs, op.lhs)]
-    if isinstance(value.type, AnyFloat):
+    if isinstance(value.type, AnyFloat | IndexType):
         found.append((value, None))
     return found
 
 
-def float_type(value: SSAValue) -> AnyFloat:
-    assert isinstance(value.type, AnyFloat)
-    return value.type
+def nothing(value: SSAValue) -> FloatAttr[AnyFloat] | IntegerAttr[IndexType]:
+    """What changes nothing, to the bit, when it is added to the value."""
+    if isinstance(value.type, AnyFloat):
+        return FloatAttr(-0.0, value.type)
+    return IntegerAttr(0, IndexType())
 
 
 def erase_unused(value: SSAValue) -> None:
     """Drop a sum that a selection of what is added took the place of."""
     op = value.owner
-    if isinstance(op, arith.AddfOp) and not op.result.uses:
+    if isinstance(op, ADDITIONS) and not op.result.uses:
         Rewriter.erase_op(op)

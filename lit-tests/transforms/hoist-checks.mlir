@@ -152,3 +152,88 @@ func.func @kept_when_the_factor_is_large(%x : memref<?xf64>, %m : index, %n : in
   }
   func.return
 }
+
+// Proved wherever it stands: the loop runs up to the extent, whatever the branch says.
+// CHECK-LABEL: @proved_under_a_branch
+// CHECK:         scf.if %c
+// CHECK-NEXT:      array.index %i, %n axis 0 : i64 sign "nonneg" unchecked
+func.func @proved_under_a_branch(%c : i1, %x : memref<?xf64>, %n : index, %v : f64) {
+  %trips = array.loop %i to %n do {
+    scf.if %c {
+      %j = array.index %i, %n axis 0 sign "any"
+      memref.store %v, %x[%j] : memref<?xf64>
+    }
+    array.yield
+  }
+  func.return
+}
+
+// A count is never greater than the iterations are many.
+// CHECK-LABEL: @a_count_fits
+// CHECK:           %[[K:.*]] = memref.load %count
+// CHECK-NEXT:      scf.if %c
+// CHECK-NEXT:        arith.addi %[[K]], %c1 : index
+// CHECK-NOT:     checked_add
+func.func @a_count_fits(%c : i1, %n : index) -> index {
+  %count = memref.alloca() : memref<index>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  memref.store %c0, %count[] : memref<index>
+  %trips = array.loop %i to %n do {
+    %k = memref.load %count[] : memref<index>
+    %l = scf.if %c -> (index) {
+      %m = array.checked_add %k, %c1
+      scf.yield %m : index
+    } else {
+      scf.yield %k : index
+    }
+    memref.store %l, %count[] : memref<index>
+    array.yield
+  }
+  %r = memref.load %count[] : memref<index>
+  func.return %r : index
+}
+
+// Two a time do not fit for so many iterations, nor does one where the count begins with anything.
+// CHECK-LABEL: @kept_where_a_count_may_not_fit
+// CHECK:           checked_add
+// CHECK:           checked_add
+func.func @kept_where_a_count_may_not_fit(%first : index, %n : index) {
+  %count = memref.alloca() : memref<index>
+  %other = memref.alloca() : memref<index>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  memref.store %c0, %count[] : memref<index>
+  memref.store %first, %other[] : memref<index>
+  %trips = array.loop %i to %n do {
+    %k = memref.load %count[] : memref<index>
+    %l = array.checked_add %k, %c2
+    memref.store %l, %count[] : memref<index>
+    %o = memref.load %other[] : memref<index>
+    %p = array.checked_add %o, %c1
+    memref.store %p, %other[] : memref<index>
+    array.yield
+  }
+  func.return
+}
+
+// Somebody else stores to it.
+// CHECK-LABEL: @kept_where_a_count_is_set
+// CHECK:           checked_add
+func.func @kept_where_a_count_is_set(%c : i1, %far : index, %n : index) {
+  %count = memref.alloca() : memref<index>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  memref.store %c0, %count[] : memref<index>
+  %trips = array.loop %i to %n do {
+    %k = memref.load %count[] : memref<index>
+    %l = array.checked_add %k, %c1
+    memref.store %l, %count[] : memref<index>
+    scf.if %c {
+      memref.store %far, %count[] : memref<index>
+    }
+    array.yield
+  }
+  func.return
+}

@@ -219,3 +219,61 @@ func.func @kept_where_an_array_is_chosen(%x : memref<?xf64>, %y : memref<?xf64>,
   }
   func.return
 }
+
+// A count, and an element whose subscript is in range in every iteration.
+// CHECK-LABEL: @a_count_and_an_element
+// CHECK-NOT:     scf.if
+// CHECK:         %[[DATA:.*]] = memref.load %y[%{{.*}}]
+// CHECK:         %[[TERM:.*]] = arith.select %c, %[[DATA]], %{{.*}} : f64
+// CHECK-NEXT:    arith.addf %s, %[[TERM]]
+// CHECK:         %[[ONE:.*]] = arith.select %c, %one, %{{.*}} : index
+// CHECK-NEXT:    arith.addi %k, %[[ONE]] : index
+// CHECK-NOT:     scf.if
+func.func @a_count_and_an_element(%x : memref<?xf64>, %y : memref<?xf64>, %zero : f64, %one : index) {
+  %sum = memref.alloca() : memref<f64>
+  %count = memref.alloca() : memref<index>
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : memref<?xf64>
+  %trips = array.loop %i to %n do {
+    %s = memref.load %sum[] : memref<f64>
+    %k = memref.load %count[] : memref<index>
+    %v = memref.load %x[%i] : memref<?xf64>
+    %c = arith.cmpf ogt, %v, %zero : f64
+    %t, %m = scf.if %c -> (f64, index) {
+      %j = array.index %i, %n axis 0 sign "nonneg" unchecked
+      %w = memref.load %y[%j] : memref<?xf64>
+      %b = arith.addf %s, %w : f64
+      %l = arith.addi %k, %one : index
+      scf.yield %b, %l : f64, index
+    } else {
+      scf.yield %s, %k : f64, index
+    }
+    memref.store %t, %sum[] : memref<f64>
+    memref.store %m, %count[] : memref<index>
+    array.yield
+  }
+  func.return
+}
+
+// The branch is what keeps the subscript in range.
+// CHECK-LABEL: @kept_where_the_branch_is_the_bound
+// CHECK:         scf.if
+// CHECK:           memref.load %y
+func.func @kept_where_the_branch_is_the_bound(%y : memref<?xf64>, %n : index, %m : index) {
+  %sum = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    %s = memref.load %sum[] : memref<f64>
+    %c = arith.cmpi slt, %i, %m : index
+    %t = scf.if %c -> (f64) {
+      %j = array.index %i, %m axis 0 sign "nonneg" unchecked
+      %w = memref.load %y[%j] : memref<?xf64>
+      %b = arith.addf %s, %w : f64
+      scf.yield %b : f64
+    } else {
+      scf.yield %s : f64
+    }
+    memref.store %t, %sum[] : memref<f64>
+    array.yield
+  }
+  func.return
+}

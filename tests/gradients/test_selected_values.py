@@ -75,6 +75,37 @@ def rows(a):
     return total
 
 
+@on("f64[9]", "f64[0]", saved=0)
+def mean_of_some(x):
+    total, count = 0.0, 0
+    for i in range(x.size):
+        if x[i] > -0.5 and x[i] < 1.0:
+            total += x[x.size - 1 - i] * x[i]
+            count += 1
+    return total / (count + 1)
+
+
+@on("f64[9] f64[5]")
+def an_element_that_is_there_for_some(x, y):
+    total = 0.0
+    for i in range(x.size):
+        if i < y.size:
+            total += x[i] * y[i]
+        if i > 0 and x[i] > 0.0:
+            total -= x[i - 1]
+    return total
+
+
+@on("f64[9] f64[9]")
+def what_is_read_is_written(x, y):
+    total = 0.0
+    for i in range(x.size):
+        if y[i] > 0.0:
+            total += x[x.size - 1 - i]
+        x[i] = total
+    return (x * y).sum()
+
+
 TestGradients = gradient_tests(programs, tangents=True)
 
 
