@@ -22,14 +22,21 @@ import sys
 import types
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 
 from .runtime.assertions import assert_saved_bytes
 from .runtime.batching import Batched
 from .runtime.bound import BoundMethod
 from .runtime.disk_cache import clear_cache
 from .runtime.foreign import opaque
-from .runtime.function import CompiledFunction, Derivative, check_options, compiled
+from .runtime.function import (
+    CompiledFunction,
+    Derivative,
+    DifferentiableFunction,
+    Options,
+    check_options,
+    compiled,
+)
 from .runtime.gradients import Active, BatchDuplicated, Const, Duplicated
 from .runtime.result_pool import release_memory
 from .runtime.rules import rule, stop_gradient, tangent_rule
@@ -41,12 +48,16 @@ if TYPE_CHECKING:
     from .compiler.diagnostics import CompileError
     from .runtime.gradient_check import GradientError, GradientReport, check_gradient
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 __version__ = "0.1.0"
 __all__ = [
-    "Active", "BatchDuplicated", "CompileError", "CompiledFunction", "Const", "Duplicated", "GradientError",
-    "GradientReport", "assert_saved_bytes", "batch", "check_gradient", "check_rule", "clear_cache", "compile",
-    "get_num_threads", "grad", "hessian", "hvp", "jacobian", "jvp", "opaque", "prange", "release_memory",
-    "rule", "set_num_threads", "stop_gradient", "tangent_rule", "value_and_grad", "vjp",
+    "Active", "BatchDuplicated", "CompileError", "CompiledFunction", "Const", "DifferentiableFunction",
+    "Duplicated", "GradientError", "GradientReport", "assert_saved_bytes", "batch", "check_gradient",
+    "check_rule", "clear_cache", "compile", "get_num_threads", "grad", "hessian", "hvp", "jacobian", "jvp",
+    "opaque", "prange", "release_memory", "rule", "set_num_threads", "stop_gradient", "tangent_rule",
+    "value_and_grad", "vjp",
 ]  # fmt: skip
 
 
@@ -201,15 +212,17 @@ _compiler = _LazyCompiler()
 
 @overload
 def compile(
-    function: Callable[..., Any], /, *, grad: bool = False, **options: Any
-) -> CompiledFunction: ...
+    function: Callable[P, R], /, *, grad: Literal[True], **options: Unpack[Options]
+) -> DifferentiableFunction[P, R]: ...
 @overload
 def compile(
-    *, grad: bool = False, **options: Any
-) -> Callable[[Callable[..., Any]], CompiledFunction]: ...
-def compile(
-    function: Callable[..., Any] | None = None, /, *, grad: bool = False, **options: Any
-) -> Any:
+    function: Callable[P, R], /, *, grad: Literal[False] = False, **options: Unpack[Options]
+) -> CompiledFunction[P, R]: ...
+@overload
+def compile(*, grad: Literal[True], **options: Unpack[Options]) -> _Differentiating: ...
+@overload
+def compile(*, grad: Literal[False] = False, **options: Unpack[Options]) -> _Compiling: ...
+def compile(function: Any = None, /, *, grad: bool = False, **options: Unpack[Options]) -> Any:
     """Compile a function for the arguments it will be called with; a decorator, with or without options.
 
     grad: the gradient methods exist, and the first call checks that they can be compiled.
@@ -230,13 +243,25 @@ def compile(
     """
     if grad not in (True, False):
         raise TypeError(f"grad={grad!r}: use True or False")
-    check_options(options)
+    check_options({**options})
 
-    def decorate(function: Callable[..., Any]) -> CompiledFunction:
+    def decorate(function: Any) -> Any:
         chosen = check_options({**options_of(function), **options})
         return compiled(function, chosen, _compiler, grad)
 
     return decorate if function is None else decorate(function)
+
+
+class _Differentiating(Protocol):
+    """What `compile(grad=True)` returns: a decorator."""
+
+    def __call__(self, function: Callable[P, R], /) -> DifferentiableFunction[P, R]: ...
+
+
+class _Compiling(Protocol):
+    """What `compile()` returns: a decorator."""
+
+    def __call__(self, function: Callable[P, R], /) -> CompiledFunction[P, R]: ...
 
 
 def _with_gradient(function: Any) -> Any:
@@ -301,7 +326,7 @@ def batch(function: Callable[..., Any], in_axes: Any = 0) -> Batched:
         raise TypeError("batch() takes a function: write one that calls the method")
     if not isinstance(function, CompiledFunction | Batched):
         function = compile(function, grad=True)
-    return Batched(function, in_axes)
+    return Batched(cast("DifferentiableFunction", function), in_axes)
 
 
 def check_rule(

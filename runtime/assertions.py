@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from .function import CompiledFunction
+from .function import DifferentiableFunction
 
 
 def assert_saved_bytes(
-    function: CompiledFunction, args: Sequence[Any], *, at_most: int, wrt: Any = 0
+    function: DifferentiableFunction[..., Any],
+    *args: Any,
+    at_most: int,
+    wrt: Any = 0,
+    **kwargs: Any,
 ) -> None:
     """AssertionError where the gradient for these arguments would save more than `at_most` bytes.
 
     Nothing is run. Where only a run can tell how much is saved, that is an error too. The message is
     the receipt: what is saved at which line, and why.
     """
-    plan = function.explain(*args, wrt=wrt)
+    plan = function.explain(*args, wrt=wrt, **kwargs)
     saved = plan.saved_bytes
     if saved is None:
         raise AssertionError(

@@ -31,7 +31,7 @@ from .inspection import Inspection
 from .tangents import FORWARD_OVER_REVERSE
 
 if TYPE_CHECKING:
-    from .function import CompiledFunction
+    from .function import DifferentiableFunction
 
 Spec = dict[str, Any]
 Axes = tuple[int | None, ...]
@@ -51,7 +51,7 @@ class Batched:
     argument has each item's, and that of a shared one their sum; `value_and_grad` returns all results.
     """
 
-    def __init__(self, function: CompiledFunction | Batched, in_axes: Any = 0) -> None:
+    def __init__(self, function: DifferentiableFunction | Batched, in_axes: Any = 0) -> None:
         self.function, self.in_axes = function, in_axes
         self.axes = axes_of(function, in_axes)
         self._loops: dict[Any, Loops] = {}
@@ -66,7 +66,7 @@ class Batched:
         return self.function.has_gradient
 
     @property
-    def _base(self) -> CompiledFunction:
+    def _base(self) -> DifferentiableFunction:
         return self.function._base if isinstance(self.function, Batched) else self.function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -172,7 +172,7 @@ class Batched:
 
     def _summing_for(
         self, args: Any, kwargs: Any
-    ) -> tuple[CompiledFunction, tuple[Any, ...], keys.Array]:
+    ) -> tuple[DifferentiableFunction, tuple[Any, ...], keys.Array]:
         """The function that returns the sum of the results, the arguments, and room for the results."""
         bound = self._base.dispatcher.bind(*args, **kwargs)
         loops = self.loops(bound)
@@ -205,12 +205,14 @@ class Batched:
         return Batched, (self.function, self.in_axes)
 
 
-def called(function: CompiledFunction | Batched, item: tuple[Any, ...]) -> CompiledFunction:
+def called(
+    function: DifferentiableFunction | Batched, item: tuple[Any, ...]
+) -> DifferentiableFunction:
     """What the loop calls: the function, or where that is a batch itself its loop."""
     return function.loops(item).stacking if isinstance(function, Batched) else function
 
 
-def axes_of(function: CompiledFunction | Batched, in_axes: Any) -> Axes:
+def axes_of(function: DifferentiableFunction | Batched, in_axes: Any) -> Axes:
     """The axis of each parameter, None for what all items share; TypeError or ValueError for others."""
     names = function.parameters
     match in_axes:
@@ -285,8 +287,8 @@ class Loops:
     def __init__(
         self,
         axes: Axes,
-        function: CompiledFunction,
-        base: CompiledFunction,
+        function: DifferentiableFunction,
+        base: DifferentiableFunction,
         era: Any,
         item: tuple[Any, ...],
     ) -> None:
@@ -324,12 +326,12 @@ class Loops:
         return type_
 
     @cached_property
-    def stacking(self) -> CompiledFunction:
+    def stacking(self) -> DifferentiableFunction:
         """The function that returns the results of all items."""
         return self.compiled(stacking_lines(self.call, self.results, self.count), ())
 
     @cached_property
-    def summing(self) -> CompiledFunction:
+    def summing(self) -> DifferentiableFunction:
         """The function that stores the results to one more argument, and returns their sum."""
         lines = [
             "_total = 0.0",
@@ -358,7 +360,7 @@ class Loops:
         named = [f"{n}={a}" for n, a in zip(names, arguments, strict=True)][positional:]
         return f"_function({', '.join((*arguments[:positional], *named))})"
 
-    def compiled(self, lines: Iterable[str], more: Sequence[str]) -> CompiledFunction:
+    def compiled(self, lines: Iterable[str], more: Sequence[str]) -> DifferentiableFunction:
         """The compiled function of this body, with more parameters behind the function's."""
         from .function import compiled
 

@@ -5,13 +5,22 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, cast
 
 from .inspection import Inspection
 
 if TYPE_CHECKING:
-    from .function import CompiledFunction
+    from typing_extensions import ParamSpec, TypeVar
+
+    from .function import DifferentiableFunction
     from .variadic import CompiledWrapper
+
+    P = ParamSpec("P", default=...)
+    R = TypeVar("R", default=Any)
+else:
+    from typing import ParamSpec, TypeVar
+
+    P, R = ParamSpec("P"), TypeVar("R")
 
 
 def named(wrt: Any, names: tuple[str, ...]) -> Any:
@@ -25,7 +34,7 @@ def named(wrt: Any, names: tuple[str, ...]) -> Any:
     return names[wrt]
 
 
-class BoundMethod(functools.partial[Any]):
+class BoundMethod(functools.partial[R], Generic[P, R]):
     """What `k.m` is where a class has a compiled `m`: `self` is given, in every mode.
 
     `wrt` counts positions without it: `k.m.grad(x)` is the gradient with respect to `x`. By name it is
@@ -33,11 +42,14 @@ class BoundMethod(functools.partial[Any]):
     """
 
     __slots__ = ()
-    func: CompiledFunction | CompiledWrapper  # pyright: ignore[reportIncompatibleMethodOverride]
+    func: DifferentiableFunction | CompiledWrapper  # pyright: ignore[reportIncompatibleMethodOverride]
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
     @property
-    def __func__(self) -> CompiledFunction | CompiledWrapper:
-        return self.func
+    def __func__(self) -> DifferentiableFunction | CompiledWrapper:
+        return cast("DifferentiableFunction | CompiledWrapper", self.func)
 
     @property
     def __self__(self) -> Any:
@@ -58,63 +70,63 @@ class BoundMethod(functools.partial[Any]):
         return named(wrt, self.parameters)
 
     def grad(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
-        """`CompiledFunction.grad`."""
+        """`DifferentiableFunction.grad`."""
         return self.func.grad(*self.args, *args, wrt=self.named(wrt), **kwargs)
 
     def value_and_grad(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
-        """`CompiledFunction.value_and_grad`."""
+        """`DifferentiableFunction.value_and_grad`."""
         return self.func.value_and_grad(*self.args, *args, wrt=self.named(wrt), **kwargs)
 
     def vjp(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
-        """`CompiledFunction.vjp`."""
+        """`DifferentiableFunction.vjp`."""
         return self.func.vjp(*self.args, *args, wrt=self.named(wrt), **kwargs)
 
     def pullback(self, *args: Any, **kwargs: Any) -> Any:
-        """`CompiledFunction.pullback`; `self` is `Const`."""
+        """`DifferentiableFunction.pullback`; `self` is `Const`."""
         from .gradients import Const
 
         return self.func.pullback(Const(self.args[0]), *args, **kwargs)
 
     def jvp(self, *args: Any, tangents: Mapping[str, Any], **kwargs: Any) -> Any:
-        """`CompiledFunction.jvp`."""
+        """`DifferentiableFunction.jvp`."""
         return self.func.jvp(*self.args, *args, tangents=tangents, **kwargs)
 
     def pushforward(self, *args: Any, **kwargs: Any) -> Any:
-        """`CompiledFunction.pushforward`; `self` is `Const`."""
+        """`DifferentiableFunction.pushforward`; `self` is `Const`."""
         from .gradients import Const
 
         return self.func.pushforward(Const(self.args[0]), *args, **kwargs)
 
     def hvp(self, *args: Any, direction: Any, wrt: Any = 0, **kwargs: Any) -> Any:
-        """`CompiledFunction.hvp`."""
+        """`DifferentiableFunction.hvp`."""
         chosen = self.named(wrt)
         return self.func.hvp(*self.args, *args, direction=direction, wrt=chosen, **kwargs)
 
     def value_grad_hvp(self, *args: Any, direction: Any, wrt: Any = 0, **kwargs: Any) -> Any:
-        """`CompiledFunction.value_grad_hvp`."""
+        """`DifferentiableFunction.value_grad_hvp`."""
         chosen = self.named(wrt)
         return self.func.value_grad_hvp(
             *self.args, *args, direction=direction, wrt=chosen, **kwargs
         )
 
     def hessian(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
-        """`CompiledFunction.hessian`."""
+        """`DifferentiableFunction.hessian`."""
         return self.func.hessian(*self.args, *args, wrt=self.named(wrt), **kwargs)
 
     def jacobian(self, *args: Any, wrt: Any = 0, mode: str = "auto", **kwargs: Any) -> Any:
-        """`CompiledFunction.jacobian`."""
+        """`DifferentiableFunction.jacobian`."""
         return self.func.jacobian(*self.args, *args, wrt=self.named(wrt), mode=mode, **kwargs)
 
     def jacobian_sparsity(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
-        """`CompiledFunction.jacobian_sparsity`."""
+        """`DifferentiableFunction.jacobian_sparsity`."""
         return self.func.jacobian_sparsity(*self.args, *args, wrt=self.named(wrt), **kwargs)
 
     def linear_operator(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
-        """`CompiledFunction.linear_operator`."""
+        """`DifferentiableFunction.linear_operator`."""
         return self.func.linear_operator(*self.args, *args, wrt=self.named(wrt), **kwargs)
 
     def explain(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
-        """`CompiledFunction.explain`."""
+        """`DifferentiableFunction.explain`."""
         given = (
             self.args if args or {*kwargs} - {"plan", "mode", "run"} or not self.parameters else ()
         )
@@ -122,7 +134,7 @@ class BoundMethod(functools.partial[Any]):
 
     @property
     def inspect(self) -> Inspection:
-        """`CompiledFunction.inspect`."""
+        """`DifferentiableFunction.inspect`."""
         return Inspection(self.func.__qualname__, self._shown)
 
     def _shown(self, stage: str, *args: Any, wrt: Any = None, **kwargs: Any) -> str:

@@ -14,7 +14,7 @@ import sys
 import types
 import weakref
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, Self, TypedDict, overload
 
 from . import (
     annotations,
@@ -47,7 +47,34 @@ from .vjp import Back
 from .vjp import vjp as run_vjp
 
 if TYPE_CHECKING:
+    from typing_extensions import ParamSpec, TypeVar
+
     from .object_gradients import ObjectBack
+
+    P = ParamSpec("P", default=...)
+    Q = ParamSpec("Q")
+    R = TypeVar("R", default=Any)
+    S = TypeVar("S")
+else:  # without defaults, which the language has from 3.13 on
+    from typing import ParamSpec, TypeVar
+
+    P, R = ParamSpec("P"), TypeVar("R")
+
+
+class Options(TypedDict, total=False):
+    """What `mutad.compile` takes besides `grad`: see there."""
+
+    saves: Literal["minimal", "all", "forbid"]
+    memory: int | str | tuple[int | str, str] | None
+    fastmath: bool
+    boundscheck: bool
+    cache: bool
+    opt: Literal[0, 1, 2, 3]
+    sanitize: Literal["", "grad"]
+    parallel: bool
+    debug: bool
+    target: Literal["cpu"] | None
+
 
 DEFAULTS: dict[str, Any] = {
     "saves": "minimal",
@@ -103,12 +130,11 @@ def check_options(options: dict[str, Any]) -> dict[str, Any]:
     return {name: result[name] for name in DEFAULTS}
 
 
-class CompiledFunction:
+class CompiledFunction(Generic[P, R]):
     """A Python function, compiled for the arguments it is called with.
 
-    `f(...)` runs the primal. With `grad=True` there are also its derivatives: `f.grad`, `f.value_and_grad`,
-    `f.vjp` and `f.pullback`; `f.jvp` and `f.pushforward`; `f.hvp`, `f.value_grad_hvp` and `f.hessian`;
-    `f.jacobian` and `f.linear_operator`. `f.__wrapped__` is the Python function.
+    `f(...)` runs the primal; `f.inspect(stage)` shows what it was compiled to. `f.__wrapped__` is the Python
+    function. With `grad=True` it is a `DifferentiableFunction`.
     """
 
     __wrapped__: Callable[..., Any]
@@ -136,8 +162,12 @@ class CompiledFunction:
         dispatcher.owner = weakref.ref(self)
         dispatcher.installed = functools.partial(_install, weakref.ref(self), with_gradient)
         self._dispatcher = dispatcher
-        self.has_gradient = with_gradient
         rules.compiled.add(self)
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether it was compiled with its gradient."""
+        return isinstance(self, DifferentiableFunction)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -154,238 +184,19 @@ class CompiledFunction:
         """What finds or makes the code for a call: for other modules of the runtime."""
         return self._dispatcher
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._dispatcher.heads["primal"](*args, **kwargs)
 
-    def grad(self, *args: Any, **kwargs: Any) -> Any:
-        """The gradient: `f.grad(*args, wrt=0)`.
+    if not TYPE_CHECKING:  # for which there are no such attributes
 
-        `wrt` is a parameter's name or position (one gradient is returned) or a tuple of them (a
-        tuple is). TypeError where the result is no float scalar, or `wrt` names an int or a bool.
-        """
-        self._require_gradient()
-        return self._dispatcher.heads["grad"](*args, **kwargs)
-
-    def value_and_grad(self, *args: Any, **kwargs: Any) -> Any:
-        """The result and the gradient: `value, gradient = f.value_and_grad(*args, wrt=0)`."""
-        self._require_gradient()
-        return self._dispatcher.heads["value_and_grad"](*args, **kwargs)
-
-    def vjp(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> tuple[Any, Back | ObjectBack]:
-        """Run the primal and return `(result, back)`: `out, back = f.vjp(*args, wrt=0)`.
-
-        `back(out_bar, u=...)` returns the gradient of what `wrt` named, for the cotangent `out_bar`
-        of the result and cotangents of array arguments' final values, by name. It may be called any
-        number of times, whatever happened to the arguments: `vjp` saves what the adjoint reads of
-        them, and `back` does not run the primal again.
-        """
-        self._require_gradient()
-        d = self._dispatcher
-        bound = d.bind(*args, **kwargs)
-        return d.either(
-            bound,
-            lambda: run_vjp(d, (*bound, *d.era.captures.values()), wrt),
-            lambda: object_gradients.vjp(d, bound, wrt),
-        )
-
-    def pullback(self, *args: Any, cotangent: Any = None, **kwargs: Any) -> tuple[Any, Any]:
-        """Run the primal and its adjoint, in place: `f.pullback(Duplicated(u, du), Const(k), cotangent=1.0)`.
-
-        On entry each shadow holds the cotangent of its array's final value, on exit that of its
-        initial value. Returns the result and a tuple of the cotangents of the `Active` scalars.
-        The cotangent of an array has the array's shape; ValueError otherwise: before the primal runs where
-        the shape follows from the arguments, else after it, with the shadows as they were.
-        """
-        self._require_gradient()
-        d = self._dispatcher
-        wrapped = d.bind(*args, **kwargs)
-        bound = tuple([getattr(a, "primal", a) if type(a) in WRAPPERS else a for a in wrapped])
-        return d.either(
-            bound,
-            lambda: gradients.pullback(d, wrapped, cotangent),
-            lambda: object_gradients.pullback(d, wrapped, bound, cotangent),
-        )
-
-    def jvp(
-        self, *args: Any, tangents: Mapping[str, Any], batch: int | None = None, **kwargs: Any
-    ) -> tuple[Any, Any]:
-        """The result and its tangent: `value, value_dot = f.jvp(*args, tangents={"u": du, "k": 1.0})`.
-
-        `tangents` has one for each parameter that moves: an array of the argument's shape and dtype, which is
-        updated as the argument is (afterwards it is the tangent of the argument's final value), or a number.
-        The tangent of a result has the form of the result, with None for what is no float.
-
-        With `batch=k` there are k tangents of each, along a first axis: of an array of shape `(k, *u.shape)`,
-        of a number `(k,)`. They go along with one run of the primal.
-        """
-        self._require_gradient()
-        d = self._dispatcher
-        bound = d.bind(*args, **kwargs)
-        if batch is not None:
-            return d.plainly("jvp with batch=", bound, lambda v: run_jvp(d, v, tangents, batch))
-        return d.either(
-            bound,
-            lambda: run_jvp(d, (*bound, *d.era.captures.values()), tangents),
-            lambda: object_tangents.jvp(d, bound, tangents),
-        )
-
-    def pushforward(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        """Run the primal with its tangents, in place: `f.pushforward(Duplicated(u, du), Const(k))`.
-
-        On entry `du` is the tangent of the initial value of `u`, on exit that of its final value. Numbers
-        have tangents, too: `Duplicated(k, 1.0)`. Returns the result and its tangent, as `jvp` does.
-
-        `BatchDuplicated(u, du)` has k tangents side by side: `du` is of shape `(*u.shape, k)`, and so are the
-        tangents of results.
-        """
-        self._require_gradient()
-        d = self._dispatcher
-        wrapped = d.bind(*args, **kwargs)
-        bound = tuple([getattr(a, "primal", a) if type(a) in WRAPPERS else a for a in wrapped])
-        if any(type(a) is gradients.BatchDuplicated for a in wrapped):
-            return d.plainly("BatchDuplicated", bound, lambda _: run_pushforward(d, wrapped))
-        return d.either(
-            bound,
-            lambda: run_pushforward(d, wrapped),
-            lambda: object_tangents.pushforward(d, wrapped, bound),
-        )
-
-    def hvp(
-        self,
-        *args: Any,
-        direction: Any,
-        wrt: Any = 0,
-        batch: int | None = None,
-        mode: str = FORWARD_OVER_REVERSE,
-        **kwargs: Any,
-    ) -> Any:
-        """The Hessian times a direction: `f.hvp(*args, wrt=0, direction=v)`, shaped as the argument.
-
-        Where `wrt` is a tuple, `direction` is one, and the product: the derivative of all these gradients in
-        this direction. TypeError where the result is no float scalar. With `batch=k` there are k directions
-        along a first axis, and as many products, of one run of primal and adjoint. With
-        `mode="reverse-over-reverse"` it is the adjoint of the gradient that is run, not its tangent: slower,
-        and a second opinion.
-        """
-        return self._products(args, kwargs, wrt, direction, batch, mode, alone=True)[2]
-
-    def value_grad_hvp(
-        self,
-        *args: Any,
-        direction: Any,
-        wrt: Any = 0,
-        batch: int | None = None,
-        mode: str = FORWARD_OVER_REVERSE,
-        **kwargs: Any,
-    ) -> tuple[Any, Any, Any]:
-        """The result, the gradient and the Hessian times a direction, in one call: see `hvp`."""
-        return self._products(args, kwargs, wrt, direction, batch, mode)
-
-    def _products(
-        self,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        wrt: Any,
-        direction: Any,
-        batch: int | None,
-        mode: str,
-        *,
-        alone: bool = False,
-    ) -> tuple[Any, Any, Any]:
-        """Result, gradient and product; where the product is wanted `alone`, the first two mean nothing."""
-        self._require_gradient()
-        d = self._dispatcher
-        bound = d.bind(*args, **kwargs)
-        if batch is not None:
-            return d.plainly(
-                "hvp with batch=",
-                bound,
-                lambda v: run_hvp(d, v, wrt, direction, batch, mode, alone),
+        def __getattr__(self, name):
+            if name in DifferentiableFunction.__dict__:
+                raise AttributeError(
+                    f"{self.__qualname__} was compiled without gradient: decorate it with @compile(grad=True)"
+                )
+            raise AttributeError(
+                f"{self.__qualname__}: a compiled function has no attribute {name!r}"
             )
-        return d.either(
-            bound,
-            lambda: run_hvp(
-                d, (*bound, *d.era.captures.values()), wrt, direction, None, mode, alone
-            ),
-            lambda: object_tangents.value_grad_hvp(d, bound, wrt, direction, mode),
-        )
-
-    def hessian(self, *args: Any, wrt: Any = 0, sparsity: Any = None, **kwargs: Any) -> Any:
-        """The Hessian, dense: `f.hessian(*args, wrt=0)`, of shape `u.shape + u.shape`; of a number, a number.
-
-        Of a tuple of arguments a tuple of tuples of blocks: `H[i][j]` is the derivative of the gradient in
-        argument i with respect to argument j. One run of `hvp` for eight elements, on copies: the arguments
-        are left as one plain call leaves them. It is not made symmetric: both halves are computed.
-        `sparsity` is that of `jacobian`.
-        """
-        self._require_gradient()
-        d = self._dispatcher
-        bound = d.bind(*args, **kwargs)
-        if sparsity is None:
-            return d.either(
-                bound,
-                lambda: run_hessian(d, (*bound, *d.era.captures.values()), wrt),
-                lambda: object_jacobians.hessian(d, bound, wrt),
-            )
-        return d.plainly("hessian", bound, lambda v: sparse_hessian(d, v, wrt, sparsity))
-
-    def jacobian(
-        self, *args: Any, wrt: Any = 0, mode: str = "auto", sparsity: Any = None, **kwargs: Any
-    ) -> Any:
-        """The Jacobian, dense: `f.jacobian(*args, wrt=0)`, of shape `result.shape + u.shape`.
-
-        Of a tuple of results a tuple, with None for what is no float, and in each, of a tuple of arguments, a
-        tuple. `mode="forward"` runs the tangents of eight elements of the arguments at a time, on copies;
-        "reverse" the primal once and one cotangent for each element of the results; "auto" takes what is
-        less. The arguments are left as one plain call leaves them.
-
-        With `sparsity="auto"` a `scipy.sparse.csc_array` of shape (size of the result, size of the argument):
-        the pattern is found at these arguments, and one tangent runs for each of its colours (or one
-        cotangent). With a pattern (what `jacobian_sparsity` returns, an array or a sparse matrix) that is
-        not looked for, but checked: ValueError where an entry is missing.
-        """
-        self._require_gradient()
-        d = self._dispatcher
-        bound = d.bind(*args, **kwargs)
-        if sparsity is None:
-            return d.either(
-                bound,
-                lambda: run_jacobian(d, (*bound, *d.era.captures.values()), wrt, mode),
-                lambda: object_jacobians.jacobian(d, bound, wrt, mode),
-            )
-        return d.plainly("jacobian", bound, lambda v: sparse_jacobian(d, v, wrt, mode, sparsity))
-
-    def jacobian_sparsity(
-        self, *args: Any, wrt: Any = 0, mode: str = "auto", **kwargs: Any
-    ) -> Sparsity:
-        """Which elements of the result depend on which of the arguments: `f.jacobian_sparsity(*args, wrt=0)`.
-
-        `.pattern` is a `scipy.sparse.csc_array` of bools, `.colours` the number of tangents or cotangents
-        that the Jacobian takes with it. It has every entry that is not zero at these arguments, and holds
-        at others as long as the same branches and subscripts are taken. The arguments are left as one plain
-        call leaves them.
-        """
-        self._require_gradient()
-        d = self._dispatcher
-        bound = d.bind(*args, **kwargs)
-        return d.plainly("jacobian_sparsity", bound, lambda v: find_sparsity(d, v, wrt, mode))
-
-    def linear_operator(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
-        """The Jacobian as a `scipy.sparse.linalg.LinearOperator`, of float64, without its elements.
-
-        Its shape is (size of the result, size of the argument), 1 for a number; several results or arguments
-        come one after another. It is made by one plain call, which has its effects, and keeps copies of the
-        arguments as they were before: later products run on copies of these, and nobody else's arrays are
-        read or changed. `A @ v` runs the tangent; `A.T @ w` the adjoint, after one run of the primal.
-        """
-        self._require_gradient()
-        d = self._dispatcher
-        bound = d.bind(*args, **kwargs)
-        return d.either(
-            bound,
-            lambda: run_linear_operator(d, (*bound, *d.era.captures.values()), wrt),
-            lambda: object_jacobians.linear_operator(d, bound, wrt),
-        )
 
     def rule(self, adjoint: Callable[..., Any] | None = None, /, **declared: Any) -> Any:
         """`mutad.rule` of this function: a decorator, with or without declarations."""
@@ -425,66 +236,6 @@ class CompiledFunction:
             values = None if latest else d.values_of(*args, **kwargs)
             return d.compiler.page(*asked, values, stage == FRAME)
         return d.compiler.stage(stage, *asked)
-
-    def explain(
-        self,
-        *args: Any,
-        wrt: Any = 0,
-        plan: str = "joint",
-        mode: str = "gradient",
-        run: bool = False,
-        **kwargs: Any,
-    ) -> Any:
-        """What the gradient would save, why, and how many bytes; runs nothing.
-
-        With `plan="split"`, what `vjp` would: it has to save, too, what the caller could change before
-        `back` is called. With `mode="hvp"`, what `value_grad_hvp` would: what moves of the gradient's
-        saves has a tangent that is saved; `hvp` saves no more. With `mode="tangent"`, what `jvp` would:
-        nothing, but it has arrays, too.
-
-        Without arguments the formulas alone, for the kinds of arguments of the latest call: byte
-        counts are None unless they are 0. Before any call the parameters' annotations tell their kinds,
-        an array's as `u: "f64[:, :]"`, and defaults those of parameters without annotation; ValueError
-        where they do not.
-
-        With `run=True` the primal runs once, on copies of the arguments, and counts the bytes of each save
-        where they depend on the run: it takes the time and the memory of the forward sweep of a gradient, and
-        another compilation. What the function prints is printed.
-        """
-        self._require_gradient()
-        if mode not in ("gradient", "tangent", "hvp"):
-            raise ValueError(f"mode={mode!r}: use 'gradient', 'tangent' or 'hvp'")
-        if mode != "gradient" and plan != "joint":
-            raise ValueError(f"mode={mode!r} has one plan: leave out plan={plan!r}")
-        if run and mode == "tangent":
-            raise ValueError(
-                "mode='tangent' saves nothing that a run could count: leave out run=True"
-            )
-        return self._looking(lambda: self._explain(args, kwargs, wrt, plan, mode, run))
-
-    def _explain(self, args: Any, kwargs: Any, wrt: Any, plan: str, of: str, run: bool) -> Any:
-        d = self._dispatcher
-        if (taken := self._taken_apart(args, kwargs, wrt)) is not None:
-            flat, parts, names = taken
-            return flat.compiled.explain(*parts, wrt=names, plan=plan, mode=of, run=run)
-        symbolic = not args and not kwargs and len(d.defaults) < len(d.parameters)
-        values = None if symbolic else d.values_of(*args, **kwargs)
-        arguments, overlaps, positions, mode = self._key(args, kwargs, wrt, plan, latest=symbolic)
-        mode = mode if of == "gradient" else of
-        request = d.function, arguments, overlaps, mode, positions, d.options, d.era.captures
-        if not run:
-            return d.compiler.explain(*request, values)
-        if values is None:
-            raise ValueError("run=True counts what a call saves: pass the arguments of one")
-        counts = self._counted(values, overlaps, positions, COUNTED[plan])
-        return d.compiler.explain(*request, values, counts)
-
-    def _counted(
-        self, values: tuple[Any, ...], overlaps: keys.Overlaps, active: tuple[int, ...], mode: str
-    ) -> tuple[int, ...]:
-        """The bytes of each save: the primal runs on copies of the arguments and counts."""
-        copied = memory.copies(values, overlaps)
-        return self._dispatcher.specialize(copied, active, mode).direct["primal"](*copied)
 
     def _looking(self, look: Callable[[], Any]) -> Any:
         """`look()`, once more where the function turns out to return objects: then it is one of parts."""
@@ -555,12 +306,12 @@ class CompiledFunction:
         captured = [keys.argument_key(v, n) for v, n in zip(inputs, names, strict=True)]
         return (*own, *captured), (), (), "primal"
 
-    def _require_gradient(self) -> None:
-        if not self.has_gradient:
-            raise TypeError(
-                f"{self.__qualname__} was compiled without gradient: decorate it with @compile(grad=True)"
-            )
-
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+    @overload
+    def __get__(
+        self: CompiledFunction[Concatenate[Any, Q], S], instance: object, owner: type | None = None
+    ) -> BoundMethod[Q, S]: ...
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else BoundMethod(self, instance)
 
@@ -580,6 +331,293 @@ class CompiledFunction:
             d = self._dispatcher
             return compiled, (found, d.options, d.compiler, self.has_gradient)
         return function.__qualname__
+
+
+class DifferentiableFunction(CompiledFunction[P, R]):
+    """A compiled function with its derivatives: what `compile(grad=True)` makes.
+
+    The gradient of its result: `f.grad`, `f.value_and_grad`, `f.vjp` and `f.pullback`; tangents: `f.jvp` and
+    `f.pushforward`; second derivatives: `f.hvp`, `f.value_grad_hvp` and `f.hessian`; matrices: `f.jacobian`,
+    `f.jacobian_sparsity` and `f.linear_operator`. `f.explain` says what a gradient saves, and why.
+    """
+
+    def grad(self, *args: Any, **kwargs: Any) -> Any:
+        """The gradient: `f.grad(*args, wrt=0)`.
+
+        `wrt` is a parameter's name or position (one gradient is returned) or a tuple of them (a
+        tuple is). TypeError where the result is no float scalar, or `wrt` names an int or a bool.
+        """
+        return self._dispatcher.heads["grad"](*args, **kwargs)
+
+    def value_and_grad(self, *args: Any, **kwargs: Any) -> tuple[R, Any]:
+        """The result and the gradient: `value, gradient = f.value_and_grad(*args, wrt=0)`."""
+        return self._dispatcher.heads["value_and_grad"](*args, **kwargs)
+
+    def vjp(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> tuple[R, Back | ObjectBack]:
+        """Run the primal and return `(result, back)`: `out, back = f.vjp(*args, wrt=0)`.
+
+        `back(out_bar, u=...)` returns the gradient of what `wrt` named, for the cotangent `out_bar`
+        of the result and cotangents of array arguments' final values, by name. It may be called any
+        number of times, whatever happened to the arguments: `vjp` saves what the adjoint reads of
+        them, and `back` does not run the primal again.
+        """
+        d = self._dispatcher
+        bound = d.bind(*args, **kwargs)
+        return d.either(
+            bound,
+            lambda: run_vjp(d, (*bound, *d.era.captures.values()), wrt),
+            lambda: object_gradients.vjp(d, bound, wrt),
+        )
+
+    def pullback(self, *args: Any, cotangent: Any = None, **kwargs: Any) -> tuple[R, Any]:
+        """Run the primal and its adjoint, in place: `f.pullback(Duplicated(u, du), Const(k), cotangent=1.0)`.
+
+        On entry each shadow holds the cotangent of its array's final value, on exit that of its
+        initial value. Returns the result and a tuple of the cotangents of the `Active` scalars.
+        The cotangent of an array has the array's shape; ValueError otherwise: before the primal runs where
+        the shape follows from the arguments, else after it, with the shadows as they were.
+        """
+        d = self._dispatcher
+        wrapped = d.bind(*args, **kwargs)
+        bound = tuple([getattr(a, "primal", a) if type(a) in WRAPPERS else a for a in wrapped])
+        return d.either(
+            bound,
+            lambda: gradients.pullback(d, wrapped, cotangent),
+            lambda: object_gradients.pullback(d, wrapped, bound, cotangent),
+        )
+
+    def jvp(
+        self, *args: Any, tangents: Mapping[str, Any], batch: int | None = None, **kwargs: Any
+    ) -> tuple[R, Any]:
+        """The result and its tangent: `value, value_dot = f.jvp(*args, tangents={"u": du, "k": 1.0})`.
+
+        `tangents` has one for each parameter that moves: an array of the argument's shape and dtype, which is
+        updated as the argument is (afterwards it is the tangent of the argument's final value), or a number.
+        The tangent of a result has the form of the result, with None for what is no float.
+
+        With `batch=k` there are k tangents of each, along a first axis: of an array of shape `(k, *u.shape)`,
+        of a number `(k,)`. They go along with one run of the primal.
+        """
+        d = self._dispatcher
+        bound = d.bind(*args, **kwargs)
+        if batch is not None:
+            return d.plainly("jvp with batch=", bound, lambda v: run_jvp(d, v, tangents, batch))
+        return d.either(
+            bound,
+            lambda: run_jvp(d, (*bound, *d.era.captures.values()), tangents),
+            lambda: object_tangents.jvp(d, bound, tangents),
+        )
+
+    def pushforward(self, *args: Any, **kwargs: Any) -> tuple[R, Any]:
+        """Run the primal with its tangents, in place: `f.pushforward(Duplicated(u, du), Const(k))`.
+
+        On entry `du` is the tangent of the initial value of `u`, on exit that of its final value. Numbers
+        have tangents, too: `Duplicated(k, 1.0)`. Returns the result and its tangent, as `jvp` does.
+
+        `BatchDuplicated(u, du)` has k tangents side by side: `du` is of shape `(*u.shape, k)`, and so are the
+        tangents of results.
+        """
+        d = self._dispatcher
+        wrapped = d.bind(*args, **kwargs)
+        bound = tuple([getattr(a, "primal", a) if type(a) in WRAPPERS else a for a in wrapped])
+        if any(type(a) is gradients.BatchDuplicated for a in wrapped):
+            return d.plainly("BatchDuplicated", bound, lambda _: run_pushforward(d, wrapped))
+        return d.either(
+            bound,
+            lambda: run_pushforward(d, wrapped),
+            lambda: object_tangents.pushforward(d, wrapped, bound),
+        )
+
+    def hvp(
+        self,
+        *args: Any,
+        direction: Any,
+        wrt: Any = 0,
+        batch: int | None = None,
+        mode: str = FORWARD_OVER_REVERSE,
+        **kwargs: Any,
+    ) -> Any:
+        """The Hessian times a direction: `f.hvp(*args, wrt=0, direction=v)`, shaped as the argument.
+
+        Where `wrt` is a tuple, `direction` is one, and the product: the derivative of all these gradients in
+        this direction. TypeError where the result is no float scalar. With `batch=k` there are k directions
+        along a first axis, and as many products, of one run of primal and adjoint. With
+        `mode="reverse-over-reverse"` it is the adjoint of the gradient that is run, not its tangent: slower,
+        and a second opinion.
+        """
+        return self._products(args, kwargs, wrt, direction, batch, mode, alone=True)[2]
+
+    def value_grad_hvp(
+        self,
+        *args: Any,
+        direction: Any,
+        wrt: Any = 0,
+        batch: int | None = None,
+        mode: str = FORWARD_OVER_REVERSE,
+        **kwargs: Any,
+    ) -> tuple[R, Any, Any]:
+        """The result, the gradient and the Hessian times a direction, in one call: see `hvp`."""
+        return self._products(args, kwargs, wrt, direction, batch, mode)
+
+    def _products(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        wrt: Any,
+        direction: Any,
+        batch: int | None,
+        mode: str,
+        *,
+        alone: bool = False,
+    ) -> tuple[Any, Any, Any]:
+        """Result, gradient and product; where the product is wanted `alone`, the first two mean nothing."""
+        d = self._dispatcher
+        bound = d.bind(*args, **kwargs)
+        if batch is not None:
+            return d.plainly(
+                "hvp with batch=",
+                bound,
+                lambda v: run_hvp(d, v, wrt, direction, batch, mode, alone),
+            )
+        return d.either(
+            bound,
+            lambda: run_hvp(
+                d, (*bound, *d.era.captures.values()), wrt, direction, None, mode, alone
+            ),
+            lambda: object_tangents.value_grad_hvp(d, bound, wrt, direction, mode),
+        )
+
+    def hessian(self, *args: Any, wrt: Any = 0, sparsity: Any = None, **kwargs: Any) -> Any:
+        """The Hessian, dense: `f.hessian(*args, wrt=0)`, of shape `u.shape + u.shape`; of a number, a number.
+
+        Of a tuple of arguments a tuple of tuples of blocks: `H[i][j]` is the derivative of the gradient in
+        argument i with respect to argument j. One run of `hvp` for eight elements, on copies: the arguments
+        are left as one plain call leaves them. It is not made symmetric: both halves are computed.
+        `sparsity` is that of `jacobian`.
+        """
+        d = self._dispatcher
+        bound = d.bind(*args, **kwargs)
+        if sparsity is None:
+            return d.either(
+                bound,
+                lambda: run_hessian(d, (*bound, *d.era.captures.values()), wrt),
+                lambda: object_jacobians.hessian(d, bound, wrt),
+            )
+        return d.plainly("hessian", bound, lambda v: sparse_hessian(d, v, wrt, sparsity))
+
+    def jacobian(
+        self, *args: Any, wrt: Any = 0, mode: str = "auto", sparsity: Any = None, **kwargs: Any
+    ) -> Any:
+        """The Jacobian, dense: `f.jacobian(*args, wrt=0)`, of shape `result.shape + u.shape`.
+
+        Of a tuple of results a tuple, with None for what is no float, and in each, of a tuple of arguments, a
+        tuple. `mode="forward"` runs the tangents of eight elements of the arguments at a time, on copies;
+        "reverse" the primal once and one cotangent for each element of the results; "auto" takes what is
+        less. The arguments are left as one plain call leaves them.
+
+        With `sparsity="auto"` a `scipy.sparse.csc_array` of shape (size of the result, size of the argument):
+        the pattern is found at these arguments, and one tangent runs for each of its colours (or one
+        cotangent). With a pattern (what `jacobian_sparsity` returns, an array or a sparse matrix) that is
+        not looked for, but checked: ValueError where an entry is missing.
+        """
+        d = self._dispatcher
+        bound = d.bind(*args, **kwargs)
+        if sparsity is None:
+            return d.either(
+                bound,
+                lambda: run_jacobian(d, (*bound, *d.era.captures.values()), wrt, mode),
+                lambda: object_jacobians.jacobian(d, bound, wrt, mode),
+            )
+        return d.plainly("jacobian", bound, lambda v: sparse_jacobian(d, v, wrt, mode, sparsity))
+
+    def jacobian_sparsity(
+        self, *args: Any, wrt: Any = 0, mode: str = "auto", **kwargs: Any
+    ) -> Sparsity:
+        """Which elements of the result depend on which of the arguments: `f.jacobian_sparsity(*args, wrt=0)`.
+
+        `.pattern` is a `scipy.sparse.csc_array` of bools, `.colours` the number of tangents or cotangents
+        that the Jacobian takes with it. It has every entry that is not zero at these arguments, and holds
+        at others as long as the same branches and subscripts are taken. The arguments are left as one plain
+        call leaves them.
+        """
+        d = self._dispatcher
+        bound = d.bind(*args, **kwargs)
+        return d.plainly("jacobian_sparsity", bound, lambda v: find_sparsity(d, v, wrt, mode))
+
+    def linear_operator(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
+        """The Jacobian as a `scipy.sparse.linalg.LinearOperator`, of float64, without its elements.
+
+        Its shape is (size of the result, size of the argument), 1 for a number; several results or arguments
+        come one after another. It is made by one plain call, which has its effects, and keeps copies of the
+        arguments as they were before: later products run on copies of these, and nobody else's arrays are
+        read or changed. `A @ v` runs the tangent; `A.T @ w` the adjoint, after one run of the primal.
+        """
+        d = self._dispatcher
+        bound = d.bind(*args, **kwargs)
+        return d.either(
+            bound,
+            lambda: run_linear_operator(d, (*bound, *d.era.captures.values()), wrt),
+            lambda: object_jacobians.linear_operator(d, bound, wrt),
+        )
+
+    def explain(
+        self,
+        *args: Any,
+        wrt: Any = 0,
+        plan: str = "joint",
+        mode: str = "gradient",
+        run: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """What the gradient would save, why, and how many bytes; runs nothing.
+
+        With `plan="split"`, what `vjp` would: it has to save, too, what the caller could change before
+        `back` is called. With `mode="hvp"`, what `value_grad_hvp` would: what moves of the gradient's
+        saves has a tangent that is saved; `hvp` saves no more. With `mode="tangent"`, what `jvp` would:
+        nothing, but it has arrays, too.
+
+        Without arguments the formulas alone, for the kinds of arguments of the latest call: byte
+        counts are None unless they are 0. Before any call the parameters' annotations tell their kinds,
+        an array's as `u: "f64[:, :]"`, and defaults those of parameters without annotation; ValueError
+        where they do not.
+
+        With `run=True` the primal runs once, on copies of the arguments, and counts the bytes of each save
+        where they depend on the run: it takes the time and the memory of the forward sweep of a gradient, and
+        another compilation. What the function prints is printed.
+        """
+        if mode not in ("gradient", "tangent", "hvp"):
+            raise ValueError(f"mode={mode!r}: use 'gradient', 'tangent' or 'hvp'")
+        if mode != "gradient" and plan != "joint":
+            raise ValueError(f"mode={mode!r} has one plan: leave out plan={plan!r}")
+        if run and mode == "tangent":
+            raise ValueError(
+                "mode='tangent' saves nothing that a run could count: leave out run=True"
+            )
+        return self._looking(lambda: self._explain(args, kwargs, wrt, plan, mode, run))
+
+    def _explain(self, args: Any, kwargs: Any, wrt: Any, plan: str, of: str, run: bool) -> Any:
+        d = self._dispatcher
+        if (taken := self._taken_apart(args, kwargs, wrt)) is not None:
+            flat, parts, names = taken
+            return flat.compiled.explain(*parts, wrt=names, plan=plan, mode=of, run=run)
+        symbolic = not args and not kwargs and len(d.defaults) < len(d.parameters)
+        values = None if symbolic else d.values_of(*args, **kwargs)
+        arguments, overlaps, positions, mode = self._key(args, kwargs, wrt, plan, latest=symbolic)
+        mode = mode if of == "gradient" else of
+        request = d.function, arguments, overlaps, mode, positions, d.options, d.era.captures
+        if not run:
+            return d.compiler.explain(*request, values)
+        if values is None:
+            raise ValueError("run=True counts what a call saves: pass the arguments of one")
+        counts = self._counted(values, overlaps, positions, COUNTED[plan])
+        return d.compiler.explain(*request, values, counts)
+
+    def _counted(
+        self, values: tuple[Any, ...], overlaps: keys.Overlaps, active: tuple[int, ...], mode: str
+    ) -> tuple[int, ...]:
+        """The bytes of each save: the primal runs on copies of the arguments and counts."""
+        copied = memory.copies(values, overlaps)
+        return self._dispatcher.specialize(copied, active, mode).direct["primal"](*copied)
 
 
 def compiled(
@@ -603,9 +641,8 @@ def compiled(
                 wrappers.plain(function), lambda f: compiled(f, options, compiler, with_gradient)
             )
         case _:
-            own = type(
-                "CompiledFunction", (CompiledFunction,), {"__module__": __name__, "__doc__": None}
-            )
+            base = DifferentiableFunction if with_gradient else CompiledFunction
+            own = type(base.__name__, (base,), {"__module__": __name__, "__doc__": None})
             return own(wrappers.plain(function), options, compiler, with_gradient=with_gradient)
 
 

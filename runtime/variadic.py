@@ -22,7 +22,7 @@ from .inspection import Inspection
 from .tangents import FORWARD_OVER_REVERSE
 
 if TYPE_CHECKING:
-    from .function import CompiledFunction
+    from .function import DifferentiableFunction
 
 VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 LOOKS = ("__name__", "__qualname__", "__module__", "__doc__", "__annotations__")
@@ -46,7 +46,7 @@ class CompiledWrapper:
     def __init__(
         self,
         function: types.FunctionType,
-        compiled: Callable[[types.FunctionType], CompiledFunction],
+        compiled: Callable[[types.FunctionType], DifferentiableFunction],
     ) -> None:
         for attribute in LOOKS:
             setattr(self, attribute, getattr(function, attribute))
@@ -54,10 +54,10 @@ class CompiledWrapper:
         self.__wrapped__ = function
         self.parameters = tuple(inspect.signature(function).parameters)
         self._compiled = compiled
-        self._by_call: dict[tuple[Any, ...], CompiledFunction] = {}
+        self._by_call: dict[tuple[Any, ...], DifferentiableFunction] = {}
         self._latest = self.called_with(len(self.parameters), ())
 
-    def called_with(self, count: int, keywords: tuple[str, ...]) -> CompiledFunction:
+    def called_with(self, count: int, keywords: tuple[str, ...]) -> DifferentiableFunction:
         """The function for calls with so many arguments by position, and these by keyword."""
         names = [n for n in self.parameters if n not in keywords][:count]
         names += [f"argument_{k}" for k in range(len(names), count)]
@@ -74,7 +74,7 @@ class CompiledWrapper:
         made.__qualname__ = self.__qualname__
         return self._compiled(made)
 
-    def of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CompiledFunction:
+    def of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> DifferentiableFunction:
         """The function for this call."""
         key = len(args), *kwargs
         found = self._by_call.get(key)
@@ -83,7 +83,7 @@ class CompiledWrapper:
         self._latest = found
         return found
 
-    def named(self, wrt: Any, function: CompiledFunction) -> Any:
+    def named(self, wrt: Any, function: DifferentiableFunction) -> Any:
         """What `wrt` names, as names; TypeError where the call leaves it to its default."""
         names = named(wrt, self.parameters)
         for name in names if isinstance(names, tuple) else (names,):
@@ -105,64 +105,64 @@ class CompiledWrapper:
         return self.of(args, kwargs)(*args, **kwargs)
 
     def grad(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
-        """`CompiledFunction.grad`."""
+        """`DifferentiableFunction.grad`."""
         f = self.of(args, kwargs)
         return f.grad(*args, wrt=self.named(wrt, f), **kwargs)
 
     def value_and_grad(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
-        """`CompiledFunction.value_and_grad`."""
+        """`DifferentiableFunction.value_and_grad`."""
         f = self.of(args, kwargs)
         return f.value_and_grad(*args, wrt=self.named(wrt, f), **kwargs)
 
     def vjp(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
-        """`CompiledFunction.vjp`."""
+        """`DifferentiableFunction.vjp`."""
         f = self.of(args, kwargs)
         return f.vjp(*args, wrt=self.named(wrt, f), **kwargs)
 
     def pullback(self, *args: Any, cotangent: Any = None, **kwargs: Any) -> Any:
-        """`CompiledFunction.pullback`."""
+        """`DifferentiableFunction.pullback`."""
         return self.of(args, kwargs).pullback(*args, cotangent=cotangent, **kwargs)
 
     def jvp(self, *args: Any, tangents: Mapping[str, Any], **kwargs: Any) -> Any:
-        """`CompiledFunction.jvp`."""
+        """`DifferentiableFunction.jvp`."""
         f = self.of(args, kwargs)
         self.named(tuple(tangents), f)
         return f.jvp(*args, tangents=tangents, **kwargs)
 
     def pushforward(self, *args: Any, **kwargs: Any) -> Any:
-        """`CompiledFunction.pushforward`."""
+        """`DifferentiableFunction.pushforward`."""
         return self.of(args, kwargs).pushforward(*args, **kwargs)
 
     def hvp(self, *args: Any, direction: Any, wrt: Any = 0, **kwargs: Any) -> Any:
-        """`CompiledFunction.hvp`."""
+        """`DifferentiableFunction.hvp`."""
         return self.value_grad_hvp(*args, direction=direction, wrt=wrt, **kwargs)[2]
 
     def value_grad_hvp(self, *args: Any, direction: Any, wrt: Any = 0, **kwargs: Any) -> Any:
-        """`CompiledFunction.value_grad_hvp`."""
+        """`DifferentiableFunction.value_grad_hvp`."""
         mode = kwargs.pop("mode", FORWARD_OVER_REVERSE)
         f = self.of(args, kwargs)
         chosen = self.named(wrt, f)
         return f.value_grad_hvp(*args, direction=direction, wrt=chosen, mode=mode, **kwargs)
 
     def hessian(self, *args: Any, wrt: Any = 0, sparsity: Any = None, **kwargs: Any) -> Any:
-        """`CompiledFunction.hessian`."""
+        """`DifferentiableFunction.hessian`."""
         f = self.of(args, kwargs)
         return f.hessian(*args, wrt=self.named(wrt, f), sparsity=sparsity, **kwargs)
 
     def jacobian(
         self, *args: Any, wrt: Any = 0, mode: str = "auto", sparsity: Any = None, **kwargs: Any
     ) -> Any:
-        """`CompiledFunction.jacobian`."""
+        """`DifferentiableFunction.jacobian`."""
         f = self.of(args, kwargs)
         return f.jacobian(*args, wrt=self.named(wrt, f), mode=mode, sparsity=sparsity, **kwargs)
 
     def jacobian_sparsity(self, *args: Any, wrt: Any = 0, mode: str = "auto", **kwargs: Any) -> Any:
-        """`CompiledFunction.jacobian_sparsity`."""
+        """`DifferentiableFunction.jacobian_sparsity`."""
         f = self.of(args, kwargs)
         return f.jacobian_sparsity(*args, wrt=self.named(wrt, f), mode=mode, **kwargs)
 
     def linear_operator(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
-        """`CompiledFunction.linear_operator`."""
+        """`DifferentiableFunction.linear_operator`."""
         f = self.of(args, kwargs)
         return f.linear_operator(*args, wrt=self.named(wrt, f), **kwargs)
 
@@ -175,13 +175,13 @@ class CompiledWrapper:
         run: bool = False,
         **kwargs: Any,
     ) -> Any:
-        """`CompiledFunction.explain`; without arguments of the latest way of calling."""
+        """`DifferentiableFunction.explain`; without arguments of the latest way of calling."""
         f = self.of(args, kwargs) if args or kwargs else self._latest
         return f.explain(*args, wrt=self.named(wrt, f), plan=plan, mode=mode, run=run, **kwargs)
 
     @property
     def inspect(self) -> Inspection:
-        """`CompiledFunction.inspect`; without arguments of the latest way of calling."""
+        """`DifferentiableFunction.inspect`; without arguments of the latest way of calling."""
         return Inspection(self.__qualname__, self._shown)
 
     def _shown(

@@ -22,7 +22,7 @@ def wrapped_by(value: Any) -> types.FunctionType | None:
     """The Python function that a call of `value` comes down to; None where it does more, or is none."""
     if isinstance(value, type | types.FunctionType | types.ModuleType):
         return None  # a decorator's own code is what runs
-    if isinstance(value, _Cached) or hasattr(type(value), "value_and_grad"):
+    if isinstance(value, _Cached) or hasattr(type(value), "has_gradient"):
         wrapped: Any = getattr(value, "__wrapped__", None)
     else:
         wrapped = getattr(value, "py_func", None) if is_jitted(value) else None

@@ -227,5 +227,5 @@ def test_fields_of_time_expanded_storage_save_nothing():
         return h.x[n - 1].sum()
 
     h = State(np.full((4, 3), 0.9), 1.1)
-    mutad.assert_saved_bytes(mutad.compile(f, grad=True), (h, 4), at_most=0, wrt="h")
+    mutad.assert_saved_bytes(mutad.compile(f, grad=True), h, 4, at_most=0, wrt="h")
     gradient_agrees(f, h, 4, wrt="h")

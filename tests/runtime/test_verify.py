@@ -53,18 +53,18 @@ def test_gradients_by_what_is_read_from_outside_are_verified() -> None:
 
 
 def test_saved_bytes_within_the_bound_pass() -> None:
-    assert_saved_bytes(made(squares), (np.ones(10), 2.0), at_most=80)
+    assert_saved_bytes(made(squares), np.ones(10), 2.0, at_most=80)
 
 
 def test_saved_bytes_above_the_bound_show_the_receipt() -> None:
     with pytest.raises(AssertionError, match="saves 80 bytes, more than 79\nline") as raised:
-        assert_saved_bytes(made(squares), (np.ones(10), 2.0), at_most=79, wrt="x")
+        assert_saved_bytes(made(squares), np.ones(10), 2.0, at_most=79, wrt="x")
     assert "x[i] = scale * x[i] ** 2" in str(raised.value)
 
 
 def test_saved_bytes_that_only_a_run_can_tell_are_an_error() -> None:
     with pytest.raises(AssertionError, match=r"only a run can tell .*trips@"):
-        assert_saved_bytes(made(until_large), (np.ones(1),), at_most=10**9)
+        assert_saved_bytes(made(until_large), np.ones(1), at_most=10**9)
 
 
 @pytest.mark.usefixtures("blind_to_kills")
