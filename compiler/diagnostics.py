@@ -132,6 +132,9 @@ class CompileError(Exception):
     in the program that lead to the line, from the inside out.
     """
 
+    names_the_line = True
+    """What the runtime knows the class by, which it does not import."""
+
     def __init__(
         self,
         span: Span | None,

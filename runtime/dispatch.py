@@ -37,6 +37,7 @@ from . import (
     target,
 )
 from .captures import Captures
+from .concise import concise
 
 GRADIENT_KINDS = ("grad", "value_and_grad")
 LONGEST_CHAIN = 16
@@ -412,6 +413,7 @@ class Dispatcher:
 
     # The ends of the chains.
 
+    @concise
     def primal(self, *args: Any, **kwargs: Any) -> Any:
         """A primal call that no entry took."""
         bound = self.bind(*args, **kwargs)
@@ -424,9 +426,11 @@ class Dispatcher:
 
         return self.either(bound, plain, lambda: objects.primal(self, bound))
 
+    @concise
     def grad(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         return self.gradient_of("grad", wrt, self.bind(*args, **kwargs))
 
+    @concise
     def value_and_grad(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         return self.gradient_of("value_and_grad", wrt, self.bind(*args, **kwargs))
 

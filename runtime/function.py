@@ -30,6 +30,7 @@ from . import (
     wrappers,
 )
 from .bound import BoundMethod
+from .concise import concise
 from .dispatch import Compiler, Dispatcher
 from .inspection import FRAME, PAGE, Inspection
 from .jacobians import hessian as run_hessian
@@ -218,6 +219,7 @@ class CompiledFunction(Generic[P, R]):
         """
         return Inspection(self.__qualname__, self._shown)
 
+    @concise
     def _shown(
         self, stage: str, *args: Any, wrt: Any = None, plan: str = "joint", **kwargs: Any
     ) -> str:
@@ -353,6 +355,7 @@ class DifferentiableFunction(CompiledFunction[P, R]):
         """The result and the gradient: `value, gradient = f.value_and_grad(*args, wrt=0)`."""
         return self._dispatcher.heads["value_and_grad"](*args, **kwargs)
 
+    @concise
     def vjp(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> tuple[R, Back | ObjectBack]:
         """Run the primal and return `(result, back)`: `out, back = f.vjp(*args, wrt=0)`.
 
@@ -369,6 +372,7 @@ class DifferentiableFunction(CompiledFunction[P, R]):
             lambda: object_gradients.vjp(d, bound, wrt),
         )
 
+    @concise
     def pullback(self, *args: Any, cotangent: Any = None, **kwargs: Any) -> tuple[R, Any]:
         """Run the primal and its adjoint, in place: `f.pullback(Duplicated(u, du), Const(k), cotangent=1.0)`.
 
@@ -386,6 +390,7 @@ class DifferentiableFunction(CompiledFunction[P, R]):
             lambda: object_gradients.pullback(d, wrapped, bound, cotangent),
         )
 
+    @concise
     def jvp(
         self, *args: Any, tangents: Mapping[str, Any], batch: int | None = None, **kwargs: Any
     ) -> tuple[R, Any]:
@@ -408,6 +413,7 @@ class DifferentiableFunction(CompiledFunction[P, R]):
             lambda: object_tangents.jvp(d, bound, tangents),
         )
 
+    @concise
     def pushforward(self, *args: Any, **kwargs: Any) -> tuple[R, Any]:
         """Run the primal with its tangents, in place: `f.pushforward(Duplicated(u, du), Const(k))`.
 
@@ -428,6 +434,7 @@ class DifferentiableFunction(CompiledFunction[P, R]):
             lambda: object_tangents.pushforward(d, wrapped, bound),
         )
 
+    @concise
     def hvp(
         self,
         *args: Any,
@@ -447,6 +454,7 @@ class DifferentiableFunction(CompiledFunction[P, R]):
         """
         return self._products(args, kwargs, wrt, direction, batch, mode, alone=True)[2]
 
+    @concise
     def value_grad_hvp(
         self,
         *args: Any,
@@ -487,6 +495,7 @@ class DifferentiableFunction(CompiledFunction[P, R]):
             lambda: object_tangents.value_grad_hvp(d, bound, wrt, direction, mode),
         )
 
+    @concise
     def hessian(self, *args: Any, wrt: Any = 0, sparsity: Any = None, **kwargs: Any) -> Any:
         """The Hessian, dense: `f.hessian(*args, wrt=0)`, of shape `u.shape + u.shape`; of a number, a number.
 
@@ -505,6 +514,7 @@ class DifferentiableFunction(CompiledFunction[P, R]):
             )
         return d.plainly("hessian", bound, lambda v: sparse_hessian(d, v, wrt, sparsity))
 
+    @concise
     def jacobian(
         self, *args: Any, wrt: Any = 0, mode: str = "auto", sparsity: Any = None, **kwargs: Any
     ) -> Any:
@@ -530,6 +540,7 @@ class DifferentiableFunction(CompiledFunction[P, R]):
             )
         return d.plainly("jacobian", bound, lambda v: sparse_jacobian(d, v, wrt, mode, sparsity))
 
+    @concise
     def jacobian_sparsity(
         self, *args: Any, wrt: Any = 0, mode: str = "auto", **kwargs: Any
     ) -> Sparsity:
@@ -544,6 +555,7 @@ class DifferentiableFunction(CompiledFunction[P, R]):
         bound = d.bind(*args, **kwargs)
         return d.plainly("jacobian_sparsity", bound, lambda v: find_sparsity(d, v, wrt, mode))
 
+    @concise
     def linear_operator(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         """The Jacobian as a `scipy.sparse.linalg.LinearOperator`, of float64, without its elements.
 
@@ -560,6 +572,7 @@ class DifferentiableFunction(CompiledFunction[P, R]):
             lambda: object_jacobians.linear_operator(d, bound, wrt),
         )
 
+    @concise
     def explain(
         self,
         *args: Any,
