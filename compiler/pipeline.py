@@ -79,6 +79,7 @@ from .transforms.select_values import SelectValues
 from .transforms.split_maps import SplitMaps
 from .transforms.store_first import StoreFirst
 from .transforms.unify_extents import UnifyExtents
+from .transforms.unroll_and_jam import UnrollAndJam
 from .transforms.write_products import WriteProducts
 
 # Frontend and code generator are imported where their stage runs: `mutad-opt` needs neither.
@@ -384,7 +385,7 @@ def optimize(c: Compilation) -> None:
         c.run([DropGuards(unchecked=True)])
     elif r.mode == "gradient" and not (r.options.guards or r.options.sanitize):
         c.run([DropGuards()])
-    c.run([*for_threads(c, OPTIMIZE[:-1]), ReorderLoops(r.options.fastmath)])
+    c.run(with_options(c, OPTIMIZE))
     if c.request.mode == "gradient" and c.request.options.memory:
         measure_budget(c)
 
@@ -395,6 +396,15 @@ def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass
         return [*passes]
     kept = [p for p in passes if not isinstance(p, FuseRows)]  # its steps follow each other
     return [HoistAllocs(threads=True) if isinstance(p, HoistAllocs) else p for p in kept]
+
+
+def with_options(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass]:
+    """The passes as threads, and `fastmath`, have them."""
+    free = c.request.options.fastmath
+    return [
+        type(p)(free) if isinstance(p, ReorderLoops | UnrollAndJam) else p
+        for p in for_threads(c, passes)
+    ]
 
 
 def llvm(c: Compilation) -> None:
@@ -594,10 +604,11 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     EliminateCommon(),  # views of what is gathered
     ReuseAllocs(),  # shadows take the memory of what the forward sweep has done with
     ReorderLoops(),  # nothing that comes reads the program in its own order
+    UnrollAndJam(),  # innermost loops go along rows by now
 )
 
 BEFORE_ANOTHER: tuple[ModulePass, ...] = (
-    *(one for one in OPTIMIZE[:-5] if not isinstance(one, FuseRows)),
+    *(one for one in OPTIMIZE[:-6] if not isinstance(one, FuseRows)),
     SplitMaps(),
 )
 """What runs between two derivatives: arrays are whole, memory is shared, and loops are reordered, after the
@@ -663,6 +674,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     SplitMaps,
     StoreFirst,
     UnifyExtents,
+    UnrollAndJam,
     *PRINTED_ANALYSES,
     PrintNeeded,
     PrintPlan,

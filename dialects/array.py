@@ -92,8 +92,11 @@ EXCLUSIVE = "exclusive"
 RAISES = "raises"
 """The attribute of an `scf.if` whose first branch always ends with an exception, and whose other is empty."""
 
-CHECKED = "checked"
-"""The attribute of a loop that runs where not all checks in it would pass: it is compiled to be small."""
+SMALL = "small"
+"""The attribute of a loop that is compiled to be small, not fast.
+
+It has few iterations, or runs where not all checks in it pass.
+"""
 
 
 def constant_value(value: SSAValue) -> int | None:

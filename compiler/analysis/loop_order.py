@@ -70,6 +70,10 @@ class LoopOrder:
             fact.state(problem)
         return problem.may_hold()
 
+    def is_free(self, access: Access) -> bool:
+        """True for half of an addition that may come in any order."""
+        return access.op in self._additions
+
     def any_meet(
         self,
         earlier: Sequence[Access],
@@ -176,4 +180,63 @@ def after_keeps(way: Interchange, nest: Parts, order: LoopOrder) -> bool:
         order.any_meet(after, inside, outer, AtLeast(count, 0, k, 1, 1))
         or order.any_meet(inside, after, outer, AtLeast(k, 0, count, 1))
         or (nest.trips.slope < 0 and order.any_meet(after, after, outer))
+    )
+
+
+# Several iterations at once.
+
+
+@dataclass(frozen=True)
+class Jam:
+    """How some iterations of `for j: before; for k: inside; after` may share one loop over k.
+
+    Their inner loops have the first iterations in common, or, `from_end`, the last ones. The other ones, the
+    ragged end, run for one j after the other; `ragged_first`: before the common loop, else after it.
+    What stands before the inner loop, or after it, goes with the ragged ends, or runs for all j ahead of the
+    common loop, or after it.
+    """
+
+    from_end: bool
+    ragged_first: bool
+
+    def place(self, nest: Parts) -> tuple[Affine, Affine]:
+        """Where k stands in the common loop, and how many k there are: the same of all j at one time."""
+        k, count = Affine.of(nest.inner.induction), nest.trips.rest
+        count = count + Affine({nest.outer.induction: nest.trips.slope})
+        return (count - k - 1 if self.from_end else k), count
+
+
+def jams(trips: Trips) -> Iterable[Jam]:
+    """What may be tried."""
+    yield Jam(from_end=False, ragged_first=False)
+    if trips.slope:
+        yield Jam(from_end=True, ragged_first=True)
+        yield Jam(from_end=False, ragged_first=True)
+
+
+def may_jam(way: Jam, times: int, nest: Parts, order: LoopOrder) -> bool:
+    """True when so many iterations of the outer loop may share the inner one."""
+    j = Affine.of(nest.outer.induction)
+    near = AtLeast(j, 0, j, 1, 1 - times)
+    at, count = way.place(nest)
+    before, inside, after, outer = nest.before, nest.inside, nest.after, nest.outer
+    sooner, later = AtLeast(at, 1, at, 0, 1), AtLeast(at, 0, at, 1, 1)
+    if not way.ragged_first:
+        return not (
+            order.any_meet([*inside, *after], before, outer, near)
+            or order.any_meet(inside, inside, outer, near, later)
+            or order.any_meet(after, inside, outer, near, AtLeast(count, 0, at, 1, 1))
+        )
+    common = AtLeast(count, 1, at, 0, 1)
+    return not (
+        order.any_meet(inside, before, outer, near, common)
+        or order.any_meet(inside, inside, outer, near, common, sooner)
+        or order.any_meet(after, [*before, *inside], outer, near)
+        or (
+            not way.from_end
+            and (
+                order.any_meet(inside, inside, outer, near, common, later)
+                or not order.independent(inside, nest.inner)
+            )
+        )
     )

@@ -1,9 +1,10 @@
 """What dependence analysis knows about innermost scalar loops, for LLVM to use.
 
-LLVM sees addresses; we see subscripts, loop ranges and which roots are disjoint. Three facts matter:
+LLVM sees addresses; we see subscripts, loop ranges and which roots are disjoint. Four facts matter:
 
 - An element that the loop loads and stores at the same place in every iteration, and touches in no
   other way, lives in a register: loaded before the loop, stored after it (an *accumulator*).
+- An element that every iteration reads, and none writes, is loaded once, before the loop.
 - Where all that the loop does to an array is adding to its elements, the additions may come in any
   order (if they are the adjoint's, which may be reassociated). Then what is added at one place is
   summed from zero in a register and added after the loop, even if other additions meet that place.
@@ -13,7 +14,7 @@ LLVM sees addresses; we see subscripts, loop ranges and which roots are disjoint
 ::
 
     array.loop %j to %n do {
-      a[i, j] -= a[i, k] * a[k, j]          // i > k and j > k: parallel
+      a[i, j] -= a[i, k] * a[k, j]          // i > k and j > k: parallel, a[i, k] is constant
       s[i, k] += a[i, j] * t[j]             // an accumulator
     }
 """
@@ -49,6 +50,8 @@ class LeafFacts:
     """What is known about an innermost loop."""
 
     accumulators: tuple[Accumulator, ...] = ()
+    constants: tuple[Place, ...] = ()
+    """Places that are read, and that the loop does not write: loaded before it."""
     parallel: bool = False
 
 
@@ -102,10 +105,11 @@ def leaf_facts(
         elif not any(conflicts.ever(always[0], b) for b in others):
             accumulators.append(Accumulator(place, from_zero=False))
     places = {a.place for a in accumulators}
+    constants = conflicts.constants([(a, p) for a, p in found if p not in places])
     rest = [a for a, p in found if p not in places]
     writes = [a for a in rest if a.kind == "write"]
     parallel = not any(conflicts.across(w, a) for w in writes for a in rest)
-    return LeafFacts(tuple(accumulators), parallel)
+    return LeafFacts(tuple(accumulators), constants, parallel)
 
 
 class Conflicts:
@@ -123,6 +127,18 @@ class Conflicts:
         """How many pairs have to be compared."""
         writes = [a for a in self._found if a.kind == "write"]
         return sum(self.near(w, a) for w in writes for a in self._found)
+
+    def constants(self, found: list[tuple[Access, Place]]) -> tuple[Place, ...]:
+        """The places that stand still and are only read, though writes are near."""
+        writes = [a for a in self._found if a.kind == "write"]
+        body = self._loop.body.block
+        read = {p: a for a, p in found if a.op.parent is body and stands_still(p, self._loop)}
+        return tuple(
+            place
+            for place, access in read.items()
+            if any(self.near(w, access) for w in writes)
+            and not any(self.ever(w, access) for w in writes)
+        )
 
     def across(self, a: Access, b: Access) -> bool:
         """In different iterations."""

@@ -430,7 +430,7 @@ class KernelWriter:
 
     def loop(self, op: array.LoopOp) -> None:
         """A loop, in two versions where its checks can be decided on entry."""
-        if array.CHECKED in op.attributes:
+        if array.SMALL in op.attributes:
             self.checked_loop(op)
             return
         if not self.may_version or has_whole_array_work(op):
@@ -543,7 +543,7 @@ class KernelWriter:
             count,
             carried,
             op.induction.name_hint or "i",
-            (lambda: self.load_accumulators(facts)) if facts.accumulators else None,
+            (lambda: self.load_registers(facts)) if facts.accumulators or facts.constants else None,
         )
         parallel = None
         if facts.parallel:
@@ -565,21 +565,24 @@ class KernelWriter:
             state.loop_properties(parallel_group=parallel, innermost=leaf),
             (lambda: self.store_accumulators(facts)) if facts.accumulators else None,
         )
+        for place in facts.constants:
+            del state.registers[place]
         state.scalars[op.trips] = self.at_least_zero(count) if op.trips.first_use else count
         self.bind_carried(tuple(op.results[1:]), op, moving, list(final))
         if leaf and is_in_loop(op):
             spend_trips(state, self.at_least_zero(count))
 
-    def load_accumulators(self, facts: LeafFacts) -> None:
-        """What the loop accumulates at one place goes into a register."""
-        for accumulator in facts.accumulators:
-            place = accumulator.place
+    def load_registers(self, facts: LeafFacts) -> None:
+        """What the loop accumulates at one place, or reads there all the time, goes into a register."""
+        places = [(a.place, a.from_zero) for a in facts.accumulators]
+        places += [(place, False) for place in facts.constants]
+        for place, from_zero in places:
             memref = self.state.memrefs[place[0]]
-            if accumulator.from_zero:
+            if from_zero:
                 value = identity("add", memref.element)
             else:
                 value = self.state.load(*place_in_memory(self.state, place, memref))
-            slot = self.text.alloca(memory_type(memref.element), "accumulator")
+            slot = self.text.alloca(memory_type(memref.element), "register")
             self.state.store(value, slot, memref.element, "")
             self.state.registers[place] = slot
 

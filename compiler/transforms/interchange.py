@@ -154,16 +154,16 @@ class Interchanged:
 
     def row(self, ops: Sequence[Operation]) -> array.LoopOp:
         """A loop over j of its own."""
-        body, writer = self.body(self.pair.outer)
+        body, writer = body_like(self.pair.outer)
         writer.copy(ops, {self.pair.outer.induction: body.args[0]})
-        return self.loop(self.count, body, self.pair.outer)
+        return loop_of(self.count, body, self.pair.outer)
 
     def nest(self, first: Sequence[Operation], last: Sequence[Operation]) -> array.LoopOp:
         """The loop over k, in it what is aligned, and the loop over j."""
         pair, way = self.pair, self.way
         steps = self.steps()
         last_step = self.before.minus_one(steps) if way.down else None
-        body, writer = self.body(pair.inner)
+        body, writer = body_like(pair.inner)
         k = body.args[0]
         if last_step is not None:
             k = writer.emit(arith.SubiOp(last_step, k))
@@ -172,7 +172,7 @@ class Interchanged:
         body.add_op(self.inside(k, writer))
         if last:
             writer.copy(last, {pair.outer.induction: self.aligned(k, writer)})
-        return self.loop(steps, body, pair.inner)
+        return loop_of(steps, body, pair.inner)
 
     def inside(self, k: SSAValue, writer: Writer) -> array.LoopOp:
         """The loop over the j that take part in step k."""
@@ -190,12 +190,12 @@ class Interchanged:
                 count = left if self.way.aligned else writer.emit(arith.MinSIOp(count, left))
             case _:
                 pass
-        body, inner = self.body(pair.outer)
+        body, inner = body_like(pair.outer)
         j = body.args[0]
         if first is not None:
             j = inner.emit(arith.AddiOp(first, j))
         inner.copy(pair.inside, {pair.outer.induction: j, pair.inner.induction: k})
-        return self.loop(count, body, pair.outer)
+        return loop_of(count, body, pair.outer)
 
     def steps(self) -> SSAValue:
         """How many k there are: for the j of most trips; as many as j where some code is aligned."""
@@ -215,16 +215,19 @@ class Interchanged:
             return k
         return writer.emit(arith.SubiOp(self.before.minus_one(self.count), k))
 
-    def body(self, like: array.LoopOp) -> tuple[Block, Writer]:
-        block = Block(arg_types=[IndexType()])
-        block.args[0].name_hint = like.induction.name_hint
-        return block, Writer(block, like)
 
-    def loop(self, count: SSAValue, body: Block, like: array.LoopOp) -> array.LoopOp:
-        body.add_op(array.YieldOp())
-        made = array.LoopOp(count, (), body)
-        locate(made, like.location)
-        return made
+def body_like(like: array.LoopOp) -> tuple[Block, Writer]:
+    """An empty body, its counter named as that of a loop."""
+    block = Block(arg_types=[IndexType()])
+    block.args[0].name_hint = like.induction.name_hint
+    return block, Writer(block, like)
+
+
+def loop_of(count: SSAValue, body: Block, like: array.LoopOp) -> array.LoopOp:
+    body.add_op(array.YieldOp())
+    made = array.LoopOp(count, (), body)
+    locate(made, like.location)
+    return made
 
 
 @dataclass
@@ -241,6 +244,15 @@ class Writer:
 
     def constant(self, value: int) -> SSAValue:
         return self.emit(arith.ConstantOp(IntegerAttr(value, IndexType())))
+
+    def times(self, value: SSAValue, factor: int) -> SSAValue:
+        return self.emit(arith.MuliOp(value, self.constant(factor)))
+
+    def sum(self, value: SSAValue, other: SSAValue | int) -> SSAValue:
+        if other == 0:
+            return value
+        more = self.constant(other) if isinstance(other, int) else other
+        return self.emit(arith.AddiOp(value, more))
 
     def plus(self, value: SSAValue, form: Affine, before: Before) -> SSAValue:
         """The value plus a number that is known before the nest."""

@@ -46,7 +46,7 @@ After::
 
 An exception must find memory as Python leaves it: a nest in which something may raise is kept, unless all
 that may is checks of subscripts that can be decided before it. Then the reordered nest runs where they hold,
-and the nest as it was (`array.CHECKED`) elsewhere.
+and the nest as it was (`array.SMALL`) elsewhere.
 
 Kept: nests with branches, with whole-array ops or allocations in them, loops that carry memrefs, pairs of
 loops that have more than the inner one between them, and loops over `prange`, whose iterations are for
@@ -55,37 +55,25 @@ threads. Runs last: analyses and derivatives read the program in its own order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, memref, scf
-from xdsl.dialects.builtin import MemRefType, ModuleOp, UnitAttr
-from xdsl.ir import Block, Operation
+from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
-from xdsl.traits import Pure
 
 from ...dialects import array
-from ...dialects.within import every_op, ops_of_kind
-from ..analysis.additions import additions_in
+from ...dialects.within import ops_of_kind
 from ..analysis.affine import Affine, Subscripts
-from ..analysis.alias import AliasAnalysis
-from ..analysis.dependence import Dependence
 from ..analysis.footprint import Point
-from ..analysis.loop_order import AtLeast, Interchange, LoopOrder, Parts, legal
-from ..analysis.nest_proofs import Condition, NestProofs, all_of
-from ..analysis.views import is_memref, strip_casts
-from ..rules import Access, accesses, evaluates_body, is_whole_array
-from .entry_checks import decided_before
-from .hoist_checks import is_counted
+from ..analysis.loop_order import AtLeast, Interchange, LoopOrder, legal
+from ..analysis.views import strip_casts
+from ..rules import Access
 from .hoist_invariants import hoist_from
 from .interchange import LoopPair, interchange, pair_of
 from .memory_effects import functions
 from .run_upwards import run_upwards
-
-PAIRS = 400
-"""Nests in which more pairs of accesses would have to be compared are kept."""
+from .scalar_nests import PAIRS, ScalarNest, accesses_of, leaves_in, parts_of, scalar_nests
 
 FEW = 16
 """A loop of fewer iterations, where that is known, is not made the innermost one."""
@@ -108,41 +96,8 @@ class ReorderLoops(ModulePass):
                 Nest(function, loop, self.fastmath).reorder()
 
 
-def scalar_nests(block: Block) -> Iterator[array.LoopOp]:
-    """The outermost counted loops with nothing but scalar code and such loops in them."""
-    for op in block.ops:
-        if array.RAISES in op.attributes or evaluates_body(op):
-            continue
-        if isinstance(op, array.LoopOp) and is_plain_nest(op):
-            yield op
-            continue
-        for region in op.regions:
-            for inner in region.blocks:
-                yield from scalar_nests(inner)
-
-
-def is_plain_nest(loop: array.LoopOp) -> bool:
-    return not any(
-        isinstance(o, array.AllocOp)
-        or is_whole_array(o)
-        or (isinstance(o, array.LoopOp) and not (is_counted(o) and not o.carried))
-        for o in every_op(loop)
-    )
-
-
-class Nest:
+class Nest(ScalarNest):
     """One outermost nest."""
-
-    def __init__(self, function: func.FuncOp, loop: array.LoopOp, fastmath: bool) -> None:
-        self.loop = loop
-        self.fastmath = fastmath
-        self.alias = AliasAnalysis(function)
-        self.function = function
-        self.dependence = Dependence(function, self.alias)
-        subscripts = self.dependence.footprints.subscripts
-        proofs = NestProofs(loop, subscripts, self.alias)
-        self.open: dict[Operation, Condition] = proofs.provable(set())
-        """The checks that are decided on entry."""
 
     def reorder(self) -> None:
         """Let innermost loops run upwards, then put the loop around each innermost if that pays."""
@@ -158,27 +113,22 @@ class Nest:
     def _turned(self, loop: array.LoopOp) -> None:
         """Let the loop run upwards if it goes down, and that is exact."""
         ops = list(loop.body.block.ops)[:-1]
-        if not all(self._movable(op) for op in ops):
+        if not all(self.movable(op) for op in ops):
             return
         found = accesses_of(ops)
         ways = [self.stride(a, loop) for a in found]
         if ways.count("down") <= ways.count("unit") or len(found) ** 2 > PAIRS:
             return
-        order = LoopOrder(self.dependence, self._additions(loop))
-        if order.independent(found, loop) and self._committed():
+        order = LoopOrder(self.dependence, self.additions(loop))
+        if order.independent(found, loop) and self.committed():
             run_upwards(loop)
-            self._look_again()
+            self.look_again()
 
     # Two loops.
 
     def _interchanged(self, outer: array.LoopOp) -> list[array.LoopOp]:
         """The innermost loops of the interchanged nest; none where it is kept."""
-        blocks = [outer.body.block, *(o.body.block for o in inner_loops(outer))]
-        ops = [op for block in blocks for op in list(block.ops)[:-1]]
-        plain = is_counted(outer) and not {array.CLAIMED, array.EXCLUSIVE} & outer.attributes.keys()
-        if not plain or not all(isinstance(op, array.LoopOp) or self._movable(op) for op in ops):
-            return []
-        pair = pair_of(outer, self.dependence.footprints.subscripts)
+        pair = self.pair(outer)
         if pair is None:
             return []
         few = array.constant_value(outer.count) if outer.count is not None else None
@@ -187,11 +137,11 @@ class Nest:
         inside = accesses_of(pair.inside)
         if len(inside) ** 2 > PAIRS:
             return []
-        order = LoopOrder(self.dependence, self._additions(outer))
+        order = LoopOrder(self.dependence, self.additions(outer))
         if not self._worth(pair, inside, order):
             return []
         way = self._way(pair, inside, order)
-        if way is None or not self._committed():
+        if way is None or not self.committed():
             return []
         pair = pair_of(outer, Subscripts())  # Checks are other ops now.
         block = outer.parent
@@ -199,7 +149,7 @@ class Nest:
         assert block is not None
         known = set(block.ops)
         interchange(pair, way)
-        self._look_again()
+        self.look_again()
         made = [op for op in block.ops if isinstance(op, array.LoopOp) and op not in known]
         leaves = [leaf for loop in made for leaf in leaves_in(loop)]
         for leaf in leaves:
@@ -209,11 +159,9 @@ class Nest:
     def _way(
         self, pair: LoopPair, inside: Sequence[Access], order: LoopOrder
     ) -> Interchange | None:
-        before, after = accesses_of(pair.before), accesses_of(pair.after)
-        loads = accesses_of(pair.sunk)
-        if order.any_meet(loads, [*before, *inside], None):
-            return None  # What was loaded once would be another value later.
-        parts = Parts(pair.outer, pair.inner, pair.trips, before, inside, after)
+        parts = parts_of(pair, inside, order)
+        if parts is None:
+            return None
         exact = pair.exact(self.dependence.footprints.subscripts)
         return next((way for way in parts.ways(exact=exact) if legal(way, parts, order)), None)
 
@@ -250,57 +198,6 @@ class Nest:
         names = {0: "still", 1: "unit", -1: "down"}
         return "far" if distance is None else names.get(distance, "far")
 
-    # What may be moved.
-
-    def _movable(self, op: Operation) -> bool:
-        """Loads, stores and scalar code that certainly does not raise in the nest."""
-        if op.regions or any(map(is_memref, op.results)):
-            return False
-        if isinstance(op, memref.LoadOp | memref.StoreOp):
-            return True
-        if array.is_operation_that_may_raise(op):
-            return op in self.open
-        if isinstance(op, array.IndexOp | array.CheckedIntOp):
-            return True
-        known = op.has_trait(Pure) or isinstance(op, memref.DimOp)
-        return known or op.name.startswith(("arith.", "math."))
-
-    def _additions(self, loop: array.LoopOp) -> set[Operation]:
-        return additions_in(loop, self.alias.may_alias, self.fastmath)
-
-    # Before the first change.
-
-    def _committed(self) -> bool:
-        """Take the checks out of the nest, with the nest as it was beside it; False where that cannot be."""
-        if not self.open:
-            return True
-        condition = decided_before(self.loop, all_of(list(self.open.values())))
-        if condition is None:
-            return False
-        loop, block = self.loop, self.loop.parent
-        assert block is not None
-        assert loop.count is not None
-        slow = loop.clone()
-        slow.attributes[array.CHECKED] = UnitAttr()
-        if loop.trips.first_use is not None:
-            zero = condition.constant(0)
-            ran = condition.emit(arith.MaxSIOp(loop.count, zero))
-            loop.trips.replace_all_uses_with(ran)
-        following = loop.next_op
-        loop.detach()
-        branch = scf.IfOp(condition.holds, [], [loop, scf.YieldOp()], [slow, scf.YieldOp()])
-        branch.location = loop.location
-        assert following is not None
-        block.insert_op_before(branch, following)
-        for op in self.open:
-            without_check(op)
-        self.open = {}
-        return True
-
-    def _look_again(self) -> None:
-        """Forget what was known of values that have changed."""
-        self.dependence = Dependence(self.function, self.alias)
-
 
 def price(ways: Sequence[str], *, vectors: bool) -> float:
     """What an iteration costs, in cycles, roughly: additions that wait for each other take 4, and so does
@@ -308,38 +205,3 @@ def price(ways: Sequence[str], *, vectors: bool) -> float:
     each = {"still": 0.0, "unit": 0.125, "down": 0.25, "far": 4.0}
     near = sum(each[way] for way in ways)
     return near + (0.25 if vectors else 4.0)
-
-
-def accesses_of(ops: Sequence[Operation]) -> list[Access]:
-    return [a for op in ops for a in accesses(op)]
-
-
-def inner_loops(loop: array.LoopOp) -> list[array.LoopOp]:
-    """The loops directly in a loop."""
-    return [op for op in loop.body.block.ops if isinstance(op, array.LoopOp)]
-
-
-def leaves_in(loop: array.LoopOp) -> list[array.LoopOp]:
-    """The loops, this one or in it, that have nothing but code without regions in them."""
-    return [
-        op
-        for op in ops_of_kind(loop, array.LoopOp)
-        if not any(o.regions for o in op.body.block.ops)
-    ]
-
-
-def without_check(op: Operation) -> None:
-    """The op where it is known not to raise."""
-    made: Operation
-    match op:
-        case array.CheckedAddOp():
-            made = arith.AddiOp(op.lhs, op.rhs)
-        case array.CheckedSubOp():
-            made = arith.SubiOp(op.lhs, op.rhs)
-        case array.CheckedMulOp():
-            made = arith.MuliOp(op.lhs, op.rhs)
-        case _:
-            op.properties["unchecked"] = UnitAttr()
-            return
-    made.location = op.location
-    Rewriter.replace_op(op, made)

@@ -265,7 +265,7 @@ func.func @kept_when_the_step_would_come_before_its_reader(%a : memref<?x?xf64>,
 // CHECK-NEXT:      array.loop %j_{{.}} to %n
 // CHECK-NEXT:        array.loop %k_{{.}} to %m
 // CHECK-NOT:         unchecked
-// CHECK:         } {checked}
+// CHECK:         } {small}
 func.func @in_two_versions_when_subscripts_are_checked(%c : memref<?xf64>, %b : memref<?x?xf64>, %p : index, %n : index, %m : index) {
   %trips = array.loop %j to %n do {
     %trips_1 = array.loop %k to %m do {

@@ -161,3 +161,31 @@ def test_a_place_that_is_also_read_under_a_condition_meets_others_without_it(com
     expected = g.copy() if i == 0 else np.full(10, s[2 * i])
     assert compile_kernel(source)(s, g, i).status == 0
     np.testing.assert_array_equal(g, expected)
+
+
+def scaled(at: str) -> str:
+    return f"""
+    %y = memref.load %s[{at}] : memref<?xf64>
+    %z = arith.mulf %x, %y : f64
+    memref.store %z, %s[%j] : memref<?xf64>
+"""
+
+
+def test_an_element_that_no_iteration_writes_is_loaded_once(compile_kernel):
+    kernel = compile_kernel(HEAD + scaled("%n") + TAIL)
+    s, g = np.arange(1.0, 12.0), np.arange(20.0, 30.0)
+    assert kernel(s, g, 0).status == 0
+    np.testing.assert_array_equal(s, [*(g * 11.0), 11.0])
+    assert "%register" in kernel.text
+
+
+@pytest.mark.parametrize("i", [0, 3, 10])
+def test_an_element_that_an_iteration_may_write_is_loaded_each_time(compile_kernel, i):
+    kernel = compile_kernel(HEAD + scaled("%i") + TAIL)
+    s, g = np.arange(1.0, 12.0), np.arange(20.0, 30.0)
+    expected = s.copy()
+    for j in range(10):
+        expected[j] = g[j] * expected[i]
+    assert kernel(s, g, i).status == 0
+    np.testing.assert_array_equal(s, expected)
+    assert "%register" not in kernel.text

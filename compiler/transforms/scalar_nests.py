@@ -1,0 +1,171 @@
+"""Nests of counted loops around scalar code: what may be moved in them, and what they touch.
+
+Part of `reorder_loops` and `unroll_and_jam`. An exception must find memory as Python leaves it: where checks
+of subscripts are all that may raise, and can be decided before the nest, it is there in two versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Block, Operation
+from xdsl.rewriter import Rewriter
+from xdsl.traits import Pure
+
+from ...dialects import array
+from ...dialects.within import every_op, ops_of_kind
+from ..analysis.additions import additions_in
+from ..analysis.alias import AliasAnalysis
+from ..analysis.dependence import Dependence
+from ..analysis.loop_order import LoopOrder, Parts
+from ..analysis.nest_proofs import Condition, NestProofs, all_of
+from ..analysis.views import is_memref
+from ..rules import Access, accesses, evaluates_body, is_whole_array
+from .entry_checks import decided_before
+from .hoist_checks import is_counted
+from .interchange import LoopPair, pair_of
+
+PAIRS = 400
+"""Nests in which more pairs of accesses would have to be compared are kept."""
+
+
+def scalar_nests(block: Block) -> Iterator[array.LoopOp]:
+    """The outermost counted loops with nothing but scalar code and such loops in them."""
+    for op in block.ops:
+        if array.RAISES in op.attributes or evaluates_body(op):
+            continue
+        if isinstance(op, array.LoopOp) and is_plain_nest(op):
+            yield op
+            continue
+        for region in op.regions:
+            for inner in region.blocks:
+                yield from scalar_nests(inner)
+
+
+def is_plain_nest(loop: array.LoopOp) -> bool:
+    return not any(
+        isinstance(o, array.AllocOp)
+        or is_whole_array(o)
+        or (isinstance(o, array.LoopOp) and not (is_counted(o) and not o.carried))
+        for o in every_op(loop)
+    )
+
+
+class ScalarNest:
+    """One outermost nest, and what is known of it."""
+
+    def __init__(self, function: func.FuncOp, loop: array.LoopOp, fastmath: bool) -> None:
+        self.loop = loop
+        self.fastmath = fastmath
+        self.alias = AliasAnalysis(function)
+        self.function = function
+        self.dependence = Dependence(function, self.alias)
+        subscripts = self.dependence.footprints.subscripts
+        proofs = NestProofs(loop, subscripts, self.alias)
+        self.open: dict[Operation, Condition] = proofs.provable(set())
+        """The checks that are decided on entry."""
+
+    def pair(self, outer: array.LoopOp) -> LoopPair | None:
+        """The two loops, where all that is in them may be moved."""
+        blocks = [outer.body.block, *(o.body.block for o in inner_loops(outer))]
+        ops = [op for block in blocks for op in list(block.ops)[:-1]]
+        plain = is_counted(outer) and not {array.CLAIMED, array.EXCLUSIVE} & outer.attributes.keys()
+        if not plain or not all(isinstance(op, array.LoopOp) or self.movable(op) for op in ops):
+            return None
+        return pair_of(outer, self.dependence.footprints.subscripts)
+
+    # What may be moved.
+
+    def movable(self, op: Operation) -> bool:
+        """Loads, stores and scalar code that certainly does not raise in the nest."""
+        if op.regions or any(map(is_memref, op.results)):
+            return False
+        if isinstance(op, memref.LoadOp | memref.StoreOp):
+            return True
+        if array.is_operation_that_may_raise(op):
+            return op in self.open
+        if isinstance(op, array.IndexOp | array.CheckedIntOp):
+            return True
+        known = op.has_trait(Pure) or isinstance(op, memref.DimOp)
+        return known or op.name.startswith(("arith.", "math."))
+
+    def additions(self, loop: array.LoopOp) -> set[Operation]:
+        return additions_in(loop, self.alias.may_alias, self.fastmath)
+
+    # Before the first change.
+
+    def committed(self) -> bool:
+        """Take the checks out of the nest, with the nest as it was beside it; False where that cannot be."""
+        if not self.open:
+            return True
+        condition = decided_before(self.loop, all_of(list(self.open.values())))
+        if condition is None:
+            return False
+        loop, block = self.loop, self.loop.parent
+        assert block is not None
+        assert loop.count is not None
+        slow = loop.clone()
+        slow.attributes[array.SMALL] = UnitAttr()
+        if loop.trips.first_use is not None:
+            zero = condition.constant(0)
+            ran = condition.emit(arith.MaxSIOp(loop.count, zero))
+            loop.trips.replace_all_uses_with(ran)
+        following = loop.next_op
+        loop.detach()
+        branch = scf.IfOp(condition.holds, [], [loop, scf.YieldOp()], [slow, scf.YieldOp()])
+        branch.location = loop.location
+        assert following is not None
+        block.insert_op_before(branch, following)
+        for op in self.open:
+            without_check(op)
+        self.open = {}
+        return True
+
+    def look_again(self) -> None:
+        """Forget what was known of values that have changed."""
+        self.dependence = Dependence(self.function, self.alias)
+
+
+def parts_of(pair: LoopPair, inside: Sequence[Access], order: LoopOrder) -> Parts | None:
+    """What the pair touches; None where what it loads before the inner loop changes in it."""
+    before, after = accesses_of(pair.before), accesses_of(pair.after)
+    if order.any_meet(accesses_of(pair.sunk), [*before, *inside], None):
+        return None  # What was loaded once would be another value later.
+    return Parts(pair.outer, pair.inner, pair.trips, before, inside, after)
+
+
+def accesses_of(ops: Sequence[Operation]) -> list[Access]:
+    return [a for op in ops for a in accesses(op)]
+
+
+def inner_loops(loop: array.LoopOp) -> list[array.LoopOp]:
+    """The loops directly in a loop."""
+    return [op for op in loop.body.block.ops if isinstance(op, array.LoopOp)]
+
+
+def leaves_in(loop: array.LoopOp) -> list[array.LoopOp]:
+    """The loops, this one or in it, that have nothing but code without regions in them."""
+    return [
+        op
+        for op in ops_of_kind(loop, array.LoopOp)
+        if not any(o.regions for o in op.body.block.ops)
+    ]
+
+
+def without_check(op: Operation) -> None:
+    """The op where it is known not to raise."""
+    made: Operation
+    match op:
+        case array.CheckedAddOp():
+            made = arith.AddiOp(op.lhs, op.rhs)
+        case array.CheckedSubOp():
+            made = arith.SubiOp(op.lhs, op.rhs)
+        case array.CheckedMulOp():
+            made = arith.MuliOp(op.lhs, op.rhs)
+        case _:
+            op.properties["unchecked"] = UnitAttr()
+            return
+    made.location = op.location
+    Rewriter.replace_op(op, made)

@@ -1,0 +1,272 @@
+// RUN: mutad-opt %s -p unroll-and-jam | filecheck %s
+
+// Four rows update c at once: it is loaded and stored once. What is left over runs as it was.
+// CHECK-LABEL: @rows_that_share_what_they_update
+// CHECK:         arith.floordivsi %n
+// CHECK:         array.loop %k to
+// CHECK:           array.loop %j to
+// CHECK:             memref.load %b[
+// CHECK-NEXT:        memref.load %v[
+// CHECK-NEXT:        arith.mulf
+// CHECK-NEXT:        memref.load %c[%j]
+// CHECK-NEXT:        arith.subf
+// CHECK-NEXT:        memref.load %b[
+// CHECK:             arith.subf
+// CHECK-NEXT:        memref.load %b[
+// CHECK:             arith.subf
+// CHECK-NEXT:        memref.load %b[
+// CHECK:             arith.subf
+// CHECK-NEXT:        memref.store
+// CHECK-NEXT:        array.yield
+// CHECK:         array.loop %k
+// CHECK:           array.loop %j
+// CHECK:             memref.load %c[
+// CHECK:             memref.store
+func.func @rows_that_share_what_they_update(%c : memref<?xf64>, %b : memref<?x?xf64>, %v : memref<?xf64>, %n : index, %m : index) {
+  %trips = array.loop %k to %n do {
+    %trips_1 = array.loop %j to %m do {
+      %x = memref.load %b[%k, %j] : memref<?x?xf64>
+      %y = memref.load %v[%k] : memref<?xf64>
+      %z = arith.mulf %x, %y : f64
+      %old = memref.load %c[%j] : memref<?xf64>
+      %sum = arith.subf %old, %z : f64
+      memref.store %sum, %c[%j] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// Rows of their own: there is nothing to share.
+// CHECK-LABEL: @kept_when_iterations_share_nothing
+// CHECK-NOT:     arith.floordivsi
+// CHECK:         func.return
+func.func @kept_when_iterations_share_nothing(%c : memref<?xf64>, %b : memref<?x?xf64>, %v : memref<?xf64>, %n : index, %m : index) {
+  %trips = array.loop %k to %n do {
+    %trips_1 = array.loop %j to %m do {
+      %x = memref.load %b[%k, %j] : memref<?x?xf64>
+      %y = arith.mulf %x, %x : f64
+      memref.store %y, %b[%k, %j] : memref<?x?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// Row k + 1 is read where row k has stored it one column ahead, which the jammed loop has not done yet.
+// CHECK-LABEL: @kept_when_a_row_reads_what_the_one_before_stores_ahead
+// CHECK-NOT:     arith.floordivsi
+// CHECK:         func.return
+func.func @kept_when_a_row_reads_what_the_one_before_stores_ahead(%c : memref<?xf64>, %b : memref<?x?xf64>, %v : memref<?xf64>, %n : index, %m : index) {
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %k to %n do {
+    %k1 = arith.addi %k, %c1 : index
+    %trips_1 = array.loop %j to %m do {
+      %j1 = arith.addi %j, %c1 : index
+      %x = memref.load %b[%k, %j1] : memref<?x?xf64>
+      %y = memref.load %v[%j] : memref<?xf64>
+      %z = arith.mulf %x, %y : f64
+      memref.store %z, %b[%k1, %j] : memref<?x?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// One column behind, it has.
+// CHECK-LABEL: @rows_that_read_what_has_been_stored
+// CHECK:         arith.floordivsi
+func.func @rows_that_read_what_has_been_stored(%c : memref<?xf64>, %b : memref<?x?xf64>, %v : memref<?xf64>, %n : index, %m : index) {
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %k to %n do {
+    %k1 = arith.addi %k, %c1 : index
+    %trips_1 = array.loop %j to %m do {
+      %j1 = arith.addi %j, %c1 : index
+      %x = memref.load %b[%k, %j] : memref<?x?xf64>
+      %y = memref.load %v[%j] : memref<?xf64>
+      %z = arith.mulf %x, %y : f64
+      memref.store %z, %b[%k1, %j1] : memref<?x?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// The rows of v may be those of c.
+// CHECK-LABEL: @kept_when_arguments_may_overlap
+// CHECK-NOT:     arith.floordivsi
+// CHECK:         func.return
+func.func @kept_when_arguments_may_overlap(%c : memref<?xf64>, %b : memref<?x?xf64>, %v : memref<?xf64>, %n : index, %m : index) attributes {overlaps = [[0, 2]]} {
+  %trips = array.loop %k to %n do {
+    %trips_1 = array.loop %j to %m do {
+      %x = memref.load %b[%k, %j] : memref<?x?xf64>
+      %y = memref.load %v[%k] : memref<?xf64>
+      %z = arith.mulf %x, %y : f64
+      %old = memref.load %c[%j] : memref<?xf64>
+      %sum = arith.subf %old, %z : f64
+      memref.store %sum, %c[%j] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// Four sums at once, each in its own order.
+// CHECK-LABEL: @ordered_sums_side_by_side
+// CHECK:         arith.floordivsi
+func.func @ordered_sums_side_by_side(%c : memref<?xf64>, %b : memref<?x?xf64>, %v : memref<?xf64>, %n : index, %m : index) {
+  %trips = array.loop %k to %n do {
+    %trips_1 = array.loop %j to %m do {
+      %x = memref.load %b[%k, %j] : memref<?x?xf64>
+      %y = memref.load %v[%j] : memref<?xf64>
+      %z = arith.mulf %x, %y : f64
+      %old = memref.load %c[%k] : memref<?xf64>
+      %sum = arith.addf %old, %z : f64
+      memref.store %sum, %c[%k] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// A short sum runs while the one before it ends.
+// CHECK-LABEL: @kept_when_ordered_sums_differ_in_length
+// CHECK-NOT:     arith.floordivsi
+// CHECK:         func.return
+func.func @kept_when_ordered_sums_differ_in_length(%c : memref<?xf64>, %b : memref<?x?xf64>, %v : memref<?xf64>, %n : index, %m : index) {
+  %trips = array.loop %k to %n do {
+    %trips_1 = array.loop %j to %k do {
+      %x = memref.load %b[%k, %j] : memref<?x?xf64>
+      %y = memref.load %v[%j] : memref<?xf64>
+      %z = arith.mulf %x, %y : f64
+      %old = memref.load %c[%k] : memref<?xf64>
+      %sum = arith.addf %old, %z : f64
+      memref.store %sum, %c[%k] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// What is loaded is little beside an exponential.
+// CHECK-LABEL: @kept_when_an_iteration_is_dear
+// CHECK-NOT:     arith.floordivsi
+// CHECK:         func.return
+func.func @kept_when_an_iteration_is_dear(%c : memref<?xf64>, %b : memref<?x?xf64>, %v : memref<?xf64>, %n : index, %m : index) {
+  %trips = array.loop %k to %n do {
+    %trips_1 = array.loop %j to %m do {
+      %x = memref.load %b[%k, %j] : memref<?x?xf64>
+      %y = memref.load %v[%k] : memref<?xf64>
+      %z = math.exp %x : f64
+      %old = memref.load %c[%j] : memref<?xf64>
+      %sum = arith.subf %old, %z : f64
+      memref.store %sum, %c[%j] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// Elimination: what four rows do to the columns between them goes first, with their divisions, the rest is one loop.
+// CHECK-LABEL: @triangles_have_ragged_ends_ahead
+// CHECK:         array.loop %i to %n
+// CHECK:           array.loop %k to
+// CHECK:             array.loop %k
+// CHECK:               arith.divf
+// CHECK:               memref.store
+// CHECK:               array.loop %j
+// CHECK:                 memref.store
+// CHECK:             array.loop %j
+// CHECK:               arith.subf
+// CHECK:               arith.subf
+// CHECK:               arith.subf
+// CHECK:               arith.subf
+// CHECK-NEXT:          memref.store
+// CHECK:           array.loop %k
+// CHECK:             arith.divf
+func.func @triangles_have_ragged_ends_ahead(%c : memref<?xf64>, %b : memref<?x?xf64>, %v : memref<?xf64>, %n : index, %m : index) {
+  %c1 = arith.constant 1 : index
+  %trips_2 = array.loop %i to %n do {
+    %trips = array.loop %k to %i do {
+      %k1 = arith.addi %k, %c1 : index
+      %count = arith.subi %i, %k1 : index
+      %p = memref.load %b[%k, %k] : memref<?x?xf64>
+      %q = memref.load %b[%i, %k] : memref<?x?xf64>
+      %r = arith.divf %q, %p : f64
+      memref.store %r, %b[%i, %k] : memref<?x?xf64>
+      %trips_1 = array.loop %j to %count do {
+        %j1 = arith.addi %k1, %j : index
+        %x = memref.load %b[%k, %j1] : memref<?x?xf64>
+        %y = memref.load %b[%i, %k] : memref<?x?xf64>
+        %z = arith.mulf %x, %y : f64
+        %old = memref.load %b[%i, %j1] : memref<?x?xf64>
+        %sum = arith.subf %old, %z : f64
+        memref.store %sum, %b[%i, %j1] : memref<?x?xf64>
+        array.yield
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// The row below is divided by what this one has not stored in all columns yet.
+// CHECK-LABEL: @kept_when_what_stands_before_needs_the_whole_row
+// CHECK-NOT:     arith.floordivsi
+// CHECK:         func.return
+func.func @kept_when_what_stands_before_needs_the_whole_row(%c : memref<?xf64>, %b : memref<?x?xf64>, %v : memref<?xf64>, %n : index, %m : index) {
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %k to %n do {
+    %last = arith.subi %m, %c1 : index
+    %p = memref.load %c[%last] : memref<?xf64>
+    memref.store %p, %v[%k] : memref<?xf64>
+    %trips_1 = array.loop %j to %m do {
+      %x = memref.load %b[%k, %j] : memref<?x?xf64>
+      %y = memref.load %v[%k] : memref<?xf64>
+      %z = arith.mulf %x, %y : f64
+      %old = memref.load %c[%j] : memref<?xf64>
+      %sum = arith.subf %old, %z : f64
+      memref.store %sum, %c[%j] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// Rows that grow: what they have in common comes first, the ends after it.
+// CHECK-LABEL: @triangles_have_ragged_ends_behind
+// CHECK:         array.loop %k to
+// CHECK:           array.loop %j to
+// CHECK:             arith.addf
+// CHECK:             arith.addf
+// CHECK:             arith.addf
+// CHECK:             arith.addf
+// CHECK:           array.loop %k
+// CHECK:             array.loop %j
+// CHECK:               arith.addf
+// CHECK:         array.loop %k
+func.func @triangles_have_ragged_ends_behind(%c : memref<?xf64>, %b : memref<?x?xf64>, %v : memref<?xf64>, %n : index, %m : index) {
+  %trips = array.loop %k to %n do {
+    %trips_1 = array.loop %j to %k do {
+      %x = memref.load %b[%k, %j] : memref<?x?xf64>
+      %y = memref.load %v[%k] : memref<?xf64>
+      %z = arith.mulf %x, %y : f64
+      %old = memref.load %c[%j] : memref<?xf64>
+      %sum = arith.addf %old, %z {ad.adjoint} : f64
+      memref.store %sum, %c[%j] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
