@@ -96,6 +96,9 @@ if TYPE_CHECKING:
 HESSIAN = ("hvp", "product")
 """The modes that take a gradient's tangent."""
 
+RETRIED = ("gradient", "vjp", "tangent", *HESSIAN)
+"""The modes whose calls can be made anew, with guards."""
+
 COUNTS = ("count", "count-split")
 """The modes that count what a gradient, or `vjp`, saves."""
 
@@ -383,7 +386,7 @@ def optimize(c: Compilation) -> None:
         expand_derivatives(c)
     if r.options.fastmath:
         c.run([DropGuards(unchecked=True)])
-    elif r.mode == "gradient" and not (r.options.guards or r.options.sanitize):
+    elif r.mode in RETRIED and not (r.options.guards or r.options.sanitize):
         c.run([DropGuards()])
     c.run(with_options(c, OPTIMIZE))
     if c.request.mode == "gradient" and c.request.options.memory:

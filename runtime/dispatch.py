@@ -260,7 +260,7 @@ class Key(NamedTuple):
     mode: str
     lanes: int
     guards: bool
-    """Whether a gradient keeps its guards."""
+    """Whether a derivative keeps its guards."""
     stretch: bool = False
     """Whether nothing is assumed of the arguments' extents."""
 
@@ -279,7 +279,7 @@ class Era:
     assumed: dict[Key, Sequence[Any]] = field(default_factory=dict[Key, Sequence[Any]])
     """By key, what code would assume that was not made, for no arguments were like that."""
     guarded: set[Asked] = field(default_factory=set[Asked])
-    """Gradients that turned out to need guards."""
+    """Derivatives that turned out to need guards."""
 
     def renew(self, now: Captures) -> None:
         """Take over constants that are equal, as the objects they are now."""
@@ -518,7 +518,7 @@ class Dispatcher:
     ) -> Specialization:
         """The code for these arguments, compiled if it is not there yet.
 
-        That of a gradient `retries` where it has no guards and they turn out to be needed; it is then the
+        That of a derivative `retries` where it has no guards and they turn out to be needed; it is then the
         code with guards that is found from there on.
 
         `mode`: "primal", "gradient" (by default where there is `wrt`), "vjp", "tangent" or "hvp", the last
@@ -580,7 +580,7 @@ class Dispatcher:
                 f"sliding window): pass {name}.copy()"
             )
 
-    def add(self, key: Key, era: Era, values: Sequence[Any]) -> Specialization | None:
+    def add(self, key: Key, era: Era, values: Sequence[Any] | None) -> Specialization | None:
         """Compile (or load from disk) and install; one thread at a time."""
         with engine.compiling:
             found = era.table.get(key)
@@ -591,7 +591,7 @@ class Dispatcher:
                 self.install(found, era)
             return found
 
-    def load(self, key: Key, era: Era, values: Sequence[Any]) -> Specialization | None:
+    def load(self, key: Key, era: Era, values: Sequence[Any] | None) -> Specialization | None:
         """The code for a key; None where it assumes something that these values do not fulfil."""
         target.require_runnable()
         arguments, overlaps, wrt, mode, lanes, guards, stretch = key
@@ -601,7 +601,7 @@ class Dispatcher:
         cached = disk_cache.read(place)
 
         def wanted(assumed: Sequence[Any]) -> bool:
-            return keys.assumptions_hold(assumed, values)
+            return values is None or keys.assumptions_hold(assumed, values)
 
         if cached is None or not (cached[0] or not wanted(cached[1]["assumed"])):
             if self.checks_gradient and not wrt:
@@ -640,12 +640,21 @@ class Dispatcher:
         return entry_code.entries_of(metadata, self.compiler, self.options)
 
     def retry(self, kind: str, key: Key, era: Era, *args: Any, **kwargs: Any) -> Any:
-        """A gradient call that has to be made anew, with guards; all such calls have them from now on."""
+        """A derivative that has to be made anew, with guards; all such calls have them from now on.
+
+        Shadows are made anew by the caller. What `vjp` keeps is the same with and without guards.
+        """
         era.guarded.add(key.asked)
-        if kind == "pullback":
+        if kind == "back":
+            twin = key._replace(guards=True)
+            found = self.add(twin, era, None)
+            assert found is not None
+            raise keys.NeedsGuards(found)
+        if kind == "pullback" or (key.mode != "tangent" and kind == "pushforward"):
             raise keys.NeedsGuards
-        values = args
-        if len(values) < len(key.arguments):
+        count = len(key.arguments)
+        values = args[:count]
+        if len(values) < count:
             values = (*values, *era.captures.values())
         return self.code_for(key.asked, era, values).direct[kind](*args, **kwargs)
 

@@ -43,7 +43,10 @@ EXACTNESS: Any = 20_000
 
 
 class NeedsGuards(Exception):
-    """What a gradient without guards has added to the shadows is not exact."""
+    """What a derivative without guards has added to the shadows is not exact.
+
+    Of `back` the argument is the code to call in its place.
+    """
 
 
 def argument_key(value: Any, name: str) -> str:

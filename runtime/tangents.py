@@ -348,16 +348,16 @@ def products(
     shadowed = found.gradient["shadows"]
     if overlaps or not set(active).issuperset(shadowed):
         with_groups(dispatcher, values, {*active, *shadowed}, overlaps)
-    products = memory.zero_shadows(values, shadowed, overlaps, lanes, found.filled)
+    seconds = memory.zero_shadows(values, shadowed, overlaps, lanes, found.filled)
     idle = found.idle if compiled == "product" and not overlaps and lanes == 1 else ()
-    shadows = {p: products[p] for p in idle}
+    shadows = {p: seconds[p] for p in idle}
     if len(shadows) < len(shadowed):
         rest = [p for p in shadowed if p not in shadows]
         shadows |= memory.zero_shadows(values, rest, overlaps)
     stored_to = mode != FORWARD_OVER_REVERSE or bool(found.metadata["written"])
     arrays = as_tangents(values, {*active, *shadowed}, directions, overlaps, lanes, stored_to)
     moving = [
-        products[p]
+        seconds[p]
         if of == "shadow"
         else arrays[p]
         if p in arrays
@@ -365,13 +365,17 @@ def products(
         for of, p in found.moving
     ]
     bars_in = seeds_taken(dispatcher, found)
-    value, bars, _, bar_dots = found.direct["pushforward"](
-        *values, *(shadows[p] for p in shadowed), *bars_in, *moving
-    )
+    try:
+        value, bars, _, bar_dots = found.direct["pushforward"](
+            *values, *(shadows[p] for p in shadowed), *bars_in, *moving
+        )
+    except keys.NeedsGuards:
+        assert found.metadata["retries"]
+        return products(dispatcher, values, positions, directions, lanes, mode, alone)
     numbers = found.gradient["scalars"]
     dots = [np.array(d) if isinstance(d, tuple) else d for d in bar_dots]
     gradient = named(values, positions, shadows | dict(zip(numbers, bars, strict=True)))
-    product = named(values, positions, products | dict(zip(numbers, dots, strict=True)), lanes)
+    product = named(values, positions, seconds | dict(zip(numbers, dots, strict=True)), lanes)
     return value, gradient, product
 
 

@@ -106,12 +106,21 @@ class Back:
         return self.found.results
 
     def __call__(self, out_bar: Any = None, /, **final: Any) -> Any:
+        try:
+            return self.pulled_back(self.found, out_bar, final)
+        except keys.NeedsGuards as wanted:
+            (guarded,) = wanted.args
+            assert guarded.metadata["record"] == self.found.metadata["record"]
+            return self.pulled_back(guarded, out_bar, final)
+
+    def pulled_back(self, found: Specialization, out_bar: Any, final: dict[str, Any]) -> Any:
+        """The same, by the reverse sweep of this code."""
         cotangents, of_arguments = cotangents_of(self.results, out_bar, self.shape)
         for name, bar in final.items():
             if name not in self.names or self.places[self.names.index(name)] is None:
                 raise TypeError(f"back: {name!r} is no array parameter of {self.names}")
             of_arguments.append((self.names.index(name), bar))
-        gradient = self.found.gradient
+        gradient = found.gradient
         wanted = gradient["shadows"]
         shadows = memory.zero_shadows(self.places, wanted, self.overlaps)
         for position, bar in of_arguments:
@@ -120,9 +129,7 @@ class Back:
         bars_in = [
             bar for i, bar in zip(floats, cotangents, strict=True) if i in gradient["cotangents"]
         ]
-        bars = self.found.direct["back"](
-            self.handle.address, *(shadows[p] for p in wanted), *bars_in
-        )
+        bars = found.direct["back"](self.handle.address, *(shadows[p] for p in wanted), *bars_in)
         scalars = [p for p in self.found.wrt if self.places[p] is None]
         by_position = dict(zip(scalars, bars, strict=True)) | shadows
         gradients = tuple(by_position[p] for p in self.wrt)

@@ -237,7 +237,7 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
         operands += given
         arrays |= moving
     tag = plan.debug[1] if kind == "primal" else ""
-    run_kernel(w, operands, recursive=plan.recursive, tag=tag, retries=plan.mode == "gradient")
+    run_kernel(w, operands, recursive=plan.recursive, tag=tag, retries=kind in DERIVING)
 
     boxes.claim((plan.results, *behind), arrays)
     value = "" if kind == "grad" else boxes.result(plan.results, 0, arrays)
@@ -248,7 +248,7 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
             others.append(boxes.result(spec, slot, arrays))
             slot += slot_count(spec)
         boxes.finish(boxes.tuple([value, *others]))
-        endings(w, boxes, 0)
+        endings(w, boxes, 0, retries=True)
         return "\n".join(w.lines)
     gradients: dict[int, str] = dict(shadows)
     for position in plan.gradient.scalars if kind in DERIVING else ():
@@ -267,7 +267,7 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
     else:
         in_order = [gradients[p] for p in plan.wrt]
         _return_gradients(w, boxes, in_order, partial(boxes.result, plan.results, 0, arrays), form)
-    endings(w, boxes, 0 if kind in GIVEN_ALL else plan.inputs, retries=plan.mode == "gradient")
+    endings(w, boxes, 0 if kind in GIVEN_ALL else plan.inputs, retries=kind in DERIVING)
     return "\n".join(w.lines)
 
 

@@ -29,7 +29,7 @@ def back(plan: EntryPlan, symbols: dict[str, str]) -> str:
     for k, position in enumerate(plan.gradient.shadows):
         operands += shadow_operands(w, plan.keys[position], w.field("%args", 8 * (1 + k)))
     operands += cotangent_operands(w, plan, "back", 1 + len(plan.gradient.shadows))
-    run_kernel(w, operands, "backward", recursive=plan.recursive)
+    run_kernel(w, operands, "backward", recursive=plan.recursive, retries=True)
     bars: dict[int, str] = {}
     for slot, position in enumerate(scalars):
         at = w.value(f"getelementptr i64, ptr %results, i64 {slot}")
@@ -38,7 +38,7 @@ def back(plan: EntryPlan, symbols: dict[str, str]) -> str:
         if position not in bars:
             bars[position] = boxes.zero(plan.scalar_type(position))
     boxes.finish(boxes.tuple([bars[p] for p in plan.wrt_scalars()]))
-    endings(w, boxes, 0)
+    endings(w, boxes, 0, retries=True)
     return "\n".join(w.lines)
 
 

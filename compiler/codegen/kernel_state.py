@@ -60,6 +60,22 @@ def memory_type(type_: Attribute) -> str:
     return "i8" if found == "i1" else found
 
 
+@dataclass(frozen=True)
+class LastBits:
+    """How often was written what computes other last bits in other vectors."""
+
+    calls: int = 0
+    """Functions with vector versions, which differ from those for the numbers that are left at the end."""
+    sums: int = 0
+    """Sums the order of which is free."""
+
+    def side_by_side(self, before: LastBits) -> int | None:
+        """How many vectors a loop computes at once that has what came since; None: as many as LLVM likes."""
+        if self.calls > before.calls:
+            return 2
+        return 4 if self.sums > before.sums else None
+
+
 ITEM_BYTES = {"double": 8, "float": 4, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "i1": 1}
 """Bytes of an array element, by its LLVM type."""
 
@@ -143,6 +159,12 @@ class KernelState:
     """External symbols that the loader has to bind, and where each comes from."""
     kept_alive: list[str] = field(default_factory=list[str])
     """Symbols that only the vectorizer will call."""
+    products: dict[SSAValue, tuple[str, str, str]] = field(
+        default_factory=dict[SSAValue, tuple[str, str, str]]
+    )
+    """Products of adjoint code, each as it was written, with its factors: a sum may be contracted with it."""
+    last_bits: LastBits = field(default_factory=LastBits)
+    """What was written so far the last bits of which depend on how a loop is vectorized."""
     functions: dict[str, str] = field(default_factory=dict[str, str])
     """Functions written for this module (matrix products), by name."""
     alike: dict[str, str] = field(default_factory=dict[str, str])
@@ -332,12 +354,20 @@ class KernelState:
     # Loops.
 
     def loop_properties(
-        self, *, parallel_group: str | None = None, innermost: bool = False
+        self,
+        *,
+        parallel_group: str | None = None,
+        innermost: bool = False,
+        since: LastBits | None = None,
     ) -> list[str]:
         """Metadata operands of a loop's latch.
 
         Only innermost loops may be unrolled: a copy of an outer loop's body is a copy of the nest,
         which costs compile time and gains nothing.
+
+        Where the last bits depend on how many vectors go side by side, that is said here, for LLVM decides
+        it by what is around the loop, and the same code would compute other numbers elsewhere (`since`: what
+        was written before the loop).
         """
         node = self.metadata.node
         no_unroll = [node('!"llvm.loop.unroll.disable"')]
@@ -346,4 +376,6 @@ class KernelState:
         found = [] if innermost else no_unroll
         if parallel_group is not None:
             found.append(node(f'!"llvm.loop.parallel_accesses", {parallel_group}'))
+        if since is not None and (vectors := self.last_bits.side_by_side(since)):
+            found.append(node(f'!"llvm.loop.interleave.count", i32 {vectors}'))
         return found

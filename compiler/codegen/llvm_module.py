@@ -224,7 +224,11 @@ def made_anew(module: llvm.ModuleRef) -> list[str]:
     if not any(f.name.startswith("llvm.masked.load.") for f in module.functions):
         return []
     loads = re.findall(r"^.* call .*@llvm\.masked\.load\..*$", str(module), re.MULTILINE)
-    return [load for load in loads if "!alias.scope" not in load]
+    return [load for load in loads if "!alias.scope" not in load and not GAPS.search(load)]
+
+
+GAPS = re.compile(r"<\d+ x i1> <i1 [^%]*>, <[^>]*> poison\)")
+"""The mask of a load that leaves out what lies between the words of a record, whatever the data are."""
 
 
 # Machine code. ------------------------------------------------------------------------------------
@@ -313,8 +317,10 @@ def assembly(text: str, opt: int = 3, target: Target | None = None) -> str:
 #
 # Tails are not folded: loops of few trips stay scalar, and their lines may become vectors. The others are
 # found: every load of an array's element has `!alias.scope` (`alias_scopes`), the vectorizer hands it on,
-# and what InstCombine makes has no metadata at all. A module with such a load is optimized again without
-# vectorizing branches. A load that lost its metadata in another way costs time, never a number.
+# and what InstCombine makes has no metadata at all. (Nor has what the SLP vectorizer makes of the words of a
+# record. Its masks are constants, and it chooses nothing for what is left out.) A module with such a load is
+# optimized again without vectorizing branches. A load that lost its metadata in another way costs time, never
+# a number.
 #
 # Note [Compressed masks]
 #

@@ -535,7 +535,7 @@ class KernelWriter:
         count = state.scalars[op.count] if part is None else text.sub(part[1], part[0])
         inits = [state.memrefs[c] for c in op.carried]
         carried = [("i64" if k else "ptr", inits[slot].fields[k]) for slot, k in moving]
-        leaf = not contains_work(op)
+        leaf, before = not contains_work(op), state.last_bits
         facts = LeafFacts()
         if leaf and not state.scalar_only:
             facts = leaf_facts(op, self.dependence, self.state.proved, state.fastmath)
@@ -562,7 +562,9 @@ class KernelWriter:
         final = text.end_loop(
             loop,
             following,
-            state.loop_properties(parallel_group=parallel, innermost=leaf),
+            state.loop_properties(
+                parallel_group=parallel, innermost=leaf, since=before if leaf else None
+            ),
             (lambda: self.store_accumulators(facts)) if facts.accumulators else None,
         )
         for place in facts.constants:

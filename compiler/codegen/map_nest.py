@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Attribute, SSAValue
@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 from ...dialects import array
 from .kernel_state import KernelState, number_type, value_type
 from .map_stages import WHOLE, Stage
-from .scalars_to_llvm import FAST, float_of
+from .scalars_to_llvm import FAST, FREE_SUM, float_of
 
 
 @dataclass
@@ -106,7 +106,8 @@ def combine(
         return state.text.value(f"{'and' if kind in ('mul', 'min') else 'or'} i1 {old}, {new}")
     if kind in ("add", "mul"):
         if is_float(element):
-            flags = FAST if state.fastmath else " reassoc" if free else ""
+            flags = FAST if state.fastmath else FREE_SUM if free else ""
+            state.last_bits = replace(state.last_bits, sums=state.last_bits.sums + free)
             return state.text.value(f"f{kind}{flags} {type_} {old}, {new}")
         return state.text.value(f"{kind} {type_} {old}, {new}")
     if is_float(element):

@@ -130,6 +130,7 @@ def points_loop(
     carried = [(value_type(registers(nest)[k].element), accumulators[k]) for k in mine]
     if stage.checks:
         carried.append(("i64", "0"))
+    before = state.last_bits
     loop = text.begin_loop(count, carried, "j", certain=True)
     rows = step_rows(nest, pointers, last, loop.counter)
     group = f", !llvm.access.group {nest.group}"
@@ -144,7 +145,7 @@ def points_loop(
     here = [o for o in nest.outputs if not o.still and not o.buffered and stage.does(o.element)]
     parallel = all(independent(o, last) and not o.in_order for o in here)
     group_ = nest.group if parallel else None
-    properties = state.loop_properties(parallel_group=group_, innermost=True)
+    properties = state.loop_properties(parallel_group=group_, innermost=True, since=before)
     final, left = list(accumulators), text.end_loop(loop, following, properties)
     for k, value in zip(mine, left, strict=False):
         final[k] = value

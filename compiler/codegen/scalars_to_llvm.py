@@ -4,31 +4,38 @@ One function for a family of ops, found through `SCALAR_OPS`. Each takes the ker
 its operands as LLVM text, and returns the text of the result.
 
 Floating point: no flags by default, so values are exactly those of the ops in their order. An op that
-carries `ad.adjoint` may be contracted, reassociated and lose the sign of a zero; all may under `fastmath`.
-No instruction here is undefined for any operand: integer division, shifts and conversions are guarded
-and give what NumPy gives.
-"""
+carries `ad.adjoint` may be contracted and reassociated; all may under `fastmath`.
+
+Adjoint code contracts a sum with a product here, by what is computed from what alone. LLVM, which might,
+would decide it by what else is around; so it may reorder no sums but those of a loop. The same code then
+computes the same numbers wherever it stands: in a loop, or in the function of a step that is run again.
+
+No instruction here is undefined for any operand: integer division, shifts and conversions are guarded and
+give what NumPy gives."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 
-from xdsl.dialects import arith, math, vector
+from xdsl.dialects import arith, math, memref, vector
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, VectorType
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
 from ...dialects import ad, array, foreign, special
+from ..analysis.additions import is_cell, place_of
 from ..rules.table import constant_float
 from . import gamma, vector_math
 from .kernel_state import KernelState, lanes_of, number_type, value_type
+from .leaf_loops import is_outside
 from .llvm_text import integer
 
 Rule = Callable[[KernelState, Operation, list[str]], str]
 
 FAST = " reassoc nsz arcp contract afn"
-ADJOINT = " reassoc nsz contract"
+FREE_SUM = " reassoc"
 
 
 def fast_flags(state: KernelState, op: Operation) -> str:
@@ -36,7 +43,7 @@ def fast_flags(state: KernelState, op: Operation) -> str:
     if state.fastmath:
         return FAST
     if "ad.adjoint" in op.attributes:
-        return ADJOINT
+        return ""
     flags = op.properties.get("fastmath")
     if isinstance(flags, arith.FastMathFlagsAttr) and flags.data:
         return "".join(f" {f.value}" for f in sorted(flags.data))
@@ -93,19 +100,96 @@ def float_binary(instruction: str) -> Rule:
     return rule
 
 
+def product(state: KernelState, op: Operation, args: list[str]) -> str:
+    return written_product(state, op, args[0], args[1])
+
+
+def written_product(state: KernelState, op: Operation, left: str, right: str) -> str:
+    """A product, with which a sum may be contracted if it is the adjoint's."""
+    type_ = value_type(op.results[0].type)
+    made = state.text.value(f"fmul{fast_flags(state, op)} {type_} {left}, {right}")
+    if "ad.adjoint" in op.attributes:
+        state.products[op.results[0]] = made, left, right
+    return made
+
+
+def sum_(state: KernelState, op: Operation, args: list[str]) -> str:
+    """A sum or a difference."""
+    type_, flags = value_type(op.results[0].type), fast_flags(state, op)
+    plus = isinstance(op, arith.AddfOp)
+    if "ad.adjoint" in op.attributes and not state.fastmath:
+        if plus and adds_in_place(op):
+            flags = FREE_SUM
+            state.last_bits = replace(state.last_bits, sums=state.last_bits.sums + 1)
+        for k in (1, 0):
+            factors = contracted(state, op, k, args[k])
+            if factors is not None:
+                left, right = factors
+                other = args[1 - k]
+                if not plus and k:
+                    left = negated(state, type_, left)
+                elif not plus:
+                    other = negated(state, type_, other)
+                suffix = {"double": "f64", "float": "f32"}.get(type_) or vector_suffix(type_)
+                name = state.intrinsic(
+                    f"llvm.fmuladd.{suffix}", type_, f"{type_}, {type_}, {type_}"
+                )
+                shown = ", ".join(f"{type_} {v}" for v in (left, right, other))
+                return state.text.value(f"call{flags} {type_} @{name}({shown})")
+    return state.text.value(f"{'fadd' if plus else 'fsub'}{flags} {type_} {args[0]}, {args[1]}")
+
+
+def negated(state: KernelState, type_: str, value: str) -> str:
+    return state.text.value(f"fneg {type_} {value}")
+
+
+def vector_suffix(type_: str) -> str:
+    """As intrinsics have it: `<4 x double>` is v4f64."""
+    lanes, _, number = type_.strip("<>").partition(" x ")
+    return f"v{lanes}{'f64' if number == 'double' else 'f32'}"
+
+
+def contracted(state: KernelState, op: Operation, k: int, shown: str) -> tuple[str, str] | None:
+    """The factors of an operand that is a product of the same block."""
+    operand = op.operands[k]
+    found = state.products.get(operand)
+    if found is None or found[0] != shown:
+        return None
+    made = operand.owner
+    return found[1:] if isinstance(made, Operation) and made.parent is op.parent else None
+
+
+def adds_in_place(op: arith.AddfOp) -> bool:
+    """Whether a term is added to a variable, or to an element that is the same in each iteration."""
+    if not op.result.has_one_use():
+        return False
+    (use,) = op.result.uses
+    store = use.operation
+    if not isinstance(store, memref.StoreOp) or use.index:
+        return False
+    loads = [o.owner for o in op.operands if isinstance(o.owner, memref.LoadOp)]
+    if not any(place_of(load) == place_of(store) for load in loads):
+        return False
+    loop = op.parent_op()
+    return is_cell(store.memref) or (
+        isinstance(loop, array.LoopOp)
+        and all(is_outside(v, loop) for v in (store.memref, *store.indices))
+    )
+
+
 def strong_product(state: KernelState, op: Operation, args: list[str]) -> str:
     """`ad.mul`: the partial is masked, not the product, which may then be contracted with an addition."""
     assert isinstance(op, ad.MulOp)
     text, type_, (bar, partial) = state.text, value_type(op.result.type), args
     if state.plain:
-        return text.value(f"fmul{fast_flags(state, op)} {type_} {bar}, {partial}")
+        return written_product(state, op, bar, partial)
     zero, truth = float_of(0.0, op.result.type), truth_type(op.result.type)
     is_zero = text.value(f"fcmp oeq {type_} {bar}, {zero}")
     masked = text.value(f"select {truth} {is_zero}, {type_} {zero}, {type_} {partial}")
     if op.both is not None:
         absorbs = text.value(f"fcmp oeq {type_} {partial}, {zero}")
         bar = text.value(f"select {truth} {absorbs}, {type_} {zero}, {type_} {bar}")
-    return text.value(f"fmul{fast_flags(state, op)} {type_} {bar}, {masked}")
+    return written_product(state, op, bar, masked)
 
 
 def strong_quotient(state: KernelState, op: Operation, args: list[str]) -> str:
@@ -492,6 +576,7 @@ def call_libm(
     attributes = "nounwind willreturn memory(none)"
     found = vector_math.variants(symbol, state.features)
     if found:
+        state.last_bits = replace(state.last_bits, calls=state.last_bits.calls + 1)
         attributes += f" {vector_math.attribute(found)}"
         for name, lanes in found:
             if name not in state.declarations:
@@ -570,9 +655,9 @@ def call_own(
 
 SCALAR_OPS: dict[type[Operation], Rule] = {
     arith.ConstantOp: constant,
-    arith.AddfOp: float_binary("fadd"),
-    arith.SubfOp: float_binary("fsub"),
-    arith.MulfOp: float_binary("fmul"),
+    arith.AddfOp: sum_,
+    arith.SubfOp: sum_,
+    arith.MulfOp: product,
     arith.DivfOp: float_binary("fdiv"),
     ad.MulOp: strong_product,
     ad.DivOp: strong_quotient,

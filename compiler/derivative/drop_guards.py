@@ -1,9 +1,9 @@
-"""Gradients without the guards of strong zeros, which say so where that is not exact.
+"""Derivatives without the guards of strong zeros, which say so where that is not exact.
 
-A guard (`ad.mul`, `ad.div`) makes 0 of 0 times what is not finite. Without it that is NaN. A cotangent is
-only added up, multiplied, divided and chosen by values of the primal, and a NaN stays one in all of this. So
-each cotangent of a sweep without guards is that of the sweep with them, or NaN. Where no gradient holds
-a NaN at the end, all of them are exact::
+A guard (`ad.mul`, `ad.div`) makes 0 of 0 times what is not finite. Without it that is NaN. A cotangent,
+or a tangent, is only added up, multiplied, divided and chosen by values of the primal, and a NaN stays
+one in all of this. So each derivative that is computed without guards is that with them, or NaN. Where
+none of those that the call hands out is a NaN, all of them are exact::
 
     %p = ad.mul %y_bar, %x : f64             %p = arith.mulf %y_bar, %x : f64
     ...                                      ...
@@ -11,12 +11,18 @@ a NaN at the end, all of them are exact::
                                              ad.retry_if %wrong
                                              func.return %p : f64
 
-Elsewhere the caller runs code with guards in its place. That needs a call which can be made again: one that
-stores to none of its arguments, prints nothing and calls no foreign code.
+Elsewhere the caller runs code with guards in its place. That needs a call which can be made again: one
+that prints nothing, draws no random numbers and calls no foreign code. What it stores to arguments is
+undone: a copy of each such array is taken on entry, and put back before the call is made again. (Of
+shadows and cotangents that start from zeros the caller makes new ones.)
 
-Refused, too, where a cotangent reaches an op that may turn a NaN into a number (a comparison, a minimum, a
-conversion to an integer, or any that is not listed here) or a result, and where looking at the gradients
-costs more than the guards: see `worthwhile`.
+Private functions follow those that call them: both sweeps over recursive functions, and over the steps of
+a checkpointed loop. A gradient within a budget has guards where the one without a budget has them, so
+both compute the same numbers.
+
+Refused, too, where a NaN may reach an op that turns it into a number (`nan_flow`), where a tangent is
+stored to an argument and the primal may raise after that (the caller sees what is there then), and where
+looking at the outcome, and copying, costs more than the guards: see `worthwhile`.
 """
 
 from __future__ import annotations
@@ -25,58 +31,43 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, math, memref, scf
-from xdsl.dialects.builtin import (
-    AnyFloat,
-    DenseArrayBase,
-    FloatAttr,
-    IndexType,
-    IntegerAttr,
-    MemRefType,
-    ModuleOp,
-    f64,
-)
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType, ModuleOp, f64
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from ...dialects import ad, array
+from ...dialects import activation, ad, array
+from ...dialects.within import every_op
 from ..analysis.alias import AliasAnalysis, enclosing_loops
 from ..analysis.effects import is_private
-from ..rules import reads, writes
+from ..rules import writes
+from ..rules.builders import extents_of, transfer
+from ..rules.calls import listed
 from ..transforms.map_outputs import is_pure
-
-LINEAR: dict[type[Operation], tuple[int, ...]] = {
-    arith.AddfOp: (0, 1),
-    arith.SubfOp: (0, 1),
-    arith.NegfOp: (0,),
-    arith.MulfOp: (0, 1),
-    arith.DivfOp: (0,),
-    arith.ExtFOp: (0,),
-    arith.TruncFOp: (0,),
-    arith.SelectOp: (1, 2),
-    array.CastOp: (0,),
-    math.FmaOp: (0, 1, 2),
-    ad.MulOp: (0, 1),
-    ad.DivOp: (0,),
-}
-"""The operands of an op that are NaN only if its result is, or is not chosen."""
+from .hessian_products import moving_arguments, shadow_arguments
+from .nan_flow import NanFlow, is_float
 
 PLAIN = (
     *(memref.AllocaOp, memref.LoadOp, memref.StoreOp, memref.DimOp, memref.CastOp),
     *(array.AllocOp, array.ViewOp, array.CollapseOp, array.StrideOp, array.OverlapOp),
     *(array.LoopOp, array.ConditionOp, array.MapOp, array.YieldOp, array.MatmulOp),
     *(array.IndexOp, array.RaiseIfOp, array.CheckedIntOp, ad.TapeOp, ad.PushOp, ad.PopOp),
+    *(activation.CallOp, activation.TooDeepOp, activation.StepsOp, activation.ReverseStepsOp),
     *(scf.IfOp, scf.YieldOp, func.ReturnOp),
 )
 """Ops that can be run again, as all without effects can."""
 
 FEW = 4
 """So many guards of an element cost more than to look at its gradient (2 do not, 6 do); in scalar code 1."""
+COPY = 2
+"""To copy an argument and to look at it cost so many times what it costs to look at a gradient alone."""
+DEEP = 100
+"""Guards of recursive functions are done as often as in so many loops."""
 
 
 @dataclass(frozen=True)
 class DropGuards(ModulePass):
-    """Make guarded products and quotients of a gradient plain, and check what comes out."""
+    """Make guarded products and quotients of derivatives plain, and check what comes out."""
 
     name = "drop-guards"
     unchecked: bool = False
@@ -86,82 +77,189 @@ class DropGuards(ModulePass):
         if self.unchecked:
             make_plain(guards_among(op.walk()))
             return
-        for function in [one for one in op.ops if isinstance(one, func.FuncOp)]:
-            if "shadows" in function.attributes and not is_private(function):
-                gradient = Gradient(function)
-                if gradient.can_run_again() and gradient.worthwhile() and gradient.reached():
-                    gradient.drop()
+        functions = [one for one in op.ops if isinstance(one, func.FuncOp)]
+        for group in groups_of(functions):
+            if guards_among(o for f in group for o in every_op(f)):
+                drop_together(group)
 
 
-class Gradient:
-    """A gradient function, and what its guards reach."""
+def groups_of(functions: Sequence[func.FuncOp]) -> list[list[func.FuncOp]]:
+    """Each function that is called from outside, with the private ones that it calls.
 
-    def __init__(self, function: func.FuncOp) -> None:
+    Those that call the same ones are together, and the two gradients of which one keeps to a budget.
+    """
+    private = {f.sym_name.data: f for f in functions if is_private(f)}
+    groups: list[dict[func.FuncOp, None]] = []
+    for function in functions:
+        if is_private(function):
+            continue
+        found, waiting = dict.fromkeys([function]), [function]
+        while waiting:
+            for name in activation.called_by(waiting.pop()):
+                if name in private and private[name] not in found:
+                    found[private[name]] = None
+                    waiting.append(private[name])
+        budgeted = activation.CHECKPOINTED in function.attributes and groups
+        near = [g for g in groups if not found.keys().isdisjoint(g)] or (
+            [groups[-1]] if budgeted else []
+        )
+        groups = [g for g in groups if g not in near]
+        groups.append({f: None for g in (*near, found) for f in g})
+    return [list(group) for group in groups]
+
+
+def drop_together(group: Sequence[func.FuncOp]) -> None:
+    """Drop the guards of all functions, or of none; the first one tells whether it is worthwhile."""
+    flow = NanFlow(group)
+    if not all(f.attributes.keys() & {"shadows", "moved"} for f in flow.outcomes):
+        return
+    if not all(can_run_again(f) for f in group):
+        return
+    guards = guards_among(o for f in group for o in every_op(f))
+    if not all(is_float(g.result) for g in guards) or not flow.follow(guards):
+        return
+    derivatives = [Derivative(f, flow) for f in flow.outcomes]
+    if derivatives[0].worthwhile() and not any(d.may_be_left_halfway() for d in derivatives):
+        for derivative in derivatives:
+            derivative.check()
+        make_plain(guards)
+
+
+def can_run_again(function: func.FuncOp) -> bool:
+    """Whether the ops of a function leave nothing behind but what they store."""
+    inner = every_op(function)[1:]
+    return all(isinstance(op, PLAIN) or is_pure(op) for op in inner)
+
+
+class Derivative:
+    """A gradient or tangent function, what it hands out, and what it changes."""
+
+    def __init__(self, function: func.FuncOp, flow: NanFlow) -> None:
         self.function = function
-        self.ops = list(function.walk())
-        self.guards = guards_among(self.ops)
+        self.private = flow.private
         block = function.body.block
         terminator = block.last_op
         assert isinstance(terminator, func.ReturnOp)
         self.end = terminator
-        count, arrays = (self._listed(name) for name in ("cotangents", "shadows"))
-        first = len(block.args) - len(count) - len(arrays)
-        self.shadows = block.args[first : first + len(arrays)]
-        self.first_scalar = len(terminator.arguments) - len(self._listed("scalars"))
+        seen = dict.fromkeys((*block.args, *terminator.arguments))
+        self.outcomes = [v for v in seen if v in flow.outcomes[function]]
+        fresh = {block.args[k] for k in made_by_caller(function)}
+        self.alias = flow.alias[function]
+        self.changed = [a for a in arguments_written(function, self.alias) if a not in fresh]
+        """What a call stores to, and has to undo."""
 
-    @property
-    def scalars(self) -> Sequence[SSAValue]:
-        """The gradients that are returned."""
-        return self.end.arguments[self.first_scalar :]
-
-    def _listed(self, name: str) -> Sequence[int]:
-        listed = self.function.attributes[name]
-        assert isinstance(listed, DenseArrayBase)
-        return [int(v) for v in listed.get_values()]
-
-    def can_run_again(self) -> bool:
-        """Whether a call leaves nothing behind but gradients."""
-        alias = AliasAnalysis(self.function)
-        own = set(self.shadows)
-        for op in self.ops:
-            if op is not self.function and not isinstance(op, PLAIN) and not is_pure(op):
-                return False
-            for access in writes(op):
-                roots = alias.roots(access.memref)
-                if any(isinstance(r, BlockArgument) and r not in own for r in roots):
-                    return False
-        return True
+    def may_be_left_halfway(self) -> bool:
+        """Whether an exception may leave a NaN where the caller sees it."""
+        seen = {v for v in self.outcomes if v in self.changed}
+        if not seen:
+            return False
+        stored = False
+        for op in self.function.body.block.ops:
+            inner = every_op(op)
+            stored = stored or any(
+                not self.alias.interfering(root).isdisjoint(seen)
+                for one in inner
+                for access in writes(one)
+                for root in self.alias.roots(access.memref)
+            )
+            if stored and any(may_raise(one) for one in inner):
+                return True
+        return False
 
     def worthwhile(self) -> bool:
-        """Whether guards cost more than to look at the gradients."""
-        ranks = [s.type.get_num_dims() for s in self.shadows if isinstance(s.type, MemRefType)]
-        rank, weight = max(ranks, default=0), 0
-        for guard in self.guards:
-            depth = depth_of(guard)
+        """Whether guards cost more than to look at what comes out, and to copy what is changed."""
+        looked_at = [rank_of(a) for a in self.outcomes if isinstance(a.type, MemRefType)]
+        copied = [rank_of(a) for a in self.changed]
+        rank, weight = max((*looked_at, *copied), default=0), 0
+        for guard, depth in self._guards():
             if depth > rank:
                 return True
             if depth == rank > 0:
                 weight += 1 if isinstance(guard.parent_op(), array.MapOp) else FEW
-        return weight >= FEW * max(len(ranks), 1)
+        return weight >= FEW * max(len(looked_at) + COPY * len(copied), 1)
 
-    def reached(self) -> bool:
-        """Whether a NaN for want of a guard stays one as far as it goes: into gradients, or nowhere."""
-        return Reach(self).is_kept()
+    def _guards(self) -> Iterator[tuple[Operation, int]]:
+        """The guards, each with in how many dimensions it is done again and again."""
+        callees = activation.called_by(self.function)
+        steps = {
+            op.target for op in every_op(self.function) if isinstance(op, activation.CheckpointedOp)
+        }
+        for guard in guards_among(every_op(self.function)):
+            yield guard, depth_of(guard)
+        for name in dict.fromkeys(callees):
+            further = 1 if any(name.startswith(step) for step in steps) else DEEP
+            for guard in guards_among(every_op(self.private[name])):
+                yield guard, depth_of(guard) + further
 
-    def drop(self) -> None:
-        make_plain(self.guards)
-        self._check()
-
-    def _check(self) -> None:
-        """Look for NaN among the gradients, before they are returned: count them."""
+    def check(self) -> None:
+        """Look for NaN among what is handed out, before it is: count them."""
+        copies = self._copies()
         counter = Counter(self.end)
-        for shadow in self.shadows:
-            counter.count_elements(shadow)
-        for value in self.scalars:
-            counter.add(counter.count(value))
+        for value in self.outcomes:
+            if isinstance(value.type, MemRefType):
+                counter.count_elements(value)
+            else:
+                counter.add(counter.count(value))
         zero = counter.emit(arith.ConstantOp(FloatAttr(0.0, f64)))
         total = counter.emit(memref.LoadOp.get(counter.cell, []))
-        counter.emit(ad.RetryIfOp(counter.emit(arith.CmpfOp(total, zero, "ogt"))))
+        wrong = counter.emit(arith.CmpfOp(total, zero, "ogt"))
+        if copies:
+            undone = Block()
+            for argument, (copy, extents) in copies.items():
+                undone.add_op(transfer(copy, argument, extents))
+            undone.add_op(scf.YieldOp())
+            counter.emit(scf.IfOp(wrong, [], Region(undone), Region(Block([scf.YieldOp()]))))
+        counter.emit(ad.RetryIfOp(wrong))
+
+    def _copies(self) -> dict[SSAValue, tuple[SSAValue, list[SSAValue]]]:
+        """Copies of what is changed, taken on entry; each with its extents."""
+        first = self.function.body.block.first_op
+        assert first is not None
+        entry = Emitter(first)
+        found: dict[SSAValue, tuple[SSAValue, list[SSAValue]]] = {}
+        for argument in self.changed:
+            assert isinstance(argument.type, MemRefType)
+            extents = extents_of(argument, entry.emit)
+            copy = entry.emit(array.AllocOp(extents, argument.type.element_type))
+            copy.name_hint = f"{argument.name_hint or 'argument'}_before"
+            entry.emit(transfer(argument, copy, extents))
+            found[argument] = copy, extents
+        return found
+
+
+def made_by_caller(function: func.FuncOp) -> Iterator[int]:
+    """The arguments that a caller makes anew where a call is made anew: shadows, and tangents of shadows."""
+    if "shadows" not in function.attributes:
+        return
+    shadows = shadow_arguments(function)
+    yield from shadows
+    if "moving" in function.attributes:
+        moving = listed(function, "moving")
+        yield from (
+            p for k, p in zip(moving, moving_arguments(function), strict=True) if k in shadows
+        )
+
+
+def may_raise(op: Operation) -> bool:
+    calls = isinstance(op, activation.CallOp | activation.CheckpointedOp)
+    return calls or array.is_operation_that_may_raise(op)
+
+
+def arguments_written(function: func.FuncOp, alias: AliasAnalysis) -> list[BlockArgument]:
+    """The arguments whose memory a function may store to."""
+    roots = {
+        other
+        for op in every_op(function)[1:]
+        for access in writes(op)
+        for root in alias.roots(access.memref)
+        for other in alias.interfering(root)
+    }
+    return [a for a in function.body.block.args if a in roots]
+
+
+def rank_of(value: SSAValue) -> int:
+    assert isinstance(value.type, MemRefType)
+    return value.type.get_num_dims()
 
 
 def guards_among(ops: Iterable[Operation]) -> list[ad.MulOp | ad.DivOp]:
@@ -183,15 +281,11 @@ def make_plain(guards: Iterable[ad.MulOp | ad.DivOp]) -> None:
         op.erase()
 
 
-class Counter:
-    """Code before an op that counts NaNs in a cell. (Truths: nothing that may be folded as x - x is.)"""
+class Emitter:
+    """Puts ops before an op."""
 
     def __init__(self, before: Operation) -> None:
         self.before = before
-        zero = self.emit(arith.ConstantOp(FloatAttr(0.0, f64)))
-        self.cell = self.emit(memref.AllocaOp.get(f64, shape=[]))
-        self.cell.name_hint = "wrong"
-        self.emit(memref.StoreOp.get(zero, self.cell, []))
 
     def emit(self, op: Operation) -> SSAValue:
         """Insert an op; its first result, if it has any."""
@@ -200,7 +294,18 @@ class Counter:
         for one in op.walk():
             one.location = self.before.location
         block.insert_op_before(op, self.before)
-        return op.results[0] if op.results else self.cell
+        return op.results[0] if op.results else op.operands[0]
+
+
+class Counter(Emitter):
+    """Code that counts NaNs in a cell. (Truths: nothing that may be folded as x - x is.)"""
+
+    def __init__(self, before: Operation) -> None:
+        super().__init__(before)
+        zero = self.emit(arith.ConstantOp(FloatAttr(0.0, f64)))
+        self.cell = self.emit(memref.AllocaOp.get(f64, shape=[]))
+        self.cell.name_hint = "wrong"
+        self.emit(memref.StoreOp.get(zero, self.cell, []))
 
     def count(self, value: SSAValue) -> SSAValue:
         """1 for NaN, 0 for a number."""
@@ -240,96 +345,3 @@ def depth_of(op: Operation) -> int:
     parent = op.parent_op()
     points = len(parent.extents) if isinstance(parent, array.MapOp) else 0
     return len(enclosing_loops(op)) + points
-
-
-class Reach:
-    """What a NaN comes to that a guard would have kept back: numbers and memory."""
-
-    def __init__(self, gradient: Gradient) -> None:
-        self.gradient = gradient
-        self.alias = AliasAnalysis(gradient.function)
-        self.numbers: set[SSAValue] = set()
-        self.memory: set[SSAValue] = set()
-        """Roots."""
-        self.waiting: list[SSAValue] = []
-        self.readers: dict[SSAValue, list[tuple[Operation, SSAValue]]] = {}
-        """By root, what reads it: the op, and the number that is read; of a product what it writes to."""
-        for op in gradient.ops:
-            for source, target in sources_of(op):
-                for root in self.alias.roots(source):
-                    self.readers.setdefault(root, []).append((op, target))
-        arrays = (v for v in gradient.end.arguments if isinstance(v.type, MemRefType))
-        self.returned = {root for array_ in arrays for root in self.alias.roots(array_)}
-
-    def is_kept(self) -> bool:
-        """Whether it comes to nothing that makes a number of it."""
-        for guard in self.gradient.guards:
-            self.reach(guard.result)
-        while self.waiting:
-            value = self.waiting.pop()
-            if not all(self.use(use.operation, use.index) for use in value.uses):
-                return False
-        return True
-
-    def reach(self, value: SSAValue) -> bool:
-        if value not in self.numbers:
-            self.numbers.add(value)
-            self.waiting.append(value)
-        return True
-
-    def use(self, op: Operation, index: int) -> bool:
-        """Follow one use of a number; False where it cannot be followed."""
-        match op:
-            case memref.StoreOp():
-                return index == 0 and self.reach_memory(op.memref)
-            case array.YieldOp() if isinstance(over := op.parent_op(), array.MapOp):
-                return over.out_kinds[index] in ("store", "add") and self.reach_memory(
-                    over.outs[index]
-                )
-            case scf.YieldOp():
-                branch = op.parent_op()
-                return isinstance(branch, scf.IfOp) and self.reach(branch.results[index])
-            case func.ReturnOp():
-                return index >= self.gradient.first_scalar
-            case _:
-                known = index in LINEAR.get(type(op), ())
-                return known and is_float(op.results[0]) and self.reach(op.results[0])
-
-    def reach_memory(self, memory: SSAValue) -> bool:
-        """Follow what is stored, but not to tapes: what is popped has a root of its own."""
-        for root in self.alias.roots(memory):
-            for one in self.alias.interfering(root):
-                if one in self.memory:
-                    continue
-                self.memory.add(one)
-                if isinstance(one.owner, ad.PushOp | ad.PopOp) or not self.is_ours(one):
-                    return False
-                if not all(self.read(op, target) for op, target in self.readers.get(one, ())):
-                    return False
-        return True
-
-    def is_ours(self, root: SSAValue) -> bool:
-        """Whether memory is made here and stays here, or holds a gradient that is looked at."""
-        if isinstance(root, BlockArgument):
-            return root in self.gradient.shadows
-        return root not in self.returned
-
-    def read(self, op: Operation, target: SSAValue) -> bool:
-        return self.reach_memory(target) if isinstance(op, array.MatmulOp) else self.reach(target)
-
-
-def sources_of(op: Operation) -> Iterator[tuple[SSAValue, SSAValue]]:
-    """What an op reads, each with the number that it is, or with what a product is written to."""
-    match op:
-        case memref.LoadOp():
-            yield op.memref, op.res
-        case array.MapOp():
-            yield from zip(op.ins, op.body.block.args, strict=True)
-        case array.MatmulOp():
-            yield from ((factor, op.c) for factor in (op.a, op.b))
-        case _:
-            assert not reads(op), op.name
-
-
-def is_float(value: SSAValue) -> bool:
-    return isinstance(value.type, AnyFloat)

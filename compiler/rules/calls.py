@@ -203,7 +203,9 @@ class Steps(Rule[activation.StepsOp]):
     """The steps of a checkpointed loop; a gradient has them, which is split where its primal ends."""
 
     def effects(self, op: activation.StepsOp) -> list[Access]:
-        read, written = ([op.arguments[k] for k in listed] for listed in (op.read, op.written))
+        """Arrays that take turns are each in every place once."""
+        places = activation.in_turns(op.read, op.permutation), op.changing
+        read, written = ([op.arguments[k] for k in listed] for listed in places)
         return touching(op, read, written, must=False)
 
 
@@ -212,7 +214,7 @@ class ReverseSteps(Rule[activation.ReverseStepsOp]):
 
     def effects(self, op: activation.ReverseStepsOp) -> list[Access]:
         shadows = list(op.shadows)
-        read = [op.arguments[k] for k in op.read]
+        read = [op.arguments[k] for k in activation.in_turns(op.read, op.permutation)]
         return touching(op, [*read, *shadows], shadows, must=False)
 
 

@@ -42,11 +42,38 @@ func.func @too_few(%x : memref<?xf64>, %n : index, %x_shadow : memref<?xf64>, %b
   func.return
 }
 
-// The call could not be made again: it stores to an argument.
+// What the call stores to an argument is undone before the call is made again.
 // CHECK-LABEL: @argument_is_changed(
+// CHECK:         %x_before = array.alloc(%[[N:.*]]) : memref<?xf64>
+// CHECK-NEXT:    array.map(%[[N]]) ins(%x : memref<?xf64>) outs(%x_before : memref<?xf64>) kinds ["store"]
+// CHECK-NOT:     ad.mul
+// CHECK:         %[[WRONG:.*]] = arith.cmpf ogt,
+// CHECK-NEXT:    scf.if %[[WRONG]] {
+// CHECK-NEXT:      array.map(%[[N]]) ins(%x_before : memref<?xf64>) outs(%x : memref<?xf64>) kinds ["store"]
+// CHECK:         ad.retry_if %[[WRONG]]
+func.func @argument_is_changed(%x : memref<?xf64>, %p : f64, %n : index, %bar : f64) -> f64
+    attributes {shadows = array<i64>, cotangents = array<i64: 0>, scalars = array<i64: 1>} {
+  %cell = memref.alloca() : memref<f64>
+  memref.store %bar, %cell[] : memref<f64>
+  %t = array.loop %i to %n do {
+    %t2 = array.loop %j to %n do {
+      memref.store %p, %x[%i] : memref<?xf64>
+      %b = memref.load %cell[] : memref<f64>
+      %m = ad.mul %b, %p : f64
+      memref.store %m, %cell[] : memref<f64>
+      array.yield
+    }
+    array.yield
+  }
+  %r = memref.load %cell[] : memref<f64>
+  func.return %r : f64
+}
+
+// One guard for each element that would have to be copied.
+// CHECK-LABEL: @copies_would_cost_more(
 // CHECK:         ad.mul
 // CHECK-NOT:     ad.retry_if
-func.func @argument_is_changed(%x : memref<?xf64>, %p : f64, %n : index, %bar : f64) -> f64
+func.func @copies_would_cost_more(%x : memref<?xf64>, %p : f64, %n : index, %bar : f64) -> f64
     attributes {shadows = array<i64>, cotangents = array<i64: 0>, scalars = array<i64: 1>} {
   %cell = memref.alloca() : memref<f64>
   memref.store %bar, %cell[] : memref<f64>
@@ -59,6 +86,81 @@ func.func @argument_is_changed(%x : memref<?xf64>, %p : f64, %n : index, %bar : 
   }
   %r = memref.load %cell[] : memref<f64>
   func.return %r : f64
+}
+
+// A private function follows its caller: the shadow that it is handed is looked at there.
+// CHECK-LABEL: @calls(
+// CHECK:         array.map(%{{.*}}) ins(%x_shadow : memref<?xf64>) outs(%{{.*}}) kinds ["add"]
+// CHECK:         ad.retry_if
+// CHECK-LABEL: private @called(
+// CHECK-NOT:     ad.mul
+// CHECK:         arith.mulf
+func.func @calls(%x : memref<?xf64>, %p : f64, %n : index, %x_shadow : memref<?xf64>, %bar : f64)
+    attributes {shadows = array<i64: 0>, cotangents = array<i64: 0>, scalars = array<i64>} {
+  %record = activation.call @called(%n, %x_shadow, %p : index, memref<?xf64>, f64) frames 1
+      reads [1 : i64] writes [1 : i64]
+  func.return
+}
+func.func private @called(%n : index, %a : memref<?xf64>, %p : f64) {
+  %b = memref.load %a[%n] : memref<?xf64>
+  %m = ad.mul %b, %p : f64
+  memref.store %m, %a[%n] : memref<?xf64>
+  func.return
+}
+
+// What it returns is compared by its caller.
+// CHECK-LABEL: @compares_what_is_returned(
+// CHECK-NOT:     ad.retry_if
+// CHECK-LABEL: private @returns_a_cotangent(
+// CHECK:         ad.mul
+func.func @compares_what_is_returned(%p : f64, %n : index, %bar : f64) -> f64
+    attributes {shadows = array<i64>, cotangents = array<i64: 0>, scalars = array<i64: 0>} {
+  %record, %m = activation.call @returns_a_cotangent(%bar, %p : f64, f64) frames 1 reads [] writes [] -> f64
+  %large = arith.cmpf ogt, %m, %p : f64
+  %c = arith.select %large, %p, %m : f64
+  func.return %c : f64
+}
+func.func private @returns_a_cotangent(%b : f64, %p : f64) -> f64 {
+  %m = ad.mul %b, %p : f64
+  func.return %m : f64
+}
+
+// Tangents that are results are looked at like gradients.
+// CHECK-LABEL: @tangent(
+// CHECK-NOT:     ad.mul
+// CHECK:         array.map(%{{.*}}) ins(%made : memref<?xf64>) outs(%{{.*}}) kinds ["add"]
+// CHECK:         ad.retry_if
+func.func @tangent(%p : f64, %n : index, %p_dot : f64) -> memref<?xf64>
+    attributes {moving = array<i64: 0>, moved = array<i64: 0>} {
+  %made = array.alloc(%n) : memref<?xf64>
+  %t = array.loop %i to %n do {
+    %t2 = array.loop %j to %n do {
+      %m = ad.mul %p_dot, %p : f64
+      memref.store %m, %made[%i] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return %made : memref<?xf64>
+}
+
+// Where the primal raises, the caller sees the tangents that are stored by then.
+// CHECK-LABEL: @raises_halfway(
+// CHECK:         ad.mul
+// CHECK-NOT:     ad.retry_if
+func.func @raises_halfway(%x : memref<?xf64>, %p : f64, %n : index, %bad : i1, %x_dot : memref<?xf64>)
+    attributes {moving = array<i64: 0>, moved = array<i64>} {
+  %t = array.loop %i to %n do {
+    %t2 = array.loop %j to %n do {
+      array.raise_if %bad, "ValueError", "no"
+      %b = memref.load %x_dot[%i] : memref<?xf64>
+      %m = ad.mul %b, %p : f64
+      memref.store %m, %x_dot[%i] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
 }
 
 // A comparison makes a truth of a NaN, and a branch of that: nobody would see the NaN.
@@ -117,16 +219,20 @@ func.func @printed(%p : f64, %n : index, %bar : f64) -> f64
   func.return %r : f64
 }
 
-// A result that is a gradient itself is none of those that are looked at.
+// A result that is a gradient itself is looked at, too.
 // CHECK-LABEL: @returned(
-// CHECK:         ad.mul
-// CHECK-NOT:     ad.retry_if
+// CHECK-NOT:     ad.mul
+// CHECK:         array.map(%{{.*}}) ins(%made : memref<?xf64>) outs(%{{.*}}) kinds ["add"]
+// CHECK:         ad.retry_if
 func.func @returned(%p : f64, %n : index, %bar : f64) -> (memref<?xf64>, f64)
     attributes {shadows = array<i64>, cotangents = array<i64: 0>, scalars = array<i64: 0>} {
   %made = array.alloc(%n) : memref<?xf64>
   %t = array.loop %i to %n do {
-    %m = ad.mul %bar, %p : f64
-    memref.store %m, %made[%i] : memref<?xf64>
+    %t2 = array.loop %j to %n do {
+      %m = ad.mul %bar, %p : f64
+      memref.store %m, %made[%i] : memref<?xf64>
+      array.yield
+    }
     array.yield
   }
   func.return %made, %p : memref<?xf64>, f64

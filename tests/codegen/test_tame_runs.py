@@ -60,14 +60,43 @@ def directions() -> tuple[Any, Any]:
     return dx, dy
 
 
+class Everything(set[Any]):
+    def __contains__(self, one: object) -> bool:
+        return True
+
+
 @pytest.fixture(scope="module", params=PROGRAMS, ids=lambda p: p.__name__)
 def compiled(request: pytest.FixtureRequest) -> Any:
-    return compile(request.param, grad=True)
+    """Code that has its guards from the first call on."""
+    made = compile(request.param, grad=True)
+    made._dispatcher.era.guarded = Everything()
+    return made
 
 
-def test_a_run_is_written_without_guards_and_once_more_with_them(compiled: Any) -> None:
-    text = compiled.inspect("llvm", *arguments(), wrt=("x", "y"))
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_run_is_written_without_guards_and_once_more_with_them(program: Any) -> None:
+    guarded = compile(program, grad=True)
+    guarded._dispatcher.options["guards"] = True
+    text = guarded.inspect("llvm", *arguments(), wrt=("x", "y"))
     assert "\nguarded." in text
+
+
+def test_calls_with_and_without_guards_compute_the_same(compiled: Any) -> None:
+    """Up to contraction, which a run with a guarded copy has less of."""
+    without_guards = compile(compiled.__wrapped__, grad=True)
+
+    def derivatives(of: Any, at: float) -> list[Any]:
+        dx, dy = (d.copy() for d in directions())
+        given, do = arguments(at), np.zeros(12)
+        moved = of.jvp(*given, tangents={"x": dx, "y": dy, "out": do})
+        products = of.hvp(*arguments(at), wrt=("x", "y"), direction=directions())
+        _, back = of.vjp(*arguments(at), wrt=("x", "y"))
+        return [*moved, *given, dx, dy, do, *products, *back(1.0), *back(0.5)]
+
+    for at in (1.25, 1e200, math.inf, math.nan):
+        found, expected = derivatives(without_guards, at), derivatives(compiled, at)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-14)
 
 
 def test_there_is_no_second_copy_where_a_loop_becomes_vector_code() -> None:
@@ -76,7 +105,9 @@ def test_there_is_no_second_copy_where_a_loop_becomes_vector_code() -> None:
             out[i] = x[i] * x[i] / y[i] * (x[i] * y[i]) * x[i]
         return out[0]
 
-    text = compile(scaled, grad=True).inspect("llvm", *arguments(), wrt=("x", "y"))
+    f = compile(scaled, grad=True)
+    f._dispatcher.options["guards"] = True
+    text = f.inspect("llvm", *arguments(), wrt=("x", "y"))
     assert "guarded." not in text
 
 

@@ -168,8 +168,8 @@ ROWS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
 ]
 
 
-def compiled(function: Callable[..., Any], memory: Any) -> mutad.CompiledFunction:
-    return mutad.compile(function, grad=True, opt=1, memory=memory)
+def compiled(function: Callable[..., Any], memory: Any, opt: int = 1) -> mutad.CompiledFunction:
+    return mutad.compile(function, grad=True, opt=opt, memory=memory)
 
 
 def copies(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -215,6 +215,38 @@ def test_gradients_are_the_same_bit_for_bit(
     budget = tight.explain(*copies(arguments), wrt=wrt).budget
     assert budget.least in (least, None)
     assert outcome(compiled(function, least), arguments, wrt) == wanted
+
+
+@pytest.mark.parametrize("row", [5, 6, 8])
+def test_so_are_those_of_vector_code(row: int) -> None:
+    """Sums in a free order, contractions, and functions that differ in vectors from those of numbers."""
+    function, arguments, wrt = ROWS[row]
+    least = compiled(function, 1).explain(*copies(arguments), wrt=wrt).budget.least
+    tight = compiled(function, least, opt=3)
+    assert outcome(tight, arguments, wrt) == outcome(compiled(function, None, 3), arguments, wrt)
+
+
+def masked(u, k, steps):
+    for _ in range(steps):
+        u[1:] = np.where(u[1:] > 0, np.sqrt(u[1:]) * u[:-1] + k / u[1:], 0.0) * 0.5
+    return (u * u).sum()
+
+
+def test_what_needs_guards_has_them_with_and_without_a_budget() -> None:
+    u = np.linspace(0.0, 2.0, 30)
+    u[7:9] = 0.0
+    for function, given in (
+        (masked, (u, 0.3, 25)),
+        (three_in_turn, (u, np.full(30, np.inf), u, 25)),
+    ):
+        least = compiled(function, 1).explain(*copies(given)).budget.least
+        free, tight = compiled(function, None), compiled(function, least)
+        expected = outcome(free, given, ("u",))
+        assert outcome(tight, given, ("u",)) == expected
+        assert outcome(tight, given, ("u",)) == expected
+        for f in (free, tight):
+            (code,) = (one for key, one in f._dispatcher.table.items() if not key.guards)
+            assert code.metadata["retries"]
 
 
 @pytest.mark.parametrize("row", [4, 10, 13])

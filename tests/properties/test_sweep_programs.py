@@ -5,17 +5,20 @@
 
 import os
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from gradient_oracle import GradientCase, NotSmoothHereError
 from reach_oracle import check_cotangents_reach, check_tangents_reach
-from sweep_programs import sweep_program
+from sweep_programs import SweepProgram, sweep_program
 from tangent_oracle import check_batch
 
 import mutad
 
 IN_CI = "0:20"
+VECTORS = 37
+"""A size at which users' code has vectors, and numbers that are left."""
 
 
 def seeds() -> range:
@@ -41,9 +44,19 @@ def test_gradients_of_sweeps(seed: int) -> None:
 @pytest.mark.parametrize("seed", seeds()[::4])
 def test_sweeps_within_the_least_budget(seed: int) -> None:
     """The same gradient, bit for bit, from as few saved bytes as possible."""
-    program, wrt = sweep_program(seed), ("u", "v")
+    check_least_budget(sweep_program(seed), opt=1)
+
+
+@pytest.mark.parametrize("seed", seeds()[9::8])
+def test_vector_code_of_sweeps_within_the_least_budget(seed: int) -> None:
+    check_least_budget(replace(sweep_program(seed), n=VECTORS), opt=3)
+
+
+def check_least_budget(program: SweepProgram, opt: int) -> None:
+    wrt = ("u", "v")
     function, given = program.function(), program.arguments()
-    value, gradients = mutad.compile(function, grad=True, opt=1).value_and_grad(*given, wrt=wrt)
+    free = mutad.compile(function, grad=True, opt=opt)
+    value, gradients = free.value_and_grad(*given, wrt=wrt)
     memory = 1
     try:
         mutad.compile(function, grad=True, opt=1, memory=memory).value_and_grad(
@@ -54,7 +67,7 @@ def test_sweeps_within_the_least_budget(seed: int) -> None:
         assert found is not None
         memory = int(found[1])
     again = program.arguments()
-    tight = mutad.compile(function, grad=True, opt=1, memory=memory)
+    tight = mutad.compile(function, grad=True, opt=opt, memory=memory)
     found_value, found_gradients = tight.value_and_grad(*again, wrt=wrt)
     for one, other in zip((value, *gradients), (found_value, *found_gradients), strict=True):
         assert np.array_equal(one, other, equal_nan=True)

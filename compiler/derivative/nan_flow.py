@@ -1,0 +1,243 @@
+"""What a NaN comes to that a guard of a strong zero would have kept back: numbers and memory.
+
+It is followed through a whole module: private functions (recursive ones, the steps of a checkpointed
+loop) get it in arguments and hand it on in shadows and results. What it reaches of what the caller sees
+is an *outcome*. There a NaN can be found, if it cannot have become a number on the way::
+
+    %p = ad.mul %y_bar, %x                          %p may be one
+    memref.store %p, %x_shadow[%i]                  %x_shadow may hold one: an outcome
+    %c = arith.cmpf ogt, %p, %k                     whoever asks for %c does not see it: refused
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from xdsl.dialects import arith, func, math, memref, scf
+from xdsl.dialects.builtin import AnyFloat, MemRefType
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from ...dialects import activation, ad, array
+from ...dialects.within import every_op
+from ..analysis.alias import AliasAnalysis
+from ..analysis.effects import is_private
+from ..rules import reads
+from ..rules.calls import argument_of, count_in_record
+
+KEEPING: dict[type[Operation], tuple[int, ...]] = {
+    arith.AddfOp: (0, 1),
+    arith.SubfOp: (0, 1),
+    arith.NegfOp: (0,),
+    arith.MulfOp: (0, 1),
+    arith.DivfOp: (0,),
+    arith.ExtFOp: (0,),
+    arith.TruncFOp: (0,),
+    arith.SelectOp: (1, 2),
+    array.CastOp: (0,),
+    math.FmaOp: (0, 1, 2),
+    math.SqrtOp: (0,),
+    math.ExpOp: (0,),
+    math.SinOp: (0,),
+    math.CosOp: (0,),
+    math.TanhOp: (0,),
+    math.AbsFOp: (0,),
+    ad.MulOp: (0, 1),
+    ad.DivOp: (0,),
+}
+"""The operands of an op that are NaN only if its result is, or is not chosen. No divisor is among them:
+without a guard the sign of a zero may differ, and so would that of the infinity that it makes."""
+
+
+class NanFlow:
+    """Where NaNs may be in the functions of a module, of which private ones are called by the others."""
+
+    def __init__(self, functions: Sequence[func.FuncOp]) -> None:
+        self.private = {f.sym_name.data: f for f in functions if is_private(f)}
+        self.alias = {f: AliasAnalysis(f) for f in functions}
+        self.home = {op: f for f in functions for op in every_op(f)}
+        self.numbers: set[SSAValue] = set()
+        self.memory: set[SSAValue] = set()
+        """Roots."""
+        self.outcomes: dict[func.FuncOp, dict[SSAValue, None]] = {
+            f: {} for f in functions if not is_private(f)
+        }
+        """By function that the caller calls, the numbers and arrays that a NaN reaches."""
+        self.waiting: list[SSAValue] = []
+        self.calls: dict[str, list[Operation]] = {}
+        """By private function, the ops that call it."""
+        self.readers: dict[SSAValue, list[tuple[Operation, SSAValue | None]]] = {}
+        """By root, what reads it: the op, and what it makes of that; None where nobody knows."""
+        for op, function in self.home.items():
+            for name in activation.called_by(op) if is_call(op) else ():
+                self.calls.setdefault(name, []).append(op)
+            for source, target in self.sources_of(op):
+                for root in self.alias[function].roots(source):
+                    self.readers.setdefault(root, []).append((op, target))
+
+    def follow(self, guards: Iterable[Operation]) -> bool:
+        """Follow what these ops make; whether it comes to nothing that makes a number of a NaN."""
+        for guard in guards:
+            self.reach(guard.results[0])
+        while self.waiting:
+            value = self.waiting.pop()
+            if not all(self.use(use.operation, use.index) for use in value.uses):
+                return False
+        return True
+
+    # Numbers.
+
+    def reach(self, value: SSAValue) -> bool:
+        if value not in self.numbers:
+            self.numbers.add(value)
+            self.waiting.append(value)
+        return True
+
+    def use(self, op: Operation, index: int) -> bool:
+        """Follow one use of a number; False where it cannot be followed."""
+        match op:
+            case memref.StoreOp():
+                return index == 0 and self.reach_memory(op.memref)
+            case array.YieldOp() if isinstance(over := op.parent_op(), array.MapOp):
+                return over.out_kinds[index] in ("store", "add") and self.reach_memory(
+                    over.outs[index]
+                )
+            case scf.YieldOp():
+                branch = op.parent_op()
+                return isinstance(branch, scf.IfOp) and self.reach(branch.results[index])
+            case func.ReturnOp():
+                return self.leave(op, index)
+            case activation.CallOp():
+                callee = self.private[op.target]
+                return all(
+                    self.reach(argument)
+                    for k, argument in enumerate(callee.body.block.args)
+                    if argument_of(callee, k) == index
+                )
+            case _:
+                known = index in KEEPING.get(type(op), ())
+                return known and is_float(op.results[0]) and self.reach(op.results[0])
+
+    def leave(self, op: func.ReturnOp, index: int) -> bool:
+        """A number is returned: to the caller, or to each call in the module."""
+        function = self.home[op]
+        if function in self.outcomes:
+            self.outcomes[function][op.arguments[index]] = None
+            return True
+        if index >= len(op.arguments) - count_in_record(function, "keeps"):
+            return False
+        calls = self.calls.get(function.sym_name.data, ())
+        return all(isinstance(c, activation.CallOp) and self.reach(c.called[index]) for c in calls)
+
+    # Memory.
+
+    def reach_memory(self, memory: SSAValue) -> bool:
+        """Follow what is stored."""
+        alias = self.alias[self.home_of(memory)]
+        roots = {one for root in alias.roots(memory) for one in alias.interfering(root)}
+        return all(self.reach_root(root) for root in roots)
+
+    def reach_root(self, root: SSAValue) -> bool:
+        """Follow what memory holds, but not to tapes: what is popped has a root of its own."""
+        if root in self.memory:
+            return True
+        self.memory.add(root)
+        own = isinstance(root.owner, array.AllocOp | memref.AllocaOp)
+        return (
+            (self.hand_back(root) if isinstance(root, BlockArgument) else own)
+            and self.hand_out(root)
+            and all(self.read(target) for _, target in self.readers.get(root, ()))
+        )
+
+    def hand_back(self, root: BlockArgument) -> bool:
+        """An argument's memory is the caller's."""
+        function = root.owner.parent_op()
+        if not isinstance(function, func.FuncOp):
+            return False
+        if function in self.outcomes:
+            self.outcomes[function][root] = None
+            return True
+        calls = self.calls.get(function.sym_name.data, ())
+        return all(self.reach_operands(function, root, call) for call in calls)
+
+    def reach_operands(self, callee: func.FuncOp, root: BlockArgument, call: Operation) -> bool:
+        """What a call hands in for an argument; shadows take turns from step to step."""
+        if isinstance(call, activation.ReverseStepsOp):
+            return callee.sym_name.data.endswith(activation.BACKWARD) and all(
+                map(self.reach_memory, call.shadows)
+            )
+        if not isinstance(call, activation.CallOp):
+            return False
+        place = argument_of(callee, root.index)
+        return place is not None and self.reach_memory(call.arguments[place])
+
+    def hand_out(self, root: SSAValue) -> bool:
+        """Arrays that are returned."""
+        function = self.home_of(root)
+        last = function.body.block.last_op
+        assert last is not None
+        roots = self.alias[function].roots
+        for value in last.operands:
+            if isinstance(value.type, MemRefType) and root in roots(value):
+                if function not in self.outcomes or is_growable(root):
+                    return False
+                self.outcomes[function][value] = None
+        return True
+
+    def read(self, target: SSAValue | None) -> bool:
+        if target is None:
+            return False
+        if not isinstance(target.type, MemRefType):
+            return self.reach(target)
+        own = isinstance(target, BlockArgument) and isinstance(
+            target.owner.parent_op(), func.FuncOp
+        )
+        return self.reach_root(target) if own else self.reach_memory(target)
+
+    def sources_of(self, op: Operation) -> Iterator[tuple[SSAValue, SSAValue | None]]:
+        """What an op reads, each with the number that it is, or with the memory that it comes to."""
+        match op:
+            case memref.LoadOp():
+                yield op.memref, op.res
+            case array.MapOp():
+                yield from zip(op.ins, op.body.block.args, strict=True)
+                for out, kind in zip(op.outs, op.out_kinds, strict=True):
+                    if kind not in ("store", "add"):
+                        yield out, None
+            case array.MatmulOp():
+                yield from ((factor, op.c) for factor in (op.a, op.b))
+            case activation.CallOp():
+                callee = self.private[op.target]
+                for k, argument in enumerate(callee.body.block.args):
+                    place = argument_of(callee, k)
+                    if place is not None and isinstance(argument.type, MemRefType):
+                        yield op.arguments[place], argument
+            case activation.ReverseStepsOp():
+                callee = self.private[f"{op.target}{activation.BACKWARD}"]
+                shadows = list(callee.body.block.args)[-len(op.shadows) :] if op.shadows else []
+                yield from ((one, shadow) for one in op.shadows for shadow in shadows)
+                yield from ((one, None) for one in op.arguments if is_memory(one))
+            case _:
+                yield from ((access.memref, None) for access in reads(op))
+
+    def home_of(self, value: SSAValue) -> func.FuncOp:
+        """The function that a value is of."""
+        owner = value.owner.parent_op() if isinstance(value.owner, Block) else value.owner
+        assert owner is not None
+        return self.home[owner]
+
+
+def is_call(op: Operation) -> bool:
+    return isinstance(op, activation.CallOp | activation.CheckpointedOp)
+
+
+def is_growable(root: SSAValue) -> bool:
+    """Whether memory may be larger than what it holds."""
+    return isinstance(root.owner, Operation) and array.GROWABLE in root.owner.attributes
+
+
+def is_memory(value: SSAValue) -> bool:
+    return isinstance(value.type, MemRefType)
+
+
+def is_float(value: SSAValue) -> bool:
+    return isinstance(value.type, AnyFloat)
