@@ -111,6 +111,7 @@ class Back:
         except keys.NeedsGuards as wanted:
             (guarded,) = wanted.args
             assert guarded.metadata["record"] == self.found.metadata["record"]
+            object.__setattr__(self, "found", guarded)  # for the calls that follow, too
             return self.pulled_back(guarded, out_bar, final)
 
     def pulled_back(self, found: Specialization, out_bar: Any, final: dict[str, Any]) -> Any:

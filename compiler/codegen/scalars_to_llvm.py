@@ -113,6 +113,22 @@ def written_product(state: KernelState, op: Operation, left: str, right: str) ->
     return made
 
 
+LARGEST_DIVISOR = {"double": 2.0**1000, "float": 2.0**100}
+"""Constants up to that size, and down to its reciprocal, have one without loss of digits."""
+
+
+def quotient(state: KernelState, op: Operation, args: list[str]) -> str:
+    """A quotient; in adjoint code that by a constant is a product with the reciprocal."""
+    divisor, number = op.operands[1], number_type(op.results[0].type)
+    if isinstance(divisor.owner, vector.BroadcastOp):
+        divisor = divisor.owner.source
+    known = constant_float(divisor) if "ad.adjoint" in op.attributes else None
+    largest = LARGEST_DIVISOR.get(value_type(number), 0.0)
+    if known is not None and largest and 1.0 / largest <= abs(known) <= largest:
+        return written_product(state, op, args[0], float_of(1.0 / known, op.results[0].type))
+    return float_binary("fdiv")(state, op, args)
+
+
 def sum_(state: KernelState, op: Operation, args: list[str]) -> str:
     """A sum or a difference."""
     type_, flags = value_type(op.results[0].type), fast_flags(state, op)
@@ -658,7 +674,7 @@ SCALAR_OPS: dict[type[Operation], Rule] = {
     arith.AddfOp: sum_,
     arith.SubfOp: sum_,
     arith.MulfOp: product,
-    arith.DivfOp: float_binary("fdiv"),
+    arith.DivfOp: quotient,
     ad.MulOp: strong_product,
     ad.DivOp: strong_quotient,
     vector.BroadcastOp: broadcast,
