@@ -294,11 +294,11 @@ def blas_symbol(symbol: str) -> str:
 def with_blas(declarations: Sequence[str], symbols: dict[str, str]) -> Iterator[str]:
     """Calls of BLAS by the standard symbols, with the lengths of strings behind, as Fortran has them."""
     for line in declarations:
-        found = re.match(r"declare void @(mutad_[sd](gem[mv]))\((.*)\)", line)
+        found = re.match(r"declare void @(mutad_[sd](gem[mv]|ger))\((.*)\)", line)
         if found is None or symbols.get(found[1]) != "blas":
             yield line
             continue
-        count, lengths = len(found[3].split(", ")), {"gemm": 2, "gemv": 1}[found[2]]
+        count, lengths = len(found[3].split(", ")), {"gemm": 2, "gemv": 1, "ger": 0}[found[2]]
         given = ", ".join(f"ptr %{k}" for k in range(count))
         more, ones = ", i64" * lengths, ", i64 1" * lengths
         yield f"declare void @{blas_symbol(found[1])}({found[3]}{more})"

@@ -258,11 +258,15 @@ class MatmulWriter:
 
     def blas_path(self, a: Matrix, b: Matrix, c: Matrix, column: str, row: str, plain: str) -> None:
         t = self.text
-        gemv, gemm = t.label("gemv"), t.label("gemm")
+        gemv, matrices, ger, gemm = (t.label(name) for name in ("gemv", "matrices", "ger", "gemm"))
         vector = self.any_of(column, row)
-        t.branch_if(vector, gemv, gemm)
+        t.branch_if(vector, gemv, matrices)
         t.start(gemv)
         self.gemv(a, b, c, column, plain)
+        t.start(matrices)
+        t.branch_if(self.all_of(t.value("icmp eq i64 %k, 1"), "%accumulate"), ger, gemm)
+        t.start(ger)
+        self.ger(a, b, c, gemm)
         t.start(gemm)
         self.gemm(a, b, c)
 
@@ -286,11 +290,7 @@ class MatmulWriter:
         by_columns, column_leading = self.layout(matrix, transposed=True)
         one = t.value("icmp eq i64 %k, 1")
         x_step = t.value(f"select i1 {one}, i64 1, i64 {x_step}")
-        good = [self.any_of(by_rows, by_columns)]
-        for step in (x_step, y_step):
-            good.append(t.value(f"icmp ne i64 {step}, 0"))
-            good.append(t.value(f"icmp sle i64 {step}, {INT_MAX}"))
-            good.append(t.value(f"icmp sge i64 {step}, {-INT_MAX}"))
+        good = [self.any_of(by_rows, by_columns), *self.steps(x_step, y_step)]
         go = t.label("go")
         t.branch_if(self.all_of(*good), go, plain)
         t.start(go)
@@ -315,6 +315,48 @@ class MatmulWriter:
             self.int_slot(y_step),
         )
         t.do(f"ret i32 {OK}")
+
+    def ger(self, a: Matrix, b: Matrix, c: Matrix, otherwise: str) -> None:
+        """c += a b for a column a and a row b, where BLAS can walk them; c' += b' a' for a c by rows."""
+        t = self.text
+        by_rows, row_leading = self.layout(c)
+        by_columns, column_leading = self.layout(c, transposed=True)
+
+        def choose(type_: str, x: str, y: str) -> str:
+            return t.value(f"select i1 {by_rows}, {type_} {x}, {type_} {y}")
+
+        inner, outer = choose("i64", "%m", "%n"), choose("i64", "%n", "%m")
+        x, x_step = choose("ptr", b.pointer, a.pointer), choose("i64", b.s1, a.s0)
+        y, y_step = choose("ptr", a.pointer, b.pointer), choose("i64", a.s0, b.s1)
+        good = [self.any_of(by_rows, by_columns), *self.steps(x_step, y_step)]
+        go = t.label("go")
+        t.branch_if(self.all_of(*good), go, otherwise)
+        t.start(go)
+        x = self.first_in_memory(x, x_step, inner)
+        y = self.first_in_memory(y, y_step, outer)
+        self.call(
+            "ger",
+            self.int_slot(inner),
+            self.int_slot(outer),
+            self.slot(self.type, float_text(1.0, self.type)),
+            f"ptr {x}",
+            self.int_slot(x_step),
+            f"ptr {y}",
+            self.int_slot(y_step),
+            f"ptr {c.pointer}",
+            self.int_slot(choose("i64", row_leading, column_leading)),
+        )
+        t.do(f"ret i32 {OK}")
+
+    def steps(self, *steps: str) -> list[str]:
+        """Conditions that BLAS takes the steps of vectors."""
+        t = self.text
+        found: list[str] = []
+        for step in steps:
+            found.append(t.value(f"icmp ne i64 {step}, 0"))
+            found.append(t.value(f"icmp sle i64 {step}, {INT_MAX}"))
+            found.append(t.value(f"icmp sge i64 {step}, {-INT_MAX}"))
+        return found
 
     def first_in_memory(self, pointer: str, step: str, count: str) -> str:
         """BLAS wants the lowest address of a vector, whatever the sign of its step."""

@@ -202,9 +202,9 @@ def test_blas_is_named(tmp_path: Path) -> None:
     matrix = "f64[?,?]C"
     made = write_files(tmp_path, "blas", [export(product, {"a": matrix, "b": matrix})], (), 0)
     text = EMITTERS["pkg-config"].write(made).decode()
-    assert "# dgemm_, dgemv_\nblas=-lblas\n" in text
+    assert "# dgemm_, dgemv_, dger_\nblas=-lblas\n" in text
     assert "Libs: -L${libdir} -lblas ${blas}\n" in text
-    assert "BLAS (dgemm_, dgemv_)" in EMITTERS["fortran"].write(made).decode()
+    assert "BLAS (dgemm_, dgemv_, dger_)" in EMITTERS["fortran"].write(made).decode()
 
 
 def model(N, n, c_double, _under, result, area, u_0, U_0):

@@ -133,6 +133,7 @@ void dgemm_(const char *ta, const char *tb, const int *m, const int *n, const in
         }
 }
 void dgemv_(void) {}
+void dger_(void) {}
 """
 
 
@@ -192,7 +193,7 @@ def test_products_of_matrices_are_those_of_blas(client: Client, size: tuple[int,
     a, b = np.cos(np.arange(n * m)).reshape(n, m), np.sin(np.arange(m * k)).reshape(m, k)
     np.testing.assert_allclose(client("product", a, b)["result"], a @ b, rtol=1e-12, atol=1e-12)
     blas = {s for s, origin in client.library.symbols.items() if origin == "blas"}
-    assert blas == {"dgemm_", "dgemv_"}
+    assert blas == {"dgemm_", "dgemv_", "dger_"}
 
 
 def test_gradients_are_those_of_the_just_in_time_compiler(client: Client) -> None:

@@ -55,3 +55,16 @@ def test_other_dtypes(compile_kernel, type_, sizes):
     c = np.zeros((n, m), dtype)
     assert compile_kernel(product(type_, False))(a, b, c).status == 0
     np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("layout", ["C", "F", "gaps"])
+def test_sums_of_outer_products_keep_what_is_not_a_number(compile_kernel, layout):
+    """A derivative that is NaN shows a pattern, whatever it is multiplied with."""
+    a, b = np.zeros((20, 1)), np.ones((1, 30))
+    b[0, 3], a[4] = np.nan, np.inf
+    c = LAYOUTS[layout](np.ones((20, 30)))
+    expected = c + a @ b
+    kernel = compile_kernel(product("f64", True))
+    assert kernel(a, b, c).status == 0
+    np.testing.assert_array_equal(c, expected)
+    assert "mutad_dger" in kernel.text

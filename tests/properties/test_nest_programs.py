@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -28,7 +30,6 @@ SIZES = ((6, 6), (5, 3), (1, 1), (0, 0), (2, 3), (11, 9))
 @pytest.fixture(autouse=True)
 def whatever_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loops are interchanged, and iterations jammed, wherever that is exact."""
-    monkeypatch.setattr(reorder_loops, "WORTH", 0.0)
     monkeypatch.setattr(reorder_loops, "FEW", 0)
     monkeypatch.setattr(unroll_and_jam, "LEAST", -(1 << 40))
 
@@ -47,10 +48,20 @@ def rows(rng: random.Random, dtype: str, domain: str = "") -> Callable[[int, int
     return row
 
 
+def some_are_kept(rng: random.Random) -> AbstractContextManager[object]:
+    """Loops of half of the programs are only interchanged where that pays: other shapes are jammed then."""
+    return patch.object(reorder_loops, "WORTH", rng.choice((0.0, reorder_loops.WORTH)))
+
+
 @profile(few=8)
 @given(SEEDS)
 def test_values_and_exceptions_are_python_s(seed: int) -> None:
     rng = random.Random(seed)
+    with some_are_kept(rng):
+        check_values(rng)
+
+
+def check_values(rng: random.Random) -> None:
     function = function_of(nest_program(rng), "program")
     compiled = mutad.compile(opt=rng.choice((1, 3)), cache=False)(function)
     dtype, domain = rng.choice((("f64", ""), ("f64", ":special"), ("f32", ""), ("i64", "")))
@@ -67,6 +78,11 @@ def test_values_and_exceptions_are_python_s(seed: int) -> None:
 @given(SEEDS)
 def test_gradients_are_those_of_differences(seed: int) -> None:
     rng = random.Random(seed)
+    with some_are_kept(rng):
+        check_gradients(rng)
+
+
+def check_gradients(rng: random.Random) -> None:
     function = function_of(nest_program(rng), "program")
     arguments = rows(rng, "f64", ":unit")(5, 4)
     want = run(function, arguments)
