@@ -80,6 +80,7 @@ from .transforms.split_maps import SplitMaps
 from .transforms.store_first import StoreFirst
 from .transforms.unify_extents import UnifyExtents
 from .transforms.unroll_and_jam import UnrollAndJam
+from .transforms.vectorize_outer import VectorizeOuter
 from .transforms.write_products import WriteProducts
 
 # Frontend and code generator are imported where their stage runs: `mutad-opt` needs neither.
@@ -573,6 +574,7 @@ SIMPLIFY: tuple[ModulePass, ...] = (
     HoistChecks(),  # neither sweep checks what was checked on entry
     SelectStores(),  # a loop without branches may be a map
     SelectValues(),  # or is vectorized, with its adjoint
+    VectorizeOuter(),  # inner loops that go step by step do so for many points at once
     HoistRaises(),  # where nothing raises, too
     RaiseLoops(),  # independent iterations are a map, whose adjoint is one
     EliminateCommon(),  # the views that raising made
@@ -678,6 +680,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     StoreFirst,
     UnifyExtents,
     UnrollAndJam,
+    VectorizeOuter,
     *PRINTED_ANALYSES,
     PrintNeeded,
     PrintPlan,

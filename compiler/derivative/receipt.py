@@ -298,30 +298,31 @@ def allocated_by(
     Shadows of arrays within are `called` so.
     """
     sizes = Sizes(gradient, arguments)
-    inner = most_at_once(gradient.body.block, sizes, called, shadows=True)
-    temporary = most_at_once(gradient.body.block, sizes, called, shadows=False)
+    inner = most_at_once(gradient.body.block, sizes, called)
+    both = most_at_once(gradient.body.block, sizes, ("",))
+    temporary = None if inner is None or both is None else both - inner
     return Allocated(total([own_shadows, inner]), temporary)
 
 
-def most_at_once(
-    block: Block, sizes: Sizes, called: tuple[str, ...], *, shadows: bool
-) -> int | None:
-    """The most bytes that the allocations of a block and of those within hold at one time."""
+def most_at_once(block: Block, sizes: Sizes, called: tuple[str, ...]) -> int | None:
+    """The most bytes that arrays `called` so, of a block and of those within, hold at one time."""
     held: int | None = 0
     most_inside: int | None = 0
     for op in block.ops:
-        if isinstance(op, array.AllocOp):
-            is_shadow = (op.memref.name_hint or "").rstrip("_0123456789").endswith(called)
-            if is_shadow == shadows:
-                held = total([held, size_of(op, sizes)])
+        if isinstance(op, array.AllocOp) and is_called(op, called):
+            held = total([held, size_of(op, sizes)])
         for region in op.regions:
             for nested in region.blocks:
-                inside = most_at_once(nested, sizes, called, shadows=shadows)
+                inside = most_at_once(nested, sizes, called)
                 if most_inside is None or inside is None:
                     most_inside = None
                 else:
                     most_inside = max(most_inside, inside)
     return total([held, most_inside])
+
+
+def is_called(op: array.AllocOp, called: tuple[str, ...]) -> bool:
+    return (op.memref.name_hint or "").rstrip("_0123456789").endswith(called)
 
 
 def size_of(op: array.AllocOp, sizes: Sizes) -> int | None:
@@ -330,6 +331,6 @@ def size_of(op: array.AllocOp, sizes: Sizes) -> int | None:
         return None
     size: int | None = bytes_of(op.memref.type.element_type)
     for extent in op.extents:
-        known = sizes.evaluate(extent)
+        known = sizes.most(extent)
         size = None if size is None or known is None else size * max(known, 0)
     return size

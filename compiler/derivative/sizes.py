@@ -95,7 +95,21 @@ class Sizes:
         if save.in_bits:
             factors[-1] = replace(factors[-1], of=PER_BYTE)
         factors += map(Factor, save.segment.own)
-        return factors
+        return self._in_whole(factors)
+
+    def _in_whole(self, factors: Sequence[Factor]) -> list[Factor]:
+        """The strips that a loop makes of a count have that many elements in all."""
+        found = list(factors)
+        for loop in factors:
+            rest = [f for f in found if f is not loop and loop.induction is not None]
+            moving = [f for f in rest if self._in_sum(loop, [f])]
+            if len(moving) != 1 or moving[0].less or loop.less or moving[0].of * loop.of > 1:
+                continue
+            whole = stripped(moving[0].number, loop.induction)
+            if whole is not None:
+                found.remove(moving[0])
+                found[found.index(loop)] = Factor(whole)
+        return found
 
     def _repetitions(self, op: Operation, side: Region | None) -> Factor:
         """How often the block on this side of `op` runs each time that it runs."""
@@ -185,6 +199,10 @@ class Sizes:
     def evaluate(self, number: Number) -> int | None:
         """The number for the given arguments; None where they do not tell."""
         return self.intervals.of(number).value
+
+    def most(self, number: Number) -> int | None:
+        """The largest that the number may be for the given arguments; None where they do not tell."""
+        return self.intervals.of(number).high
 
     def show(self, number: Number, less: int = 0) -> Formula:
         """The number, less a constant, as an expression of the arguments."""
@@ -309,6 +327,20 @@ def computed_from(number: Number) -> Sequence[SSAValue]:
             return (number,)
         case _:
             return ()
+
+
+def stripped(number: Number, block: SSAValue | None) -> SSAValue | None:
+    """`n` where the number is `max(min(n - block * size, size), 0)`, the length of one of its strips."""
+    if not isinstance(number, SSAValue) or not isinstance(number.owner, arith.MaxSIOp):
+        return None
+    least = number.owner.lhs.owner
+    if array.constant_value(number.owner.rhs) != 0 or not isinstance(least, arith.MinSIOp):
+        return None
+    left = least.lhs.owner
+    start = left.rhs.owner if isinstance(left, arith.SubiOp) else None
+    if not isinstance(left, arith.SubiOp) or not isinstance(start, arith.MuliOp):
+        return None
+    return left.lhs if start.lhs is block and start.rhs is least.rhs else None
 
 
 def depends(value: SSAValue, induction: SSAValue) -> bool:
