@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     SymbolRefAttr,
+    UnitAttr,
     i1,
     i64,
 )
@@ -37,10 +38,13 @@ from .within import ops_of_kind
 FORWARD, BACKWARD = "_forward", "_backward"
 """How the names of the two functions end."""
 
-CHECKPOINTED, OVERWRITTEN, CHANGING, LIVE = "checkpointed", "overwritten", "changing", "live"
-"""The attributes of a loop whose steps may be run again: the budget in bytes, and the arguments whose arrays
-the function writes later; of its body's function, the arguments whose arrays some step may write, and those
-of which a step may read what it finds."""
+CHECKPOINTED, OVERWRITTEN, FLAG, FOLLOWED = "checkpointed", "overwritten", "flag", "followed"
+"""The attributes of a loop whose steps may be run again: the budget in bytes, the arguments whose arrays the
+function writes later, the argument that says whether the loop goes on, and that other such loops follow."""
+
+CHANGING, LIVE = "changing", "live"
+"""Of its body's function, the arguments whose arrays some step may write, and those of which a step may read
+what it finds."""
 
 
 @irdl_op_definition
@@ -182,29 +186,59 @@ class CheckpointedOp(IRDLOperation):
 
 
 @irdl_op_definition
+class StackOp(IRDLOperation):
+    """Take the memory in which the steps of this function, and of its steps, are kept.
+
+    `activation.stack within %budget beside %others or %whole`
+
+    It holds what the `others`, the tapes of the function itself, leave of the budget. `whole` is what the
+    gradient saves that runs no step again, for the words of errors.
+    """
+
+    name = "activation.stack"
+    budget = operand_def(IndexType)
+    others = operand_def(IndexType)
+    whole = operand_def(IndexType)
+    assembly_format = "`within` $budget `beside` $others `or` $whole attr-dict"
+
+    def __init__(self, budget: SSAValue, others: SSAValue, whole: SSAValue) -> None:
+        super().__init__(operands=[budget, others, whole])
+
+
+@irdl_op_definition
 class StepsOp(CheckpointedOp):
     """Run the steps of a loop, and keep on the way what the reverse sweep begins with.
 
-    `%kept = activation.steps @f_step %count within %budget beside %others state %a saved %b or %all
-    (%u, %k : memref<?xf64>, f64) moves [0, 1] reads [0] writes [0] live [0]`
+    `%kept, %trips = activation.steps @f_step %count state %a saved %b to %c around %d %e %f %g
+    (%u, %k : memref<?xf64>, f64) within 1000 moves [0, 1] reads [0] writes [0] live [0]`
 
-    It keeps at most so many bytes as the `others` leave of the budget, in items of two kinds: a restart state
-    takes `state` bytes, the values that @f_step_forward saves of one step `saved`. Raises MemoryError where
-    that is too little. `whole` is what the gradient saves that runs no step again, for the error's words.
+    What is kept are items of two kinds: a restart state takes `state` bytes, the values that @f_step_forward
+    saves of one step from `saved` bytes to `full`: where the step has such loops of its own, they take what
+    they are given. `around`: what they need; of the largest the count and the sizes. Raises MemoryError where
+    there is too little. A loop that goes on while an argument says so, its `flag`, has no other count than a
+    bound, -1 for none; a loop that is `followed` by others leaves them what they need.
     """
 
     name = "activation.steps"
     count = operand_def(IndexType)
-    budget = operand_def(IndexType)
-    others = operand_def(IndexType)
     state = operand_def(IndexType)
     saved = operand_def(IndexType)
-    whole = operand_def(IndexType)
+    full = operand_def(IndexType)
+    inner_least = operand_def(IndexType)
+    inner_count = operand_def(IndexType)
+    inner_state = operand_def(IndexType)
+    inner_saved = operand_def(IndexType)
     arguments = var_operand_def()
+    memory = prop_def(IntegerAttr)
+    flag = opt_prop_def(IntegerAttr)
+    followed = opt_prop_def(UnitAttr)
     kept = result_def(IndexType())
+    trips = result_def(IndexType())
     assembly_format = (
-        "$callee $count `within` $budget `beside` $others `state` $state `saved` $saved `or` $whole"
-        " (`(` $arguments^ `:` type($arguments) `)`)?"
+        "$callee $count `state` $state `saved` $saved `to` $full"
+        " `around` $inner_least $inner_count $inner_state $inner_saved"
+        " (`(` $arguments^ `:` type($arguments) `)`)? `within` $memory (`while` $flag^)?"
+        " (`followed` $followed^)?"
         " `moves` $moves `reads` $reads `writes` $writes `live` $live attr-dict"
     )
 
@@ -217,22 +251,38 @@ class StepsOp(CheckpointedOp):
         reads: Sequence[int],
         writes: Sequence[int],
         live: Sequence[int],
+        memory: int,
+        flag: int | None = None,
+        *,
+        followed: bool = False,
     ) -> None:
-        """`numbers`: the count, the budget, what is beside it, the sizes of a state, of a step, of all."""
+        """`numbers`: the count, the sizes of a state and of a step, and what is said of its loops."""
+        properties = properties_of(callee, moves, reads, writes, live)
+        properties["memory"] = IntegerAttr(memory, i64)
+        if flag is not None:
+            properties["flag"] = IntegerAttr(flag, i64)
+        if followed:
+            properties["followed"] = UnitAttr()
         super().__init__(
             operands=[*numbers, list(arguments)],
-            properties=properties_of(callee, moves, reads, writes, live),
-            result_types=[IndexType()],
+            properties=properties,
+            result_types=[IndexType(), IndexType()],
         )
         self.kept.name_hint = "kept"
+        self.trips.name_hint = "trips"
+
+    @property
+    def goes_on(self) -> SSAValue | None:
+        """The cell that says whether there is another step."""
+        return None if self.flag is None else self.arguments[self.flag.value.data]
 
 
 @irdl_op_definition
 class ReverseStepsOp(CheckpointedOp):
     """Reverse the steps of a loop, the last first, from what its `activation.steps` kept.
 
-    `activation.reverse_steps @f_step %kept %count (%u, %k : memref<?xf64>, f64) (%u_shadow : memref<?xf64>)
-    moves [0, 1] reads [0] writes [0] live [0]`
+    `activation.reverse_steps @f_step %kept (%u, %k : memref<?xf64>, f64) shadows (%u_shadow : memref<?xf64>)
+    of [0] moves [0, 1] reads [0] writes [0] live [0]`
 
     The shadows are those that @f_step_backward takes, in order, each of the argument that `of` lists. The
     arguments are as the loop's end left them, and stay so: steps are run again on copies.
@@ -240,22 +290,26 @@ class ReverseStepsOp(CheckpointedOp):
 
     name = "activation.reverse_steps"
     kept = operand_def(IndexType)
-    count = operand_def(IndexType)
     arguments = var_operand_def()
     shadows = var_operand_def(MemRefType)
     shadowed = prop_def(ArrayAttr[IntegerAttr])
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = (
-        "$callee $kept $count (`(` $arguments^ `:` type($arguments) `)`)?"
+        "$callee $kept (`(` $arguments^ `:` type($arguments) `)`)?"
         " `shadows` (`(` $shadows^ `:` type($shadows) `)`)? `of` $shadowed"
         " `moves` $moves `reads` $reads `writes` $writes `live` $live attr-dict"
     )
 
     def __init__(
-        self, forward: StepsOp, kept: SSAValue, shadows: Sequence[SSAValue], of: Sequence[int]
+        self,
+        forward: StepsOp,
+        kept: SSAValue,
+        arguments: Sequence[SSAValue],
+        shadows: Sequence[SSAValue],
+        of: Sequence[int],
     ) -> None:
         super().__init__(
-            operands=[[kept], [forward.count], list(forward.arguments), list(shadows)],
+            operands=[[kept], list(arguments), list(shadows)],
             properties={
                 **properties_of(
                     forward.target,
@@ -328,4 +382,4 @@ def goes_deep(function: Operation) -> bool:
     return any(isinstance(op, CallOp | CheckpointedOp) for op in function.walk())
 
 
-Activation = Dialect("activation", [CallOp, TooDeepOp, StepsOp, ReverseStepsOp], [])
+Activation = Dialect("activation", [CallOp, TooDeepOp, StackOp, StepsOp, ReverseStepsOp], [])

@@ -181,10 +181,10 @@ class _LazyCompiler:
         counts: Any = None,
     ) -> Any:
         from .compiler import receipts
-        from .runtime import schedules
+        from .runtime import step_replay
 
         request = self._request(function, arguments, overlaps, mode, wrt, options, captured)
-        return receipts.explain_request(request, values, counts, schedules.outcome)
+        return receipts.explain_request(request, values, counts, step_replay.replay)
 
     @staticmethod
     def _request(

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from . import blas, debugging, result_pool, schedules, thread_pool
+from . import blas, debugging, result_pool, step_stack, thread_pool
 from .keys import Array
 
 Metadata = dict[str, Any]
@@ -263,8 +263,8 @@ def address_of(symbol: str, kind: str) -> int | None:
         return numpy_address(symbol)
     if kind == "zeros":
         return ctypes.addressof(result_pool.zeros_table())
-    if kind == "schedule":
-        return schedules.address()
+    if kind == "steps":
+        return step_stack.address(symbol)
     if kind == "threads":
         return thread_pool.address(symbol)
     if symbol.startswith(_LIBC):

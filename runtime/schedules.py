@@ -11,9 +11,7 @@ number of steps that are run where `n` are ahead, the state is at hand, and `m` 
     stored(n, m) = min(l + fresh(n - l, m) + stored(l, m),     l steps are run, the rest reversed, then these
                        1 + fresh(n - 1, m + state - saved))    the state is given up: it is used no more
 
-`steps` writes the decisions in the order in which they are made, one number each: 0 is to run a step and to
-keep its values, `l` to keep the state and to run `l` steps. Where a state is taken off the stack again, 0 is
-to give it up and to run a step from it that keeps its values, `l` to leave it there.
+A `Plan` is asked before each stretch of steps what to do; that depends on the steps ahead and the free bytes.
 
 Where the table would be large, the program runs over repetitions in place of steps (`Repetitions`): how many
 steps can be reversed if none is run more than `r` times. Such a schedule is not always the best.
@@ -21,14 +19,10 @@ steps can be reversed if none is run more than `r` times. Such a schedule is not
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-
-from .keys import Array
 
 FAR = 1 << 60
 """More steps than anybody runs."""
@@ -37,9 +31,9 @@ MOST_UNITS = 256
 MOST_WORK = 200_000_000
 """A table that takes more additions is not made."""
 MOST_TERMS = 8
-PER_STEP = 8
-"""Bytes of the decisions for a step: two at most."""
 KEPT_SCHEDULES = 32
+MOST_REPETITIONS = 48
+"""An estimate counts no more than so many of one step."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +51,13 @@ def units(state: int, saved: int, room: int) -> Units | None:
         return None
     smallest = -(-room // MOST_UNITS)
     sizes = {-(-of // k) for of in (state, saved) for k in range(1, MOST_TERMS + 1)} | {smallest}
-    found = [Units(1, 1, 2)]  # which always fits
+    found: list[Units] = []
     for unit in sorted(s for s in sizes if s >= smallest):
         one = Units(-(-state // unit), -(-saved // unit), room // unit)
         if one.state + one.saved <= one.all:
             found.append(one)
+    if not found:  # one of each fits, and two of the smaller, but not two of the larger
+        return Units(2, 3, 5) if state <= saved else Units(3, 2, 5)
     return max(found, key=lambda u: (u.all / u.state * (u.all / u.saved), -u.all))
 
 
@@ -105,11 +101,11 @@ class Table:
 class Repetitions:
     """How many steps can be reversed if each is run at most so many times."""
 
-    def __init__(self, n: int, sizes: Units) -> None:
+    def __init__(self, n: int, sizes: Units, most: int = FAR) -> None:
         self.sizes = sizes
         state, saved, m = sizes.state, sizes.saved, sizes.all
         self.fresh, self.stored = [[0] * (m + 1)], [[0] * (m + 1)]
-        while self.fresh[-1][m] < n:
+        while self.fresh[-1][m] < n and len(self.fresh) <= most:
             before, above = self.stored[-1], self.fresh[-1]
             fresh, stored = [0] * (m + 1), [0] * (m + 1)
             for free in range(m + 1):
@@ -143,99 +139,95 @@ def least(rows: list[list[int]], n: int, m: int) -> int:
     return next(r for r, row in enumerate(rows) if row[m] >= n)
 
 
-@functools.lru_cache(maxsize=KEPT_SCHEDULES)
-def steps(n: int, state: int, saved: int, room: int) -> Array | None:
-    """The decisions for `n` steps in so many bytes; None where nothing will do."""
-    if n * saved <= room:
-        return np.zeros(n, dtype=np.int32)
-    sizes = units(state, saved, room)
-    if sizes is None:
-        return None
-    small = n * n // 2 * (sizes.all + 1) <= MOST_WORK
-    return Decisions(Table(n, sizes) if small else Repetitions(n, sizes)).of_fresh(n, sizes.all)
+@dataclass(frozen=True)
+class Run:
+    """What to do next: so many steps, of which the values are kept, or none; first perhaps the state is."""
+
+    steps: int
+    keeps_state: bool
+    keeps_values: bool
 
 
-class Decisions:
-    """Writes down what a table says; what is alike, once."""
+class Plan:
+    """Answers for one loop in a room of so many bytes."""
 
-    def __init__(self, table: Table | Repetitions) -> None:
-        self.table = table
-        self.known: dict[tuple[bool, int, int], Array] = {}
+    def __init__(self, n: int, state: int, saved: int, sizes: Units) -> None:
+        self.n, self.state, self.saved, self.sizes = n, state, saved, sizes
+        self.counted: dict[tuple[bool, int, int], int] = {}
 
-    def of_fresh(self, n: int, m: int) -> Array:
-        return self._whole(False, n, m)
+    @functools.cached_property
+    def table(self) -> Table | Repetitions:
+        small = self.n * self.n // 2 * (self.sizes.all + 1) <= MOST_WORK
+        return Table(self.n, self.sizes) if small else Repetitions(self.n, self.sizes)
 
-    def _whole(self, stored: bool, n: int, m: int) -> Array:
-        """Without recursion: the parts of a range are on a stack until they are known."""
-        pending = [(stored, n, m)]
+    def free(self, states: int, values: int) -> int:
+        """The free units beside so many items."""
+        return max(self.sizes.all - states * self.sizes.state - values * self.sizes.saved, 0)
+
+    def ahead(self, n: int, m: int) -> Run:
+        """What is done where `n` steps are ahead."""
+        table, sizes, kept = self.table, self.sizes, 0
+        while kept < n and table.keeps_values(n - kept, m):
+            m, kept = m - sizes.saved, kept + 1
+        if kept:
+            return Run(kept, False, True)
+        run = table.run_from(n, m - sizes.state) if m >= sizes.state else 0
+        return Run(run, True, False) if run else Run(1, False, True)
+
+    def again(self, n: int, m: int) -> int:
+        """How many steps are run from a stored state that stays; 0 where it is given up."""
+        return self.table.run_from(n, m)
+
+    def executed(self, n: int, m: int, *, stored: bool = False) -> int:
+        """How many steps are run in all, for the values of each of `n`."""
+        pending, known, sizes = [(stored, n, m)], self.counted, self.sizes
         while pending:
             now = pending[-1]
-            if now in self.known:
+            is_stored, ahead, free = now
+            if now in known or ahead == 0:
+                known[now] = known.get(now, 0)
                 pending.pop()
                 continue
-            first, parts = self._parts(*now)
-            missing = [part for part in parts if part not in self.known]
+            run = self.again(ahead, free) if is_stored else 0
+            if is_stored and run == 0:
+                free = min(free + sizes.state - sizes.saved, sizes.all)
+                done, parts = 1, [(False, ahead - 1, free)]
+            elif is_stored:
+                done, parts = run, [(False, ahead - run, free), (True, run, free)]
+            else:
+                first = self.ahead(ahead, free)
+                if first.keeps_values:
+                    done = first.steps
+                    parts = [(False, ahead - done, free - done * sizes.saved)]
+                else:
+                    done, parts = 0, [(True, ahead, free - sizes.state)]
+            missing = [part for part in parts if part not in known]
             if missing:
                 pending += missing
                 continue
-            pieces = [self.known[part] for part in parts]
-            self.known[now] = np.concatenate([np.array(first, dtype=np.int32), *pieces])
-        return self.known[stored, n, m]
-
-    def _parts(self, stored: bool, n: int, m: int) -> tuple[list[int], list[Any]]:
-        """The first decisions for a range, and the ranges that are left then."""
-        sizes = self.table.sizes
-        if n == 0:
-            return [], []
-        if not stored:
-            kept = 0
-            while n and self.table.keeps_values(n, m):
-                n, m, kept = n - 1, m - sizes.saved, kept + 1
-            return [0] * kept, [(True, n, m - sizes.state)] if n else []
-        run = self.table.run_from(n, m)
-        if run == 0:
-            return [0], [(False, n - 1, min(m + sizes.state - sizes.saved, sizes.all))]
-        return [run], [(False, n - run, m), (True, run, m)]
+            known[now] = done + sum(known[part] for part in parts)
+            pending.pop()
+        return known[stored, n, m]
 
 
-def executed(decisions: Array) -> int:
-    """How many steps are run in all."""
-    return int(decisions.sum()) + int((decisions == 0).sum())
+@functools.lru_cache(maxsize=KEPT_SCHEDULES)
+def plan(n: int, state: int, saved: int, room: int) -> Plan | None:
+    """The plan for `n` steps in so many bytes; None where nothing will do."""
+    sizes = units(state, saved, room)
+    return None if sizes is None else Plan(n, state, saved, sizes)
 
 
-def outcome(n: int, state: int, saved: int, copies: int, budget: int) -> tuple[int | None, int]:
-    """How many steps are run in all, None where the budget is too small, and the least one that would do.
+@functools.lru_cache(maxsize=4 * KEPT_SCHEDULES)
+def about(n: int, state: int, saved: int, room: int) -> int:
+    """About how many steps are run, found at once: again those that fewer repetitions would not reverse.
 
-    As `mutad_steps_begin` of the compiled code has it.
+    More than anybody runs where nothing will do.
     """
-    schedule = PER_STEP * n
-    everything = n * saved + schedule
-    least = min(everything, copies + state + saved + schedule)
-    if budget < least:
-        return None, least
-    if everything <= budget:
-        return n, least
-    decisions = steps(n, state, saved, budget - copies - schedule)
-    assert decisions is not None
-    return executed(decisions), least
-
-
-def write(n: int, state: int, saved: int, room: int, into: int) -> int:
-    """What compiled code calls: write the decisions as 32-bit integers; how many, -1 where there are none."""
-    decisions = steps(n, state, saved, room)
-    if decisions is None:
-        return -1
-    ctypes.memmove(into, decisions.ctypes.data, decisions.nbytes)
-    return len(decisions)
-
-
-@functools.cache
-def callback() -> Any:
-    return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4, ctypes.c_void_p)(write)
-
-
-def address() -> int:
-    """Where compiled code finds `write`."""
-    found = ctypes.cast(callback(), ctypes.c_void_p).value
-    assert found is not None
-    return found
+    if n * saved <= room:
+        return n
+    sizes = units(state, saved, room)
+    if sizes is None:
+        return FAR
+    rows = Repetitions(n, sizes, MOST_REPETITIONS).fresh
+    ran = sum(max(n - row[sizes.all], 0) for row in rows[:-1])
+    return ran + MOST_REPETITIONS * max(n - rows[-1][sizes.all], 0)

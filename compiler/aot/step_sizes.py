@@ -1,51 +1,55 @@
-"""Say at each checkpointed loop what its steps keep, and what the budget leaves it.
+"""Say at each checkpointed loop what its steps keep, and what the budget leaves all of them.
 
 Why here: after everything else, for it reads off what the code generator allocates, as `work_size` does.
 
 Before::
 
-    %kept = activation.steps @f_step %count within %budget beside %c0 state %c0 saved %c0 or %c0 ...
+    %kept, %n = activation.steps @f_step %count state %c0 saved %c0 to %c0 around %c0 ... within 1000
 
 After::
 
+    activation.stack within %budget beside %others or %all
     %n = memref.dim %u, %c0 : memref<?xf64>
     %bytes = arith.muli %c8, %n : index
     %state = arith.addi %c24, %bytes : index              an item's head, and the arrays of a restart state
     %saved = arith.addi %c72, %bytes : index              the same, the record of a step and its segments
-    %kept = activation.steps @f_step %count within %budget beside %c0 state %state saved %saved or %all ...
+    %kept, %n = activation.steps @f_step %count state %state saved %saved to %saved around %c0 ...
 
-What is `beside` it is what the rest of the function saves. Where steps save different amounts, it is the most
-that one saves. Refused where only a run can tell.
+What is `beside` the stack is what the rest of the function saves. Where steps save different amounts, it is
+the most that one saves. Where a step has checkpointed loops of its own, it saves at least what they cannot do
+without, and at most what they like. Refused where only a run can tell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import AnyFloat, IndexType, ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import activation, ad, array
 from ..analysis.alias import AliasAnalysis
+from ..analysis.effects import is_private
 from ..codegen.activations_to_llvm import slots_in_record
 from ..codegen.entry_guard import Form
+from ..codegen.kernel_state import size_of
 from ..codegen.steps_to_llvm import TOO_LITTLE
-from ..diagnostics import refusal
-from ..rules.builders import extents_of
+from ..diagnostics import CompileError, refusal
 from ..rules.calls import private_functions
 from .amounts import ZERO, Amount, Amounts, held, unknown
-from .entry_numbers import Arithmetic
-from .entry_values import EntryValues, why
+from .entry_numbers import Arithmetic, Number
+from .entry_values import EntryValues, Undetermined, Why, why
 from .work_size import WORD, Effect, Measure, clean, equal_extents
 
-HEAD = 24
-"""Bytes of an item beside what it holds: where the item below it is, the step, the kind."""
-UNBOUNDED = 1 << 62
+ITEM, HEAD = 32, 144
+"""Bytes of an item beside what it holds; of what says how a loop stands."""
+UNBOUNDED = 1 << 60
 """More bytes than any budget has."""
 LINK = 8
 """Bytes of a segment beside its contents."""
@@ -58,28 +62,50 @@ class MeasureSteps(ModulePass):
     name = "measure-steps"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in [f for f in op.ops if isinstance(f, func.FuncOp)]:
+        for function in [f for f in op.ops if isinstance(f, func.FuncOp) and not is_private(f)]:
             measure_steps(function, None, ())
 
 
 def measure_steps(
     function: func.FuncOp, whole: func.FuncOp | None, assumed: Sequence[Form]
 ) -> None:
-    """Put the sizes at the checkpointed loops of a function; `whole`: the one that runs no step again."""
-    for steps in [op for op in function.body.block.ops if isinstance(op, activation.StepsOp)]:
+    """Put the sizes at the checkpointed loops of a function, and of the steps of these.
+
+    `whole`: the function that runs no step again.
+    """
+    every = [function, *private_functions(function.parent_op()).values()]
+    found = [op for f in every for op in f.walk() if isinstance(op, activation.StepsOp)]
+    for steps in found:
         before = Block()
-        arithmetic = Arithmetic(before, checked=False)
-        arithmetic.place = steps
-        for k, size in (
-            (2, saved_beside(function, steps, assumed, arithmetic)),
-            (3, size_of_state(function, steps, arithmetic)),
-            (4, most_saved(function, steps, arithmetic)),
-            (5, saved_in_whole(function, whole, arithmetic)),
-        ):
-            steps.operands[k] = size
-        for op in list(before.ops):
-            op.detach()
-            cast(Block, steps.parent).insert_op_before(op, steps)
+        a = Arithmetic(before, checked=False)
+        a.place = steps
+        for k, size in enumerate(StepSizes(steps, Here(a), a).numbers()):
+            steps.operands[1 + k] = a.value(size)
+        move_before(before, steps)
+    if any(steps.parent_op() is not None and function.is_ancestor(steps) for steps in found):
+        put_stack(function, whole, assumed, found[0].memory.value.data)
+
+
+def put_stack(
+    function: func.FuncOp, whole: func.FuncOp | None, assumed: Sequence[Form], memory: int
+) -> None:
+    """The memory of all loops, where the function begins."""
+    measure = Measure(function, assumed, checked=False)
+    first = function.body.block.first_op
+    assert first is not None
+    total, a = saved_on_tapes(measure), measure.a
+    a.place = first
+    refuse_unknown(total, function)
+    others = a.value(total.number)
+    everything = saved_in_whole(function, whole, a)
+    a.emit(activation.StackOp(a.value(memory), others, everything))
+    move_before(a.block, first)
+
+
+def move_before(block: Block, op: Operation) -> None:
+    for one in list(block.ops):
+        one.detach()
+        cast(Block, op.parent).insert_op_before(one, op)
 
 
 def measure_saved(
@@ -100,9 +126,7 @@ def measure_saved(
         saved = a.value(total.number)
         larger = a.emit(arith.CmpiOp(saved, a.value(memory), "sgt")).results[0]
         a.emit(array.RaiseIfOp(larger, "MemoryError", TOO_LITTLE, [a.value(memory), saved]))
-        for op in list(a.block.ops):
-            op.detach()
-            kernel.body.block.insert_op_before(op, first)
+        move_before(a.block, first)
     elif total.unknown is None:
         function = measure.function(total)
         clean(function)
@@ -116,22 +140,9 @@ def saved_in_whole(function: func.FuncOp, whole: func.FuncOp | None, a: Arithmet
     """What another function of the same arguments saves; more than any budget where only a run can tell."""
     if whole is None or whole is function:
         return a.value(UNBOUNDED)
-    pairs = zip(whole.body.block.args, function.body.block.args, strict=True)
-    total = saved_on_tapes(
-        Beside(whole, [p for p in pairs if not isinstance(p[0].type, AnyFloat)], a)
-    )
+    passed = zip(whole.body.block.args, function.body.block.args, strict=True)
+    total = saved_on_tapes(Called(whole, dict(passed), Here(a), a))
     return a.value(UNBOUNDED if total.unknown is not None else total.number)
-
-
-def saved_beside(
-    function: func.FuncOp, steps: activation.StepsOp, assumed: Sequence[Form], a: Arithmetic
-) -> SSAValue:
-    """What is on the tapes of the function itself."""
-    measure = Measure(function, assumed, checked=False)
-    measure.block, measure.a.block = a.block, a.block
-    total = saved_on_tapes(measure)
-    refuse_unknown(total, steps)
-    return a.value(total.number)
 
 
 def saved_on_tapes(measure: Measure) -> Amount:
@@ -145,85 +156,212 @@ def saved_on_tapes(measure: Measure) -> Amount:
     return total
 
 
-def size_of_state(function: func.FuncOp, steps: activation.StepsOp, a: Arithmetic) -> SSAValue:
-    """The bytes of the arrays that are copied, and of the item's head."""
-    measure = Beside(function, [], a)
-    total = ZERO
-    for k in steps.states:
-        array_ = steps.arguments[k]
-        extents = extents_of(array_, lambda op: a.emit(op).results[0])
-        total = measure.amounts.add(total, measure.size_here(steps, array_, extents))
-    return a.value(a.add(total.number, HEAD))
-
-
-def most_saved(function: func.FuncOp, steps: activation.StepsOp, a: Arithmetic) -> SSAValue:
-    """The bytes of the largest record of a step with its segments, and of the item's head."""
-    forward = private_functions(function.parent_op())[f"{steps.target}{activation.FORWARD}"]
-    body = Block(arg_types=[IndexType()])
-    outside, a.block = a.block, body
-    arguments = [body.args[0], *steps.arguments]
-    pairs = zip(forward.body.block.args, arguments, strict=True)
-    measure = Beside(forward, [p for p in pairs if not isinstance(p[0].type, AnyFloat)], a)
-    pushed = measure.pushed()
-    refuse_unknown(pushed, steps)
-    record = HEAD + WORD * max(slots_in_record(forward), 1)
-    one = a.value(a.add(pushed.number, record))
-    a.block = outside
-    if body.args[0].first_use is None:
-        for op in list(body.ops):
-            op.detach()
-            outside.add_op(op)
-        return one
-    most = memref.AllocaOp.get(IndexType(), shape=[])
-    a.emit(most)
-    a.emit(memref.StoreOp.get(a.value(0), most.memref, []))
-    a.block = body
-    reached = a.larger(a.emit(memref.LoadOp.get(most.memref, [])).results[0], one)
-    a.emit(memref.StoreOp.get(a.value(reached), most.memref, []))
-    a.emit(array.YieldOp())
-    a.block = outside
-    a.emit(array.LoopOp(steps.count, [], body))
-    return a.emit(memref.LoadOp.get(most.memref, [])).results[0]
-
-
 def refuse_unknown(size: Amount, at: Operation) -> None:
     if size.unknown is not None:
-        raise refusal(
-            at,
-            f"only a run can tell how much the gradient saves, so no budget can be kept ({size.unknown})",
-            "leave out `memory=`, or let extents and counts of inner loops be known before the loop",
-        )
+        raise refused(size.unknown, at)
 
 
-class Beside(Measure):
-    """Measures a private function where it is called."""
+def refused(reason: Why, at: Operation) -> CompileError:
+    return refusal(
+        at,
+        f"only a run can tell how much the gradient saves, so no budget can be kept ({reason})",
+        "leave out `memory=`, or let extents and counts of inner loops be known before the loop",
+    )
+
+
+# --- Numbers of a function where it is called -------------------------------------------------
+
+
+class Here:
+    """The values of a function at a place of it: they are what they are."""
+
+    def __init__(self, a: Arithmetic) -> None:
+        self.a = a
+
+    def of(self, value: SSAValue) -> SSAValue:
+        return value
+
+    def number(self, value: SSAValue) -> Number:
+        known = array.constant_value(value)
+        return value if known is None else known
+
+    def extent(self, memory: SSAValue, axis: int) -> Number:
+        known = cast("MemRefType[Attribute]", memory.type).get_shape()[axis]
+        if known >= 0:
+            return known
+        return self.a.emit(memref.DimOp(memory, self.a.value(axis))).results[0]
+
+    @contextmanager
+    def within(self, block: Block) -> Generator[None]:
+        outside, self.a.block = self.a.block, block
+        yield
+        self.a.block = outside
+
+
+class CalledValues(EntryValues):
+    """The values of a function that is called: its arguments are values of the caller."""
 
     def __init__(
-        self, kernel: func.FuncOp, pairs: Sequence[tuple[SSAValue, SSAValue]], a: Arithmetic
+        self,
+        kernel: func.FuncOp,
+        passed: dict[SSAValue, SSAValue],
+        caller: Here | EntryValues,
+        a: Arithmetic,
     ) -> None:
-        self.kernel = kernel
-        self.alias = AliasAnalysis(kernel)
-        self.block, self.a = a.block, a
+        super().__init__(AliasAnalysis(kernel), [], a, equal_extents(kernel, ()))
+        self.passed, self.caller = passed, caller
+
+    def _compute(self, value: SSAValue) -> SSAValue:
+        if value in self.passed and isinstance(value.type, IndexType):
+            return self.caller.of(self.passed[value])
+        return super()._compute(value)
+
+    def extent(self, memory: SSAValue, axis: int) -> Number:
+        if memory in self.passed:
+            return self.caller.extent(self.passed[memory], axis)
+        return super().extent(memory, axis)
+
+
+class Called(Measure):
+    """Measures a function where it is called."""
+
+    def __init__(
+        self,
+        kernel: func.FuncOp,
+        passed: dict[SSAValue, SSAValue],
+        caller: Here | EntryValues,
+        a: Arithmetic,
+    ) -> None:
+        self.kernel, self.a, self.block = kernel, a, a.block
         self.amounts = Amounts(a)
-        self.values = EntryValues(self.alias, list(pairs), a, equal_extents(kernel, ()))
+        self.values = CalledValues(kernel, passed, caller, a)
+        self.alias = self.values.alias
         self.written: set[array.LoopOp] = set()
         self.effects: dict[Operation, Effect] = {}
         self.relevant: set[Operation] = set()
 
-    def pushed(self) -> Amount:
-        """The bytes of the segments that a forward function leaves."""
+    def kept(self, inner: Callable[[activation.StepsOp], Amount]) -> Amount:
+        """The bytes of the segments that a forward function leaves, and of what its loops keep."""
         effects: dict[Operation, Effect] = {}
         for op in self.kernel.walk():
             if isinstance(op, ad.PushOp):
                 effects[op] = lambda op=op: held(self.linked(op))
+            elif isinstance(op, activation.StepsOp):
+                effects[op] = lambda op=op: held(inner(op))
         return self._whole(effects).peak
 
     def linked(self, op: ad.PushOp) -> Amount:
         size = self.size(op, op.memref, op.extents, WORD)
         return self.amounts.add(size, Amount(LINK, 1)) if size.unknown is None else size
 
-    def size_here(self, like: Operation, memory: SSAValue, extents: Sequence[SSAValue]) -> Amount:
-        """The bytes of an array whose extents are values of the function that is written."""
-        for extent in extents:
-            self.values.bind(extent, extent)
-        return self.size(like, memory, extents, WORD)
+
+class StepSizes:
+    """What the steps of one loop keep, by numbers of the function that calls them."""
+
+    def __init__(
+        self, steps: activation.StepsOp, caller: Here | EntryValues, a: Arithmetic
+    ) -> None:
+        self.steps, self.caller, self.a = steps, caller, a
+        self.forward = private_functions(module_of(steps))[f"{steps.target}{activation.FORWARD}"]
+        try:
+            self.state = a.add(self.arrays(steps.states), ITEM)
+            self.copies = self.arrays(steps.changing)
+            self.low, self.full, *self.inner = self.most()
+        except Undetermined as error:
+            raise refused(error.why, steps) from error
+
+    def numbers(self) -> list[Number]:
+        """The sizes of a state and of a step, what its loops need, and the largest's count and sizes."""
+        return [self.state, self.low, self.full, *self.inner]
+
+    def arrays(self, listed: Sequence[int]) -> Number:
+        """The bytes of arguments, each rounded up."""
+        a, total = self.a, cast(Number, 0)
+        for k in listed:
+            memory = self.steps.arguments[k]
+            type_ = cast("MemRefType[Attribute]", memory.type)
+            size: Number = size_of(type_.element_type)
+            for axis in range(type_.get_num_dims()):
+                size = a.mul(size, self.caller.extent(memory, axis))
+            exact = size_of(type_.element_type) % WORD == 0
+            total = a.add(total, size if exact else a.rounded_up(size, WORD))
+        return total
+
+    @property
+    def count(self) -> Number:
+        """-1 where nobody knows it."""
+        return -1 if self.steps.goes_on is not None else self.caller.number(self.steps.count)
+
+    def at_least(self) -> Number:
+        """What the loop cannot do without."""
+        return self.a.add(self.a.add(self.copies, self.state), self.a.add(self.low, HEAD))
+
+    def at_most(self) -> Number:
+        """What it keeps that runs no step again."""
+        if self.steps.goes_on is not None:
+            return UNBOUNDED
+        whole = self.a.add(self.a.mul(self.a.at_least_zero(self.count), self.full), HEAD)
+        if self.steps.followed is None:
+            return whole
+        return self.a.add(whole, self.a.add(self.copies, self.state))
+
+    def most(self) -> list[Number]:
+        """Of the step that keeps most, by number; where steps differ, a loop over all of them finds out."""
+        a, body = self.a, Block(arg_types=[IndexType()])
+        with self.caller.within(body):
+            found = self.of_step(body.args[0])
+        if body.args[0].first_use is None:
+            for op in list(body.ops):
+                op.detach()
+                a.block.add_op(op)
+            return found
+        if self.steps.goes_on is not None:
+            refuse_unknown(unknown(why("how often a loop runs", self.steps)), self.steps)
+        cells = [memref.AllocaOp.get(IndexType(), shape=[]) for _ in found]
+        for cell in cells:
+            a.emit(cell)
+            a.emit(memref.StoreOp.get(a.value(0), cell.memref, []))
+        with self.caller.within(body):
+            for cell, one in zip(cells, found, strict=True):
+                before = a.emit(memref.LoadOp.get(cell.memref, [])).results[0]
+                reached = a.value(a.larger(before, a.value(one)))
+                a.emit(memref.StoreOp.get(reached, cell.memref, []))
+            a.emit(array.YieldOp())
+        a.emit(array.LoopOp(a.value(self.count), [], body))
+        return [a.emit(memref.LoadOp.get(cell.memref, [])).results[0] for cell in cells]
+
+    def of_step(self, number: SSAValue) -> list[Number]:
+        """What the step of this number keeps at least and at most; of its largest loop the numbers."""
+        a, arguments = self.a, self.forward.body.block.args
+        passed: dict[SSAValue, SSAValue] = dict(
+            zip(arguments[1:], self.steps.arguments, strict=True)
+        )
+        called = Called(self.forward, passed, self.caller, a)
+        called.values.bind(arguments[0], number)
+        inner: dict[activation.StepsOp, StepSizes] = {}
+
+        def sizes(op: activation.StepsOp) -> StepSizes:
+            if op not in inner:
+                inner[op] = StepSizes(op, called.values, a)
+            return inner[op]
+
+        low = called.kept(lambda op: Amount(sizes(op).at_least(), 1))
+        refuse_unknown(low, self.steps)
+        full = called.kept(lambda op: Amount(sizes(op).at_most(), 1)) if inner else low
+        record = ITEM + WORD * max(slots_in_record(self.forward), 1)
+        largest: list[Number] = [0, 0, 0]
+        most: Number = 0
+        least: Number = 0
+        for one in inner.values():
+            least = a.add(least, one.at_least())
+            larger = a.compare("sgt", one.at_most(), most)
+            most = a.choose(larger, one.at_most(), most)
+            shown = (one.count, one.state, one.low)
+            largest = [a.choose(larger, x, y) for x, y in zip(shown, largest, strict=True)]
+        return [a.add(low.number, record), a.add(full.number, record), least, *largest]
+
+
+def module_of(op: Operation) -> Operation:
+    while (above := op.parent_op()) is not None:
+        op = above
+    return op

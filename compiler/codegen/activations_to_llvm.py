@@ -33,6 +33,7 @@ from .handles import Record
 from .kernel_state import OK, value_type
 from .loops_to_llvm import KernelWriter
 from .polls import poll_if
+from .steps_driver import has_steps
 from .support import STACK_END
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class ActivationWriter(KernelWriter):
         state.returns = self.kind
         state.depth = DEPTH
         state.chained = self.function.attributes.get("chained") is not None
+        state.pushes_far = has_steps(self.function)
         parameters = self.parameters()
         self.guard()
         scratch = self.mark(self.function.body.block)

@@ -22,10 +22,12 @@ def make_arena(state: KernelState) -> None:
 def arena_push(state: KernelState, size: str) -> str:
     """Memory on the arena, for as long as the call keeps its tapes."""
     text = state.text
-    state.support.add("mutad_tape_push")
     at = state.context_slot(support.ARENA)
     arena = text.value(f"load ptr, ptr {at}, align 8", "arena")
-    found = text.value(f"call ptr @mutad_tape_push(ptr %ctx, ptr {arena}, i64 {size})", "kept")
+    function = "mutad_steps_far" if state.pushes_far else "mutad_tape_push"
+    state.support.add(function)
+    given = f"ptr {arena}" if state.pushes_far else f"ptr %ctx, ptr {arena}"
+    found = text.value(f"call ptr @{function}({given}, i64 {size})", "kept")
     state.return_when(text.value(f"icmp eq ptr {found}, null"), OUT_OF_MEMORY)
     return found
 

@@ -190,6 +190,8 @@ class KernelState:
     """How many calls of recursive functions may still be nested."""
     chained: bool = False
     """Whether tapes are chains of segments on the arena (`arena`)."""
+    pushes_far: bool = False
+    """Whether these are at the upper end of the stack of checkpointed loops (`support_steps`)."""
     debug: DebugInfo | None = None
     """The lines of the function, where they are wanted."""
     scalar_only: bool = False

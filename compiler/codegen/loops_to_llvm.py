@@ -65,7 +65,7 @@ from .parallel_loops import independent_loop, parallel_loop
 from .parallel_maps import axes_of, parallel_map
 from .polls import poll, poll_every, poll_when_spent, spend_map, spend_trips
 from .scalars_to_llvm import SCALAR_OPS
-from .steps_to_llvm import lower_reverse_steps, lower_steps
+from .steps_to_llvm import lower_reverse_steps, lower_stack, lower_steps
 from .tame_runs import Run, emit_run, may_be_vector_code, runs_of
 
 WHILE_POLL_MASK = (1 << 14) - 1
@@ -818,6 +818,7 @@ LOWERINGS: dict[type[Operation], Callable[[KernelState, Any], None]] = {
     foreign.CallOp: lower_call,
     activation.CallOp: lower_activation,
     activation.TooDeepOp: lower_too_deep,
+    activation.StackOp: lower_stack,
     activation.StepsOp: lower_steps,
     activation.ReverseStepsOp: lower_reverse_steps,
 }

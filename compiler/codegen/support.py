@@ -715,7 +715,7 @@ FUNCTIONS: Functions = {
     "mutad_clock": (_CLOCK_TEXT, ()),
     "mutad_find_stack": (support_stack.find_stack(STACK_END), ()),
     "mutad_poll": (_POLL_TEXT, ("mutad_clock",)),
-    **support_steps.functions(ARENA),
+    **support_steps.FUNCTIONS,
     **INTEGER_POWERS,
 }
 """Those of a kernel in a Python process."""

@@ -1,125 +1,118 @@
-"""Support functions of checkpointed loops: the stack of what is kept, and the schedule.
+"""Support functions of checkpointed loops: the stack of what is kept.
 
-What the two sweeps share is `kept`, words of 8 bytes: the four of a tape (`support`), whose one chunk is the
-whole budget; the top item; the next decision; the step that the arrays stand before; where the copies are on
-which steps are run again, 0 where none is; the bytes of a restart state's item.
-
-An item begins with three words: the item below, the step, and 0 or the address of the step's record.
+Which word of the stack and of a loop's head is where, `runtime/step_stack.py` says, which decides what is
+kept. An item begins with four words: the item below, the step, 0 or the address of the step's record, and
+where the stack ended before it, 0 where that is as it was.
 """
 
 from __future__ import annotations
 
-TOP, NEXT, STEP, COPIES, STATE = 32, 40, 48, 56, 64
-"""Byte offsets, behind the words of the tape."""
-KEPT_WORDS = 9
-ITEM_STEP, ITEM_RECORD, ITEM_HEAD = 8, 16, 24
-PER_STEP = 8
-"""Bytes of the schedule for each step: two decisions at most."""
-BEGUN, EXHAUSTED = -1, -2
-"""What `mutad_steps_begin` returns, else the least number of bytes that would do."""
+CURSOR, END, LAST, LIMIT, BASE, WHOLE_END, BUDGET, OTHERS, WHOLE = 8, 16, *range(32, 88, 8)
+"""Byte offsets in the stack. The last three are for the words of errors."""
+STACK_WORDS = 11
+TOP, UNTIL, KIND, STEP, COPIES, COUNT, STATES, VALUES, SAVED, STATE, OWN = range(0, 88, 8)
+"""Byte offsets in a head."""
+KEEP, STORE, RUN = 1, 2, 3
+"""What is done with the next steps."""
+ITEM_STEP, ITEM_RECORD, ITEM_END, ITEM_HEAD = 8, 16, 24, 32
 
-SCHEDULE = "declare i64 @mutad_schedule(i64, i64, i64, i64, ptr)"
+CALLBACKS = {
+    "mutad_steps_room": 1,
+    "mutad_steps_begin": 11,
+    "mutad_steps_ask": 3,
+    "mutad_steps_turn": 2,
+    "mutad_steps_restart": 3,
+    "mutad_steps_finish": 2,
+}
+"""What the runtime decides: how many integers each function is given."""
 
-_PARAMETERS = "ptr %ctx, ptr %kept, i64 %n, i64 %budget, i64 %state, i64 %saved, i64 %copies"
+
+def declaration(symbol: str) -> str:
+    return f"declare i64 @{symbol}({', '.join(['i64'] * CALLBACKS[symbol])})"
 
 
-def begin(arena: int) -> str:
-    """`arena`: the offset in the context."""
-    return f"""
-define internal i64 @mutad_steps_begin({_PARAMETERS}) noinline optnone nounwind {{
-  call void @llvm.memset.p0.i64(ptr %kept, i8 0, i64 {8 * KEPT_WORDS}, i1 false)
-  %arena.at = getelementptr i8, ptr %ctx, i64 {arena}
-  store ptr %kept, ptr %arena.at
-  %plan = mul i64 %n, {PER_STEP}
-  %pair = call {{ i64, i1 }} @llvm.smul.with.overflow.i64(i64 %n, i64 %saved)
-  %product = extractvalue {{ i64, i1 }} %pair, 0
-  %wrapped = extractvalue {{ i64, i1 }} %pair, 1
-  %values = select i1 %wrapped, i64 4611686018427387904, i64 %product
-  %all = add i64 %values, %plan
-  %two = add i64 %state, %saved
-  %again = add i64 %two, %copies
-  %some = add i64 %again, %plan
-  %least = call i64 @llvm.smin.i64(i64 %all, i64 %some)
-  %fits = icmp sle i64 %all, %budget
-  %enough = icmp sle i64 %least, %budget
-  br i1 %enough, label %plan.it, label %too.little
-too.little:
-  ret i64 %least
-plan.it:
-  %taken = add i64 %plan, %copies
-  %rest = sub i64 %budget, %taken
-  %room = select i1 %fits, i64 %values, i64 %rest
-  %bytes = select i1 %fits, i64 %all, i64 %budget
-  %base = call ptr @mutad_tape_push(ptr %ctx, ptr %kept, i64 %bytes)
-  %none = icmp eq ptr %base, null
-  br i1 %none, label %exhausted, label %made
-made:
-  %count = call i64 @mutad_schedule(i64 %n, i64 %state, i64 %saved, i64 %room, ptr %base)
-  %failed = icmp slt i64 %count, 0
-  br i1 %failed, label %exhausted, label %planned
-planned:
-  %next.at = getelementptr i8, ptr %kept, i64 {NEXT}
-  store ptr %base, ptr %next.at
-  %copies.begin = getelementptr i8, ptr %base, i64 %plan
-  %items.begin = getelementptr i8, ptr %base, i64 %taken
-  %copied = select i1 %fits, ptr null, ptr %copies.begin
-  %copies.at = getelementptr i8, ptr %kept, i64 {COPIES}
-  store ptr %copied, ptr %copies.at
-  %items = select i1 %fits, ptr %copies.begin, ptr %items.begin
-  %cursor.at = getelementptr i8, ptr %kept, i64 8
-  store ptr %items, ptr %cursor.at
-  %state.at = getelementptr i8, ptr %kept, i64 {STATE}
-  store i64 %state, ptr %state.at
-  ret i64 {BEGUN}
-exhausted:
-  ret i64 {EXHAUSTED}
-}}
-declare {{ i64, i1 }} @llvm.smul.with.overflow.i64(i64, i64)
-declare i64 @llvm.smin.i64(i64, i64)
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
-{SCHEDULE}
-"""
-
+_PUSHED = "ptr %ctx, ptr %stack, ptr %head, i64 %bytes, i64 %kind"
 
 PUSH = f"""
-define internal ptr @mutad_steps_push(ptr %ctx, ptr %kept, i64 %bytes) noinline nounwind {{
-  %item = call ptr @mutad_tape_push(ptr %ctx, ptr %kept, i64 %bytes)
+define internal ptr @mutad_steps_push({_PUSHED}) noinline nounwind {{
+  %item = call ptr @mutad_tape_push(ptr %ctx, ptr %stack, i64 %bytes)
   %none = icmp eq ptr %item, null
   br i1 %none, label %exhausted, label %made
 made:
-  %top.at = getelementptr i8, ptr %kept, i64 {TOP}
+  %top.at = getelementptr i8, ptr %head, i64 {TOP}
   %below = load ptr, ptr %top.at
   store ptr %below, ptr %item
-  %now.at = getelementptr i8, ptr %kept, i64 {STEP}
+  %now.at = getelementptr i8, ptr %head, i64 {STEP}
   %now = load i64, ptr %now.at
   %step.at = getelementptr i8, ptr %item, i64 {ITEM_STEP}
   store i64 %now, ptr %step.at
   %record.at = getelementptr i8, ptr %item, i64 {ITEM_RECORD}
   store i64 0, ptr %record.at
+  %far.at = getelementptr i8, ptr %item, i64 {ITEM_END}
+  store i64 0, ptr %far.at
   store ptr %item, ptr %top.at
+  %count.at = getelementptr i8, ptr %head, i64 %kind
+  %count = load i64, ptr %count.at
+  %more = add i64 %count, 1
+  store i64 %more, ptr %count.at
   ret ptr %item
 exhausted:
   ret ptr null
 }}
 """
+"""`%kind`: where the head counts items of the kind."""
 
 POP = f"""
-define internal void @mutad_steps_pop(ptr %kept) noinline nounwind {{
-  %top.at = getelementptr i8, ptr %kept, i64 {TOP}
+define internal void @mutad_steps_pop(ptr %stack, ptr %head) noinline nounwind {{
+  %top.at = getelementptr i8, ptr %head, i64 {TOP}
   %item = load ptr, ptr %top.at
   %below = load ptr, ptr %item
   store ptr %below, ptr %top.at
-  %cursor.at = getelementptr i8, ptr %kept, i64 8
+  %cursor.at = getelementptr i8, ptr %stack, i64 {CURSOR}
   store ptr %item, ptr %cursor.at
+  %count.at = getelementptr i8, ptr %head, i64 {VALUES}
+  %count = load i64, ptr %count.at
+  %less = sub i64 %count, 1
+  store i64 %less, ptr %count.at
+  %far.at = getelementptr i8, ptr %item, i64 {ITEM_END}
+  %far = load i64, ptr %far.at
+  %end.at = getelementptr i8, ptr %stack, i64 {END}
+  %end = load i64, ptr %end.at
+  %as.it.was = icmp eq i64 %far, 0
+  %left = select i1 %as.it.was, i64 %end, i64 %far
+  store i64 %left, ptr %end.at
   ret void
 }}
 """
+"""Takes the values of a step, which are on top."""
 
+FAR = f"""
+define internal ptr @mutad_steps_far(ptr %stack, i64 %bytes) noinline nounwind {{
+  %possible = call i64 @llvm.umin.i64(i64 %bytes, i64 4611686018427387904) ; -1 is too much
+  %more = add i64 %possible, 7
+  %size = and i64 %more, -8
+  %end.at = getelementptr i8, ptr %stack, i64 {END}
+  %end = load i64, ptr %end.at
+  %cursor.at = getelementptr i8, ptr %stack, i64 {CURSOR}
+  %cursor = load i64, ptr %cursor.at
+  %room = sub i64 %end, %cursor
+  %fits = icmp ule i64 %size, %room
+  br i1 %fits, label %take, label %exhausted
+take:
+  %top = sub i64 %end, %size
+  store i64 %top, ptr %end.at
+  %found = inttoptr i64 %top to ptr
+  ret ptr %found
+exhausted:
+  ret ptr null
+}}
+declare i64 @llvm.umin.i64(i64, i64)
+"""
+"""Memory at the upper end: of a step whose loops have the lower one."""
 
-def functions(arena: int) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Each with what it calls."""
-    return {
-        "mutad_steps_begin": (begin(arena), ("mutad_tape_push",)),
-        "mutad_steps_push": (PUSH, ("mutad_tape_push",)),
-        "mutad_steps_pop": (POP, ()),
-    }
+FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "mutad_steps_push": (PUSH, ("mutad_tape_push",)),
+    "mutad_steps_pop": (POP, ()),
+    "mutad_steps_far": (FAR, ()),
+}
+"""Each with what it calls."""

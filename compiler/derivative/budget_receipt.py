@@ -3,23 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, cast
 
-from xdsl.dialects import arith, func, memref
+from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import activation, array
 from ..diagnostics import line_of
+from .intervals import Taken
 from .segments import ArrayExtent, bytes_of
 from .sizes import LONGEST_SUM, Sizes
 
-Outcome = tuple[int | None, int]
-"""How many steps are run in all, None where the bytes are too few, and the least number that would do."""
+Loop = tuple[int, int, int, int, int, int, int, Any]
+"""The count, the bytes of a state, of what a step keeps at least and at most, and of the copies, whether
+others follow, what loops within the step need, and the largest of these, if there is one."""
 
-Schedule = Callable[[int, int, int, int, int], Outcome]
-"""Of so many steps, the bytes of a restart state, of what a step saves, of the copies, and of the budget."""
+Outcome = tuple[list[tuple[int, int]] | None, int | None]
+"""How often steps of each loop, and of the one within, are run, None where the bytes are too few; and the
+least number that would do."""
+
+Schedule = Callable[[Sequence[Loop], int], Outcome]
+"""Of loops, the first first, in so many bytes."""
+
+ALIGNED = 8
+
+
+@dataclass(frozen=True)
+class CheckpointedLoop:
+    """A loop whose steps may be run again."""
+
+    line: int
+    steps: int | None = None
+    """How many steps it has; None where the arguments do not tell."""
+    executed: int | None = None
+    """How many are run in all, for the values of each; None where nobody knows, or nothing would do."""
+    inner_steps: int | None = None
+    inner_executed: int | None = None
+    """The same of the loop within its step."""
+
+    def __str__(self) -> str:
+        if self.steps is None or self.executed is None:
+            return f"the loop on line {self.line} is checkpointed where they hold less than all"
+        text = f"the loop on line {self.line} runs {shown(self.executed, self.steps)}"
+        if self.inner_executed and self.inner_steps:
+            text += f"; that within it {shown(self.inner_executed, self.inner_steps)}"
+        return text
+
+
+def shown(executed: int, steps: int) -> str:
+    return f"{executed:,} steps for its {steps:,}, {executed / max(steps, 1):.2f} for each"
 
 
 @dataclass(frozen=True)
@@ -27,33 +61,48 @@ class Budget:
     """The budget of a gradient."""
 
     bytes: int
-    line: int | None
-    """Where the loop begins whose steps may be run again; None where there is none."""
-    steps: int | None = None
-    """How many steps the loop has; None where the arguments do not tell."""
-    executed: int | None = None
-    """How many are run in all, to have the values of each; None where nobody knows, or it is too small."""
+    loops: tuple[CheckpointedLoop, ...] = ()
+    """Those whose steps may be run again."""
     least: int | None = None
     """The least budget that would do."""
+
+    @property
+    def line(self) -> int | None:
+        """Where the first of the loops begins; None where there is none."""
+        return self.loops[0].line if self.loops else None
+
+    @property
+    def steps(self) -> int | None:
+        """How many steps the loops have; None where the arguments do not tell."""
+        return total([one.steps for one in self.loops])
+
+    @property
+    def executed(self) -> int | None:
+        """How many are run in all; None where nobody knows, or the budget is too small."""
+        return total([one.executed for one in self.loops])
 
     @property
     def is_met(self) -> bool | None:
         """Whether the gradient can be computed; None where the arguments do not tell."""
         return None if self.least is None else self.least <= self.bytes
 
+    def to_dict(self) -> dict[str, Any]:
+        """The fields, and what they come to."""
+        summed = ("line", "steps", "executed", "is_met")
+        return {**asdict(self), **{name: getattr(self, name) for name in summed}}
+
     def __str__(self) -> str:
         begin = f"budget: {self.bytes:,} bytes"
         if self.is_met is False:
             return f"{begin}, too few: at least {self.least:,} are needed"
-        if self.line is None:
+        if not self.loops:
             return f"{begin}: no loop can be checkpointed"
-        if self.steps is None or self.executed is None:
-            return f"{begin}: the loop on line {self.line} is checkpointed where they hold less than all"
-        ratio = self.executed / max(self.steps, 1)
-        return (
-            f"{begin}: the loop on line {self.line} runs {self.executed:,} steps for its {self.steps:,}, "
-            f"{ratio:.2f} for each"
-        )
+        return f"{begin}: {'; '.join(map(str, self.loops))}"
+
+
+def total(numbers: Sequence[int | None]) -> int | None:
+    known = [n for n in numbers if n is not None]
+    return sum(known) if numbers and len(known) == len(numbers) else None
 
 
 def budget_of(
@@ -64,49 +113,88 @@ def budget_of(
     schedule: Schedule | None,
 ) -> Budget:
     """The budget of a gradient function in steps, or of one that has no such loop and has `saved` so much."""
-    found = [op for op in function.walk() if isinstance(op, activation.StepsOp)]
-    if not found:
-        return Budget(memory, None, least=saved)
-    steps = found[0]
-    place = line_of(steps)
-    line = 0 if place is None else place[1]
+    every = [op for op in function.walk() if isinstance(op, activation.StepsOp)]
+    if not every:
+        return Budget(memory, least=saved)
     sizes = Sizes(function, arguments)
-    numbers = steps.count, steps.others, steps.state, steps.whole
-    count, others, state, whole = map(sizes.evaluate, numbers)
-    values = most_saved(steps, sizes, count)
-    copies = copied(steps, sizes)
-    if schedule is None or count is None or state is None or values is None or copies is None:
-        return Budget(memory, line, count)
-    if others is None or whole is None:
-        return Budget(memory, line, count)
-    executed, least = schedule(count, state, values, copies, memory - others)
+    found = [op for op in every if may_run(op, sizes)]
+    lines = [0 if (place := line_of(op)) is None else place[1] for op in found]
+    counts = [None if op.goes_on else sizes.evaluate(op.count) for op in found]
+    unknown = tuple(map(CheckpointedLoop, lines, counts))
+    stack = next(op for op in function.walk() if isinstance(op, activation.StackOp))
+    others, whole = sizes.evaluate(stack.others), sizes.evaluate(stack.whole)
+    loops = [
+        loop
+        for op, count in zip(found, counts, strict=True)
+        if count is not None and (loop := numbers_of(op, sizes, count)) is not None
+    ]
+    if schedule is None or others is None or whole is None or len(loops) < len(found):
+        return Budget(memory, unknown)
+    executed, least = schedule(loops, memory - others)
     if whole <= memory:
-        executed = count
-    return Budget(memory, line, count, executed, min(least + others, whole))
+        executed = [(loop[0], loop[0] * inner_count(loop)) for loop in loops]
+    least = None if least is None else min(least + others, whole)
+    if executed is None:
+        return Budget(memory, unknown, least)
+    told = [
+        CheckpointedLoop(line, loop[0], ran, loop[0] * inner_count(loop) or None, within or None)
+        for line, loop, (ran, within) in zip(lines, loops, executed, strict=True)
+    ]
+    return Budget(memory, tuple(told), least)
 
 
-def most_saved(steps: activation.StepsOp, sizes: Sizes, count: int | None) -> int | None:
-    """What the step saves that saves most: where steps differ, a loop over all has found it."""
-    load = steps.saved.owner
+def may_run(steps: activation.StepsOp, sizes: Sizes) -> bool:
+    """Whether the arguments let a loop run that stands in branches."""
+    op: Operation = steps
+    while (above := op.parent_op()) is not None:
+        if isinstance(above, scf.IfOp) and isinstance(test := above.cond.owner, arith.CmpiOp):
+            taken = Taken(test, op.parent_region() is above.true_region)
+            if sizes.evaluate(taken) == 0:
+                return False
+        op = above
+    return True
+
+
+def inner_count(loop: Loop) -> int:
+    return 0 if loop[7] is None else loop[7][0]
+
+
+def numbers_of(steps: activation.StepsOp, sizes: Sizes, count: int) -> Loop | None:
+    """What the arguments say of a loop, if they say it all."""
+    state, copies = sizes.evaluate(steps.state), copied(steps, sizes)
+    found = [most(operand, sizes, count) for operand in steps.operands[2:8]]
+    if state is None or copies is None or None in found:
+        return None
+    low, full, least, inner, inner_state, inner_saved = (n or 0 for n in found)
+    if inner < 0:
+        return None
+    within = (inner, inner_state, inner_saved, inner_saved, 0, 0, 0, None) if least else None
+    return (count, state, low, full, copies, int(steps.followed is not None), least, within)
+
+
+def most(number: SSAValue, sizes: Sizes, count: int) -> int | None:
+    """A number of the step that saves most: where steps differ, a loop over all has found it."""
+    load = number.owner
     if not isinstance(load, memref.LoadOp):
-        return sizes.evaluate(steps.saved)
+        return sizes.evaluate(number)
     stores = [u.operation for u in load.memref.uses if isinstance(u.operation, memref.StoreOp)]
     inside = next(s for s in stores if isinstance(s.parent_op(), array.LoopOp))
     loop, reached = inside.parent_op(), inside.value.owner
     assert isinstance(loop, array.LoopOp)
     assert isinstance(reached, arith.MaxSIOp)
-    most = 0
-    for number in range(min(count or 0, LONGEST_SUM)):
-        sizes.intervals.set_induction(loop.induction, number)
-        one = sizes.evaluate(reached.rhs)
-        if one is None:
-            break
-        most = max(most, one)
-    else:
+    if count > LONGEST_SUM:
+        return None
+    largest = 0
+    try:
+        for step in range(count):
+            sizes.intervals.set_induction(loop.induction, step)
+            one = sizes.evaluate(reached.rhs)
+            if one is None:
+                return None
+            largest = max(largest, one)
+    finally:
         sizes.intervals.forget_inductions()
-        return None if count is None or count > LONGEST_SUM else most
-    sizes.intervals.forget_inductions()
-    return None
+    return largest
 
 
 def copied(steps: activation.StepsOp, sizes: Sizes) -> int | None:
@@ -120,5 +208,5 @@ def copied(steps: activation.StepsOp, sizes: Sizes) -> int | None:
             size = None if extent is None or size is None else size * extent
         if size is None:
             return None
-        total += -(-size // 8) * 8
+        total += -(-size // ALIGNED) * ALIGNED
     return total

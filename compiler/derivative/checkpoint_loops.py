@@ -1,6 +1,6 @@
-"""Make the body of a loop whose gradient saves most a private function, so that its steps can be run again.
+"""Make the bodies of loops whose gradient saves much private functions, so that their steps can be run again.
 
-Why here: before the derivative, which writes a forward and a backward function of it (`activation_pairs`).
+Why here: before the derivative, which writes a forward and a backward function of each (`activation_pairs`).
 The reverse sweep then runs steps again from restart states where a budget does not hold the saved values of
 all (`activation.steps`).
 
@@ -28,12 +28,13 @@ After::
     }
     func.func private @f_step(%i : index, %u : memref<?xf64>, %k_cell : memref<f64>) { ... }
 
-A float that is active comes in a cell, and is read at each use, so that its cotangent is added up as in the
-loop itself. `overwritten` lists the arrays that the function writes after the loop: what the steps only read
-of them is read again of a copy.
+How it is written, `outline_steps` says. Which loops: those of the top level, in branches too, of which an
+iteration saves arrays, so that their tapes have more axes than a restart state; where there are none, the one
+of which most is saved. And within their steps, once, again those of which that is true, whose steps are
+functions beside the outer ones'.
 
-Refused are loops that may end early, that stand in others or in branches, that call what cannot be run twice
-(functions in C, `print`, recursive functions), that change arrays which grow, or arrays that may overlap.
+Refused are loops that call what cannot be run twice (functions in C, `print`, recursive functions), that
+change arrays which grow, or arrays that may overlap, and loops in branches on arrays that these make.
 """
 
 from __future__ import annotations
@@ -44,35 +45,20 @@ from itertools import combinations
 from typing import cast
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import (
-    AnyFloat,
-    DenseArrayBase,
-    IndexType,
-    IntegerAttr,
-    MemRefType,
-    ModuleOp,
-    i64,
-)
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import activation, ad, array, foreign
-from ..analysis import footprint
-from ..analysis.activity import Activity
 from ..analysis.alias import AliasAnalysis
-from ..analysis.effects import list_effects, mark_overlaps
-from ..analysis.footprint import Footprints, covers
-from ..rules import reads, writes
+from ..rules import writes
 from ..rules.routines import is_routine
-from .activations import activity_of
+from .outline_steps import Outline, arrays_of, decide_in_body
 from .passes import chosen, functions
 from .plan import Save
-from .primal_values import computed_again
 from .reverse import plan_gradient
-from .segments import enclosing_loops
-from .split import is_integer_code
-from .steps import moves_of
+from .segments import enclosing_loops, value_block
 from .versions import is_growable
 
 ONCE = (
@@ -84,7 +70,7 @@ ONCE = (
 
 @dataclass(frozen=True)
 class CheckpointLoops(ModulePass):
-    """Make a function of the body of the loop that saves most, and mark the loop with the budget in bytes.
+    """Make functions of the bodies of the loops that save most, and mark them with the budget in bytes.
 
     `active` are argument indices, by default all floats.
     """
@@ -99,36 +85,88 @@ class CheckpointLoops(ModulePass):
             return
         for function in functions(op):
             active = chosen(function, self.active)
-            loop = loop_to_checkpoint(function, active, self.saves)
-            if loop is not None:
-                Outline(function, loop, active).run(self.memory)
+            for loop, followed in Candidates(function, active, self.saves).loops():
+                go = decide_in_body(loop)
+                Outline(function, loop, active).run(self.memory, go, followed=followed)
 
 
-# --- Which loop -------------------------------------------------------------------------------
+class Candidates:
+    """The loops of a function that are to be checkpointed."""
 
+    def __init__(self, function: func.FuncOp, active: Sequence[int], saves: str) -> None:
+        self.function, self.alias = function, AliasAnalysis(function)
+        planned = function.clone()
+        ModuleOp([planned])
+        found = plan_gradient(planned, active, "minimal" if saves == "forbid" else saves).saves
+        copies = [op for op in planned.walk() if isinstance(op, array.LoopOp)]
+        own = [op for op in function.walk() if isinstance(op, array.LoopOp)]
+        self.weights = {
+            loop: [weight(s) for s in found if s.push_before is copy or copy.is_ancestor(s.at)]
+            for loop, copy in zip(own, copies, strict=True)
+        }
 
-def loop_to_checkpoint(
-    function: func.FuncOp, active: Sequence[int], saves: str
-) -> array.LoopOp | None:
-    """The loop of the top level of which most is saved, if it can be checkpointed."""
-    planned = function.clone()
-    ModuleOp([planned])
-    found = plan_gradient(planned, active, "minimal" if saves == "forbid" else saves).saves
-    loops = zip(loops_of(function), loops_of(planned), strict=True)
-    ranked = [
-        (max(weights), loop)
-        for loop, copy in loops
-        if (
-            weights := [weight(s) for s in found if s.push_before is copy or copy.is_ancestor(s.at)]
+    def loops(self) -> list[tuple[array.LoopOp, bool]]:
+        """Those within the steps of others first; each with whether other ones follow it there."""
+        block = self.function.body.block
+        top = [loop for loop in loops_in(block) if self.weights[loop] and self.can_be(loop)]
+        found = [loop for loop in top if self.has_axes_to_lose(loop)]
+        if top and not found:
+            found = [max(top, key=lambda loop: max(self.weights[loop]))]
+        return self.with_inner(found)
+
+    def with_inner(self, found: list[array.LoopOp]) -> list[tuple[array.LoopOp, bool]]:
+        every: list[tuple[array.LoopOp, bool]] = []
+        for loop in found:
+            inner = [
+                one
+                for one in loops_in(loop.body.block)
+                if self.weights[one] and self.has_axes_to_lose(one) and self.can_be(one)
+            ]
+            every += [(one, one is not inner[-1]) for one in inner]
+            every.append((loop, loop is not found[-1]))
+        return every
+
+    def has_axes_to_lose(self, loop: array.LoopOp) -> bool:
+        """Whether the tape of the loop has more axes than what its steps change: a step saves arrays."""
+        around = len(list(enclosing_loops(cast(Block, loop.parent))))
+        changed = changed_by(loop, self.alias)
+        ranks = [
+            cast("MemRefType[Attribute]", a.type).get_num_dims()
+            for a in arrays_of(loop, self.alias)
+            if not self.alias.roots(a).isdisjoint(changed)
+        ]
+        return max(self.weights[loop]) - around > max([1, *ranks])
+
+    def can_be(self, loop: array.LoopOp) -> bool:
+        """Whether the loop can be checkpointed at all."""
+        alias = self.alias
+        if None in alias.permutation(loop):
+            return False
+        if any(isinstance(op, ONCE) or is_growing(op) for op in loop.walk()):
+            return False
+        arrays = arrays_of(loop, alias)
+        if any(is_growable(a) for a in arrays) or not all(map(outlives_branches, arrays)):
+            return False
+        changed = changed_by(loop, alias)
+        return not any(
+            alias.may_alias(a, b)
+            and not alias.apart_in_turn(a, b)
+            and any(
+                alias.interferes(x, y) for x in alias.roots(a) | alias.roots(b) for y in changed
+            )
+            for a, b in combinations(arrays, 2)
         )
-    ]
-    alias = AliasAnalysis(function)
-    ranked = [(w, loop) for w, loop in ranked if can_be_checkpointed(loop, alias)]
-    return max(ranked, key=lambda pair: pair[0])[1] if ranked else None
 
 
-def loops_of(function: func.FuncOp) -> list[array.LoopOp]:
-    return [op for op in function.body.block.ops if isinstance(op, array.LoopOp)]
+def loops_in(block: Block) -> Iterator[array.LoopOp]:
+    """The loops of a block, and of its branches."""
+    for op in block.ops:
+        if isinstance(op, array.LoopOp):
+            yield op
+        elif isinstance(op, scf.IfOp) and array.RAISES not in op.attributes:
+            for region in op.regions:
+                for inner in region.blocks:
+                    yield from loops_in(inner)
 
 
 def weight(save: Save) -> int:
@@ -137,255 +175,14 @@ def weight(save: Save) -> int:
     return len(pushed) + len(save.segment.dimensions)
 
 
-def can_be_checkpointed(loop: array.LoopOp, alias: AliasAnalysis) -> bool:
-    if loop.count is None or loop.condition_block is not None or None in alias.permutation(loop):
-        return False
-    if any(isinstance(op, ONCE) or is_growing(op) for op in loop.walk()):
-        return False
-    arrays = arrays_of(loop, alias)
-    if any(is_growable(a) for a in arrays):
-        return False
-    changed = {root for op in loop.walk() for w in writes(op) for root in alias.roots(w.memref)}
-    return not any(
-        alias.may_alias(a, b)
-        and not alias.apart_in_turn(a, b)
-        and any(alias.interferes(x, y) for x in alias.roots(a) | alias.roots(b) for y in changed)
-        for a, b in combinations(arrays, 2)
-    )
+def changed_by(loop: array.LoopOp, alias: AliasAnalysis) -> set[SSAValue]:
+    return {root for op in loop.walk() for w in writes(op) for root in alias.roots(w.memref)}
 
 
 def is_growing(op: Operation) -> bool:
     return isinstance(op, array.AllocOp) and array.GROWABLE in op.attributes
 
 
-def arrays_of(loop: array.LoopOp, alias: AliasAnalysis) -> list[SSAValue]:
-    """The arrays from outside that the body uses, each whole: first those that the loop carries."""
-    found = dict.fromkeys(loop.body_carried)
-    for value in outer_values(loop):
-        if isinstance(value.type, MemRefType):
-            found[alias.base(value)] = None
-    return list(found)
-
-
-def outer_values(loop: array.LoopOp) -> Iterator[SSAValue]:
-    """What the ops of the body use and the loop does not define."""
-    body = loop.body.block
-    for op in body.walk():
-        for operand in op.operands:
-            if not is_inside(operand, body):
-                yield operand
-
-
-def is_inside(value: SSAValue, body: Block) -> bool:
-    block: Block | None = value.owner if isinstance(value.owner, Block) else value.owner.parent
-    while block is not None and block is not body:
-        above = block.parent_op()
-        block = None if above is None else above.parent
-    return block is body
-
-
-# --- The function -----------------------------------------------------------------------------
-
-
-class Outline:
-    """Makes the body of one loop a function."""
-
-    def __init__(self, function: func.FuncOp, loop: array.LoopOp, active: Sequence[int]) -> None:
-        self.function, self.loop = function, loop
-        self.alias = AliasAnalysis(function)
-        self.activity: Activity = activity_of(function, active, None)
-        self.entry = Block(arg_types=[IndexType()])
-        self.prologue: list[Operation] = []
-        self.operands: list[SSAValue] = [loop.induction]
-        self.here: dict[SSAValue, SSAValue] = {loop.induction: self.entry.args[0]}
-        """What values of the function are called in the body's."""
-        self.cells: dict[SSAValue, SSAValue] = {}
-        """The cells, as the body has them, of active floats."""
-
-    def run(self, memory: int) -> None:
-        loop, body = self.loop, self.loop.body.block
-        self.entry.args[0].name_hint = loop.induction.name_hint
-        carried, live = list(loop.body_carried), live_in(loop, self.alias)
-        for value in arrays_of(loop, self.alias):
-            self.take(value)
-        permutation = [cast(int, p) for p in self.alias.permutation(loop)]
-        for op in list(body.ops):
-            if not isinstance(op, array.YieldOp):
-                op.detach()
-                self.entry.add_op(op)
-        self.bring_operands()
-        end = func.ReturnOp()
-        end.location = loop.location
-        self.entry.add_op(end)
-        first = self.entry.first_op
-        assert first is not None
-        for op in self.prologue:
-            self.entry.insert_op_before(op, first)
-        step = self.step()
-        call = activation.CallOp(step.sym_name.data, self.operands, [], 0)
-        old = body.last_op
-        assert old is not None
-        again = array.YieldOp([carried[p] for p in permutation])
-        for op in (call, again):
-            op.location = loop.location
-        body.insert_op_before(call, old)
-        body.insert_op_before(again, old)
-        old.detach()
-        old.erase()
-        loop.attributes[activation.CHECKPOINTED] = IntegerAttr(memory, i64)
-        overwritten = [k for k, a in enumerate(self.operands[1:]) if self.is_overwritten_later(a)]
-        loop.attributes[activation.OVERWRITTEN] = DenseArrayBase.from_list(i64, overwritten)
-        pairs = [
-            (i, j)
-            for (i, a), (j, b) in combinations(enumerate(self.operands), 2)
-            if isinstance(a.type, MemRefType)
-            and isinstance(b.type, MemRefType)
-            and self.alias.may_alias(a, b)
-            and not self.alias.apart_in_turn(a, b)
-        ]
-        mark_overlaps(step, pairs)
-        list_effects([self.function, step], {step.sym_name.data: step})
-        writes = [k.value.data - 1 for k in call.writes or ()]
-        changing = [k + 1 for k in activation.in_turns(writes, moves_of(loop))]
-        step.attributes[activation.CHANGING] = DenseArrayBase.from_list(i64, changing)
-        found = [k for k, a in enumerate(self.operands) if a in live]
-        step.attributes[activation.LIVE] = DenseArrayBase.from_list(i64, found)
-
-    def step(self) -> func.FuncOp:
-        """The private function, beside the other."""
-        types = [a.type for a in self.entry.args]
-        step = func.FuncOp(
-            f"{self.function.sym_name.data}_step", (types, []), Region(self.entry), "private"
-        )
-        step.location = self.loop.location
-        module = self.function.parent
-        assert module is not None
-        module.insert_op_after(step, self.function)
-        return step
-
-    def is_overwritten_later(self, value: SSAValue) -> bool:
-        """Whether an argument is an array that the function writes after the loop."""
-        if not isinstance(value.type, MemRefType) or value in self.loop.body_carried:
-            return False
-        later: list[Operation] = []
-        op = self.loop.next_op
-        while op is not None:
-            later.append(op)
-            op = op.next_op
-        return not self.alias.roots(value).isdisjoint(roots_written(later, self.alias))
-
-    def in_cell(self, value: SSAValue) -> SSAValue:
-        """A number in a cell of its own, before the loop."""
-        cell = memref.AllocaOp.get(value.type, shape=[])
-        cell.memref.name_hint = f"{value.name_hint or 'value'}_cell"
-        for op in (cell, memref.StoreOp.get(value, cell.memref, [])):
-            op.location = self.loop.location
-            cast(Block, self.loop.parent).insert_op_before(op, self.loop)
-        return cell.memref
-
-    # What the body takes from outside.
-
-    def bring_operands(self) -> None:
-        for op in list(self.entry.walk()):
-            for index, operand in enumerate(op.operands):
-                if operand in self.here or not is_inside(operand, self.entry):
-                    op.operands[index] = self.bring(operand, op)
-
-    def bring(self, value: SSAValue, user: Operation) -> SSAValue:
-        """A value of the function, in the body's."""
-        if value in self.here:
-            return self.here[value]
-        if (
-            isinstance(value.type, AnyFloat)
-            and not is_constant(value)
-            and self.activity.active(value)
-        ):
-            return self.read(value, user)
-        found = self.here[value] = self.brought(value)
-        found.name_hint = found.name_hint or value.name_hint
-        return found
-
-    def brought(self, value: SSAValue) -> SSAValue:
-        op = value.owner
-        if isinstance(op, Operation) and is_plain(op) and self.is_at_hand(op):
-            operands = {o: self.bring(o, op) for o in op.operands}
-            again = (
-                computed_again(op, operands.__getitem__)
-                if is_integer_code(op)
-                else op.clone(operands)
-            )
-            again.location = op.location
-            self.prologue.append(again)
-            return again.results[list(op.results).index(value)]  # pyright: ignore[reportArgumentType]
-        return self.take(value)
-
-    def is_at_hand(self, op: Operation) -> bool:
-        """Of an array that the body does not use its extents are numbers from outside."""
-        return not isinstance(op, memref.DimOp) or self.alias.base(op.source) in self.here
-
-    def take(self, value: SSAValue) -> SSAValue:
-        """One more argument."""
-        fresh = self.here[value] = self.entry.insert_arg(value.type, len(self.entry.args))
-        fresh.name_hint = value.name_hint
-        self.operands.append(value)
-        return fresh
-
-    def read(self, value: SSAValue, user: Operation) -> SSAValue:
-        """An active float, read of its cell where it is used."""
-        cell = self.cells.get(value)
-        if cell is None:
-            cell = self.cells[value] = self.take(self.in_cell(value))
-        at = user
-        while isinstance(above := at.parent_op(), array.MapOp):
-            at = above
-        load = memref.LoadOp.get(cell, [])
-        load.res.name_hint = value.name_hint
-        load.location = user.location
-        cast(Block, at.parent).insert_op_before(load, at)
-        return load.res
-
-
-def is_constant(value: SSAValue) -> bool:
-    return isinstance(value.owner, arith.ConstantOp)
-
-
-def is_plain(op: Operation) -> bool:
-    """What the body has again rather than being given it: the analyses see through it."""
-    if isinstance(op, memref.DimOp | memref.CastOp | array.AnyView):
-        return True
-    return is_constant(op.results[0]) or is_integer_code(op) if len(op.results) == 1 else False
-
-
-def live_in(loop: array.LoopOp, alias: AliasAnalysis) -> set[SSAValue]:
-    """The arrays of which an iteration may read what is in them when it begins.
-
-    A read is of the iteration's own where one op before it, in the body itself, has overwritten all that it
-    reads.
-    """
-    footprints = Footprints(alias)
-    arrays = arrays_of(loop, alias)
-    live, whole, parts = set[SSAValue](), set[SSAValue](), list[footprint.Region]()
-    for op in loop.body.block.ops:
-        for read in (access for inner in op.walk() for access in reads(inner)):
-            base, region = alias.base(read.memref), footprints.of(read)
-            if base not in whole and not any(covers(part, region) for part in parts):
-                live |= {a for a in arrays if a is base or alias.roots(a) & alias.roots(base)}
-        if isinstance(op, array.MapOp) or not op.regions:
-            for write in filter(lambda access: access.must, writes(op)):
-                base, region = alias.base(write.memref), footprints.of(write)
-                parts.append(region)
-                if region.exact and region.dimensions == footprints.entire(base).dimensions:
-                    whole.add(base)
-    return live
-
-
-def roots_written(ops: Sequence[Operation], alias: AliasAnalysis) -> set[SSAValue]:
-    """The memory that ops may write, themselves or inside."""
-    return {
-        other
-        for op in ops
-        for inner in op.walk()
-        for write in writes(inner)
-        for root in alias.roots(write.memref)
-        for other in alias.interfering(root)
-    }
+def outlives_branches(value: SSAValue) -> bool:
+    """Whether an array is there outside of all branches: the reverse sweep has branches of its own."""
+    return not isinstance(value_block(value).parent_op(), scf.IfOp)

@@ -39,7 +39,7 @@ from . import bits
 from .overwritten import Overwritten
 from .plan import Plan, Save, Saved, hint_of
 from .segments import is_recomputable, value_block
-from .steps import call_of, run_steps
+from .steps import Running, RunSteps, call_of
 from .versions import Version
 
 
@@ -54,7 +54,7 @@ class ForwardSweep:
         self.tapes: dict[Save, SSAValue] = {}
         self.segments: dict[Save, SSAValue] = {}
         """The segment each save writes to, as pushed."""
-        self.steps: dict[array.LoopOp, activation.StepsOp] = {}
+        self.steps: dict[array.LoopOp, Running] = {}
         """What runs the steps of each checkpointed loop."""
         self.bytes: dict[Save, SSAValue] = {}
         """The cell of each save that puts eight truths in a byte."""
@@ -111,7 +111,7 @@ class ForwardSweep:
         if isinstance(op, array.LoopOp) and activation.CHECKPOINTED in op.attributes:
             private = private_functions(self.plan.function.parent_op())
             step = private[call_of(op).target]
-            self.steps[op] = run_steps(op, self.values, target, step)
+            self.steps[op] = RunSteps(op, target, self.entry).run(self.values, step)
             return
         clone = op.clone_without_regions(self.values)
         if isinstance(clone, activation.CallOp) and self.plan.needed.has_adjoint(op):

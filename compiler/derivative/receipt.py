@@ -138,7 +138,7 @@ class Receipt:
             "bound": self.bound,
             "saves": [{**asdict(s), "needed_by": list(s.needed_by)} for s in self.saves],
             "rolled_back": [asdict(r) for r in self.rolled_back],
-            "budget": None if self.budget is None else asdict(self.budget),
+            "budget": None if self.budget is None else self.budget.to_dict(),
         }
 
     def to_html(self, path: str | Path) -> None:

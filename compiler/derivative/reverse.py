@@ -369,7 +369,7 @@ class ReverseSweep(Emission):
     def reverse_loop(self, op: array.LoopOp) -> None:
         """The iterations that ran, last first, over permuted memrefs permuted back."""
         if op in self.forward.steps:
-            self.append(reverse_steps(self, op, self.forward.steps[op]))
+            reverse_steps(self, op, self.forward.steps[op])
             return
         if (condition := op.condition_block) is not None and any(
             self.needed.has_adjoint(o) for o in condition.ops

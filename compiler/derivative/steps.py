@@ -8,12 +8,13 @@ The loop's body is a call of a private function (`checkpoint_loops`)::
                                                                 shadows (%u_shadow) of [0] ...
 
 Arrays that the loop permutes are arguments as they enter it, and `moves` says how they turn. What a restart
-state and the values of a step take is measured last (`aot.step_sizes`); until then it is 0.
+state and the values of a step take is measured last (`aot.step_sizes`); until then it is 0. What the reverse
+sweep has of a loop that stands in a branch comes in cells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, cast
 
 from xdsl.dialects import arith, func, memref
@@ -52,45 +53,105 @@ def moves_of(loop: array.LoopOp) -> list[int]:
     ]
 
 
-def run_steps(
-    loop: array.LoopOp, values: dict[SSAValue, SSAValue], target: Block, step: func.FuncOp
-) -> activation.StepsOp:
-    """Run the steps at the end of `target`; notes what the loop's results are there."""
-    call = call_of(loop)
-    budget = cast("IntegerAttr[Any]", loop.attributes[activation.CHECKPOINTED]).value.data
+@dataclass
+class Running:
+    """A checkpointed loop in the forward sweep, and what the reverse sweep has of it."""
 
-    def add(op: Operation) -> SSAValue:
-        op.location = loop.location
-        target.add_op(op)
+    op: activation.StepsOp
+    kept: SSAValue
+    """The cell that says where what is kept begins."""
+    arguments: list[SSAValue]
+    """As the reverse sweep may have them: numbers of branches in cells."""
+
+
+class RunSteps:
+    """Writes the steps of a loop at the end of `target`, a block of the gradient function `entry`."""
+
+    def __init__(self, loop: array.LoopOp, target: Block, entry: Block) -> None:
+        self.loop, self.target, self.entry = loop, target, entry
+
+    def run(self, values: dict[SSAValue, SSAValue], step: func.FuncOp) -> Running:
+        """Notes in `values` what the loop's results are there."""
+        loop, add, call = self.loop, self.add, call_of(self.loop)
+        budget = cast("IntegerAttr[Any]", loop.attributes[activation.CHECKPOINTED]).value.data
+        nothing = add(index_constant(0))
+        if loop.count is None:
+            count = add(index_constant(-1))
+        else:
+            count = add(arith.MaxSIOp(values[loop.count], nothing))
+        arguments = [values[initial(loop, a)] for a in call.arguments[1:]]
+        reads, writes = ([k.value.data - 1 for k in of or ()] for of in (call.reads, call.writes))
+        changing = activation.in_turns(writes, moves_of(loop))
+        for k in listed_on(loop, activation.OVERWRITTEN):
+            if k not in changing:
+                arguments[k] = self.copied(arguments[k])
+        live = [k - 1 for k in listed_on(step, activation.LIVE)]
+        flag = cast("IntegerAttr[Any] | None", loop.attributes.get(activation.FLAG))
+        steps = activation.StepsOp(
+            call.target, [count, *[nothing] * 7], arguments, moves_of(loop), reads, writes, live,
+            budget, None if flag is None else flag.value.data,
+            followed=activation.FOLLOWED in loop.attributes,
+        )  # fmt: skip
+        add(steps)
+        values[loop.trips] = steps.trips if flag is not None else count
+        self.bind_results(values, values[loop.trips])
+        kept = self.in_cell(steps.kept)
+        return Running(steps, kept, [self.to_cross(a) for a in arguments])
+
+    def bind_results(self, values: dict[SSAValue, SSAValue], trips: SSAValue) -> None:
+        """The arrays that the loop carries, after so many turns."""
+        loop, add = self.loop, self.add
+        results = [values[c] for c in loop.carried]
+        turn = [list(loop.body_carried).index(strip_casts(y)) for y in loop.yielded]
+        if (order := permutation_order(turn)) > 1:
+            rest = add(arith.RemSIOp(trips, add(index_constant(order))))
+            body = Block(arg_types=[IndexType(), *(r.type for r in results)])
+            body.add_op(array.YieldOp([body.args[1 + k] for k in turn]))
+            replay = array.LoopOp(rest, results, body)
+            add(replay)
+            results = list(replay.results_carried)
+        for old, now in zip(loop.results_carried, results, strict=True):
+            now.name_hint = now.name_hint or old.name_hint
+            values[old] = now
+
+    def add(self, op: Operation) -> SSAValue:
+        op.location = self.loop.location
+        self.target.add_op(op)
         return op.results[0] if op.results else op.operands[0]
 
-    assert loop.count is not None
-    nothing = add(index_constant(0))
-    count = add(arith.MaxSIOp(values[loop.count], nothing))
-    numbers = [count, add(index_constant(budget)), *[nothing] * 4]
-    arguments = [values[initial(loop, a)] for a in call.arguments[1:]]
-    reads, writes = ([k.value.data - 1 for k in of or ()] for of in (call.reads, call.writes))
-    changing = activation.in_turns(writes, moves_of(loop))
-    for k in listed_on(loop, activation.OVERWRITTEN):
-        if k not in changing:
-            arguments[k] = copied(arguments[k], add)
-    live = [k - 1 for k in listed_on(step, activation.LIVE)]
-    steps = activation.StepsOp(call.target, numbers, arguments, moves_of(loop), reads, writes, live)
-    add(steps)
-    values[loop.trips] = count
-    results = [values[c] for c in loop.carried]
-    turn = [list(loop.body_carried).index(strip_casts(y)) for y in loop.yielded]
-    if (order := permutation_order(turn)) > 1:
-        rest = add(arith.RemSIOp(count, add(index_constant(order))))
-        body = Block(arg_types=[IndexType(), *(r.type for r in results)])
-        body.add_op(array.YieldOp([body.args[1 + k] for k in turn]))
-        replay = array.LoopOp(rest, results, body)
-        add(replay)
-        results = list(replay.results_carried)
-    for old, now in zip(loop.results_carried, results, strict=True):
-        now.name_hint = now.name_hint or old.name_hint
-        values[old] = now
-    return steps
+    def add_outside(self, op: Operation) -> SSAValue:
+        """Before the branches in which the loop stands."""
+        if self.target is self.entry:
+            return self.add(op)
+        above = self.target.parent_op()
+        while above is not None and above.parent is not self.entry:
+            above = above.parent_op()
+        assert above is not None
+        op.location = self.loop.location
+        self.entry.insert_op_before(op, above)
+        return op.results[0] if op.results else op.operands[0]
+
+    def in_cell(self, value: SSAValue) -> SSAValue:
+        cell = self.add_outside(memref.AllocaOp.get(value.type, shape=[]))
+        cell.name_hint = f"{value.name_hint or 'value'}_cell"
+        self.add(memref.StoreOp.get(value, cell, []))
+        return cell
+
+    def to_cross(self, value: SSAValue) -> SSAValue:
+        """A number of a branch is had again from a cell."""
+        inside = self.target is not self.entry and not isinstance(value.type, MemRefType)
+        return self.in_cell(value) if inside else value
+
+    def copied(self, source: SSAValue) -> SSAValue:
+        """A copy of an array, or of a cell."""
+        type_ = cast("MemRefType[Attribute]", source.type)
+        if not type_.get_num_dims():
+            return self.in_cell(self.add(memref.LoadOp.get(source, [])))
+        extents = extents_of(source, self.add_outside)
+        made = self.add_outside(array.AllocOp(extents, type_.element_type))
+        made.name_hint = f"{source.name_hint or 'array'}_copy"
+        self.add(transfer(source, made, extents))
+        return made
 
 
 def listed_on(op: Operation, name: str) -> list[int]:
@@ -100,25 +161,8 @@ def listed_on(op: Operation, name: str) -> list[int]:
     return [int(k) for k in found.get_values()]
 
 
-def copied(source: SSAValue, add: Callable[[Operation], SSAValue]) -> SSAValue:
-    """A copy of an array, or of a cell."""
-    element = cast("MemRefType[Attribute]", source.type).element_type
-    if not cast("MemRefType[Attribute]", source.type).get_num_dims():
-        cell = add(memref.AllocaOp.get(element, shape=[]))
-        for op in (load := memref.LoadOp.get(source, []), memref.StoreOp.get(load.res, cell, [])):
-            add(op)
-        return cell
-    extents = extents_of(source, add)
-    made = add(array.AllocOp(extents, element))
-    made.name_hint = f"{source.name_hint or 'array'}_copy"
-    add(transfer(source, made, extents))
-    return made
-
-
-def reverse_steps(
-    sweep: ReverseSweep, loop: array.LoopOp, forward: activation.StepsOp
-) -> activation.ReverseStepsOp:
-    """The same steps backwards, at the sweep's current place."""
+def reverse_steps(sweep: ReverseSweep, loop: array.LoopOp, running: Running) -> None:
+    """Emit the same steps backwards, at the sweep's current place."""
     call = call_of(loop)
     callee = private_functions(sweep.function.parent_op())[call.target]
     types: list[Attribute] = [a.type for a in callee.body.block.args]
@@ -126,4 +170,13 @@ def reverse_steps(
     shadows = [shadow_of(sweep, call, initial(loop, call.arguments[k]), types[k]) for k in of]
     assert not listed(callee, "scalars")
     assert all(isinstance(s.type, MemRefType) for s in shadows)
-    return activation.ReverseStepsOp(forward, forward.kept, shadows, [k - 1 for k in of])
+
+    def load(cell: SSAValue) -> SSAValue:
+        return sweep.emit(memref.LoadOp.get(cell, []))
+
+    pairs = zip(running.arguments, running.op.arguments, strict=True)
+    arguments = [a if a.type == given.type else load(a) for a, given in pairs]
+    kept = load(running.kept)
+    sweep.append(
+        activation.ReverseStepsOp(running.op, kept, arguments, shadows, [k - 1 for k in of])
+    )

@@ -437,12 +437,18 @@ def steps(frame: Frame, op: activation.StepsOp) -> None:
     forward = frame.machine.function(f"{op.target}{activation.FORWARD}")
     arguments, records = frame.all(op.arguments), list[list[Any]]()
     keeps = count_in_record(forward, "keeps")
-    for number in range(int(frame.get(op.count))):
-        results = frame.machine.call(forward, [np.int64(number), *arguments], frame.depth)
+    while frame.get(op.goes_on)[()] if op.goes_on else len(records) < int(frame.get(op.count)):
+        number = np.int64(len(records))
+        results = frame.machine.call(forward, [number, *arguments], frame.depth)
         records.append([kept(value) for value in results[len(results) - keeps :]])
         arguments = [arguments[k] for k in op.permutation]
     frame.machine.records.append(records)
     frame.values[op.kept] = np.int64(len(frame.machine.records))
+    frame.values[op.trips] = np.int64(len(records))
+
+
+def stack(frame: Frame, op: activation.StackOp) -> None:
+    """Memory is compiled code's."""
 
 
 def reverse_steps(frame: Frame, op: activation.ReverseStepsOp) -> None:
@@ -450,9 +456,10 @@ def reverse_steps(frame: Frame, op: activation.ReverseStepsOp) -> None:
     backward = frame.machine.function(f"{op.target}{activation.BACKWARD}")
     moves = [op.of.index(op.permutation[k]) for k in op.of]
     shadows = frame.all(op.shadows)
-    for _ in range(int(frame.get(op.count))):
+    records = frame.machine.records[int(frame.get(op.kept)) - 1]
+    for _ in records:
         shadows = [shadows[k] for k in moves]
-    for record in reversed(frame.machine.records[int(frame.get(op.kept)) - 1]):
+    for record in reversed(records):
         shadows = [shadows[moves.index(k)] for k in range(len(moves))]
         frame.machine.call(backward, [*record, *shadows], frame.depth)
 
@@ -528,6 +535,7 @@ OPS: Mapping[type[Operation], Callable[[Frame, Any], None]] = {
     foreign.RuleCallOp: rule_call,
     activation.CallOp: activate,
     activation.TooDeepOp: too_deep,
+    activation.StackOp: stack,
     activation.StepsOp: steps,
     activation.ReverseStepsOp: reverse_steps,
     ad.TapeOp: tape,

@@ -206,15 +206,25 @@ class Steps(Rule[activation.StepsOp]):
         """Arrays that take turns are each in every place once."""
         places = activation.in_turns(op.read, op.permutation), op.changing
         read, written = ([op.arguments[k] for k in listed] for listed in places)
+        if op.goes_on is not None:
+            read.append(op.goes_on)
         return touching(op, read, written, must=False)
 
 
+class Stack(Rule[activation.StackOp]):
+    """Memory for steps."""
+
+    def effects(self, op: activation.StackOp) -> list[Access]:
+        return []
+
+
 class ReverseSteps(Rule[activation.ReverseStepsOp]):
-    """The same steps backwards: what they write they write to copies."""
+    """The same steps backwards: what they write they write to copies, which begin as restart states."""
 
     def effects(self, op: activation.ReverseStepsOp) -> list[Access]:
         shadows = list(op.shadows)
-        read = [op.arguments[k] for k in activation.in_turns(op.read, op.permutation)]
+        places = activation.in_turns(op.read, op.permutation)
+        read = [op.arguments[k] for k in places if k not in op.changing]
         return touching(op, [*read, *shadows], shadows, must=False)
 
 
@@ -368,6 +378,7 @@ RULES: Rules = {
     foreign.StopGradientOp: StopGradient(),
     foreign.NoDerivativeOp: NoDerivative(),
     activation.CallOp: ActivationCall(),
+    activation.StackOp: Stack(),
     activation.StepsOp: Steps(),
     activation.ReverseStepsOp: ReverseSteps(),
     array.PrintOp: Print(),

@@ -15,11 +15,12 @@
 // (u**2)**2, whose derivative is 4 u**3.
 // VALUES:        u = [1, 16]
 // VALUES:        u_shadow = [4, 32]
-// An item has a head of 24 bytes; a record is the extent, the segment, and a word in front of the segment.
+// An item has a head of 32 bytes; a record is the extent, the segment, and a word in front of the segment.
 // SIZES-LABEL: @squares_gradient
+// SIZES:         activation.stack within %{{.*}} beside %{{.*}} or
 // SIZES:         %[[BYTES:.*]] = arith.muli %{{.*}}, %{{.*}} : index
 // SIZES:         %[[STATE:.*]] = arith.addi %[[BYTES]], %{{.*}} : index
-// SIZES:         activation.steps @squares_step %{{.*}} within %{{.*}} beside %{{.*}} state %[[STATE]] saved %{{.*}} or
+// SIZES:         activation.steps @squares_step %{{.*}} state %[[STATE]] saved %{{.*}} to
 func.func @squares(%u : memref<?xf64>, %n : index) {
   %c0 = arith.constant 0 : index
   %trips = array.loop %i to %n do {
@@ -108,10 +109,48 @@ func.func @kept_where_nothing_is_saved(%u : memref<?xf64>, %n : index) {
   func.return
 }
 
-// CHECK-LABEL: @kept_where_it_may_end_early
-// CHECK-NOT:     activation.call
-// CHECK:         func.return
-func.func @kept_where_it_may_end_early(%u : memref<?xf64>, %n : index, %go : i1) {
+// Whether there is another step, the step says, in a cell: it is asked before the first one, too.
+// CHECK-LABEL: @a_loop_that_may_end_early
+// CHECK:         %[[GO:.*]] = memref.alloca() : memref<i1>
+// CHECK:         %[[FIRST:.*]] = arith.cmpf
+// CHECK-NEXT:    memref.store %[[FIRST]], %[[GO]][] : memref<i1>
+// CHECK-NEXT:    array.loop %i while {
+// CHECK:           %[[MORE:.*]] = memref.load %[[GO]][]
+// CHECK-NEXT:      array.condition %[[MORE]]
+// CHECK:           activation.call @a_loop_that_may_end_early_step(%i, %u, %[[GO]]
+// CHECK:         flag = 1 : i64
+// CHECK-LABEL: func.func private @a_loop_that_may_end_early_step
+// CHECK:         memref.store %y, %u
+// CHECK:         %[[AGAIN:.*]] = arith.cmpf
+// CHECK-NEXT:    memref.store %[[AGAIN]], %go{{.*}}[] : memref<i1>
+func.func @a_loop_that_may_end_early(%u : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f64
+  %trips = array.loop %i while {
+  ^bb0(%j : index):
+    %z = memref.load %u[%c0] : memref<?xf64>
+    %more = arith.cmpf olt, %z, %one : f64
+    array.condition %more
+  } do {
+    %x = memref.load %u[%c0] : memref<?xf64>
+    %y = arith.mulf %x, %x : f64
+    memref.store %y, %u[%c0] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// Beyond its count a loop is not asked whether it goes on.
+// CHECK-LABEL: @a_loop_that_may_end_early_and_counts
+// CHECK:         arith.cmpi slt, %{{.*}}, %n
+// CHECK-LABEL: func.func private @a_loop_that_may_end_early_and_counts_step
+// CHECK:         %[[POSSIBLE:.*]] = arith.cmpi slt, %{{.*}}, %n
+// CHECK-NEXT:    scf.if %[[POSSIBLE]] {
+// CHECK-NEXT:      memref.store %{{.*}}, %go{{.*}}[] : memref<i1>
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      %[[NO:.*]] = arith.constant false
+// CHECK-NEXT:      memref.store %[[NO]], %go{{.*}}[] : memref<i1>
+func.func @a_loop_that_may_end_early_and_counts(%u : memref<?xf64>, %n : index, %go : i1) {
   %c0 = arith.constant 0 : index
   %trips = array.loop %i to %n while {
   ^bb0(%j : index):
@@ -121,6 +160,116 @@ func.func @kept_where_it_may_end_early(%u : memref<?xf64>, %n : index, %go : i1)
     %y = arith.mulf %x, %x : f64
     memref.store %y, %u[%c0] : memref<?xf64>
     array.yield
+  }
+  func.return
+}
+
+// Each loop of which a step saves an array, in branches too; what the last reads comes after the others.
+// CHECK-LABEL: @loops_that_share
+// CHECK:         activation.call @loops_that_share_step(%
+// CHECK:         checkpointed = 1000 : i64{{.*}}followed
+// CHECK:         scf.if %c {
+// CHECK:           activation.call @loops_that_share_step2(%
+// CHECK-NOT:       followed
+// CHECK:         func.return
+func.func @loops_that_share(%u : memref<?xf64>, %n : index, %c : i1) {
+  %c0 = arith.constant 0 : index
+  %m = memref.dim %u, %c0 : memref<?xf64>
+  %trips = array.loop %i to %n do {
+    array.map(%m) ins(%u : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+    ^bb0(%x : f64):
+      %y = arith.mulf %x, %x : f64
+      array.yield %y : f64
+    }
+    array.yield
+  }
+  scf.if %c {
+    %more = array.loop %i to %n do {
+      array.map(%m) ins(%u : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+      ^bb0(%x : f64):
+        %y = arith.mulf %x, %x : f64
+        array.yield %y : f64
+      }
+      array.yield
+    }
+  }
+  func.return
+}
+
+// A loop within a step, of which an iteration saves an array: its steps are functions, too. What it reads of
+// an array that the step writes is read again of a copy.
+// CHECK-LABEL: @loops_within
+// CHECK:         activation.call @loops_within_step2(%
+// CHECK-LABEL: func.func private @loops_within_step2(
+// CHECK:         activation.call @loops_within_step(%{{.*}}, %u
+// CHECK:         overwritten = array<i64: 0, 1>
+// CHECK-LABEL: func.func private @loops_within_step(
+func.func @loops_within(%u : memref<?xf64>, %w : memref<?xf64>, %n : index) {
+  %c0 = arith.constant 0 : index
+  %m = memref.dim %u, %c0 : memref<?xf64>
+  %trips = array.loop %i to %n do {
+    %inner = array.loop %j to %n do {
+      array.map(%m) ins(%u, %w : memref<?xf64>, memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+      ^bb0(%x : f64, %z : f64):
+        %y = arith.mulf %x, %x : f64
+        %a = arith.mulf %y, %z : f64
+        array.yield %a : f64
+      }
+      array.yield
+    }
+    array.map(%m) ins(%w : memref<?xf64>) outs(%w : memref<?xf64>) kinds ["store"] {
+    ^bb0(%x : f64):
+      %y = arith.mulf %x, %x : f64
+      array.yield %y : f64
+    }
+    array.yield
+  }
+  func.return
+}
+
+// A loop over the rows of an array saves no more than the array: a restart state would be as large.
+// CHECK-LABEL: @rows_are_kept
+// CHECK:         activation.call @rows_are_kept_step(%
+// CHECK-LABEL: func.func private @rows_are_kept_step(
+// CHECK:         array.loop
+// CHECK-NOT:     activation.call
+// CHECK:         func.return
+func.func @rows_are_kept(%u : memref<?x?xf64>, %n : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %rows = memref.dim %u, %c0 : memref<?x?xf64>
+  %m = memref.dim %u, %c1 : memref<?x?xf64>
+  %trips = array.loop %i to %n do {
+    %inner = array.loop %j to %rows do {
+      %row = array.view %u[%j, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+      array.map(%m) ins(%row : memref<?xf64, strided<[1]>>) outs(%row : memref<?xf64, strided<[1]>>) kinds ["store"] {
+      ^bb0(%x : f64):
+        %y = arith.mulf %x, %x : f64
+        array.yield %y : f64
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// The reverse sweep has branches of its own, in which no array of this one is.
+// CHECK-LABEL: @kept_where_a_branch_makes_its_array
+// CHECK-NOT:     activation.call
+// CHECK:         func.return
+func.func @kept_where_a_branch_makes_its_array(%u : memref<?xf64>, %n : index, %c : i1) {
+  %c0 = arith.constant 0 : index
+  scf.if %c {
+    %a = array.alloc(%n) : memref<?xf64>
+    %trips = array.loop %i to %n do {
+      %x = memref.load %u[%c0] : memref<?xf64>
+      %y = arith.mulf %x, %x : f64
+      memref.store %y, %a[%c0] : memref<?xf64>
+      %z = memref.load %a[%i] : memref<?xf64>
+      memref.store %z, %u[%c0] : memref<?xf64>
+      array.yield
+    }
   }
   func.return
 }

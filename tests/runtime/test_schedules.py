@@ -2,65 +2,62 @@
 
 import functools
 import random
-from collections.abc import Iterator
 
 import checkpoint_schedules
-import numpy as np
 import pytest
 
-from mutad.runtime import schedules
+from mutad.compiler.aot import step_sizes
+from mutad.compiler.codegen import support_steps
+from mutad.runtime import schedules, step_stack
 
 
-def replayed(decisions: np.ndarray, n: int, state: int, saved: int) -> tuple[int, int]:
-    """Follow the decisions as compiled code does: how many steps are run, and the most bytes kept."""
-    items: list[tuple[int, int]] = []  # the bytes of each, its step
-    following: Iterator[int] = iter(decisions.tolist())
+def steps_of(n: int, state: int, saved: int, room: int) -> tuple[int, int]:
+    """Do as the plan says, as compiled code does: how many steps are run, and the most bytes kept."""
+    plan = schedules.plan(n, state, saved, room)
+    assert plan is not None
+    items: list[tuple[int, bool]] = []  # the step of each, whether it is a state
     ran = most = 0
 
-    def keep(size: int, step: int) -> None:
-        nonlocal most
-        items.append((size, step))
-        most = max(most, sum(size for size, _ in items))
+    def free() -> int:
+        states = sum(is_state for _, is_state in items)
+        return plan.free(states, len(items) - states)
 
-    def run(step: int, end: int) -> None:
+    def keep(step: int, is_state: bool) -> None:
+        nonlocal most
+        items.append((step, is_state))
+        most = max(most, sum(state if one else saved for _, one in items))
+
+    def go_on(step: int, end: int) -> None:
         nonlocal ran
         while step < end:
-            decision = next(following)
-            keep(saved if decision == 0 else state, step)
-            kinds[len(items) - 1] = decision == 0
-            ran += max(decision, 1)
-            step += max(decision, 1)
+            run = plan.ahead(end - step, free())
+            if run.keeps_state:
+                keep(step, True)
+            for k in range(run.steps if run.keeps_values else 0):
+                keep(step + k, False)
+            ran += run.steps
+            step += run.steps
         assert step == end
 
-    kinds: dict[int, bool] = {}
-    run(0, n)
+    go_on(0, n)
     end = n
     while end:
-        step = items[-1][1]
-        if kinds[len(items) - 1]:
+        step, is_state = items[-1]
+        if not is_state:
             assert step == end - 1
             items.pop()
             end -= 1
             continue
-        decision = next(following)
-        if decision == 0:
+        run = plan.again(end - step, free())
+        if run == 0:
             items.pop()
-            keep(saved, step)
-            kinds[len(items) - 1] = True
-            decision = 1
-        ran += decision
-        run(step + decision, end)
+            keep(step, False)
+            run, step = 0, step + 1
+            ran += 1
+        ran += run
+        go_on(step + run, end)
     assert not items
-    assert next(following, None) is None
-    return ran, most
-
-
-def steps_of(n: int, state: int, saved: int, room: int) -> tuple[int, int]:
-    decisions = schedules.steps(n, state, saved, room)
-    assert decisions is not None
-    assert len(decisions) * 4 <= schedules.PER_STEP * n
-    ran, most = replayed(decisions, n, state, saved)
-    assert ran == schedules.executed(decisions)
+    assert ran == plan.executed(n, plan.sizes.all)
     return ran, most
 
 
@@ -114,24 +111,49 @@ def test_two_sizes_are_used_as_well_as_possible(state: int, saved: int, room: in
 def test_no_schedule_takes_more_than_there_is(large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if large:
         monkeypatch.setattr(schedules, "MOST_WORK", 0)
-    schedules.steps.cache_clear()
+    schedules.plan.cache_clear()
     chance = random.Random(5)
     for _ in range(60):
         state, saved, n = chance.randint(1, 300), chance.randint(1, 300), chance.randint(1, 90)
         room = chance.randint(state + saved, 12 * (state + saved))
         assert steps_of(n, state, saved, room)[1] <= room
-    schedules.steps.cache_clear()
+    schedules.plan.cache_clear()
+
+
+@pytest.mark.parametrize(("state", "saved"), [(100, 300), (300, 100), (100, 100)])
+def test_where_one_of_each_fits_two_of_the_larger_do_not(state: int, saved: int) -> None:
+    for n in (2, 3, 7):
+        assert steps_of(n, state, saved, 400 if state != saved else 200)[1] <= 400
 
 
 def test_long_loops_are_planned_at_once() -> None:
-    decisions = schedules.steps(300_000, 8000, 8000, 160_000)
-    assert decisions is not None
-    assert schedules.executed(decisions) < 6.5 * 300_000  # revolve: 7.2
+    plan = schedules.plan(300_000, 8000, 8000, 160_000)
+    assert plan is not None
+    assert plan.ahead(300_000, plan.sizes.all).keeps_state
+    assert 300_000 < schedules.about(300_000, 8000, 8000, 160_000) < 6.5 * 300_000  # revolve: 7.2
+
+
+def test_estimates_are_near() -> None:
+    for n, state, saved, room in [(300, 80, 100, 1000), (50, 10, 70, 400), (1000, 64, 64, 704)]:
+        ran, _ = steps_of(n, state, saved, room)
+        assert 0.9 * ran <= schedules.about(n, state, saved, room) <= 1.2 * ran
 
 
 def test_too_little_is_nothing() -> None:
-    assert schedules.steps(10, 100, 50, 149) is None
-    assert schedules.steps(3, 100, 50, 150) is not None  # no state is needed
-    assert schedules.outcome(10, 100, 50, 0, 229) == (None, 230)
-    assert schedules.outcome(10, 100, 50, 0, 230)[1] == 230
-    assert schedules.outcome(10, 100, 50, 70, 580) == (10, 300)
+    assert schedules.plan(10, 100, 50, 149) is None
+    assert schedules.plan(10, 100, 50, 150) is not None
+    assert schedules.about(3, 100, 50, 150) == 3  # no state is needed
+    assert schedules.about(4, 100, 50, 149) == schedules.FAR
+
+
+def test_compiled_code_knows_the_words_of_the_stack() -> None:
+    names = (
+        "CURSOR END LAST LIMIT BASE WHOLE_END TOP UNTIL KIND STEP COPIES COUNT STATES VALUES SAVED STATE OWN "
+        "KEEP STORE RUN ITEM_STEP ITEM_RECORD ITEM_END"
+    )
+    for name in names.split():
+        assert getattr(support_steps, name) == getattr(step_stack, name), name
+    assert step_sizes.HEAD == step_stack.HEAD_BYTES
+    assert step_sizes.ITEM == support_steps.ITEM_HEAD == step_stack.ITEM_BYTES
+    counts = {symbol: count for symbol, (_, count) in step_stack.FUNCTIONS.items()}
+    assert counts == support_steps.CALLBACKS

@@ -1,0 +1,183 @@
+"""How often steps will be run: the decisions of `step_stack`, followed without running anything.
+
+`replay` does with a stack of its own what compiled code does with its, of which only heads are written.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from collections.abc import Sequence
+from typing import Any
+
+from . import step_stack
+from .step_stack import (
+    BASE,
+    CURSOR,
+    END,
+    HEAD_BYTES,
+    ITEM_BYTES,
+    ITEM_END,
+    ITEM_RECORD,
+    ITEM_STEP,
+    KEEP,
+    KIND,
+    LAST,
+    LIMIT,
+    SAVED,
+    STATE,
+    STATES,
+    STEP,
+    STORE,
+    TOP,
+    UNTIL,
+    VALUES,
+    WHOLE_END,
+    WORD,
+    get,
+    put,
+)  # fmt: skip
+
+Loop = tuple[int, int, int, int, int, int, int, Any]
+"""The count, the bytes of a state, of what a step keeps at least and at most, and of the copies, whether
+others follow, what loops within the step need, and the largest of these, if there is one."""
+
+MOST_STEPS = 300_000
+"""More are not followed."""
+
+
+class TooLittle(Exception):
+    """The stack holds too little."""
+
+    def __init__(self, least: int) -> None:
+        super().__init__()
+        self.least = least
+
+
+class TooLong(Exception):
+    """There are too many steps to follow."""
+
+
+def replay(loops: Sequence[Loop], bytes_: int) -> tuple[list[tuple[int, int]] | None, int | None]:
+    """For each loop how often steps of it, and of the loop within, are run; and the least number of bytes.
+
+    None of the first where there are too few bytes; of both where that takes too long to find out.
+    """
+    try:
+        least, found = 0, None
+        while found is None:
+            try:
+                found = Replay(least).run(loops)
+            except TooLittle as error:
+                least = max(error.least, least + WORD)
+        return (Replay(bytes_).run(loops) if least <= bytes_ else None), least
+    except TooLong:
+        return None, None
+
+
+class Replay:
+    """One run of both sweeps on a stack of so many bytes."""
+
+    def __init__(self, bytes_: int) -> None:
+        size = step_stack.room(bytes_)
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+        self.memory = mmap.mmap(-1, size + 4096, flags=flags)
+        self.stack = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        base = self.stack + 4096 // 2
+        for word, value in (
+            (CURSOR, base),
+            (END, base + size),
+            (BASE, base),
+            (WHOLE_END, base + size),
+        ):
+            put(self.stack + word, value)
+        self.followed = 0
+
+    def run(self, loops: Sequence[Loop]) -> list[tuple[int, int]]:
+        counts = [[0, 0] for _ in loops]
+        heads = [self.forward(loop, count) for loop, count in zip(loops, counts, strict=True)]
+        for k in reversed(range(len(loops))):
+            self.reverse(loops[k], heads[k], counts[k])
+        return [(ran, inner) for ran, inner in counts]
+
+    def forward(self, loop: Loop, counts: list[int]) -> int:
+        count, state, low, full, copies, followed, least, inner = loop
+        within = (0, 0, 0) if inner is None else inner[:3]
+        head = step_stack.begin(
+            self.stack, count, state, low, full, copies, followed, least, *within
+        )
+        if head < 0:
+            raise TooLittle(-head)
+        self.go(loop, head, count, counts)
+        return head
+
+    def go(self, loop: Loop, head: int, end: int, counts: list[int]) -> None:
+        while (step := get(head + STEP)) < end:
+            if step >= get(head + UNTIL):
+                if step_stack.ask(self.stack, head, end) == STORE:
+                    self.push(head, get(head + STATE), STATES)
+            elif get(head + KIND) == KEEP:
+                self.keep(loop, head, counts)
+                self.step(loop, head, 1, counts)
+            else:
+                self.step(loop, head, min(get(head + UNTIL), end) - step, counts)
+
+    def step(self, loop: Loop, head: int, more: int, counts: list[int]) -> None:
+        put(head + STEP, get(head + STEP) + more)
+        counts[0] += more
+        counts[1] += more * (0 if loop[7] is None else loop[7][0])
+        self.followed += 1
+        if self.followed > MOST_STEPS:
+            raise TooLong
+
+    def keep(self, loop: Loop, head: int, counts: list[int]) -> None:
+        inner, stack = loop[7], self.stack
+        own = loop[2] - loop[6]
+        item = self.push(head, own if inner is None else ITEM_BYTES, VALUES)
+        put(item + ITEM_RECORD, 1)
+        if inner is None:
+            return
+        last, limit = get(stack + LAST), get(stack + LIMIT)
+        put(stack + LAST, 0)
+        put(stack + LIMIT, item + ITEM_BYTES + get(head + SAVED) - own)
+        put(item + ITEM_END, get(stack + END))
+        put(stack + END, get(stack + END) - own + ITEM_BYTES)
+        ran = [0, 0]
+        copies = loop[6] - HEAD_BYTES - inner[1] - inner[2]
+        put(item + ITEM_RECORD, self.forward((*inner[:4], copies, *inner[5:]), ran))
+        counts[1] += ran[0] - inner[0]
+        put(stack + LAST, last)
+        put(stack + LIMIT, limit)
+
+    def push(self, head: int, size: int, kind: int) -> int:
+        item = get(self.stack + CURSOR)
+        put(self.stack + CURSOR, item + size)
+        put(item, get(head + TOP))
+        put(item + ITEM_STEP, get(head + STEP))
+        put(item + ITEM_RECORD, 0)
+        put(item + ITEM_END, 0)
+        put(head + TOP, item)
+        put(head + kind, get(head + kind) + 1)
+        assert size >= ITEM_BYTES
+        return item
+
+    def reverse(self, loop: Loop, head: int, counts: list[int]) -> None:
+        left = step_stack.turn(self.stack, head) - 1
+        while left:
+            item = get(head + TOP)
+            record = get(item + ITEM_RECORD)
+            if record == 0:
+                put(head + STEP, get(item + ITEM_STEP))
+                step_stack.restart(self.stack, head, left)
+                self.go(loop, head, left, counts)
+                continue
+            if loop[7] is not None:
+                ran = [0, 0]
+                self.reverse(loop[7], record, ran)
+                counts[1] += ran[0]
+            put(head + TOP, get(item))
+            put(head + VALUES, get(head + VALUES) - 1)
+            put(self.stack + CURSOR, item)
+            put(self.stack + END, get(item + ITEM_END) or get(self.stack + END))
+            left -= 1
+        step_stack.finish(self.stack, head)

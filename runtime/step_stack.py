@@ -1,0 +1,349 @@
+"""What compiled code asks while it runs the steps of checkpointed loops: where to keep what.
+
+All such loops of a gradient call share one stack, in one piece of memory. What steps keep is pushed at its
+lower end; at its upper end are the arrays on which steps are run again, and what steps keep that have loops
+of their own. A loop that begins puts down a *head*, words of 8 bytes that say how it stands; behind it come
+its items, the last of which names the one below. So loops that come one after the other, and those within a
+step of another, take and give back memory in turn.
+
+A loop that begins while others wait to be reversed makes room: it takes from the one before it the items that
+this has kept last, as long as that saves steps (`make_room`). A loop that others follow begins with a restart
+state, and runs more steps again.
+
+A loop whose steps nobody can count keeps the values of as many as there is room for. When there are more, it
+keeps states instead, one every so many steps, and when these fill the room, it drops every second of them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from typing import Any
+
+from . import schedules
+
+WORD = 8
+CURSOR, END, LAST, LIMIT, BASE, WHOLE_END = 8, 16, *range(32, 64, WORD)
+"""Words of the stack: the first byte that is free, the first that is not, the head of the loop that began
+last, what this scope may not pass (0 where that is the end), where all begins and where it ends. The first
+four are those of a tape."""
+
+TOP, UNTIL, KIND, STEP, COPIES, COUNT, STATES, VALUES, SAVED, STATE, OWN = range(0, 88, WORD)
+"""Words of a head, those that compiled code knows: the item on top; up to which step it is known what to do,
+and what; the step that the arrays stand before; the copies on which steps are run again; how many steps there
+are, -1 where nobody knows yet; how many items there are of each kind; the most that a step's values take; the
+bytes of a state's item; what of a step's values its own loops have nothing to do with."""
+ROOM, PERIOD, COPIED, BEFORE, FOLLOWED, TURNED = range(88, 136, WORD)
+"""The others: the bytes that the plan is for; every which step a state is kept; the bytes of the copies;
+where the stack ended before them; whether other loops follow; whether the reverse sweep has begun."""
+HEAD_BYTES = 144
+ITEM_STEP, ITEM_RECORD, ITEM_END, ITEM_BYTES = 8, 16, 24, 32
+
+KEEP, STORE, RUN = 1, 2, 3
+"""Kinds of what to do: to keep the values of steps; to keep the state, and then what the head says; to keep
+nothing. 0 is what an error in here becomes."""
+NOMINAL = 1000
+"""What a count is taken for that nobody knows."""
+PARTS = 8
+"""How many ways are tried to divide memory."""
+FAR = 1 << 62
+
+
+def get(address: int) -> int:
+    return ctypes.c_int64.from_address(address).value
+
+
+def put(address: int, value: int) -> None:
+    ctypes.c_int64.from_address(address).value = value
+
+
+def end_of(stack: int) -> int:
+    """What may be taken ends at the limit of the scope, if it has one, and of the stack."""
+    limit, end = get(stack + LIMIT), get(stack + END)
+    return min(limit, end) if limit else end
+
+
+def room(bytes_: int) -> int:
+    """How large the stack is made: not larger than all memory there is."""
+    most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(0, min(bytes_, most)) & -WORD
+
+
+# --- A loop begins ----------------------------------------------------------------------------
+
+
+def begin(
+    stack: int,
+    n: int,
+    state: int,
+    low: int,
+    full: int,
+    copies: int,
+    followed: int,
+    least: int,
+    *inner: int,
+) -> int:
+    """Put down the head of a loop of `n` steps, -1 where nobody knows how many; where it is.
+
+    Or, less than 0, minus the least number of bytes of the whole stack that would do.
+    """
+    need = copies + state + low
+    if n >= 0:
+        need = min(need, n * low)
+    if get(stack + LAST):
+        make_room(stack, need, n, state, full, copies, followed)
+    head = get(stack + CURSOR)
+    free = end_of(stack) - head - HEAD_BYTES
+    if free < need:
+        taken = head - get(stack + BASE) + get(stack + WHOLE_END) - get(stack + END)
+        return -(taken + HEAD_BYTES + need)
+    saved = share(n, state, low, full, free - copies, inner)
+    known = {
+        KIND: KEEP, COUNT: n, SAVED: saved, STATE: state, ROOM: free - copies, COPIED: copies,
+        FOLLOWED: followed, OWN: low - least,
+    }  # fmt: skip
+    for at in range(0, HEAD_BYTES, WORD):
+        put(head + at, known.get(at, 0))
+    put(stack + CURSOR, head + HEAD_BYTES)
+    put(stack + LAST, head)
+    if least and free >= copies + state + low:
+        place_copies(stack, head)
+    return head
+
+
+def place_copies(stack: int, head: int) -> None:
+    """At the upper end: where steps have loops, below what steps keep there themselves."""
+    end = get(stack + END)
+    put(head + BEFORE, end)
+    put(head + COPIES, end - get(head + COPIED))
+    put(stack + END, end - get(head + COPIED))
+
+
+def make_room(
+    stack: int, need: int, n: int, state: int, full: int, copies: int, followed: int
+) -> None:
+    """Take items from the loop before, from those on which it can go on without them.
+
+    Where others follow, all but the first: none of them comes at what is below this loop.
+    """
+    before = get(stack + LAST)
+    tops = restarts(before)
+    if not tops:
+        return
+    free = end_of(stack) - HEAD_BYTES - copies
+
+    def cost(top: int) -> int:
+        """About how many steps both loops run if the items above one are taken."""
+        end, lost = top + get(before + STATE), get(before + COUNT) - get(top + ITEM_STEP)
+        mine = schedules.about(max(n, 1), state, full, free - end)
+        sizes = get(before + STATE), get(before + SAVED)
+        return mine + schedules.about(lost, *sizes, get(before + ROOM) - (end - before))
+
+    possible = [t for t in tops if end_of(stack) - (t + get(before + STATE)) >= HEAD_BYTES + need]
+    if followed or not possible:
+        chosen = tops[0]
+    elif n < 0:
+        half = [t for t in possible if 2 * (t - before) <= get(before + ROOM)]
+        chosen = half[-1] if half else possible[0]
+    else:
+        spread = possible[:: -(-len(possible) // PARTS)]
+        chosen = min(spread, key=cost)
+        all_of_it = end_of(stack) - get(stack + CURSOR) - HEAD_BYTES - copies
+        kept = schedules.about(n, state, full, all_of_it) if all_of_it >= need else FAR
+        if kept <= cost(chosen):
+            return
+    take_above(stack, before, chosen)
+
+
+def restarts(head: int) -> list[int]:
+    """The restart states of a loop, the first first; none where it does not begin with one."""
+    found, item, last = list[int](), get(head + TOP), 0
+    while item:
+        if get(item + ITEM_RECORD) == 0:
+            found.append(item)
+        last, item = item, get(item)
+    return found[::-1] if last and found and found[-1] == last else []
+
+
+def take_above(stack: int, head: int, kept: int) -> None:
+    """Let a restart state be the last item of a loop."""
+    item = get(head + TOP)
+    while item != kept:
+        put(stack + END, get(item + ITEM_END) or get(stack + END))
+        kind = STATES if get(item + ITEM_RECORD) == 0 else VALUES
+        put(head + kind, get(head + kind) - 1)
+        item = get(item)
+    put(head + TOP, kept)
+    put(stack + CURSOR, kept + get(head + STATE))
+
+
+def share(n: int, state: int, low: int, full: int, free: int, inner: tuple[int, ...]) -> int:
+    """The bytes for what a step keeps whose own loops take what they are given, from `low` to `full`.
+
+    `inner`: of the largest of these the count, and the sizes of a state and of what a step keeps.
+    """
+    most = max(low, min(full, free - state))
+    if most <= low:
+        return low
+    count, inner_state, inner_saved = inner
+    if count <= 0:
+        return most if n <= 1 else max(low, most // 2)
+
+    def cost(saved: int) -> int:
+        """About how many steps of the inner loop are run."""
+        steps = max(n, 1) if n >= 0 else NOMINAL
+        within = saved - low + inner_state + inner_saved
+        each = schedules.about(count, inner_state, inner_saved, within)
+        return (schedules.about(steps, state, saved, free) - steps) * count + steps * each
+
+    return min((low + (most - low) * k // PARTS for k in range(PARTS + 1)), key=cost)
+
+
+# --- Steps ------------------------------------------------------------------------------------
+
+
+def ask(stack: int, head: int, end: int) -> int:
+    """What to do at the step that the arrays stand before, on the way to the step `end`."""
+    step = get(head + STEP)
+    if get(head + COUNT) < 0:
+        return explore(stack, head, step)
+    saved, left = get(head + SAVED), end - step
+    free = end_of(stack) - get(stack + CURSOR)
+    waiting = 0 if get(head + COPIES) else get(head + COPIED)
+    if not get(head + STATES) and not get(head + TURNED):
+        with_copies = free - waiting - get(head + STATE)
+        if get(head + FOLLOWED) and with_copies >= saved:
+            return store_first(head, left, all_fit=left * saved <= with_copies)
+        if left * saved <= free:
+            return go(head, KEEP, end)
+    if left * saved <= free - waiting:
+        return go(head, KEEP, end)
+    plan = plan_of(head)
+    run = plan.ahead(left, plan.free(get(head + STATES), get(head + VALUES)))
+    go(head, KEEP if run.keeps_values else RUN, step + run.steps)
+    return STORE if run.keeps_state else KEEP
+
+
+def store_first(head: int, left: int, *, all_fit: bool) -> int:
+    """A restart state on which the loop can go on whatever later loops take."""
+    if all_fit or left <= 1:
+        go(head, KEEP, left)
+    else:
+        plan = plan_of(head)
+        go(head, RUN, plan.again(left, plan.free(1, 0)) or left - 1)
+    return STORE
+
+
+def go(head: int, kind: int, until: int) -> int:
+    put(head + KIND, kind)
+    put(head + UNTIL, until)
+    return kind
+
+
+def plan_of(head: int) -> schedules.Plan:
+    found = schedules.plan(*(get(head + at) for at in (COUNT, STATE, SAVED, ROOM)))
+    assert found is not None
+    return found
+
+
+def explore(stack: int, head: int, step: int) -> int:
+    """The same where nobody knows how many steps there are."""
+    state, saved = get(head + STATE), get(head + SAVED)
+    if not get(head + STATES):
+        waiting = 0 if get(head + COPIES) else get(head + COPIED)
+        free = end_of(stack) - get(stack + CURSOR) - waiting - state
+        go(head, KEEP, free // saved)
+        return STORE
+    sizes = schedules.units(state, saved, get(head + ROOM))
+    assert sizes is not None
+    most = (sizes.all - sizes.saved) // sizes.state
+    if not get(head + PERIOD):
+        take_above(stack, head, restarts(head)[0])
+        put(head + PERIOD, max(1, step // PARTS))
+    elif get(head + STATES) >= most:
+        drop_every_second(stack, head)
+        put(head + PERIOD, 2 * get(head + PERIOD))
+    if get(head + STATES) >= most:
+        return go(head, RUN, FAR)
+    go(head, RUN, step + get(head + PERIOD))
+    return STORE
+
+
+def drop_every_second(stack: int, head: int) -> None:
+    """All items are restart states of one size, one behind the other."""
+    size, first = get(head + STATE), head + HEAD_BYTES
+    kept = range(0, get(head + STATES), 2)
+    for k, old in enumerate(kept):
+        item = first + k * size
+        ctypes.memmove(item, first + old * size, size)
+        put(item, item - size if k else 0)
+        put(head + TOP, item)
+    put(head + STATES, len(kept))
+    put(stack + CURSOR, first + len(kept) * size)
+
+
+# --- The reverse sweep ------------------------------------------------------------------------
+
+
+def turn(stack: int, head: int) -> int:
+    """The reverse sweep begins: make place for copies, if steps are run again; how many there are, and 1."""
+    if get(head + COUNT) < 0:
+        put(head + COUNT, get(head + STEP))
+    count = get(head + COUNT)
+    put(head + TURNED, 1)
+    if get(head + VALUES) < count and not get(head + COPIES):
+        place_copies(stack, head)
+    return count + 1
+
+
+def restart(stack: int, head: int, end: int) -> int:
+    """A restart state is on top, and the arrays are as it says: go on towards the step `end`."""
+    item, saved = get(head + TOP), get(head + SAVED)
+    step = get(item + ITEM_STEP)
+    left, free = end - step, end_of(stack) - get(stack + CURSOR)
+    if left * saved <= free + get(head + STATE):
+        run = 0
+    else:
+        plan = plan_of(head)
+        run = plan.again(left, plan.free(get(head + STATES), get(head + VALUES)))
+    if run:
+        return go(head, RUN, step + run)
+    put(head + TOP, get(item))
+    put(head + STATES, get(head + STATES) - 1)
+    put(stack + CURSOR, item)
+    return go(head, KEEP, step + 1)
+
+
+def finish(stack: int, head: int) -> int:
+    """All steps are reversed: what the loop took is free."""
+    put(stack + CURSOR, head)
+    if get(head + COPIES):
+        put(stack + END, get(head + BEFORE))
+    return KEEP
+
+
+# --- For compiled code ------------------------------------------------------------------------
+
+FUNCTIONS = {
+    "mutad_steps_room": (room, 1),
+    "mutad_steps_begin": (begin, 11),
+    "mutad_steps_ask": (ask, 3),
+    "mutad_steps_turn": (turn, 2),
+    "mutad_steps_restart": (restart, 3),
+    "mutad_steps_finish": (finish, 2),
+}
+"""By symbol, each with the number of its integers."""
+
+
+@functools.cache
+def callback(symbol: str) -> Any:
+    function, count = FUNCTIONS[symbol]
+    return ctypes.CFUNCTYPE(*[ctypes.c_int64] * (1 + count))(function)
+
+
+def address(symbol: str) -> int:
+    """Where compiled code finds a function."""
+    found = ctypes.cast(callback(symbol), ctypes.c_void_p).value
+    assert found is not None
+    return found
