@@ -110,7 +110,6 @@ class Vectorized:
             "-force-ordered-reductions": "true",
             "-force-tail-folding-style": "none",
             "-enable-if-conversion": str(self.branches).lower(),
-            "-epilogue-vectorization-force-VF": "4",
         }
 
 
@@ -122,7 +121,6 @@ DEFAULTS = {
     "-force-ordered-reductions": str(platform.machine() not in ("x86_64", "AMD64")).lower(),
     "-force-tail-folding-style": "data-without-lane-mask",
     "-enable-if-conversion": "true",
-    "-epilogue-vectorization-force-VF": "1",
     "-disable-lsr": "false",
 }
 """What LLVM does for the CPU that we run on when it is not asked."""
@@ -134,9 +132,8 @@ def options_of(vectorized: Vectorized) -> Generator[None]:
 
     Ordered reductions: the terms of a sum that must stay in order (`total += math.sqrt(v)`) are computed as
     vectors, and added one by one; LLVM itself does so on other CPUs than x86. Tail folding: loops of few
-    trips would be vectorized under masks. What is left at the end of a loop: LLVM would do it by 8 or by 4,
-    by what is around the loop, and sums would differ in a last bit (`kernel_state.LastBits`). (The same for
-    every target: an option that was set once overrides what LLVM would do for a CPU.)
+    trips would be vectorized under masks. (The same for every target: an option that was set once overrides
+    what LLVM would do for a CPU.)
     """
     set_options(vectorized.options)
     try:
