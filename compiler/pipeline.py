@@ -555,6 +555,8 @@ class Stage:
 
 SIMPLIFY: tuple[ModulePass, ...] = (
     EliminateCommon(),  # the others compare subscripts and index spaces by identity
+    UnifyExtents(),  # past a check of shapes there is one index space
+    FuseElementwise(),  # one map for each operation of NumPy is many
     FoldConstants(),  # slices and shapes shrink to what is not known
     DropCarried(),  # an array that keeps its place has one name
     MoveConditions(),  # the reverse sweep reverses bodies

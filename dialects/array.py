@@ -15,6 +15,7 @@ element (0, ..., 0) whatever its strides, so layouts carry no offset; strides co
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar
 
 from xdsl.dialects import arith, builtin
@@ -133,6 +134,12 @@ def strided(
     return MemRefType(element, shape, StridedLayoutAttr(list(strides), 0))
 
 
+@cache
+def contiguous(element: Attribute, shape: tuple[int, ...]) -> MemRefType[Attribute]:
+    """The memref type of an array in C order, one object for all ops that ask."""
+    return MemRefType(element, shape)
+
+
 @irdl_op_definition
 class AllocOp(IRDLOperation):
     """A fresh C-contiguous array with undefined contents: `%a = array.alloc(%n, %m) : memref<?x?xf64>`.
@@ -148,7 +155,7 @@ class AllocOp(IRDLOperation):
 
     def __init__(self, extents: Sequence[SSAValue], element: Attribute) -> None:
         shape = [DYNAMIC_INDEX if (c := constant_value(e)) is None else c for e in extents]
-        super().__init__(operands=[extents], result_types=[MemRefType(element, shape)])
+        super().__init__(operands=[extents], result_types=[contiguous(element, tuple(shape))])
 
 
 @irdl_op_definition
@@ -383,6 +390,11 @@ class Gathers:
         return Gathers(self.window, tuple(self.shifts[i] for i in inputs), zeros, self.fresh)
 
 
+@cache
+def kinds_attribute(kinds: tuple[MapKind, ...]) -> ArrayAttr[StringAttr]:
+    return ArrayAttr([StringAttr(k) for k in kinds])
+
+
 @irdl_op_definition
 class MapOp(IRDLOperation):
     """Compute elements of whole arrays: every elementwise expression, copy, fill and reduction.
@@ -433,7 +445,7 @@ class MapOp(IRDLOperation):
         body: Region | Block,
         gathers: "Gathers | None" = None,
     ) -> None:
-        properties: dict[str, Attribute] = {"kinds": ArrayAttr([StringAttr(k) for k in kinds])}
+        properties: dict[str, Attribute] = {"kinds": kinds_attribute(tuple(kinds))}
         if gathers is not None:
             flat = [s for row in gathers.shifts for s in row]
             properties["shifts"] = DenseArrayBase.from_list(i64, flat)

@@ -83,7 +83,7 @@ def saved_value(save: Save, sizes: Sizes, copies: int = 1) -> SavedValue:
     factors = sizes.factors(save)
     count = sizes.product(factors)
     size = copies * bytes_of(save.element)
-    at = line_of(save.source) or ("", 0, 0)
+    at = line_of(reader_of(save)) or ("", 0, 0)
     formula = times(size, sizes.show_product(factors))
     is_known = "@" not in formula
     most = None if is_known else Bounds(sizes).product(factors)
@@ -115,7 +115,7 @@ def times(size: int, count: Formula) -> str:
 def why(save: Save) -> str:
     """What becomes of the value, and which expression needs it."""
     name, by = name_of(save), expression_of(save.needed_by)
-    file = (line_of(save.source) or ("",))[0]
+    file = (line_of(reader_of(save)) or ("",))[0]
     what = "its result" if by == name else f"`{name}`"
     needs = f"`{by}` on {line_told(place_of(save.needed_by), file)} needs {what}"
     if isinstance(save.killer, ad.HandoverOp):
@@ -126,6 +126,11 @@ def why(save: Save) -> str:
     if is_release(save.killer):
         return f"the block of {line_told(at[:2], file)} releases `{name}`, {needs}"
     return f"{line_told(at[:2], file)} overwrites `{target}`, {needs}"
+
+
+def reader_of(save: Save) -> Operation:
+    """The op that reads the value: of a map, which is many operations, the one that needs it."""
+    return save.needed_by if save.needed_by.parent_op() is save.source else save.source
 
 
 def name_of(save: Save) -> str:

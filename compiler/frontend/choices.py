@@ -239,16 +239,12 @@ def each(lowering: Context, choice: Choice, use: Callable[[Value], Value]) -> Va
 
     def from_on(k: int) -> Value:
         if k == last:
-            return settled(lowering, use(choice.options[k]))
+            return use(choice.options[k])
         test = Scalar("py_bool", is_option(lowering.e, choice, k))
-        arms = lambda: settled(lowering, use(choice.options[k])), lambda: from_on(k + 1)
+        arms = lambda: use(choice.options[k]), lambda: from_on(k + 1)
         return lowering.chosen(test, arms)
 
     return from_on(0)
-
-
-def settled(lowering: Any, value: Value) -> Value:
-    return lowering.settled(value)
 
 
 def is_any_of(e: Emitter, choice: Choice, wanted: Iterable[bool]) -> Scalar:

@@ -12,7 +12,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, Operation
 from xdsl.traits import Pure
 
-from . import choices, library, scalars
+from . import choices, scalars
 from .calling import spreading, written
 from .context import same_binding
 from .data import lists, protocols
@@ -24,7 +24,6 @@ from .joins import Maybe
 from .syntax.liveness import Names, assigned
 from .values import (
     Choice,
-    Expression,
     Record,
     Scalar,
     Static,
@@ -40,26 +39,14 @@ MIRRORED = {"Lt": "Gt", "LtE": "GtE", "Gt": "Lt", "GtE": "LtE", "Eq": "Eq"}
 class Conditions(Constructing, ListAccess):
     """Lowers what is evaluated only where something else is true."""
 
-    # Values that outlive their expression
-
-    def value(self, node: ast.expr) -> Value:
-        """The value of `node`, arrays in memory."""
-        return self.settled(self.expression(node))
-
-    def settled(self, value: Value) -> Value:
-        """A lazy elementwise expression computed; anything else as it is."""
-        if isinstance(value, Expression):
-            return library.materialize(self.e, value)
-        return value
-
     def values_of(self, nodes: Sequence[ast.expr]) -> list[Value]:
-        """Several values that outlive the expression."""
+        """The values of expressions, of starred ones of each item."""
         values = list[Value]()
         for node in nodes:
             if isinstance(node, ast.Starred):
-                values += spreading.items(self, node, self.value(node.value))
+                values += spreading.items(self, node, self.expression(node.value))
             else:
-                values.append(self.value(node))
+                values.append(self.expression(node))
         return values
 
     def test(self, node: ast.expr) -> Scalar:
@@ -67,12 +54,12 @@ class Conditions(Constructing, ListAccess):
         with self.located(node):
             if isinstance(node, ast.BoolOp):
                 return self.truth(self.bool_op(node.op, node.values, self.test))
-            return self.truth(self.settled(self.expression(node)))
+            return self.truth(self.expression(node))
 
     def truth(self, value: Value) -> Scalar:
         """`bool(value)`: of what has a length, whether that is 0."""
         if isinstance(value, Choice):
-            found = choices.each(self, value, lambda option: self.truth(self.settled(option)))
+            found = choices.each(self, value, self.truth)
             assert isinstance(found, Scalar)
             return found
         if isinstance(value, Record | Struct):
@@ -127,7 +114,7 @@ class Conditions(Constructing, ListAccess):
         """
         test = self.truth(first)
         if test.constant is not None:
-            return self.settled(second()) if test.constant == (word == "and") else first
+            return second() if test.constant == (word == "and") else first
 
         def keep() -> Value:
             return first
@@ -140,7 +127,7 @@ class Conditions(Constructing, ListAccess):
         self.arm_block = block
         try:
             with self.e.at(block), self.catching.scope(frozenset({VALUE})) as scope:
-                self.frame.env[VALUE] = self.settled(second())
+                self.frame.env[VALUE] = second()
         except Unready:
             for op in block.walk():  # nothing is left of them
                 op.operands = ()

@@ -86,7 +86,7 @@ class Consumers(Iterables):
 
         def rounds(k: int) -> None:
             if k == len(node.generators):
-                found.append(self.value(item))
+                found.append(self.expression(item))
                 return
             generator = node.generators[k]
             known = self.iterable(generator.iter)
@@ -143,7 +143,7 @@ class Consumers(Iterables):
     def item_of(self, node: Comprehension, frame: Frame, item: Value) -> Value:
         with self.inside(frame):
             self.bind(node.generators[0].target, item)
-            return self.value(node.elt)
+            return self.expression(node.elt)
 
     def handed_on(self, over: Iterable | Pending | Suspended) -> Static:
         """What is run over, for the lines that will: what it was made from counts as consumed."""
@@ -156,7 +156,7 @@ class Consumers(Iterables):
         first = node.generators[0].iter
         place = stepped.place_here(self, node)
         if stepped.is_stepped(self, place):
-            over = asking.places(self, self.value(first), node)
+            over = asking.places(self, self.expression(first), node)
             return stepped.start(self, self.written_generator(node), [over], {}, place)
         inner = self.run_over(first)
         if (
@@ -214,7 +214,7 @@ class Consumers(Iterables):
         first, *rest = node.args
         if function is next and (found := self.asked_for_next(node)) is not None:
             return found
-        start = [self.value(a) for a in rest]
+        start = [self.expression(a) for a in rest]
         if function is sum and not start:
             start = [self.e.constant(0, "py_int")]
         if function is tuple:
@@ -236,18 +236,18 @@ class Consumers(Iterables):
                 return self.consume(function, [self.handed_on(outer), *start], node, first)
             value: Value = Tuple(tuple(self.each(first, outer)))
         else:
-            value = self.value(nodes.as_tuple(first, ast.List))
+            value = self.expression(nodes.as_tuple(first, ast.List))
         return self.consume_value(function, value, start, node)
 
     def asked_for_next(self, node: ast.Call) -> Value | None:
         """`next(v)` of an object with `__next__`; None of a generator, of which the first item is taken."""
         if isinstance(node.args[0], ast.GeneratorExp):
             return None
-        value = self.value(node.args[0])
+        value = self.expression(node.args[0])
         if (suspended := stepped.suspended_of(value)) is not None:
             if len(node.args) == 1:
                 return stepped.next_item(self, suspended, NoneValue(), node)
-            return stepped.next_or(self, suspended, self.value(node.args[1]), node)
+            return stepped.next_or(self, suspended, self.expression(node.args[1]), node)
         if len(node.args) == 1 and (found := protocols.by_method(self, value, "__next__", node)):
             return found
         if pending_of(value) is None:
@@ -257,7 +257,7 @@ class Consumers(Iterables):
             )  # fmt: skip
             made = value.object if isinstance(value, Static) else None
             stepped.again(self, getattr(made, "place", None), refusal)
-        default = [self.value(a) for a in node.args[1:]]
+        default = [self.expression(a) for a in node.args[1:]]
         function = comprehensions.first_or if default else next
         return self.consume_value(function, value, default, node)
 
@@ -279,7 +279,7 @@ class Consumers(Iterables):
             return known
         if items is None:
             items = self.consumed(list, self.facts.implied[place])
-        kwargs = {str(k.arg): self.value(k.value) for k in node.keywords}
+        kwargs = {str(k.arg): self.expression(k.value) for k in node.keywords}
         if function is sorted:
             return self.sorted_items(items, kwargs, node)
         key = kwargs.get("key", NoneValue())
@@ -295,7 +295,7 @@ class Consumers(Iterables):
         )
         if method not in ("keys", "items") and not isinstance(first, ast.Name):
             return None
-        value = self.value(first)
+        value = self.expression(first)
         items = tuple(value.items) if isinstance(value, Tuple) else ()
         keys = [item.items[0] if isinstance(item, Tuple) and item.items else item for item in items]
         names = [k.object if isinstance(k, Static) else None for k in keys]
@@ -308,13 +308,13 @@ class Consumers(Iterables):
         """`list` as a function: `list()`, what a field is made by."""
         if not args:
             return Static(self.make_list(node))
-        return self.consume_value(list, self.settled(args[0]), [], node)
+        return self.consume_value(list, args[0], [], node)
 
     def list_itself(self, function: Any, node: ast.expr) -> Value | None:
         """The list that a name is, where its items need not be put into another list."""
         if function is sorted or not isinstance(node, ast.Name | ast.Attribute):
             return None
-        value = self.value(node)
+        value = self.expression(node)
         return value if isinstance(value, Row) or is_list(value) else None
 
     def has_generator(self, node: ast.expr) -> bool:
@@ -421,14 +421,14 @@ class Consumers(Iterables):
                 outer = self.iterable(node.generators[0].iter)
                 if outer.items is not None:
                     return Tuple(tuple(self.each(node, outer)))
-        return self.value(node)
+        return self.expression(node)
 
     def consume_value(
         self, function: Any, value: Value, start: Sequence[Value], node: ast.expr
     ) -> Value:
         """A builtin that consumes a value which is there."""
         if isinstance(value, Record | Struct) and value.cls is not dict:
-            value = self.settled(protocols.iterated(self, value, node))
+            value = protocols.iterated(self, value, node)
         found = pending_of(value)
         if isinstance(value, Static) and isinstance(value.object, Iterable):
             found = value.object.endless
@@ -482,7 +482,7 @@ class Consumers(Iterables):
 
     def partner(self, args: Sequence[Value]) -> Value:
         """What stands beside a generator in `zip`: it is subscripted, so its items are not used up."""
-        value = self.settled(args[0])
+        value = args[0]
         of_range = isinstance(value, Static) and isinstance(value.object, Iterable)
         is_sequence = isinstance(value, Tuple) or (isinstance(value, Array) and value.rank > 0)
         if not of_range and not is_sequence and self.list_of(value) is None:
@@ -620,7 +620,7 @@ class Consumers(Iterables):
         plain = self.binary_values("Add", total, item)
         both = (total, item)
         if not all(isinstance(v, Scalar) and v.type == "py_float" for v in both):
-            return Tuple((self.settled(plain), lost))
+            return Tuple((plain, lost))
         assert isinstance(total, Scalar)
         assert isinstance(item, Scalar)
         assert isinstance(lost, Scalar)

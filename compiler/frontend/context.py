@@ -185,7 +185,7 @@ class Context(ABC):
 
     @abstractmethod
     def expression(self, node: ast.expr) -> Value:
-        """The value of an expression; may be a lazy `Expression`."""
+        """The value of an expression."""
 
     @abstractmethod
     def block(self, statements: Sequence[ast.stmt]) -> None:

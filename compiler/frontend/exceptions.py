@@ -98,12 +98,11 @@ def made(
 ) -> Value:
     """`cls(...)`, of an exception's class."""
     name_of(lowering, cls, node)
-    ready = tuple(lowering.settled(a) for a in args)
-    named = {k: lowering.settled(v) for k, v in kwargs.items()}
+    ready = tuple(args)
     fields = None
     if own_init(cls) is not None and lowering.catching.attempts:
-        fields = initialized(lowering, cls, ready, named, node)
-    return Static(Made(cls, ready, named, fields))
+        fields = initialized(lowering, cls, ready, kwargs, node)
+    return Static(Made(cls, ready, kwargs, fields))
 
 
 def initialized(
@@ -319,10 +318,10 @@ def each(lowering: Raising, caught: Caught, use: Callable[[Raise], Value]) -> Va
 
     def from_on(k: int) -> Value:
         if k + 1 == len(raises):
-            return lowering.settled(use(raises[k]))
+            return use(raises[k])
         which = lowering.e.load(caught.attempt.cell)
         test = is_one_of(lowering, caught, which, lambda one: is_alike(one, raises[k]))
-        arms = lambda: lowering.settled(use(raises[k])), lambda: from_on(k + 1)
+        arms = lambda: use(raises[k]), lambda: from_on(k + 1)
         return lowering.chosen(test, arms)
 
     return from_on(0)
@@ -515,7 +514,7 @@ def causes(
     recipe, what that shows."""
     if cause is None:
         return [(None, None, ())]
-    value = lowering.value(cause)
+    value = lowering.expression(cause)
     known = value.object if isinstance(value, Static) else None
     if isinstance(value, NoneValue):
         return [(None, "none", ())]

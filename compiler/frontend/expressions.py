@@ -27,7 +27,6 @@ from .syntax.liveness import assigned
 from .syntax.stepping import Given
 from .values import (
     Array,
-    BoundMethod,
     Choice,
     NoneValue,
     Record,
@@ -60,15 +59,19 @@ class Expressions(Operators):
                 case ast.UnaryOp():
                     return self.unary(node)
                 case ast.BoolOp():
-                    return self.bool_op(node.op, node.values, self.value)
+                    return self.bool_op(node.op, node.values, self.expression)
                 case ast.Compare():
                     return self.compare(node)
                 case ast.IfExp():
                     return self.chosen(
                         self.test(node.test),
                         (
-                            lambda: self.refined(node.test, True, lambda: self.value(node.body)),
-                            lambda: self.refined(node.test, False, lambda: self.value(node.orelse)),
+                            lambda: self.refined(
+                                node.test, True, lambda: self.expression(node.body)
+                            ),
+                            lambda: self.refined(
+                                node.test, False, lambda: self.expression(node.orelse)
+                            ),
                         ),
                         assigned(node.body, node.orelse),
                     )
@@ -106,7 +109,7 @@ class Expressions(Operators):
                         "call it there; where a generator calls itself, append to a list that is passed",
                     )
                 case ast.NamedExpr():
-                    value = self.value(node.value)
+                    value = self.expression(node.value)
                     self.bind(node.target, value)
                     return value
                 case _:
@@ -173,7 +176,7 @@ class Expressions(Operators):
         return self.captured(holder, node.attr, found, ast.unparse(node))
 
     def subscript(self, node: ast.Subscript) -> Value:
-        value = self.value(node.value)
+        value = self.expression(node.value)
         value = choices.present(self, value, "'NoneType' object is not subscriptable")
         if isinstance(value, Record | Struct):
             return self.object_item(value, node)
@@ -272,7 +275,7 @@ class Expressions(Operators):
     def index_part(self, node: ast.expr) -> Value:
         with self.located(node):
             if not isinstance(node, ast.Slice):
-                found = self.value(tuple_for_list(node))
+                found = self.expression(tuple_for_list(node))
                 if isinstance(found, SliceValue):
                     return found
                 return self.as_array(found, keep=False)
@@ -288,7 +291,7 @@ class Expressions(Operators):
             return self.index_part(node)
         count = grids.count_of(node.step)
         nodes = (node.lower, node.upper, count or node.step)
-        values = [None if n is None else self.value(n) for n in nodes]
+        values = [None if n is None else self.expression(n) for n in nodes]
         return grids.part(self.e, values, of_points=count is not None)
 
     def slice_bound(self, node: ast.expr) -> Scalar | None:
@@ -305,7 +308,7 @@ class Expressions(Operators):
     def local_function(self, node: ast.FunctionDef | ast.Lambda) -> Value:
         a = node.args
         defaults = tuple(self.values_of(a.defaults))
-        keyword = tuple(None if d is None else self.value(d) for d in a.kw_defaults)
+        keyword = tuple(None if d is None else self.expression(d) for d in a.kw_defaults)
         self.share((*defaults, *keyword))
         return Static(LocalFunction(node, self.frame, defaults, keyword))
 
@@ -324,16 +327,14 @@ class Expressions(Operators):
         elif node.args and isinstance(function, Static) and is_library_function(function.object):
             nodes[0] = tuple_for_list(nodes[0])
         method = self.plain(function.object) if isinstance(function, Static) else None
-        if isinstance(method, BoundMethod) and any(map(self.may_write, nodes)):
-            function = Static(replace(method, receiver=self.settled(method.receiver)))
         plain = [n.value if isinstance(n, ast.Starred) else n for n in nodes]
-        values = self.operands(plain)
+        values = [self.expression(argument) for argument in plain]
         args = list[Value]()
         for argument, value in zip(node.args, values, strict=False):
             if isinstance(argument, ast.Starred):
                 others = (*args, *node.args[len(args) + 1 :], *keywords)
                 to = spreading.parameters(self, method, len(args), others)
-                args += spreading.items(self, argument, self.settled(value), to)
+                args += spreading.items(self, argument, value, to)
             else:
                 args.append(value)
         named = zip(keywords, values[len(node.args) :], strict=True)

@@ -116,7 +116,7 @@ class Iterables(Statements):
 
     def iterable(self, node: ast.expr) -> Iterable:
         with self.located(node):
-            value = self.value(node)
+            value = self.expression(node)
             over = value.object if isinstance(value, Static) else None
             if isinstance(over, Iterable) and over.endless is None and self.is_made_here(node):
                 return over
@@ -193,7 +193,7 @@ class Iterables(Statements):
     def run_over(self, node: ast.expr) -> Iterable | Pending | stepped.Suspended:
         """What stands in `zip` and the like. A loop over a generator alone there is written out, and the
         generator asked for its items one by one is another generator."""
-        value = self.iterated(self.value(node), node)
+        value = self.iterated(self.expression(node), node)
         if (suspended := stepped.suspended_of(value)) is not None:
             return suspended
         found = pending_of(value)
@@ -206,7 +206,7 @@ class Iterables(Statements):
     def iterated(self, value: Value, node: ast.AST) -> Value:
         """What is run over: of an object, what its `__iter__` makes."""
         if isinstance(value, Record | Struct) and value.cls is not dict:
-            return self.settled(protocols.iterated(self, value, node))
+            return protocols.iterated(self, value, node)
         return value
 
     def generator(self, function: FunctionType, *args: Value) -> Value:
@@ -279,9 +279,7 @@ class Iterables(Statements):
             return self.over_list(seq)
         if isinstance(value, Record | Struct):
             if value.cls is not dict:
-                return self.iterable_value(
-                    self.settled(protocols.iterated(self, value, node)), node
-                )
+                return self.iterable_value(protocols.iterated(self, value, node), node)
             value = Tuple(self.items_of_iterable(value, node))
         if isinstance(value, Static) and isinstance(value.object, str):
             value = Tuple(tuple(map(Static, value.object)))
@@ -324,7 +322,7 @@ class Iterables(Statements):
         return Array(self.e.emit(op), value.dtype)
 
     def int_value(self, node: ast.expr) -> Scalar:
-        value = self.value(node)
+        value = self.expression(node)
         if isinstance(value, Scalar) and not scalars.is_float(value.type):
             return scalars.convert(self.e, value, "py_int")
         raise self.refusal(node, "an integer is needed here", "convert with int(...)")
@@ -339,7 +337,7 @@ class Iterables(Statements):
         """`iter(v)`: what a loop runs over once."""
         if len(args) != 1:
             raise self.refusal(node, "iter is compiled with one argument")
-        value = self.iterated(self.settled(args[0]), node)
+        value = self.iterated(args[0], node)
         found = value.object if isinstance(value, Static) else None
         is_iterator = isinstance(found, Iterable) and found.made is not None
         if pending_of(value) is not None or isinstance(found, stepped.Suspended) or is_iterator:
@@ -393,7 +391,7 @@ class Iterables(Statements):
         """`map(f, a, ...)`: f is called where an item is asked for."""
         if len(node.args) < 2 or node.keywords:
             raise self.refusal(node, "map takes a function and something to run over")
-        function = self.value(node.args[0])
+        function = self.expression(node.args[0])
         parts = [self.run_over(a) for a in node.args[1:]]
         if len(parts) == 1 and not isinstance(parts[0], Iterable):
             return self.generator(standard_iterators.mapped, function, Static(parts[0]))
@@ -403,7 +401,7 @@ class Iterables(Statements):
 
         def called(row: Value) -> Value:
             assert isinstance(row, Tuple)
-            return self.settled(self.call(function, list(row.items), {}, node))
+            return self.call(function, list(row.items), {}, node)
 
         if rows.items is not None:
             items, rounds = rows.items, range(len(rows.items))

@@ -116,7 +116,7 @@ class Loops(Forms):
                     self.unrolled(s, items[k:], until)
 
                 names = assigned(s.target, *s.body) & self.frame.liveness.head[s]
-                self.conditional(self.value(until), (lambda: None, others), names)
+                self.conditional(self.expression(until), (lambda: None, others), names)
                 return
             self.bind(s.target, items[k])
             self.block(s.body)

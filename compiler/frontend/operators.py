@@ -6,7 +6,6 @@ import ast
 import builtins
 import operator
 from abc import abstractmethod
-from collections.abc import Sequence
 from types import ModuleType, UnionType
 from typing import Any, cast
 
@@ -23,7 +22,6 @@ from .syntax import nodes
 from .syntax.liveness import assigned
 from .values import (
     Choice,
-    Expression,
     NoneValue,
     Record,
     Row,
@@ -50,18 +48,6 @@ class Operators(Conditions):
     @abstractmethod
     def references_compared(self, op: str, lhs: Value, rhs: Value) -> Scalar | None:
         """`is` and `==` of what may be None and objects; None where that is something else."""
-
-    def operands(self, nodes: Sequence[ast.expr]) -> list[Value]:
-        """Several operands; lazy ones are computed before a later one that could write memory."""
-        result = list[Value]()
-        for k, node in enumerate(nodes):
-            value = self.expression(node)
-            if isinstance(value, Expression) and any(
-                self.may_write(later) for later in nodes[k + 1 :]
-            ):
-                value = self.settled(value)
-            result.append(value)
-        return result
 
     def may_write(self, node: ast.expr) -> bool:
         """True unless evaluating `node` certainly writes no array."""
@@ -104,7 +90,7 @@ class Operators(Conditions):
         return self.read_global(name)[1]
 
     def binary(self, node: ast.BinOp) -> Value:
-        lhs, rhs = self.operands([node.left, node.right])
+        lhs, rhs = self.expression(node.left), self.expression(node.right)
         op = type(node.op).__name__
         of_lists = self.list_operator(op, lhs, rhs, node)
         return self.binary_values(op, lhs, rhs) if of_lists is None else of_lists
@@ -135,7 +121,7 @@ class Operators(Conditions):
         """`"..." % values`, `"a" + "b"`."""
         known = lhs.object if isinstance(lhs, Static) else None
         if op == "Mod" and isinstance(known, str):
-            return formatting.percent(cast(Any, self), known, self.settled(rhs))
+            return formatting.percent(cast(Any, self), known, rhs)
         if op == "Add" and formatting.is_text(rhs):
             return formatting.added(lhs, rhs)
         raise self.refusal(
@@ -184,8 +170,6 @@ class Operators(Conditions):
     def compare(self, node: ast.Compare) -> Value:
         """`a < b < c` evaluates b once, and c only where a < b."""
         left = self.expression(node.left)
-        if self.may_write(node.comparators[0]):
-            left = self.settled(left)
         self.observed[node.left] = left
         return self.compare_from(node, left, 0)
 
@@ -194,8 +178,6 @@ class Operators(Conditions):
         right = self.expression(nodes.as_tuple(node.comparators[k], *kinds))
         self.observed[node.comparators[k]] = right
         last = k + 1 == len(node.ops)
-        if not last:
-            right = self.settled(right)
         here = self.compare_values(node.ops[k], left, right)
         if last:
             return here

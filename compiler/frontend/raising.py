@@ -47,7 +47,7 @@ class Raising(Calls):
         if isinstance(message, ast.JoinedStr | ast.Call):
             text, shown = self.text(message)
         else:
-            value = self.value(message)
+            value = self.expression(message)
             if isinstance(value, Scalar | NoneValue | Tuple):
                 made = exceptions.Made(AssertionError, (value,))
                 return exceptions.what(self, made, None, (), s)
@@ -96,7 +96,7 @@ class Raising(Calls):
         """`raise Exception("message")` where `condition` holds."""
         assert isinstance(s, ast.Raise)
         assert s.exc is not None
-        value = self.value(s.exc)
+        value = self.expression(s.exc)
         found: object = value.object if isinstance(value, Static) else None
         if isinstance(found, type) and issubclass(found, BaseException):
             called = ast.copy_location(ast.Call(s.exc, [], []), s)
@@ -257,7 +257,7 @@ class Raising(Calls):
     def classes_of(self, h: ast.ExceptHandler) -> tuple[type[BaseException], ...]:
         if h.type is None:
             return (BaseException,)
-        value = self.value(h.type)
+        value = self.expression(h.type)
         if isinstance(value, Static) and isinstance(value.object, managing.Suppressing):
             value = Tuple(value.object.classes)
         parts = value.items if isinstance(value, Tuple) else (value,)

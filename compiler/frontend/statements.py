@@ -61,19 +61,13 @@ class Statements(Raising, Unpacking):
         match s:
             case ast.Assign():
                 value = self.expression(s.value)
-                if (
-                    len(s.targets) > 1
-                    or not isinstance(s.targets[0], ast.Subscript)
-                    or self.may_write(s.targets[0])
-                ):
-                    value = self.settled(value)
                 self.frame.after = self.frame.liveness.after.get(s)
                 for target in s.targets:
                     self.bind(target, value)
                 self.frame.after = None
             case ast.AnnAssign():
                 if s.value is not None:
-                    self.bind(s.target, self.value(s.value))
+                    self.bind(s.target, self.expression(s.value))
             case ast.AugAssign():
                 self.augmented(s)
             case ast.Expr():
@@ -87,7 +81,7 @@ class Statements(Raising, Unpacking):
             case ast.While():
                 self.while_statement(s)
             case ast.Return():
-                value = NoneValue() if s.value is None else self.value(s.value)
+                value = NoneValue() if s.value is None else self.expression(s.value)
                 value = self.into_one_list(RESULT, value)
                 self.frame.env[RESULT] = value if self.returning is None else self.returning(value)
             case ast.Pass() | ast.Nonlocal():
@@ -140,14 +134,14 @@ class Statements(Raising, Unpacking):
                 case ast.Subscript():
                     self.store_subscript(target, value)
                 case ast.Attribute():
-                    base = self.value(target.value)
+                    base = self.expression(target.value)
                     if not special_calls.assigned(self, base, target, value):
                         self.set_member(base, target.attr, value, target)
                 case _:
                     raise self.refusal(target, "this target of an assignment is not compiled")
 
     def store_subscript(self, target: ast.Subscript, value: Value) -> None:
-        base = self.value(target.value)
+        base = self.expression(target.value)
         base = choices.present(self, base, "'NoneType' object does not support item assignment")
         if isinstance(base, Record | Struct):
             self.set_object_item(base, target, value)
@@ -192,15 +186,15 @@ class Statements(Raising, Unpacking):
             self.growing(before)
         if op in ("Add", "Mult") and (seq := self.list_of(before)) is not None:
             change = self.append_all if op == "Add" else self.repeat_in_place
-            change(seq, self.settled(value), node)
+            change(seq, value, node)
             return None
         made = self.list_operator(op, before, value, node)
         if made is None:
             made = protocols.in_place(self, op, before, value, node)
-        return self.settled(self.binary_values(op, before, value)) if made is None else made
+        return self.binary_values(op, before, value) if made is None else made
 
     def augmented_subscript(self, target: ast.Subscript, op: str, node: ast.expr) -> None:
-        base = self.value(target.value)
+        base = self.expression(target.value)
         base = choices.present(self, base, "'NoneType' object is not subscriptable")
         if isinstance(base, Record | Struct):
             self.augmented_item(base, target, op, node)
@@ -322,12 +316,12 @@ class Statements(Raising, Unpacking):
                 spec, inside = ("", []) if node.format_spec is None else self.text(node.format_spec)
                 if inside:
                     raise self.refusal(node, "a run-time width or precision")
-                value = self.value(node.value)
+                value = self.expression(node.value)
                 return formatting.field(self, value, spec.format(), conversion)
             case ast.Call(ast.Name("str"), [ast.Name(name)], []) if self.is_caught_exception(name):
                 return self.shown(self.read(name), quoted=False)
             case _:
-                return self.shown(self.value(node), quoted=False)
+                return self.shown(self.expression(node), quoted=False)
 
     def shown(self, value: Value, *, quoted: bool) -> tuple[str, list[Scalar]]:
         """How `str` (or `repr`, when quoted) shows a value: a format and its operands."""
@@ -387,7 +381,7 @@ class Statements(Raising, Unpacking):
         parts = list[tuple[str, list[Scalar]]]()
         for argument in node.args:
             if isinstance(argument, ast.Starred):
-                items = spreading.items(self, argument, self.value(argument.value))
+                items = spreading.items(self, argument, self.expression(argument.value))
                 parts += [self.shown(item, quoted=False) for item in items]
             else:
                 parts.append(self.text(argument))

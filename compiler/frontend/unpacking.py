@@ -144,7 +144,7 @@ class Unpacking(ListAlgorithms):
     def nth_item(self, value: Array | lists.ListObject, k: int) -> Value:
         at = self.e.constant(k, "py_int")
         if isinstance(value, Array):
-            return self.settled(library.subscript(self.e, value, (at,)))
+            return library.subscript(self.e, value, (at,))
         if lists.form_read(value) is None:
             raise Unready
         if k < 0:

@@ -7,7 +7,6 @@ are one IR type, of which only the names, and the ops that compute with them, te
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,26 +67,6 @@ class Array:
     @property
     def rank(self) -> int:
         return self.type.get_num_dims()
-
-
-@dataclass(frozen=True)
-class Expression:
-    """An elementwise result that has not been computed: fused into whatever consumes it.
-
-    Lives only within one Python expression: it is materialized before it is bound to a name,
-    before a call that could write memory, and before anything but elementwise code consumes it.
-    `compute(emitter, elements)` emits the scalar code for one point, given one element of each
-    input (all broadcast to `extents`), at the emitter's insertion point, and returns the element.
-    """
-
-    dtype: str
-    extents: tuple[SSAValue, ...]
-    inputs: tuple[Array, ...]
-    compute: Callable[[Any, list[SSAValue]], SSAValue]
-
-    @property
-    def rank(self) -> int:
-        return len(self.extents)
 
 
 @dataclass(frozen=True)
@@ -178,19 +157,7 @@ class BoundMethod:
     name: str
 
 
-Value = (
-    Scalar
-    | Array
-    | Expression
-    | Tuple
-    | Struct
-    | Record
-    | Row
-    | NoneValue
-    | Static
-    | Choice
-    | SliceValue
-)
+Value = Scalar | Array | Tuple | Struct | Record | Row | NoneValue | Static | Choice | SliceValue
 
 EXTENT_MAX = 2**48
 """No dimension of an array in memory is longer: what `len`, `.shape` and `.size` are bounded by."""

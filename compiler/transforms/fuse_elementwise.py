@@ -33,27 +33,35 @@ After::
       func.return
     }
 
-Kept apart: a temporary with several readers (it would be computed twice) or read through a view
-(a shift, a broadcast), inputs that are overwritten in between, and a consumer that writes an input
+The producer may stand before a branch that the consumer is in: it is evaluated where it is wanted. Index
+spaces that a check on the way compares are one past it. A consumer that `reads_first` may be given anything:
+what it overwrites is for `resolve-overlap` to see.
+
+Kept apart: a temporary that several maps read (it would be computed twice) or that is read through another
+view (a shift, a broadcast), inputs that are overwritten in between, and a consumer that writes an input
 of the producer anywhere but at the very same element (`analysis.in_place`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from xdsl.context import Context
-from xdsl.dialects import func
-from xdsl.dialects.builtin import MemRefType, ModuleOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i32
+from xdsl.ir import BlockArgument, Operation, SSAValue, Use
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects import array
-from ...dialects.within import every_op
+from ...dialects.array import READS_FIRST
+from ...dialects.within import ops_of_kind
+from ..analysis.affine import affine
 from ..analysis.in_place import InPlace
 from .memory_effects import MemoryEffects, functions
+from .unify_extents import equalities
 
 
 @dataclass(frozen=True)
@@ -68,92 +76,125 @@ class FuseElementwise(ModulePass):
 
 
 def fuse_in(function: func.FuncOp) -> None:
-    in_place, effects = InPlace(function), MemoryEffects(function)
-    for op in every_op(function):
-        if not isinstance(op, array.AllocOp):
-            continue
+    """What several maps read stays, though fusion make them one: the next run looks at it again."""
+    temporaries = ops_of_kind(function, array.AllocOp)
+    delays = Delays(function)
+    for op in reversed([t for t in temporaries if producer_and_consumer(t) is not None]):
         pair = producer_and_consumer(op)
-        if pair is not None and may_be_delayed(*pair, in_place, effects):
+        if pair is not None and delays.allow(*pair):
+            made = pair[0].outs[0].owner
             fuse(*pair)
-            Rewriter.erase_op(op)
+            for gone in dict.fromkeys((made, op)):
+                assert isinstance(gone, Operation)
+                Rewriter.erase_op(gone)
 
 
 def producer_and_consumer(temporary: array.AllocOp) -> tuple[array.MapOp, array.MapOp] | None:
-    """The one map that fills the temporary and the one that reads it, in this order."""
-    value = temporary.memref
-    users = {use.operation for use in value.uses}
-    if len(users) != 2:
+    """The one map that fills the temporary, all of it or one view of it, and the one that reads it."""
+    uses = list(temporary.memref.uses)
+    if len(uses) == 1 and isinstance(view := uses[0].operation, array.ViewOp):
+        uses = list(view.result.uses)
+    writers = [use.operation for use in uses if is_output(use)]
+    readers = {use.operation for use in uses} - {*writers}
+    if len(writers) != 1 or len(readers) != 1:
         return None
-    first, second = users
-    if not isinstance(first, array.MapOp) or not isinstance(second, array.MapOp):
+    (producer,), (consumer,) = writers, readers
+    if not isinstance(producer, array.MapOp) or not isinstance(consumer, array.MapOp):
         return None
-    producer, consumer = (first, second) if value in first.outs else (second, first)
-    fills = tuple(producer.outs) == (value,) and producer.out_kinds == ("store",)
-    reads = value in consumer.ins and value not in consumer.outs and value not in producer.ins
-    same_points = all(map(are_equal, producer.extents, consumer.extents))
-    in_order = producer.parent is consumer.parent and comes_before(producer, consumer)
-    return (producer, consumer) if fills and reads and same_points and in_order else None
+    fills = producer.out_kinds == ("store",) and sum(u.operation is producer for u in uses) == 1
+    return (producer, consumer) if fills else None
 
 
-def are_equal(a: SSAValue, b: SSAValue) -> bool:
-    known = array.constant_value(a)
-    return a is b or (known is not None and known == array.constant_value(b))
+def is_output(use: Use) -> bool:
+    """Whether a map writes to what it uses here."""
+    op = use.operation
+    return (
+        isinstance(op, array.MapOp)
+        and op.gathers is None
+        and (use.index >= len(op.operands) - len(op.kinds.data))
+    )
 
 
-def comes_before(a: Operation, b: Operation) -> bool:
-    """True when `a` stands before `b` in their block."""
-    op = a.next_op
-    while op is not None and op is not b:
-        op = op.next_op
-    return op is b
+class Delays:
+    """Which producers compute the same at the consumer's place, point for point, in one function."""
+
+    def __init__(self, function: func.FuncOp) -> None:
+        self.function = function
+
+    @cached_property
+    def effects(self) -> MemoryEffects:
+        return MemoryEffects(self.function)
+
+    @cached_property
+    def in_place(self) -> InPlace:
+        return InPlace(self.function)
+
+    def allow(self, producer: array.MapOp, consumer: array.MapOp) -> bool:
+        read = self.roots(producer.ins)
+        pairs = zip(producer.extents, consumer.extents, strict=True)
+        unlike = {(n, m) for n, m in pairs if n is not m and affine(n) != affine(m)}
+        for op in backwards(consumer):
+            if op is producer:
+                return not unlike and (
+                    READS_FIRST in consumer.attributes
+                    or self.roots(consumer.outs).isdisjoint(read)
+                    or self.in_place.allows(producer, consumer)
+                )
+            if self.effects.of(op).writes_any(read):
+                return False
+            if unlike and isinstance(op, array.RaiseIfOp):
+                unlike -= {pair for n, m in equalities(op.condition) for pair in ((n, m), (m, n))}
+        return False
+
+    def roots(self, memrefs: Iterable[SSAValue]) -> frozenset[SSAValue]:
+        return frozenset(root for m in memrefs for root in self.effects.roots(m))
 
 
-def may_be_delayed(
-    producer: array.MapOp, consumer: array.MapOp, in_place: InPlace, effects: MemoryEffects
-) -> bool:
-    """True when the producer computes the same at the consumer's place, point for point."""
-    read = effects.of(producer).reads - effects.roots(producer.outs[0])
-    op = producer.next_op
-    while op is not None and op is not consumer:
-        if effects.of(op).writes_any(read):
-            return False
-        op = op.next_op
-    return in_place.allows(producer, consumer)
+def backwards(op: Operation) -> Iterator[Operation]:
+    """What runs before an op, the nearest first, as far as the op certainly runs at most once after it."""
+    while True:
+        while op.prev_op is not None:
+            op = op.prev_op
+            yield op
+        around = op.parent_op()
+        if not isinstance(around, scf.IfOp):
+            return
+        op = around
 
 
 def fuse(producer: array.MapOp, consumer: array.MapOp) -> None:
-    """Put one map in the consumer's place that also evaluates the producer's body."""
-    temporary = producer.outs[0]
-    ins = list(dict.fromkeys((*producer.ins, *(i for i in consumer.ins if i is not temporary))))
-    body = Block(arg_types=[element_type(i) for i in ins])
-    element: dict[SSAValue, SSAValue] = dict(zip(ins, body.args, strict=True))
-    element[temporary] = move_body(producer, body, element)[0]
-    yielded = move_body(consumer, body, element)
-    end = array.YieldOp(yielded)
-    end.location = consumer.location
-    body.add_op(end)
-    fused = array.MapOp(
-        tuple(consumer.extents), ins, tuple(consumer.outs), consumer.out_kinds, body
-    )
-    fused.location = consumer.location
-    fused.attributes.update(consumer.attributes)
-    Rewriter.erase_op(producer)
-    Rewriter.replace_op(consumer, fused)
-
-
-def element_type(memref: SSAValue) -> Attribute:
-    assert isinstance(memref.type, MemRefType)
-    return memref.type.element_type
-
-
-def move_body(op: array.MapOp, to: Block, element: dict[SSAValue, SSAValue]) -> Sequence[SSAValue]:
-    """Move the scalar code of `op` to the end of `to`; returns the elements that it yields."""
-    block = op.body.block
-    for memref, arg in zip(op.ins, block.args, strict=True):
+    """Evaluate the producer's body at the start of the consumer's."""
+    block, element = consumer.body.block, elements(consumer)
+    for memref, arg in zip(producer.ins, producer.body.block.args, strict=True):
+        if memref not in element:
+            element[memref] = block.insert_arg(arg.type, len(block.args))
+            element[memref].name_hint = arg.name_hint
         arg.replace_all_uses_with(element[memref])
-    yielded = op.yielded
-    for inner in tuple(block.ops):
-        if not isinstance(inner, array.YieldOp):
-            inner.detach()
-            to.add_op(inner)
-    return yielded
+    result, (*moved, _) = producer.yielded[0], producer.body.block.ops
+    for op in moved:
+        op.detach()
+    Rewriter.insert_op(moved, InsertPoint.at_start(block))
+    read = element.pop(producer.outs[0])
+    read.replace_all_uses_with(result)
+    block.erase_arg(read)
+    set_ins(consumer, list(element))
+    Rewriter.erase_op(producer)
+
+
+def elements(op: array.MapOp) -> dict[SSAValue, BlockArgument]:
+    """The body's argument for each input; an input that is there twice has one from here on."""
+    found: dict[SSAValue, BlockArgument] = {}
+    for memref, arg in zip(op.ins, op.body.block.args, strict=True):
+        if memref in found:
+            arg.replace_all_uses_with(found[memref])
+            op.body.block.erase_arg(arg)
+        else:
+            found[memref] = arg
+    return found
+
+
+def set_ins(op: array.MapOp, ins: Sequence[SSAValue]) -> None:
+    """Let the map, which gathers nothing, read these, for which its body has arguments."""
+    sizes = [len(op.extents), len(ins), len(op.outs), 0]
+    op.operands = [*op.extents, *ins, *op.outs]
+    op.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, sizes)

@@ -411,7 +411,7 @@ def scaled_by_the_largest(x, n):
 
 
 # What the product needs at the start of a step is what `tanh` needs at the end of the step before.
-@saving("f64[6,6] f64[5,6]", "8*inputs.shape[0]*w.shape[1]", 240,
+@saving("f64[6,6] f64[5,6]", "8*inputs.shape[0]*inputs.shape[1]", 240,
         'h: killed by "h[:] = np.tanh(w @ h + inputs[t])", needed by "h[:] = np.tanh(w @ h + inputs[t])"')  # fmt: skip
 def recurrent(w, inputs):
     h = np.zeros(w.shape[0])

@@ -7,17 +7,29 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from xdsl.context import Context
 from xdsl.dialects import memref, scf
 from xdsl.ir import Operation
 
 from mutad.compiler.diagnostics import line_of
 from mutad.compiler.frontend.build import Built, build_function
+from mutad.compiler.transforms.eliminate_common import EliminateCommon
+from mutad.compiler.transforms.fuse_elementwise import FuseElementwise
+from mutad.compiler.transforms.unify_extents import UnifyExtents
 from mutad.dialects import array
 
 
 def build(function: Callable[..., Any], *arguments: str, **options: Any) -> Built:
     built = build_function(function, arguments, **options)  # pyright: ignore
     built.module.verify()
+    return built
+
+
+def fused(function: Callable[..., Any], *arguments: str) -> Built:
+    """What is left of the maps that each operation is, once they are fused."""
+    built = build(function, *arguments)
+    for one in (EliminateCommon(), UnifyExtents(), FuseElementwise()):
+        one.apply(Context(), built.module)
     return built
 
 
@@ -306,7 +318,7 @@ def test_a_stencil_on_swapped_arrays_needs_no_temporary() -> None:
                 u, v = v, u
         return u[0]
 
-    built = build(nest, "f64[?]C", "f64[?]C", "py_int", "py_int")
+    built = fused(nest, "f64[?]C", "f64[?]C", "py_int", "py_int")
     assert not ops(built, array.AllocOp)
     assert len(ops(built, array.MapOp)) == 1
 
@@ -317,7 +329,7 @@ def test_an_array_that_a_loop_binds_first_is_made_once_before_it() -> None:
             r = x - y * i
         return r
 
-    built = build(residual, "f64[?]C", "f64[?]C", "py_int")
+    built = fused(residual, "f64[?]C", "f64[?]C", "py_int")
     (made,) = [a for a in ops(built, array.AllocOp) if a.memref.name_hint == "r"]
     (loop,) = ops(built, array.LoopOp)
     assert made.parent is loop.parent
@@ -365,7 +377,7 @@ def test_a_slice_assignment_is_one_map() -> None:
     def scale(x):
         x[1:] = 2 * x[1:] + 1
 
-    built = build(scale, "f64[?]C")
+    built = fused(scale, "f64[?]C")
     assert len(ops(built, array.MapOp)) == 1
     assert not ops(built, array.AllocOp)
 

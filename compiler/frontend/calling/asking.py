@@ -31,14 +31,14 @@ ASKED = tuple(Intrinsic)[tuple(Intrinsic).index(Intrinsic.PARTNER) :]
 def asked(lowering: Any, which: Intrinsic, args: list[Value], node: ast.Call) -> Value:
     """A step of a loop that is split: over what has places, or over a generator."""
     if which is Intrinsic.PARTNER:
-        return partner(lowering, lowering.settled(args[0]), node)
+        return partner(lowering, args[0], node)
     if which is Intrinsic.PLACES:
-        return places(lowering, lowering.settled(args[0]), node)
+        return places(lowering, args[0], node)
     if which is Intrinsic.BEHIND:
         (at,) = args
         assert isinstance(at, Scalar)
         return Scalar("py_int", lowering.e.emit(arith.AddiOp(at.ssa, lowering.e.index(1))), None, 0)
-    value, at = lowering.settled(args[0]), args[1] if len(args) > 1 else None
+    value, at = args[0], args[1] if len(args) > 1 else None
     if isinstance(value, Record | Struct):  # whose `__iter__` is called once
         outer, _ = lowering.resuming[-1]
         lowering.facts.indirect.add(outer.place)
@@ -49,11 +49,11 @@ def asked(lowering: Any, which: Intrinsic, args: list[Value], node: ast.Call) ->
     generator = suspended_of(value)
     match which:
         case Intrinsic.MORE if generator is not None:
-            sent = lowering.settled(args[2]) if len(args) > 2 else NoneValue()
+            sent = args[2] if len(args) > 2 else NoneValue()
             return advance(lowering, generator, sent, node)
         case Intrinsic.MORE:
             assert isinstance(at, Scalar)
-            if len(args) > 2 and not isinstance(lowering.settled(args[2]), NoneValue):
+            if len(args) > 2 and not isinstance(args[2], NoneValue):
                 raise lowering.refusal(node, "a value is sent to what is no generator")
             count = of_range(value)[2] if is_range(value) else count_of(lowering, value, node)
             return scalars.compare(lowering.e, "Lt", at, count)
@@ -109,7 +109,7 @@ def places(lowering: Any, value: Value, node: ast.AST) -> Value:
 
     value = choices.present(lowering, value, "'NoneType' object is not iterable")
     if isinstance(value, Record | Struct) and value.cls is not dict:
-        return places(lowering, lowering.settled(protocols.iterated(lowering, value, node)), node)
+        return places(lowering, protocols.iterated(lowering, value, node), node)
     if isinstance(value, Record | Struct):
         return Tuple(tuple(lowering.items_of_iterable(value, node)))
     refusal = lowering.refusal(
@@ -131,7 +131,7 @@ def places(lowering: Any, value: Value, node: ast.AST) -> Value:
 
 def iterator_of(lowering: Any, value: Value, node: ast.AST, place: Place) -> Value:
     """`iter(value)`, to be asked item by item."""
-    value = places(lowering, lowering.settled(value), node)
+    value = places(lowering, value, node)
     if suspended_of(value) is not None:
         return value
     return start(lowering, standard_iterators.items_of, [value], {}, place)
@@ -148,7 +148,7 @@ def iterator(lowering: Any, kind: Any, node: ast.Call, place: Place) -> Value:
             node, f"`{kind.__name__}(..., strict=True)` of generators is not compiled",
             "make lists, compare their lengths, and leave out `strict`",
         )  # fmt: skip
-    values = [lowering.value(a) for a in (*node.args, *start_at)]
+    values = [lowering.expression(a) for a in (*node.args, *start_at)]
     taken = values[1:] if kind is map else values[:1] if kind is enumerate else values
 
     def own(k: int) -> Place:

@@ -81,10 +81,9 @@ class Calls(Expressions):
         self, function: Value, args: list[Value], kwargs: dict[str, Value], node: ast.Call
     ) -> Value:
         if isinstance(function, Static) and function.object is functools.partial and args:
-            return Static(arguments.Partial(args[0], tuple(map(self.settled, args[1:])), kwargs))
+            return Static(arguments.Partial(args[0], tuple(args[1:]), kwargs))
         if isinstance(function, Choice):
-            ready = [self.settled(a) for a in args], {k: self.settled(v) for k, v in kwargs.items()}
-            return choices.each(self, function, lambda f: self.call(f, *ready, node))
+            return choices.each(self, function, lambda f: self.call(f, args, kwargs, node))
         if isinstance(function, NoneValue):
             choices.raise_always(self, "'NoneType' object is not callable")
         made = iterators.call(self, function, args, kwargs, node)
@@ -116,7 +115,7 @@ class Calls(Expressions):
             return self.call_bound(callee, args, kwargs, node)
         if callee is matching.is_sequence or callee is matching.is_mapping:
             flag = matching.SEQUENCE if callee is matching.is_sequence else matching.MAPPING
-            known = class_of(self.settled(args[0])).__flags__
+            known = class_of(args[0]).__flags__
             return self.e.constant(bool(known & flag), "py_bool")
         if callee is matching.positional_attribute:
             return self.positional_attribute(args, node)
@@ -160,7 +159,7 @@ class Calls(Expressions):
 
     def positional_attribute(self, args: list[Value], node: ast.Call) -> Value:
         """What a class pattern matches at a place: `__match_args__` says which attribute that is."""
-        base, cls, at = (self.settled(a) for a in args)
+        base, cls, at = args
         assert isinstance(cls, Static)
         assert isinstance(at, Scalar)
         names, k = getattr(cls.object, "__match_args__", ()), int(at.constant or 0)
@@ -240,11 +239,10 @@ class Calls(Expressions):
     def one(self, args: Sequence[Value], node: ast.Call) -> Value:
         if len(args) != 1:
             raise self.refusal(node, f"{len(args)} arguments where one is compiled")
-        return self.settled(args[0])
+        return args[0]
 
     def scalar(self, value: Value, what: str) -> Scalar:
         """A scalar; an array of one element and rank 0 counts as one."""
-        value = self.settled(value)
         if isinstance(value, Array) and value.rank == 0:
             value = library.subscript(self.e, value, ())
         if not isinstance(value, Scalar):
@@ -285,7 +283,7 @@ class Calls(Expressions):
 
     def builtin_issubclass(self, args: list[Value], node: ast.Call) -> Value:
         """Decided while compiling."""
-        cls, *others = (self.settled(a) for a in args)
+        cls, *others = args
         if isinstance(cls, Choice):
             answers = [self.builtin_issubclass([one, *others], node) for one in cls.options]
             truths = [isinstance(a, Scalar) and bool(a.constant) for a in answers]
@@ -363,14 +361,14 @@ class Calls(Expressions):
 
     def builtin_round(self, args: list[Value], node: ast.Call) -> Value:
         if len(args) == 2 and not isinstance(args[1], NoneValue):
-            x = self.settled(args[0])
+            x = args[0]
             if not isinstance(x, Scalar) or not is_python(x):
                 if not written.is_float_like(x):
                     raise self.refusal(node, "`round` of ints to digits", "use integer division")
-                return written.round_decimals(self, x, self.settled(args[1]), node)
+                return written.round_decimals(self, x, args[1], node)
             x = scalars.convert(self.e, x, "py_float")
-            return written.round_to_digits(self, x, self.settled(args[1]), node)
-        return self.rounded(self.settled(args[0]), math.RoundEvenOp, "round")
+            return written.round_to_digits(self, x, args[1], node)
+        return self.rounded(args[0], math.RoundEvenOp, "round")
 
     def rounded(self, value: Value, op: Any, name: str) -> Scalar:
         x = self.scalar(value, f"the argument of {name}")
@@ -387,7 +385,7 @@ class Calls(Expressions):
         """Decided while compiling: types are known."""
         if len(args) != 2:
             raise self.refusal(node, "isinstance takes two arguments")
-        value, classes = (self.settled(a) for a in args)
+        value, classes = args
         named = classes.items if isinstance(classes, Tuple) else (classes,)
         known = [part for c in named for part in united(c)]
         if not all(isinstance(part, type) for part in known):
@@ -415,7 +413,7 @@ class Calls(Expressions):
     def extreme(self, op: str, name: str, args: list[Value], node: ast.Call) -> Value:
         """min and max: the first of the extreme items, as CPython's comparisons find it."""
         if len(args) == 1:
-            only = self.settled(args[0])
+            only = args[0]
             if not isinstance(only, Tuple):
                 raise self.refusal(node, f"`{name}` of an array", f"use x.{name}() or np.{name}(x)")
             args = list(only.items)
@@ -447,25 +445,23 @@ class Calls(Expressions):
 
     def builtin_sum(self, args: list[Value], node: ast.Call) -> Value:
         """sum of a tuple."""
-        items = self.settled(args[0]) if args else None
+        items = args[0] if args else None
         if not isinstance(items, Tuple) or len(args) > 2:
             raise self.refusal(
                 node,
                 "the builtin `sum` is compiled for tuples",
                 "use x.sum() or np.sum(x), or a loop",
             )
-        total: Value = self.settled(args[1]) if len(args) == 2 else self.e.constant(0, "py_int")
+        total: Value = args[1] if len(args) == 2 else self.e.constant(0, "py_int")
         for item in items.items:
-            total = self.settled(self.binary_values("Add", total, item))
+            total = self.binary_values("Add", total, item)
         return total
 
     def builtin_divmod(self, args: list[Value], node: ast.Call) -> Value:
         if len(args) != 2:
             raise self.refusal(node, "divmod takes two arguments")
-        lhs, rhs = (self.settled(a) for a in args)
-        return Tuple(
-            tuple(self.settled(self.binary_values(op, lhs, rhs)) for op in ("FloorDiv", "Mod"))
-        )
+        lhs, rhs = args
+        return Tuple(tuple(self.binary_values(op, lhs, rhs) for op in ("FloorDiv", "Mod")))
 
     def builtin_pow(self, args: list[Value], node: ast.Call) -> Value:
         if len(args) != 2:
@@ -642,10 +638,8 @@ class Calls(Expressions):
         except arguments.Unbindable as error:
             raise self.refusal(node, str(error)) from None
         if a.kwarg is not None:
-            extra = {k: self.settled(v) for k, v in arguments.left_over(a, kwargs).items()}
-            values[a.kwarg.arg] = self.dict_of(extra)
-        for parameter, given in values.items():
-            value = self.settled(given)
+            values[a.kwarg.arg] = self.dict_of(arguments.left_over(a, kwargs))
+        for parameter, value in values.items():
             hint(value, frame.named(parameter), self.named)
             frame.env[parameter] = value
             self.name_argument(frame.serial, parameter, value)

@@ -16,7 +16,7 @@ REMEMBERING: tuple[Any, ...] = (functools.lru_cache, functools.cache)
 
 def decorated(lowering: Statements, s: ast.FunctionDef) -> Value:
     """What the name of a nested function is bound to."""
-    decorators = [(node, lowering.value(node)) for node in s.decorator_list]
+    decorators = [(node, lowering.expression(node)) for node in s.decorator_list]
     value = lowering.local_function(s)
     for node, decorator in reversed(decorators):
         if isinstance(decorator, Static) and decorator.object in REMEMBERING:
@@ -24,7 +24,7 @@ def decorated(lowering: Statements, s: ast.FunctionDef) -> Value:
                 node, "a nested function that remembers its results is not compiled",
                 "define it outside, or keep the results in an array",
             )  # fmt: skip
-        value = lowering.settled(lowering.call(decorator, [value], {}, call_of(lowering, node)))
+        value = lowering.call(decorator, [value], {}, call_of(lowering, node))
     return value
 
 

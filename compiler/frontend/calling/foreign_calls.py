@@ -24,7 +24,8 @@ from ....dialects import array, foreign
 from ...diagnostics import CompileError
 from .. import scalars
 from ..library import read_only
-from ..values import IR_TYPE, Array, Expression, NoneValue, Scalar, Static, Tuple, Value
+from ..library.maps import copy, mapped
+from ..values import IR_TYPE, Array, NoneValue, Scalar, Static, Tuple, Value
 
 if TYPE_CHECKING:
     from .calls import Calls
@@ -81,27 +82,26 @@ def call(
 ) -> Value:
     """Lower the call. `effects`: what it does to each argument, None where nobody knows."""
     refuse_keywords(lowering, function, kwargs, node)
-    values = [lowering.settled(a) for a in args]
     if function.convention == "python" and lowering.catching.attempts:
         raise uncaught(lowering, function.name, node)
     if function.arguments is None:
-        passed = [as_it_is(lowering, v, node) for v in values]
+        passed = [as_it_is(lowering, v, node) for v in args]
     else:
-        if len(values) != len(function.arguments):
+        if len(args) != len(function.arguments):
             raise lowering.refusal(
                 node,
-                f"{function.name}() takes {len(function.arguments)} arguments, not {len(values)}",
+                f"{function.name}() takes {len(function.arguments)} arguments, not {len(args)}",
             )
         passed = [
             converted(lowering, v, kind, k, function.name, node)
-            for k, (v, kind) in enumerate(zip(values, function.arguments, strict=True), 1)
+            for k, (v, kind) in enumerate(zip(args, function.arguments, strict=True), 1)
         ]
     known = effects or ["readwrite"] * len(passed)
     stated = [
         read_only.effect_on(lowering.e, v, e, function.convention)
         if isinstance(v, Array)
         else "none"
-        for v, e in zip(values, known, strict=True)
+        for v, e in zip(args, known, strict=True)
     ]
     outcome = function.result or ""
     op = lowering.e.insert(
@@ -255,19 +255,15 @@ def stopped(lowering: Calls, value: Value, node: ast.AST, stop: str) -> Value:
     marked = foreign.StopGradientOp
     if stop != "stop_gradient":
         marked = partial(foreign.NoDerivativeOp, what=stop)
-    if isinstance(value, Array):
-        extents = e.extents(value.memref)
-        value = Expression(value.dtype, extents, (value,), lambda _e, elements: elements[0])
     match value:
         case Scalar() if scalars.is_float(value.type):
             return replace(value, ssa=e.emit(marked(value.ssa)))
-        case Expression() if scalars.is_float(value.dtype):
-            inner = value.compute
-
-            def compute(emitter: Any, elements: list[SSAValue]) -> SSAValue:
-                return emitter.emit(marked(inner(emitter, elements)))
-
-            return replace(value, compute=compute)
+        case Array() if scalars.is_float(value.dtype):
+            loop = (value.dtype, value.dtype)
+            extents = e.extents(value.memref)
+            return mapped(e, [value], loop, extents, lambda e, xs: e.emit(marked(xs[0])))
+        case Array():
+            return copy(e, value)
         case Tuple():
             return Tuple(tuple(stopped(lowering, item, node, stop) for item in value.items))
         case Static():

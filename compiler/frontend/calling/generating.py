@@ -79,12 +79,10 @@ def pending(
     """The generator that a call of its function makes."""
     from . import stepped
 
-    given = [lowering.settled(a) for a in args]
-    named = {name: lowering.settled(value) for name, value in kwargs.items()}
     place = stepped.place_here(lowering, function)
     if stepped.is_stepped(lowering, place):
-        return stepped.start(lowering, function, given, named, place)
-    return Static(Pending(function, given, named, lowering.homes[-1], place))
+        return stepped.start(lowering, function, args, kwargs, place)
+    return Static(Pending(function, args, kwargs, lowering.homes[-1], place))
 
 
 def pending_of(value: object) -> Pending | None:

@@ -58,7 +58,7 @@ def call(
     if isinstance(callee, type | FunctionType) and (made := found(callee)) is not None:
         return generating.pending(lowering, made, args, kwargs)
     asked = ASKED.get(callee) if isinstance(callee, FunctionType) else None
-    return None if asked is None else asked(lowering, [lowering.settled(a) for a in args], node)
+    return None if asked is None else asked(lowering, args, node)
 
 
 def found(callee: type | FunctionType) -> FunctionType | None:
@@ -78,7 +78,6 @@ def repeated(lowering: Calls, item: Value, times: Value | None) -> Value:
     """`repeat(item)`, `repeat(item, times)`."""
     from ..iterables import Iterable
 
-    item = lowering.settled(item)
     if times is None:
         count = lowering.e.constant(INT64_MAX, "py_int")
         alone = pending_of(generating.pending(lowering, standard_iterators.repeat, [item], {}))
@@ -95,7 +94,7 @@ def counted(lowering: Calls, args: list[Value], kwargs: dict[str, Value]) -> Val
     e = lowering.e
     names = ("start", "step")
     given = {**dict(zip(names, args, strict=False)), **kwargs}
-    both = [lowering.settled(given.get(n, e.constant(k, "py_int"))) for k, n in enumerate(names)]
+    both = [given.get(n, e.constant(k, "py_int")) for k, n in enumerate(names)]
     alone = generating.pending(lowering, standard_iterators.count, both, {})
     if not all(isinstance(v, Scalar) and v.type in ("py_int", "py_bool") for v in both):
         return alone

@@ -71,7 +71,7 @@ def planned(
 
 def known(lowering: Calls, value: Value, node: ast.Call) -> Any:
     """The Python object that an argument is."""
-    match lowering.settled(value):
+    match value:
         case NoneValue():
             return None
         case Static(ListObject() as seq) if (items := lowering.written_items(seq)) is not None:

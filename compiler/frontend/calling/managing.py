@@ -57,7 +57,7 @@ def call(
     """Lower a call that makes a manager, or enters one; None for any other."""
     callee = function.object if isinstance(function, Static) else None
     if callee is managers.enter:
-        return entered(lowering, lowering.settled(args[0]), node.args[0])
+        return entered(lowering, args[0], node.args[0])
     if callee is np.errstate:
         require_harmless(lowering, args, kwargs, node)
         return Static(Nothing(NoneValue()))
@@ -68,9 +68,9 @@ def call(
         return NoneValue()
     if callee is contextlib.nullcontext and len(args) + len(kwargs) <= 1:
         given = [*args, *kwargs.values()]
-        return Static(Nothing(lowering.settled(given[0]) if given else NoneValue()))
+        return Static(Nothing(given[0] if given else NoneValue()))
     if callee is contextlib.suppress and not kwargs:
-        return Static(Suppressing(tuple(map(lowering.settled, args))))
+        return Static(Suppressing(tuple(args)))
     if callee is contextlib.contextmanager and len(args) == 1:
         return made(lowering, args[0], node)
     if isinstance(callee, Managed):

@@ -186,7 +186,7 @@ class RoutineCall(ABC):
         self.lowering, self.name, self.node = lowering, name, node
         self.operands: list[Scalar | Array] = []
         self.names: list[str] = []
-        self.values = [self.slotted(lowering.settled(v), n) for n, v in given.items()]
+        self.values = [self.slotted(v, n) for n, v in given.items()]
         self.own = len(self.operands)
         self.results: list[Scalar] = []
         self.arrays: list[Array] = []

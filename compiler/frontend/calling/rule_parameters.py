@@ -142,7 +142,7 @@ class Parameter(Member):
             before = self.read(lowering, attribute, node)
             operand, number = self.operand_of(self.slots)
             assert isinstance(operand, Scalar)
-            total = lowering.settled(lowering.binary_values(op, before, value))
+            total = lowering.binary_values(op, before, value)
             if not isinstance(total, Scalar):
                 raise lowering.refusal(
                     node,

@@ -178,7 +178,7 @@ def whole(lowering: Any, function: Value, node: ast.Call) -> Value | None:
     starred = node.args[0]
     if not isinstance(starred, ast.Starred):
         return None
-    value = lowering.value(starred.value)
+    value = lowering.expression(starred.value)
     if called is zip:
         parts = [answered(item, starred) for item in items(lowering, starred, value)]
         place = lowering.e.span, (zip, id(node))

@@ -115,7 +115,7 @@ class Method(MemberMethod):
             return Static(self.generator)
         if self.name == "close":
             return close(lowering, self.generator)
-        sent = lowering.settled(args[0]) if args else NoneValue()
+        sent = args[0] if args else NoneValue()
         if not isinstance(sent, NoneValue):
             if self.generator.how.ignores_first:
                 raise lowering.refusal(

@@ -116,7 +116,7 @@ def call(
     if found is None:
         return None
     function, given, named = found
-    return lowering.inline(function, [lowering.settled(a) for a in given], named, node)
+    return lowering.inline(function, given, named, node)
 
 
 def instead(
@@ -166,7 +166,7 @@ def got(lowering: Calls, getter: Getter, of: Value, node: ast.Call) -> Value:
             wanted = ast.Attribute(ast.Constant(None), attribute, ast.Load())
             part = lowering.attribute_of(part, ast.copy_location(wanted, node))
         found.append(part)
-    return found[0] if len(found) == 1 else Tuple(tuple(map(lowering.settled, found)))
+    return found[0] if len(found) == 1 else Tuple(tuple(found))
 
 
 def round_to_digits(lowering: Calls, x: Scalar, digits: Value, node: ast.Call) -> Value:
@@ -192,7 +192,7 @@ def round_decimals(lowering: Calls, x: Value, digits: Value, node: ast.Call) -> 
     scale = lowering.e.constant(float(10 ** abs(known)), "py_float")
     there, back = ("Mult", "Div") if known >= 0 else ("Div", "Mult")
     whole = library.call(lowering.e, np.rint, [lowering.binary_values(there, x, scale)], {})
-    return lowering.settled(lowering.binary_values(back, whole, scale))
+    return lowering.binary_values(back, whole, scale)
 
 
 def is_float_like(value: Value) -> bool:

@@ -78,5 +78,5 @@ def store(lowering: Any, base: FixedList, target: ast.Subscript, value: Value) -
         lowering.facts.assigned_arguments.add(base.origin)
         raise recursion.Again
     at = int(index.constant) % count
-    lowering.objects.give(items.record, at, lowering.frame.env, lowering.settled(value))
+    lowering.objects.give(items.record, at, lowering.frame.env, value)
     return True

@@ -78,9 +78,6 @@ class Constructing(ObjectOperators):
         if not isinstance(function, Static):
             return None
         callee = function.object
-        if isinstance(callee, ObjectMethod | type) or callee is dataclasses.replace:
-            args = [self.memory_of(a) for a in args]
-            kwargs = {name: self.memory_of(v) for name, v in kwargs.items()}
         match callee:
             case Method(receiver, method):
                 return self.call(Static(method), [receiver, *args], kwargs, node)
@@ -174,7 +171,7 @@ class Constructing(ObjectOperators):
             if value is None and f.default is not dataclasses.MISSING:
                 value = self.constant(f.default, f.name)
             elif value is None and f.default_factory is not dataclasses.MISSING:
-                value = self.memory_of(self.call(Static(f.default_factory), [], {}, node))
+                value = self.call(Static(f.default_factory), [], {}, node)
             if f._field_type.name == "_FIELD_INITVAR":
                 assert value is not None
                 only_initial.append(value)
@@ -259,7 +256,7 @@ class Constructing(ObjectOperators):
         base, name, value = args
         if not isinstance(base, Record) or not isinstance(name, Static):
             raise self.refusal(node, "object.__setattr__ is compiled for objects being made")
-        self.give(base, name.object, self.memory_of(value))
+        self.give(base, name.object, value)
         return NoneValue()
 
     def by_name(self, callee: Any, args: list[Value], node: ast.Call) -> Value:
@@ -267,7 +264,7 @@ class Constructing(ObjectOperators):
         base, name = args[0], args[1]
         assert isinstance(name, Static)
         if callee is setattr:
-            self.set_member(base, name.object, self.memory_of(args[2]), node)
+            self.set_member(base, name.object, args[2], node)
             return NoneValue()
         found = base.object if isinstance(base, Static) else None
         if isinstance(found, exceptions.Made | exceptions.Caught):
@@ -314,11 +311,11 @@ class Constructing(ObjectOperators):
             if key is None:
                 items |= self.items_of(self.expression(value), value)
                 continue
-            asked = self.memory_of(self.expression(key))
+            asked = self.expression(key)
             if constant_of(asked) is NOTHING and hashed.is_number(asked):
                 hashed.learn_at(self, place)
             known = self.constant_key(asked, key)
-            items[known] = self.memory_of(self.expression(value))
+            items[known] = self.expression(value)
         return self.dict_of(items, place)
 
     def dict_comprehension(self, node: ast.DictComp) -> Value:
@@ -389,7 +386,6 @@ class Constructing(ObjectOperators):
 
     def dict_item(self, value: Record | Struct, key: Value, node: ast.AST) -> Value:
         """`d[key]`."""
-        key = self.memory_of(key)
         hashed.learn_by_key(self, value, key)
         if run_time_keys.is_open(key):
             one_of = run_time_keys.which(self, key, self.keys_of(value), node)
@@ -421,7 +417,7 @@ class Constructing(ObjectOperators):
             case ast.Tuple(parts) if any(isinstance(part, ast.Slice) for part in parts):
                 return Tuple(tuple(map(self.subscript_of, parts)))
             case _:
-                return self.memory_of(self.expression(node))
+                return self.expression(node)
 
     @abstractmethod
     def index_part(self, node: ast.expr) -> Value:
@@ -429,7 +425,7 @@ class Constructing(ObjectOperators):
 
     def set_object_item(self, base: Record | Struct, target: ast.Subscript, value: Value) -> None:
         """`base[key] = value`."""
-        key, value = self.subscript_of(target.slice), self.memory_of(value)
+        key = self.subscript_of(target.slice)
         if base.cls is dict:
             self.set_dict_item(base, key, value, target)
             return
@@ -470,7 +466,6 @@ class Constructing(ObjectOperators):
 
     def set_dict_item(self, base: Value, key: Value, value: Value, node: ast.AST) -> None:
         """`d[key] = value`."""
-        key = self.memory_of(key)
         hashed.learn_by_key(self, base, key, stored=True)
         if isinstance(key, Choice):
             run_time_keys.do(self, key, lambda one: self.set_dict_item(base, one, value, node))
@@ -520,7 +515,6 @@ class Constructing(ObjectOperators):
         if not low <= len(args) <= high or (kwargs and name != "update"):
             raise self.refusal(node, f"the arguments of .{name}")
         if low:
-            args = [self.memory_of(args[0]), *args[1:]]
             hashed.learn_by_key(self, d, args[0], stored=name != "get")
         match name:
             case "get":
@@ -546,12 +540,12 @@ class Constructing(ObjectOperators):
                 known = self.constant_key(args[0], node)
                 if known not in items:
                     items[known] = args[1] if len(args) > 1 else NoneValue()
-                    self.set_dict_item(d, args[0], self.memory_of(items[known]), node)
+                    self.set_dict_item(d, args[0], items[known], node)
                 return items[known]
             case "update":
                 given = self.items_of(args[0], node) if args else {}
                 for key, value in {**given, **kwargs}.items():
-                    self.set_dict_item(d, self.constant(key, "a key"), self.memory_of(value), node)
+                    self.set_dict_item(d, self.constant(key, "a key"), value, node)
                 return NoneValue()
             case _:
                 raise self.refusal(node, f"`.{name}` of a dict is not compiled")
@@ -582,7 +576,6 @@ class Constructing(ObjectOperators):
         """`wanted in container`; None where it is neither tuple, dict nor string."""
         match wanted, container:
             case _, Record() | Struct() if container.cls is dict:
-                wanted = self.memory_of(wanted)
                 hashed.learn_by_key(self, container, wanted)
                 keys = self.keys_of(container)
                 if run_time_keys.is_open(wanted):

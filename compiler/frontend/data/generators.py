@@ -79,7 +79,6 @@ class Draw(MemberMethod):
 
     def call(self, lowering: Calls, args: list[Value], kwargs: dict[str, Value]) -> Value:
         method = METHODS[self.name]
-        args = [lowering.settled(a) for a in args]
         given = creation.bound(
             lowering.e, f"rng.{self.name}", method.parameters, args, kwargs, method.needed
         )

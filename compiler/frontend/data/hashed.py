@@ -65,7 +65,7 @@ def filled(
     """`dict(pairs, name=value)`, with run-time pairs."""
     table = lowering.construct(Dict, args, {}, as_call(lowering, node))
     for name, value in kwargs.items():
-        store(lowering, table, lowering.constant(name, "a key"), lowering.memory_of(value), node)
+        store(lowering, table, lowering.constant(name, "a key"), value, node)
     return table
 
 
@@ -100,8 +100,8 @@ def dict_of(lowering: Any, node: ast.Dict) -> Value:
     for key, value in zip(node.keys, node.values, strict=True):
         if key is None:
             raise lowering.refusal(node, "`**` in a dict with run-time keys", "use d.update(...)")
-        asked = lowering.memory_of(lowering.expression(key))
-        store(lowering, table, asked, lowering.memory_of(lowering.expression(value)), node)
+        asked = lowering.expression(key)
+        store(lowering, table, asked, lowering.expression(value), node)
     return table
 
 
@@ -159,13 +159,13 @@ def delete_item(lowering: Any, target: ast.Subscript) -> bool:
     """`del d[k]`; False where it is no dict."""
     base = lowering.expression(target.value)
     if isinstance(base, Record) and base.cls is dict:
-        key = lowering.settled(lowering.expression(target.slice))
+        key = lowering.expression(target.slice)
         learn_by_key(lowering, base, key, stored=True)
         lowering.dict_method(base, "pop", [key], {}, target)
         return True
     method = method_of(base, "__delitem__") if isinstance(base, Record | Struct) else None
     if method is not None:
-        lowering.invoked(method, [base, lowering.value(target.slice)], target)
+        lowering.invoked(method, [base, lowering.expression(target.slice)], target)
     return method is not None
 
 

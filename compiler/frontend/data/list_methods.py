@@ -51,7 +51,6 @@ from ..library.in_place import with_arrays
 from ..values import (
     EXTENT_MAX,
     Array,
-    Expression,
     NoneValue,
     Record,
     Row,
@@ -246,7 +245,6 @@ class Lists(Calls):
         self.facts.changed_displays |= found
 
     def append_value(self, target: ListObject, value: Value) -> None:
-        value = self.settled(value)
         if isinstance(value, Array) and value.rank == 0:
             value = library.subscript(self.e, value, ())
         if isinstance(value, Record):
@@ -527,8 +525,7 @@ class Lists(Calls):
             raise self.refusal(node, f"the arguments of .{method.name}")
         if method.name in ("clear", "copy", "remove", "reverse"):
             self.let_move(target)
-        settled = [self.settled(a) for a in args]
-        return getattr(self, f"list_{method.name}")(target, settled, node)
+        return getattr(self, f"list_{method.name}")(target, args, node)
 
     def list_append(self, seq: ListObject, args: list[Value], node: ast.Call) -> Value:
         self.append_value(seq, args[0])
@@ -653,10 +650,9 @@ class Lists(Calls):
     def store_list_item(self, seq: ListObject, node: ast.Subscript, value: Value) -> None:
         index = self.item_index(node)
         if isinstance(index, SliceValue):
-            self.store_list_slice(seq, index, self.settled(value), node)
+            self.store_list_slice(seq, index, value, node)
             return
         at = self.list_place(seq, index, lists.ASSIGN_OUT_OF_RANGE)
-        value = self.settled(value)
         if self.store_array(seq, at, value):
             return
         value = self.movable(seq, value)
@@ -679,7 +675,7 @@ class Lists(Calls):
         if isinstance(before, Array | Row):
             combine(before)
             return
-        value = self.movable(seq, self.settled(combine(before)))
+        value = self.movable(seq, combine(before))
         at = self.list_place(seq, index, lists.ASSIGN_OUT_OF_RANGE)
         lists.store_item(self.e, seq, at, value)
 
@@ -708,7 +704,7 @@ class Lists(Calls):
         one = a if a is not None else b
         if op == "Mult" and one is not None and isinstance(times, Scalar):
             return self.repeated(one, self.list_index_value(times), node)
-        if isinstance(lhs, Array | Expression) or isinstance(rhs, Array | Expression):
+        if isinstance(lhs, Array) or isinstance(rhs, Array):
             both = [self.as_array(v, keep=False) for v in (lhs, rhs)]
             return self.binary_values(op, *both)
         raise self.refusal(
@@ -733,7 +729,7 @@ class Lists(Calls):
 
     def in_list(self, seq: ListObject, item: Value) -> Scalar:
         """`item in l`."""
-        number, _ = self.search(seq, self.settled(item), self.comparison_node("In"))
+        number, _ = self.search(seq, item, self.comparison_node("In"))
         return scalars.compare(self.e, "Gt", number, self.e.constant(0, "py_int"))
 
     # Lists as arrays.

@@ -856,6 +856,6 @@ class Equality:
         else:
             same = library.compare(self.e, "Eq", item, self.wanted)
         if not isinstance(same, Scalar):
-            same = library.subscript(self.e, library.materialize(self.e, same), ())  # pyright: ignore
+            same = library.subscript(self.e, same, ())  # pyright: ignore
             assert isinstance(same, Scalar)
         return scalars.truth(self.e, same).ssa

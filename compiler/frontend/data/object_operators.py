@@ -82,7 +82,7 @@ class ObjectOperators(Records):
             if found is None or is_generated_function(found):
                 continue
             node = self.frame.source.node
-            made = self.invoked(found, [receiver, self.memory_of(other)], node)
+            made = self.invoked(found, [receiver, other], node)
             if not isinstance(made, Static) or made.object is not NotImplemented:
                 return made
         return None

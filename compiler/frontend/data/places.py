@@ -167,7 +167,7 @@ class PlacedLists(ObjectLists):
     # Values as items.
 
     def append_value(self, target: ListObject, value: Value) -> None:
-        super().append_value(target, self.as_item(target, self.settled(value)))
+        super().append_value(target, self.as_item(target, value))
 
     def movable(self, seq: ListObject, value: Value) -> Value:
         """A value as an item of a list in which items move, and which knows its form now."""

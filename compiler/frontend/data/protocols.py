@@ -40,7 +40,7 @@ def truth(lowering: Any, value: Record | Struct) -> Scalar:
     found = by_method(lowering, value, "__len__", node) if said is None else said
     if found is None:
         return lowering.e.constant(True, "py_bool")
-    return scalars.truth(lowering.e, lowering.settled(found))
+    return scalars.truth(lowering.e, found)
 
 
 def iterated(lowering: Any, value: Record | Struct, node: ast.AST) -> Value:
@@ -63,7 +63,7 @@ def contains(lowering: Any, wanted: Value, container: Value) -> Scalar | None:
     if method is None:
         return None
     found = lowering.invoked(method, [container, wanted], lowering.frame.source.node)
-    return scalars.truth(lowering.e, lowering.settled(found))
+    return scalars.truth(lowering.e, found)
 
 
 def in_range(lowering: Any, wanted: Scalar, bounds: dict[str, Scalar]) -> Scalar | None:
@@ -88,7 +88,7 @@ def in_place(lowering: Any, op: str, before: Value, value: Value, node: ast.AST)
     method = method_of(before, name) if isinstance(before, Record | Struct) else None
     if method is None:
         return None
-    return lowering.settled(lowering.invoked(method, [before, lowering.memory_of(value)], node))
+    return lowering.invoked(method, [before, value], node)
 
 
 def augmented_item(
@@ -99,7 +99,7 @@ def augmented_item(
     if get is None or set_ is None:
         raise lowering.refusal(target, f"an item of {described(base)} is changed in place")
     key = lowering.subscript_of(target.slice)
-    before = lowering.settled(lowering.invoked(get, [base, key], target))
+    before = lowering.invoked(get, [base, key], target)
     is_table = set_.__module__ == standard_tables.__name__
     if is_table and isinstance(before, Array) and not lowering.has_name(before):
         before, is_table = library.call(lowering.e, np.copy, [before], {}), False  # a row anew

@@ -22,14 +22,13 @@ from types import FunctionType, MemberDescriptorType
 from typing import Any
 
 from ...diagnostics import CompileError
-from .. import choices, exceptions, library, scalars
+from .. import choices, exceptions, scalars
 from ..joins import Maybe
 from ..library import in_place
 from ..library.set_attributes import set_attribute, why_unassignable
 from ..values import (
     Array,
     Choice,
-    Expression,
     Item,
     NoneValue,
     Record,
@@ -267,7 +266,7 @@ class Records(Meeting):
             )
 
         def compute() -> Value:
-            return self.memory_of(self.invoked(getter, [value], node))
+            return self.invoked(getter, [value], node)
 
         known = self.frame.env.get(self.objects.name(value, name))
         if known is not None and not isinstance(known, Maybe):
@@ -432,7 +431,7 @@ class Records(Meeting):
 
     def augmented_member(self, target: ast.Attribute, op: str, node: ast.expr) -> None:
         """`base.name op= value`."""
-        base = self.memory_of(self.expression(target.value))
+        base = self.expression(target.value)
         with self.located(target):
             base = self.having(base, target.attr) if may_be_none(base) else base
             before = (
@@ -449,9 +448,6 @@ class Records(Meeting):
             self.set_member(base, target.attr, after, target)
         elif is_frozen(base.cls) if isinstance(base, Record) else not isinstance(base, Choice):
             self.set_member(base, target.attr, before, target)
-
-    def memory_of(self, value: Value) -> Value:
-        return library.materialize(self.e, value) if isinstance(value, Expression) else value
 
 
 @dataclass(frozen=True, eq=False)

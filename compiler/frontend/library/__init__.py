@@ -20,7 +20,6 @@ from ..values import (
     PYTHON_SCALARS,
     Array,
     BoundMethod,
-    Expression,
     NoneValue,
     Scalar,
     Static,
@@ -48,10 +47,10 @@ from . import (
 from .assignment import assign_view, fill
 from .cases import MAKERS, Case
 from .dtypes import INTEGERS, common_dtype, dtype_of, element_type_cast
-from .fusion import Operand, allocate, describe, extents_of, materialize, operand
 from .gather import augmented as augmented_selection
 from .gather import augmented_masked, store, subscript
 from .indexing import augmented, instead_of, locate
+from .maps import Operand, allocate, describe, extents_of, operand
 from .selection import is_fancy
 
 Arguments = dict[str, Value]
@@ -252,7 +251,7 @@ def call(e: Emitter, function: object, args: list[Value], kwargs: Arguments) -> 
 
 def copied(e: Emitter, value: Value) -> Value:
     """`value.copy()`: in C order, other than `np.copy`."""
-    if not isinstance(value, Array | Expression):
+    if not isinstance(value, Array):
         return value
     result = allocate(e, extents_of(e, value), value.dtype, "copy")
     assign_view(e, result, value)
@@ -271,7 +270,7 @@ def item(e: Emitter, value: Value, *at: Value) -> Value:
     """`value.item()`: the Python number of a NumPy scalar, or of an element of an array."""
     given = at[0].items if len(at) == 1 and isinstance(at[0], Tuple) else at
     scalar = operand(e, value)
-    if isinstance(scalar, Array | Expression):
+    if isinstance(scalar, Array):
         if len(given) in (0, 1) and scalar.rank != len(given):
             if not given:
                 facts.require_one_element(e, scalar)
@@ -327,7 +326,7 @@ def attribute(e: Emitter, value: Value, name: str) -> Value:
     """`value.name` for an array or a NumPy scalar; `.real` and `.imag` of any number."""
     if isinstance(value, Scalar) and name in ("real", "imag"):
         return ATTRIBUTES[name](e, value)
-    if not isinstance(value, Scalar | Array | Expression) or is_python_number(value):
+    if not isinstance(value, Operand) or is_python_number(value):
         e.fail(f"attribute .{name} of {describe(value)} is not compiled")
     if name in METHODS or name in written.METHODS:
         return Static(BoundMethod(value, name))
@@ -428,7 +427,6 @@ __all__ = [
     "is_fancy",
     "is_known",
     "locate",
-    "materialize",
     "read_only",
     "shapes",
     "store",

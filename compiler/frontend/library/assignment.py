@@ -15,10 +15,9 @@ from xdsl.ir import SSAValue
 from ....dialects import array
 from ....dialects.array import constant_value
 from ..emitter import Emitter
-from ..values import NUMPY_DTYPE, Array, Expression, Scalar, Tuple, Value
+from ..values import NUMPY_DTYPE, Array, Scalar, Tuple, Value
 from . import shapes
-from .dtypes import element_type_cast
-from .fusion import Operand, as_expression, extents_of, fresh, map_into, operand
+from .maps import Operand, broadcast, extents_of, map_into, operand, same
 
 ASSIGN = "could not broadcast input array from shape {source} into shape {destination}"
 OPERANDS = (
@@ -46,10 +45,8 @@ def write(e: Emitter, destination: Array, source: Operand, message: str) -> None
     extents = shapes.extents_of(e, destination.memref)
     if not isinstance(source, Scalar):
         require_broadcast(e, extents_of(e, source), extents, message)
-    dtype = destination.dtype
-    if isinstance(source, Scalar):
-        source = element_type_cast(e, source, dtype)
-    map_into(e, as_expression(e, source, extents, dtype), destination.memref, reads_first=True)
+    seen = broadcast(e, source, extents)
+    map_into(e, [seen], [destination.dtype], same, destination.memref, extents, reads_first=True)
 
 
 def without_leading_units(
@@ -57,13 +54,12 @@ def without_leading_units(
 ) -> Operand:
     """`source` with its first `extra` dimensions dropped, which NumPy allows where they are 1."""
     assert not isinstance(source, Scalar)
-    a = fresh(e, source) if isinstance(source, Expression) else source
-    own = shapes.extents_of(e, a.memref)
+    own = extents_of(e, source)
     wrong = [shapes.compare(e, "ne", n, e.index(1)) for n in own[:extra] if constant_value(n) != 1]
     fail_if(e, wrong, message, own, target)
     kept = range(extra, len(own))
     zeros, ones = [e.index(0)] * len(own), [e.index(1)] * len(kept)
-    return shapes.view(e, a, zeros, kept, own[extra:], ones)
+    return shapes.view(e, source, zeros, kept, own[extra:], ones)
 
 
 def require_broadcast(
@@ -104,7 +100,7 @@ def fail_if(
         e.insert(array.RaiseIfOp(shapes.either(e, wrong), "ValueError", text, extents))
 
 
-def write_out(e: Emitter, name: str, result: Scalar | Expression, out: Array) -> None:
+def write_out(e: Emitter, name: str, result: Operand, out: Array) -> None:
     """`ufunc(..., out=out)`: the result must broadcast to `out`, whose dtype is of the same kind."""
     require_same_kind(
         e, name, result.type if isinstance(result, Scalar) else result.dtype, out.dtype
@@ -113,15 +109,15 @@ def write_out(e: Emitter, name: str, result: Scalar | Expression, out: Array) ->
         write(e, out, result, OUTPUT)
         return
     if result.rank > out.rank:
-        own, target = result.extents, shapes.extents_of(e, out.memref)
+        own, target = extents_of(e, result), shapes.extents_of(e, out.memref)
         fail_if(e, [e.constant(True, "b1").ssa], OUTPUT, own, target)
         return
     write(e, out, result, output_message(e, result, out))
 
 
-def output_message(e: Emitter, result: Expression, out: Array) -> str:
+def output_message(e: Emitter, result: Array, out: Array) -> str:
     """NumPy's words where `result` does not broadcast to `out`; ValueError where it is larger."""
-    own, target = result.extents, shapes.extents_of(e, out.memref)
+    own, target = extents_of(e, result), shapes.extents_of(e, out.memref)
     pairs = list(zip(own[::-1], target[::-1], strict=False))
     stretched = any(constant_value(t) == 1 and constant_value(n) != 1 for n, t in pairs)
     if not stretched:
@@ -148,12 +144,6 @@ def require_same_kind(e: Emitter, name: str, from_: str, to: str) -> None:
             " with casting rule 'same_kind'",
             way_out="assign with x[...] = ..., which converts, or give the array the result's dtype",
         )
-
-
-def copy(e: Emitter, value: Array | Expression, dtype: str | None = None) -> Array:
-    """A fresh array with the elements of `value`."""
-    extents = extents_of(e, value)
-    return fresh(e, as_expression(e, value, extents, dtype or value.dtype), "copy")
 
 
 def fill(e: Emitter, destination: Array, value: Value) -> None:

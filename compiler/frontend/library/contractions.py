@@ -5,7 +5,7 @@ are taken two at a time::
 
     ij,jk->ik       array.matmul                                   one product
     bij,bjk->bik    a loop over b, array.matmul of views           a product for each matrix of the stacks
-    i,j->ij         array.map                                      broadcast, fused with what consumes it
+    i,j->ij         array.map                                      broadcast
     ij,ij->i        array.map into an output that stands still     a fused reduction
 """
 
@@ -21,12 +21,12 @@ from xdsl.ir import Block, SSAValue
 
 from ....dialects import array
 from ..emitter import Emitter
-from ..values import Array, Expression, Scalar, Static, Value
+from ..values import Array, Scalar, Static, Value
 from . import diagonals, elementwise, reductions, shapes
 from .assignment import assign_view
 from .cases import Case
-from .dtypes import common_dtype, dtype_argument
-from .fusion import allocate, as_expression, extents_of, load, materialize, operand
+from .dtypes import common_dtype, dtype_argument, dtype_of, element_type_cast
+from .maps import Operand, allocate, broadcast, converted, extents_of, load, operand
 from .reshape import seen_as
 
 MISMATCH = "operands have different extents along an axis that is summed over or shared"
@@ -34,9 +34,9 @@ MISMATCH = "operands have different extents along an axis that is summed over or
 
 @dataclass(frozen=True)
 class Labelled:
-    """An array, and the label of each axis; no label twice."""
+    """An array, and the label of each axis, no label twice; or a number, which has no axes."""
 
-    value: Array | Expression
+    value: Operand
     labels: tuple[str, ...]
 
     def extents(self, e: Emitter) -> dict[str, SSAValue]:
@@ -46,22 +46,18 @@ class Labelled:
 # --- The contraction --------------------------------------------------------------------------
 
 
-def contract(
-    e: Emitter, operands: Sequence[Labelled], wanted: Sequence[str]
-) -> Array | Expression | Scalar:
+def contract(e: Emitter, operands: Sequence[Labelled], wanted: Sequence[str]) -> Operand:
     """The sum over all labels that are not `wanted` of the product of the operands."""
     first, *others = in_one_shape(e, operands)
     for k, other in enumerate(others, 1):
         needed = {*wanted, *(label for o in others[k:] for label in o.labels)}
         first = pair(e, first, other, needed)
     found = summed(e, first, set(wanted))
-    if isinstance(found, Scalar):
-        return found
     a = found.value
     order = [found.labels.index(label) for label in wanted]
-    if order == list(range(len(order))):
+    if isinstance(a, Scalar) or order == list(range(len(order))):
         return a
-    return shapes.transposed(e, materialize(e, a), order)
+    return shapes.transposed(e, a, order)
 
 
 def in_one_shape(e: Emitter, operands: Sequence[Labelled]) -> list[Labelled]:
@@ -75,36 +71,23 @@ def in_one_shape(e: Emitter, operands: Sequence[Labelled]) -> list[Labelled]:
         for label, found in by_label.items()
     }
     return [
-        Labelled(stretched(e, o.value, [extents[label] for label in o.labels]), o.labels)
+        Labelled(broadcast(e, o.value, [extents[label] for label in o.labels]), o.labels)
         for o in operands
     ]
 
 
-def stretched(
-    e: Emitter, value: Array | Expression, extents: Sequence[SSAValue]
-) -> Array | Expression:
-    if all(a is b for a, b in zip(extents_of(e, value), extents, strict=True)):
-        return value
-    return shapes.broadcast_to(e, materialize(e, value), extents)
-
-
-def summed(e: Emitter, a: Labelled, needed: set[str]) -> Labelled | Scalar:
+def summed(e: Emitter, a: Labelled, needed: set[str]) -> Labelled:
     """Without the labels that nobody needs."""
     axes = [k for k, label in enumerate(a.labels) if label not in needed]
-    if not axes:
+    if not axes or isinstance(a.value, Scalar):
         return a
-    x = as_expression(e, a.value, extents_of(e, a.value), a.value.dtype)
-    found = reductions.reduce(e, reductions.SUM, x, axes)
-    if isinstance(found, Scalar):
-        return found
+    found = reductions.reduce(e, reductions.SUM, a.value, axes)
     return Labelled(found, tuple(label for label in a.labels if label in needed))
 
 
 def pair(e: Emitter, a: Labelled, b: Labelled, needed: set[str]) -> Labelled:
     """The product of two operands, summed over what nobody needs."""
-    left, right = (
-        one_of(e, summed(e, x, needed | {*other.labels})) for x, other in ((a, b), (b, a))
-    )
+    left, right = (summed(e, x, needed | {*other.labels}) for x, other in ((a, b), (b, a)))
     shared = [label for label in left.labels if label in right.labels]
     batch = [label for label in shared if label in needed]
     inner = [label for label in shared if label not in needed]
@@ -115,23 +98,14 @@ def pair(e: Emitter, a: Labelled, b: Labelled, needed: set[str]) -> Labelled:
     labels = (*batch, *rows, *columns, *inner)
     parts = [spread(e, x, labels) for x in (left, right)]
     product = elementwise.apply(e, np.multiply, parts)
-    assert isinstance(product, Expression)
-    return one_of(e, summed(e, Labelled(product, labels), needed))
+    return summed(e, Labelled(product, labels), needed)
 
 
-def one_of(e: Emitter, found: Labelled | Scalar) -> Labelled:
-    """A number as an array without axes."""
-    if isinstance(found, Labelled):
-        return found
-    ssa = found.ssa
-    return Labelled(Expression(found.type, (), (), lambda _e, _xs: ssa), ())
-
-
-def spread(e: Emitter, x: Labelled, labels: Sequence[str]) -> Value:
+def spread(e: Emitter, x: Labelled, labels: Sequence[str]) -> Operand:
     """The operand with an axis for each label, of extent 1 where it has none."""
-    if not x.labels:
-        return operand(e, x.value)
-    a = materialize(e, x.value)
+    a = x.value
+    if isinstance(a, Scalar):
+        return a
     own = x.extents(e)
     axes = [x.labels.index(label) if label in own else -1 for label in labels]
     extents = [own.get(label, e.index(1)) for label in labels]
@@ -166,7 +140,8 @@ def in_groups(
 ) -> Array:
     """The axes in this order, those of a group as one: a stack of matrices."""
     order = [x.labels.index(label) for label in (*batch, *groups[0], *groups[1])]
-    a = shapes.transposed(e, materialize(e, x.value), order)
+    assert isinstance(x.value, Array)
+    a = shapes.transposed(e, x.value, order)
     return a if all(len(group) == 1 for group in groups) else seen_as(e, a, extents)
 
 
@@ -217,30 +192,29 @@ def letters(first: int, count: int) -> tuple[str, ...]:
     return tuple(f"axis {k}" for k in range(first, first + count))
 
 
-def of_one_dtype(e: Emitter, name: str, values: Sequence[Value]) -> list[Array | Expression]:
-    """The operands, converted to the dtype of the result; numbers are arrays without axes."""
+def of_one_dtype(e: Emitter, name: str, values: Sequence[Value]) -> list[Operand]:
+    """The operands, converted to the dtype of the result."""
     given = [operand(e, v) for v in values]
     dtype = common_dtype(e, given)
     if dtype == "b1":
         e.fail(f"{name} of bools is not compiled", way_out="convert to int64 first")
-    found = [
-        as_expression(e, g, () if isinstance(g, Scalar) else extents_of(e, g), dtype) for g in given
-    ]
-    return [
-        g if isinstance(g, Array) and g.dtype == dtype else x
-        for g, x in zip(given, found, strict=True)
-    ]
+    return [in_dtype(e, g, dtype) for g in given]
 
 
-def stacks(e: Emitter, left: Array | Expression, right: Array | Expression, message: str) -> Value:
+def in_dtype(e: Emitter, value: Operand, dtype: str) -> Operand:
+    is_number = isinstance(value, Scalar)
+    return element_type_cast(e, value, dtype) if is_number else converted(e, value, dtype)
+
+
+def stacks(e: Emitter, left: Array, right: Array, message: str) -> Value:
     """`left @ right`, of which one at least has more than two axes."""
-    a, b = of_one_dtype(e, "matmul", [left, right])
+    a, b = (v for v in of_one_dtype(e, "matmul", [left, right]) if isinstance(v, Array))
     n, m = extents_of(e, a)[-1], extents_of(e, b)[-2 if b.rank > 1 else -1]
     if not shapes.equal(n, m):
         differ = shapes.compare(e, "ne", n, m)
         e.insert(array.RaiseIfOp(differ, "ValueError", message, [m, n]))
-    x = materialize(e, a) if a.rank > 1 else spread(e, Labelled(a, ("k",)), ("n", "k"))
-    y = materialize(e, b) if b.rank > 1 else spread(e, Labelled(b, ("k",)), ("k", "m"))
+    x = a if a.rank > 1 else spread(e, Labelled(a, ("k",)), ("n", "k"))
+    y = b if b.rank > 1 else spread(e, Labelled(b, ("k",)), ("k", "m"))
     assert isinstance(x, Array)
     assert isinstance(y, Array)
     own = [extents_of(e, v) for v in (x, y)]
@@ -258,7 +232,7 @@ def along(
     e: Emitter, name: str, left: Value, right: Value, axes: Sequence[tuple[int, int]]
 ) -> Value:
     """The sum of products along pairs of axes, all other axes side by side."""
-    a, b = of_one_dtype(e, name, [left, right])
+    a, b = (v for v in of_one_dtype(e, name, [left, right]) if isinstance(v, Array))
     first, second = letters(0, a.rank), list(letters(a.rank, b.rank))
     for i, j in axes:
         second[j] = first[i]
@@ -289,19 +263,20 @@ def einsum(e: Emitter, args: list[Value], kwargs: dict[str, Value]) -> Value:
     if not isinstance(text, str):
         e.fail("einsum takes its subscripts as a constant string", 'write np.einsum("ij,jk", a, b)')
     values = of_one_dtype(e, "einsum", args[1:])
-    inputs, wanted = parsed(e, text, [v.rank for v in values])
+    inputs, wanted = parsed(e, text, [len(extents_of(e, v)) for v in values])
     if dtype is not None:
-        to = dtype_argument(e, dtype, values[0].dtype)
-        values = [as_expression(e, v, extents_of(e, v), to) for v in values]
+        to = dtype_argument(e, dtype, dtype_of(values[0]))
+        values = [in_dtype(e, v, to) for v in values]
     operands = [
         without_repeats(e, v, i, f"operand {k}")
         for k, (v, i) in enumerate(zip(values, inputs, strict=True))
     ]
-    if len(operands) == 1 and {*inputs[0]} == {*wanted} and len(inputs[0]) > len(wanted):
-        return diagonal_view(e, materialize(e, values[0]), inputs[0], wanted)
+    only = values[0] if len(values) == 1 else None
+    if isinstance(only, Array) and {*inputs[0]} == {*wanted} and len(inputs[0]) > len(wanted):
+        return diagonal_view(e, only, inputs[0], wanted)
     found = contract(e, operands, wanted)
     if not isinstance(out, Array):
-        return operand(e, found) if not wanted else found
+        return found
     assign_view(e, out, found)
     return out
 
@@ -365,14 +340,11 @@ def extents_by_label(e: Emitter, a: Array, labels: Sequence[str], name: str) -> 
     return extents
 
 
-def without_repeats(
-    e: Emitter, value: Array | Expression, labels: tuple[str, ...], name: str
-) -> Labelled:
+def without_repeats(e: Emitter, a: Operand, labels: tuple[str, ...], name: str) -> Labelled:
     """The diagonal of an operand that has a label twice."""
     unique = tuple(dict.fromkeys(labels))
-    if len(unique) == len(labels):
-        return Labelled(value, labels)
-    a = materialize(e, value)
+    if isinstance(a, Scalar) or len(unique) == len(labels):
+        return Labelled(a, labels)
     extents = extents_by_label(e, a, labels, name)
     result = allocate(e, [extents[label] for label in unique], a.dtype, "diagonal")
 

@@ -21,7 +21,6 @@ from ..values import (
     INT64_MAX,
     NUMPY_DTYPE,
     Array,
-    Expression,
     NoneValue,
     Scalar,
     Static,
@@ -29,7 +28,7 @@ from ..values import (
     Value,
 )
 from . import elementwise, read_only, reshape, shapes
-from .assignment import assign_view, copy
+from .assignment import assign_view
 from .cases import Case
 from .dtypes import (
     FLOATS,
@@ -41,8 +40,8 @@ from .dtypes import (
     dtype_of,
     element_type_cast,
 )
-from .fusion import Operand, allocate, extents_of, is_fortran, materialize, operand, viewable
 from .indexing import as_index
+from .maps import Operand, allocate, copy, extents_of, is_fortran, operand, viewable
 from .reductions import constant_bool, one_axis
 
 Arguments = dict[str, Value]
@@ -387,11 +386,11 @@ def converted_array(e: Emitter, name: str, args: Sequence[Value], kwargs: Argume
         result = allocate(e, [], dtype, name)
         assign_view(e, result, value)
         return result
-    if not isinstance(value, Array | Expression):
+    if not isinstance(value, Array):
         e.fail(f"{name} takes arrays, numbers and tuples of them")
     dtype = dtype_argument(e, given.get("dtype"), value.dtype)
     if name in ("asarray", "asanyarray") and dtype == value.dtype:
-        return materialize(e, value)
+        return value
     if name == "ascontiguousarray":
         return reshape.contiguous(e, value, dtype)
     return copy(e, value, dtype)
@@ -408,7 +407,7 @@ def may_copy(e: Emitter, asked: Value) -> bool | None:
 
 def require_no_copy(e: Emitter, value: Value, dtype: Value | None) -> None:
     """Refuse `copy=False` where NumPy would have to copy."""
-    is_array = isinstance(value, Array | Expression)
+    is_array = isinstance(value, Array)
     if not is_array or dtype_argument(e, dtype, value.dtype) != value.dtype:
         e.fail("a copy cannot be avoided here", way_out="leave copy=False out")
 
@@ -510,16 +509,16 @@ def scalar_type(e: Emitter, type_: Any, args: Sequence[Value], kwargs: Arguments
     value = operand(e, args[0])
     if isinstance(value, Scalar):
         return replace(element_type_cast(e, value, dtype), python=None)
-    return value if value.dtype == dtype and isinstance(value, Array) else copy(e, value, dtype)
+    return value if value.dtype == dtype else copy(e, value, dtype)
 
 
 def transpose(e: Emitter, value: Value, axes: Value | None) -> Value:
     """`np.transpose(a, axes)` and `a.transpose(axes)`: a view."""
     if isinstance(value, Tuple):
         value = of_tuple(e, value, None)
-    if not isinstance(value, Array | Expression):
+    if not isinstance(value, Array):
         return value
-    a = materialize(e, value)
+    a = value
     if axes is None or isinstance(axes, NoneValue):
         return shapes.transposed(e, a)
     items = axes.items if isinstance(axes, Tuple) else (axes,)
@@ -542,7 +541,7 @@ def broadcast(e: Emitter, value: Value, shape: Value) -> Array:
         a = allocate(e, [], dtype_of(source), "number")
         assign_view(e, a, source)
     else:
-        a = materialize(e, source)
+        a = source
     if a.rank > len(extents):
         e.fail("input operand has more dimensions than allowed by the axis remapping")
     message = "operands could not be broadcast together with remapped shapes"

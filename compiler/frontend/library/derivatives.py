@@ -97,9 +97,7 @@ class DerivativeOf(MemberMethod):
         own = [] if self.receiver is None else [self.receiver]
         asked = Asked(lowering, self.function.__name__, self.what, given, len(own))
         plain = lowering.plain(self.function)
-        values = [
-            lowering.settled(v) for v in bound(lowering, plain, [*own, *args], kwargs, self.node)
-        ]
+        values = bound(lowering, plain, [*own, *args], kwargs, self.node)
         named = asked.bound_to(dict(zip(self.function.parameters, values, strict=True)))
         return DerivativeCall(lowering, self.function, named, self.node).lowered(asked)
 
@@ -144,7 +142,7 @@ class Asked:
             if name not in values:
                 raise self.unknown(name, list(values))
         if "direction" in self.given:
-            direction = self.lowering.settled(self.given["direction"])
+            direction = self.given["direction"]
             parts = (
                 direction.items
                 if isinstance(direction, Tuple) and not self.single
@@ -162,7 +160,7 @@ class Asked:
         if not isinstance(found, Record | Struct) or found.cls is not dict:
             raise self.refusal("tangents= is no dict", 'write it there: tangents={"u": du}')
         items = self.lowering.items_of(found, self.lowering.frame.source.node)
-        return {str(key): self.lowering.settled(value) for key, value in items.items()}
+        return {str(key): value for key, value in items.items()}
 
     def parameter(self, wrt: Value, names: Sequence[str]) -> str:
         """The parameter that `wrt` names."""
@@ -234,7 +232,7 @@ class DerivativeCall(RoutineCall):
         if not isinstance(value, Record | Struct):
             return super().slotted(value, name)
         fields = {key: self.lowering.field(value, key) for key in self.lowering.keys_of(value)}
-        settled = {key: self.lowering.settled(v) for key, v in fields.items() if v is not None}
+        settled = {key: v for key, v in fields.items() if v is not None}
         items = [self.slotted(v, f"{name}.{key}") for key, v in settled.items()]
         return Struct(tuple(items), tuple(settled), value.cls)
 

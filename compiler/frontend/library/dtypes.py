@@ -22,7 +22,6 @@ from ..values import (
     NUMPY_DTYPE,
     PYTHON_SCALARS,
     Array,
-    Expression,
     NoneValue,
     Scalar,
     Static,
@@ -40,13 +39,13 @@ _WEAK: dict[str, Any] = {"py_int": int, "py_float": float, "py_bool": np.dtype(n
 _SAMPLE: dict[str, Any] = {"py_int": 0, "py_float": 0.0, "py_bool": False}
 
 
-def dtype_of(value: Scalar | Array | Expression) -> str:
+def dtype_of(value: Scalar | Array) -> str:
     """The dtype name, Python scalars as NumPy would take them alone."""
     name = value.type if isinstance(value, Scalar) else value.dtype
     return NUMPY_FORM.get(name, name)
 
 
-def resolution_dtype(value: Scalar | Array | Expression) -> Any:
+def resolution_dtype(value: Scalar | Array) -> Any:
     """What `ufunc.resolve_dtypes` takes for this operand: weak Python types stay weak (NEP 50)."""
     name = value.type if isinstance(value, Scalar) else value.dtype
     return _WEAK[name] if name in _WEAK else NUMPY_DTYPE[name]
@@ -55,7 +54,7 @@ def resolution_dtype(value: Scalar | Array | Expression) -> Any:
 def resolve(
     e: Emitter,
     ufunc: np.ufunc,
-    operands: Sequence[Scalar | Array | Expression],
+    operands: Sequence[Scalar | Array],
     out: str | None = None,
 ) -> tuple[str, ...]:
     """The dtypes of the loop that NumPy would run: one for each input, then the output's."""
@@ -75,7 +74,7 @@ def resolve(
     return tuple(n for n in names if n is not None)
 
 
-def common_dtype(e: Emitter, values: Sequence[Scalar | Array | Expression]) -> str:
+def common_dtype(e: Emitter, values: Sequence[Scalar | Array]) -> str:
     """`np.result_type`."""
     samples: list[Any] = []
     for v in values:

@@ -21,12 +21,12 @@ from xdsl.ir import Operation, SSAValue
 from ....dialects import array
 from ...scalar_types import RANGE, SIGNED, UNSIGNED
 from ..emitter import Emitter
-from ..values import NUMPY_DTYPE, Array, Expression, NoneValue, Scalar, Tuple, Value
+from ..values import NUMPY_DTYPE, Array, NoneValue, Scalar, Tuple, Value
 from . import folding, special
 from .assignment import require_same_kind, write_out
 from .cases import Case
 from .dtypes import FLOATS, INTEGERS, common_dtype, dtype_of, element_type_cast, resolve, truth
-from .fusion import Lowering, Operand, as_expression, elementwise, extents_of, operand
+from .maps import Lowering, Operand, converted, elementwise, operand, same
 from .read_only import OUTPUT, require_writable
 
 Elements = list[SSAValue]
@@ -63,10 +63,6 @@ OpKind = Callable[..., Operation]
 def op(kind: OpKind) -> Lowering:
     """The operands go into one op."""
     return lambda e, xs: e.emit(kind(*xs))
-
-
-def same(_: Emitter, xs: Elements) -> SSAValue:
-    return xs[0]
 
 
 def like(e: Emitter, x: SSAValue, value: float) -> SSAValue:
@@ -477,7 +473,7 @@ def apply(
     *,
     out: Array | None = None,
     operator: bool = False,
-) -> Scalar | Expression:
+) -> Operand:
     """A ufunc of any operands. With `operator` it came from `**` and the like, not from a call."""
     operands = [operand(e, v) for v in values]
     if len(operands) != ufunc.nin:
@@ -567,7 +563,7 @@ _MULTIPLIED = 6
 
 def power(
     e: Emitter, operands: Sequence[Operand], loop: Sequence[str], *, operator: bool
-) -> Scalar | Expression:
+) -> Operand:
     """`base ** exponent`, without `pow` for the small constant exponents."""
     base, exponent = operands
     constant = exponent.constant if isinstance(exponent, Scalar) else None
@@ -616,9 +612,7 @@ def repeated(kind: OpKind, exponent: int) -> Lowering:
     return lower
 
 
-def _integer_power(
-    e: Emitter, base: Operand, exponent: Operand, loop: Sequence[str]
-) -> Scalar | Expression:
+def _integer_power(e: Emitter, base: Operand, exponent: Operand, loop: Sequence[str]) -> Operand:
     message = "Integers to negative integer powers are not allowed."
     if not isinstance(exponent, Scalar):
         if loop[1] in SIGNED:
@@ -638,12 +632,11 @@ def _integer_power(
     return elementwise(e, [base, exponent], loop, op(math.IPowIOp))
 
 
-def lowest_is_negative(e: Emitter, exponents: Array | Expression) -> SSAValue:
+def lowest_is_negative(e: Emitter, exponents: Array) -> SSAValue:
     """The condition that one of the exponents is negative."""
     from .reductions import MINIMUM, reduce  # which itself builds on this module
 
-    extents = extents_of(e, exponents)
-    x = as_expression(e, exponents, extents, "i64")
+    x = converted(e, exponents, "i64")
     lowest = reduce(e, MINIMUM, x, range(x.rank))
     assert isinstance(lowest, Scalar)
     return e.emit(arith.CmpiOp(lowest.ssa, like(e, lowest.ssa, 0), "slt"))
@@ -652,7 +645,7 @@ def lowest_is_negative(e: Emitter, exponents: Array | Expression) -> SSAValue:
 # --- where and clip ---------------------------------------------------------------------------
 
 
-def where(e: Emitter, values: Sequence[Value]) -> Scalar | Expression:
+def where(e: Emitter, values: Sequence[Value]) -> Operand:
     """`np.where(condition, x, y)`."""
     if len(values) != 3:
         e.fail("np.where takes one argument or three", way_out="give all three arguments")
@@ -673,7 +666,7 @@ CLIP: dict[str, tuple[OpKind, OpKind]] = {
 }
 
 
-def clipped(e: Emitter, value: Value, low: Value, high: Value) -> Scalar | Expression:
+def clipped(e: Emitter, value: Value, low: Value, high: Value) -> Operand:
     """`np.clip(value, low, high)`, either bound possibly None."""
     if isinstance(low, NoneValue) and isinstance(high, NoneValue):
         return apply(e, np.positive, [value])

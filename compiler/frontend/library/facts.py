@@ -8,11 +8,11 @@ import numpy as np
 
 from ....dialects import array
 from ..emitter import Emitter
-from ..values import NUMPY_DTYPE, Array, Expression, NoneValue, Scalar, Static, Struct, Tuple, Value
+from ..values import NUMPY_DTYPE, Array, NoneValue, Scalar, Static, Struct, Tuple, Value
 from . import creation, read_only, shapes
 from .cases import Case
 from .dtypes import dtype_of
-from .fusion import extents_of, materialize, operand, viewable
+from .maps import extents_of, operand, viewable
 from .shapes import constant_value
 
 Arguments = dict[str, Value]
@@ -60,7 +60,7 @@ def squeeze(e: Emitter, value: Value, axis: Value | None = None) -> Value:
     x = viewable(e, value)
     if isinstance(x, Scalar):
         return x
-    a = materialize(e, x)
+    a = x
     extents = extents_of(e, a)
     if axis is None or isinstance(axis, NoneValue):
         gone = {d for d, n in enumerate(extents) if constant_value(n) == 1}
@@ -92,10 +92,7 @@ def broadcast_arrays(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:
     if kwargs:
         e.fail("broadcast_arrays takes no keywords here")
     items = [viewable(e, v) for v in args]
-    arrays = [
-        creation.broadcast(e, i, Tuple(())) if isinstance(i, Scalar) else materialize(e, i)
-        for i in items
-    ]
+    arrays = [creation.broadcast(e, i, Tuple(())) if isinstance(i, Scalar) else i for i in items]
     extents = shapes.broadcast_extents(e, [extents_of(e, a) for a in arrays])
     return Tuple(tuple(shapes.broadcast_to(e, a, extents) for a in arrays))
 
@@ -132,7 +129,7 @@ def strides(e: Emitter, value: Value) -> Value:
     x = operand(e, value)
     if isinstance(x, Scalar):
         return Tuple(())
-    a = materialize(e, x)
+    a = x
     size = NUMPY_DTYPE[a.dtype].itemsize
     known = array.strides_of(a.type)
     found = [
@@ -149,7 +146,7 @@ def strides(e: Emitter, value: Value) -> Value:
     )
 
 
-def require_one_element(e: Emitter, x: Array | Expression) -> None:
+def require_one_element(e: Emitter, x: Array) -> None:
     """ValueError where an array of another size is taken for a number."""
     wrong = [
         shapes.compare(e, "ne", n, e.index(1)) for n in extents_of(e, x) if constant_value(n) != 1
@@ -165,7 +162,7 @@ def real_part(_: Emitter, value: Value) -> Value:
 
 def imaginary_part(e: Emitter, value: Value) -> Value:
     """`a.imag` of real numbers: zeros, read-only."""
-    if isinstance(value, Array | Expression):
+    if isinstance(value, Array):
         return read_only.mark(e, creation.filled_like(e, "zeros_like", [value], {}))
     assert isinstance(value, Scalar)
     return e.constant(0, value.type)

@@ -32,7 +32,7 @@ from xdsl.ir import SSAValue
 
 from ....dialects import array
 from ..emitter import Emitter
-from ..values import Array, Expression, NoneValue, Scalar, SliceValue, Tuple, Value
+from ..values import Array, NoneValue, Scalar, SliceValue, Tuple, Value
 from . import elementwise, indexing, reductions, shapes
 from .assignment import (
     assign_view,
@@ -43,18 +43,16 @@ from .assignment import (
     write,
 )
 from .cases import Case
-from .creation import copy
 from .dtypes import INTEGERS, dtype_of, element_type_cast, resolve
-from .fusion import (
+from .maps import (
     Operand,
     allocate,
-    as_expression,
+    broadcast,
+    converted,
+    copy,
     extents_of,
-    fresh,
-    fuse,
     load,
-    map_into,
-    materialize,
+    mapped,
     operand,
 )
 from .overlap import disjoint
@@ -88,11 +86,11 @@ AT = "array is not broadcastable to correct shape"
 # --- Reading ----------------------------------------------------------------------------------
 
 
-def subscript(e: Emitter, a: Array | Expression, indices: Sequence[Value]) -> Value:
+def subscript(e: Emitter, a: Array, indices: Sequence[Value]) -> Value:
     """`a[indices]`: a NumPy scalar, a view, or the fresh array that index arrays and masks select."""
     if not is_fancy(indices):
         return indexing.subscript(e, a, indices)
-    return gather(e, select(e, materialize(e, a), indices))
+    return gather(e, select(e, a, indices))
 
 
 def gather(e: Emitter, s: Selection) -> Array:
@@ -109,10 +107,7 @@ def gather(e: Emitter, s: Selection) -> Array:
             e.insert(memref.StoreOp.get(element, result.memref, point))
             return
         source = row(e, s.array, offsets, s.rows)
-        extents = shapes.extents_of(e, source.memref)
-        x = Expression(source.dtype, extents, (source,), lambda _e, xs: xs[0])
-        into = row(e, result, [*point, *ends], range(len(point), result.rank))
-        map_into(e, x, into.memref)
+        move_row(e, source, row(e, result, [*point, *ends], range(len(point), result.rank)))
 
     visit_rows(e, s, in_one_pass, move)
     return result
@@ -124,12 +119,12 @@ def take(e: Emitter, value: Value, indices: Value, axis: Value | None) -> Value:
     if isinstance(a, Scalar):
         e.fail("np.take of a number is not compiled")
     if axis is None and a.rank != 1:
-        a = in_a_row(e, materialize(e, a))
+        a = in_a_row(e, a)
     along = 0 if axis is None else reductions.one_axis(e, axis, a.rank)
-    if isinstance(indices, Array | Expression) and indices.dtype not in INTEGERS:
+    if isinstance(indices, Array) and indices.dtype not in INTEGERS:
         e.fail("np.take needs indices of integers", way_out="use a[mask], or np.flatnonzero(mask)")
     everything = [SliceValue(None, None, None)] * along
-    taken = subscript(e, materialize(e, a), [*everything, indices])
+    taken = subscript(e, a, [*everything, indices])
     return taken if is_fancy([indices]) or not isinstance(taken, Array) else copy(e, taken)
 
 
@@ -187,32 +182,31 @@ def combined(e: Emitter, operator: str, before: Array, value: Value) -> Operand:
     if not isinstance(result, Scalar):
         if result.rank > before.rank:
             e.fail("the result has more dimensions than what is selected")
-        require_broadcast(e, result.extents, extents, output_message(e, result, before))
-    return as_expression(e, result, extents, before.dtype)
+        require_broadcast(e, extents_of(e, result), extents, output_message(e, result, before))
+    return converted(e, result, before.dtype, extents)
 
 
-def whole_mask(a: Array, indices: Sequence[Value]) -> Array | Expression | None:
+def whole_mask(a: Array, indices: Sequence[Value]) -> Array | None:
     """The mask, where it is the only subscript and has the array's rank."""
     if len(indices) != 1:
         return None
     (mask,) = indices
-    if isinstance(mask, Array | Expression) and mask.dtype == "b1" and mask.rank == a.rank:
+    if isinstance(mask, Array) and mask.dtype == "b1" and mask.rank == a.rank:
         return mask
     return None
 
 
-def store_masked(e: Emitter, a: Array, mask: Array | Expression, value: Operand) -> None:
+def store_masked(e: Emitter, a: Array, mask: Array, value: Operand) -> None:
     """One map over all of `a`, which keeps what the mask does not name."""
     extents = shapes.extents_of(e, a.memref)
     for axis, (n, target) in enumerate(zip(extents_of(e, mask), extents, strict=True)):
         require_mask(e, n, target, axis)
-    test = Expression("b1", tuple(extents), (materialize(e, mask),), lambda _e, xs: xs[0])
-    parts = [test, *(as_expression(e, v, extents, a.dtype) for v in (value, a))]
-    chosen = fuse(parts, a.dtype, tuple(extents), lambda e, xs: e.emit(arith.SelectOp(*xs)))
-    write(e, a, chosen, VALUES)
+    seen = [mask, broadcast(e, value, extents), a]
+    loop = ("b1", *[a.dtype] * 3)
+    write(e, a, mapped(e, seen, loop, extents, lambda e, xs: e.emit(arith.SelectOp(*xs))), VALUES)
 
 
-def values_of_mask(e: Emitter, source: Array | Expression, s: Selection) -> Array | Expression:
+def values_of_mask(e: Emitter, source: Array, s: Selection) -> Array:
     """The values for `a[mask] = source`: one, or one for each selected element."""
     if source.rank > 1:
         e.fail(
@@ -246,17 +240,16 @@ def scatter(e: Emitter, s: Selection, source: Operand) -> None:
 
 def values(
     e: Emitter, s: Selection, source: Operand, extents: Sequence[SSAValue], dtype: str, message: str
-) -> Expression:
+) -> Operand:
     """`source` over the selection's extents, in memory of its own where it may share the array's."""
     extra = 0 if isinstance(source, Scalar) else source.rank - len(extents)
     if extra > 0:
         source = without_leading_units(e, source, extents, extra, message)
-    if not isinstance(source, Scalar):
-        require_broadcast(e, extents_of(e, source), extents, message)
-    x = as_expression(e, source, extents, dtype)
-    if all(disjoint(e, s.array.memref, a.memref) for a in x.inputs):
-        return x
-    return as_expression(e, fresh(e, x), extents, dtype)
+    if isinstance(source, Scalar):
+        return element_type_cast(e, source, dtype)
+    require_broadcast(e, extents_of(e, source), extents, message)
+    apart = source.dtype != dtype or disjoint(e, s.array.memref, source.memref)
+    return converted(e, source if apart else copy(e, source), dtype, extents)
 
 
 def unaliased(e: Emitter, s: Selection) -> Selection:
@@ -355,15 +348,8 @@ def accumulate(
 
     def move(point: Point, offsets: Point) -> None:
         into = row(e, s.array, offsets, s.rows)
-        part = row_of(e, x, point)
-        before = as_expression(
-            e,
-            Expression(into.dtype, part.extents, (into,), lambda _e, xs: xs[0]),
-            part.extents,
-            loop[0],
-        )
-        after = fuse([before, part], loop[2], part.extents, lower)
-        move_row(e, as_expression(e, after, part.extents, into.dtype), into)
+        operands = [operand(e, into), row_of(e, x, point)]
+        move_row(e, elementwise.elementwise(e, operands, loop, lower), into)
 
     visit_rows(e, s, False, move)
 
@@ -373,7 +359,7 @@ def nonzero_of(e: Emitter, value: Value) -> Tuple:
     x = operand(e, value)
     if isinstance(x, Scalar):
         e.fail("np.nonzero of a number is not compiled", way_out="compare it with 0")
-    return Tuple(nonzero(e, materialize(e, x)))
+    return Tuple(nonzero(e, x))
 
 
 def flatnonzero(e: Emitter, value: Value) -> Value:

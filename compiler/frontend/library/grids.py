@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from ..emitter import Emitter
-from ..values import NUMPY_DTYPE, Array, Expression, Scalar, SliceValue, Static, Tuple, Value
+from ..values import NUMPY_DTYPE, Array, Scalar, SliceValue, Static, Tuple, Value
 from . import creation, elementwise, indexing, shapes
 from .assignment import assign_view
 from .dtypes import FLOATS, common_dtype, element_type_cast
-from .fusion import allocate, extents_of, materialize
+from .maps import allocate, extents_of
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,8 @@ def from_start(e: Emitter, start: Value, step: Value, numbers: Array) -> Array:
     """`numbers * step + start`."""
     scaled = elementwise.apply(e, np.multiply, [numbers, step])
     moved = elementwise.apply(e, np.add, [scaled, start])
-    assert isinstance(moved, Expression)
-    return materialize(e, moved)
+    assert isinstance(moved, Array)
+    return moved
 
 
 def of(dtype: str) -> Static:

@@ -27,7 +27,6 @@ from ..values import (
     INT64_MAX,
     INT64_MIN,
     Array,
-    Expression,
     NoneValue,
     Scalar,
     SliceValue,
@@ -38,7 +37,7 @@ from . import elementwise, shapes
 from .assignment import assign_view
 from .cases import Case
 from .dtypes import INTEGERS, element_type_cast, stored
-from .fusion import describe, load, materialize, operand
+from .maps import describe, load, operand
 from .read_only import OUTPUT, require_writable
 
 
@@ -50,9 +49,9 @@ class Element:
     indices: tuple[SSAValue, ...]
 
 
-def subscript(e: Emitter, a: Array | Expression, indices: Sequence[Value]) -> Value:
+def subscript(e: Emitter, a: Array, indices: Sequence[Value]) -> Value:
     """`a[indices]`: a NumPy scalar when every dimension has an integer, else a view."""
-    place = locate(e, materialize(e, a), indices)
+    place = locate(e, a, indices)
     if isinstance(place, Element):
         return load(e, place.array, place.indices)
     return place
@@ -187,9 +186,9 @@ def as_index(e: Emitter, value: Value) -> Scalar:
     """An integer subscript as a Python int."""
     if isinstance(value, Static) and isinstance(value.object, slice):
         e.fail("slice objects are not supported as values", way_out="write start:stop:step here")
-    if isinstance(value, Array | Expression) and value.rank == 0:
+    if isinstance(value, Array) and value.rank == 0:
         value = operand(e, value)
-    if isinstance(value, Array | Expression):
+    if isinstance(value, Array):
         e.fail(
             "indexing with an array is not supported",
             way_out="loop over the positions, or use np.where for a mask",

@@ -15,11 +15,11 @@ from xdsl.ir import SSAValue
 
 from ....dialects import array
 from ..emitter import Emitter
-from ..values import Array, Expression, NoneValue, Scalar, Tuple, Value
+from ..values import Array, NoneValue, Scalar, Tuple, Value
 from . import creation, elementwise, reshape, shapes
 from .assignment import assign_view
 from .cases import Case
-from .fusion import allocate, extents_of, materialize, operand
+from .maps import allocate, extents_of, operand
 from .reductions import one_axis
 
 Arguments = dict[str, Value]
@@ -60,8 +60,8 @@ def concatenate(e: Emitter, args: list[Value], kwargs: Arguments) -> Value:
 def joined(e: Emitter, name: str, args: list[Value], kwargs: Arguments) -> Tuple | Array:
     """What is joined."""
     values = creation.bound(e, name, ("arrays", "axis"), args, kwargs)["arrays"]
-    if isinstance(values, Array | Expression) and values.rank:
-        return materialize(e, values)
+    if isinstance(values, Array) and values.rank:
+        return values
     if not isinstance(values, Tuple):
         e.fail(f"{name} takes a tuple or a list of arrays")
     return values

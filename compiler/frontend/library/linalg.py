@@ -12,12 +12,12 @@ from xdsl.ir import SSAValue
 
 from ....dialects import array
 from ..emitter import Emitter
-from ..values import Array, Expression, NoneValue, Scalar, Value
+from ..values import Array, NoneValue, Scalar, Value
 from . import contractions, elementwise, overlap, read_only, reshape, shapes
-from .assignment import assign_view, copy, require_same_kind
+from .assignment import assign_view, require_same_kind
 from .cases import Case
 from .dtypes import common_dtype
-from .fusion import allocate, as_expression, extents_of, fuse, materialize, operand
+from .maps import allocate, copy, extents_of, mapped, operand
 from .read_only import require_writable
 from .reductions import whole_sum
 
@@ -72,11 +72,11 @@ def vdot(e: Emitter, left: Value, right: Value) -> Value:
 
 def outer(e: Emitter, left: Value, right: Value) -> Value:
     """`np.outer`: each element with each, in order."""
-    column = as_matrix(e, materialize(e, as_vector(e, left)), row=False)
+    column = as_matrix(e, as_vector(e, left), row=False)
     return elementwise.apply(e, np.multiply, [column, as_vector(e, right)])
 
 
-def as_vector(e: Emitter, value: Value) -> Array | Expression:
+def as_vector(e: Emitter, value: Value) -> Array:
     """All elements in a row: a number is one, a vector itself."""
     x = operand(e, value)
     if not isinstance(x, Scalar) and x.rank == 1:
@@ -101,7 +101,7 @@ def outer_of(ufunc: np.ufunc) -> Callable[[Emitter, list[Value], dict[str, Value
     return call
 
 
-def product(e: Emitter, a: Array | Expression, b: Array | Expression, out: Value | None) -> Value:
+def product(e: Emitter, a: Array, b: Array, out: Value | None) -> Value:
     """The product of operands whose inner extents agree."""
     dtype = common_dtype(e, [a, b])
     if dtype == "b1":
@@ -143,26 +143,22 @@ def require_output(e: Emitter, out: Value, extents: Sequence[SSAValue], dtype: s
     )
 
 
-def vector_product(
-    e: Emitter, a: Array | Expression, b: Array | Expression, dtype: str, out: Value | None
-) -> Value:
-    extents = extents_of(e, a)
-    parts = [as_expression(e, v, n, dtype) for v, n in ((a, extents), (b, extents_of(e, b)))]
+def vector_product(e: Emitter, a: Array, b: Array, dtype: str, out: Value | None) -> Value:
     lower = elementwise.TABLE[np.multiply].lowering(dtype)
     assert lower is not None
-    total = whole_sum(e, fuse(parts, dtype, extents, lower))
+    total = whole_sum(e, mapped(e, [a, b], (dtype,) * 3, extents_of(e, a), lower))
     if not isinstance(out, Array):
         return total
     assign_view(e, out, total)
     return out
 
 
-def ready(e: Emitter, value: Array | Expression, dtype: str) -> Array:
+def ready(e: Emitter, value: Array, dtype: str) -> Array:
     """The operand in memory, in the product's dtype; no part of a room."""
-    in_room = isinstance(value, Array) and not e.rooms.isdisjoint(overlap.roots(e, value.memref))
+    in_room = not e.rooms.isdisjoint(overlap.roots(e, value.memref))
     if in_room or value.dtype != dtype:
         return copy(e, value, dtype)
-    return materialize(e, value)
+    return value
 
 
 def as_matrix(e: Emitter, a: Array, *, row: bool) -> Array:

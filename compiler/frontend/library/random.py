@@ -25,12 +25,12 @@ from xdsl.ir import Attribute, Block, SSAValue
 
 from ....dialects import array, foreign
 from ..emitter import Emitter
-from ..values import INT64_MAX, Array, Expression, NoneValue, Scalar, Static, Value
+from ..values import INT64_MAX, Array, NoneValue, Scalar, Static, Value
 from . import creation, elementwise, gather, read_only, reductions, shapes
-from .assignment import assign_view, copy
+from .assignment import assign_view
 from .dtypes import dtype_argument, element_type_cast
-from .fusion import Operand, allocate, extents_of, materialize, operand
 from .indexing import as_index
+from .maps import Operand, allocate, copy, extents_of, mapped, operand
 from .read_only import require_writable
 from .reshape import collapsed
 from .selection import row
@@ -211,13 +211,13 @@ def parameter(e: Emitter, value: Value | None, default: float) -> Scalar | Array
     given = operand(e, value)
     if isinstance(given, Scalar):
         return Scalar("py_float", element_type_cast(e, given, "f64").ssa)
-    return materialize(e, given)
+    return given
 
 
 def value_of(e: Emitter, ufunc: np.ufunc, left: Operand, right: Operand) -> Scalar | Array:
     """left op right, computed."""
     found = elementwise.apply(e, ufunc, [left, right])
-    return Scalar("py_float", found.ssa) if isinstance(found, Scalar) else materialize(e, found)
+    return Scalar("py_float", found.ssa) if isinstance(found, Scalar) else found
 
 
 def spread(
@@ -289,12 +289,8 @@ def raise_where(
     if isinstance(value, Scalar):
         wrong = test(e, value.ssa)
     else:
-        found = Expression(
-            "b1",
-            extents_of(e, value),
-            (value,),
-            lambda e, xs: test(e, element_type_cast(e, Scalar(value.dtype, xs[0]), "f64").ssa),
-        )
+        loop = ("f64", "b1")
+        found = mapped(e, [value], loop, extents_of(e, value), lambda e, xs: test(e, xs[0]))
         some = reductions.call(e, "any", found, [], {})
         assert isinstance(some, Scalar)
         wrong = some.ssa
@@ -394,14 +390,13 @@ def shuffle(e: Emitter, state: SSAValue, x: Value, axis: Value | None) -> Value:
 
 def permutation(e: Emitter, state: SSAValue, x: Value, axis: Value | None) -> Array:
     """`rng.permutation(x)` of an int, or of the rows of an array."""
-    given = operand(e, x)
-    if isinstance(given, Scalar):
-        result = creation.arange(e, [given], {})
+    source = operand(e, x)
+    if isinstance(source, Scalar):
+        result = creation.arange(e, [source], {})
         shuffle(e, state, result, None)
         return result
     if axis is not None and as_index(e, axis).constant != 0:
         e.fail("rng.permutation is compiled for axis=0", way_out="permute x.T")
-    source = materialize(e, given)
     if source.rank == 1:
         result = copy(e, source)
         shuffle(e, state, result, None)
@@ -425,13 +420,12 @@ def choice(
     """`rng.choice(a, size)` with replacement, all as likely."""
     if p is not None or (replace is not None and not truth_of(e, replace)):
         e.fail("rng.choice is compiled with replacement and without p=", way_out=WAY_OUT)
-    given = operand(e, a)
-    if isinstance(given, Scalar):
-        found = integers(e, state, given, None, size, None, None)
+    source = operand(e, a)
+    if isinstance(source, Scalar):
+        found = integers(e, state, source, None, size, None, None)
         if not isinstance(found, Scalar):
             return found
         return Scalar("py_int", e.emit(array.CastOp(found.ssa, IndexType())))
-    source = materialize(e, given)
     if source.rank != 1:
         e.fail("rng.choice is compiled for ints and vectors", way_out="use rng.integers")
     n = Scalar("py_int", shapes.extents_of(e, source.memref)[0], None, 0, INT64_MAX)

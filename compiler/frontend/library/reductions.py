@@ -1,7 +1,7 @@
 """Reductions: a map whose output stands still along the reduced axes.
 
 `x.sum()` adds every element into a rank-0 cell that is viewed with stride 0; `x.sum(axis=0)` adds
-into a fresh array of the kept axes. The reduced expression is fused into the map.
+into a fresh array of the kept axes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from ..emitter import Emitter
 from ..values import (
     IR_TYPE,
     Array,
-    Expression,
     NoneValue,
     Scalar,
     Static,
@@ -32,7 +31,7 @@ from . import elementwise, shapes
 from .assignment import assign_view, require_same_kind
 from .cases import Case
 from .dtypes import FLOATS, NUMPY_FORM, cast, dtype_argument, dtype_of, element_type_cast, truth
-from .fusion import Operand, allocate, as_expression, extents_of, fuse, load, map_into, operand
+from .maps import Operand, allocate, converted, extents_of, load, map_into, mapped, operand, same
 
 
 @dataclass(frozen=True)
@@ -56,39 +55,37 @@ MAXIMUM = Reduction("maximum", "max", -python_math.inf)
 def reduce(
     e: Emitter,
     how: Reduction,
-    x: Expression,
+    x: Array,
     axes: Sequence[int],
     *,
     keepdims: bool = False,
 ) -> Scalar | Array:
     """Combine the elements of `x` along `axes`; a NumPy scalar where nothing else is left."""
-    start = e.constant(start_value(how, x.dtype), x.dtype).ssa
+    start = e.constant(start_value(how, x.dtype), x.dtype)
     kept = [d for d in range(x.rank) if d not in axes]
     if not kept and not keepdims:
         cell = e.cell(IR_TYPE[x.dtype], how.name)
-        e.store(start, cell)
+        e.store(start.ssa, cell)
         accumulate(e, how, x, Array(cell, x.dtype), [-1] * x.rank)
         return load(e, Array(cell, x.dtype), ())
     extents = [
-        e.index(1) if d in axes else n for d, n in enumerate(x.extents) if keepdims or d not in axes
+        e.index(1) if d in axes else n
+        for d, n in enumerate(extents_of(e, x))
+        if keepdims or d not in axes
     ]
     result = allocate(e, extents, x.dtype, how.name)
-    initial = Expression(x.dtype, tuple(extents), (), lambda _e, _xs: start)
-    map_into(e, initial, result.memref)
+    map_into(e, [start], [x.dtype], same, result.memref, extents)
     position = {d: d if keepdims else i for i, d in enumerate(kept)}
     accumulate(e, how, x, result, [position.get(d, -1) for d in range(x.rank)])
     return result
 
 
-def accumulate(
-    e: Emitter, how: Reduction, x: Expression, into: Array, walked: Sequence[int]
-) -> None:
+def accumulate(e: Emitter, how: Reduction, x: Array, into: Array, walked: Sequence[int]) -> None:
     """The map: dimension d of `x` walks dimension `walked[d]` of the result, or stands still."""
-    zero, one = e.index(0), e.index(1)
-    seen = shapes.view(
-        e, into, [zero] * into.rank, walked, x.extents, [zero if w < 0 else one for w in walked]
-    )
-    map_into(e, x, seen.memref, how.kind)
+    zero, one, extents = e.index(0), e.index(1), extents_of(e, x)
+    steps = [zero if w < 0 else one for w in walked]
+    seen = shapes.view(e, into, [zero] * into.rank, walked, extents, steps)
+    map_into(e, [x], [x.dtype], same, seen.memref, extents, how.kind)
 
 
 def start_value(how: Reduction, dtype: str) -> float | int:
@@ -98,8 +95,8 @@ def start_value(how: Reduction, dtype: str) -> float | int:
     return high if how.start > 0 else low
 
 
-def whole_sum(e: Emitter, x: Expression) -> Scalar:
-    """The sum of all elements, in the expression's own dtype."""
+def whole_sum(e: Emitter, x: Array) -> Scalar:
+    """The sum of all elements, in the array's own dtype."""
     total = reduce(e, SUM, x, range(x.rank))
     assert isinstance(total, Scalar)
     return total
@@ -209,7 +206,7 @@ def call(
         result = elementwise.apply(e, COMBINED[name], [result, initial])
     if given.out is None:
         return result
-    if not isinstance(result, Scalar | Array | Expression):
+    if not isinstance(result, Operand):
         e.fail(f"{name}: out= is not supported here")
     require_same_kind(e, name, dtype_of(result), given.out.dtype)
     require_shape(e, name, result, given.out)
@@ -247,7 +244,7 @@ def masked(e: Emitter, name: str, x: Operand, given: Arguments) -> Operand:
 
 def require_shape(e: Emitter, name: str, result: Value, out: Array) -> None:
     """The array that a reduction goes to has the very shape of the result."""
-    own = () if isinstance(result, Scalar) else extents_of(e, result)  # pyright: ignore
+    own = extents_of(e, result)  # pyright: ignore
     if len(own) != out.rank:
         e.fail(
             f"output parameter for reduction operation {name} has the wrong number of dimensions:"
@@ -258,11 +255,6 @@ def require_shape(e: Emitter, name: str, result: Value, out: Array) -> None:
     if wrong:
         message = f"{name}: the output parameter has another shape than the result"
         e.insert(array.RaiseIfOp(shapes.either(e, wrong), "ValueError", message))
-
-
-def expression(e: Emitter, x: Operand, dtype: str) -> Expression:
-    extents = () if isinstance(x, Scalar) else extents_of(e, x)
-    return as_expression(e, x, extents, dtype)
 
 
 def summed(how: Reduction) -> Rule:
@@ -276,7 +268,7 @@ def summed(how: Reduction) -> Rule:
             e.fail("sums and products of dtype bool are not supported", way_out="use any or all")
         if isinstance(x, Scalar):
             return element_type_cast(e, x, dtype)
-        return reduce(e, how, expression(e, x, dtype), given.axes, keepdims=given.keepdims)
+        return reduce(e, how, converted(e, x, dtype), given.axes, keepdims=given.keepdims)
 
     return run
 
@@ -289,10 +281,9 @@ def mean(e: Emitter, x: Operand, given: Arguments) -> Value:
     if isinstance(x, Scalar):
         return element_type_cast(e, x, dtype)
     extents = extents_of(e, x)
-    total = reduce(e, SUM, expression(e, x, dtype), given.axes, keepdims=given.keepdims)
+    total = reduce(e, SUM, converted(e, x, dtype), given.axes, keepdims=given.keepdims)
     if given.where is not None:
-        mask = expression(e, given.where, "b1")
-        counted = as_expression(e, mask, extents, dtype)
+        counted = converted(e, converted(e, given.where, "b1"), dtype, extents)
         number = reduce(e, SUM, counted, given.axes, keepdims=given.keepdims)
         return elementwise.apply(e, np.divide, [total, number])
     count = shapes.product(e, [extents[d] for d in given.axes])
@@ -312,12 +303,12 @@ def extreme(how: Reduction) -> Rule:
             return logical(how)(e, x, given)
         if x.dtype in UNSIGNED:
             return unsigned_extreme(e, how, x, given)
-        return reduce(e, how, expression(e, x, x.dtype), given.axes, keepdims=given.keepdims)
+        return reduce(e, how, x, given.axes, keepdims=given.keepdims)
 
     return run
 
 
-def unsigned_extreme(e: Emitter, how: Reduction, x: Array | Expression, given: Arguments) -> Value:
+def unsigned_extreme(e: Emitter, how: Reduction, x: Array, given: Arguments) -> Value:
     """Numbers without a sign are in the order of those with one that have the other highest bit."""
     signed = x.dtype.replace("u", "i")
     highest = 2 ** (int(signed[1:]) - 1)
@@ -325,7 +316,7 @@ def unsigned_extreme(e: Emitter, how: Reduction, x: Array | Expression, given: A
     def flipped(dtype: str) -> Callable[[Emitter, list[SSAValue]], SSAValue]:
         return lambda e, xs: e.emit(arith.XOrIOp(xs[0], e.constant(-highest, dtype).ssa))
 
-    turned = fuse([expression(e, x, x.dtype)], signed, extents_of(e, x), flipped(signed))
+    turned = mapped(e, [x], (x.dtype, signed), extents_of(e, x), flipped(signed))
     found = reduce(e, how, turned, given.axes, keepdims=given.keepdims)
     return elementwise.elementwise(e, [found], (signed, x.dtype), flipped(x.dtype))
 
@@ -352,7 +343,7 @@ def logical(how: Reduction) -> Rule:
         def as_number(e: Emitter, xs: list[SSAValue]) -> SSAValue:
             return cast(e, truth(e, xs[0], own), "b1", "i32")
 
-        numbers = fuse([expression(e, x, own)], "i32", extents_of(e, x), as_number)
+        numbers = mapped(e, [x], (own, "i32"), extents_of(e, x), as_number)
         bounded = Reduction(how.name, how.kind, 1 if how is MINIMUM else 0)
         found = reduce(e, bounded, numbers, given.axes, keepdims=given.keepdims)
         return elementwise.apply(e, np.not_equal, [found, e.constant(0, "i32")])
@@ -365,7 +356,7 @@ def norm(e: Emitter, value: Value) -> Scalar:
     x = operand(e, value)
     squares = elementwise.apply(e, np.square, [x])
     dtype = dtype_of(squares) if dtype_of(squares) in FLOATS else "f64"
-    total = whole_sum(e, expression(e, squares, dtype))
+    total = whole_sum(e, converted(e, squares, dtype))
     root = elementwise.apply(e, np.sqrt, [total])
     assert isinstance(root, Scalar)
     return root

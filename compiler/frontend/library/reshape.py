@@ -24,12 +24,12 @@ from ....dialects import array
 from ....dialects.array import constant_value
 from ...analysis.affine import Affine, affine, product
 from ..emitter import Emitter
-from ..values import PYTHON_SCALARS, Array, Expression, NoneValue, Scalar, Static, Tuple, Value
+from ..values import PYTHON_SCALARS, Array, NoneValue, Scalar, Static, Tuple, Value
 from . import layout, shapes
 from .assignment import assign_view
 from .cases import Case
 from .dtypes import dtype_of
-from .fusion import allocate, extents_of, materialize, viewable
+from .maps import allocate, extents_of, viewable
 from .new_shape import wanted_extents
 
 WAY_OUT = "write .flatten() where a copy will do, or reshape before it is sliced or transposed"
@@ -44,7 +44,7 @@ def reshape(e: Emitter, value: Value, shape: Sequence[Value], order: Value | Non
         x = allocate(e, [], dtype_of(x), "number")
         assign_view(e, x, value)
     if len(shape) == 1 and isinstance(shape[0], Tuple) and not shape[0].items:
-        return only_element(e, materialize(e, x))
+        return only_element(e, x)
     wanted = wanted_extents(e, shape, extents_of(e, x))
     if is_fortran_order(e, order):
         return backwards(e, seen_as(e, backwards(e, x), wanted[::-1]))
@@ -82,8 +82,6 @@ def ravel(e: Emitter, value: Value, order: Value | None = None) -> Value:
     if isinstance(x, Scalar):
         return flatten(e, x)
     x = backwards(e, x) if is_fortran_order(e, order) else x
-    if isinstance(x, Expression):
-        return flattened(e, x)
     answer = follow_each_other(e, x, WAY_OUT)
     if answer is False:
         return flattened(e, x)
@@ -100,13 +98,13 @@ def ravel(e: Emitter, value: Value, order: Value | None = None) -> Value:
     return chosen(e, answer, lambda: viewed(e, x, size, [group], units=True), copy)
 
 
-def contiguous(e: Emitter, x: Array | Expression, dtype: str) -> Array:
+def contiguous(e: Emitter, x: Array, dtype: str) -> Array:
     """`np.ascontiguousarray(x)`: the array itself where it lies in C order without gaps, else a copy."""
     if not x.rank:
         x = seen_as(e, x, [e.index(1)])
     way_out = "write .copy() where a copy will do"
-    answer = isinstance(x, Array) and x.dtype == dtype and follow_each_other(e, x, way_out)
-    if answer is True and isinstance(x, Array):
+    answer = x.dtype == dtype and follow_each_other(e, x, way_out)
+    if answer is True:
         return x
     fresh = allocate(e, extents_of(e, x), dtype, "copy")
 
@@ -114,7 +112,7 @@ def contiguous(e: Emitter, x: Array | Expression, dtype: str) -> Array:
         assign_view(e, fresh, x)
         return fresh
 
-    if isinstance(answer, bool) or not isinstance(x, Array):
+    if answer is False:
         return copy()
     return chosen(e, answer, lambda: x, copy)
 
@@ -148,9 +146,9 @@ def is_fortran_order(e: Emitter, order: Value | None) -> bool:
     return order.object == "F"
 
 
-def backwards(e: Emitter, x: Array | Expression) -> Array:
+def backwards(e: Emitter, x: Array) -> Array:
     """The array transposed: what is in Fortran order is then in C order."""
-    return shapes.transposed(e, materialize(e, x))
+    return shapes.transposed(e, x)
 
 
 def in_order(e: Emitter, value: Value) -> Value:
@@ -171,7 +169,7 @@ def in_a_row(e: Emitter, x: Array) -> Array:
     return viewed(e, x, [shapes.product(e, shapes.extents_of(e, x.memref))], [group], units=False)
 
 
-def flattened(e: Emitter, x: Array | Expression) -> Array:
+def flattened(e: Emitter, x: Array) -> Array:
     """A fresh vector of the elements in C order."""
     extents = extents_of(e, x)
     result = allocate(e, [shapes.product(e, extents)], x.dtype, "flat")
@@ -179,7 +177,7 @@ def flattened(e: Emitter, x: Array | Expression) -> Array:
     return result
 
 
-def fill_from(e: Emitter, flat: Array, x: Array | Expression) -> None:
+def fill_from(e: Emitter, flat: Array, x: Array) -> None:
     """Write the elements of `x`, in C order, to a vector."""
     assign_view(e, split(e, flat, 0, extents_of(e, x)), x)
 
@@ -187,10 +185,8 @@ def fill_from(e: Emitter, flat: Array, x: Array | Expression) -> None:
 # --- The same elements in another shape ---------------------------------------------------------
 
 
-def seen_as(e: Emitter, x: Array | Expression, wanted: Sequence[SSAValue]) -> Array:
+def seen_as(e: Emitter, x: Array, wanted: Sequence[SSAValue]) -> Array:
     """`x` with these extents, which have as many elements."""
-    if isinstance(x, Expression):
-        return split(e, flattened(e, x), 0, wanted)
     return regrouped(e, x, wanted, groups(shapes.extents_of(e, x.memref), wanted))
 
 

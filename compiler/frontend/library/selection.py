@@ -20,16 +20,11 @@ from xdsl.ir import Block, Region, SSAValue
 from ....dialects import array
 from .. import checks
 from ..emitter import Emitter
-from ..values import IR_TYPE, Array, Expression, NoneValue, SliceValue, Tuple, Value
+from ..values import IR_TYPE, Array, NoneValue, Scalar, SliceValue, Tuple, Value
 from . import indexing, reductions, shapes
 from .creation import of_tuple
 from .dtypes import INTEGERS, cast, element_type_cast, truth
-from .fusion import (
-    allocate,
-    load,
-    map_into,
-    materialize,
-)
+from .maps import Operand, allocate, extents_of, load, map_into, mapped, operand, same
 
 SHAPES = "shape mismatch: indexing arrays could not be broadcast together with shapes {shapes}"
 MASK_SHAPE = (
@@ -84,9 +79,7 @@ class Selection:
 
 def is_fancy(indices: Sequence[Value]) -> bool:
     """True where an array, or a tuple inside the tuple, is among the subscripts."""
-    return any(
-        isinstance(i, Tuple) or (isinstance(i, Array | Expression) and i.rank > 0) for i in indices
-    )
+    return any(isinstance(i, Tuple) or (isinstance(i, Array) and i.rank > 0) for i in indices)
 
 
 def index_arrays_of(
@@ -98,16 +91,16 @@ def index_arrays_of(
     for index in indices:
         if isinstance(index, Tuple):
             index = sequence(e, index)
-        if not isinstance(index, Array | Expression) or index.rank == 0:
+        if not isinstance(index, Array) or index.rank == 0:
             given.append(index)
         elif index.dtype == "b1":
-            mask = materialize(e, index)
+            mask = index
             parts = nonzero(e, mask)
             given.extend(parts)
             extents = shapes.extents_of(e, mask.memref)
             masks |= {p.memref: n for p, n in zip(parts, extents, strict=True)}
         elif index.dtype in INTEGERS:
-            given.append(materialize(e, index))
+            given.append(index)
         else:
             e.fail(
                 "arrays used as indices must be of integer (or boolean) type",
@@ -286,20 +279,21 @@ def row(e: Emitter, a: Array, offsets: Point, axes: Sequence[int]) -> Array:
     return shapes.view(e, a, offsets, axes, [own[d] for d in axes], [e.index(1)] * len(axes))
 
 
-def row_of(e: Emitter, x: Expression, point: Point) -> Expression:
-    """What is left of `x` where its first axes stand at `point`."""
+def row_of(e: Emitter, x: Operand, point: Point) -> Operand:
+    """What is left of `x` where its first axes stand at `point`; a number is the same everywhere."""
+    if isinstance(x, Scalar):
+        return x
     axes = range(len(point), x.rank)
-    ends = [e.index(0)] * len(axes)
-    inputs = tuple(row(e, a, [*point, *ends], axes) for a in x.inputs)
-    return Expression(x.dtype, x.extents[len(point) :], inputs, x.compute)
+    return operand(e, row(e, x, [*point, *[e.index(0)] * len(axes)], axes))
 
 
-def move_row(e: Emitter, x: Expression, into: Array) -> None:
-    """Evaluate `x` into the row `into`; a row of rank 0 is an element."""
-    if x.rank:
-        map_into(e, x, into.memref)
+def move_row(e: Emitter, x: Operand, into: Array) -> None:
+    """Store `x` in the row `into`; a row of rank 0 is an element."""
+    if into.rank:
+        map_into(e, [x], [into.dtype], same, into.memref, extents_of(e, into))
         return
-    value = x.compute(e, [load(e, a, ()).ssa for a in x.inputs])
+    assert isinstance(x, Scalar)
+    value = element_type_cast(e, x, into.dtype).ssa
     e.insert(memref.StoreOp.get(value, into.memref, []))
 
 
@@ -314,7 +308,7 @@ def nonzero(e: Emitter, mask: Array) -> tuple[Array, ...]:
     def counted(e: Emitter, xs: list[SSAValue]) -> SSAValue:
         return cast(e, truth(e, xs[0], dtype), "b1", "i64")
 
-    total = reductions.whole_sum(e, Expression("i64", tuple(extents), (mask,), counted))
+    total = reductions.whole_sum(e, mapped(e, [mask], (dtype, "i64"), extents, counted))
     count = element_type_cast(e, total, "py_int").ssa
     found = tuple(allocate(e, [count], "i64", "found") for _ in extents)
     cell = e.cell(IR_TYPE["py_int"], "position")

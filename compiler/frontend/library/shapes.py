@@ -252,6 +252,9 @@ def broadcast_extents(
     `message` gets NumPy's words; "{shapes}" becomes all shapes, each with a blank behind it, and
     last that of `out`, the array that the result goes to.
     """
+    given = {tuple(s) for s in shapes if s}
+    if len(given) == 1:
+        return given.pop()
     rank = max((len(s) for s in shapes), default=0)
     result: list[SSAValue] = []
     found = Mismatches()
@@ -448,6 +451,8 @@ def step_along(e: Emitter, extent: SSAValue, target: SSAValue) -> int | None:
 def broadcast_to(e: Emitter, a: Array, extents: Sequence[SSAValue]) -> Array:
     """`a` seen with these extents: itself, or a view that stands still where it is broadcast."""
     own = extents_of(e, a.memref)
+    if own == tuple(extents):
+        return a
     missing = len(extents) - len(own)
     axes: list[int] = [-1] * missing
     steps: list[SSAValue] = [e.index(0)] * missing

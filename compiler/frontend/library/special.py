@@ -16,7 +16,7 @@ from xdsl.ir import Operation, SSAValue
 from ....dialects import special
 from ..emitter import Emitter
 from .cases import Case
-from .fusion import Lowering
+from .maps import Lowering
 
 Elements = list[SSAValue]
 Condition = Callable[[Emitter, SSAValue], SSAValue]
