@@ -48,9 +48,11 @@ from .pass_hooks import Hook, after, hooked, what_failed, within
 from .print_ir import module_text
 from .rules.calls import private_functions
 from .rules.routines import inline_rules
+from .transforms.assume_extents import AssumeExtents
 from .transforms.check_claims import CheckClaims
 from .transforms.close_counters import CloseCounters
 from .transforms.describe_calls import DescribeCalls
+from .transforms.distribute_loops import DistributeLoops
 from .transforms.drop_carried import DropCarried
 from .transforms.drop_overwritten import DropOverwritten
 from .transforms.drop_restored import DropRestored
@@ -68,6 +70,7 @@ from .transforms.hoist_raises import HoistRaises
 from .transforms.lift_choices import LiftChoices
 from .transforms.localize_cells import LocalizeCells
 from .transforms.move_conditions import MoveConditions
+from .transforms.peel_boundaries import PeelBoundaries
 from .transforms.promote_scalars import PromoteScalars
 from .transforms.raise_loops import RaiseLoops
 from .transforms.remove_dead import RemoveDead
@@ -406,7 +409,7 @@ def with_options(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePas
     """The passes as threads, and `fastmath`, have them."""
     free = c.request.options.fastmath
     return [
-        type(p)(free) if isinstance(p, ReorderLoops | UnrollAndJam) else p
+        type(p)(free) if isinstance(p, ReorderLoops | UnrollAndJam | DistributeLoops) else p
         for p in for_threads(c, passes)
     ]
 
@@ -610,12 +613,15 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     StoreFirst(),  # a map that gathers touches each element once
     EliminateCommon(),  # views of what is gathered
     ReuseAllocs(),  # shadows take the memory of what the forward sweep has done with
+    PeelBoundaries(),  # what reordering and vectors need is a body without branches
+    AssumeExtents(),  # how far apart elements are, is known
     ReorderLoops(),  # nothing that comes reads the program in its own order
     UnrollAndJam(),  # innermost loops go along rows by now
+    DistributeLoops(),  # what an interchange would free need not be taken apart
 )
 
 BEFORE_ANOTHER: tuple[ModulePass, ...] = (
-    *(one for one in OPTIMIZE[:-6] if not isinstance(one, FuseRows)),
+    *(one for one in OPTIMIZE[:-9] if not isinstance(one, FuseRows)),
     SplitMaps(),
 )
 """What runs between two derivatives: arrays are whole, memory is shared, and loops are reordered, after the
@@ -649,9 +655,11 @@ STAGES: tuple[Stage, ...] = (
 )
 
 PASSES: tuple[type[ModulePass], ...] = (
+    AssumeExtents,
     EliminateCommon,
     FoldConstants,
     PromoteScalars,
+    PeelBoundaries,
     ForwardStores,
     FuseElementwise,
     FuseRows,
@@ -669,6 +677,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     CheckClaims,
     CloseCounters,
     DescribeCalls,
+    DistributeLoops,
     DropCarried,
     DropOverwritten,
     DropRestored,

@@ -100,6 +100,10 @@ It has few iterations, or runs where not all checks in it pass.
 """
 
 
+STACK = "stack"
+"""The attribute of an `array.alloc` of a small constant size whose memory is the stack's."""
+
+
 def constant_value(value: SSAValue) -> int | None:
     """The integer that `value` certainly is, or None."""
     owner = value.owner

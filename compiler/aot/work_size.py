@@ -204,7 +204,7 @@ class Measure:
         effects: dict[Operation, Effect] = {}
         for op in self.kernel.walk():
             match op:
-                case array.AllocOp():
+                case array.AllocOp() if array.STACK not in op.attributes:
                     effects[op] = self._allocation(op, escaping)
                 case ad.TapeOp():
                     effects[op] = lambda size=tapes[op]: held(size)

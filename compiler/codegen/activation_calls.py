@@ -13,8 +13,8 @@ from .arena import make_arena
 from .kernel_state import KernelState, value_type
 from .support import RECURSION_LIMIT, STACK_END
 
-FRAME = 8192
-"""Room on the stack for the frame of a call, in bytes."""
+FRAME = 32 * 1024
+"""Room on the stack for the frame of a call, in bytes: buffers of distributed loops lie there."""
 
 
 def symbol(name: str) -> str:

@@ -168,8 +168,21 @@ def lower_alloc(state: KernelState, op: array.AllocOp) -> None:
     if array.GROWABLE in op.attributes:
         lower_growable(state, op)
         return
+    if array.STACK in op.attributes:
+        lower_on_stack(state, op)
+        return
     function = "mutad_alloc_result" if op in state.escaping else "mutad_alloc"
     fresh(state, op.memref, list(op.extents), function)
+
+
+def lower_on_stack(state: KernelState, op: array.AllocOp) -> None:
+    """A slot of the function that is written now; of a thread's own, where that is a thread's."""
+    type_ = op.memref.type
+    assert isinstance(type_, MemRefType)
+    shape = tuple(state.scalars[e] for e in op.extents)
+    (size,) = type_.get_shape()
+    slot = state.text.alloca(f"[{size} x {memory_type(type_.element_type)}]", "buffer", 16)
+    state.memrefs[op.memref] = state.descriptor(type_, slot, shape)
 
 
 def lower_tape(state: KernelState, op: ad.TapeOp) -> None:
@@ -234,7 +247,7 @@ def takes_scratch(state: KernelState, op: Operation) -> bool:
     return (
         isinstance(op, array.AllocOp)
         and op not in state.escaping
-        and array.GROWABLE not in op.attributes
+        and not {array.GROWABLE, array.STACK} & op.attributes.keys()
     )
 
 

@@ -4,7 +4,8 @@ One function for a family of ops, found through `SCALAR_OPS`. Each takes the ker
 its operands as LLVM text, and returns the text of the result.
 
 Floating point: no flags by default, so values are exactly those of the ops in their order. An op that
-carries `ad.adjoint` may be contracted and reassociated; all may under `fastmath`.
+carries `ad.adjoint` may be contracted and reassociated, and a quotient by a constant be a product; all may
+under `fastmath`.
 
 Adjoint code contracts a sum with a product here, by what is computed from what alone. LLVM, which might,
 would decide it by what else is around; so it may reorder no sums but those of a loop. The same code then
@@ -43,7 +44,8 @@ def fast_flags(state: KernelState, op: Operation) -> str:
     if state.fastmath:
         return FAST
     if "ad.adjoint" in op.attributes:
-        return ""
+        by_constant = isinstance(op, arith.DivfOp) and isinstance(op.rhs.owner, arith.ConstantOp)
+        return " arcp" if by_constant else ""
     flags = op.properties.get("fastmath")
     if isinstance(flags, arith.FastMathFlagsAttr) and flags.data:
         return "".join(f" {f.value}" for f in sorted(flags.data))

@@ -322,7 +322,9 @@ def most_at_once(block: Block, sizes: Sizes, called: tuple[str, ...]) -> int | N
 
 
 def is_called(op: array.AllocOp, called: tuple[str, ...]) -> bool:
-    return (op.memref.name_hint or "").rstrip("_0123456789").endswith(called)
+    """An array of the heap with such a name."""
+    name = (op.memref.name_hint or "").rstrip("_0123456789")
+    return array.STACK not in op.attributes and name.endswith(called)
 
 
 def size_of(op: array.AllocOp, sizes: Sizes) -> int | None:

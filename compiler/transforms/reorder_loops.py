@@ -59,15 +59,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ...dialects import array
-from ...dialects.within import ops_of_kind
 from ..analysis.affine import Affine, Subscripts
-from ..analysis.footprint import Point
 from ..analysis.loop_order import AtLeast, Interchange, LoopOrder, legal
-from ..analysis.views import strip_casts
+from ..analysis.strides import stride
 from ..rules import Access
 from .hoist_invariants import hoist_from
 from .interchange import LoopPair, interchange, pair_of
@@ -116,7 +114,7 @@ class Nest(ScalarNest):
         if not all(self.movable(op) for op in ops):
             return
         found = accesses_of(ops)
-        ways = [self.stride(a, loop) for a in found]
+        ways = [stride(self.dependence, a, loop) for a in found]
         if ways.count("down") <= ways.count("unit") or len(found) ** 2 > PAIRS:
             return
         order = LoopOrder(self.dependence, self.additions(loop))
@@ -169,8 +167,8 @@ class Nest(ScalarNest):
 
     def _worth(self, pair: LoopPair, inside: Sequence[Access], order: LoopOrder) -> bool:
         """Whether an iteration with the outer loop innermost is much cheaper."""
-        now = [self.stride(a, pair.inner) for a in inside]
-        then = [self.stride(a, pair.outer) for a in inside]
+        now = [stride(self.dependence, a, pair.inner) for a in inside]
+        then = [stride(self.dependence, a, pair.outer) for a in inside]
         if price(then, vectors=True) * WORTH > price(now, vectors=False):
             return False
         k = Affine.of(pair.inner.induction)
@@ -178,25 +176,6 @@ class Nest(ScalarNest):
         vectors_now = order.independent(inside, pair.inner)
         vectors_then = not order.any_meet(inside, inside, pair.outer, *same)
         return price(then, vectors=vectors_then) * WORTH <= price(now, vectors=vectors_now)
-
-    def stride(self, access: Access, loop: array.LoopOp) -> str:
-        """How far apart iterations of `loop` touch memory: "still", "unit", "down" or "far"."""
-        region = self.dependence.region(access)
-        type_ = strip_casts(region.base).type
-        assert isinstance(type_, MemRefType)
-        counters = [o.induction for o in ops_of_kind(loop, array.LoopOp)]
-        distance: int | None = 0
-        for dimension, step in zip(region.dimensions, array.strides_of(type_), strict=True):
-            if not isinstance(dimension, Point):
-                return "far"
-            factor = dimension.at.terms.get(loop.induction, 0)
-            others = [s for s in dimension.at.terms if s not in counters]
-            if any(self.dependence.varies(s, loop) for s in others):
-                return "far"
-            if factor:
-                distance = None if step is None or distance is None else distance + factor * step
-        names = {0: "still", 1: "unit", -1: "down"}
-        return "far" if distance is None else names.get(distance, "far")
 
 
 def price(ways: Sequence[str], *, vectors: bool) -> float:

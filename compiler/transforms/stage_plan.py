@@ -1,0 +1,214 @@
+"""Which stage of a distributed loop computes what, and what the stages cost. Part of `distribute_loops`.
+
+A stage computes what it stores, and what that takes. A value of an earlier stage comes through memory, unless
+it costs less to compute it once more: what follows from the counter, or a sum of two numbers that the loop
+only reads. Parts that nobody wants where they are vanish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, math, memref, scf
+from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, IntegerType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ...dialects import ad, array
+from ...dialects.within import every_op
+from ..analysis.carried_cells import Role, cell_of, is_outside
+from ..analysis.loop_parts import LoopParts, Stage, is_by_constant
+from ..analysis.strides import stride
+from ..rules import accesses
+
+WORTH = 1.2
+"""An iteration must be so much cheaper."""
+
+ROUND = 0.3
+"""What a loop costs each iteration: its counter, and its part of what is before and after it."""
+
+AGAIN = 0.7
+"""A value that costs no more is computed again rather than kept."""
+
+LEAST = 3.0
+"""Bodies that cost less are kept."""
+
+VECTORS = 0.15
+"""What one of several iterations side by side costs, against one by itself."""
+
+FAR = 1.0
+"""What a load or store of a vector of elements that are not neighbours costs more, for each."""
+
+
+def scalar_ops(loop: array.LoopOp) -> list[Operation]:
+    return list(loop.body.block.ops)[:-1]
+
+
+PURE = ("arith.", "math.", "special.")
+
+
+def is_pure(op: Operation) -> bool:
+    """Scalar code that touches no memory and does not raise."""
+    if array.is_operation_that_may_raise(op) or op.regions:
+        return False
+    known = isinstance(op, array.IndexOp | array.CastOp | ad.MulOp | ad.DivOp)
+    return (known or op.name.startswith(PURE)) and all(is_number(r.type) for r in op.results)
+
+
+def is_number(type_: Attribute) -> bool:
+    return isinstance(type_, Float32Type | Float64Type | IntegerType | IndexType)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A loop whose body may be taken apart."""
+
+    loop: array.LoopOp
+    ops: Sequence[Operation]
+    free: frozenset[Operation]
+    """What is cheap and follows from the counter: computed where it is read."""
+    kept: dict[SSAValue, memref.LoadOp]
+    """Cells that each iteration leaves as it finds them, and the load that reads one."""
+    raising: Sequence[array.RaiseIfOp]
+
+    @staticmethod
+    def of(loop: array.LoopOp, cells: dict[SSAValue, Role]) -> Candidate:
+        ops = scalar_ops(loop)
+        kept: dict[SSAValue, memref.LoadOp] = {}
+        for op in (o for o in ops if isinstance(o, memref.LoadOp)):
+            role = cells.get(op.memref)
+            if role is not None and role.name == "kept":
+                kept[op.memref] = op
+        free: set[Operation] = set()
+        for op in ops:
+            if (
+                is_pure(op)
+                and cost(op) < LEAST
+                and all(is_given(o, loop, free) for o in op.operands)
+            ):
+                free.add(op)
+        raising = [op for op in ops if isinstance(op, array.RaiseIfOp)]
+        return Candidate(loop, ops, frozenset(free), kept, raising)
+
+    @property
+    def nodes(self) -> list[Operation]:
+        """What has a place of its own."""
+        skipped = {*self.free, *self.raising}
+        return [op for op in self.ops if op not in skipped and not self.touches_kept(op)]
+
+    def touches_kept(self, op: Operation) -> bool:
+        return isinstance(op, memref.LoadOp | memref.StoreOp) and op.memref in self.kept
+
+
+def is_given(value: SSAValue, loop: array.LoopOp, free: set[Operation]) -> bool:
+    return value is loop.induction or value.owner in free or is_outside(value, loop)
+
+
+class Plan:
+    """Which ops each stage computes, and which values go to later ones through memory."""
+
+    def __init__(self, candidate: Candidate, parts: LoopParts, stages: Sequence[Stage]) -> None:
+        self.candidate = candidate
+        self.parts = parts
+        self.stages = stages
+        self.buffered: dict[SSAValue, int] = {}
+        """Values that later stages read, by the stage that computes them."""
+        self.loaded: list[dict[SSAValue, None]] = [{} for _ in stages]
+        self._needed: list[set[Operation]] = [set() for _ in stages]
+        self._stage = {op: k for k, stage in enumerate(stages) for op in stage.ops}
+        for k, stage in enumerate(stages):
+            for op in stage.ops:
+                if isinstance(op, memref.StoreOp):
+                    self._compute(op, k)
+        for op in candidate.raising:
+            self._want(op.condition, 0)
+
+    def ops(self, stage: int) -> list[Operation]:
+        """What a stage computes, in order."""
+        return [op for op in self.candidate.ops if op in self._needed[stage]]
+
+    def _want(self, value: SSAValue, stage: int) -> None:
+        """The value is read in a stage."""
+        op = value.owner
+        if not isinstance(op, Operation) or op.parent is not self.candidate.loop.body.block:
+            return
+        if op in self._needed[stage] or self.candidate.touches_kept(op):
+            return
+        own = op in self.candidate.free or self._stage[op] == stage
+        if own or self._again(value) <= AGAIN:
+            self._compute(op, stage)
+            return
+        self.loaded[stage][value] = None
+        self.buffered[value] = self._stage[op]
+        self._compute(op, self._stage[op])
+
+    def _compute(self, op: Operation, stage: int) -> None:
+        if op not in self._needed[stage]:
+            self._needed[stage].add(op)
+            for inner in every_op(op):
+                for operand in inner.operands:
+                    self._want(operand, stage)
+
+    def _again(self, value: SSAValue, most: float = AGAIN) -> float:
+        """What it costs to compute a value once more; anything above `most` where it costs more."""
+        op = value.owner
+        if not isinstance(op, Operation) or op.parent is not self.candidate.loop.body.block:
+            return 0.0
+        if op in self.candidate.free or self.candidate.touches_kept(op):
+            return 0.0
+        if op.regions or not self.parts.touches_only_what_is_read(op):
+            return most + 1.0
+        total = cost(op)
+        for operand in op.operands:
+            if total <= most:
+                total += self._again(operand, most - total)
+        return total
+
+    def worthwhile(self) -> bool:
+        """Whether all stages together are much cheaper than the loop."""
+        slow = [k for k, stage in enumerate(self.stages) if stage.ordered]
+        waits = max(
+            (self.parts.latency(p) for k in slow for p in self.stages[k].parts), default=0.0
+        )
+        before = max(sum(map(cost, self.candidate.ops)), waits)
+        after = sum(0.6 if self.goes_far(v) else 0.25 for v in self.buffered)
+        for k, stage in enumerate(self.stages):
+            after += ROUND
+            if stage.ordered:
+                after += max(sum(map(cost, self.ops(k))), waits)
+            else:
+                after += sum(map(self._side_by_side, self.ops(k)))
+        return before > WORTH * after
+
+    def _side_by_side(self, op: Operation) -> float:
+        """What an op costs of one of several iterations in a vector."""
+        loop, dependence = self.candidate.loop, self.parts.dependence
+        touched = [a for inner in every_op(op) for a in accesses(inner)]
+        far = sum(
+            stride(dependence, a, loop) == "far" for a in touched if cell_of(a.memref) is None
+        )
+        return VECTORS * cost(op) + FAR * far
+
+    def goes_far(self, value: SSAValue) -> bool:
+        return any(
+            value in loaded and self.stages[k].ordered for k, loaded in enumerate(self.loaded)
+        )
+
+
+SLOW = ("exp", "log", "sin", "cos", "tan", "pow", "atan", "asin", "acos", "erf", "cbrt", "gamma")
+
+
+def cost(op: Operation) -> float:
+    """Of one iteration by itself, in cycles, roughly: several simple ops begin in each."""
+    if isinstance(op, array.IndexOp | arith.ConstantOp | scf.YieldOp | array.RaiseIfOp):
+        return 0.0
+    if op.regions:
+        return 1.0 + sum(map(cost, every_op(op)[1:]))
+    if isinstance(op, memref.LoadOp | memref.StoreOp):
+        elements = cell_of(op.memref) is None
+        return (0.4 if isinstance(op, memref.LoadOp) else 1.0) if elements else 0.0
+    if ("div" in op.name or isinstance(op, math.SqrtOp | ad.DivOp)) and not is_by_constant(op):
+        return 4.0
+    if op.name.startswith(("math.", "special.")) and any(s in op.name for s in SLOW):
+        return 20.0
+    return 0.75 if isinstance(op, ad.MulOp) else 0.25

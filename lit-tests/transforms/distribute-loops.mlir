@@ -1,0 +1,320 @@
+// RUN: mutad-opt %s -p distribute-loops | filecheck %s
+
+// CHECK-LABEL: @exponentials_are_apart_from_their_sum
+// CHECK:         %[[terms:.*]] = array.alloc(%{{.*}}) {stack} : memref<128xf64>
+// CHECK:         } else {
+// CHECK:           array.loop
+// CHECK:             %[[e:.*]] = math.exp
+// CHECK-NEXT:        memref.store %[[e]], %[[terms]]
+// CHECK-NOT:         arith.addf
+// CHECK:           array.loop
+// CHECK:             memref.load %[[terms]]
+// CHECK:             arith.addf
+// CHECK:             memref.store %{{.*}}, %s[]
+func.func @exponentials_are_apart_from_their_sum(%x : memref<?xf64>, %n : index) {
+  %s = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %e = math.exp %a : f64
+    %old = memref.load %s[] : memref<f64>
+    %sum = arith.addf %old, %e : f64
+    memref.store %sum, %s[] : memref<f64>
+    array.yield
+  }
+  func.return
+}
+
+// The block is looked at first: where something raises, it runs as it was.
+// CHECK-LABEL: @what_raises_is_found_before_anything_is_stored
+// CHECK:         %[[failed:.*]] = memref.alloca() : memref<i64>
+// CHECK:         array.loop
+// CHECK:           %[[bad:.*]] = arith.cmpf
+// CHECK-NOT:       array.raise_if
+// CHECK-NOT:       %y[
+// CHECK:           arith.extui %[[bad]] : i1 to i64
+// CHECK:           memref.store %{{.*}}, %[[failed]][]
+// CHECK:         scf.if
+// CHECK:           array.raise_if
+// CHECK:         } else {
+// CHECK-NOT:       array.raise_if
+// CHECK:           math.log
+// CHECK:           memref.store %{{.*}}, %y[
+// CHECK:         func.return
+func.func @what_raises_is_found_before_anything_is_stored(%x : memref<?xf64>, %y : memref<?xf64>, %n : index) {
+  %zero = arith.constant 0.0 : f64
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %bad = arith.cmpf ole, %a, %zero : f64
+    array.raise_if %bad, "ValueError", "math domain error"
+    %l = math.log %a : f64
+    memref.store %l, %y[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// What follows from the recurrence alone comes in a third loop.
+// CHECK-LABEL: @before_and_after_a_recurrence
+// CHECK:         } else {
+// CHECK:           array.loop
+// CHECK:             math.sin
+// CHECK:           array.loop
+// CHECK-NOT:         math
+// CHECK:             arith.mulf
+// CHECK:             memref.store %{{.*}}, %s[]
+// CHECK:           array.loop
+// CHECK:             math.exp
+// CHECK:             memref.store %{{.*}}, %y[
+func.func @before_and_after_a_recurrence(%x : memref<?xf64>, %y : memref<?xf64>, %n : index) {
+  %s = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %factor = math.sin %a : f64
+    %old = memref.load %s[] : memref<f64>
+    %new = arith.mulf %old, %factor : f64
+    memref.store %new, %s[] : memref<f64>
+    %e = math.exp %new : f64
+    memref.store %e, %y[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// The shadow of the neighbour in the same row recurs; the rows above and below are vectors.
+// CHECK-LABEL: @one_addition_recurs_and_others_are_apart
+// CHECK:         } else {
+// CHECK:           array.loop
+// CHECK-NOT:         %down
+// CHECK:             memref.store %{{.*}}, %row[
+// CHECK-NOT:         %down
+// CHECK:           array.loop
+// CHECK:             memref.load %down[
+// CHECK:             memref.store %{{.*}}, %down[
+func.func @one_addition_recurs_and_others_are_apart(%row : memref<?xf64>, %down : memref<?xf64>, %n : index) {
+  %c1 = arith.constant 1 : index
+  %nine = arith.constant 9.0 : f64
+  %last = arith.subi %n, %c1 : index
+  %trips = array.loop %i to %last do {
+    %j = arith.addi %i, %c1 : index
+    %bar = memref.load %row[%i] : memref<?xf64>
+    %root = math.exp %bar : f64
+    %w = arith.divf %bar, %nine {ad.adjoint} : f64
+    %next = memref.load %row[%j] : memref<?xf64>
+    %more = arith.addf %next, %w {ad.adjoint} : f64
+    memref.store %more, %row[%j] : memref<?xf64>
+    %under = memref.load %down[%i] : memref<?xf64>
+    %far = arith.mulf %w, %root {ad.adjoint} : f64
+    %added = arith.addf %under, %far {ad.adjoint} : f64
+    memref.store %added, %down[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// A cell that hands its value on, and a store that reads of later iterations meet.
+// CHECK-LABEL: @what_is_added_to_a_later_store_is_apart_from_it
+// CHECK:         } else {
+// CHECK:           array.loop
+// CHECK:             memref.store %{{.*}}, %a[
+// CHECK:           array.loop
+// CHECK:             arith.addf
+// CHECK:             memref.store %{{.*}}, %a[
+func.func @what_is_added_to_a_later_store_is_apart_from_it(%a : memref<?xf64>, %n : index) {
+  %c1 = arith.constant 1 : index
+  %last = arith.subi %n, %c1 : index
+  %first = arith.subi %last, %c1 : index
+  %zero = arith.constant 0.0 : f64
+  %trips = array.loop %k to %last do {
+    %i = arith.subi %first, %k : index
+    %j = arith.addi %i, %c1 : index
+    %bar = memref.load %a[%i] : memref<?xf64>
+    %e = math.exp %bar : f64
+    memref.store %zero, %a[%i] : memref<?xf64>
+    %next = memref.load %a[%j] : memref<?xf64>
+    %more = arith.addf %next, %e {ad.adjoint} : f64
+    memref.store %more, %a[%j] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_the_terms_are_cheap
+// CHECK-NOT:     array.alloc
+// CHECK:         func.return
+func.func @kept_when_the_terms_are_cheap(%x : memref<?xf64>, %n : index) {
+  %s = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %square = arith.mulf %a, %a : f64
+    %old = memref.load %s[] : memref<f64>
+    %sum = arith.addf %old, %square : f64
+    memref.store %sum, %s[] : memref<f64>
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_all_waits_for_the_recurrence
+// CHECK-NOT:     array.alloc
+// CHECK:         func.return
+func.func @kept_when_all_waits_for_the_recurrence(%x : memref<?xf64>, %n : index) {
+  %s = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %old = memref.load %s[] : memref<f64>
+    %sum = arith.addf %old, %a : f64
+    %e = math.sin %sum : f64
+    memref.store %e, %s[] : memref<f64>
+    array.yield
+  }
+  func.return
+}
+
+// What the loop stores decides whether it raises: which stores are made before, only the loop knows.
+// CHECK-LABEL: @kept_when_what_raises_is_stored_before
+// CHECK-NOT:     array.alloc
+// CHECK:         func.return
+func.func @kept_when_what_raises_is_stored_before(%x : memref<?xf64>, %y : memref<?xf64>, %n : index) {
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f64
+  %s = memref.alloca() : memref<f64>
+  %last = arith.subi %n, %c1 : index
+  %trips = array.loop %i to %last do {
+    %j = arith.addi %i, %c1 : index
+    %a = memref.load %x[%i] : memref<?xf64>
+    %e = math.exp %a : f64
+    memref.store %e, %x[%j] : memref<?xf64>
+    %bad = arith.cmpf ole, %a, %zero : f64
+    array.raise_if %bad, "ValueError", "math domain error"
+    %l = math.log %e : f64
+    %old = memref.load %s[] : memref<f64>
+    %sum = arith.addf %old, %l : f64
+    memref.store %sum, %s[] : memref<f64>
+    array.yield
+  }
+  func.return
+}
+
+// A subscript from an array is checked before the next one is looked at.
+// CHECK-LABEL: @kept_when_a_subscript_may_raise
+// CHECK-NOT:     array.alloc
+// CHECK:         func.return
+func.func @kept_when_a_subscript_may_raise(%x : memref<?xf64>, %n : index, %m : index) {
+  %s = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    %j = array.index %i, %m axis 0 : i64 sign "any"
+    %a = memref.load %x[%j] : memref<?xf64>
+    %e = math.exp %a : f64
+    %old = memref.load %s[] : memref<f64>
+    %sum = arith.addf %old, %e : f64
+    memref.store %sum, %s[] : memref<f64>
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @apart_when_the_arrays_are_apart
+// CHECK:         array.alloc
+// CHECK-LABEL: @kept_when_the_arrays_may_be_one
+// CHECK-NOT:     array.alloc
+// CHECK:         func.return
+func.func @apart_when_the_arrays_are_apart(%x : memref<?xf64>, %y : memref<?xf64>, %n : index) {
+  %s = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %e = math.exp %a : f64
+    memref.store %e, %y[%i] : memref<?xf64>
+    %old = memref.load %s[] : memref<f64>
+    %sum = arith.addf %old, %e : f64
+    memref.store %sum, %s[] : memref<f64>
+    array.yield
+  }
+  func.return
+}
+func.func @kept_when_the_arrays_may_be_one(%x : memref<?xf64>, %y : memref<?xf64>, %n : index) attributes {overlaps = [[0, 1]]} {
+  %s = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %e = math.exp %a : f64
+    memref.store %e, %y[%i] : memref<?xf64>
+    %old = memref.load %s[] : memref<f64>
+    %sum = arith.addf %old, %e : f64
+    memref.store %sum, %s[] : memref<f64>
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_a_loop_is_short
+// CHECK-NOT:     array.alloc
+// CHECK:         func.return
+func.func @kept_when_a_loop_is_short(%x : memref<?xf64>) {
+  %n = arith.constant 3 : index
+  %s = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %e = math.exp %a : f64
+    %old = memref.load %s[] : memref<f64>
+    %sum = arith.addf %old, %e : f64
+    memref.store %sum, %s[] : memref<f64>
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_the_program_claims_independence
+// CHECK-NOT:     array.alloc
+// CHECK:         func.return
+func.func @kept_when_the_program_claims_independence(%x : memref<?xf64>, %n : index) {
+  %s = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %e = math.exp %a : f64
+    %old = memref.load %s[] : memref<f64>
+    %sum = arith.addf %old, %e : f64
+    memref.store %sum, %s[] : memref<f64>
+    array.yield
+  } {claimed}
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_something_is_printed
+// CHECK-NOT:     array.alloc
+// CHECK:         func.return
+func.func @kept_when_something_is_printed(%x : memref<?xf64>, %n : index) {
+  %s = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %e = math.exp %a : f64
+    %old = memref.load %s[] : memref<f64>
+    %sum = arith.addf %old, %e : f64
+    array.print "{}" (%sum : f64)
+    memref.store %sum, %s[] : memref<f64>
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_an_array_is_chosen
+// CHECK-NOT:     array.alloc
+// CHECK:         func.return
+func.func @kept_when_an_array_is_chosen(%x : memref<?xf64>, %y : memref<?xf64>, %c : f64, %n : index) {
+  %s = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    %a = memref.load %x[%i] : memref<?xf64>
+    %e = math.exp %a : f64
+    %more = arith.cmpf ogt, %a, %c : f64
+    %z = scf.if %more -> (memref<?xf64>) {
+      scf.yield %x : memref<?xf64>
+    } else {
+      scf.yield %y : memref<?xf64>
+    }
+    %b = memref.load %z[%i] : memref<?xf64>
+    %term = arith.mulf %e, %b : f64
+    %old = memref.load %s[] : memref<f64>
+    %sum = arith.addf %old, %term : f64
+    memref.store %sum, %s[] : memref<f64>
+    array.yield
+  }
+  func.return
+}
