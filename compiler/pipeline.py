@@ -67,6 +67,7 @@ from .transforms.hoist_branch_allocs import HoistBranchAllocs
 from .transforms.hoist_checks import HoistChecks
 from .transforms.hoist_invariants import HoistInvariants
 from .transforms.hoist_raises import HoistRaises
+from .transforms.leave_fills import LeaveFills
 from .transforms.lift_choices import LiftChoices
 from .transforms.localize_cells import LocalizeCells
 from .transforms.move_conditions import MoveConditions
@@ -97,10 +98,13 @@ if TYPE_CHECKING:
     from .frontend.frames import Captured
 
 
+JOINT = ("gradient", "pullback")
+"""The modes that take a gradient in one call: into shadows that hold nothing before, or in the caller's."""
+
 HESSIAN = ("hvp", "product")
 """The modes that take a gradient's tangent."""
 
-RETRIED = ("gradient", "vjp", "tangent", *HESSIAN)
+RETRIED = (*JOINT, "vjp", "tangent", *HESSIAN)
 """The modes whose calls can be made anew, with guards."""
 
 COUNTS = ("count", "count-split")
@@ -147,9 +151,10 @@ class Request:
     overlaps: tuple[tuple[int, int, str], ...] = ()
     """Parameter positions i < j that share memory: "same" (the identical view) or "overlap"."""
     mode: str = "primal"
-    """"primal", "gradient", "vjp" (a gradient in two functions), "tangent", "hvp" (a gradient's
-    tangent), "product" (of that the Hessian-vector product alone), "reverse-hvp" (a gradient's adjoint,
-    in its place), "count" and "count-split" (the primal, which counts what the gradient or `vjp` saves)."""
+    """"primal", "gradient", "pullback" (a gradient that is added to shadows), "vjp" (a gradient in two
+    functions), "tangent", "hvp" (a gradient's tangent), "product" (of that the Hessian-vector product
+    alone), "reverse-hvp" (a gradient's adjoint, in its place), "count" and "count-split" (the primal, which
+    counts what the gradient or `vjp` saves)."""
     wrt: tuple[int, ...] = ()
     """gradient, vjp: parameter positions, in the order of the returned gradients."""
     single: bool = True
@@ -270,6 +275,7 @@ def adjoint(c: Compilation) -> None:
         finals is not None,
         None if finals is None else tuple(finals),
         r.mode in HESSIAN,
+        fresh=r.mode in (*HESSIAN, "gradient") and not r.options.memory,
     )
     match r.mode:
         case "tangent":
@@ -291,7 +297,7 @@ def adjoint(c: Compilation) -> None:
             symmetric.turn(last_function(c.module))
         case "count" | "count-split":
             count_saves(c, active, finals)
-        case "gradient" if r.options.memory:
+        case "gradient" | "pullback" if r.options.memory:
             within_budget(c, reverse)
         case _:
             c.run([reverse])
@@ -393,7 +399,7 @@ def optimize(c: Compilation) -> None:
     elif r.mode in RETRIED and not (r.options.guards or r.options.sanitize):
         c.run([DropGuards()])
     c.run(with_options(c, OPTIMIZE))
-    if c.request.mode == "gradient" and c.request.options.memory:
+    if c.request.mode in JOINT and c.request.options.memory:
         measure_budget(c)
 
 
@@ -433,7 +439,7 @@ def llvm(c: Compilation) -> None:
     else:
         c.kernel = kernel_text(c.module, r.options, subject=subject)
     function = last_function(c.module)
-    if r.mode in ("gradient", "vjp", *HESSIAN, "reverse-hvp"):
+    if r.mode in (*JOINT, "vjp", *HESSIAN, "reverse-hvp"):
         c.gradient = gradient_signature(function, r.arguments)
     if r.mode in ("tangent", *HESSIAN, "reverse-hvp"):
         c.gradient = c.gradient or GradientSignature((), (), ())
@@ -482,6 +488,7 @@ def source_of(r: Request) -> dict[str, Any]:
 CALLED = {
     "primal": "",
     "gradient": ".grad",
+    "pullback": ".grad",
     "vjp": ".vjp",
     "tangent": ".jvp",
     **dict.fromkeys((*HESSIAN, "reverse-hvp"), ".hvp"),
@@ -618,10 +625,17 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     ReorderLoops(),  # nothing that comes reads the program in its own order
     UnrollAndJam(),  # innermost loops go along rows by now
     DistributeLoops(),  # what an interchange would free need not be taken apart
+    LeaveFills(),  # what is still filled may as well come as zeros
 )
 
+OF_THE_LAST = (
+    *(FuseRows, GatherAdds, StoreFirst, ReuseAllocs, PeelBoundaries, AssumeExtents),
+    *(ReorderLoops, UnrollAndJam, DistributeLoops, LeaveFills),
+)
+"""Passes that run behind the last derivative alone."""
+
 BEFORE_ANOTHER: tuple[ModulePass, ...] = (
-    *(one for one in OPTIMIZE[:-9] if not isinstance(one, FuseRows)),
+    *(one for one in OPTIMIZE if not isinstance(one, OF_THE_LAST)),
     SplitMaps(),
 )
 """What runs between two derivatives: arrays are whole, memory is shared, and loops are reordered, after the
@@ -667,6 +681,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     HoistInvariants,
     HoistAllocs,
     HoistBranchAllocs,
+    LeaveFills,
     LiftChoices,
     LocalizeCells,
     MoveConditions,

@@ -26,6 +26,7 @@ from .derivative.saved_value import SavedValue
 from .diagnostics import line_of
 from .names import as_written
 from .pipeline import (
+    JOINT,
     SAVE,
     STAGES,
     Compilation,
@@ -66,7 +67,7 @@ def explain_request(
             return of_tangent(c, leaves)
         if request.mode == "hvp":
             return of_product(c, leaves, counts)
-        in_steps = None if request.mode != "gradient" else within_budget(c)
+        in_steps = None if request.mode not in JOINT else within_budget(c)
         receipt = of_gradient(c, leaves, counts)
         if in_steps is not None:
             saved, memory = receipt.saved_bytes, request.options.memory or 0

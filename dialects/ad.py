@@ -51,6 +51,11 @@ from xdsl.traits import Pure
 from .array import BinaryScalarOp, constant_value
 from .foreign import EffectsOp, strings
 
+UNSEEN = "ad.unseen"
+"""The attribute of the map that sets an argument to zero which shares memory with no other, and of which
+nobody sees what it held: the function's `filled` lists these arguments. Who lets code rely on the zeros takes
+it off."""
+
 
 def wide(type_: Attribute, lanes: int) -> Attribute:
     """The type of so many tangents at once, side by side: a vector; for memory one at each element.

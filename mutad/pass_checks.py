@@ -25,6 +25,7 @@ from mutad.compiler.program_calls import (
     public_functions,
     values_of,
 )
+from mutad.compiler.rules.calls import listed
 from mutad.running import Outcome, run_call
 
 STEPS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
@@ -78,13 +79,15 @@ class PassCheck:
     def values(self, call: Call) -> list[Any]:
         """The values of a call; those that nobody gave are random numbers."""
         rng, known = np.random.default_rng(self.seed), dict[str, Any](self.inputs)
-        for parameter in call.parameters:
+        zeros = shadows_of_zeros(call)
+        for place, parameter in enumerate(call.parameters):
             is_shadow = parameter.name.endswith("_shadow")
             if parameter.name in known or (parameter.default is not None and not is_shadow):
                 continue
             if is_shadow or parameter.name.endswith(("_bar", "_dot")):
                 shape = np.shape(known[parameter.like]) if parameter.like in known else ()
                 made = rng.standard_normal((*shape, *lanes_shape(parameter.type)))
+                made *= place not in zeros
                 known[parameter.name] = made.astype(dtype_of(element_of(parameter.type)))
         names = {p.name for p in call.parameters} - {call.parameters[j].name for _, j in call.same}
         return values_of(call, {name: known[name] for name in known if name in names})
@@ -120,6 +123,8 @@ class PassCheck:
             return wrong
         bars = {p.name: v for p, v in zip(second.parameters, values, strict=True)}
         twice = {second.parameters[j].name for _, j in second.same}
+        fresh = "filled" in second.functions[-1].attributes
+        bars = {n: v * (not (fresh and n.endswith("_shadow"))) for n, v in bars.items()}
         bars = {n: v for n, v in bars.items() if n not in twice}
         active = [n for n in bars if f"{n}_shadow" in bars or f"{n}_bar" in found.values]
         if wrt is not None:
@@ -215,6 +220,16 @@ class PassCheck:
     def tolerance(self, call: Call) -> float:
         single = any("f32" in str(p.type) for p in call.parameters)
         return 2e-2 if single else self.slopes
+
+
+def shadows_of_zeros(call: Call) -> set[int]:
+    """The places of shadows and their tangents that come as zeros, where a function fills the others."""
+    function = call.functions[-1]
+    if "filled" not in function.attributes:
+        return set()
+    ends = ("_shadow", "_shadow_dot")
+    shadows = {k for k, p in enumerate(call.parameters) if p.name.endswith(ends)}
+    return shadows - {*listed(function, "filled")}
 
 
 def is_gradient(module: ModuleOp) -> bool:

@@ -237,6 +237,11 @@ class Specialization:
         return self.metadata["tangents"]["filled"]
 
     @property
+    def adds(self) -> bool:
+        """Whether the gradient's code adds to all shadows, so that it serves `pullback` as well."""
+        return not self.gradient["filled"]
+
+    @property
     def shadowed(self) -> list[int]:
         """The parameters with a shadow or a tangent."""
         moving = self.moving if self.metadata.get("tangents") else []
@@ -280,6 +285,21 @@ class Era:
     """By key, what code would assume that was not made, for no arguments were like that."""
     guarded: set[Asked] = field(default_factory=set[Asked])
     """Derivatives that turned out to need guards."""
+
+    def key_of(self, asked: Asked) -> Key:
+        """The key of the code for what is asked. Shadows that add up need guards where fresh ones do."""
+        modes = (asked[3], *(("gradient",) if asked[3] == "pullback" else ()))
+        alike = ((*asked[:3], mode, asked[4]) for mode in modes)
+        return Key(*asked, guards=any(one in self.guarded for one in alike))
+
+    def compiled(self, asked: Asked, values: Sequence[Any]) -> Specialization | None:
+        """The code for what is asked, if it is there already."""
+        key = self.key_of(asked)
+        for one in (key, key._replace(stretch=True)):
+            found = self.table.get(one)
+            if found is not None and keys.assumptions_hold(found.metadata["assumed"], values):
+                return found
+        return None
 
     def renew(self, now: Captures) -> None:
         """Take over constants that are equal, as the objects they are now."""
@@ -521,8 +541,9 @@ class Dispatcher:
         That of a derivative `retries` where it has no guards and they turn out to be needed; it is then the
         code with guards that is found from there on.
 
-        `mode`: "primal", "gradient" (by default where there is `wrt`), "vjp", "tangent" or "hvp", the last
-        two with so many `lanes`. `overlaps` are those of the values, where the caller has looked at them.
+        `mode`: "primal", "gradient" (by default where there is `wrt`), "pullback", "vjp", "tangent" or "hvp",
+        the last two with so many `lanes`. `overlaps` are those of the values, where the caller has looked at
+        them.
         """
         era = self.era
         mode = mode or ("gradient" if wrt else "primal")
@@ -543,9 +564,13 @@ class Dispatcher:
             self.refuse_overlapping_itself(values[position], names[position])
         return found
 
-    def code_for(self, asked: tuple[Any, ...], era: Era, values: tuple[Any, ...]) -> Specialization:
+    def code_for(self, asked: Asked, era: Era, values: tuple[Any, ...]) -> Specialization:
         """The code for a key, or for one that assumes nothing of the extents where these are others."""
-        key, wrt = Key(*asked, guards=asked in era.guarded), asked[2]
+        key, wrt = era.key_of(asked), asked[2]
+        if key.mode == "pullback":
+            same = era.compiled(key._replace(mode="gradient").asked, values)
+            if same is not None and same.adds:
+                return same
         found = era.table.get(key)
         if found is None and keys.assumptions_hold(era.assumed.get(key, ()), values):
             if wrt and os.environ.get("MUTAD_VERIFY") == "1":

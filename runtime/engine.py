@@ -261,8 +261,8 @@ def address_of(symbol: str, kind: str) -> int | None:
     """Where an external symbol is; None where the process's own symbols will do."""
     if kind == "numpy":
         return numpy_address(symbol)
-    if kind == "zeros":
-        return ctypes.addressof(result_pool.zeros_table())
+    if kind == "arrays":
+        return ctypes.addressof(result_pool.arrays_table())
     if kind == "steps":
         return step_stack.address(symbol)
     if kind == "threads":
@@ -298,6 +298,7 @@ _NUMPY_API = {
     "PyArray_New": 93,
     "PyArray_ToList": 86,
     "PyArray_Zeros": 183,
+    "PyArray_Empty": 184,
     "PyArray_SetBaseObject": 282,
 }
 """Places in NumPy's C-API table; part of its ABI."""

@@ -149,8 +149,9 @@ def check_arguments(
     tolerance = tolerance or (2e-2 if single else 1e-5)
     try:
         result = check.primal()
-        check.value_and_grad(active)
+        alone = check.value_and_grad(active)
         report = check.differences(active, result, tolerance)
+        check.against_pullback(active, alone)
         if second and not check.has_budget:
             check.mode = "hvp"
             check_second(check, active, tolerance)
@@ -236,7 +237,7 @@ class GradientCheck:
     ) -> tuple[Any, ...]:
         """The gradient from the function in one piece, which `grad` and `pullback` call."""
         values = self.fresh()
-        found = dispatcher.specialize(values, active)
+        found = dispatcher.specialize(values, active, "pullback")
         shadows = memory.zero_shadows(values, active, self.overlaps)
         cotangents, of_arguments = cotangents_of(found.results, weights, None)
         of_arguments += [(self.names.index(name), bar) for name, bar in final.items()]
@@ -246,14 +247,14 @@ class GradientCheck:
         _, bars = run(dispatcher, values, active, shadows, cotangents)
         return tuple(shadows[p] if p in shadows else bars[p] for p in active)
 
-    def value_and_grad(self, active: Sequence[int]) -> None:
-        """`value_and_grad` too, and its gradients share memory as the arguments do."""
+    def value_and_grad(self, active: Sequence[int]) -> tuple[Any, ...] | None:
+        """`value_and_grad` too, and its gradients share memory as the arguments do; these."""
         self.mode = "gradient"
         dispatcher = self.function._dispatcher  # pyright: ignore[reportPrivateUsage]
         expected_args, actual_args = self.fresh(), self.fresh()
         expected = self.python(*expected_args)
         if not isinstance(expected, float | np.floating):
-            return
+            return None
         value, gradients = dispatcher.gradient("value_and_grad", self.wrt(active), actual_args)
         same(expected, value, "the value of value_and_grad", types=True)
         for name, theirs, ours in zip(self.names, expected_args, actual_args, strict=True):
@@ -269,6 +270,17 @@ class GradientCheck:
                             f"the gradients of {self.names[j]!r} and {self.names[i]!r} "
                             f"{'share' if together else 'do not share'} memory, unlike the arguments"
                         )
+        return gradients
+
+    def against_pullback(self, active: tuple[int, ...], alone: tuple[Any, ...] | None) -> None:
+        """The gradients of `value_and_grad` are what `pullback` adds to zeros."""
+        if alone is None:
+            return
+        own = self.function._dispatcher  # pyright: ignore[reportPrivateUsage]
+        for position, theirs, ours in zip(
+            active, self.joint(own, active, 1.0, {}), alone, strict=True
+        ):
+            same(theirs, ours, f"the gradient of value_and_grad for {self.names[position]!r}")
 
     def differences(self, active: tuple[int, ...], result: Any, tolerance: float) -> GradientReport:
         """The gradient of a random functional agrees with differences in a random direction."""

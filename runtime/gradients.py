@@ -127,13 +127,15 @@ def run(
     shadows: Mapping[int, Array],
     cotangents: Sequence[Any],
     found: Specialization | None = None,
+    mode: str = "pullback",
 ) -> tuple[Any, dict[int, Any]]:
     """Call the `pullback` entry: the result, and the cotangents of active scalars by position.
 
     `cotangents` has one for each float result. Arrays that are not in `active` but that active
-    values are written to get shadows of their own. `found`: the code, where the caller has looked it up.
+    values are written to get shadows of their own. `found`: the code, where the caller has looked it up; of
+    the mode "gradient" where all shadows are zeros.
     """
-    found = found or dispatcher.specialize(values, active)
+    found = found or dispatcher.specialize(values, active, mode)
     wanted = found.gradient["shadows"]
     others = [p for p in wanted if p not in shadows]
     if others:
@@ -150,7 +152,7 @@ def run(
     except NeedsGuards:
         for p in wanted:
             shadows[p][...] = before.get(p, 0)
-        found = dispatcher.specialize(values, active)
+        found = dispatcher.specialize(values, active, mode)
         result, bars = found.direct["pullback"](*call)
     scalars = [p for p in active if not isinstance(values[p], np.ndarray)]
     return result, dict(zip(scalars, bars, strict=True))
@@ -171,7 +173,8 @@ def of_sharing_arguments(
     active = with_groups(dispatcher, values, set(wrt), overlaps)
     found = dispatcher.specialize(values, active)
     shadows = memory.zero_shadows(values, active, overlaps)
-    result, bars = run(dispatcher, values, active, shadows, seeds(dispatcher, found), found)
+    bars_in = seeds(dispatcher, found)
+    result, bars = run(dispatcher, values, active, shadows, bars_in, found, "gradient")
     gradients = tuple(shadows[p] if p in shadows else bars[p] for p in wrt)
     gradient = gradients[0] if single else gradients
     return gradient if kind == "grad" else (result, gradient)
@@ -329,7 +332,7 @@ def pullback(dispatcher: Dispatcher, wrapped: tuple[Any, ...], cotangent: Any) -
     check_kinds(dispatcher, primals, active, given)
     check_sharing(dispatcher, primals, active, given, overlaps)
     order = with_groups(dispatcher, primals, active, overlaps)
-    found = dispatcher.specialize(primals, order)
+    found = dispatcher.specialize(primals, order, "pullback" if order else "")
     _require_cotangent(found.results, cotangent)
     cotangents, of_arguments = cotangents_of(found.results, cotangent, None)
     refuse_of_tuples(found.results, cotangent)

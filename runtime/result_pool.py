@@ -75,7 +75,7 @@ class Pool:
 
     handler: Any
     """The capsule that arrays keep."""
-    zeros_address: int
+    array_address: int
     set_handler: Callable[[Any], Any]
     get_handler: Callable[[], Any]
     default: Any
@@ -123,7 +123,6 @@ def _load() -> Pool:
             name: engine.address_of(name, "libc") or 0
             for name in ("mutad_libc_time", "mutad_libc_free")
         },
-        "PyArray_Zeros": table[_ZEROS],
         "PyDataMem_SetHandler": table[_SET_HANDLER],
         "PyDataMem_GetHandler": table[_GET_HANDLER],
     }
@@ -136,7 +135,7 @@ def _load() -> Pool:
     get_handler: Any = ctypes.PYFUNCTYPE(ctypes.py_object)(table[_GET_HANDLER])
     release: Any = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(at["release"])
     waiting: Any = ctypes.PYFUNCTYPE(ctypes.c_int64)(at["waiting"])
-    return Pool(handler, at["zeros"], set_handler, get_handler, default, release, waiting)
+    return Pool(handler, at["array"], set_handler, get_handler, default, release, waiting)
 
 
 _ZEROS, _SET_HANDLER, _GET_HANDLER, _DEFAULT_HANDLER = 183, 304, 305, 306
@@ -145,19 +144,19 @@ LAST_OF_NUMPY = _DEFAULT_HANDLER
 
 _ENTRIES = {
     kind: f"mutad_pool_{kind}"
-    for kind in ("malloc", "calloc", "realloc", "free", "zeros", "release", "waiting")
+    for kind in ("malloc", "calloc", "realloc", "free", "array", "release", "waiting")
 }
 
 
-class _Zeros(ctypes.Structure):
-    """What entries know of the pool: the function that makes large arrays of zeros, null until it is loaded,
-    and the function that loads it and says its address."""
+class _Arrays(ctypes.Structure):
+    """What entries know of the pool: the function that makes large arrays, null until it is loaded, and the
+    function that loads it and says its address."""
 
     _fields_ = [("make", ctypes.c_void_p), ("load", ctypes.c_void_p)]
 
 
 @functools.cache
-def zeros_table() -> _Zeros:
+def arrays_table() -> _Arrays:
     """The process's table for entries."""
     from . import engine
 
@@ -167,11 +166,12 @@ def zeros_table() -> _Zeros:
             its = pool()
         except Exception:
             its = None
-        table.make = engine.numpy_table()[_ZEROS] if its is None else its.zeros_address
+        # NumPy's own does without the last argument, which says whether zeros are wanted.
+        table.make = engine.numpy_table()[_ZEROS] if its is None else its.array_address
         return table.make
 
     function = ctypes.PYFUNCTYPE(ctypes.c_void_p)(load)
-    table = _Zeros(None, ctypes.cast(function, ctypes.c_void_p).value)
+    table = _Arrays(None, ctypes.cast(function, ctypes.c_void_p).value)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(function))  # as long as there are entries
     return table
 

@@ -15,7 +15,8 @@ and the bytes of each range of addresses in the others."""
 
 
 def text(most: int, context: int = 0) -> str:
-    """The handler's functions, and `PyArray_Zeros` with the handler set, which entries call for large arrays.
+    """The handler's functions, and a call of `PyArray_Zeros` or `PyArray_Empty` with the handler set, by
+    which entries make large arrays.
 
     A block: what the default handler gave, then before a multiple of 64 bytes `{given, bytes, since}`, then
     data. `bytes` is how many there are, `since` the second from which on it waits. No more than `most` bytes
@@ -32,7 +33,6 @@ declare void @default_free(ptr, ptr, i64)
 declare void @mutad_libc_free(ptr)
 declare i64 @mutad_libc_time(ptr)
 declare i32 @munmap(ptr, i64)
-declare ptr @PyArray_Zeros(i32, ptr, ptr, i32)
 declare ptr @PyDataMem_GetHandler()
 declare ptr @PyDataMem_SetHandler(ptr)
 declare void @PyErr_Clear()
@@ -317,7 +317,7 @@ fail:
 }}
 
 ; A program that has set another handler than NumPy's default keeps it.
-define ptr @mutad_pool_zeros(i32 %rank, ptr %extents, ptr %dtype, i32 %fortran) {{
+define ptr @mutad_pool_array(i32 %rank, ptr %extents, ptr %dtype, i32 %fortran, ptr %function) {{
 entry:
   %kind = alloca ptr
   %error = alloca ptr
@@ -339,10 +339,10 @@ unset:
   call void @PyErr_Clear()
   br label %plain
 plain:
-  %usual = call ptr @PyArray_Zeros(i32 %rank, ptr %extents, ptr %dtype, i32 %fortran)
+  %usual = call ptr %function(i32 %rank, ptr %extents, ptr %dtype, i32 %fortran)
   ret ptr %usual
 make:
-  %zeros = call ptr @PyArray_Zeros(i32 %rank, ptr %extents, ptr %dtype, i32 %fortran)
+  %array = call ptr %function(i32 %rank, ptr %extents, ptr %dtype, i32 %fortran)
   call void @PyErr_Fetch(ptr %kind, ptr %error, ptr %trace)
   %ours = call ptr @PyDataMem_SetHandler(ptr %old)
   call void @Py_DecRef(ptr %old)
@@ -356,6 +356,6 @@ restore:
   %error.set = load ptr, ptr %error
   %trace.set = load ptr, ptr %trace
   call void @PyErr_Restore(ptr %kind.set, ptr %error.set, ptr %trace.set)
-  ret ptr %zeros
+  ret ptr %array
 }}
 """

@@ -353,7 +353,7 @@ def products(
     shadows = {p: seconds[p] for p in idle}
     if len(shadows) < len(shadowed):
         rest = [p for p in shadowed if p not in shadows]
-        shadows |= memory.zero_shadows(values, rest, overlaps)
+        shadows |= memory.zero_shadows(values, rest, overlaps, filled=found.gradient["filled"])
     stored_to = mode != FORWARD_OVER_REVERSE or bool(found.metadata["written"])
     arrays = as_tangents(values, {*active, *shadowed}, directions, overlaps, lanes, stored_to)
     moving = [

@@ -39,7 +39,7 @@ from ..codegen.loops_to_llvm import kernel_text
 from ..codegen.scalars_to_llvm import float_text
 from ..collection import without_collection
 from ..deep_stack import with_deep_stack
-from ..derivative.hessian_products import moving_arguments, shadow_arguments
+from ..derivative.hessian_products import shadow_arguments
 from ..diagnostics import CompileError, line_of_function, refusal
 from ..frontend.data.boundary import NeedsStructure
 from ..pass_hooks import within
@@ -79,7 +79,7 @@ MODES = {
     "primal": "primal",
     "grad": "gradient",
     "value_and_grad": "gradient",
-    "vjp": "gradient",
+    "vjp": "pullback",
     "jvp": "tangent",
     "hvp": "product",
 }
@@ -509,6 +509,8 @@ class Unit:
         if e.mode in ("vjp", "jvp", "primal"):
             return
         positions = self.gradient_of(function).shadows
+        filled = listed(function, "filled") if "filled" in function.attributes else []
+        function.attributes.pop("filled", None)  # what is filled stays so: nobody hands in zeros
         zeroed, inner, copied = list[int](), list[int](), list[int]()
         if e.mode != "hvp":
             for k, position in zip(shadow_arguments(function), positions, strict=True):
@@ -517,20 +519,14 @@ class Unit:
             inner += shadow_arguments(function)
             moving = self.tangents(function).moving
             first = len(function.body.block.args) - len(moving)
-            products = dict(
-                zip(listed(function, "moving"), moving_arguments(function), strict=True)
-            )
-            filled = {products[k] for k in listed(function, "filled")}
             for k, (of, position) in enumerate(moving, first):
-                if of == "shadow" and k in filled and position in e.wrt:
-                    continue
                 if of == "shadow":
                     (zeroed if position in e.wrt else inner).append(k)
                 elif position not in e.wrt:
                     inner.append(k)
                 elif position in self.c.built.written:
                     copied.append(k)
-        OwnShadows(function).apply(zeroed, inner, copied)
+        OwnShadows(function).apply(zeroed, inner, copied, filled)
 
     def gradient_of(self, function: func.FuncOp) -> GradientSignature:
         if self.export.mode in ("primal", "jvp"):

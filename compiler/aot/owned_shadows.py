@@ -37,18 +37,28 @@ class OwnShadows:
         assert first is not None
         self.builder = Builder(InsertPoint.before(first))
 
-    def apply(self, zeroed: Sequence[int], inner: Sequence[int], copied: Sequence[int]) -> None:
-        """Arguments that begin as zeros, that are memory of the function, and that keep their contents."""
+    def apply(
+        self,
+        zeroed: Sequence[int],
+        inner: Sequence[int],
+        copied: Sequence[int],
+        filled: Sequence[int] = (),
+    ) -> None:
+        """Arguments that begin as zeros, that are memory of the function, and that keep their contents.
+
+        Those that are `filled` the function sets to zero itself.
+        """
         args = self.function.body.block.args
         for k in zeroed:
-            self.fill(args[k])
+            if k not in filled:
+                self.fill(args[k])
         for k in inner:
-            self.inner(args[k], copied=False)
+            self.inner(args[k], copied=False, filled=k in filled)
         for k in copied:
             self.inner(args[k], copied=True)
         inherit_locations(self.function)
 
-    def inner(self, argument: BlockArgument, *, copied: bool) -> None:
+    def inner(self, argument: BlockArgument, *, copied: bool, filled: bool = False) -> None:
         """Memory of the function for the argument, if it is used: zeros, or a copy of what it holds."""
         uses = [u for u in argument.uses if not isinstance(u.operation, memref.DimOp)]
         if not isinstance(argument.type, MemRefType) or not uses:
@@ -57,7 +67,7 @@ class OwnShadows:
         replace(argument, own)
         if copied:
             self.copy(argument, own)
-        else:
+        elif not filled:
             self.fill(own)
 
     def memory_like(self, argument: BlockArgument) -> SSAValue:

@@ -122,6 +122,7 @@ def kinds_of(plan: EntryPlan) -> list[str]:
 KINDS = {
     "primal": ("primal",),
     "gradient": ("pullback",),
+    "pullback": ("pullback",),
     "vjp": ("forward", "back", "drop"),
     "tangent": ("pushforward",),
     "hvp": ("pushforward",),

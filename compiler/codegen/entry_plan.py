@@ -41,12 +41,15 @@ class GradientSignature:
     """Results (of the IR function) with a cotangent."""
     scalars: tuple[int, ...]
     """Parameters whose cotangent is returned: the scalars in `wrt` that matter."""
+    filled: tuple[int, ...] = ()
+    """Of the parameters with a shadow those whose shadow may hold anything before."""
 
     def as_metadata(self) -> dict[str, list[int]]:
         return {
             "shadows": list(self.shadows),
             "cotangents": list(self.cotangents),
             "scalars": list(self.scalars),
+            "filled": list(self.filled),
         }
 
 
@@ -58,7 +61,9 @@ def gradient_signature(gradient: func.FuncOp, arguments: Sequence[str]) -> Gradi
     position_of = leaf_positions([parse(a) for a in arguments])
 
     def indices(name: str) -> tuple[int, ...]:
-        listed = gradient.attributes[name]
+        listed = gradient.attributes.get(name)
+        if listed is None and name == "filled":
+            return ()
         assert isinstance(listed, DenseArrayBase)
         return tuple(int(v) for v in listed.get_values())
 
@@ -68,6 +73,7 @@ def gradient_signature(gradient: func.FuncOp, arguments: Sequence[str]) -> Gradi
         shadows,
         indices("cotangents"),
         tuple(position_of[i] for i in indices("scalars")),
+        tuple(p for k, p in enumerate(shadows, len(position_of)) if k in indices("filled")),
     )
 
 
@@ -202,7 +208,7 @@ def convention(
 
     `gradient` is that of the kernel where the mode is "gradient", of `@backward` where it is "vjp".
     """
-    if mode in ("gradient", "vjp") and gradient is None:
+    if mode in ("gradient", "pullback", "vjp") and gradient is None:
         raise TypeError("the entries of a gradient need the gradient function's signature")
     keys = () if tangents is None else tangents.keys
     lanes = {1 if isinstance(key, TupleKey) else key.lanes for key in keys} or {1}

@@ -14,7 +14,8 @@ from .kernel_state import ITEM_BYTES
 def shadow_objects(
     w: Writer, plan: EntryPlan, kind: str, boxes: Boxes, objects: list[str]
 ) -> dict[int, str]:
-    """The shadow objects of the active arrays: fresh zeros, or (`pullback`) what was handed in."""
+    """The shadow objects of the active arrays: new ones, zeros where the kernel does not fill them, or
+    (`pullback`) what was handed in."""
     result: dict[int, str] = {}
     for i, position in enumerate(plan.gradient.shadows):
         if kind != "grad":
@@ -26,7 +27,9 @@ def shadow_objects(
         extents = w.field(objects[position], ARRAY_EXTENTS)
         w.call("Py_IncRef", dtype)
         fortran = "1" if key.layout == "F" else "0"
-        result[position] = boxes.keep(fresh_zeros(w, key.rank, extents, dtype, fortran))
+        function = "PyArray_Empty" if position in plan.gradient.filled else "PyArray_Zeros"
+        made = new_array(w, function, key.rank, extents, dtype, fortran)
+        result[position] = boxes.keep(made)
     return result
 
 
@@ -34,8 +37,8 @@ LARGE = 1 << 15
 """Arrays of so many elements have memory that may have been another array's."""
 
 
-def fresh_zeros(w: Writer, rank: int, extents: str, dtype: str, fortran: str) -> str:
-    """A new array of zeros: NumPy's, where it is large that of `runtime/result_pool.py`."""
+def new_array(w: Writer, function: str, rank: int, extents: str, dtype: str, fortran: str) -> str:
+    """What a function of NumPy makes, in memory of `runtime/result_pool.py` where that is large."""
     elements = "1"
     for d in range(rank):
         elements = w.value(f"mul i64 {elements}, {w.field(extents, 8 * d, 'i64')}")
@@ -44,20 +47,20 @@ def fresh_zeros(w: Writer, rank: int, extents: str, dtype: str, fortran: str) ->
     )
     w.do(f"br i1 {w.value(f'icmp ult i64 {elements}, {LARGE}')}, label %{small}, label %{large}")
     w.label(small)
-    usual = w.call("PyArray_Zeros", str(rank), extents, dtype, fortran, hint="shadow")
+    usual = w.call(function, str(rank), extents, dtype, fortran, hint="shadow")
     w.do(f"br label %{made}")
     w.label(large)
-    there = w.field(w.large_zeros(), 0)
+    there = w.field(w.large_arrays(), 0)
     missing = w.value(f"icmp eq ptr {there}, null")
     w.do(f"br i1 {missing}, label %{load}, label %{known}")
     w.label(load)
-    loaded = w.value(f"call ptr {w.field(w.large_zeros(), 8)}()")
+    loaded = w.value(f"call ptr {w.field(w.large_arrays(), 8)}()")
     failed = w.value(f"icmp eq ptr {loaded}, null")
     w.do(f"br i1 {failed}, label %{small}, label %{known}")
     w.label(known)
-    function = w.value(f"phi ptr [ {there}, %{large} ], [ {loaded}, %{load} ]")
-    operands = f"i32 {rank}, ptr {extents}, ptr {dtype}, i32 {fortran}"
-    pooled = w.value(f"call ptr {function}({operands})", "shadow")
+    pool = w.value(f"phi ptr [ {there}, %{large} ], [ {loaded}, %{load} ]")
+    operands = f"i32 {rank}, ptr {extents}, ptr {dtype}, i32 {fortran}, ptr @{function}"
+    pooled = w.value(f"call ptr {pool}({operands})", "shadow")
     w.do(f"br label %{made}")
     w.label(made)
     return w.value(f"phi ptr [ {usual}, %{small} ], [ {pooled}, %{known} ]", "shadow")

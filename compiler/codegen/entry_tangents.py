@@ -54,8 +54,9 @@ def tangents_of(
         more = [{"kind": "tuple", "items": bars}, *more, {"kind": "tuple", "items": dots}]
     args = function.body.block.args
     idle = tuple(p for k, p in enumerate(shadows) if is_idle(args[count + k]))
-    listed = indices(function, "filled") if "filled" in function.attributes else ()
-    filled = tuple(shadows[k - count] for k in listed)
+    listed = {*indices(function, "filled")} if "filled" in function.attributes else set[int]()
+    first = len(args) - len(moving)
+    filled = tuple(p for k, (_, p) in enumerate(moving, first) if k in listed)
     return Tangents(tuple(taken), tuple(more), tuple(moving), leaves, idle, filled)
 
 

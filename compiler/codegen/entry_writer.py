@@ -86,6 +86,7 @@ _FUNCTIONS = {
     "PyArray_New": "ptr (ptr, i32, ptr, i32, ptr, ptr, i32, i32, ptr)",
     "PyArray_ToList": "ptr (ptr)",
     "PyArray_Zeros": "ptr (i32, ptr, ptr, i32)",
+    "PyArray_Empty": "ptr (i32, ptr, ptr, i32)",
     "PyArray_SetBaseObject": "i32 (ptr, ptr)",
     "mutad_entry_free": "void (ptr)",
 }
@@ -98,6 +99,7 @@ _ORIGIN = {
     "PyArray_New": "numpy",
     "PyArray_ToList": "numpy",
     "PyArray_Zeros": "numpy",
+    "PyArray_Empty": "numpy",
     "PyArray_SetBaseObject": "numpy",
     "mutad_entry_free": "libc",
 }
@@ -176,10 +178,10 @@ class Writer:
         """One of the addresses `CODE`: of the module that this entry is called for."""
         return self.field(self.slot("code"), CODE_BYTES + 8 * CODE.index(name), hint=name)
 
-    def large_zeros(self) -> str:
-        """Where the address of the function that makes large zeros is, and behind it that of its loader."""
-        self.symbols["mutad_large_zeros"] = "zeros"
-        return "@mutad_large_zeros"
+    def large_arrays(self) -> str:
+        """Where the address of the function that makes large arrays is, and behind it that of its loader."""
+        self.symbols["mutad_large_arrays"] = "arrays"
+        return "@mutad_large_arrays"
 
 
 def declarations(symbols: dict[str, str]) -> list[str]:

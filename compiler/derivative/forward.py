@@ -151,6 +151,10 @@ class TangentSweep(Emission):
             "moving": [places[a] for a in moving],
             "moved": self._moving_results(cast(Operation, source.last_op)),
         }
+        if "filled" in made.attributes:
+            filled = listed(self.function, "filled")
+            dots = [first + k for k, a in enumerate(moving) if places[a] in filled]
+            described["filled"] = [*filled, *dots]
         for name, indices in described.items():
             made.attributes[name] = DenseArrayBase.from_list(i64, indices)
         inherit_locations(made)

@@ -1,8 +1,9 @@
 """`keep-product`: of the tangent of a gradient function keep the Hessian-vector product alone.
 
 Whoever asks for the product wants neither the value nor the gradient: shadows become memory of the function,
-the other results zeros. What only they needed is dead then, of a quadratic function all but the product. And
-its memory holds nothing before: it is filled here, and mostly with the first sum at once::
+the other results zeros. What only they needed is dead then, of a quadratic function all but the product. Its
+memory holds nothing before: it is filled here, where the gradient has not done so (`ad.unseen`), and mostly
+with the first sum at once::
 
     func.func @f(%x, %x_shadow, %x_dot, %x_shadow_dot) -> (f64) {
       ... add to %x_shadow ... add to %x_shadow_dot ...
@@ -42,11 +43,10 @@ from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from ...dialects import array
+from ...dialects import ad, array
 from ..analysis.alias import overlapping_arguments
 from ..rules.calls import listed
 from ..rules.table import float_constant
-from ..transforms.drop_overwritten import UNSEEN
 from .function_attributes import inherit_locations
 
 
@@ -69,18 +69,21 @@ def keep_product(function: func.FuncOp) -> None:
     builder = Builder(InsertPoint.before(first))
     shared = overlapping_arguments(function)
     primals = listed(function, "shadows")
-    filled: list[int] = []
+    filled = listed(function, "filled") if "filled" in function.attributes else []
     products = dict(zip(listed(function, "moving"), moving_arguments(function), strict=True))
     for k, primal in zip(shadow_arguments(function), primals, strict=True):
         shadow = block.args[k]
         assert isinstance(shadow.type, MemRefType)
         if shadow not in shared and isinstance(shadow.type.layout, NoneAttr):
-            replace(shadow, zeros_like(block.args[primal], builder))
-            if k in products:
-                extents = extents_of(block.args[primal], builder)
+            extents = extents_of(block.args[primal], builder)
+            own = builder.insert(array.AllocOp(extents, shadow.type.element_type)).memref
+            replace(shadow, own)
+            if k not in filled:
+                fill(own, extents, builder)
+            if products.get(k, 0) not in (0, *filled):
                 product = fill(block.args[products[k]], extents, builder)
-                product.attributes[UNSEEN] = UnitAttr()
-                filled.append(k)
+                product.attributes[ad.UNSEEN] = UnitAttr()
+                filled.append(products[k])
     function.attributes["filled"] = DenseArrayBase.from_list(i64, filled)
     drop_results(function, builder)
     inherit_locations(function)
@@ -113,14 +116,6 @@ def extents_of(array_: SSAValue, builder: Builder) -> list[SSAValue]:
         for axis in range(array_.type.get_num_dims())
     ]
     return [builder.insert(memref.DimOp(array_, a)).result for a in axes]
-
-
-def zeros_like(array_: SSAValue, builder: Builder) -> SSAValue:
-    assert isinstance(array_.type, MemRefType)
-    extents = extents_of(array_, builder)
-    made = builder.insert(array.AllocOp(extents, array_.type.element_type)).memref
-    fill(made, extents, builder)
-    return made
 
 
 def fill(array_: SSAValue, extents: list[SSAValue], builder: Builder) -> array.MapOp:

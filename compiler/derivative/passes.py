@@ -102,6 +102,8 @@ class Reverse(ModulePass):
     finals: tuple[int, ...] | None = None
     tangents: bool = False
     """The gradient's own tangents will be taken: calls of functions whose rule has one are kept."""
+    fresh: bool = False
+    """Shadows of arguments hold nothing before: the gradient function sets them to zero itself."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         resolve_all(op)
@@ -115,7 +117,7 @@ class Reverse(ModulePass):
                 made = halves_of(function, active, finals, saves)
                 saves = "minimal" if saves == "forbid" else saves
             else:
-                made = (gradient_of(function, active, saves),)
+                made = (gradient_of(function, active, saves, fresh=self.fresh),)
             activities = activities_of(function, active, finals)
             for one in activation_pairs(function, activities, saves, owned=not self.split):
                 pairs.setdefault(one.sym_name.data, one)

@@ -10,12 +10,13 @@ the cotangents of its results to its operands, memory has shadows::
 
 Arguments of the result: the primal's, then the shadow of each active memref argument, then the
 cotangent of each active result. Results: the primal's, then the cotangent of each active scalar
-argument. What is emitted for an op, its rule says: `compiler.rules`.
+argument. The attribute `filled` lists the arguments that may hold anything before. What is emitted for an
+op, its rule says: `compiler.rules`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from xdsl.dialects import arith, func, memref, scf
@@ -32,10 +33,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects import activation, ad, array
-from ..analysis.alias import AliasAnalysis
+from ..analysis.alias import AliasAnalysis, overlapping_arguments
 from ..diagnostics import refusal
 from ..rules import rule_of
-from ..rules.builders import extents_of, transfer
+from ..rules.builders import extents_of, fill, transfer
 from ..rules.routines import is_routine
 from ..rules.shadows import cotangent_type, shadow_type
 from ..rules.sweeps import SHADOW
@@ -73,15 +74,18 @@ def gradient_of(
     active_arguments: Sequence[int],
     saves: str,
     finals: Sequence[int] | None = None,
+    *,
+    fresh: bool = False,
 ) -> func.FuncOp:
     """The gradient function.
 
     `active_arguments` are indices of IR arguments with a float (element) type. `saves` is
     "minimal", "all" or "forbid" (see `plan`). With `finals` it is made to be split (see `plan_gradient`).
-    Raises CompileError for what has no gradient.
+    Shadows are added to; where they are `fresh`, they are set to zero before. Raises CompileError for what
+    has no gradient.
     """
     plan = plan_gradient(function, active_arguments, saves, finals)
-    gradient = ReverseSweep(function, plan).run()
+    gradient = ReverseSweep(function, plan, fresh=fresh).run()
     inherit_locations(gradient)
     return gradient
 
@@ -153,7 +157,8 @@ def is_memory(value: SSAValue) -> bool:
 class ReverseSweep(Emission):
     """Emits the gradient function of one function from its plan."""
 
-    def __init__(self, function: func.FuncOp, plan: Plan) -> None:
+    def __init__(self, function: func.FuncOp, plan: Plan, *, fresh: bool = False) -> None:
+        self.fresh = fresh
         self.watched = is_watched(function)
         self.reversed: Operation | None = None
         """The op of the primal whose adjoint is being emitted."""
@@ -196,7 +201,9 @@ class ReverseSweep(Emission):
                 self.primal.known.tapes[argument] = shadow
             else:
                 self.primal.known.memrefs[(argument, SHADOW)] = shadow
-        self._reverse(terminator, to_check)
+        self._meet_results(terminator, to_check)
+        self.filled = [*self._fill_fresh(values)] if self.fresh else []
+        self._reverse(terminator)
         return self._finish(terminator)
 
     def _returned(self, terminator: func.ReturnOp) -> Sequence[SSAValue]:
@@ -233,7 +240,23 @@ class ReverseSweep(Emission):
             (terminator.arguments[k], bar) for k, bar in zip(self.active_results, bars, strict=True)
         ]
 
-    def _reverse(self, terminator: func.ReturnOp, to_check: set[SSAValue]) -> None:
+    def _fill_fresh(self, values: dict[SSAValue, SSAValue]) -> Iterator[SSAValue]:
+        """Set the shadows of arguments to zero where the reverse sweep begins; those that were.
+
+        Not those that share memory with others: who makes them knows where each of them lies.
+        """
+        shared = overlapping_arguments(self.function)
+        for argument in self.active_memory:
+            if isinstance(argument.type, MemRefType) and argument not in shared:
+                shadow = self.primal.known.memrefs[(argument, SHADOW)]
+                extents = extents_of(values[argument], self.emit)
+                zeros = fill(shadow, extents, self.function)
+                zeros.attributes[ad.UNSEEN] = UnitAttr()
+                self.append(zeros)
+                yield argument
+
+    def _meet_results(self, terminator: func.ReturnOp, to_check: set[SSAValue]) -> None:
+        """Check the shapes of cotangents that could not be on entry; tapes have theirs."""
         self.location = terminator.location
         for result, bar in self._cotangents(terminator):
             if bar in to_check:
@@ -241,6 +264,8 @@ class ReverseSweep(Emission):
                 require_extents(bar, extents, self.emit, self.append)
             elif isinstance(result.type, ad.TapeType):
                 self.primal.known.tapes[result] = bar
+
+    def _reverse(self, terminator: func.ReturnOp) -> None:
         self.primal.open(self.top, self.entry)
         for result, bar in self._cotangents(terminator):
             if isinstance(result.type, MemRefType):
@@ -280,6 +305,10 @@ class ReverseSweep(Emission):
             "cotangents": self.active_results,
             "scalars": [args.index(a) for a in self.active_scalars],
         }
+        if self.fresh:
+            first = len(args)
+            filled = [k for k, a in enumerate(self.active_memory) if a in self.filled]
+            listed["filled"] = [first + k for k in filled]
         for name, indices in listed.items():
             gradient.attributes[name] = DenseArrayBase.from_list(i64, indices)
 

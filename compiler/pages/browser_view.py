@@ -24,7 +24,7 @@ from ..deep_stack import with_deep_stack
 from ..derivative.saved_value import program_s_name
 from ..diagnostics import line_of, line_of_function
 from ..pass_hooks import within
-from ..pipeline import Compilation, Request, Stage, stages_for
+from ..pipeline import JOINT, Compilation, Request, Stage, stages_for
 from ..print_ir import module_lines
 from .listing import Column, Edge, Place, Places, Row, column_html, folded, marked, row_id
 from .page import frame, page
@@ -163,7 +163,7 @@ def receipt_of(request: Request, values: Sequence[Any] | None) -> Receipt | None
     """What the request's derivative saves; None of a mode that has no receipt, and of primals."""
     if request.mode == "product":
         request = replace(request, mode="hvp")  # which saves no less
-    if request.mode not in ("gradient", "vjp", "hvp"):
+    if request.mode not in (*JOINT, "vjp", "hvp"):
         return None
     return receipts.explain_request(request, values)
 

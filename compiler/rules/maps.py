@@ -18,13 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from xdsl.ir import SSAValue
+
 from ...dialects import array
 from ..diagnostics import refusal
 from . import reductions
 from .accesses import Access, Activity, Contents, Flow, Need
+from .builders import fill
 from .descriptors import descriptor_values
 from .rule import Rule, Rules, touching
 from .sweeps import ReverseSweep, TangentSweep
+from .table import constant_float
 from .tangent_maps import emit_map, primal_writes, tangent_writes
 
 
@@ -63,8 +67,21 @@ class Map(Rule[array.MapOp]):
             case _:
                 reductions.reverse_extreme(sweep, op)
 
+    def fill_tangents(self, op: array.MapOp, sweep: TangentSweep) -> None:
+        """Maps of their own, which passes that look for fills know."""
+        places = [(sweep.value(o), number_of(v)) for o, v in zip(op.outs, op.yielded, strict=True)]
+        places += [
+            (sweep.dot(out, zero=True), 0.0) for out in op.outs if sweep.activity.active(out)
+        ]
+        for place, number in places:
+            made = fill(place, sweep.values(op.extents), op, number)
+            made.attributes.update(op.attributes)
+            sweep.append(made)
+
     def tangent(self, op: array.MapOp, sweep: TangentSweep) -> None:
         match combined(op, sweep.activity):
+            case "" if is_fill(op):
+                self.fill_tangents(op, sweep)
             case "":
                 emit_map(
                     sweep, op, lambda _: [*primal_writes(sweep, op), *tangent_writes(sweep, op)]
@@ -73,6 +90,18 @@ class Map(Rule[array.MapOp]):
                 reductions.product_tangent(sweep, op)
             case _:
                 reductions.extreme_tangent(sweep, op)
+
+
+def number_of(constant: SSAValue) -> float:
+    number = constant_float(constant)
+    assert number is not None
+    return number
+
+
+def is_fill(op: array.MapOp) -> bool:
+    """Whether a map stores the same constants at all points."""
+    constants = all(constant_float(v) is not None for v in op.yielded)
+    return not op.ins and constants and {*op.out_kinds} == {"store"}
 
 
 def combined(op: array.MapOp, activity: Activity) -> str:

@@ -41,21 +41,23 @@ After::
 
 Only arrays that end with the block they are allocated in, and only ops that stand in that block: a
 write inside a branch or a loop is kept, and counts as a read of what was there. The first sum is a store
-for arguments, too, that hold nothing before (`keep-product`).
+for arguments, too, that hold nothing before (`ad.unseen`); so is the first matrix product.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from xdsl.context import Context
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
-from ...dialects import array
+from ...dialects import ad, array
 from ..rules.table import constant_float
 from .map_outputs import with_outputs
 from .memory_effects import functions
@@ -85,27 +87,36 @@ def drop_in(block: Block) -> None:
                 position = {o: k for k, o in enumerate(block.ops)}
                 drop_unread(op.memref, sorted(touching, key=position.__getitem__, reverse=True))
                 position = {o: k for k, o in enumerate(block.ops)}
-    for argument in filled_arguments(block):
-        touching = users_in(block, argument)
+    for fill in fills_of_arguments(block):
+        touching = users_in(block, fill.outs[0])
         if touching is not None:
             position = {o: k for k, o in enumerate(block.ops)}
             in_order = sorted(touching, key=position.__getitem__)
-            if UNSEEN in in_order[0].attributes and store_first_sum(argument, in_order):
-                in_order[0].detach()
-                in_order[0].erase()
+            later = in_order[in_order.index(fill) :]
+            if store_first_sum(fill.outs[0], later) or is_overwritten(fill, later[1:]):
+                Rewriter.erase_op(fill)
 
 
-def filled_arguments(block: Block) -> list[SSAValue]:
-    """The arguments of a function that are results, filled with zero at first."""
+def fills_of_arguments(block: Block) -> list[array.MapOp]:
+    """The maps that set arguments of a function to zero which held nothing before."""
     if not isinstance(block.parent_op(), func.FuncOp):
         return []
-    return [
-        op.outs[0] for op in block.ops if isinstance(op, array.MapOp) and UNSEEN in op.attributes
-    ]
+    return [op for op in block.ops if unseen_fill(op) is not None and isinstance(op, array.MapOp)]
 
 
-UNSEEN = "ad.unseen"
-"""Marks the fill of an argument that shares memory with no other, and of which nobody sees what it held."""
+def unseen_fill(op: Operation) -> SSAValue | None:
+    """The argument that the op sets to zero, if that held nothing before."""
+    if not isinstance(op, array.MapOp) or ad.UNSEEN not in op.attributes or len(op.outs) != 1:
+        return None
+    (out,) = op.outs
+    is_argument = isinstance(out, BlockArgument) and isinstance(out.owner.parent_op(), func.FuncOp)
+    return out if is_argument and constant_float(op.yielded[0]) == 0.0 else None
+
+
+def is_overwritten(fill: array.MapOp, following: Sequence[Operation]) -> bool:
+    """Whether the next op that touches what is filled stores to all of it."""
+    (out,), touching = fill.outs, (op for op in following if not isinstance(op, memref.DimOp))
+    return any(writes_whole(op, out, fill.extents) for op in islice(touching, 1))
 
 
 def users_in(block: Block, allocated: SSAValue) -> set[Operation] | None:
@@ -142,12 +153,16 @@ ACCESSES = (
 
 def store_first_sum(array_: SSAValue, in_order: Sequence[Operation]) -> bool:
     """Where a whole sum follows a fill with zero, store it instead; whether that was so."""
-    fill, following = in_order[0] if in_order else None, in_order[1:]
-    if not following or not isinstance(fill, array.MapOp):
+    touching = [op for op in in_order if not isinstance(op, memref.DimOp)]
+    if len(touching) < 2:
         return False
-    if UNSEEN not in fill.attributes and not is_zero_fill(fill, array_):
+    fill, first = touching[:2]
+    if not isinstance(fill, array.MapOp) or (
+        unseen_fill(fill) is not array_ and not is_zero_fill(fill, array_)
+    ):
         return False
-    first = following[0]
+    if isinstance(first, array.MatmulOp):
+        return store_product(array_, first, fill.extents)
     if not isinstance(first, array.MapOp) or roots_of(first.ins).count(array_):
         return False
     if roots_of(first.outs).count(array_) != 1 or not covers(first, fill.extents):
@@ -161,12 +176,47 @@ def store_first_sum(array_: SSAValue, in_order: Sequence[Operation]) -> bool:
     return True
 
 
+def store_product(array_: SSAValue, first: array.MatmulOp, extents: Sequence[SSAValue]) -> bool:
+    """Let a product that is added to the array be stored there; whether it is one."""
+    reads = array_ in roots_of([first.a, first.b])
+    if reads or not first.accumulate or not spans(first.c, array_, extents):
+        return False
+    del first.properties["accumulate"]
+    return True
+
+
+def spans(value: SSAValue, array_: SSAValue, extents: Sequence[SSAValue]) -> bool:
+    """Whether a value is all of an array of these extents: itself, or its axes in another order."""
+    view = value.owner
+    if value is array_ or not isinstance(view, array.ViewOp) or view.source is not array_:
+        return value is array_
+    axes = view.source_dims
+    starts, steps = (map(array.constant_value, numbers) for numbers in (view.offsets, view.steps))
+    if sorted(axes) != [*range(len(extents))] or {*starts} != {0} or {*steps} != {1}:
+        return False
+    return all(map(are_equal, view.extents, (extents[d] for d in axes)))
+
+
+def writes_whole(op: Operation, array_: SSAValue, extents: Sequence[SSAValue]) -> bool:
+    """Whether an op stores to all of the array, whatever that held."""
+    if isinstance(op, array.MatmulOp):
+        stored = spans(op.c, array_, extents) and not op.accumulate
+        return stored and array_ not in roots_of([op.a, op.b])
+    if not isinstance(op, array.MapOp) or array_ in roots_of(op.ins) or not covers(op, extents):
+        return False
+    kinds = [kind for out, kind in zip(op.outs, op.out_kinds, strict=True) if out is array_]
+    return kinds == ["store"] and roots_of(op.outs).count(array_) == 1 and op.gathers is None
+
+
 def drop_unread(array_: SSAValue, backwards: Sequence[Operation]) -> None:
     """Walk from the end of the array's life to its start, dropping writes that nobody reads."""
     read_later, extents = False, extents_of(array_)
     for op in backwards:
         if not isinstance(op, array.MapOp):
-            read_later = read_later or not isinstance(op, memref.DimOp)
+            if writes_whole(op, array_, extents):
+                read_later = False
+            elif not isinstance(op, memref.DimOp):
+                read_later = True
             continue
         outs, reads = roots_of(op.outs), array_ in roots_of(op.ins)
         keep: list[int] = []
@@ -199,16 +249,14 @@ def extents_of(array_: SSAValue) -> Sequence[SSAValue]:
     return alloc.extents
 
 
+def are_equal(a: SSAValue, b: SSAValue) -> bool:
+    known = array.constant_value(a)
+    return a is b or (known is not None and known == array.constant_value(b))
+
+
 def covers(op: array.MapOp, extents: Sequence[SSAValue]) -> bool:
     """True when these are the extents of the map's index space."""
-    return len(extents) == len(op.extents) and all(
-        a is b
-        or (
-            array.constant_value(a) is not None
-            and array.constant_value(a) == array.constant_value(b)
-        )
-        for a, b in zip(extents, op.extents, strict=True)
-    )
+    return len(extents) == len(op.extents) and all(map(are_equal, extents, op.extents))
 
 
 def is_zero_fill(op: array.MapOp, array_: SSAValue) -> bool:

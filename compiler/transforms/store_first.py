@@ -38,8 +38,9 @@ After::
 
 The zeros must be the last that touched the memory before the sum: of what lies between, nothing may touch it.
 Of a loop whose iterations begin with the sum and end with the zeros it must be known that the memory is zero
-where the loop is entered (`enters_zero`); behind the loop it is set to zero once, as the last iteration has
-left it. A map that gathers adds to more than was zero: it stores there alone (`fresh`).
+where the loop is entered (`enters_zero`; what fills it there has to stay, and is `ad.unseen` no more); behind
+the loop it is set to zero once, as the last iteration has left it. A map that gathers adds to more than was
+zero: it stores there alone (`fresh`).
 
 Kept: zeros of a part of what is added to, or of elements that the sum does not reach; sums whose map reads
 the memory, or writes to it in another output; loops with a condition.
@@ -58,12 +59,12 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ...dialects import array
+from ...dialects import ad, array
 from ..analysis.affine import affine
 from ..analysis.alias import AliasAnalysis
 from ..analysis.views import is_memref, strip_casts, strip_views
 from ..rules.table import constant_float
-from .drop_overwritten import is_zero_fill
+from .drop_overwritten import is_zero_fill, unseen_fill
 from .gather_adds import Shift, apart, shift_between
 from .map_outputs import with_outputs
 from .memory_effects import MemoryEffects, functions
@@ -195,26 +196,31 @@ class FirstTouches:
         if source_of(zeros.out) is not leaving or source_of(sum_.out) is not base:
             return False
         fresh = zeroed_part(sum_, zeros)
-        if fresh is None or not is_unchanging(zeros, loop) or not self.enters_zero(entering, loop):
+        if fresh is None or not is_unchanging(zeros, loop):
             return False
+        fills_before = self.enters_zero(entering, loop)
+        if fills_before is None:
+            return False
+        for fill in fills_before:
+            fill.attributes.pop(ad.UNSEEN, None)  # the loop relies on it
         clear_behind(loop, zeros, result)
         keep_without(zeros)
         store_where(sum_, fresh)
         return True
 
-    def enters_zero(self, memory: SSAValue, loop: array.LoopOp) -> bool:
-        """True when all of the memory is certainly zero where the loop begins."""
+    def enters_zero(self, memory: SSAValue, loop: array.LoopOp) -> list[Operation] | None:
+        """What sets all of the memory to zero before the loop; None where it may not be zero there."""
+        found: list[Operation] = []
         roots = set(self.alias.roots(memory))
-        if not all(isinstance(r.owner, array.AllocOp) for r in roots):
-            return False
         op = loop.prev_op
         while op is not None and roots:
-            filled = {r for r in roots if isinstance(op, array.MapOp) and is_zero_fill(op, r)}
+            filled = {r for r in roots if fills(op, r)}
             if not filled and self.touches(op, memory):
-                return False
+                return None
+            found += [op] if filled else []
             roots -= filled
             op = op.prev_op
-        return not roots
+        return None if roots else found
 
 
 NAMES = (
@@ -331,6 +337,14 @@ def clear_behind(loop: array.LoopOp, zeros: Zeros, memory: SSAValue) -> None:
     for op in (zero, end, fill):
         op.location = zeros.op.location
     builder.insert(fill)
+
+
+def fills(op: Operation, root: SSAValue) -> bool:
+    """Whether an op sets all of an array to zero: one made here, or an argument that held nothing."""
+    if not isinstance(op, array.MapOp):
+        return False
+    made_here = isinstance(root.owner, array.AllocOp) and is_zero_fill(op, root)
+    return made_here or unseen_fill(op) is root
 
 
 # The rewrite.

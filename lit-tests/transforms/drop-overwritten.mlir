@@ -161,3 +161,76 @@ func.func @first_sum_of_an_unseen_argument(%n : index, %a : memref<?xf64>, %p : 
   }
   func.return
 }
+
+// A whole store after the fill: the fill has done nothing. A store to a part of it needs the rest.
+// CHECK-LABEL: @stores_to_unseen_arguments
+// CHECK-NOT:     outs(%p : memref<?xf64>) kinds ["store"] attributes
+// CHECK:         array.map(%n) ins(%a : memref<?xf64>) outs(%p : memref<?xf64>) kinds ["store"] {
+// CHECK:         array.map(%n) outs(%q : memref<?xf64>) kinds ["store"] attributes {ad.unseen}
+func.func @stores_to_unseen_arguments(%n : index, %m : index, %a : memref<?xf64>, %p : memref<?xf64>, %q : memref<?xf64>) {
+  %zero = arith.constant 0.0 : f64
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  array.map(%n) outs(%p : memref<?xf64>) kinds ["store"] attributes {ad.unseen} {
+    array.yield %zero : f64
+  }
+  array.map(%n) ins(%a : memref<?xf64>) outs(%p : memref<?xf64>) kinds ["store"] {
+  ^bb0(%x : f64):
+    array.yield %x : f64
+  }
+  array.map(%n) outs(%q : memref<?xf64>) kinds ["store"] attributes {ad.unseen} {
+    array.yield %zero : f64
+  }
+  %v = array.view %q[%c0] dims [0] extents(%m) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  array.map(%m) ins(%a : memref<?xf64>) outs(%v : memref<?xf64, strided<[1]>>) kinds ["store"] {
+  ^bb0(%x : f64):
+    array.yield %x : f64
+  }
+  func.return
+}
+
+// The first product is stored, also to all of the array with its axes in the other order; not to a part of it,
+// and not where it is a second one.
+// CHECK-LABEL: @first_products
+// CHECK-NOT:     outs(%p
+// CHECK:         array.matmul %a, %b into %p :
+// CHECK:         array.matmul %a, %b into %p accumulate
+// CHECK-NOT:     outs(%q
+// CHECK:         array.matmul %a, %b into %turned :
+// CHECK:         array.map(%n, %n) outs(%r : {{.*}} attributes {ad.unseen}
+// CHECK:         array.matmul %a, %b into %part accumulate
+func.func @first_products(%n : index, %m : index, %a : memref<?x?xf64>, %b : memref<?x?xf64>,
+    %p : memref<?x?xf64>, %q : memref<?x?xf64>, %r : memref<?x?xf64>) {
+  %zero = arith.constant 0.0 : f64
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  array.map(%n, %n) outs(%p : memref<?x?xf64>) kinds ["store"] attributes {ad.unseen} {
+    array.yield %zero : f64
+  }
+  array.matmul %a, %b into %p accumulate : memref<?x?xf64>, memref<?x?xf64>, memref<?x?xf64>
+  array.matmul %a, %b into %p accumulate : memref<?x?xf64>, memref<?x?xf64>, memref<?x?xf64>
+  array.map(%n, %m) outs(%q : memref<?x?xf64>) kinds ["store"] attributes {ad.unseen} {
+    array.yield %zero : f64
+  }
+  %turned = array.view %q[%c0, %c0] dims [1, 0] extents(%m, %n) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[1, ?]>>
+  array.matmul %a, %b into %turned accumulate : memref<?x?xf64>, memref<?x?xf64>, memref<?x?xf64, strided<[1, ?]>>
+  array.map(%n, %n) outs(%r : memref<?x?xf64>) kinds ["store"] attributes {ad.unseen} {
+    array.yield %zero : f64
+  }
+  %part = array.view %r[%c0, %c0] dims [0, 1] extents(%n, %m) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  array.matmul %a, %b into %part accumulate : memref<?x?xf64>, memref<?x?xf64>, memref<?x?xf64, strided<[?, 1]>>
+  func.return
+}
+
+// A product of the array itself reads it.
+// CHECK-LABEL: @a_product_of_itself
+// CHECK:         array.map(%n, %n) outs(%p
+// CHECK:         array.matmul %a, %p into %p accumulate
+func.func @a_product_of_itself(%n : index, %a : memref<?x?xf64>, %p : memref<?x?xf64>) {
+  %zero = arith.constant 0.0 : f64
+  array.map(%n, %n) outs(%p : memref<?x?xf64>) kinds ["store"] attributes {ad.unseen} {
+    array.yield %zero : f64
+  }
+  array.matmul %a, %p into %p accumulate : memref<?x?xf64>, memref<?x?xf64>, memref<?x?xf64>
+  func.return
+}

@@ -205,3 +205,46 @@ func.func @kept_when_the_part_changes_from_iteration_to_iteration(%n : index, %s
   }
   func.return
 }
+
+// An argument that held nothing is zero where the loop begins; one that is only set to zero in it may not be.
+// CHECK-LABEL: @an_unseen_argument_in_turn
+// CHECK:         array.map(%n) outs(%s : memref<?xf64>) kinds ["store"] {
+// CHECK:         array.loop
+// CHECK-NEXT:      array.map(%n) ins(%v : memref<?xf64>) outs(%s : memref<?xf64>) kinds ["store"]
+// CHECK:         array.loop
+// CHECK-NEXT:      array.map(%n) ins(%v : memref<?xf64>) outs(%t : memref<?xf64>) kinds ["add"]
+func.func @an_unseen_argument_in_turn(%n : index, %k : index, %s : memref<?xf64>, %t : memref<?xf64>, %v : memref<?xf64>, %w : memref<?xf64>) {
+  %zero = arith.constant 0.0 : f64
+  array.map(%n) outs(%s : memref<?xf64>) kinds ["store"] attributes {ad.unseen} {
+    array.yield %zero : f64
+  }
+  %trips = array.loop %i to %k do {
+    array.map(%n) ins(%v : memref<?xf64>) outs(%s : memref<?xf64>) kinds ["add"] {
+    ^bb0(%y : f64):
+      array.yield %y : f64
+    }
+    array.map(%n) ins(%s : memref<?xf64>) outs(%w : memref<?xf64>) kinds ["add"] {
+    ^bb0(%y : f64):
+      array.yield %y : f64
+    }
+    array.map(%n) outs(%s : memref<?xf64>) kinds ["store"] {
+      array.yield %zero : f64
+    }
+    array.yield
+  }
+  %trips_1 = array.loop %i to %k do {
+    array.map(%n) ins(%v : memref<?xf64>) outs(%t : memref<?xf64>) kinds ["add"] {
+    ^bb0(%y : f64):
+      array.yield %y : f64
+    }
+    array.map(%n) ins(%t : memref<?xf64>) outs(%w : memref<?xf64>) kinds ["add"] {
+    ^bb0(%y : f64):
+      array.yield %y : f64
+    }
+    array.map(%n) outs(%t : memref<?xf64>) kinds ["store"] {
+      array.yield %zero : f64
+    }
+    array.yield
+  }
+  func.return
+}

@@ -59,7 +59,8 @@ class Handmade(Compiler):
             arguments, overlaps, mode, wrt, self.results, self.written, signature_of(function),
             self.active,
         )  # fmt: skip
-        kernel = {"primal": self.primal, "gradient": self.gradient, "vjp": self.split}[mode]
+        texts = {"primal": self.primal, "gradient": self.gradient, "vjp": self.split}
+        kernel = {**texts, "pullback": self.gradient}[mode]
         if not isinstance(kernel, str):
             kernel = kernel(arguments, wrt)
         code = object_code("\n".join([kernel, exported(mode)]))
