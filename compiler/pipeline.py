@@ -601,24 +601,32 @@ FOR_THREADS: tuple[ModulePass, ...] = (
 )
 """What runs at the end of `simplify` with `parallel=True`."""
 
-OPTIMIZE: tuple[ModulePass, ...] = (
+POINT_BY_POINT: tuple[ModulePass, ...] = (
     EliminateCommon(),  # the rules of several ops ask for the same values
     FoldConstants(),
     PromoteScalars(),  # cotangents of scalars come in cells
+    UnifyExtents(),  # the checks of the forward sweep hold in the reverse sweep
     EliminateCommon(),
     ForwardStores(),
     DropRestored(),  # a cotangent that is only read stays where it is
     DropOverwritten(),  # a temporary's shadow is filled once
     FuseElementwise(),
-    FuseRows(),  # what maps hand on stays in the cache
     HoistInvariants(),
-    HoistAllocs(),  # nothing allocates inside of loops
+)
+"""What runs on adjoints: maps are point by point."""
+
+OPTIMIZE: tuple[ModulePass, ...] = (
+    *POINT_BY_POINT,
     EliminateCommon(),
     RemoveDead(),
     DropCarried(),  # the reverse sweep swaps the arrays that it reads
     GatherAdds(),  # passes before this take maps point by point
     StoreFirst(),  # a map that gathers touches each element once
     EliminateCommon(),  # views of what is gathered
+    FuseRows(),  # what maps hand on stays in the cache; scratch arrays are still in their loops
+    HoistInvariants(),
+    HoistAllocs(),  # nothing allocates inside of loops
+    EliminateCommon(),
     ReuseAllocs(),  # shadows take the memory of what the forward sweep has done with
     PeelBoundaries(),  # what reordering and vectors need is a body without branches
     AssumeExtents(),  # how far apart elements are, is known

@@ -14,7 +14,7 @@ element (0, ..., 0) whatever its strides, so layouts carry no offset; strides co
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import ClassVar
 
@@ -382,16 +382,18 @@ class Gathers:
     """The inputs that are 0 outside of the window."""
     fresh: tuple[int, ...] | None = None
     """What is taken off a point's subscripts to see whether it stores what it adds."""
+    origin: tuple[SSAValue, ...] = ()
+    """What is added to a point's subscripts before anything is taken off; nothing where it is empty."""
 
     def fits(self, rank: int, inputs: int) -> bool:
-        lengths = {rank, len(self.window), *map(len, self.shifts)}
+        lengths = {rank, len(self.window), len(self.origin) or rank, *map(len, self.shifts)}
         lengths.add(rank if self.fresh is None else len(self.fresh))
         return lengths == {rank} and len(self.shifts) == inputs and self.zeros <= set(range(inputs))
 
     def of(self, inputs: Sequence[int]) -> "Gathers":
         """The same of some of the inputs."""
         zeros = frozenset(k for k, i in enumerate(inputs) if i in self.zeros)
-        return Gathers(self.window, tuple(self.shifts[i] for i in inputs), zeros, self.fresh)
+        return replace(self, shifts=tuple(self.shifts[i] for i in inputs), zeros=zeros)
 
 
 @cache
@@ -420,7 +422,8 @@ class MapOp(IRDLOperation):
     inputs have n x m elements: point p reads the element p - (0, 1) of the first and p - (2, 1) of the
     second. Where that is none, the inputs numbered in `zeros` are 0, and the others the element that is
     nearest. It reads nothing that it writes. With `fresh [1, 1]` the points p where p - (1, 1) is in the
-    window store what the others add.
+    window store what the others add. With an `origin(%i, %j)` all that is said of p is said of p + (i, j):
+    the map is a part of a larger one (`fuse-rows`).
     """
 
     name = "array.map"
@@ -428,6 +431,7 @@ class MapOp(IRDLOperation):
     ins = var_operand_def(MemRefType)
     outs = var_operand_def(MemRefType)
     window = var_operand_def(IndexType)
+    origin = var_operand_def(IndexType)
     kinds = prop_def(ArrayAttr[StringAttr])
     shifts = opt_prop_def(DenseArrayBase.constr(i64))
     zeros = opt_prop_def(DenseArrayBase.constr(i64))
@@ -436,8 +440,8 @@ class MapOp(IRDLOperation):
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = (
         "`(` $extents `)` (`ins` `(` $ins^ `:` type($ins) `)`)? `outs` `(` $outs `:` type($outs) `)`"
-        " `kinds` $kinds (`window` `(` $window^ `)`)? (`shifts` $shifts^)? (`zeros` $zeros^)?"
-        " (`fresh` $fresh^)? attr-dict-with-keyword $body"
+        " `kinds` $kinds (`window` `(` $window^ `)`)? (`origin` `(` $origin^ `)`)?"
+        " (`shifts` $shifts^)? (`zeros` $zeros^)? (`fresh` $fresh^)? attr-dict-with-keyword $body"
     )
 
     def __init__(
@@ -457,7 +461,13 @@ class MapOp(IRDLOperation):
             if gathers.fresh is not None:
                 properties["fresh"] = DenseArrayBase.from_list(i64, [*gathers.fresh])
         super().__init__(
-            operands=[extents, ins, outs, () if gathers is None else gathers.window],
+            operands=[
+                extents,
+                ins,
+                outs,
+                () if gathers is None else gathers.window,
+                () if gathers is None else gathers.origin,
+            ],
             properties=properties,
             regions=[Region(body) if isinstance(body, Block) else body],
         )
@@ -473,7 +483,7 @@ class MapOp(IRDLOperation):
             frozenset[int]() if self.zeros is None else frozenset(map(int, self.zeros.get_values()))
         )
         fresh = None if self.fresh is None else tuple(map(int, self.fresh.get_values()))
-        return Gathers(tuple(self.window), shifts, zeros, fresh)
+        return Gathers(tuple(self.window), shifts, zeros, fresh, tuple(self.origin))
 
     @property
     def out_kinds(self) -> tuple[MapKind, ...]:

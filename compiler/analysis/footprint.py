@@ -105,6 +105,8 @@ class Footprints:
                     Point(self.subscripts.affine(i)) for i in access.op.indices
                 ]
                 return self.through_views(access.memref, indices)
+            case array.MapOp() if access.op.window and access.memref in access.op.ins:
+                return self.entire(access.memref)
             case array.MapOp() if access.memref in (*access.op.ins, *access.op.outs):
                 counts = [self.subscripts.affine(e) for e in access.op.extents]
                 return self.through_views(

@@ -19,13 +19,14 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, BlockArgument
 
 from ...dialects import array
 from .kernel_state import KernelState, value_type
 from .llvm_text import integer
-from .map_nest import combine, identity
+from .map_nest import combine, identity, is_float
 from .map_points import STRIP
+from .scalars_to_llvm import float_of
 
 ZEROS = "@gather.zeros"
 """A strip of zeros of any type."""
@@ -43,7 +44,7 @@ class Part:
 class Input:
     """An input in one row: what the points of the innermost loop read."""
 
-    argument: SSAValue
+    argument: BlockArgument
     element: Attribute
     stride: str
     """Of the innermost axis."""
@@ -68,7 +69,13 @@ class Gather:
     """How many points of each axis are written here, from `low` on."""
     low: list[str]
     window: list[str]
+    origin: list[str]
+    """What is added to the subscripts of a point before shifts are taken off."""
     group: str
+    innermost: int
+    """The axis along which the innermost loop goes from element to element."""
+    unit: str
+    """How many of its elements are one point of the last axis of `order`: of axes that are one loop."""
 
     def __post_init__(self) -> None:
         self.text = self.state.text
@@ -112,19 +119,47 @@ def lower_gather(
     if part is not None:
         low, extents = list(part.low), list(part.extents)
     order = [a for a in range(len(extents)) if a not in loops] + [*loops]
-    gather = Gather(state, op, how, order, extents, low, window, state.metadata.empty())
+    origin = [state.scalar(n) for n in how.origin] or ["0"] * len(extents)
+    inner = order[-1]
+    order, unit = joined(state, op, how, order, (extents, low, window, origin))
+    group = state.metadata.empty()
+    gather = Gather(state, op, how, order, extents, low, window, origin, group, inner, unit)
     state.declare(
         ZEROS, f"{ZEROS} = private unnamed_addr constant [{STRIP} x i64] zeroinitializer, align 64"
     )
-    inner = order[-1]
     inputs: list[Input] = []
     for k, (argument, memref) in enumerate(zip(op.body.block.args, op.ins, strict=True)):
         d, tags = state.memrefs[memref], state.scopes.tags(memref)
-        shift = how.shifts[k][inner]
+        shift = how.shifts[k][order[-1]]
         inputs.append(Input(argument, d.element, d.strides[inner], shift, tags, d.pointer, "true"))
     pointers = [state.memrefs[m].pointer for m in op.outs]
     with where_not_empty(gather):
         rows(gather, 0, inputs, pointers, "false" if how.fresh is None else "true")
+
+
+def joined(
+    state: KernelState,
+    op: array.MapOp,
+    how: array.Gathers,
+    order: list[int],
+    numbers: tuple[list[str], list[str], list[str], list[str]],
+) -> tuple[list[int], str]:
+    """The axes without those along which nothing is shifted, and that continue the one before in memory."""
+    extents, low, window, origin = numbers
+    operands = [state.memrefs[m] for m in (*op.ins, *op.outs)]
+    unit, inner = "1", order[-1]
+    while len(order) > 1:
+        axis, outer = order[-1], order[-2]
+        unit_ = state.text.mul(extents[axis], unit)
+        shifted = {s[axis] for s in how.shifts} | ({how.fresh[axis]} if how.fresh else set[int]())
+        if (
+            shifted != {0}
+            or (low[axis], origin[axis], extents[axis]) != ("0", "0", window[axis])
+            or any(d.strides[outer] != state.text.mul(unit_, d.strides[inner]) for d in operands)
+        ):
+            break
+        order, unit = order[:-1], unit_
+    return order, unit
 
 
 @contextmanager
@@ -151,7 +186,8 @@ def rows(gather: Gather, level: int, inputs: list[Input], pointers: list[str], f
     state, text, axis = gather.state, gather.text, gather.order[level]
     loop = text.begin_loop(gather.extents[axis], (), "i", certain=True)
     here = text.add(gather.low[axis], loop.counter)
-    at = {s: text.sub(here, str(s)) for s in {row[axis] for row in gather.how.shifts}}
+    there = text.add(here, gather.origin[axis])
+    at = {s: text.sub(there, str(s)) for s in {row[axis] for row in gather.how.shifts}}
     near = {s: gather.nearest(i, axis) for s, i in at.items()}
     found = {s: gather.inside(i, axis) for s, i in at.items()}
     inner: list[Input] = []
@@ -167,7 +203,7 @@ def rows(gather: Gather, level: int, inputs: list[Input], pointers: list[str], f
         d = state.memrefs[memref]
         after.append(state.offset(pointer, d.element, text.mul(here, d.strides[axis])))
     if gather.how.fresh is not None:
-        mine = gather.inside(text.sub(here, str(gather.how.fresh[axis])), axis)
+        mine = gather.inside(text.sub(there, str(gather.how.fresh[axis])), axis)
         fresh = text.both([fresh, mine])
     rows(gather, level + 1, inner, after, fresh)
     text.end_loop(loop, (), state.loop_properties())
@@ -176,20 +212,21 @@ def rows(gather: Gather, level: int, inputs: list[Input], pointers: list[str], f
 def row(gather: Gather, inputs: list[Input], pointers: list[str], fresh: str) -> None:
     """The points of a row: those in the middle by a loop without tests, then the others."""
     text, axis = gather.text, gather.order[-1]
-    low, window = gather.low[axis], gather.window[axis]
+    low, window, origin = gather.low[axis], gather.window[axis], gather.origin[axis]
     high = text.add(low, gather.extents[axis])
     shifts = [i.shift for i in inputs] or [0]
-    first = gather.smax(low, gather.smin(str(max(shifts)), high))
-    end = gather.smin(text.add(window, str(min(shifts))), high)
+    first = gather.smax(low, gather.smin(text.sub(str(max(shifts)), origin), high))
+    end = gather.smin(text.sub(text.add(window, str(min(shifts))), origin), high)
     count = text.sub(gather.smax(end, first), first)
+    start, length = text.mul(first, gather.unit), text.mul(count, gather.unit)
     if fresh in ("true", "false"):
-        middle(gather, inputs, pointers, first, count, fresh)
+        middle(gather, inputs, pointers, start, length, fresh)
     else:
         stored, added, on = text.label("stored"), text.label("added"), text.label("border")
         text.branch_if(fresh, stored, added, (1023, 1))
         for label, all_fresh in ((stored, "true"), (added, "false")):
             text.start(label)
-            middle(gather, inputs, pointers, first, count, all_fresh)
+            middle(gather, inputs, pointers, start, length, all_fresh)
             text.branch(on)
         text.start(on)
     border(gather, inputs, pointers, first, count, fresh)
@@ -221,7 +258,8 @@ def piece(
     state, text, axis = gather.state, gather.text, gather.order[-1]
     begin: list[tuple[str, str]] = []
     for i in inputs:
-        at = text.mul(text.sub(first, str(i.shift)), i.stride)
+        away = text.mul(text.sub(gather.origin[axis], str(i.shift)), gather.unit)
+        at = text.mul(text.add(first, away), i.stride)
         own = state.offset(i.pointer, i.element, at, inbounds=False)
         pointer = gather.choose(i.inside, "ptr", own, ZEROS)
         stride = i.stride if i.stride == "1" else gather.choose(i.inside, "i64", i.stride, "0")
@@ -230,35 +268,130 @@ def piece(
     for i, (pointer, stride) in zip(inputs, begin, strict=True):
         load(gather, i, state.offset(pointer, i.element, text.mul(loop.counter, stride)))
     outputs(gather, pointers, text.add(loop.counter, first), fresh)
-    d = [state.memrefs[m] for m in gather.op.outs]
-    moves = all((integer(o.strides[axis]) or 0) != 0 for o in d)
+    text.end_loop(loop, (), element_properties(gather))
+
+
+def element_properties(gather: Gather) -> list[str]:
+    """What LLVM knows of a loop over elements."""
+    strides = [gather.state.memrefs[m].strides[gather.innermost] for m in gather.op.outs]
+    moves = all((integer(s) or 0) != 0 for s in strides)
     group = gather.group if moves else None
-    text.end_loop(loop, (), state.loop_properties(parallel_group=group, innermost=True))
+    return gather.state.loop_properties(parallel_group=group, innermost=True)
+
+
+MOST = 4
+"""The most points at either end of a row that have code of their own."""
 
 
 def border(
     gather: Gather, inputs: list[Input], pointers: list[str], first: str, count: str, fresh: str
 ) -> None:
-    """The points before `first`, and those from `first + count` on."""
+    """The points before `first`, and those from `first + count` on.
+
+    Where the row is as long as shifts are wide, each has code of its own: which inputs are there is known.
+    """
+    text, axis = gather.text, gather.order[-1]
+    shifts = {i.shift for i in inputs} or {0}
+    spread = max(shifts)
+    whole = (gather.low[axis], gather.origin[axis]) == ("0", "0") and min(shifts) == 0
+    if not whole or spread > MOST:
+        few(gather, inputs, pointers, first, count, fresh)
+        return
+    if not spread and gather.extents[axis] == gather.window[axis]:
+        return
+    window = gather.window[axis]
+    long = text.value(f"icmp sge i64 {window}, {spread}")
+    all_ = text.value(f"icmp eq i64 {gather.extents[axis]}, {text.add(window, str(spread))}")
+    known, unknown, on = text.label("ends"), text.label("edges"), text.label("row")
+    text.branch_if(text.both([long, all_]), known, unknown, (1023, 1))
+    text.start(known)
+    ends(gather, inputs, pointers, spread, fresh)
+    text.branch(on)
+    text.start(unknown)
+    few(gather, inputs, pointers, first, count, fresh)
+    text.branch(on)
+    text.start(on)
+
+
+def ends(gather: Gather, inputs: list[Input], pointers: list[str], spread: int, fresh: str) -> None:
+    """The first `spread` points, and as many behind the window."""
+    state, text, axis = gather.state, gather.text, gather.order[-1]
+    window, first = gather.window[axis], gather.how.fresh
+    for at in range(2 * spread):
+        late = at - spread
+        here = str(at) if late < 0 else text.add(window, str(late))
+
+        def is_there(shift: int, at: int = at, late: int = late) -> bool:
+            return at >= shift if late < 0 else late < shift
+
+        mine = fresh if first is not None and is_there(first[axis]) else "false"
+        nearest = "0" if late < 0 else text.sub(window, "1")
+        with elements(gather) as k:
+            for i in inputs:
+                there = is_there(i.shift)
+                if not there and is_zero(gather, i):
+                    state.scalars[i.argument] = zero_of(i.element)
+                    continue
+                element = text.sub(here, str(i.shift)) if there else nearest
+                pointer = place(gather, i, element, k)
+                load(gather, i, gather.choose(i.inside, "ptr", pointer, ZEROS))
+            outputs(gather, pointers, text.add(text.mul(here, gather.unit), k), mine)
+
+
+def few(
+    gather: Gather, inputs: list[Input], pointers: list[str], first: str, count: str, fresh: str
+) -> None:
+    """The points before `first`, and those from `first + count` on, in a loop."""
     state, text, axis = gather.state, gather.text, gather.order[-1]
     loop = text.begin_loop(text.sub(gather.extents[axis], count), (), "edge")
     here = text.add(gather.low[axis], loop.counter)
     before = text.value(f"icmp slt i64 {here}, {first}")
     behind = text.add(here, count)
     at = text.value(f"select i1 {before}, i64 {here}, i64 {behind}")
-    own = {s: text.sub(at, str(s)) for s in {i.shift for i in inputs}}
+    there = text.add(at, gather.origin[axis])
+    own = {s: text.sub(there, str(s)) for s in {i.shift for i in inputs}}
     near = {s: gather.nearest(j, axis) for s, j in own.items()}
     found = {s: gather.inside(j, axis) for s, j in own.items()}
-    for k, i in enumerate(inputs):
-        pointer = state.offset(i.pointer, i.element, text.mul(near[i.shift], i.stride))
-        if k in gather.how.zeros:
-            pointer = gather.choose(text.both([i.inside, found[i.shift]]), "ptr", pointer, ZEROS)
-        load(gather, i, pointer)
     if gather.how.fresh is not None:
-        fresh = text.both([fresh, gather.inside(text.sub(at, str(gather.how.fresh[axis])), axis)])
-    outputs(gather, pointers, at, fresh)
+        mine = text.sub(there, str(gather.how.fresh[axis]))
+        fresh = text.both([fresh, gather.inside(mine, axis)])
+    with elements(gather) as k:
+        for i in inputs:
+            pointer = place(gather, i, near[i.shift], k)
+            if is_zero(gather, i):
+                inside = text.both([i.inside, found[i.shift]])
+                pointer = gather.choose(inside, "ptr", pointer, ZEROS)
+            load(gather, i, pointer)
+        outputs(gather, pointers, text.add(text.mul(at, gather.unit), k), fresh)
     with scalar_only(state):
         text.end_loop(loop, (), state.loop_properties())
+
+
+@contextmanager
+def elements(gather: Gather) -> Generator[str]:
+    """The elements of one point of the row: itself, or those of the axes that were joined."""
+    if gather.unit == "1":
+        yield "0"
+        return
+    loop = gather.text.begin_loop(gather.unit, (), "k", certain=True)
+    yield loop.counter
+    gather.text.end_loop(loop, (), element_properties(gather))
+
+
+def place(gather: Gather, i: Input, at: str, k: str) -> str:
+    """The address of an element of an input's row."""
+    text = gather.text
+    element = text.add(text.mul(at, gather.unit), k)
+    return gather.state.offset(i.pointer, i.element, text.mul(element, i.stride))
+
+
+def is_zero(gather: Gather, i: Input) -> bool:
+    """Whether an input is 0 where it has no element."""
+    return i.argument.index in gather.how.zeros
+
+
+def zero_of(element: Attribute) -> str:
+    return float_of(0.0, element) if is_float(element) else "0"
 
 
 @contextmanager
@@ -276,7 +409,7 @@ def load(gather: Gather, i: Input, pointer: str) -> None:
 
 def outputs(gather: Gather, pointers: list[str], at: str, fresh: str) -> None:
     """The body at a point whose inputs are loaded; where the point is `fresh`, nothing was there."""
-    state, text, axis, op = gather.state, gather.text, gather.order[-1], gather.op
+    state, text, op = gather.state, gather.text, gather.op
     for inner in op.body.block.ops:
         if not isinstance(inner, array.YieldOp):
             state.emit(inner)
@@ -284,7 +417,8 @@ def outputs(gather: Gather, pointers: list[str], at: str, fresh: str) -> None:
     yielded = zip(op.outs, op.out_kinds, op.yielded, pointers, strict=True)
     for memref, kind, value, pointer in yielded:
         d, tags = state.memrefs[memref], state.scopes.tags(memref) + group
-        target = state.offset(pointer, d.element, text.mul(at, d.strides[axis]))
+        stride = d.strides[gather.innermost]
+        target = state.offset(pointer, d.element, text.mul(at, stride))
         new = state.scalar(value)
         if kind != "store" and fresh != "true":
             old = state.load(target, d.element, tags)

@@ -5,13 +5,13 @@ Points may be evaluated in any order, for no point reads what another writes: th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import product
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute
 
 from ...dialects import array
 from .memory import Array, Memref, Undefined
@@ -41,8 +41,7 @@ def run_map(frame: Frame, op: array.MapOp) -> None:
         elements = [m.read() for m in sources]
     else:
         elements = gathered(frame, op, op.gathers, shape, targets)
-        if op.gathers.fresh is not None:
-            clear(frame, op.gathers.window, op.gathers.fresh, targets)
+        clear(frame, op.gathers, shape, targets)
     points = all_points if all(type(o) in SCALARS for o in body_of(op)) else each_point
     for kind, target, values in zip(
         op.out_kinds, targets, points(frame, op, shape, elements), strict=True
@@ -59,12 +58,13 @@ def gathered(
 ) -> list[Array]:
     """What the points read of each input: the element nearest, or 0 where there is none."""
     window = tuple(int(frame.get(n)) for n in how.window)
+    origin = origin_of(frame, how)
     found: list[Array] = []
     for number, (operand, shift) in enumerate(zip(op.ins, how.shifts, strict=True)):
         m = spread(frame.get(operand), window)
         if any(t.root is m.root and np.isin(t.places(), m.places()).any() for t in targets):
             raise Undefined("a map that gathers writes to what it reads")
-        at = [np.arange(n) - s for n, s in zip(shape, shift, strict=True)]
+        at = [np.arange(n) + o - s for n, o, s in zip(shape, origin, shift, strict=True)]
         inside = [(i >= 0) & (i < n) for i, n in zip(at, window, strict=True)]
         nearest = [np.clip(i, 0, n - 1) for i, n in zip(at, window, strict=True)]
         values = m.read()[np.ix_(*nearest)] if all(window) else np.zeros(shape)
@@ -78,15 +78,19 @@ def gathered(
     return found
 
 
-def clear(
-    frame: Frame, window: Sequence[SSAValue], shift: Sequence[int], targets: list[Memref]
-) -> None:
+def origin_of(frame: Frame, how: array.Gathers) -> tuple[int, ...]:
+    return tuple(int(frame.get(n)) for n in how.origin) or (0,) * len(how.window)
+
+
+def clear(frame: Frame, how: array.Gathers, shape: tuple[int, ...], targets: list[Memref]) -> None:
     """Zero where a map stores what it would add."""
-    extents = [int(frame.get(n)) for n in window]
+    if how.fresh is None:
+        return
+    first = [s - o for s, o in zip(how.fresh, origin_of(frame, how), strict=True)]
+    ends = [at + int(frame.get(n)) for at, n in zip(first, how.window, strict=True)]
+    inner = tuple(slice(max(a, 0), max(b, 0)) for a, b in zip(first, ends, strict=True))
     for m in targets:
-        offset = m.offset + sum(s * by for s, by in zip(m.strides, shift, strict=True))
-        inner = Memref(m.root, offset, tuple(max(0, n) for n in extents), m.strides)
-        m.root.cells[inner.places()] = 0
+        m.root.cells[m.places()[inner]] = 0
 
 
 def body_of(op: array.MapOp) -> list[Any]:

@@ -195,6 +195,6 @@ def elements(op: array.MapOp) -> dict[SSAValue, BlockArgument]:
 
 def set_ins(op: array.MapOp, ins: Sequence[SSAValue]) -> None:
     """Let the map, which gathers nothing, read these, for which its body has arguments."""
-    sizes = [len(op.extents), len(ins), len(op.outs), 0]
+    sizes = [len(op.extents), len(ins), len(op.outs), 0, 0]
     op.operands = [*op.extents, *ins, *op.outs]
     op.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, sizes)

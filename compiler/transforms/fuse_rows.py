@@ -3,8 +3,8 @@
 `u[1:-1] = f(u)` fills a temporary and copies it: two sweeps over memory, and an array as large as `u`. A
 softmax goes over its argument again and again, an adjoint takes a shadow out before it adds to it. Here such
 maps become one loop over blocks of rows, and a temporary shrinks to the rows that are still to be read, a
-*rolling buffer*. Runs after the last derivative (whole arrays have the better adjoint), when elementwise
-temporaries are gone, and before arrays leave their loops.
+*rolling buffer*. Runs after the last derivative (whole arrays have the better adjoint), on maps that gather
+as well as on others, while temporaries are still allocated where they are used.
 
 Before::
 
@@ -67,20 +67,30 @@ touches in row i what a later one touches in row i + d, and one of them writes, 
 `shift(later) >= shift(earlier) - d`, so what was done first is done first. The store of a stencil follows one
 row behind its sum. Two operands that may share memory must be of one array, walked alike along the rows, a
 constant distance apart; else the maps are not joined. Points of one map have no order, so nothing is asked
-within a map. Sums over rows are "add"s, whose order is free.
+within a map. Sums over rows are "add"s, whose order is free. Maps need not have equally many rows: each does
+those of a step that it has.
+
+A map that gathers touches in row i the rows i - s to i of its inputs, s its largest shift, also where it
+reads the nearest: its window begins at row 0, and it has s rows more. What it looks at in a step is a smaller
+window, in which its own rows begin at an `origin`.
 
 A temporary shrinks where all its uses are in the loop. Its row is in the buffer from the first time that it
 may be touched to the last; after each step the rows that are still to be read move to the front. Nothing is
 promised of what a fresh array holds, so each element that is read was written in the loop.
 
-Kept apart: maps that hand on no temporary, arrays that lie column by column, and maps between which something
-touches their memory, or raises where others would see that they have run.
+Ops between the maps run before them all if they touch nothing that the maps write, else behind them all, if
+nothing up to there needs them. Maps before and behind those with temporaries come along where they go over
+the same arrays, but for sums over all rows that the program has written.
+
+Kept apart: maps that hand on no temporary, arrays that lie column by column, maps between which something
+touches their memory, or raises where others would see that they have run; and of vectors those that gather,
+or have other numbers of elements (steps through them gain nothing, and cost short calls a fifth).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func
@@ -126,6 +136,16 @@ def fuse_in(function: func.FuncOp, blocks: Sequence[Block]) -> None:
                 FusedRows(*found).emit()
 
 
+@dataclass(frozen=True)
+class Rows:
+    """What a step of a loop does of the rows of a map, or looks at."""
+
+    low: SSAValue
+    count: SSAValue
+    first: SSAValue
+    """The first row of maps that stay behind nobody."""
+
+
 class FusedRows:
     """Writes the loop of a run in the place of its last map."""
 
@@ -139,33 +159,52 @@ class FusedRows:
         self.numbers: dict[int, SSAValue] = {}
         self.buffers: dict[SSAValue, tuple[Rolled, SSAValue]] = {}
         """By operand of a map the temporary that it is a view of, and the buffer in its place."""
-        self.parts: dict[tuple[SSAValue, int], SSAValue] = {}
-        """What a step touches of an operand, by the shift of the map."""
+        self.parts: dict[tuple[SSAValue, Rows], SSAValue] = {}
+        """What a step touches of an operand."""
 
     def emit(self) -> None:
-        count = self.last.extents[0]
-        if not is_nonnegative(count):
-            count = self.put(arith.MaxSIOp(count, self.number(0)), "n")
-        rows, steps = self.sizes(count)
+        counts: dict[SSAValue, SSAValue] = {}
+        for op in self.run.maps:
+            if op.extents[0] not in counts:
+                counts[op.extents[0]] = self.count_of(op)
+        rows, steps = self.sizes(counts)
         kept = [(one, self.buffer(one, rows)) for one in self.rolled]
         step = self.body.args[0]
         step.name_hint = "step"
-        self.put(array.LoopOp(steps, [], self.body))
+        loop = array.LoopOp(steps, [], self.body)
+        self.put(loop)
         self.inside = True
         first = self.put(arith.MuliOp(step, rows), "first")
-        places: dict[int, tuple[SSAValue, SSAValue]] = {}
+        places: dict[tuple[int, SSAValue], Rows] = {}
         for op, shift in zip(self.run.maps, self.run.shifts, strict=True):
-            if shift not in places:
-                places[shift] = self.rows_of_step(shift, first, rows, count)
-            self.move(op, shift, first, *places[shift])
+            count = counts[op.extents[0]]
+            if (shift, count) not in places:
+                places[shift, count] = self.rows_of_step(shift, first, rows, count)
+            self.move(op, places[shift, count])
         for one, buffer in kept:
             if one.more:
                 self.slide(one, buffer, rows)
         self.add(array.YieldOp())
+        self.put_behind(loop)
         for op in self.run.maps:
             Rewriter.erase_op(op)
         for one in self.rolled:
             erase_unused(one.alloc)
+
+    def put_behind(self, loop: array.LoopOp) -> None:
+        """Move the ops that wait for the maps behind the loop."""
+        block, first = loop.parent, self.run.maps[0]
+        assert block is not None
+        place: Operation = self.last
+        between = False
+        for op in tuple(block.ops):
+            between = between or op is first
+            if op is loop:
+                return
+            if between and op in self.run.waiting:
+                op.detach()
+                block.insert_op_after(op, place)
+                place = op
 
     # Small things.
 
@@ -199,17 +238,24 @@ class FusedRows:
 
     # How much a step does.
 
-    def sizes(self, count: SSAValue) -> tuple[SSAValue, SSAValue]:
+    def count_of(self, op: array.MapOp) -> SSAValue:
+        """How many rows a map has."""
+        count = op.extents[0]
+        return (
+            count if is_nonnegative(count) else self.put(arith.MaxSIOp(count, self.number(0)), "n")
+        )
+
+    def sizes(self, counts: dict[SSAValue, SSAValue]) -> tuple[SSAValue, SSAValue]:
         """How many rows a step works on, and how many steps there are."""
         behind = max(one.more for one in self.rolled)
-        all_ = self.more(count, max(self.run.shifts))
+        all_ = self.times(counts)
         length = self.length_of_rows()
         if length is None:
-            rows, size = self.number(BLOCK), count
+            rows, size = self.number(BLOCK), all_
         else:
             rows = self.put(array.FloorDivOp(self.number(BLOCK), length))
             rows = self.put(arith.MaxSIOp(rows, self.number(max(4 * behind, 1))))
-            size = self.put(arith.MuliOp(length, count))
+            size = self.put(arith.MuliOp(length, all_))
         whole = self.put(arith.CmpiOp(size, self.number(SMALL), "slt"))
         rows = self.put(arith.SelectOp(whole, all_, rows))
         if behind and length is not None:
@@ -219,6 +265,18 @@ class FusedRows:
         rows = self.put(arith.MaxSIOp(rows, self.number(max(behind, 1))), "rows")
         up = self.put(arith.AddiOp(self.more(all_, -1), rows))
         return rows, self.put(array.FloorDivOp(up, rows), "steps")
+
+    def times(self, counts: dict[SSAValue, SSAValue]) -> SSAValue:
+        """When the last map has done its last row."""
+        latest: dict[SSAValue, int] = {}
+        for op, shift in zip(self.run.maps, self.run.shifts, strict=True):
+            count = counts[op.extents[0]]
+            latest[count] = max(latest.get(count, 0), shift)
+        ends = [self.more(count, shift) for count, shift in latest.items()]
+        total = ends[0]
+        for end in ends[1:]:
+            total = self.put(arith.MaxSIOp(total, end))
+        return total
 
     def length_of_rows(self) -> SSAValue | None:
         """The elements of a row, at least 1; None where a row is one element."""
@@ -231,53 +289,61 @@ class FusedRows:
             length = self.put(arith.MuliOp(length, extent))
         return self.put(arith.MaxSIOp(length, self.number(1)))
 
-    def rows_of_step(
-        self, shift: int, first: SSAValue, rows: SSAValue, count: SSAValue
-    ) -> tuple[SSAValue, SSAValue]:
-        """The first row that a map with this shift works on in a step, and how many: those that exist."""
+    def rows_of_step(self, shift: int, first: SSAValue, rows: SSAValue, all_: SSAValue) -> Rows:
+        """The rows that a map with this shift works on in a step: those that exist."""
         zero = self.number(0)
         low = self.more(first, -shift)
-        high = self.put(arith.MinSIOp(self.put(arith.AddiOp(low, rows)), count))
+        high = self.put(arith.MinSIOp(self.put(arith.AddiOp(low, rows)), all_))
         low = self.put(arith.MaxSIOp(low, zero)) if shift else low
-        return low, self.put(arith.MaxSIOp(self.put(arith.SubiOp(high, low)), zero), "count")
+        count = self.put(arith.MaxSIOp(self.put(arith.SubiOp(high, low)), zero), "count")
+        return Rows(low, count, first)
+
+    def rows_around(self, how: array.Gathers, own: Rows) -> Rows:
+        """The rows of its inputs that a map looks at which gathers."""
+        zero, reach = self.number(0), max(s[0] for s in how.shifts)
+        low = self.put(arith.MaxSIOp(self.more(own.low, -reach), zero))
+        high = self.put(arith.AddiOp(own.low, own.count))
+        high = self.put(arith.MinSIOp(high, how.window[0]))
+        count = self.put(arith.MaxSIOp(self.put(arith.SubiOp(high, low)), zero), "count")
+        return Rows(low, count, own.first)
 
     # Maps and their operands.
 
-    def move(
-        self, op: array.MapOp, shift: int, first: SSAValue, low: SSAValue, count: SSAValue
-    ) -> None:
+    def move(self, op: array.MapOp, own: Rows) -> None:
         """Let the map do its rows of one step, in the loop."""
-        extents = [count, *tuple(op.extents)[1:]]
-        ins, outs = (
-            [self.part(m, shift, first, low, extents) for m in group] for group in (op.ins, op.outs)
-        )
+        extents, how, looked_at = [own.count, *tuple(op.extents)[1:]], op.gathers, own
+        inner = tuple(op.extents)[1:]
+        if how is not None:
+            looked_at = self.rows_around(how, own)
+            inner = how.window[1:]
+            origin = self.put(arith.SubiOp(own.low, looked_at.low))
+            how = replace(
+                how,
+                window=(looked_at.count, *inner),
+                origin=(origin, *[self.number(0)] * len(inner)),
+            )
+        ins = [self.part(m, looked_at, inner) for m in op.ins]
+        outs = [self.part(m, own, tuple(op.extents)[1:]) for m in op.outs]
         body = op.detach_region(op.body)
         op.add_region(Region(Block()))
-        made = array.MapOp(extents, ins, outs, op.out_kinds, body)
+        made = array.MapOp(extents, ins, outs, op.out_kinds, body, how)
         made.attributes.update(op.attributes)
         self.add(made)
         made.location = op.location
 
-    def part(
-        self,
-        operand: SSAValue,
-        shift: int,
-        first: SSAValue,
-        low: SSAValue,
-        extents: Sequence[SSAValue],
-    ) -> SSAValue:
-        """The rows from `low` on of an operand, in the buffer where there is one."""
-        key = (operand, shift)
+    def part(self, operand: SSAValue, rows: Rows, inner: Sequence[SSAValue]) -> SSAValue:
+        """Some rows of an operand, in the buffer where there is one."""
+        key = (operand, rows)
         if key not in self.parts:
             if operand not in self.buffers:
-                self.parts[key] = self.rows_of(operand, low, extents)
+                self.parts[key] = self.rows_of(operand, rows.low, [rows.count, *inner])
             else:
                 one, buffer = self.buffers[operand]
                 row = self.number(one.starts[operand] + one.back)
-                if shift:
-                    row = self.put(arith.AddiOp(self.put(arith.SubiOp(low, first)), row))
-                there = self.rows_of(buffer, row, [extents[0], *one.alloc.extents[1:]])
-                self.parts[key] = self.through(operand, one, there, extents[0])
+                if rows.low is not rows.first:
+                    row = self.put(arith.AddiOp(self.put(arith.SubiOp(rows.low, rows.first)), row))
+                there = self.rows_of(buffer, row, [rows.count, *one.alloc.extents[1:]])
+                self.parts[key] = self.through(operand, one, there, rows.count)
         return self.parts[key]
 
     def rows_of(self, whole: SSAValue, low: SSAValue, extents: Sequence[SSAValue]) -> SSAValue:

@@ -128,7 +128,7 @@ class Liveness:
             assert block.last_op is not None
             self._mark(block.last_op)
         if isinstance(op, array.MapOp):  # the rest for each output by itself
-            operands = (*op.extents, *op.window)
+            operands = (*op.extents, *op.window, *op.origin)
         else:
             operands = () if isinstance(parent, array.MapOp) and is_end(op) else op.operands
             for memory in read(op):

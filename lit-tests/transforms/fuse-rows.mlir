@@ -1,15 +1,18 @@
 // RUN: mutad-opt %s -p fuse-rows,eliminate-common | filecheck %s
 
-// u[1:-1] = u[:-2] + u[2:]: the store is one row behind the sum, and the buffer has one row more than a step.
+// u[1:-1] = u[:-2] + u[2:]: the store is one row behind the sum, and the buffer has a row more than a step (where
+// rows are elements, a cache line more).
 // CHECK-LABEL: @an_update_in_place_follows_one_row_behind
-// CHECK:         %[[MORE:.*]] = arith.addi %rows, %c1
+// CHECK:         %[[LINE:.*]] = arith.constant 8 : index
+// CHECK-NEXT:    %rows = arith.maxsi %{{.*}}, %[[LINE]]
+// CHECK:         %[[MORE:.*]] = arith.addi %rows, %[[LINE]]
 // CHECK-NEXT:    %[[HELD:.*]] = arith.maxsi %[[MORE]], %c1
 // CHECK-NEXT:    %t = array.alloc(%[[HELD]])
 // CHECK-NEXT:    array.loop %step to %steps
 // CHECK:           array.map(%count) ins(%left_1, %right_1 {{.*}} outs(%t_1
 // CHECK:           array.map(%count_1) ins(%t_2 {{.*}} outs(%mid_1
 // The last row that a step has filled is still to be stored: it moves to the front.
-// CHECK:           array.map(%c1) ins(%t_3 {{.*}} outs(%t_4
+// CHECK:           array.map(%[[LINE]]) ins(%t_3 {{.*}} outs(%t_4
 // CHECK:           array.yield
 // CHECK-NOT:     array.map
 func.func @an_update_in_place_follows_one_row_behind(%u : memref<?xf64>, %n : index) {
@@ -89,7 +92,7 @@ func.func @rows_that_are_read_late_stay_in_the_buffer(%n : index, %m : index, %u
 // CHECK:         %t = array.alloc(%rows, %m)
 // CHECK:         array.loop %step to %steps
 // CHECK:           array.map(%count, %m) ins(%x_1 {{.*}} outs(%t_1, %sums_of
-// CHECK:           array.map(%count, %m) ins(%t_1, %sums_of
+// CHECK:           array.map(%count_1, %m) ins(%t_2, %sums_of
 func.func @sums_of_rows_are_read_at_once(%n : index, %n2 : index, %m : index, %x : memref<?x?xf64>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -203,9 +206,11 @@ func.func @apart_where_something_may_raise_in_between(%n : index, %c : i1, %x : 
   func.return
 }
 
-// CHECK-LABEL: @apart_where_an_element_is_read_in_between
-// CHECK-NOT:     array.loop
-func.func @apart_where_an_element_is_read_in_between(%n : index, %x : memref<?xf64>, %y : memref<?xf64>) -> f64 {
+// CHECK-LABEL: @an_element_that_is_read_in_between_is_read_behind
+// CHECK:         array.loop %step
+// CHECK:         %[[FIRST:.*]] = memref.load %y[%c0]
+// CHECK-NEXT:    func.return %[[FIRST]]
+func.func @an_element_that_is_read_in_between_is_read_behind(%n : index, %x : memref<?xf64>, %y : memref<?xf64>) -> f64 {
   %c0 = arith.constant 0 : index
   %t = array.alloc(%n) : memref<?xf64>
   array.map(%n) ins(%x : memref<?xf64>) outs(%t, %y : memref<?xf64>, memref<?xf64>) kinds ["store", "store"] {
@@ -218,6 +223,176 @@ func.func @apart_where_an_element_is_read_in_between(%n : index, %x : memref<?xf
     array.yield %e : f64
   }
   func.return %first : f64
+}
+
+// CHECK-LABEL: @apart_where_the_element_is_needed
+// CHECK-NOT:     array.loop
+func.func @apart_where_the_element_is_needed(%n : index, %x : memref<?xf64>, %y : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %t = array.alloc(%n) : memref<?xf64>
+  array.map(%n) ins(%x : memref<?xf64>) outs(%t, %y : memref<?xf64>, memref<?xf64>) kinds ["store", "store"] {
+  ^bb0(%e : f64):
+    array.yield %e, %e : f64, f64
+  }
+  %first = memref.load %y[%c0] : memref<?xf64>
+  array.map(%n) ins(%t : memref<?xf64>) outs(%x : memref<?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    %d = arith.subf %e, %first : f64
+    array.yield %d : f64
+  }
+  func.return
+}
+
+// CHECK-LABEL: @apart_where_what_is_read_in_between_is_overwritten
+// CHECK-NOT:     array.loop
+func.func @apart_where_what_is_read_in_between_is_overwritten(%n : index, %x : memref<?xf64>, %y : memref<?xf64>) -> f64 {
+  %c0 = arith.constant 0 : index
+  %t = array.alloc(%n) : memref<?xf64>
+  array.map(%n) ins(%x : memref<?xf64>) outs(%t, %y : memref<?xf64>, memref<?xf64>) kinds ["store", "store"] {
+  ^bb0(%e : f64):
+    array.yield %e, %e : f64, f64
+  }
+  %first = memref.load %y[%c0] : memref<?xf64>
+  array.map(%n) ins(%t : memref<?xf64>) outs(%y : memref<?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    %d = arith.addf %e, %e : f64
+    array.yield %d : f64
+  }
+  func.return %first : f64
+}
+
+// The adjoint of u[1:-1] = f(u): what is taken out of the shadow is collected two rows further on.
+// CHECK-LABEL: @what_is_gathered_is_at_hand
+// CHECK:         %t = array.alloc(%{{.*}}, %m)
+// CHECK:         array.loop %step to %steps
+// CHECK:           array.map(%count, %m) ins(%mid_1 {{.*}} outs(%mid_1, %t_1
+// CHECK:           %count_1 = arith.maxsi
+// CHECK-NEXT:      %[[BACK:.*]] = arith.addi %first
+// CHECK-NEXT:      %[[LOW:.*]] = arith.maxsi %[[BACK]], %c0
+// CHECK:           %[[ORIGIN:.*]] = arith.subi %first, %[[LOW]]
+// CHECK:           array.map(%count_1, %m) ins(%t_2, %t_2, %t_2 {{.*}} outs(%s_1 {{.*}} window(%count_2, %m) origin(%[[ORIGIN]], %c0) shifts [0, 0, 1, 0, 2, 0]
+// CHECK:           array.map(%c2, %m) ins(%t_3 {{.*}} outs(%t_4
+// CHECK:           array.yield
+// CHECK-NOT:     array.map
+func.func @what_is_gathered_is_at_hand(%n : index, %m : index, %s : memref<?x?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %zero = arith.constant 0.0 : f64
+  %more = arith.addi %n, %c2 : index
+  %mid = array.view %s[%c1, %c0] dims [0, 1] extents(%n, %m) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  %t = array.alloc(%n, %m) : memref<?x?xf64>
+  array.map(%n, %m) ins(%mid : memref<?x?xf64, strided<[?, 1]>>) outs(%mid, %t : memref<?x?xf64, strided<[?, 1]>>, memref<?x?xf64>) kinds ["store", "store"] {
+  ^bb0(%bar : f64):
+    array.yield %zero, %bar : f64, f64
+  }
+  array.map(%more, %m) ins(%t, %t, %t : memref<?x?xf64>, memref<?x?xf64>, memref<?x?xf64>) outs(%s : memref<?x?xf64>) kinds ["add"] window(%n, %m) shifts [0, 0, 1, 0, 2, 0] zeros [0, 1, 2] {
+  ^bb0(%a : f64, %b : f64, %c : f64):
+    %d = arith.addf %a, %b : f64
+    %e = arith.addf %d, %c : f64
+    array.yield %e : f64
+  }
+  func.return
+}
+
+// Row 0 would be read as the nearest one before there is one.
+// CHECK-LABEL: @apart_where_a_map_gathers_from_rows_ahead
+// CHECK-NOT:     array.loop
+func.func @apart_where_a_map_gathers_from_rows_ahead(%n : index, %m : index, %x : memref<?x?xf64>, %s : memref<?x?xf64>) {
+  %c2 = arith.constant 2 : index
+  %more = arith.addi %n, %c2 : index
+  %t = array.alloc(%n, %m) : memref<?x?xf64>
+  array.map(%n, %m) ins(%x : memref<?x?xf64>) outs(%t : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%bar : f64):
+    array.yield %bar : f64
+  }
+  array.map(%more, %m) ins(%t, %t : memref<?x?xf64>, memref<?x?xf64>) outs(%s : memref<?x?xf64>) kinds ["add"] window(%n, %m) shifts [1, 0, 2, 0] zeros [0] {
+  ^bb0(%a : f64, %b : f64):
+    %d = arith.mulf %a, %b : f64
+    array.yield %d : f64
+  }
+  func.return
+}
+
+// Of three rows the second map has two, the third one: each does those that there are.
+// CHECK-LABEL: @maps_of_different_numbers_of_rows
+// CHECK:         %[[LATE:.*]] = arith.addi %fewer, %c1
+// CHECK-NEXT:    %[[ALL:.*]] = arith.maxsi %n, %[[LATE]]
+// CHECK:         array.loop %step to %steps
+// CHECK:           arith.minsi %{{.*}}, %n
+// CHECK:           array.map(%count, %m) ins(%x_1 {{.*}} outs(%t_1
+// CHECK:           arith.minsi %{{.*}}, %fewer
+// CHECK:           array.map(%count_1, %m) ins(%here, %next {{.*}} outs(%y_1
+func.func @maps_of_different_numbers_of_rows(%x : memref<?x?xf64>, %y : memref<?x?xf64>, %m : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %cm1 = arith.constant -1 : index
+  %n = memref.dim %x, %c0 : memref<?x?xf64>
+  %less = arith.addi %n, %cm1 : index
+  %fewer = arith.maxsi %less, %c0 : index
+  %t = array.alloc(%n, %m) : memref<?x?xf64>
+  array.map(%n, %m) ins(%x : memref<?x?xf64>) outs(%t : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%a : f64):
+    array.yield %a : f64
+  }
+  %here = array.view %t[%c0, %c0] dims [0, 1] extents(%fewer, %m) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  %next = array.view %t[%c1, %c0] dims [0, 1] extents(%fewer, %m) steps(%c1, %c1) : memref<?x?xf64> -> memref<?x?xf64, strided<[?, 1]>>
+  array.map(%fewer, %m) ins(%here, %next : memref<?x?xf64, strided<[?, 1]>>, memref<?x?xf64, strided<[?, 1]>>) outs(%y : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%a : f64, %b : f64):
+    %d = arith.subf %b, %a : f64
+    array.yield %d : f64
+  }
+  func.return
+}
+
+// What goes over the same array behind the maps with temporaries comes along, a sum of all rows does not.
+// CHECK-LABEL: @what_reads_the_same_rows_comes_along
+// CHECK:         array.loop %step
+// CHECK:           array.map
+// CHECK:           array.map
+// CHECK:           array.map({{.*}} outs(%z_1
+// CHECK:           array.yield
+// CHECK:         array.map(%n, %m) ins(%y {{.*}} outs(%all
+func.func @what_reads_the_same_rows_comes_along(%n : index, %m : index, %x : memref<?x?xf64>, %y : memref<?x?xf64>, %z : memref<?x?xf64>, %sum : memref<f64>) {
+  %c0 = arith.constant 0 : index
+  %t = array.alloc(%n, %m) : memref<?x?xf64>
+  array.map(%n, %m) ins(%x : memref<?x?xf64>) outs(%t : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  array.map(%n, %m) ins(%t : memref<?x?xf64>) outs(%y : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  array.map(%n, %m) ins(%y : memref<?x?xf64>) outs(%z : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  %all = array.view %sum[] dims [-1, -1] extents(%n, %m) steps(%c0, %c0) : memref<f64> -> memref<?x?xf64, strided<[0, 0]>>
+  array.map(%n, %m) ins(%y : memref<?x?xf64>) outs(%all : memref<?x?xf64, strided<[0, 0]>>) kinds ["add"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  func.return
+}
+
+// Vectors are in the cache as a whole, or no better for steps.
+// CHECK-LABEL: @apart_where_a_vector_gathers
+// CHECK-NOT:     array.loop
+func.func @apart_where_a_vector_gathers(%n : index, %x : memref<?xf64>, %s : memref<?xf64>) {
+  %c1 = arith.constant 1 : index
+  %more = arith.addi %n, %c1 : index
+  %t = array.alloc(%n) : memref<?xf64>
+  array.map(%n) ins(%x : memref<?xf64>) outs(%t : memref<?xf64>) kinds ["store"] {
+  ^bb0(%e : f64):
+    array.yield %e : f64
+  }
+  array.map(%more) ins(%t, %t : memref<?xf64>, memref<?xf64>) outs(%s : memref<?xf64>) kinds ["add"] window(%n) shifts [0, 1] zeros [0, 1] {
+  ^bb0(%a : f64, %b : f64):
+    %d = arith.addf %a, %b : f64
+    array.yield %d : f64
+  }
+  func.return
 }
 
 // CHECK-LABEL: @apart_where_arrays_lie_column_by_column

@@ -10,6 +10,8 @@ from gradient_oracle import GradientCase, NotSmoothHereError
 from reach_oracle import check_cotangents_reach
 from stencil_programs import stencil_program
 
+from mutad.compiler.transforms import fuse_rows
+
 IN_CI = "0:8"
 
 
@@ -19,7 +21,10 @@ def seeds() -> range:
 
 
 @pytest.mark.parametrize("seed", seeds())
-def test_gradients_of_stencils(seed: int) -> None:
+def test_gradients_of_stencils(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if seed % 2:  # whole arrays, or a few rows at a time
+        monkeypatch.setattr(fuse_rows, "BLOCK", (1, 4, 20)[seed % 3])
+        monkeypatch.setattr(fuse_rows, "SMALL", 0)
     program = stencil_program(seed)
     options = (("cache", False), ("opt", 1))
     case = GradientCase(program.function(), program.arguments, relative=1e-6, options=options)
