@@ -28,6 +28,7 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects import activation, ad, array, foreign
@@ -143,7 +144,11 @@ class ForwardSweep:
         yields += [body.args[op.ins.index(cast(Overwritten, s.node).target)] for s in kept]
         body.add_op(array.YieldOp(yields))
         extents = [self.values[e] for e in op.extents]
-        slots = [self.slot(s, target, extents) for s in (*saves, *kept)]
+        packed = [s for s in saves if s.in_packed_rows]
+        truths = {s: emitter(target, op)(array.AllocOp(extents, i1)) for s in packed}
+        for save, made in truths.items():
+            made.name_hint = hint_of(save)
+        slots = [truths.get(s) or self.slot(s, target, extents) for s in (*saves, *kept)]
         clone = array.MapOp(
             extents,
             [self.values[m] for m in op.ins],
@@ -153,6 +158,10 @@ class ForwardSweep:
         )
         clone.location = op.location
         target.add_op(clone)
+        for save, made in truths.items():
+            emit = emitter(target, op)
+            sizes = [*extents[:-1], bits.bytes_for(extents[-1], emit)]
+            bits.pack(made, self.slot(save, target, sizes), extents, op, emit)
 
     # Segments.
 

@@ -120,9 +120,13 @@ class Save:
         return self.segment.in_bits
 
     @property
+    def in_packed_rows(self) -> bool:
+        return self.segment.in_packed_rows
+
+    @property
     def stored(self) -> Attribute:
         """The elements of the segment."""
-        return i8 if self.in_bits else self.element
+        return i8 if self.in_bits or self.in_packed_rows else self.element
 
 
 How = Free | Reload | ReadMirror | ReadNeighbour | Recompute | Invert | RollBack | ReadOld | Save

@@ -6,12 +6,13 @@ level are still at hand.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects import memref
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects import ad
+from ...dialects import ad, array
 from ..diagnostics import CompileError, refusal
 from . import bits
 from .forward_sweep import segment_slot
@@ -26,6 +27,8 @@ class SavedValues:
         self.primal = primal
         self.prologues = primal.prologues
         self.popped: dict[Save, SSAValue] = {}
+        self.unpacked: dict[tuple[Save, Block], SSAValue] = {}
+        """The truths of a map, of saves that are packed."""
 
     def open(self, block: Block) -> None:
         """Pop what was pushed in a block, where its reverse starts."""
@@ -71,16 +74,36 @@ class SavedValues:
 
     def slot(self, save: Save, block: Block) -> SSAValue:
         """The saved elements of a map, or the saved array, of the current iteration."""
-        scratch = Block()
-        view = segment_slot(
-            self.segment(save),
-            [self.primal.induction[lp] for lp in save.loops],
-            save.segment.own_sizes(
-                lambda n: self.primal.early(n, block),
-                lambda base, axis: self.primal.extent(base, axis, block),
-            ),
-            scratch,
+        if save.in_packed_rows:
+            if (save, block) not in self.unpacked:
+                self.unpacked[save, block] = self._unpack(save, block)
+            return self.unpacked[save, block]
+        return self._slot(save, block, self._own_sizes(save, block))
+
+    def _unpack(self, save: Save, block: Block) -> SSAValue:
+        def emit(op: Operation) -> SSAValue:
+            op.location = save.at.location
+            self.prologues.append(block, op)
+            return op.results[0] if op.results else truths
+
+        extents = self._own_sizes(save, block)
+        truths = self.prologues.append(block, array.AllocOp(extents, save.element))
+        truths.name_hint = hint_of(save)
+        sizes = [*extents[:-1], bits.bytes_for(extents[-1], emit)]
+        bits.unpack(self._slot(save, block, sizes), truths, extents, save.at, emit)
+        return truths
+
+    def _own_sizes(self, save: Save, block: Block) -> list[SSAValue]:
+        return save.segment.own_sizes(
+            lambda n: self.primal.early(n, block),
+            lambda base, axis: self.primal.extent(base, axis, block),
         )
+
+    def _slot(self, save: Save, block: Block, sizes: Sequence[SSAValue]) -> SSAValue:
+        """The part of the segment that belongs to the current iteration."""
+        scratch = Block()
+        loops = [self.primal.induction[loop] for loop in save.loops]
+        view = segment_slot(self.segment(save), loops, sizes, scratch)
         for op in list(scratch.ops):
             op.detach()
             self.prologues.append(block, op)

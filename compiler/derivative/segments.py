@@ -24,7 +24,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import Pure
 
 from ...dialects import ad, array
-from .bits import PER_BYTE, Emit, bytes_for, index
+from .bits import PER_BYTE, Emit, are_packed, bytes_for, index
 
 Margins = tuple[tuple[int, int], ...]
 """For each loop, how many of its first and last iterations are left out."""
@@ -64,11 +64,18 @@ class Segment:
     own: tuple[SSAValue | ArrayExtent, ...] = ()
     is_scalar: bool = False
     """A number, not an array or what a map computes."""
+    of_map: bool = False
+    """What a map computes."""
 
     @property
     def in_bits(self) -> bool:
         """Whether the innermost of `loops` saves eight truths in a byte: scalars, one an iteration."""
         return self.is_scalar and self.element == i1 and bool(self.loops)
+
+    @property
+    def in_packed_rows(self) -> bool:
+        """Whether a map saves truths of a strip of points, eight of them in a byte."""
+        return self.of_map and self.element == i1 and bool(self.own) and are_packed(self.own[-1])
 
     @property
     def dimensions(self) -> list[Dimension]:
@@ -78,7 +85,10 @@ class Segment:
         ]
         if self.in_bits:
             found[-1] = Dimension(found[-1].number, found[-1].less, PER_BYTE, is_count=True)
-        return found + [Dimension(number) for number in self.own]
+        found += [Dimension(number) for number in self.own]
+        if self.in_packed_rows:
+            found[-1] = Dimension(found[-1].number, per=PER_BYTE)
+        return found
 
     def sizes(
         self,

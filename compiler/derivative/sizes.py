@@ -19,7 +19,7 @@ from ..analysis.affine import Affine, Extent, Subscripts, Symbol, Term
 from ..diagnostics import line_of
 from ..names import as_written
 from . import formulas
-from .bits import PER_BYTE
+from .bits import PER_BYTE, strip_of
 from .formulas import Formula
 from .intervals import SIGNED, Intervals, Number, Taken, Unknown
 from .plan import Save
@@ -95,6 +95,8 @@ class Sizes:
         if save.in_bits:
             factors[-1] = replace(factors[-1], of=PER_BYTE)
         factors += map(Factor, save.segment.own)
+        if save.in_packed_rows:
+            factors[-1] = replace(factors[-1], of=PER_BYTE)
         return self._in_whole(factors)
 
     def _in_whole(self, factors: Sequence[Factor]) -> list[Factor]:
@@ -103,12 +105,15 @@ class Sizes:
         for loop in factors:
             rest = [f for f in found if f is not loop and loop.induction is not None]
             moving = [f for f in rest if self._in_sum(loop, [f])]
-            if len(moving) != 1 or moving[0].less or loop.less or moving[0].of * loop.of > 1:
+            if len(moving) != 1 or moving[0].less or loop.less or loop.of > 1:
                 continue
-            whole = stripped(moving[0].number, loop.induction)
-            if whole is not None:
-                found.remove(moving[0])
-                found[found.index(loop)] = Factor(whole)
+            (one,) = moving
+            strip = strip_of(one.number)
+            if strip is None or strip.counter is not loop.induction:
+                continue
+            if one.of == 1 or strip.fills_bytes:
+                found.remove(one)
+                found[found.index(loop)] = Factor(strip.whole, of=one.of)
         return found
 
     def _repetitions(self, op: Operation, side: Region | None) -> Factor:
@@ -327,20 +332,6 @@ def computed_from(number: Number) -> Sequence[SSAValue]:
             return (number,)
         case _:
             return ()
-
-
-def stripped(number: Number, block: SSAValue | None) -> SSAValue | None:
-    """`n` where the number is `max(min(n - block * size, size), 0)`, the length of one of its strips."""
-    if not isinstance(number, SSAValue) or not isinstance(number.owner, arith.MaxSIOp):
-        return None
-    least = number.owner.lhs.owner
-    if array.constant_value(number.owner.rhs) != 0 or not isinstance(least, arith.MinSIOp):
-        return None
-    left = least.lhs.owner
-    start = left.rhs.owner if isinstance(left, arith.SubiOp) else None
-    if not isinstance(left, arith.SubiOp) or not isinstance(start, arith.MuliOp):
-        return None
-    return left.lhs if start.lhs is block and start.rhs is least.rhs else None
 
 
 def depends(value: SSAValue, induction: SSAValue) -> bool:

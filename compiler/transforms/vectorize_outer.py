@@ -85,7 +85,8 @@ of that block run as they were written.
 
 Kept: loops over `prange`, whose iterations are for threads; loops in which nothing goes step by step, or
 nothing costs more than an addition; loops that read a column of what is not read again; branches that
-do more than compute.
+do more than compute; loops over what they overwrite; and where a derivative is taken, maps that take the
+largest, or the least, of floats.
 """
 
 from __future__ import annotations
@@ -121,21 +122,24 @@ class VectorizeOuter(ModulePass):
 
     name = "vectorize-outer"
 
+    primal: bool = False
+    """No derivative is taken of what it leaves."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            vectorize_in(function, function.body.block)
+            vectorize_in(function, function.body.block, primal=self.primal)
 
 
-def vectorize_in(function: func.FuncOp, block: Block) -> None:
+def vectorize_in(function: func.FuncOp, block: Block, *, primal: bool) -> None:
     """Replace the outermost loops of the block for which that is legal, and worth it."""
     for op in tuple(block.ops):
         if array.RAISES in op.attributes or evaluates_body(op):
             continue
-        if isinstance(op, array.LoopOp) and is_candidate(op) and replaced(function, op):
+        if isinstance(op, array.LoopOp) and is_candidate(op) and replaced(function, op, primal):
             continue
         for region in op.regions:
             for inner in region.blocks:
-                vectorize_in(function, inner)
+                vectorize_in(function, inner, primal=primal)
 
 
 def is_candidate(loop: array.LoopOp) -> bool:
@@ -171,8 +175,11 @@ def is_known(op: Operation, loop: array.LoopOp) -> bool:
             return not op.regions and op.name.startswith(("arith.", "math.", "special."))
 
 
-def replaced(function: func.FuncOp, loop: array.LoopOp) -> bool:
+def replaced(function: func.FuncOp, loop: array.LoopOp, primal: bool = False) -> bool:
     """Replace the loop by blocks, if that is legal and worth it."""
+    maps = [op for op in every_op(loop) if isinstance(op, array.MapOp)]
+    if not primal and any(map(takes_extreme, maps)):
+        return False
     copy = loop.clone()
     block = loop.parent
     assert block is not None
@@ -189,6 +196,17 @@ def replaced(function: func.FuncOp, loop: array.LoopOp) -> bool:
     return worth
 
 
+def takes_extreme(one: array.MapOp) -> bool:
+    """It takes the largest of numbers, or the least: as a whole, among equal ones, for its derivative.
+
+    Step by step the first of three equal ones would have a quarter of that, and each step be saved.
+    """
+    return any(
+        kind in ("min", "max") and is_float(value)
+        for value, kind in zip(one.yielded, one.out_kinds, strict=True)
+    )
+
+
 # What it costs.
 
 
@@ -196,7 +214,15 @@ def pays(points: PointLoop, branches: int) -> bool:
     """Inner loops go step by step, something costs more than an addition, and memory is read in order."""
     inner = [op for op in points.ops if isinstance(op, array.LoopOp)]
     costly = branches > 0 or any(is_costly(op) and points.varies(op) for op in points.ops)
-    return costly and any(map(goes_step_by_step, inner)) and not reads_columns(points)
+    steps = any(map(goes_step_by_step, inner))
+    return costly and steps and not reads_columns(points) and not is_in_place(points)
+
+
+def is_in_place(points: PointLoop) -> bool:
+    """Points overwrite what they read: beside that, a derivative would save what lies in scratch memory."""
+    visible = points.written.keys() - points.private - points.carried
+    read = {op.memref for op in points.ops if isinstance(op, memref.LoadOp)}
+    return any(points.alias.may_alias(a, b) for a in visible for b in read)
 
 
 def is_costly(op: Operation) -> bool:

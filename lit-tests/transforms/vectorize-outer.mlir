@@ -1,4 +1,5 @@
 // RUN: mutad-opt %s -p vectorize-outer | filecheck %s
+// RUN: mutad-opt %s -p 'vectorize-outer{primal=true}' | filecheck %s --check-prefix PRIMAL
 // RUN: mutad-opt %s -p vectorize-outer --run --only sums_side_by_side --args 'x=[[1, 2], [3, 5], [0, 1]], w=[1, 2], n=3, d=2, zero=0' | filecheck %s --check-prefix VALUES
 // RUN: mutad-opt %s -p vectorize-outer --run --only raises_as_written --args 'x=[[4, 9], [16, -1], [1, 1]], total=[0], n=3, d=2, zero=0' | filecheck %s --check-prefix RAISES
 
@@ -318,5 +319,61 @@ func.func @kept_for_threads(%x : memref<?x?xf64>, %out : memref<?xf64>, %n : ind
     memref.store %mine, %out[%i] : memref<?xf64>
     array.yield
   } {claimed}
+  func.return
+}
+
+// A derivative would save what is overwritten, and what lies in scratch memory beside that.
+// CHECK-LABEL: @kept_where_points_overwrite_what_they_read
+// CHECK-NOT:     %block
+// CHECK:         func.return
+func.func @kept_where_points_overwrite_what_they_read(%x : memref<?x?xf64>, %out : memref<?xf64>, %n : index, %d : index, %zero : f64) {
+  %cell = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    memref.store %zero, %cell[] : memref<f64>
+    %trips_1 = array.loop %e to %d do {
+      %v = memref.load %x[%e, %i] : memref<?x?xf64>
+      %y = math.exp %v : f64
+      %old = memref.load %cell[] : memref<f64>
+      %sum = arith.addf %old, %y : f64
+      memref.store %sum, %cell[] : memref<f64>
+      array.yield
+    }
+    %mine = memref.load %cell[] : memref<f64>
+    %before = memref.load %out[%i] : memref<?xf64>
+    %after = arith.addf %before, %mine : f64
+    memref.store %after, %out[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// Equal extremes share the derivative evenly, which a map knows: step by step they would not.
+// CHECK-LABEL: @kept_where_a_map_takes_the_largest
+// CHECK-NOT:     %block
+// CHECK:         func.return
+// PRIMAL-LABEL: @kept_where_a_map_takes_the_largest
+// PRIMAL:         array.loop %block to
+func.func @kept_where_a_map_takes_the_largest(%x : memref<?x?xf64>, %out : memref<?xf64>, %n : index, %d : index, %zero : f64) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %i to %n do {
+    %t = array.alloc(%d) : memref<?xf64>
+    %cell = array.alloc() : memref<f64>
+    memref.store %zero, %cell[] : memref<f64>
+    %trips_1 = array.loop %e to %d do {
+      %v = memref.load %x[%e, %i] : memref<?x?xf64>
+      %y = math.exp %v : f64
+      memref.store %y, %t[%e] : memref<?xf64>
+      array.yield
+    }
+    %most = array.view %cell[] dims [-1] extents(%d) steps(%c1) : memref<f64> -> memref<?xf64, strided<[0]>>
+    array.map(%d) ins(%t : memref<?xf64>) outs(%most : memref<?xf64, strided<[0]>>) kinds ["max"] {
+    ^bb0(%one : f64):
+      array.yield %one : f64
+    }
+    %mine = memref.load %cell[] : memref<f64>
+    memref.store %mine, %out[%i] : memref<?xf64>
+    array.yield
+  }
   func.return
 }

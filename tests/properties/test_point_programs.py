@@ -3,9 +3,11 @@
 `MUTAD_POINTS=2000` looks at as many programs, `MUTAD_POINTS=5000:6000` at those of these seeds.
 """
 
+import math
 import os
 from contextlib import suppress
 
+import numpy as np
 import pytest
 from gradient_oracle import GradientCase, NotSmoothHereError
 from point_programs import point_program
@@ -26,7 +28,7 @@ def seeds() -> range:
 
 @pytest.mark.parametrize("seed", seeds())
 def test_points_that_run_in_blocks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(point_blocks, "POINTS", (1, 4, 64)[seed % 3])
+    monkeypatch.setattr(point_blocks, "POINTS", (1, 8, 64)[seed % 3])
     program = point_program(seed)
     function = program.function()
     want = run(function, program.arguments)
@@ -54,3 +56,44 @@ def test_the_programs_have_such_points(monkeypatch: pytest.MonkeyPatch) -> None:
         program = point_program(seed)
         run(compile(program.function(), cache=False, opt=0), program.arguments)
     assert taken.count(True) > 2
+
+
+def largest(x):
+    n, d = x.shape
+    t = np.zeros(d)
+    total = 0.0
+    for i in range(n):
+        for c in range(d):
+            s = 0.0
+            for e in range(c + 1):
+                s += math.exp(x[i, c]) / (c + 1)
+            t[c] = s
+        total += t.max()
+    return total
+
+
+def test_a_derivative_is_split_evenly_among_the_largest_of_a_point() -> None:
+    gradient = compile(largest, grad=True, cache=False, opt=1).grad(np.zeros((20, 4)))
+    np.testing.assert_allclose(gradient, 0.25)
+
+
+def nearest(x, w):
+    total = 0.0
+    for i in range(x.size):
+        best = np.inf
+        for c in range(w.size):
+            away = math.sin(x[i] - w[c])
+            if away * away < best:
+                best = away * away
+        total += best
+    return total
+
+
+def test_conditions_of_eight_points_share_a_byte() -> None:
+    x, w = np.linspace(0.031, 1.1, 100), np.linspace(0.0, 1.0, 5)
+    made = compile(nearest, grad=True, cache=False, opt=1)
+    plan = made.explain(x, w)
+    assert plan.saved_bytes == 5 * 13, str(plan)
+    apart = x[:, None] - w
+    best = apart[np.arange(100), np.argmin(np.sin(apart) ** 2, axis=1)]
+    np.testing.assert_allclose(made.grad(x, w), np.sin(2.0 * best))

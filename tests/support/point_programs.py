@@ -148,6 +148,10 @@ def point_program(seed: int) -> PointProgram:
     rng = random.Random(seed)
     raises = rng.random() < 0.25
     source = Writer(rng, raises).program()
-    n, k, d = rng.choice((0, 1, 3, 4, 5, 9, 13)), rng.choice((0, 1, 2, 3, 4)), rng.choice((1, 2, 3))
+    n, k, d = (
+        rng.choice((0, 1, 3, 7, 8, 9, 13, 19)),
+        rng.choice((0, 1, 2, 3, 4)),
+        rng.choice((1, 2, 3)),
+    )
     layout = rng.choice(("rows", "rows", "rows", "columns", "reversed", "shared", "short"))
     return PointProgram(source, n, k, d, layout, raises)
