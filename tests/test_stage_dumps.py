@@ -131,8 +131,8 @@ def test_the_head_says_what_the_dump_is_of(dumps: dict[str, str]) -> None:
         "// stages: ('frontend', 'simplify')",
     ):
         assert line in head.splitlines()
-    passed = Path(dumps["2-simplify.02-fold-constants.mlir"]).read_text()
-    assert "// stages: ('frontend',)\n// passes: ('eliminate-common', 'fold-constants')" in passed
+    passed = Path(dumps["2-simplify.02-unify-extents.mlir"]).read_text()
+    assert "// stages: ('frontend',)\n// passes: ('eliminate-common', 'unify-extents')" in passed
 
 
 def test_how_not_to_go_on(dumps: dict[str, str], tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_how_not_to_go_on(dumps: dict[str, str], tmp_path: Path) -> None:
         ([simplified, "--to=nosuch"], "--to=nosuch"),
         ([simplified, "--from=simplify"], "--from needs --to"),
         ([dumps["3-plan.mlir"], "--to=llvm"], "plan only shows"),
-        ([dumps["2-simplify.02-fold-constants.mlir"], "--to=llvm"], "the pass fold-constants"),
+        ([dumps["2-simplify.02-unify-extents.mlir"], "--to=llvm"], "the pass unify-extents"),
         ([str(plain), "--to=llvm"], "a dump of MUTAD_DUMP"),
         ([str(short), "--to=llvm"], "does not say: wrt"),
     ):
