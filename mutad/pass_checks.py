@@ -80,15 +80,16 @@ class PassCheck:
         """The values of a call; those that nobody gave are random numbers."""
         rng, known = np.random.default_rng(self.seed), dict[str, Any](self.inputs)
         zeros = shadows_of_zeros(call)
-        for place, parameter in enumerate(call.parameters):
+        for parameter in call.parameters:
             is_shadow = parameter.name.endswith("_shadow")
             if parameter.name in known or (parameter.default is not None and not is_shadow):
                 continue
             if is_shadow or parameter.name.endswith(("_bar", "_dot")):
                 shape = np.shape(known[parameter.like]) if parameter.like in known else ()
                 made = rng.standard_normal((*shape, *lanes_shape(parameter.type)))
-                made *= place not in zeros
                 known[parameter.name] = made.astype(dtype_of(element_of(parameter.type)))
+        for name in {call.parameters[place].name for place in zeros} & known.keys():
+            known[name] = np.zeros_like(known[name])
         names = {p.name for p in call.parameters} - {call.parameters[j].name for _, j in call.same}
         return values_of(call, {name: known[name] for name in known if name in names})
 
@@ -100,8 +101,8 @@ class PassCheck:
         first, second = self.call(before), self.call(after)
         given = [self.values(first), self.values(second)]
         if products:  # of shadows that are 0 at first
-            shadows = [p.name.endswith("_shadow") for p in first.parameters]
-            given = [[v * 0 if s else v for v, s in zip(vs, shadows, strict=True)] for vs in given]
+            shadows = [k for k, p in enumerate(first.parameters) if p.name.endswith("_shadow")]
+            given = [with_zeros(vs, [vs[k] for k in shadows]) for vs in given]
         one = self.outcome(before, first, given[0])
         other = self.outcome(after, second, given[1])
         names = list(one.values)
@@ -166,8 +167,7 @@ class PassCheck:
         values = self.values(second)
         if wrt is not None:
             asked = {f"{first.parameters[k].name}_dot" for k in wrt}
-            dots = [p.name.endswith("_dot") and p.name not in asked for p in second.parameters]
-            values = [v * 0 if still else v for v, still in zip(values, dots, strict=True)]
+            values = standing_still(second, values, asked)
         plain = values[: len(first.parameters)]
         primal, found = self.outcome(before, first, plain), self.outcome(after, second, values)
         names = list(primal.values)
@@ -230,6 +230,20 @@ def shadows_of_zeros(call: Call) -> set[int]:
     ends = ("_shadow", "_shadow_dot")
     shadows = {k for k, p in enumerate(call.parameters) if p.name.endswith(ends)}
     return shadows - {*listed(function, "filled")}
+
+
+def standing_still(call: Call, values: Sequence[Any], asked: set[str]) -> list[Any]:
+    """The values, with zeros for tangents that nobody asked for, by this or another of their names."""
+    pairs = list(zip(call.parameters, values, strict=True))
+    moving = {id(v) for p, v in pairs if p.name in asked}
+    dots = [v for p, v in pairs if p.name.endswith("_dot")]
+    return with_zeros(values, [v for v in dots if id(v) not in moving])
+
+
+def with_zeros(values: Sequence[Any], those: Sequence[Any]) -> list[Any]:
+    """The values, with zeros for some; what is one array with another, stays so."""
+    zeros = {id(v): v * 0 for v in those}
+    return [zeros.get(id(v), v) for v in values]
 
 
 def is_gradient(module: ModuleOp) -> bool:

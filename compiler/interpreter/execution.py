@@ -437,7 +437,7 @@ def steps(frame: Frame, op: activation.StepsOp) -> None:
     forward = frame.machine.function(f"{op.target}{activation.FORWARD}")
     arguments, records = frame.all(op.arguments), list[list[Any]]()
     keeps = count_in_record(forward, "keeps")
-    while frame.get(op.goes_on)[()] if op.goes_on else len(records) < int(frame.get(op.count)):
+    while frame.get(op.goes_on).read() if op.goes_on else len(records) < int(frame.get(op.count)):
         number = np.int64(len(records))
         results = frame.machine.call(forward, [number, *arguments], frame.depth)
         records.append([kept(value) for value in results[len(results) - keeps :]])

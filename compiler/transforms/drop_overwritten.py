@@ -177,9 +177,8 @@ def store_first_sum(array_: SSAValue, in_order: Sequence[Operation]) -> bool:
 
 
 def store_product(array_: SSAValue, first: array.MatmulOp, extents: Sequence[SSAValue]) -> bool:
-    """Let a product that is added to the array be stored there; whether it is one."""
-    reads = array_ in roots_of([first.a, first.b])
-    if reads or not first.accumulate or not spans(first.c, array_, extents):
+    """Let a product of others that is added to the array be stored there; whether it is one."""
+    if not first.accumulate or not spans(first.c, array_, extents):
         return False
     del first.properties["accumulate"]
     return True
@@ -200,8 +199,7 @@ def spans(value: SSAValue, array_: SSAValue, extents: Sequence[SSAValue]) -> boo
 def writes_whole(op: Operation, array_: SSAValue, extents: Sequence[SSAValue]) -> bool:
     """Whether an op stores to all of the array, whatever that held."""
     if isinstance(op, array.MatmulOp):
-        stored = spans(op.c, array_, extents) and not op.accumulate
-        return stored and array_ not in roots_of([op.a, op.b])
+        return spans(op.c, array_, extents) and not op.accumulate
     if not isinstance(op, array.MapOp) or array_ in roots_of(op.ins) or not covers(op, extents):
         return False
     kinds = [kind for out, kind in zip(op.outs, op.out_kinds, strict=True) if out is array_]

@@ -130,8 +130,9 @@ func.func private @returns_a_cotangent(%b : f64, %p : f64) -> f64 {
 // CHECK-NOT:     ad.mul
 // CHECK:         array.map(%{{.*}}) ins(%made : memref<?xf64>) outs(%{{.*}}) kinds ["add"]
 // CHECK:         ad.retry_if
-func.func @tangent(%p : f64, %n : index, %p_dot : f64) -> memref<?xf64>
+func.func @tangent(%p : f64, %n : index, %p_dot : f64) -> (memref<?xf64>, memref<?xf64>)
     attributes {moving = array<i64: 0>, moved = array<i64: 0>} {
+  %whole = array.alloc(%n) : memref<?xf64>
   %made = array.alloc(%n) : memref<?xf64>
   %t = array.loop %i to %n do {
     %t2 = array.loop %j to %n do {
@@ -141,7 +142,7 @@ func.func @tangent(%p : f64, %n : index, %p_dot : f64) -> memref<?xf64>
     }
     array.yield
   }
-  func.return %made : memref<?xf64>
+  func.return %whole, %made : memref<?xf64>, memref<?xf64>
 }
 
 // Where the primal raises, the caller sees the tangents that are stored by then.

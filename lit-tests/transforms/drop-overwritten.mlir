@@ -222,15 +222,17 @@ func.func @first_products(%n : index, %m : index, %a : memref<?x?xf64>, %b : mem
   func.return
 }
 
-// A product of the array itself reads it.
-// CHECK-LABEL: @a_product_of_itself
+// A product of which the array is a factor reads the zeros.
+// CHECK-LABEL: @kept_where_a_product_reads_it
 // CHECK:         array.map(%n, %n) outs(%p
-// CHECK:         array.matmul %a, %p into %p accumulate
-func.func @a_product_of_itself(%n : index, %a : memref<?x?xf64>, %p : memref<?x?xf64>) {
+// CHECK:         array.matmul %a, %p into %q accumulate
+// CHECK:         array.matmul %a, %a into %p accumulate
+func.func @kept_where_a_product_reads_it(%n : index, %a : memref<?x?xf64>, %p : memref<?x?xf64>, %q : memref<?x?xf64>) {
   %zero = arith.constant 0.0 : f64
   array.map(%n, %n) outs(%p : memref<?x?xf64>) kinds ["store"] attributes {ad.unseen} {
     array.yield %zero : f64
   }
-  array.matmul %a, %p into %p accumulate : memref<?x?xf64>, memref<?x?xf64>, memref<?x?xf64>
+  array.matmul %a, %p into %q accumulate : memref<?x?xf64>, memref<?x?xf64>, memref<?x?xf64>
+  array.matmul %a, %a into %p accumulate : memref<?x?xf64>, memref<?x?xf64>, memref<?x?xf64>
   func.return
 }

@@ -2,11 +2,13 @@
 
 // What is filled and then added to here and there may come as zeros.
 // CHECK-LABEL: @filled_for_single_elements
-// CHECK-SAME:    filled = array<i64: 2>
+// CHECK-SAME:    filled = array<i64: 1>
 // CHECK-NOT:     array.map
 // CHECK:         func.return
-func.func @filled_for_single_elements(%n : index, %a_shadow : memref<?xf64>, %b_shadow : memref<?xf64>, %x : f64, %i : index)
-    attributes {filled = array<i64: 1, 2>} {
+func.func @filled_for_single_elements(%a_shadow : memref<?xf64>, %b_shadow : memref<?xf64>, %x : f64, %i : index)
+    attributes {filled = array<i64: 0, 1>} {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %a_shadow, %c0 : memref<?xf64>
   %zero = arith.constant 0.0 : f64
   array.map(%n) outs(%a_shadow : memref<?xf64>) kinds ["store"] attributes {ad.unseen} {
     array.yield %zero : f64
