@@ -52,9 +52,9 @@ from .array import BinaryScalarOp, constant_value
 from .foreign import EffectsOp, strings
 
 UNSEEN = "ad.unseen"
-"""The attribute of the map that sets all of an argument to zero which shares memory with no other, and of which
-nobody sees what it held: the function's `filled` lists these arguments. Who lets code rely on the zeros takes
-it off."""
+"""The attribute of the map that sets to zero all of an argument which shares memory with no other, and of
+which nobody sees what it held: the function's `filled` lists these arguments. Who lets code rely on the
+zeros takes it off."""
 
 
 def wide(type_: Attribute, lanes: int) -> Attribute:
