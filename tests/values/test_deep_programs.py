@@ -71,7 +71,8 @@ def test_gradients_and_receipts(tmp_path: Path) -> None:
 
 def test_what_is_too_deep_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deep_stack, "FRAMES", 0)
-    f = function_of(PROGRAMS["400 operands"], tmp_path)
+    source = nested("(x[1] if x[0] > 0 else ", "x[2]", ")", 190)
+    f = function_of(source, tmp_path)
     with pytest.raises(CompileError, match="nested too deeply") as caught:
         compile(f, opt=1)(np.ones(5))
     assert caught.value.span is not None
