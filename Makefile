@@ -10,12 +10,12 @@ PART   ?= today/24
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help test pytest generated sample targets lit lint types format demo demo-aot bench clean
+.PHONY: help test pytest generated sample targets lit lint types format docs pictures demo demo-aot bench clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
-test: lint  ## Everything that CI runs: lint, types, lit tests, pytest
+test: lint docs  ## Everything that CI runs: lint, docs, types, lit tests, pytest
 	$(MAKE) -j types lit pytest # pyright has one thread
 	$(MAKE) generated
 	$(MAKE) sample
@@ -48,6 +48,12 @@ types: $(VENV)/.dev  ## Types, strictly
 format: $(VENV)/.dev  ## Rewrite the sources in house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(VENV)/.docs  ## The documentation as a site, in build/site; warnings are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict
+
+pictures: $(VENV)/.demo  ## Draw the pictures of the tutorials again
+	$(BIN)/python docs/pictures/draw.py
 
 demo: $(VENV)/.demo  ## Recover a diffusivity field from a real elevation grid, by gradients
 	$(BIN)/python examples/hillslope.py

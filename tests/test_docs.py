@@ -2,6 +2,7 @@
 
 The snippets of a page share one namespace, in order. A block marked `python` is executed; a block
 marked `text`, `mlir`, `llvm` or `asm` right after it is its expected output, `...` standing for anything.
+One below `<!-- needs jax -->` is executed where that package is installed.
 
 `python tests/test_docs.py docs/pipeline.md ...` runs pages and writes what changed into them.
 """
@@ -17,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -24,9 +26,10 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.S | re.M)
+NEEDS = re.compile(r"<!-- needs (\w+) -->\n+\Z")
 OUTPUT_KINDS = ("text", "mlir", "llvm", "asm")
 
 
@@ -45,7 +48,8 @@ def snippets(page: Path) -> Iterator[Snippet]:
     text = page.read_text()
     blocks = list(FENCE.finditer(text))
     for block, after in zip_longest(blocks, blocks[1:]):
-        if block[1] != "python":
+        needed = NEEDS.search(text, 0, block.start())
+        if block[1] != "python" or (needed is not None and find_spec(needed[1]) is None):
             continue
         shown, where = None, slice(0, 0)
         if (
@@ -104,8 +108,10 @@ def test_a_wrong_output_is_noticed() -> None:
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    listed = set(re.findall(r"[\w-]+\.md", (ROOT / "mkdocs.yml").read_text()))
-    assert listed == {page.name for page in (ROOT / "docs").glob("*.md")}
+    listed = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text()))
+    assert listed == {
+        str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
