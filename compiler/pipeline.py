@@ -137,6 +137,8 @@ class Options:
     """Gradients keep the guards of strong zeros; the runtime asks for it where they turn out to be needed."""
     memory: int | None = None
     """The bytes that a gradient may save; None: as many as it likes."""
+    spill: str = ""
+    """The folder where restart states go that memory has no room for; "" for none."""
     target: Target | None = None
     """The CPU that `MUTAD_TARGET_CPU` names; None is the one that we run on."""
 
@@ -331,7 +333,8 @@ def within_budget(c: Compilation, reverse: Reverse) -> None:
 def measure_budget(c: Compilation) -> None:
     """Write the sizes of what is saved, by which a gradient keeps to its budget."""
     functions = [op for op in c.module.ops if isinstance(op, func.FuncOp) and not is_private(op)]
-    measure_steps(functions[-1], functions[0], c.built.assumed)
+    spill = c.request.options.spill
+    measure_steps(functions[-1], functions[0], c.built.assumed, spill)
     measure_saved(
         functions[0], c.built.assumed, c.request.options.memory or 0, alone=len(functions) < 2
     )

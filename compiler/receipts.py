@@ -73,7 +73,10 @@ def explain_request(
             saved, memory = receipt.saved_bytes, request.options.memory or 0
             arguments = None if leaves is None else shadowed(in_steps, leaves)
             receipt = replace(
-                receipt, budget=budget_of(in_steps, arguments, saved, memory, schedule)
+                receipt,
+                budget=budget_of(
+                    in_steps, arguments, saved, memory, schedule, request.options.spill
+                ),
             )
         if leaves is None or counts is not None:
             return receipt

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     MemRefType,
+    StringAttr,
     SymbolRefAttr,
     UnitAttr,
     i1,
@@ -192,17 +193,24 @@ class StackOp(IRDLOperation):
     `activation.stack within %budget beside %others or %whole`
 
     It holds what the `others`, the tapes of the function itself, leave of the budget. `whole` is what the
-    gradient saves that runs no step again, for the words of errors.
+    gradient saves that runs no step again, for the words of errors. `spilling` names a folder: restart states
+    that there is no room for go to a file there, for as long as the call takes.
     """
 
     name = "activation.stack"
     budget = operand_def(IndexType)
     others = operand_def(IndexType)
     whole = operand_def(IndexType)
-    assembly_format = "`within` $budget `beside` $others `or` $whole attr-dict"
+    folder = opt_prop_def(StringAttr)
+    assembly_format = (
+        "`within` $budget `beside` $others `or` $whole (`spilling` $folder^)? attr-dict"
+    )
 
-    def __init__(self, budget: SSAValue, others: SSAValue, whole: SSAValue) -> None:
-        super().__init__(operands=[budget, others, whole])
+    def __init__(
+        self, budget: SSAValue, others: SSAValue, whole: SSAValue, folder: str = ""
+    ) -> None:
+        properties = {"folder": StringAttr(folder)} if folder else {}
+        super().__init__(operands=[budget, others, whole], properties=properties)
 
 
 @irdl_op_definition

@@ -228,7 +228,7 @@ def compile(function: Any = None, /, *, grad: bool = False, **options: Unpack[Op
     grad: the gradient methods exist, and the first call checks that they can be compiled.
     saves: "minimal" (the default), "all", or "forbid": a gradient that has to save is an error.
     memory: how many bytes a gradient may save, a number or "256MiB": where its plan takes more, a loop is
-        checkpointed, and the reverse sweep runs steps again.
+        checkpointed, and the reverse sweep runs steps again; ("1GiB", "disk:/scratch"): from a file as well.
     fastmath: the primal may contract and reassociate as well.
     boundscheck: False leaves out the checks of subscripts.
     cache: False leaves the disk cache alone.

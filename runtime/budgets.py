@@ -1,12 +1,13 @@
-"""What users write for `memory=`: how many bytes a gradient may save.
+"""What users write for `memory=`: how many bytes a gradient may save, and where what is more goes.
 
-compile(f, memory="256MiB")      compile(f, memory=1_000_000)
+compile(f, memory="256MiB")    compile(f, memory=1_000_000)    compile(f, memory=("1GiB", "disk:/scratch"))
 """
 
 from __future__ import annotations
 
+import os
 import re
-from typing import Any
+from typing import Any, cast
 
 UNITS = {
     "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
@@ -14,10 +15,38 @@ UNITS = {
 }  # fmt: skip
 _WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*\Z")
 LARGEST = 1 << 62
+DISK = "disk"
 REFUSED = {
     "vjp": "vjp", "hvp": "hvp", "product": "hvp", "reverse-hvp": "hvp",
 }  # fmt: skip
 """By mode, the calls that save what their plan says, whatever the budget is."""
+
+
+def budget_of(memory: Any) -> tuple[int | None, str]:
+    """The number of bytes, None where there is no budget, and the folder for files, "" for none.
+
+    ValueError where nobody can read it. A folder is looked for when something goes there.
+    """
+    if not isinstance(memory, tuple):
+        return bytes_of(memory), ""
+    parts = cast("tuple[Any, ...]", memory)
+    match parts:
+        case (size, str() as where) if size is not None:
+            kind, _, folder = where.partition(":")
+            if kind == DISK:
+                return bytes_of(size), os.path.abspath(folder or temporary())
+        case _:
+            pass
+    raise ValueError(
+        f'memory={memory!r}: of two, the first are bytes and the second is "disk:FOLDER", or "disk" for '
+        'that of temporary files: ("1GiB", "disk:/scratch")'
+    )
+
+
+def temporary() -> str:
+    import tempfile
+
+    return tempfile.gettempdir()
 
 
 def bytes_of(memory: Any) -> int | None:
@@ -41,7 +70,8 @@ def bytes_of(memory: Any) -> int | None:
 
 def refused(memory: Any) -> ValueError:
     return ValueError(
-        f'memory={memory!r}: use a number of bytes, or a text such as "256MiB", "1.5 GB" or "800kB"'
+        f'memory={memory!r}: use a number of bytes, or a text such as "256MiB", "1.5 GB" or "800kB"; '
+        'with a folder for what is more: ("1GiB", "disk:/scratch")'
     )
 
 

@@ -106,7 +106,7 @@ def check_options(options: dict[str, Any]) -> dict[str, Any]:
         "debug": os.environ.get("MUTAD_DEBUG") == "1",
         "sanitize": os.environ.get("MUTAD_SANITIZE", ""),
     }
-    result = {**DEFAULTS, **asked, **options}
+    result, spill = {**DEFAULTS, **asked, **options}, ""
     if result["sanitize"] not in ("", "grad"):
         raise ValueError(f"sanitize={result['sanitize']!r}: use '' or 'grad' (MUTAD_SANITIZE=grad)")
     for name, value in options.items():
@@ -123,12 +123,12 @@ def check_options(options: dict[str, Any]) -> dict[str, Any]:
             if isinstance(value, bool) or value not in (0, 1, 2, 3):
                 raise ValueError(f"opt={value!r}: use 0, 1, 2 or 3")
         elif name == "memory":
-            result["memory"] = budgets.bytes_of(value)
+            result["memory"], spill = budgets.budget_of(value)
         elif name != "sanitize" and not isinstance(value, bool):
             raise TypeError(f"{name}={value!r}: use True or False")
     if result["sanitize"]:
         result["fastmath"] = False  # which assumes that all is finite
-    return {name: result[name] for name in DEFAULTS}
+    return {**{name: result[name] for name in DEFAULTS}, "spill": spill}
 
 
 class CompiledFunction(Generic[P, R]):

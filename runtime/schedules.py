@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -151,8 +152,8 @@ class Run:
 class Plan:
     """Answers for one loop in a room of so many bytes."""
 
-    def __init__(self, n: int, state: int, saved: int, sizes: Units) -> None:
-        self.n, self.state, self.saved, self.sizes = n, state, saved, sizes
+    def __init__(self, n: int, state: int, saved: int, room: int, sizes: Units) -> None:
+        self.n, self.state, self.saved, self.room, self.sizes = n, state, saved, room, sizes
         self.counted: dict[tuple[bool, int, int], int] = {}
 
     @functools.cached_property
@@ -177,6 +178,14 @@ class Plan:
     def again(self, n: int, m: int) -> int:
         """How many steps are run from a stored state that stays; 0 where it is given up."""
         return self.table.run_from(n, m)
+
+    def inside(self, steps: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """How many steps are run for the values of so many, about, each number of them in all of the room."""
+        if isinstance(self.table, Table):
+            ran = self.table.fresh[self.sizes.all, np.minimum(steps, self.n)]
+        else:
+            ran = sum(np.maximum(steps - row[self.sizes.all], 0) for row in self.table.fresh[:-1])
+        return np.where(steps * self.saved <= self.room, steps, ran)
 
     def executed(self, n: int, m: int, *, stored: bool = False) -> int:
         """How many steps are run in all, for the values of each of `n`."""
@@ -214,7 +223,7 @@ class Plan:
 def plan(n: int, state: int, saved: int, room: int) -> Plan | None:
     """The plan for `n` steps in so many bytes; None where nothing will do."""
     sizes = units(state, saved, room)
-    return None if sizes is None else Plan(n, state, saved, sizes)
+    return None if sizes is None else Plan(n, state, saved, room, sizes)
 
 
 @functools.lru_cache(maxsize=4 * KEPT_SCHEDULES)

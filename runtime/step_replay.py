@@ -1,6 +1,7 @@
 """How often steps will be run: the decisions of `step_stack`, followed without running anything.
 
-`replay` does with a stack of its own what compiled code does with its, of which only heads are written.
+`replay` does with a stack of its own what compiled code does with its, of which only heads are written. So
+are those of the states that would go to a file.
 """
 
 from __future__ import annotations
@@ -8,13 +9,16 @@ from __future__ import annotations
 import ctypes
 import mmap
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from . import step_stack
+from . import spill_file, step_stack
 from .step_stack import (
     BASE,
     CURSOR,
     END,
+    FILE,
+    FILE_END,
+    FILE_PEAK,
     HEAD_BYTES,
     ITEM_BYTES,
     ITEM_END,
@@ -34,6 +38,7 @@ from .step_stack import (
     VALUES,
     WHOLE_END,
     WORD,
+    WRITE,
     get,
     put,
 )  # fmt: skip
@@ -41,6 +46,18 @@ from .step_stack import (
 Loop = tuple[int, int, int, int, int, int, int, Any]
 """The count, the bytes of a state, of what a step keeps at least and at most, and of the copies, whether
 others follow, what loops within the step need, and the largest of these, if there is one."""
+
+
+class Outcome(NamedTuple):
+    """What steps are run, and what that takes."""
+
+    executed: list[tuple[int, int]] | None
+    """For each loop how many of its own, and of the loop within; None where there are too few bytes."""
+    least: int | None
+    """The least number of bytes that would do; None where that takes too long to find out."""
+    filed: int | None
+    """The bytes that the file has at most."""
+
 
 MOST_STEPS = 300_000
 """More are not followed."""
@@ -58,21 +75,55 @@ class TooLong(Exception):
     """There are too many steps to follow."""
 
 
-def replay(loops: Sequence[Loop], bytes_: int) -> tuple[list[tuple[int, int]] | None, int | None]:
-    """For each loop how often steps of it, and of the loop within, are run; and the least number of bytes.
-
-    None of the first where there are too few bytes; of both where that takes too long to find out.
-    """
+def replay(loops: Sequence[Loop], bytes_: int, *, spills: bool) -> Outcome:
+    """How often steps are run in so many bytes, with a file for more or without."""
     try:
         least, found = 0, None
         while found is None:
             try:
-                found = Replay(least).run(loops)
+                found = followed(loops, least, spills=spills)
             except TooLittle as error:
                 least = max(error.least, least + WORD)
-        return (Replay(bytes_).run(loops) if least <= bytes_ else None), least
+        if least > bytes_:
+            return Outcome(None, least, None)
+        ran, filed = followed(loops, bytes_, spills=spills)
+        return Outcome(ran, least, filed)
     except TooLong:
-        return None, None
+        return Outcome(None, None, None)
+
+
+def followed(
+    loops: Sequence[Loop], bytes_: int, *, spills: bool
+) -> tuple[list[tuple[int, int]], int]:
+    """What steps are run, and the bytes of the file."""
+    own = Replay(bytes_)
+    if not spills:
+        return own.run(loops), 0
+    put(own.stack + FILE, own.stack)
+    put(own.stack + FILE_END, spill_file.FIRST)
+    spill_file.files[own.stack] = Pretended()
+    try:
+        return own.run(loops), get(own.stack + FILE_PEAK)
+    finally:
+        spill_file.closed(own.stack)
+
+
+class Pretended:
+    """A file of which only the words of items are kept."""
+
+    def __init__(self) -> None:
+        self.kept: dict[int, tuple[int, ...]] = {}
+
+    def close(self) -> None: ...
+    def reserve(self, end: int) -> None: ...
+    def soon(self, count: int, place: int) -> None: ...
+
+    def write(self, address: int, count: int, place: int) -> None:
+        self.kept[place] = tuple(get(address + at) for at in range(0, ITEM_BYTES, WORD))
+
+    def read(self, address: int, count: int, place: int) -> None:
+        for k, word in enumerate(self.kept[place]):
+            put(address + WORD * k, word)
 
 
 class Replay:
@@ -114,8 +165,11 @@ class Replay:
     def go(self, loop: Loop, head: int, end: int, counts: list[int]) -> None:
         while (step := get(head + STEP)) < end:
             if step >= get(head + UNTIL):
-                if step_stack.ask(self.stack, head, end) == STORE:
+                what = step_stack.ask(self.stack, head, end)
+                if what in (STORE, WRITE):
                     self.push(head, get(head + STATE), STATES)
+                if what == WRITE:
+                    step_stack.write(self.stack, head)
             elif get(head + KIND) == KEEP:
                 self.keep(loop, head, counts)
                 self.step(loop, head, 1, counts)
@@ -165,6 +219,9 @@ class Replay:
         left = step_stack.turn(self.stack, head) - 1
         while left:
             item = get(head + TOP)
+            if not item:
+                step_stack.fetch(self.stack, head, left)
+                continue
             record = get(item + ITEM_RECORD)
             if record == 0:
                 put(head + STEP, get(item + ITEM_STEP))

@@ -12,6 +12,10 @@ state, and runs more steps again.
 
 A loop whose steps nobody can count keeps the values of as many as there is room for. When there are more, it
 keeps states instead, one every so many steps, and when these fill the room, it drops every second of them.
+
+Where there is a *file*, states go there on the way forward, each with the place of the one before it, as long
+as a loop has nothing in memory (`file_schedules`). The reverse sweep fetches the last of them when it has
+done with what is in memory. So memory has room for all that is not in the file, and for one state.
 """
 
 from __future__ import annotations
@@ -19,30 +23,37 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import threading
+from collections.abc import Callable
 from typing import Any
 
-from . import schedules
+from . import file_schedules, schedules, spill_file
 
 WORD = 8
 CURSOR, END, LAST, LIMIT, BASE, WHOLE_END = 8, 16, *range(32, 64, WORD)
 """Words of the stack: the first byte that is free, the first that is not, the head of the loop that began
 last, what this scope may not pass (0 where that is the end), where all begins and where it ends. The first
 four are those of a tape."""
+FILE, FILE_END, FILE_PEAK = range(88, 112, WORD)
+"""Which file there is, by the context of the call, 0 for none; the first byte of it that is free, and how
+many it had at most."""
 
 TOP, UNTIL, KIND, STEP, COPIES, COUNT, STATES, VALUES, SAVED, STATE, OWN = range(0, 88, WORD)
 """Words of a head, those that compiled code knows: the item on top; up to which step it is known what to do,
 and what; the step that the arrays stand before; the copies on which steps are run again; how many steps there
 are, -1 where nobody knows yet; how many items there are of each kind; the most that a step's values take; the
 bytes of a state's item; what of a step's values its own loops have nothing to do with."""
-ROOM, PERIOD, COPIED, BEFORE, FOLLOWED, TURNED = range(88, 136, WORD)
+ROOM, PERIOD, COPIED, BEFORE, FOLLOWED, TURNED, FILED, FILED_STEP, AGAIN = range(88, 160, WORD)
 """The others: the bytes that the plan is for; every which step a state is kept; the bytes of the copies;
-where the stack ended before them; whether other loops follow; whether the reverse sweep has begun."""
-HEAD_BYTES = 144
+where the stack ended before them; whether other loops follow; whether the reverse sweep has begun; where in
+the file the last state is, 0 for nowhere, and of which step; how many steps are run from the one that was
+fetched, and stays there."""
+HEAD_BYTES = 160
 ITEM_STEP, ITEM_RECORD, ITEM_END, ITEM_BYTES = 8, 16, 24, 32
 
-KEEP, STORE, RUN = 1, 2, 3
+KEEP, STORE, RUN, WRITE = 1, 2, 3, 4
 """Kinds of what to do: to keep the values of steps; to keep the state, and then what the head says; to keep
-nothing. 0 is what an error in here becomes."""
+nothing; to keep the state in the file. 0 is what an error in here becomes."""
 NOMINAL = 1000
 """What a count is taken for that nobody knows."""
 PARTS = 8
@@ -62,6 +73,12 @@ def end_of(stack: int) -> int:
     """What may be taken ends at the limit of the scope, if it has one, and of the stack."""
     limit, end = get(stack + LIMIT), get(stack + END)
     return min(limit, end) if limit else end
+
+
+def about(stack: int, n: int, state: int, saved: int, bytes_: int) -> float:
+    """About what so many steps cost, in steps, with a file where there is one."""
+    of = file_schedules if get(stack + FILE) else schedules
+    return of.about(n, state, saved, bytes_)
 
 
 def room(bytes_: int) -> int:
@@ -98,7 +115,9 @@ def begin(
     if free < need:
         taken = head - get(stack + BASE) + get(stack + WHOLE_END) - get(stack + END)
         return -(taken + HEAD_BYTES + need)
-    saved = share(n, state, low, full, free - copies, inner)
+    saved = low
+    if free >= copies + state + low:
+        saved = share(stack, n, state, low, full, free - copies, inner)
     known = {
         KIND: KEEP, COUNT: n, SAVED: saved, STATE: state, ROOM: free - copies, COPIED: copies,
         FOLLOWED: followed, OWN: low - least,
@@ -107,6 +126,8 @@ def begin(
         put(head + at, known.get(at, 0))
     put(stack + CURSOR, head + HEAD_BYTES)
     put(stack + LAST, head)
+    if get(stack + FILE) and n * saved > free:
+        reserve(stack, head, n)
     if least and free >= copies + state + low:
         place_copies(stack, head)
     return head
@@ -133,14 +154,15 @@ def make_room(
         return
     free = end_of(stack) - HEAD_BYTES - copies
 
-    def cost(top: int) -> int:
+    def cost(top: int) -> float:
         """About how many steps both loops run if the items above one are taken."""
-        end, lost = top + get(before + STATE), get(before + COUNT) - get(top + ITEM_STEP)
-        mine = schedules.about(max(n, 1), state, full, free - end)
+        end = end_below(before, top)
+        lost = get(before + COUNT) - get(top + ITEM_STEP if top else before + FILED_STEP)
+        mine = about(stack, max(n, 1), state, full, free - end)
         sizes = get(before + STATE), get(before + SAVED)
-        return mine + schedules.about(lost, *sizes, get(before + ROOM) - (end - before))
+        return mine + about(stack, lost, *sizes, get(before + ROOM) - (end - before))
 
-    possible = [t for t in tops if end_of(stack) - (t + get(before + STATE)) >= HEAD_BYTES + need]
+    possible = [t for t in tops if end_of(stack) - end_below(before, t) >= HEAD_BYTES + need]
     if followed or not possible:
         chosen = tops[0]
     elif n < 0:
@@ -150,24 +172,31 @@ def make_room(
         spread = possible[:: -(-len(possible) // PARTS)]
         chosen = min(spread, key=cost)
         all_of_it = end_of(stack) - get(stack + CURSOR) - HEAD_BYTES - copies
-        kept = schedules.about(n, state, full, all_of_it) if all_of_it >= need else FAR
+        kept = about(stack, n, state, full, all_of_it) if all_of_it >= need else FAR
         if kept <= cost(chosen):
             return
     take_above(stack, before, chosen)
 
 
 def restarts(head: int) -> list[int]:
-    """The restart states of a loop, the first first; none where it does not begin with one."""
+    """The restart states of a loop, the first first, 0 for all in the file; none where there is no first."""
     found, item, last = list[int](), get(head + TOP), 0
     while item:
         if get(item + ITEM_RECORD) == 0:
             found.append(item)
         last, item = item, get(item)
+    if get(head + FILED):
+        return [0, *found[::-1]]
     return found[::-1] if last and found and found[-1] == last else []
 
 
+def end_below(head: int, kept: int) -> int:
+    """Where the items of a loop end if those above one are taken; 0: all of them."""
+    return kept + get(head + STATE) if kept else head + HEAD_BYTES
+
+
 def take_above(stack: int, head: int, kept: int) -> None:
-    """Let a restart state be the last item of a loop."""
+    """Let a restart state be the last item of a loop; 0: let it have none in memory."""
     item = get(head + TOP)
     while item != kept:
         put(stack + END, get(item + ITEM_END) or get(stack + END))
@@ -175,10 +204,12 @@ def take_above(stack: int, head: int, kept: int) -> None:
         put(head + kind, get(head + kind) - 1)
         item = get(item)
     put(head + TOP, kept)
-    put(stack + CURSOR, kept + get(head + STATE))
+    put(stack + CURSOR, end_below(head, kept))
 
 
-def share(n: int, state: int, low: int, full: int, free: int, inner: tuple[int, ...]) -> int:
+def share(
+    stack: int, n: int, state: int, low: int, full: int, free: int, inner: tuple[int, ...]
+) -> int:
     """The bytes for what a step keeps whose own loops take what they are given, from `low` to `full`.
 
     `inner`: of the largest of these the count, and the sizes of a state and of what a step keeps.
@@ -190,12 +221,12 @@ def share(n: int, state: int, low: int, full: int, free: int, inner: tuple[int, 
     if count <= 0:
         return most if n <= 1 else max(low, most // 2)
 
-    def cost(saved: int) -> int:
+    def cost(saved: int) -> float:
         """About how many steps of the inner loop are run."""
         steps = max(n, 1) if n >= 0 else NOMINAL
         within = saved - low + inner_state + inner_saved
-        each = schedules.about(count, inner_state, inner_saved, within)
-        return (schedules.about(steps, state, saved, free) - steps) * count + steps * each
+        each = about(stack, count, inner_state, inner_saved, within)
+        return (about(stack, steps, state, saved, free) - steps) * count + steps * each
 
     return min((low + (most - low) * k // PARTS for k in range(PARTS + 1)), key=cost)
 
@@ -213,12 +244,19 @@ def ask(stack: int, head: int, end: int) -> int:
     waiting = 0 if get(head + COPIES) else get(head + COPIED)
     if not get(head + STATES) and not get(head + TURNED):
         with_copies = free - waiting - get(head + STATE)
-        if get(head + FOLLOWED) and with_copies >= saved:
-            return store_first(head, left, all_fit=left * saved <= with_copies)
+        if get(head + FOLLOWED) and with_copies >= saved and not get(head + FILED):
+            all_fit = left * saved <= with_copies
+            if all_fit or not (run := written(stack, head, left)):
+                return store_first(head, left, all_fit=all_fit)
+            go(head, RUN, step + run)
+            return WRITE
         if left * saved <= free:
             return go(head, KEEP, end)
     if left * saved <= free - waiting:
         return go(head, KEEP, end)
+    if run := written(stack, head, left):
+        go(head, RUN, step + run)
+        return WRITE
     plan = plan_of(head)
     run = plan.ahead(left, plan.free(get(head + STATES), get(head + VALUES)))
     go(head, KEEP if run.keeps_values else RUN, step + run.steps)
@@ -235,6 +273,12 @@ def store_first(head: int, left: int, *, all_fit: bool) -> int:
     return STORE
 
 
+def written(stack: int, head: int, left: int) -> int:
+    """How many steps are run from a state that goes to the file; 0 where none does."""
+    at_bottom = not (get(head + STATES) or get(head + VALUES) or get(head + TURNED))
+    return file_plan_of(head).ahead(left) if get(stack + FILE) and at_bottom else 0
+
+
 def go(head: int, kind: int, until: int) -> int:
     put(head + KIND, kind)
     put(head + UNTIL, until)
@@ -247,14 +291,28 @@ def plan_of(head: int) -> schedules.Plan:
     return found
 
 
+def file_plan_of(head: int, count: int = 0) -> file_schedules.FilePlan:
+    sizes = (get(head + at) for at in (STATE, SAVED, ROOM))
+    found = file_schedules.plan(count or get(head + COUNT), *sizes)
+    assert found is not None
+    return found
+
+
 def explore(stack: int, head: int, step: int) -> int:
     """The same where nobody knows how many steps there are."""
     state, saved = get(head + STATE), get(head + SAVED)
-    if not get(head + STATES):
+    if not get(head + STATES) and not get(head + FILED):
         waiting = 0 if get(head + COPIES) else get(head + COPIED)
         free = end_of(stack) - get(stack + CURSOR) - waiting - state
         go(head, KEEP, free // saved)
         return STORE
+    if get(stack + FILE):
+        if not get(head + PERIOD):
+            take_above(stack, head, restarts(head)[0])
+            write(stack, head)
+            put(head + PERIOD, file_plan_of(head, max(NOMINAL, 4 * step)).period)
+        go(head, RUN, step + get(head + PERIOD))
+        return WRITE
     sizes = schedules.units(state, saved, get(head + ROOM))
     assert sizes is not None
     most = (sizes.all - sizes.saved) // sizes.state
@@ -283,6 +341,73 @@ def drop_every_second(stack: int, head: int) -> None:
     put(stack + CURSOR, first + len(kept) * size)
 
 
+# --- The file ---------------------------------------------------------------------------------
+
+
+def open_file(stack: int, context: int, name: int) -> int:
+    """What memory has no room for goes to a file in a folder, whose name ends with a 0."""
+    folder = ctypes.string_at(name).decode("utf-8", "surrogateescape")
+    spill_file.opened(context, folder)
+    put(stack + FILE, context)
+    put(stack + FILE_END, spill_file.FIRST)
+    return KEEP
+
+
+def close_file(context: int) -> int:
+    """The call ends."""
+    spill_file.closed(context)
+    return KEEP
+
+
+def reserve(stack: int, head: int, n: int) -> None:
+    """OSError where the file cannot hold the states of so many steps: before any is run."""
+    plan, states = file_plan_of(head), 0
+    while n > 0 and (run := plan.ahead(n)):
+        n, states = n - run, states + 1
+    if states:
+        end = get(stack + FILE_END) + states * get(head + STATE)
+        spill_file.of(get(stack + FILE)).reserve(end)
+
+
+def write(stack: int, head: int) -> int:
+    """Take the state on top to the file. Its words say where the one before is there, and of which step."""
+    item, state, place = get(head + TOP), get(head + STATE), get(stack + FILE_END)
+    put(item, get(head + FILED))
+    put(item + ITEM_RECORD, get(head + FILED_STEP))
+    spill_file.of(get(stack + FILE)).write(item, state, place)
+    put(head + FILED, place)
+    put(head + FILED_STEP, get(item + ITEM_STEP))
+    put(stack + FILE_END, place + state)
+    put(stack + FILE_PEAK, max(get(stack + FILE_PEAK), place + state - spill_file.FIRST))
+    put(head + TOP, 0)
+    put(head + STATES, 0)
+    put(stack + CURSOR, item)
+    return KEEP
+
+
+def fetch(stack: int, head: int, end: int) -> int:
+    """Nothing is left in memory on the way back to the step `end`: the last state in the file is next."""
+    item, place, state = get(stack + CURSOR), get(head + FILED), get(head + STATE)
+    step = get(head + FILED_STEP)
+    file = spill_file.of(get(stack + FILE))
+    file.read(item, state, place)
+    if get(item):
+        file.soon(state, get(item))
+    again = file_plan_of(head).again(end - step)
+    put(head + AGAIN, again)
+    if not again:
+        put(head + FILED, get(item))
+        put(head + FILED_STEP, get(item + ITEM_RECORD))
+        put(stack + FILE_END, place)
+    for at in (0, ITEM_RECORD, ITEM_END):
+        put(item + at, 0)
+    put(item + ITEM_STEP, step)
+    put(head + TOP, item)
+    put(head + STATES, 1)
+    put(stack + CURSOR, item + state)
+    return KEEP
+
+
 # --- The reverse sweep ------------------------------------------------------------------------
 
 
@@ -302,6 +427,10 @@ def restart(stack: int, head: int, end: int) -> int:
     item, saved = get(head + TOP), get(head + SAVED)
     step = get(item + ITEM_STEP)
     left, free = end - step, end_of(stack) - get(stack + CURSOR)
+    if run := get(head + AGAIN):
+        put(head + AGAIN, 0)
+        drop(stack, head)
+        return go(head, RUN, step + run)
     if left * saved <= free + get(head + STATE):
         run = 0
     else:
@@ -309,10 +438,16 @@ def restart(stack: int, head: int, end: int) -> int:
         run = plan.again(left, plan.free(get(head + STATES), get(head + VALUES)))
     if run:
         return go(head, RUN, step + run)
+    drop(stack, head)
+    return go(head, KEEP, step + 1)
+
+
+def drop(stack: int, head: int) -> None:
+    """Give up the state on top."""
+    item = get(head + TOP)
     put(head + TOP, get(item))
     put(head + STATES, get(head + STATES) - 1)
     put(stack + CURSOR, item)
-    return go(head, KEEP, step + 1)
 
 
 def finish(stack: int, head: int) -> int:
@@ -332,14 +467,48 @@ FUNCTIONS = {
     "mutad_steps_turn": (turn, 2),
     "mutad_steps_restart": (restart, 3),
     "mutad_steps_finish": (finish, 2),
+    "mutad_steps_open": (open_file, 3),
+    "mutad_steps_close": (close_file, 1),
+    "mutad_steps_write": (write, 2),
+    "mutad_steps_fetch": (fetch, 3),
 }
 """By symbol, each with the number of its integers."""
+
+
+class Failure(threading.local):
+    """What went wrong in here, in each thread: compiled code cannot be given exceptions."""
+
+    error: BaseException | None = None
+
+
+failure = Failure()
+PENDING = "pending"
+"""What a site says that raises it."""
+
+
+def failed() -> BaseException:
+    """What a function that returned 0 would have raised."""
+    error, failure.error = failure.error, None
+    return error or MemoryError()
 
 
 @functools.cache
 def callback(symbol: str) -> Any:
     function, count = FUNCTIONS[symbol]
-    return ctypes.CFUNCTYPE(*[ctypes.c_int64] * (1 + count))(function)
+    return ctypes.CFUNCTYPE(*[ctypes.c_int64] * (1 + count))(caught(function))
+
+
+def caught(function: Callable[..., int]) -> Callable[..., int]:
+    """Ctrl-C, a full disk: compiled code is told 0, and leaves."""
+
+    def call(*numbers: int) -> int:
+        try:
+            return function(*numbers)
+        except BaseException as error:
+            failure.error = error
+            return 0
+
+    return call
 
 
 def address(symbol: str) -> int:

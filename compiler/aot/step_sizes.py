@@ -47,7 +47,7 @@ from .entry_numbers import Arithmetic, Number
 from .entry_values import EntryValues, Undetermined, Why, why
 from .work_size import WORD, Effect, Measure, clean, equal_extents
 
-ITEM, HEAD = 32, 144
+ITEM, HEAD = 32, 160
 """Bytes of an item beside what it holds; of what says how a loop stands."""
 UNBOUNDED = 1 << 60
 """More bytes than any budget has."""
@@ -67,11 +67,11 @@ class MeasureSteps(ModulePass):
 
 
 def measure_steps(
-    function: func.FuncOp, whole: func.FuncOp | None, assumed: Sequence[Form]
+    function: func.FuncOp, whole: func.FuncOp | None, assumed: Sequence[Form], folder: str = ""
 ) -> None:
     """Put the sizes at the checkpointed loops of a function, and of the steps of these.
 
-    `whole`: the function that runs no step again.
+    `whole`: the function that runs no step again; `folder`: for the file of what memory has no room for.
     """
     every = [function, *private_functions(function.parent_op()).values()]
     found = [op for f in every for op in f.walk() if isinstance(op, activation.StepsOp)]
@@ -83,11 +83,15 @@ def measure_steps(
             steps.operands[1 + k] = a.value(size)
         move_before(before, steps)
     if any(steps.parent_op() is not None and function.is_ancestor(steps) for steps in found):
-        put_stack(function, whole, assumed, found[0].memory.value.data)
+        put_stack(function, whole, assumed, found[0].memory.value.data, folder)
 
 
 def put_stack(
-    function: func.FuncOp, whole: func.FuncOp | None, assumed: Sequence[Form], memory: int
+    function: func.FuncOp,
+    whole: func.FuncOp | None,
+    assumed: Sequence[Form],
+    memory: int,
+    folder: str,
 ) -> None:
     """The memory of all loops, where the function begins."""
     measure = Measure(function, assumed, checked=False)
@@ -98,7 +102,7 @@ def put_stack(
     refuse_unknown(total, function)
     others = a.value(total.number)
     everything = saved_in_whole(function, whole, a)
-    a.emit(activation.StackOp(a.value(memory), others, everything))
+    a.emit(activation.StackOp(a.value(memory), others, everything, folder))
     move_before(a.block, first)
 
 

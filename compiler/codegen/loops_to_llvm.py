@@ -65,7 +65,7 @@ from .parallel_loops import independent_loop, parallel_loop
 from .parallel_maps import axes_of, parallel_map
 from .polls import poll, poll_every, poll_when_spent, spend_map, spend_trips
 from .scalars_to_llvm import SCALAR_OPS
-from .steps_to_llvm import lower_reverse_steps, lower_stack, lower_steps
+from .steps_to_llvm import closing, lower_reverse_steps, lower_stack, lower_steps
 from .tame_runs import Run, emit_run, may_be_vector_code, runs_of
 
 WHILE_POLL_MASK = (1 << 14) - 1
@@ -261,6 +261,7 @@ class KernelWriter:
             parts += [
                 f"define internal i32 @{self.name}({shown}) nounwind {lines}{{",
                 f"  %status = call i32 @{body}({forwarded}){tag}",
+                *closing(self.function, state),
                 "  call void @mutad_end(ptr %ctx, i32 %status)",
                 "  ret i32 %status",
                 "}",

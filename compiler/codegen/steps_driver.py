@@ -10,11 +10,15 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import activation, array
 from ..analysis.alias import permutation_order
+from ..diagnostics import line_of
 from ..rules.calls import private_functions
 from .activation_calls import symbol
 from .kernel_state import (
+    COUNT_SLOT,
     OUT_OF_MEMORY,
     PYTHON_RAISED,
+    RAISED,
+    SITE_SLOT,
     Descriptor,
     KernelState,
     memory_type,
@@ -35,6 +39,7 @@ from .support_steps import (
     LAST,
     LIMIT,
     OWN,
+    PENDING,
     SAVED,
     STATE,
     STATES,
@@ -43,6 +48,7 @@ from .support_steps import (
     TOP,
     UNTIL,
     VALUES,
+    WRITE,
     declaration,
 )
 
@@ -167,7 +173,12 @@ class StepsWriter:
         """What the runtime says; leaves where it could not."""
         stack, kept = (self.text.value(f"ptrtoint ptr {p} to i64") for p in ("%stack", "%kept"))
         found = callback(self.text, self.state, symbol_, [stack, kept, *more])
-        self.leave_without_memory(self.text.value(f"icmp sle i64 {found}, 0"))
+        label, site = self.text.label("raise"), pending_site(self.state, self.op)
+        with self.text.in_cold(label):
+            self.store("i64", "0", "%ctx", COUNT_SLOT)
+            self.store("i64", str(site), "%ctx", SITE_SLOT)
+            self.text.do(f"ret i32 {RAISED}")
+        self.text.branch_if_unlikely(self.text.value(f"icmp eq i64 {found}, 0"), label)
         return found
 
     # Frames that turn.
@@ -252,7 +263,7 @@ class StepsWriter:
         text = self.text
         head, body, done = text.label("head"), text.label("body"), text.label("done")
         unknown, known, values = text.label("unknown"), text.label("known"), text.label("values")
-        store, nothing = text.label("store"), text.label("nothing")
+        store, nothing, away = text.label("store"), text.label("nothing"), text.label("away")
         text.branch(head)
         text.start(head)
         step = self.load("i64", "%kept", STEP)
@@ -262,10 +273,15 @@ class StepsWriter:
         text.branch_if(decided, known, unknown)
         text.start(unknown)
         what = self.asked("mutad_steps_ask", "%end")
-        text.branch_if(text.value(f"icmp eq i64 {what}, {STORE}"), store, head)
+        text.do(
+            f"switch i64 {what}, label %{head} [i64 {STORE}, label %{store}  i64 {WRITE}, label %{store}]"
+        )
         text.start(store)
         item = self.pushed(self.load("i64", "%kept", STATE), STATES)
         self.copy_state("%home", item, out=True)
+        text.branch_if(text.value(f"icmp eq i64 {what}, {WRITE}"), away, head)
+        text.start(away)
+        self.asked("mutad_steps_write")
         text.branch(head)
         text.start(known)
         keeps = text.value(f"icmp eq i64 {self.load('i64', '%kept', KIND)}, {KEEP}")
@@ -309,6 +325,12 @@ class StepsWriter:
         text.branch_if(text.value(f"icmp sgt i64 {left}, 0"), body, done)
         text.start(body)
         item = self.load("ptr", "%kept", TOP, "item")
+        looked, fetched = text.label("item"), text.label("fetched")
+        text.branch_if(text.value(f"icmp eq ptr {item}, null"), fetched, looked)
+        text.start(fetched)
+        self.asked("mutad_steps_fetch", left)
+        text.branch(head)
+        text.start(looked)
         record = self.load("i64", item, ITEM_RECORD, "record")
         values, from_state = text.label("values"), text.label("state")
         text.branch_if(text.value(f"icmp ne i64 {record}, 0"), values, from_state)
@@ -361,6 +383,16 @@ def module_of(op: Operation) -> Operation:
 def has_steps(function: Operation) -> bool:
     """Whether a function runs checkpointed loops."""
     return any(isinstance(op, activation.StepsOp) for op in function.walk())
+
+
+def pending_site(state: KernelState, op: Operation) -> int:
+    """Where the runtime's own exceptions are raised."""
+    file, line, column = line_of(op) or ("", 0, 0)
+    what = {"exception": PENDING, "message": "", "operands": []}
+    site = {**what, "file": file, "line": line, "column": column}
+    if site not in state.sites:
+        state.sites.append(site)
+    return state.sites.index(site)
 
 
 def callback(text: FunctionText, state: KernelState, symbol_: str, numbers: Sequence[str]) -> str:

@@ -13,6 +13,10 @@ then to run so many steps, and to keep the values of each, or nothing. `reverse`
 until it is empty: the values of a step are reversed; from a restart state steps are run again, on copies, up
 to the last that is not reversed.
 
+States for which there is no room in memory the runtime takes to a file, from the top of the stack; where a
+loop has nothing on it, `reverse` has the last of them brought back. The file is the call's own: the kernel's
+wrapper closes it.
+
 The arguments of a step lie in *frames*, as words: numbers as they are, an array as its address, extents and
 strides. Where a loop permutes arrays, its frame is turned after each step; another holds them as they were.
 """
@@ -23,7 +27,7 @@ from collections.abc import Iterator, Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import activation, array
 from .activation_calls import shown_fields, symbol
@@ -34,7 +38,7 @@ from .kernel_state import (
     KernelState,
     size_of,
 )
-from .steps_driver import Frame, StepsWriter, callback
+from .steps_driver import Frame, StepsWriter, callback, pending_site
 from .support import ARENA
 from .support_steps import (
     BASE,
@@ -47,6 +51,7 @@ from .support_steps import (
     STEP,
     WHOLE,
     WHOLE_END,
+    declaration,
 )
 
 TOO_LITTLE = "the gradient cannot be computed within {} bytes: it takes at least {}"
@@ -77,6 +82,39 @@ def lower_stack(state: KernelState, op: activation.StackOp) -> None:
     words |= {BUDGET: budget, OTHERS: others, WHOLE: whole}
     for offset, value in words.items():
         text.do(f"store i64 {value}, ptr {word_of(state, stack, offset)}, align 8")
+    if op.folder is not None:
+        name = zero_ended(state, op.folder.data)
+        given = [text.value(f"ptrtoint ptr {p} to i64") for p in (stack, "%ctx", name)]
+        raise_pending(state, op, callback(text, state, "mutad_steps_open", given))
+
+
+def closing(function: Operation, state: KernelState) -> list[str]:
+    """What the wrapper of a kernel does with its file, however the kernel ended."""
+    if not any(isinstance(op, activation.StackOp) and op.folder for op in function.walk()):
+        return []
+    state.declare("mutad_steps_close", declaration("mutad_steps_close"), "steps")
+    return [
+        "  %context = ptrtoint ptr %ctx to i64",
+        "  call i64 @mutad_steps_close(i64 %context)",
+    ]
+
+
+def zero_ended(state: KernelState, name: str) -> str:
+    """A constant of the module that holds a file's name."""
+    encoded = name.encode("utf-8", "surrogateescape") + b"\0"
+    shown = "".join(f"\\{byte:02X}" for byte in encoded)
+    state.declare("mutad_folder", folder_line(len(encoded), shown))
+    return "@mutad_folder"
+
+
+def folder_line(count: int, shown: str) -> str:
+    return f'@mutad_folder = private constant [{count} x i8] c"{shown}"'
+
+
+def raise_pending(state: KernelState, op: Operation, said: str) -> None:
+    """Leave with the runtime's exception where it could not do what it was asked."""
+    text = state.text
+    state.raise_when(text.value(f"icmp eq i64 {said}, 0"), pending_site(state, op), [])
 
 
 def lower_steps(state: KernelState, op: activation.StepsOp) -> None:
@@ -94,7 +132,7 @@ def lower_steps(state: KernelState, op: activation.StepsOp) -> None:
         str(int(op.followed is not None)), *inner,
     ]  # fmt: skip
     head = callback(text, state, "mutad_steps_begin", given)
-    state.return_when(text.value(f"icmp eq i64 {head}, 0"), OUT_OF_MEMORY)
+    raise_pending(state, op, head)
     raise_too_little(state, op, stack, head)
     state.scalars[op.kept] = head
     kept = text.value(f"inttoptr i64 {head} to ptr", "kept")
@@ -132,7 +170,7 @@ def lower_reverse_steps(state: KernelState, op: activation.ReverseStepsOp) -> No
     kept = text.value(f"inttoptr i64 {state.scalars[op.kept]} to ptr", "kept")
     stack = text.value(f"load i64, ptr {state.context_slot(ARENA)}, align 8", "stack")
     more = callback(text, state, "mutad_steps_turn", [stack, state.scalars[op.kept]])
-    state.return_when(text.value(f"icmp sle i64 {more}, 0"), OUT_OF_MEMORY)
+    raise_pending(state, op, more)
     count = text.sub(more, "1")
     frame, shadows = Frame(op.arguments), Frame(op.shadows)
     home = written_frame(state, frame, "home")

@@ -7,13 +7,15 @@ where the stack ended before it, 0 where that is as it was.
 
 from __future__ import annotations
 
-CURSOR, END, LAST, LIMIT, BASE, WHOLE_END, BUDGET, OTHERS, WHOLE = 8, 16, *range(32, 88, 8)
-"""Byte offsets in the stack. The last three are for the words of errors."""
-STACK_WORDS = 11
+CURSOR, END, LAST, LIMIT, BASE, WHOLE_END, BUDGET, OTHERS, WHOLE, FILE = 8, 16, *range(32, 96, 8)
+"""Byte offsets in the stack. Those from `BUDGET` to `WHOLE` are for the words of errors."""
+STACK_WORDS = 14
 TOP, UNTIL, KIND, STEP, COPIES, COUNT, STATES, VALUES, SAVED, STATE, OWN = range(0, 88, 8)
 """Byte offsets in a head."""
-KEEP, STORE, RUN = 1, 2, 3
+KEEP, STORE, RUN, WRITE = 1, 2, 3, 4
 """What is done with the next steps."""
+PENDING = "pending"
+"""What a site raises that says so: what the runtime could not do."""
 ITEM_STEP, ITEM_RECORD, ITEM_END, ITEM_HEAD = 8, 16, 24, 32
 
 CALLBACKS = {
@@ -23,6 +25,10 @@ CALLBACKS = {
     "mutad_steps_turn": 2,
     "mutad_steps_restart": 3,
     "mutad_steps_finish": 2,
+    "mutad_steps_open": 3,
+    "mutad_steps_close": 1,
+    "mutad_steps_write": 2,
+    "mutad_steps_fetch": 3,
 }
 """What the runtime decides: how many integers each function is given."""
 

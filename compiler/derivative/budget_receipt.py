@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, cast
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol, cast
 
 from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import MemRefType
@@ -20,12 +20,16 @@ Loop = tuple[int, int, int, int, int, int, int, Any]
 """The count, the bytes of a state, of what a step keeps at least and at most, and of the copies, whether
 others follow, what loops within the step need, and the largest of these, if there is one."""
 
-Outcome = tuple[list[tuple[int, int]] | None, int | None]
-"""How often steps of each loop, and of the one within, are run, None where the bytes are too few; and the
-least number that would do."""
+Outcome = tuple[list[tuple[int, int]] | None, int | None, int | None]
+"""How often steps of each loop, and of the one within, are run, None where the bytes are too few; the least
+number that would do, and the bytes of the file."""
 
-Schedule = Callable[[Sequence[Loop], int], Outcome]
-"""Of loops, the first first, in so many bytes."""
+
+class Schedule(Protocol):
+    """Of loops, the first first, in so many bytes, with a file for more or without."""
+
+    def __call__(self, loops: Sequence[Loop], bytes_: int, /, *, spills: bool) -> Outcome: ...
+
 
 ALIGNED = 8
 
@@ -65,6 +69,10 @@ class Budget:
     """Those whose steps may be run again."""
     least: int | None = None
     """The least budget that would do."""
+    folder: str = ""
+    """Where the file is for which memory has no room; "" where there is none."""
+    disk_bytes: int | None = 0
+    """How large that becomes; None where nobody knows."""
 
     @property
     def line(self) -> int | None:
@@ -93,6 +101,10 @@ class Budget:
 
     def __str__(self) -> str:
         begin = f"budget: {self.bytes:,} bytes"
+        if self.disk_bytes:
+            begin += f", and {self.disk_bytes:,} bytes in a file in {self.folder}"
+        elif self.disk_bytes is None:
+            begin += f", and as many as it takes in a file in {self.folder}"
         if self.is_met is False:
             return f"{begin}, too few: at least {self.least:,} are needed"
         if not self.loops:
@@ -111,6 +123,7 @@ def budget_of(
     saved: int | None,
     memory: int,
     schedule: Schedule | None,
+    folder: str = "",
 ) -> Budget:
     """The budget of a gradient function in steps, or of one that has no such loop and has `saved` so much."""
     every = [op for op in function.walk() if isinstance(op, activation.StepsOp)]
@@ -121,6 +134,7 @@ def budget_of(
     lines = [0 if (place := line_of(op)) is None else place[1] for op in found]
     counts = [None if op.goes_on else sizes.evaluate(op.count) for op in found]
     unknown = tuple(map(CheckpointedLoop, lines, counts))
+    untold = Budget(memory, unknown, None, folder, None if folder else 0)
     stack = next(op for op in function.walk() if isinstance(op, activation.StackOp))
     others, whole = sizes.evaluate(stack.others), sizes.evaluate(stack.whole)
     loops = [
@@ -129,18 +143,19 @@ def budget_of(
         if count is not None and (loop := numbers_of(op, sizes, count)) is not None
     ]
     if schedule is None or others is None or whole is None or len(loops) < len(found):
-        return Budget(memory, unknown)
-    executed, least = schedule(loops, memory - others)
+        return untold
+    executed, least, filed = schedule(loops, memory - others, spills=bool(folder))
     if whole <= memory:
+        filed = 0
         executed = [(loop[0], loop[0] * inner_count(loop)) for loop in loops]
     least = None if least is None else min(least + others, whole)
     if executed is None:
-        return Budget(memory, unknown, least)
+        return replace(untold, least=least)
     told = [
         CheckpointedLoop(line, loop[0], ran, loop[0] * inner_count(loop) or None, within or None)
         for line, loop, (ran, within) in zip(lines, loops, executed, strict=True)
     ]
-    return Budget(memory, tuple(told), least)
+    return Budget(memory, tuple(told), least, folder, filed)
 
 
 def may_run(steps: activation.StepsOp, sizes: Sizes) -> bool:

@@ -24,7 +24,7 @@ def seeds() -> range:
     return range(int(first or 0), int(last))
 
 
-def outcome(program: SteppedProgram, memory: int | None, saves: str = "minimal") -> list[Any]:
+def outcome(program: SteppedProgram, memory: Any, saves: str = "minimal") -> list[Any]:
     """The value, the gradients and what the arrays hold afterwards; or the exception."""
     given = program.arguments()
     options: dict[str, Any] = {"opt": 1, "cache": False, "memory": memory, "saves": saves}
@@ -72,6 +72,7 @@ def test_gradients_within_budgets(seed: int) -> None:
             found, larger = within(program, memory)
         require_equal(found, wanted)
         require_equal(outcome(program, memory + memory // 3), wanted)
+        require_equal(outcome(program, (memory, "disk")), wanted)
 
 
 @contextmanager

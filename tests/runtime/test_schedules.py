@@ -149,7 +149,7 @@ def test_too_little_is_nothing() -> None:
 def test_compiled_code_knows_the_words_of_the_stack() -> None:
     names = (
         "CURSOR END LAST LIMIT BASE WHOLE_END TOP UNTIL KIND STEP COPIES COUNT STATES VALUES SAVED STATE OWN "
-        "KEEP STORE RUN ITEM_STEP ITEM_RECORD ITEM_END"
+        "KEEP STORE RUN WRITE PENDING FILE ITEM_STEP ITEM_RECORD ITEM_END"
     )
     for name in names.split():
         assert getattr(support_steps, name) == getattr(step_stack, name), name

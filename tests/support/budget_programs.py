@@ -1,0 +1,339 @@
+"""Loops whose gradients keep to a budget, with arguments; and what comes of a call, bit for bit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import mutad
+
+
+def stencil(u, k, steps):
+    for _ in range(steps):
+        u[1:-1] -= k * u[1:-1] * (u[2:] - u[:-2])
+    return (u * u).sum()
+
+
+def swapped(u, k, steps):
+    v = u.copy()
+    for _ in range(steps):
+        v[1:-1] = u[1:-1] - k * u[1:-1] * (u[2:] - u[:-2])
+        u, v = v, u
+    return (u * u).sum()
+
+
+def three_in_turn(u, v, w, steps):
+    for _ in range(steps):
+        w[:] = u * v + 0.1 * w
+        u, v, w = v, w, u
+    return (u + v * 2.0 + w * 3.0).sum()
+
+
+def numbers_and_branches(u, k, steps):
+    s, t, n = 0.0, 1.0, 0
+    for i in range(steps):
+        t = t * np.sin(u[i % u.size] * k) + s
+        if t > 0.3:
+            s += t * t
+            n += 1
+        u[i % u.size] = t * u[(i + 1) % u.size]
+    return s + t * n
+
+
+def overwritten_later(u, w, steps):
+    for _ in range(steps):
+        u[1:] = u[1:] * w[:-1] + np.cos(u[:-1])
+    w *= 2.0
+    return (u * w).sum()
+
+
+def several_local_arrays(u, steps):
+    a, b = np.zeros_like(u), np.ones(u.shape)
+    for _ in range(steps):
+        a[:] = u * b
+        b[:] = np.tanh(a) + 0.5 * b
+        u += a * b
+    return (u * b + a).sum()
+
+
+def with_scratch(u, k, steps):
+    first, second = np.empty_like(u), np.empty_like(u)
+    for _ in range(steps):
+        first[:] = u * u * k
+        second[1:-1] = u[1:-1] * first[2:] + first[:-2]
+        u[1:-1] = second[1:-1]
+    return u.sum() + first.sum()
+
+
+def two_axes(u, k, steps):
+    for _ in range(steps):
+        north = u[1:, :] - u[:-1, :]
+        u[1:, :] -= k * north * north
+        u[:, 1:] += 0.01 * u[:, :-1] * u[:, 1:]
+    return (u**2).sum()
+
+
+def nested(u, steps, inner):
+    for _ in range(steps):
+        for _ in range(inner):
+            u[1:-1] += 0.01 * u[1:-1] * (u[2:] - u[:-2])
+        u *= 1.0 - 0.001 * u
+    return u.sum()
+
+
+def growing_steps(u, steps):
+    for i in range(steps):
+        for j in range(i):
+            u[j] = np.sin(u[j] * u[i])
+    return u.sum()
+
+
+def integers(u, index, steps):
+    for t in range(steps):
+        for i in range(u.size):
+            u[i] = u[i] * u[index[i]] * 0.9
+            index[i] = (index[i] + t) % u.size
+    return u.sum()
+
+
+def before_and_after(u, k, steps):
+    s = k * 2.0
+    for _ in range(steps):
+        u *= s * u * 0.5
+        s = s * 0.99 + u[0] * k
+    for i in range(u.size):
+        u[i] = u[i] * k
+    return u.sum() * s
+
+
+def two_loops(u, steps):
+    for _ in range(steps):
+        u[1:] *= np.cos(u[:-1])
+    s = u.sum()
+    for _ in range(steps):
+        u *= u * 0.5 + 0.5
+    return s * u.sum()
+
+
+def after_each_other(u, w, steps, more):
+    for _ in range(steps):
+        u[1:-1] -= 0.1 * u[1:-1] * (u[2:] - u[:-2])
+    s = (u * u).sum()
+    for _ in range(more):
+        w[1:-1] += 0.05 * w[1:-1] * u[2:] * w[:-2]
+        u *= 1.0 - 0.01 * w
+    for _ in range(steps):
+        w[:-1] = w[1:] * w[:-1] + 0.1
+    return s + (u * w).sum()
+
+
+def in_branches(u, k, steps, which):
+    if which > 0:
+        c = k * 2.0
+        for i in range(steps + which):
+            u[1:-1] -= c * u[1:-1] * (u[2:] - u[:-2]) * (i % which)
+    else:
+        for _ in range(steps):
+            u *= 1.0 - k * u
+    for _ in range(steps):
+        u *= np.sin(u + k)
+    return (u * u).sum()
+
+
+def left_early(u, steps, least):
+    for _ in range(steps):
+        u[1:-1] -= 0.1 * u[1:-1] * (u[2:] - u[:-2])
+        u *= 0.97
+        if u[0] < least:
+            break
+        u += 0.01 * u * u
+    return (u * u).sum()
+
+
+def returned_early(u, steps, least):
+    for _ in range(steps):
+        u *= 1.0 - 0.02 * u
+        if u[0] < least:
+            return (u * u).sum()
+    return u.sum()
+
+
+def until_small(u, least):
+    count = 0
+    while (u * u).sum() > least:
+        u[1:-1] -= 0.1 * u[1:-1] * (u[2:] - u[:-2])
+        u *= 0.99
+        count += 1
+    return (u * u).sum() * count
+
+
+def until_small_in_turn(u, least):
+    v = u.copy()
+    while u[0] > least:
+        v[:] = u * (1.0 - 0.02 * u)
+        u, v = v, u
+    return (u * v).sum()
+
+
+def downwards(u, steps):
+    for i in range(steps, 0, -2):
+        u *= u * 0.9 + 0.1
+        u[i] *= u[i - 1]
+    return u.sum()
+
+
+def sweeps(u, w, steps, inner):
+    for _ in range(steps):
+        t = u * w
+        for _ in range(inner):
+            t[1:-1] += 0.1 * t[1:-1] * w[2:] * (t[2:] - t[:-2])
+        u[:] = 0.5 * u * t + 0.1 * np.sin(t)
+        w *= 0.9 + 0.1 * u
+    return (u * w).sum()
+
+
+def two_in_each(u, w, steps, inner):
+    for _ in range(steps):
+        q = u * u
+        for _ in range(inner):
+            u[1:-1] += 0.1 * u[1:-1] * w[2:] * (u[2:] - u[:-2])
+        u *= q
+        for _ in range(inner):
+            w[1:-1] += 0.1 * w[1:-1] * u[2:] * (w[2:] - w[:-2])
+        w += 0.01 * q * w
+    return (u * w).sum()
+
+
+def sweeps_until_small(u, inner, least):
+    while u[0] > least:
+        for _ in range(inner):
+            u[1:-1] += 0.1 * u[1:-1] * (u[2:] - u[:-2])
+            if u[1] < least:
+                break
+        u *= 0.98
+    return (u * u).sum()
+
+
+def raising_within(u, steps, bad):
+    for t in range(steps):
+        u *= 1.0 + 0.01 * u
+        for k in range(steps):
+            u[1:] *= 1.0 - 0.001 * u[:-1]
+            if t == bad and k == 3:
+                raise ValueError(f"step {t}")
+    return u.sum()
+
+
+def recorded(u, h, steps):
+    for t in range(steps):
+        u *= u
+        u += 0.1
+        h[t] = u
+    return (h**3).sum() + u.sum()
+
+
+def raising(u, steps, bad):
+    for t in range(steps):
+        u *= 1.0 + 0.01 * u
+        if t == bad:
+            raise ValueError(f"step {t}")
+    return u.sum()
+
+
+CHANCE = np.random.default_rng(3)
+
+
+def some(*shape: int) -> np.ndarray:
+    return CHANCE.uniform(0.2, 0.9, shape)
+
+
+ROWS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
+    (stencil, (some(40), 0.1, 60), ("u", "k")),
+    (stencil, (some(21).astype(np.float32), np.float32(0.1), 25), ("u", "k")),
+    (stencil, (some(40)[::-2], 0.1, 25), ("u",)),
+    (stencil, (some(40), 0.1, 2), ("k",)),
+    (swapped, (some(40), 0.1, 31), ("u", "k")),
+    (three_in_turn, (some(20), some(20), some(20), 25), ("u", "w")),
+    (numbers_and_branches, (some(7), 0.7, 60), ("u", "k")),
+    (overwritten_later, (some(50), some(50), 40), ("u", "w")),
+    (several_local_arrays, (some(50), 40), ("u",)),
+    (with_scratch, (some(50), 0.3, 40), ("u", "k")),
+    (two_axes, (some(12, 9), 0.01, 30), ("u", "k")),
+    (two_axes, (np.asfortranarray(some(12, 9)), 0.01, 30), ("u", "k")),
+    (two_axes, (some(24, 18)[::2, ::-2], 0.01, 30), ("u", "k")),
+    (nested, (some(40), 20, 5), ("u",)),
+    (growing_steps, (some(30), 25), ("u",)),
+    (integers, (some(20), np.arange(20)[::-1].copy(), 25), ("u",)),
+    (before_and_after, (some(20), 0.9, 25), ("u", "k")),
+    (two_loops, (some(20), 25), ("u",)),
+    (recorded, (some(20), np.zeros((30, 20)), 25), ("u", "h")),
+    (raising, (some(20), 25, 11), ("u",)),
+    (raising, (some(20), 25, 99), ("u",)),
+    (after_each_other, (some(30), some(30), 15, 20), ("u", "w")),
+    (after_each_other, (some(30), some(30), 9, 0), ("u", "w")),
+    (in_branches, (some(20), 0.1, 15, 3), ("u", "k")),
+    (left_early, (some(30), 60, 0.1), ("u",)),
+    (left_early, (some(30), 7, 0.0), ("u",)),
+    (returned_early, (some(30), 60, 0.15), ("u",)),
+    (until_small, (some(30), 0.5), ("u",)),
+    (until_small, (some(30), 500.0), ("u",)),
+    (until_small_in_turn, (some(30), 0.1), ("u",)),
+    (downwards, (some(30), 29), ("u",)),
+    (sweeps, (some(30), some(30), 12, 9), ("u", "w")),
+    (sweeps, (some(30), some(30), 4, 0), ("u", "w")),
+    (two_in_each, (some(30), some(30), 9, 7), ("u", "w")),
+    (sweeps_until_small, (some(30), 6, 0.1), ("u",)),
+    (raising_within, (some(12), 9, 5), ("u",)),
+]
+
+
+def compiled(function: Callable[..., Any], memory: Any, opt: int = 1) -> mutad.CompiledFunction:
+    return mutad.compile(function, grad=True, opt=opt, memory=memory)
+
+
+def copies(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """With the strides of the arrays."""
+    found: list[Any] = []
+    for one in arguments:
+        if isinstance(one, np.ndarray) and one.base is not None:
+            whole = one.base.copy(order="K")
+            offset = one.__array_interface__["data"][0] - one.base.__array_interface__["data"][0]
+            found.append(np.ndarray(one.shape, one.dtype, whole, offset, one.strides))
+        else:
+            found.append(one.copy(order="K") if isinstance(one, np.ndarray) else one)
+    return tuple(found)
+
+
+def outcome(
+    function: mutad.CompiledFunction, arguments: tuple[Any, ...], wrt: tuple[str, ...]
+) -> list[bytes]:
+    """The value, the gradients and what the arrays hold afterwards, bit for bit; or the exception."""
+    given = copies(arguments)
+    try:
+        value, gradients = function.value_and_grad(*given, wrt=wrt)
+    except ValueError as error:
+        value, gradients = 0.0, (np.frombuffer(str(error).encode(), np.uint8),)
+    return [np.asarray(x).tobytes() for x in (value, *gradients, *given)]
+
+
+def least_of(
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    wrt: tuple[str, ...],
+    disk: str = "",
+) -> tuple[int, list[bytes]]:
+    """The least budget, by what errors say: those of loops that come later know of those before."""
+    least = 1
+    for _ in range(4):
+        try:
+            given = (least, disk) if disk else least
+            return least, outcome(compiled(function, given), arguments, wrt)
+        except MemoryError as error:
+            found = re.search(r"at least (\d+)", str(error))
+            assert found is not None
+            assert int(found[1]) > least
+            least = int(found[1])
+    raise AssertionError(f"no budget is enough, not even {least}")
