@@ -24,7 +24,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.passes import ModulePass
 
-from ..dialects import activation, ad, array
+from ..dialects import activation, ad
 from . import remembered
 from .analysis.effects import is_private
 from .analysis.print_analyses import PASSES as PRINTED_ANALYSES
@@ -84,7 +84,7 @@ from .transforms.split_maps import SplitMaps
 from .transforms.store_first import StoreFirst
 from .transforms.unify_extents import UnifyExtents
 from .transforms.unroll_and_jam import UnrollAndJam
-from .transforms.vectorize_outer import VectorizeOuter, takes_extreme
+from .transforms.vectorize_outer import VectorizeOuter
 from .transforms.write_products import WriteProducts
 
 # Frontend and code generator are imported where their stage runs: `mutad-opt` needs neither.
@@ -261,14 +261,7 @@ def frontend(c: Compilation) -> None:
 
 
 def simplify(c: Compilation) -> None:
-    """What a derivative is taken of is kept as its rules take it, also within a primal."""
-    found = list(c.module.walk())
-    if any(isinstance(op, array.MapOp) and takes_extreme(op) for op in found):
-        c.built.depends_on_purpose = True
-    derived = c.request.mode != "primal" or any(isinstance(op, ad.DerivativeOp) for op in found)
-    c.run(
-        [VectorizeOuter(not derived) if one.name == "vectorize-outer" else one for one in SIMPLIFY]
-    )
+    c.run(SIMPLIFY)
     if c.request.options.parallel:
         c.run(FOR_THREADS)
 

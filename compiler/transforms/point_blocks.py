@@ -22,7 +22,8 @@ from ..analysis.point_loops import PointLoop
 from ..diagnostics import locate
 from .hoist_checks import Before
 from .point_checks import FixedChecks, Values, Writer, raising, truth_cell
-from .straight_points import taken_from
+from .point_extremes import Extreme
+from .straight_points import Extremes, taken_from
 
 POINTS = 64
 """Points of a block: as many as keep vectors busy, and few enough for what is theirs to stay in cache."""
@@ -37,10 +38,13 @@ SCRATCH = 1024
 class PointBlocks:
     """Puts the blocks in the place of a loop; `points` is about its copy, whose body is straight."""
 
-    def __init__(self, function: func.FuncOp, loop: array.LoopOp, points: PointLoop) -> None:
+    def __init__(
+        self, function: func.FuncOp, loop: array.LoopOp, points: PointLoop, extremes: Extremes
+    ) -> None:
         assert loop.count is not None
         self.function = function
         self.loop = loop
+        self.extremes = extremes
         self.points = points
         self.copy = points.loop
         self.before = Before(loop)
@@ -204,15 +208,13 @@ class PointBlocks:
                 pending.clear()
 
         for op in ops:
-            if isinstance(op, array.YieldOp | scf.YieldOp):
+            if isinstance(op, array.YieldOp | scf.YieldOp) or self.is_sunk(op):
                 continue
             if isinstance(op, array.LoopOp | scf.IfOp):
                 flush()
                 self._structured(op)
             elif isinstance(op, array.AllocOp):
                 self._alloc(op)
-            elif self.is_sunk(op):
-                continue
             elif self.points.varies(op):
                 if isinstance(op, memref.LoadOp) and self._is_stored(op.memref, pending):
                     flush()
@@ -253,6 +255,9 @@ class PointBlocks:
             self.writer = writer
             writer.add(scf.IfOp(self._of(op.cond), [], regions[0], regions[1]), op)
             return
+        if (extreme := self.extremes.get(op)) is not None:
+            self._extreme(extreme, op)
+            return
         assert op.count is not None
         inner = Block(arg_types=[IndexType()])
         inner.args[0].name_hint = op.induction.name_hint
@@ -264,6 +269,14 @@ class PointBlocks:
         made = array.LoopOp(self._of(op.count), (), inner)
         writer.add(made, op)
         self.values[op.trips] = made.trips
+
+    def _extreme(self, extreme: Extreme, like: Operation) -> None:
+        """A map that takes the extremes of all points."""
+        mine = extreme.memory() & self.points.private & self.points.varying
+        lanes = {m: self.lanes_of(m, like) for m in mine}
+        numbers = (self.writer.number(0, like), self.writer.number(1, like))
+        for made in extreme.for_points(self._of, lanes, numbers, self.count):
+            self.writer.add(made, like)
 
     def _alloc(self, op: array.AllocOp) -> None:
         varies = op.memref in self.points.varying

@@ -1,8 +1,10 @@
 """Scalar code without branches and whole-array ops: what `vectorize_outer` makes of the body of a loop.
 
+- A branch that always raises is a check of its condition.
 - A branch that only computes is computed whichever way it goes, and its results are selected. What is not
   taken computes with 1.0: it is finite, so that its adjoint, 0 times a partial, is 0 without a guard.
-- A map is loops over its points, one for each axis.
+- A map is loops over its points, one for each axis; one that takes an extreme is that again later
+  (`point_extremes`).
 """
 
 from __future__ import annotations
@@ -19,14 +21,27 @@ from ...dialects.within import every_op, ops_of_kind
 from ..analysis.alias import AliasAnalysis
 from ..analysis.views import is_memref, strip_views
 from ..diagnostics import locate
+from .point_extremes import Extreme, isolated, takes_extreme
 
 Emit = Callable[[Operation], SSAValue]
+
+Extremes = dict[Operation, Extreme]
+"""By the loops that stand for them the maps that take an extreme."""
 
 FEW = 24
 """A branch of more ops stays one."""
 
 TOTAL = (math.AbsFOp, math.CopySignOp, math.FloorOp, math.CeilOp, math.TruncOp, math.RoundEvenOp)
 """Functions that are finite where their operand is, with partials that are."""
+
+
+def expect_raises(loop: array.LoopOp) -> None:
+    """Let branches that always raise be checks: where one fails, points run as they were written."""
+    for branch in reversed(ops_of_kind(loop, scf.IfOp)):
+        if array.RAISES in branch.attributes:
+            check = array.RaiseIfOp(branch.cond, "SystemError", "mutad: a branch that raises")
+            locate(check, branch.location)
+            Rewriter.replace_op(branch, check, [])
 
 
 def only_computes(branch: scf.IfOp) -> bool:
@@ -148,21 +163,27 @@ def tame(cond: SSAValue, value: SSAValue, emit: Emit, *, taken: bool) -> arith.S
 # Maps.
 
 
-def unroll_maps(loop: array.LoopOp) -> bool:
-    """Replace the maps in the loop, and views by subscripts; False where one has to stay."""
+def unroll_maps(loop: array.LoopOp) -> Extremes | None:
+    """Replace the maps in the loop, and views by subscripts; None where one has to stay.
+
+    Else the loops that stand for maps which take an extreme.
+    """
     maps = ops_of_kind(loop, array.MapOp)
     if not all(map(can_be_unrolled, maps)):
-        return False
-    for one in maps:
-        unroll_map(one)
+        return None
+    taking = [isolated(one) for one in maps if takes_extreme(one)]
+    if None in taking:
+        return None
+    extremes = {one: extreme for found in taking if found is not None for one, extreme in [found]}
+    loops = {one: unroll_map(one) for one in ops_of_kind(loop, array.MapOp)}
     for op in every_op(loop):
         touches = isinstance(op, memref.LoadOp | memref.StoreOp)
         if touches and strip_views(op.memref) is not op.memref and not look_through(op):
-            return False
+            return None
     for op in reversed(every_op(loop)):
         if isinstance(op, array.ViewOp) and op is not loop and not op.result.uses:
             Rewriter.erase_op(op)
-    return True
+    return {loops[one]: extreme for one, extreme in extremes.items()}
 
 
 def taken_from(block: Block) -> list[Operation]:
@@ -219,8 +240,8 @@ def can_be_unrolled(one: array.MapOp) -> bool:
     )
 
 
-def unroll_map(one: array.MapOp) -> None:
-    """Loops over the points of a map."""
+def unroll_map(one: array.MapOp) -> Operation:
+    """Loops over the points of a map; the outermost one, or what is left where it has no axes."""
     points: list[SSAValue] = []
     blocks: list[Block] = []
     for _ in one.extents:
@@ -261,6 +282,7 @@ def unroll_map(one: array.MapOp) -> None:
     for op in new:
         locate(op, one.location)
     Rewriter.replace_op(one, new, [])
+    return new[0]
 
 
 def look_through(op: memref.LoadOp | memref.StoreOp) -> bool:

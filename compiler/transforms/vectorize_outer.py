@@ -85,8 +85,7 @@ of that block run as they were written.
 
 Kept: loops over `prange`, whose iterations are for threads; loops in which nothing goes step by step, or
 nothing costs more than an addition; loops that read a column of what is not read again; branches that
-do more than compute; loops over what they overwrite; and where a derivative is taken, maps that take the
-largest, or the least, of floats.
+do more than compute; and loops over what they overwrite.
 """
 
 from __future__ import annotations
@@ -107,7 +106,7 @@ from ..rules import evaluates_body
 from .hoist_checks import is_counted
 from .memory_effects import functions
 from .point_blocks import PointBlocks
-from .straight_points import TOTAL, load_late, straighten, unroll_maps
+from .straight_points import TOTAL, expect_raises, load_late, straighten, unroll_maps
 
 FEW = 16
 """A loop of fewer iterations, where that is known, is no block."""
@@ -122,29 +121,26 @@ class VectorizeOuter(ModulePass):
 
     name = "vectorize-outer"
 
-    primal: bool = False
-    """No derivative is taken of what it leaves."""
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            vectorize_in(function, function.body.block, primal=self.primal)
+            vectorize_in(function, function.body.block)
 
 
-def vectorize_in(function: func.FuncOp, block: Block, *, primal: bool) -> None:
+def vectorize_in(function: func.FuncOp, block: Block) -> None:
     """Replace the outermost loops of the block for which that is legal, and worth it."""
     for op in tuple(block.ops):
         if array.RAISES in op.attributes or evaluates_body(op):
             continue
-        if isinstance(op, array.LoopOp) and is_candidate(op) and replaced(function, op, primal):
+        if isinstance(op, array.LoopOp) and is_candidate(op) and replaced(function, op):
             continue
         for region in op.regions:
             for inner in region.blocks:
-                vectorize_in(function, inner, primal=primal)
+                vectorize_in(function, inner)
 
 
 def is_candidate(loop: array.LoopOp) -> bool:
     """Counted loops with loops, or maps, of scalar code in them."""
-    inside = every_op(loop)[1:]
+    inside = [op for op in every_op(loop)[1:] if not is_within_raise(op, loop)]
     kept = {array.CLAIMED, array.EXCLUSIVE, array.SMALL}
     if not is_counted(loop) or loop.carried or kept & loop.attributes.keys() or len(inside) > LARGE:
         return False
@@ -170,41 +166,41 @@ def is_known(op: Operation, loop: array.LoopOp) -> bool:
             memref.LoadOp() | memref.StoreOp() | array.ViewOp() | array.MapOp() | array.YieldOp()
             | scf.IfOp() | scf.YieldOp() | array.IndexOp() | array.RaiseIfOp() | array.CastOp()
         ):  # fmt: skip
-            return array.RAISES not in op.attributes
+            return True
         case _:
             return not op.regions and op.name.startswith(("arith.", "math.", "special."))
 
 
-def replaced(function: func.FuncOp, loop: array.LoopOp, primal: bool = False) -> bool:
+def is_within_raise(op: Operation, loop: array.LoopOp) -> bool:
+    """The op is in a branch of the loop that always raises."""
+    parent = op.parent_op()
+    while parent is not None and parent is not loop:
+        if array.RAISES in parent.attributes:
+            return True
+        parent = parent.parent_op()
+    return False
+
+
+def replaced(function: func.FuncOp, loop: array.LoopOp) -> bool:
     """Replace the loop by blocks, if that is legal and worth it."""
-    maps = [op for op in every_op(loop) if isinstance(op, array.MapOp)]
-    if not primal and any(map(takes_extreme, maps)):
-        return False
     copy = loop.clone()
     block = loop.parent
     assert block is not None
     block.insert_op_before(copy, loop)
+    expect_raises(copy)
     branches = straighten(copy)
-    points = PointLoop(function, copy, loop) if unroll_maps(copy) else None
-    worth = points is not None and points.refusal() is None and pays(points, branches)
-    if points is not None and worth:
-        load_late(copy, points.alias)
-        PointBlocks(function, loop, points).build()
+    extremes = unroll_maps(copy)
+    worth = False
+    if extremes is not None:
+        points = PointLoop(function, copy, loop)
+        worth = points.refusal() is None and all(e.fits(points) for e in extremes.values())
+        if worth := worth and pays(points, branches):
+            load_late(copy, points.alias)
+            PointBlocks(function, loop, points, extremes).build()
     Rewriter.erase_op(copy)
     if worth:
         Rewriter.erase_op(loop)
     return worth
-
-
-def takes_extreme(one: array.MapOp) -> bool:
-    """It takes the largest of numbers, or the least: as a whole, among equal ones, for its derivative.
-
-    Step by step the first of three equal ones would have a quarter of that, and each step be saved.
-    """
-    return any(
-        kind in ("min", "max") and is_float(value)
-        for value, kind in zip(one.yielded, one.out_kinds, strict=True)
-    )
 
 
 # What it costs.

@@ -1,6 +1,6 @@
 // RUN: mutad-opt %s -p vectorize-outer | filecheck %s
-// RUN: mutad-opt %s -p 'vectorize-outer{primal=true}' | filecheck %s --check-prefix PRIMAL
 // RUN: mutad-opt %s -p vectorize-outer --run --only sums_side_by_side --args 'x=[[1, 2], [3, 5], [0, 1]], w=[1, 2], n=3, d=2, zero=0' | filecheck %s --check-prefix VALUES
+// RUN: mutad-opt %s -p vectorize-outer --run --only extremes_are_taken_by_maps --args 'x=[[0, 3], [1, 2]], out=[0, 0], n=2, d=2, zero=0' | filecheck %s --check-prefix LARGEST
 // RUN: mutad-opt %s -p vectorize-outer --run --only raises_as_written --args 'x=[[4, 9], [16, -1], [1, 1]], total=[0], n=3, d=2, zero=0' | filecheck %s --check-prefix RAISES
 
 // The rows that points read again and again are packed; scratch memory has an axis for the points; `total` is
@@ -347,13 +347,15 @@ func.func @kept_where_points_overwrite_what_they_read(%x : memref<?x?xf64>, %out
   func.return
 }
 
-// Equal extremes share the derivative evenly, which a map knows: step by step they would not.
-// CHECK-LABEL: @kept_where_a_map_takes_the_largest
-// CHECK-NOT:     %block
-// CHECK:         func.return
-// PRIMAL-LABEL: @kept_where_a_map_takes_the_largest
-// PRIMAL:         array.loop %block to
-func.func @kept_where_a_map_takes_the_largest(%x : memref<?x?xf64>, %out : memref<?xf64>, %n : index, %d : index, %zero : f64) {
+// Equal extremes share the derivative evenly, which a map knows: it takes those of all points.
+// CHECK-LABEL: @extremes_are_taken_by_maps
+// CHECK:         array.loop %block to
+// CHECK:           %t = array.alloc(%d, %points) : memref<?x?xf64>
+// CHECK:           %[[t:.*]] = array.view %t[%{{.*}}, %{{.*}}] dims [0, 1] extents(%d, %points)
+// CHECK-NEXT:      %[[most:.*]] = array.view %cell[%{{.*}}] dims [-1, 0] extents(%d, %points)
+// CHECK-NEXT:      array.map(%d, %points) ins(%[[t]] : {{.*}}) outs(%[[most]] : {{.*}}) kinds ["max"] {
+// LARGEST: out = [2.718281828, 20.08553692]
+func.func @extremes_are_taken_by_maps(%x : memref<?x?xf64>, %out : memref<?xf64>, %n : index, %d : index, %zero : f64) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %trips = array.loop %i to %n do {
@@ -370,6 +372,89 @@ func.func @kept_where_a_map_takes_the_largest(%x : memref<?x?xf64>, %out : memre
     array.map(%d) ins(%t : memref<?xf64>) outs(%most : memref<?xf64, strided<[0]>>) kinds ["max"] {
     ^bb0(%one : f64):
       array.yield %one : f64
+    }
+    %mine = memref.load %cell[] : memref<f64>
+    memref.store %mine, %out[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// What is computed on the way to the largest is stored first, for all points.
+// CHECK-LABEL: @extremes_of_expressions
+// CHECK:         array.loop %block to
+// CHECK:           array.alloc(%d, %points) : memref<?x?xf64>
+// CHECK:           array.map(%d, %points) {{.*}} kinds ["min"] {
+// CHECK-NEXT:      ^{{.*}}(%[[one:.*]]: f64):
+// CHECK-NEXT:        array.yield %[[one]] : f64
+func.func @extremes_of_expressions(%x : memref<?x?xf64>, %out : memref<?xf64>, %n : index, %d : index, %inf : f64, %never : i1) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %i to %n do {
+    scf.if %never {
+      array.raise_if %never, "ValueError", "never"
+    } {raises}
+    %cell = array.alloc() : memref<f64>
+    memref.store %inf, %cell[] : memref<f64>
+    %row = array.view %x[%c0, %i] dims [0] extents(%d) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %least = array.view %cell[] dims [-1] extents(%d) steps(%c1) : memref<f64> -> memref<?xf64, strided<[0]>>
+    array.map(%d) ins(%row : memref<?xf64, strided<[?]>>) outs(%least : memref<?xf64, strided<[0]>>) kinds ["min"] {
+    ^bb0(%one : f64):
+      %y = math.exp %one : f64
+      array.yield %y : f64
+    }
+    %mine = memref.load %cell[] : memref<f64>
+    memref.store %mine, %out[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_where_extremes_go_to_memory_of_all
+// CHECK-NOT:     %block
+// CHECK:         func.return
+func.func @kept_where_extremes_go_to_memory_of_all(%x : memref<?x?xf64>, %out : memref<?xf64>, %n : index, %d : index, %zero : f64) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %i to %n do {
+    %t = array.alloc(%d) : memref<?xf64>
+    %cell = array.alloc() : memref<f64>
+    memref.store %zero, %cell[] : memref<f64>
+    %trips_1 = array.loop %e to %d do {
+      %v = memref.load %x[%e, %i] : memref<?x?xf64>
+      %y = math.exp %v : f64
+      memref.store %y, %t[%e] : memref<?xf64>
+      %old = memref.load %cell[] : memref<f64>
+      %sum = arith.addf %old, %y : f64
+      memref.store %sum, %cell[] : memref<f64>
+      array.yield
+    }
+    %most = array.view %out[%i] dims [-1] extents(%d) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[0]>>
+    array.map(%d) ins(%t : memref<?xf64>) outs(%most : memref<?xf64, strided<[0]>>) kinds ["max"] {
+    ^bb0(%one : f64):
+      array.yield %one : f64
+    }
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_where_a_map_with_an_extreme_does_more
+// CHECK-NOT:     %block
+// CHECK:         func.return
+func.func @kept_where_a_map_with_an_extreme_does_more(%x : memref<?x?xf64>, %out : memref<?xf64>, %n : index, %d : index, %zero : f64) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %i to %n do {
+    %t = array.alloc(%d) : memref<?xf64>
+    %cell = array.alloc() : memref<f64>
+    memref.store %zero, %cell[] : memref<f64>
+    %row = array.view %x[%c0, %i] dims [0] extents(%d) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[?]>>
+    %most = array.view %cell[] dims [-1] extents(%d) steps(%c1) : memref<f64> -> memref<?xf64, strided<[0]>>
+    array.map(%d) ins(%row : memref<?xf64, strided<[?]>>) outs(%most, %t : memref<?xf64, strided<[0]>>, memref<?xf64>) kinds ["max", "store"] {
+    ^bb0(%one : f64):
+      %y = math.exp %one : f64
+      array.yield %one, %y : f64, f64
     }
     %mine = memref.load %cell[] : memref<f64>
     memref.store %mine, %out[%i] : memref<?xf64>

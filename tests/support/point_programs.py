@@ -90,6 +90,7 @@ class Writer:
         self.combine()
         if self.chance(0.5) and "for c in range(k):" in "".join(self.lines):
             self.put(2, "for c in range(k):", f"    s += {self.value('t[c]', 'w[c]')}")
+        self.extreme()
         self.end()
         self.put(1, f"return np.float64(total + last{self.one('', '', '', ' + s')})")
         return "\n".join(self.lines) + "\n"
@@ -130,6 +131,21 @@ class Writer:
             self.put(3, f"s = 0.5 * s + {self.value('z', 'w[c]')}")
         if self.raises and self.chance(0.5):
             self.put(3, f"s += math.log(z + {self.one('0.0', '-0.5', '1.0')})")
+
+    def extreme(self) -> None:
+        """The largest, or least, of what a point has as a whole: equal ones share its derivative."""
+        if self.chance(0.6):
+            return
+        how, into = self.one("max", "min"), self.one("s += 0.3 *", "s = s -")
+        taken = self.one("t", "x[i]", "t[1:]", "w", "(x[i] * m[0, :d])", "(t * w[:k])", "m")
+        if taken == "m":
+            self.put(
+                2, f"s += (np.exp(0.3 * m[:, :d] * x[i]).{how}(axis={self.one('0', '1')})).sum()"
+            )
+        else:
+            self.put(2, f"{into} {taken}.{how}()")
+        if self.chance(0.4):
+            self.put(2, "s += np.exp(t - t.max()).sum()")
 
     def end(self) -> None:
         """What a point leaves."""
