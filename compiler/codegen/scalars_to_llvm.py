@@ -351,8 +351,31 @@ def floor_mod(state: KernelState, op: Operation, args: list[str]) -> str:
     type_ = value_type(op.results[0].type)
     if type_ in ("double", "float"):
         return divmod_of_floats(state, type_, args)[1]
+    if not args[1].startswith("%") or not is_subscript(op):
+        return remainder(state, type_, args)
+    # A subscript that is wrapped mostly is in range: a branch costs less than a division.
     text = state.text
-    divisor = guarded_divisor(state, type_, args)
+    divide, done = text.label("divide"), text.label("wrapped")
+    positive = text.value(f"icmp sgt {type_} {args[1]}, 0")
+    most = text.value(f"select i1 {positive}, {type_} {args[1]}, {type_} 0")
+    is_rest = text.value(f"icmp ult {type_} {args[0]}, {most}")
+    before = text.block
+    text.branch_if(is_rest, done, divide)
+    text.start(divide)
+    rest = remainder(state, type_, args)
+    text.branch(done)
+    text.start(done)
+    return text.value(f"phi {type_} [ {args[0]}, %{before} ], [ {rest}, %{divide} ]")
+
+
+def is_subscript(op: Operation) -> bool:
+    users = (use.operation for use in op.results[0].uses)
+    return any(isinstance(u, array.IndexOp | memref.LoadOp | memref.StoreOp) for u in users)
+
+
+def remainder(state: KernelState, type_: str, args: list[str]) -> str:
+    """Of a division that rounds down: it has the divisor's sign."""
+    text, divisor = state.text, guarded_divisor(state, type_, args)
     rest = text.value(f"srem {type_} {args[0]}, {divisor}")
     moved = text.value(f"add {type_} {rest}, {divisor}")
     wrong = differ_in_sign(state, type_, rest, divisor)
@@ -483,9 +506,34 @@ def resize(state: KernelState, source: str, target: str, value: str, *, signed: 
 
 
 def float_to_integer(state: KernelState, op: Operation, args: list[str]) -> str:
-    return to_integer(
-        state, value_type(op.operands[0].type), value_type(op.results[0].type), args[0]
-    )
+    source, target = value_type(op.operands[0].type), value_type(op.results[0].type)
+    if target == "i64" and is_checked(op):
+        return state.text.value(f"fptosi {source} {args[0]} to {target}")
+    return to_integer(state, source, target, args[0])
+
+
+def is_checked(op: Operation) -> bool:
+    """Code before the op, in its block, has raised where its operand is NaN or needs more than 64 bits."""
+    (value,) = op.operands
+    compares = [use.operation for use in value.uses]
+    found = {
+        (arith.CMPF_COMPARISON_OPERATIONS[c.predicate.value.data], constant_float(c.rhs))
+        for c in compares
+        if isinstance(c, arith.CmpfOp) and c.lhs is value and raises_before(c, op)
+    }
+    return found >= {("uno", None), ("oge", 2.0**63), ("olt", -(2.0**63))}
+
+
+def raises_before(condition: Operation, op: Operation) -> bool:
+    """The condition, alone or with others, has been false where the op runs."""
+    for use in condition.results[0].uses:
+        user = use.operation
+        if isinstance(user, arith.OrIOp) and raises_before(user, op):
+            return True
+        raises = isinstance(user, array.RaiseIfOp) and use.index == 0
+        if raises and user.parent is op.parent and user.is_before_in_block(op):
+            return True
+    return False
 
 
 def to_integer(state: KernelState, source: str, target: str, value: str) -> str:

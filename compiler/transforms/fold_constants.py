@@ -414,7 +414,9 @@ def extent(op: memref.DimOp) -> SSAValue | int | None:
 def fold_index(op: array.IndexOp) -> None:
     """Settle the sign of a known subscript; drop the op where it changes and checks nothing."""
     at, n = constant_value(op.index), constant_value(op.extent)
-    if op.sign.data == "any" and (is_nonnegative(op.index) or (at is not None and at < 0)):
+    wraps = isinstance(op.index.owner, array.FloorModOp) and op.index.owner.rhs is op.extent
+    positive = wraps or is_nonnegative(op.index)
+    if op.sign.data == "any" and (positive or (at is not None and at < 0)):
         op.properties["sign"] = StringAttr("nonneg" if at is None or at >= 0 else "negative")
     if at is not None and n is not None and -n <= at < n:
         op.properties["unchecked"] = UnitAttr()

@@ -165,3 +165,15 @@ func.func @a_flag_that_a_branch_sets_is_its_condition(%c : i1) -> (i1, i1, i1, i
   %is_zero = arith.cmpi eq, %flag, %zero : index
   func.return %is_set, %is_seven, %never, %is_zero : i1, i1, i1, i1
 }
+
+// What a division by the extent leaves is not below 0; by another number it may be.
+// CHECK-LABEL: @a_wrapped_subscript_is_not_negative
+// CHECK:         array.index %wrapped, %n axis 0 : i64 sign "nonneg"
+// CHECK-NEXT:    array.index %other, %n axis 0 : i64 sign "any"
+func.func @a_wrapped_subscript_is_not_negative(%i : index, %n : index, %m : index) -> (index, index) {
+  %wrapped = array.floormod %i, %n : index
+  %other = array.floormod %i, %m : index
+  %a = array.index %wrapped, %n axis 0 : i64 sign "any"
+  %b = array.index %other, %n axis 0 : i64 sign "any"
+  func.return %a, %b : index, index
+}

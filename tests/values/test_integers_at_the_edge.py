@@ -197,3 +197,31 @@ def test_numpy_wraps():
         for dtype in (np.int64, np.int32):
             x = np.array([np.iinfo(dtype).min, -1, 0, 1, np.iinfo(dtype).max], dtype)
             np.testing.assert_equal(arrays(x), of_arrays(x))
+
+
+def wrapped_subscript(x, at, n):
+    return x[at % n]
+
+
+def test_subscripts_that_wrap() -> None:
+    """Those in range are taken as they are, the others divided."""
+    made, x = compile(wrapped_subscript, cache=False, opt=1), np.arange(7.0)
+    for at, n in itertools.product(EDGES, (1, 2, 7, 62, 0, -1, -7)):
+        try:
+            wanted = wrapped_subscript(x, at, n)
+        except (ArithmeticError, IndexError) as error:
+            with pytest.raises(type(error)):
+                made(x, at, n)
+        else:
+            assert made(x, at, n) == wanted, (at, n)
+
+
+def last_integer(x):
+    last = 0
+    for i in range(x.size):
+        last = int(x[i])
+    return last
+
+
+def test_floats_that_a_loop_makes_integers() -> None:
+    same_as_python(last_integer, ((np.array([x]),) for x in (*FLOATS, *NO_NUMBERS)))
