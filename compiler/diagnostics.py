@@ -91,7 +91,10 @@ class Span:
         return f"        {text}\n        {pad}{'^' * max(1, end_char - start_char)}"
 
 
-ELSEWHERE = "write it with the operations that are, or call it outside compiled code"
+ELSEWHERE = (
+    "write it with the operations that are, or let Python run it: in a function with @mutad.opaque (and"
+    " @mutad.rule, if a derivative goes through it), or outside compiled code"
+)
 """The way out where there is no better one."""
 
 

@@ -22,12 +22,25 @@ import sys
 import types
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    Never,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
 
 from .runtime.assertions import assert_saved_bytes
 from .runtime.batching import Batched
 from .runtime.bound import BoundMethod
+from .runtime.concise import concise
 from .runtime.disk_cache import clear_cache
+from .runtime.familiar import NAMES, refuse_options
 from .runtime.foreign import opaque
 from .runtime.function import (
     CompiledFunction,
@@ -36,6 +49,8 @@ from .runtime.function import (
     Options,
     check_options,
     compiled,
+    derivative_of,
+    derived,
 )
 from .runtime.gradients import Active, BatchDuplicated, Const, Duplicated
 from .runtime.result_pool import release_memory
@@ -222,6 +237,7 @@ def compile(
 def compile(*, grad: Literal[True], **options: Unpack[Options]) -> _Differentiating: ...
 @overload
 def compile(*, grad: Literal[False] = False, **options: Unpack[Options]) -> _Compiling: ...
+@concise
 def compile(function: Any = None, /, *, grad: bool = False, **options: Unpack[Options]) -> Any:
     """Compile a function for the arguments it will be called with; a decorator, with or without options.
 
@@ -245,6 +261,7 @@ def compile(function: Any = None, /, *, grad: bool = False, **options: Unpack[Op
         raise TypeError(f"grad={grad!r}: use True or False")
     check_options({**options})
 
+    @concise
     def decorate(function: Any) -> Any:
         chosen = check_options({**options_of(function), **options})
         return compiled(function, chosen, _compiler, grad)
@@ -266,6 +283,8 @@ class _Compiling(Protocol):
 
 def _with_gradient(function: Any) -> Any:
     """The function compiled with its gradient; keeps a compiled function's options."""
+    if (taken := derivative_of(function)) is not None:
+        raise TypeError(derived(*taken))
     if isinstance(function, BoundMethod | types.MethodType):
         return BoundMethod(_with_gradient(function.__func__), function.__self__)
     if isinstance(function, Batched):
@@ -277,18 +296,23 @@ def _with_gradient(function: Any) -> Any:
     return compile(function, grad=True)
 
 
-def grad(function: Callable[..., Any], wrt: Any = 0) -> Callable[..., Any]:
+def grad(function: Callable[..., Any], wrt: Any = 0, **unknown: Never) -> Callable[..., Any]:
     """A function of `function`'s arguments that returns its gradient with respect to `wrt`."""
+    refuse_options("grad", unknown)
     return Derivative("grad", _with_gradient(function), wrt)
 
 
-def value_and_grad(function: Callable[..., Any], wrt: Any = 0) -> Callable[..., Any]:
+def value_and_grad(
+    function: Callable[..., Any], wrt: Any = 0, **unknown: Never
+) -> Callable[..., Any]:
     """A function of `function`'s arguments that returns (its value, its gradient)."""
+    refuse_options("value_and_grad", unknown)
     return Derivative("value_and_grad", _with_gradient(function), wrt)
 
 
-def vjp(function: Callable[..., Any], wrt: Any = 0) -> Callable[..., Any]:
+def vjp(function: Callable[..., Any], wrt: Any = 0, **unknown: Never) -> Callable[..., Any]:
     """A function of `function`'s arguments that returns (its result, `back`); see `CompiledFunction.vjp`."""
+    refuse_options("vjp", unknown)
     return Derivative("vjp", _with_gradient(function), wrt)
 
 
@@ -297,21 +321,25 @@ def jvp(function: Callable[..., Any]) -> Callable[..., Any]:
     return Derivative("jvp", _with_gradient(function), None)
 
 
-def hvp(function: Callable[..., Any], wrt: Any = 0) -> Callable[..., Any]:
+def hvp(function: Callable[..., Any], wrt: Any = 0, **unknown: Never) -> Callable[..., Any]:
     """A function of `function`'s arguments and `direction=` that returns its Hessian times the direction."""
+    refuse_options("hvp", unknown)
     return Derivative("hvp", _with_gradient(function), wrt)
 
 
-def hessian(function: Callable[..., Any], wrt: Any = 0) -> Callable[..., Any]:
+def hessian(function: Callable[..., Any], wrt: Any = 0, **unknown: Never) -> Callable[..., Any]:
     """A function of `function`'s arguments that returns its Hessian; see `CompiledFunction.hessian`."""
+    refuse_options("hessian", unknown)
     return Derivative("hessian", _with_gradient(function), wrt)
 
 
-def jacobian(function: Callable[..., Any], wrt: Any = 0) -> Callable[..., Any]:
+def jacobian(function: Callable[..., Any], wrt: Any = 0, **unknown: Never) -> Callable[..., Any]:
     """A function of `function`'s arguments that returns its Jacobian; see `CompiledFunction.jacobian`."""
+    refuse_options("jacobian", unknown)
     return Derivative("jacobian", _with_gradient(function), wrt)
 
 
+@concise
 def batch(function: Callable[..., Any], in_axes: Any = 0) -> Batched:
     """A function that maps `function` over an axis of its arguments; results are stacked along a first axis.
 
@@ -365,4 +393,5 @@ def __getattr__(name: str) -> Any:
         from .runtime import gradient_check
 
         return getattr(gradient_check, name)
-    raise AttributeError(f"module 'mutad' has no attribute {name!r}")
+    instead = f": use {NAMES[name]}" if name in NAMES else ""
+    raise AttributeError(f"module 'mutad' has no attribute {name!r}{instead}")

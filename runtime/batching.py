@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import keys
+from .concise import concise
 from .gradients import Const, describe
 from .inspection import Inspection
 from .tangents import FORWARD_OVER_REVERSE
@@ -69,20 +70,24 @@ class Batched:
     def _base(self) -> DifferentiableFunction:
         return self.function._base if isinstance(self.function, Batched) else self.function
 
+    @concise
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         loops, bound = self._loops_for(args, kwargs)
         return loops.stacking(*bound)
 
+    @concise
     def vjp(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         """The stacked results, and `back`, which takes their cotangents: as of any compiled function."""
         loops, bound = self._loops_for(args, kwargs)
         return loops.stacking.vjp(*bound, wrt=wrt)
 
+    @concise
     def pullback(self, *args: Any, cotangent: Any = None, **kwargs: Any) -> Any:
         """`pullback` of the stacked results, on your shadows."""
         loops, bound = self._loops_for(args, kwargs)
         return loops.stacking.pullback(*self._wrapped(bound), cotangent=cotangent)
 
+    @concise
     def jvp(
         self, *args: Any, tangents: Mapping[str, Any], batch: int | None = None, **kwargs: Any
     ) -> Any:
@@ -90,6 +95,7 @@ class Batched:
         loops, bound = self._loops_for(args, kwargs)
         return loops.stacking.jvp(*bound, tangents=tangents, batch=batch)
 
+    @concise
     def pushforward(self, *args: Any, **kwargs: Any) -> Any:
         """The stacked results and their tangents, in place."""
         loops, bound = self._loops_for(args, kwargs)
@@ -102,6 +108,7 @@ class Batched:
             is_default = any(argument is default for default in defaults)
             yield Const(argument) if is_default else argument
 
+    @concise
     def jacobian(
         self, *args: Any, wrt: Any = 0, mode: str = "auto", sparsity: Any = None, **kwargs: Any
     ) -> Any:
@@ -109,19 +116,23 @@ class Batched:
         loops, bound = self._loops_for(args, kwargs)
         return loops.stacking.jacobian(*bound, wrt=wrt, mode=mode, sparsity=sparsity)
 
+    @concise
     def grad(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         """The gradients of all items; of shared arguments their sum."""
         return self.value_and_grad(*args, wrt=wrt, **kwargs)[1]
 
+    @concise
     def value_and_grad(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> tuple[Any, Any]:
         """The results of all items, and their gradients; of shared arguments the sum."""
         summing, bound, values = self._summing_for(args, kwargs)
         return values, summing.grad(*bound, values, wrt=wrt)
 
+    @concise
     def hvp(self, *args: Any, direction: Any, wrt: Any = 0, **kwargs: Any) -> Any:
         """The derivative of the gradients in a direction."""
         return self.value_grad_hvp(*args, direction=direction, wrt=wrt, **kwargs)[2]
 
+    @concise
     def value_grad_hvp(
         self,
         *args: Any,
@@ -138,6 +149,7 @@ class Batched:
         )
         return values, gradient, product
 
+    @concise
     def explain(
         self,
         *args: Any,
@@ -156,6 +168,7 @@ class Batched:
         """The program after a stage of the compiler; with `wrt` that of the gradient."""
         return Inspection(self._base.__qualname__, self._shown)
 
+    @concise
     def _shown(
         self, stage: str, *args: Any, wrt: Any = None, plan: str = "joint", **kwargs: Any
     ) -> str:

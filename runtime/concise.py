@@ -6,6 +6,7 @@ the program. `MUTAD_FULL_TRACEBACK=1` in the environment shows them.
 
 from __future__ import annotations
 
+import dis
 import functools
 import os
 from collections.abc import Callable
@@ -23,13 +24,32 @@ def concise(method: Callable[P, R]) -> Callable[P, R]:
         try:
             return method(*args, **kwargs)
         except Exception as error:
-            if not is_about_the_program(error) or os.environ.get("MUTAD_FULL_TRACEBACK") == "1":
+            if os.environ.get("MUTAD_FULL_TRACEBACK") == "1":
+                raise
+            if not is_about_the_program(error) and not is_about_the_call(error):
                 raise
             refusal = error.with_traceback(None)
             refusal.__suppress_context__ = True  # what the compiler itself was handling
         raise refusal
 
     return call
+
+
+OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep
+RAISE = dis.opmap["RAISE_VARARGS"]
+
+
+def is_about_the_call(error: Exception) -> bool:
+    """True for an error that we raise about how a function is called: all that is below the call are our
+    functions, and the last one has a `raise` there."""
+    if type(error) not in (TypeError, ValueError):
+        return False
+    at = error.__traceback__
+    assert at is not None
+    while at.tb_frame.f_code.co_filename.startswith(OWN) and at.tb_next is not None:
+        at = at.tb_next
+    code = at.tb_frame.f_code
+    return code.co_filename.startswith(OWN) and code.co_code[at.tb_lasti] == RAISE
 
 
 def is_about_the_program(error: Exception) -> bool:

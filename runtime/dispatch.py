@@ -11,6 +11,7 @@ process. A specialization has a second, *direct* callable over the same code, wh
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import threading
@@ -27,6 +28,7 @@ from . import (
     disk_cache,
     engine,
     entry_code,
+    familiar,
     foreign,
     keys,
     leaving,
@@ -347,10 +349,6 @@ class Dispatcher:
 
     def __post_init__(self) -> None:
         code = self.function.__code__
-        if code.co_flags & 0x0C:
-            raise TypeError(
-                f"{self.function.__qualname__}: *args and **kwargs cannot be compiled: name the parameters"
-            )
         count = code.co_argcount + code.co_kwonlyargcount
         self.parameters = tuple(sys.intern(n) for n in code.co_varnames[:count])
         self.take_defaults()
@@ -359,9 +357,8 @@ class Dispatcher:
 
     def take_defaults(self) -> None:
         """Bind arguments with the defaults that the function has now."""
-        self.binder = lost_class.guarded(
-            binder(self.function), self.function, lambda: self.owner and self.owner()
-        )
+        bind = familiar.answering(binder(self.function), self.parameters, self.function.__name__)
+        self.binder = lost_class.guarded(bind, self.function, lambda: self.owner and self.owner())
         self.bound_defaults = defaults_of(self.function)
         self.defaults = trailing_defaults(self.function)
 
@@ -753,6 +750,18 @@ class Dispatcher:
     def disagree(*args: Any, **kwargs: Any) -> Any:
         """The entry refused arguments that Python code found to be its own."""
         raise SystemError("mutad: the compiled entry and the key disagree about these arguments")
+
+
+def require_plain(function: FunctionType) -> None:
+    """TypeError for a function of which no kind is compiled."""
+    name, flags = function.__qualname__, function.__code__.co_flags
+    if flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+        raise TypeError(f"{name}: *args and **kwargs cannot be compiled: name the parameters")
+    if flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        raise TypeError(
+            f"{name} is a coroutine (`async def`), which cannot be compiled: compile a plain `def` of what"
+            " it computes, and call that from the coroutine"
+        )
 
 
 def binder(function: FunctionType) -> Callable[..., tuple[Any, ...]]:

@@ -31,7 +31,8 @@ from . import (
 )
 from .bound import BoundMethod
 from .concise import concise
-from .dispatch import Compiler, Dispatcher
+from .dispatch import Compiler, Dispatcher, Link, require_plain
+from .familiar import OPTIONS
 from .inspection import FRAME, PAGE, Inspection
 from .jacobians import hessian as run_hessian
 from .jacobians import jacobian as run_jacobian
@@ -115,7 +116,8 @@ def check_options(options: dict[str, Any]) -> dict[str, Any]:
                 raise ValueError(f"target={value!r} is not supported: only 'cpu' is")
         elif name not in DEFAULTS:
             known = ", ".join([*DEFAULTS, "grad", "target"])
-            raise TypeError(f"compile() has no option {name!r}; there are {known}")
+            advice = f" ({OPTIONS[name]})" if name in OPTIONS else ""
+            raise TypeError(f"compile() has no option {name!r}{advice}; there are {known}")
         elif name == "saves":
             if value not in ("minimal", "all", "forbid"):
                 raise ValueError(f"saves={value!r}: use 'minimal', 'all' or 'forbid'")
@@ -150,11 +152,15 @@ class CompiledFunction(Generic[P, R]):
         *,
         with_gradient: bool,
     ) -> None:
+        if (taken := derivative_of(function)) is not None:
+            raise TypeError(derived(*taken))
         if not isinstance(function, types.FunctionType):
             wraps = hasattr(function, "__wrapped__")
-            way_out = f": compile {function.__name__}.__wrapped__" if wraps else ""
+            way_out = ": write a function that calls it" if callable(function) else ""
+            way_out = f": compile {function.__name__}.__wrapped__" if wraps else way_out
             kind = type(function).__name__
             raise TypeError(f"compile() takes a Python function, not {kind}{way_out}")
+        require_plain(function)
         for attribute in LOOKS:
             setattr(self, attribute, getattr(function, attribute))
         self.__dict__.update(function.__dict__)
@@ -699,3 +705,27 @@ class Derivative:
 
     def __reduce__(self) -> Any:
         return Derivative, (self.kind, self.function, self._wrt)
+
+
+def derivative_of(function: Any) -> tuple[str, str] | None:
+    """Kind and function of a derivative: of `grad(f)`, and of `f.grad`; None of anything else."""
+    if isinstance(function, Derivative):
+        return function.kind, function.function.__qualname__
+    owner = getattr(function, "__self__", None)
+    owner = owner.owner if isinstance(owner, Link) else owner
+    name = getattr(function, "__name__", None)
+    if isinstance(owner, CompiledFunction | Dispatcher) and isinstance(name, str):
+        named = owner.function if isinstance(owner, Dispatcher) else owner
+        return name, named.__qualname__
+    return None
+
+
+CALLED_INSIDE = ("grad", "value_and_grad", "jvp", "hvp")
+"""The derivatives that compiled code may ask for."""
+
+
+def derived(kind: str, name: str) -> str:
+    """Why a derivative is not compiled, or differentiated, once more, and what to do."""
+    second = "the second derivatives of f are mutad.hvp(f) and mutad.hessian(f)"
+    inside = f"; a function that calls f.{kind} has derivatives of every order"
+    return f"{kind} of {name} is a derivative: {second}{inside if kind in CALLED_INSIDE else ''}"

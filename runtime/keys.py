@@ -132,10 +132,33 @@ PLAIN = {kind for kind in _BY_TYPE if kind is not tuple}
 """The types of arguments that hold nothing else."""
 
 
+WRAPPED = " (mutad.{0}.wrap(f) makes a function of {0}'s own of one that is compiled)"
+ARRAYS = {
+    "torch": "x.numpy(), which shares its memory" + WRAPPED.format("torch"),
+    "jax": "np.array(x)" + WRAPPED.format("jax"),
+    "jaxlib": "np.array(x)" + WRAPPED.format("jax"),
+    "pandas": "x.to_numpy()",
+    "polars": "x.to_numpy()",
+    "xarray": "x.to_numpy()",
+    "tensorflow": "x.numpy()",
+    "cupy": "x.get()",
+    "dask": "x.compute()",
+}
+"""By package, what to pass instead of its arrays, tables and tensors."""
+
+
+def array_of_another(kind: type) -> str | None:
+    """What to pass instead of an array of another package; None of any other class."""
+    package = kind.__module__.partition(".")[0]
+    return ARRAYS.get(package) if hasattr(kind, "__array__") else None
+
+
 def _refusal(value: Any) -> str:
     """Why a value of this type is no argument, and what to pass instead."""
     kind = type(value)
     shown = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    if (instead := array_of_another(kind)) is not None:
+        return f"{shown} is no NumPy array: pass {instead}"
     if isinstance(value, list):
         return "a list has no dtype and no shape: pass np.asarray(x)"
     if isinstance(value, np.ndarray):
@@ -328,6 +351,7 @@ def require_active(key: str, name: str) -> None:
     """TypeError where there is no derivative with respect to an argument of this key."""
     if not is_active_key(key):
         what = "a tuple" if key.startswith("(") else key.replace("py_", "").partition("[")[0]
+        instead = f", pass {name}.astype(float)" if "[" in key and what != "a tuple" else ""
         raise TypeError(
-            f"{name!r} has no derivative, its type is {what}: derivatives are with respect to floats"
+            f"{name!r} has no derivative, its type is {what}: derivatives are with respect to floats{instead}"
         )

@@ -93,7 +93,7 @@ def layout_of(kind: type) -> Layout | None:
 def _layout(kind: type) -> Layout | None:
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return Layout(_tuple_names, list, True)
-    if is_versioned(kind.__module__) or issubclass(kind, _NOT_PLAIN):
+    if is_versioned(kind.__module__) or issubclass(kind, _NOT_PLAIN) or keys.array_of_another(kind):
         return None
     slots = tuple(
         name

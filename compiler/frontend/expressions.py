@@ -158,13 +158,8 @@ class Expressions(Operators):
         if isinstance(owner, library.facts.CONSTANT_OBJECTS) and hasattr(owner, node.attr):
             return self.constant(getattr(owner, node.attr), node.attr)
         if not isinstance(owner, ModuleType | type):
-            way_out = (
-                "call it outside compiled code"
-                if hasattr(owner, "__wrapped__")
-                else "pass its values as arguments"
-            )
             what = f"attribute `.{node.attr}` of {type(owner).__name__} objects is not compiled"
-            raise self.refusal(node, what, way_out)
+            raise self.refusal(node, what, "read it outside, and pass its value as an argument")
         if not hasattr(owner, node.attr):
             raise self.refusal(node, f"{owner.__name__!r} has no attribute {node.attr!r}")
         found = getattr(owner, node.attr)

@@ -245,7 +245,7 @@ class Operators(Conditions):
         raise self.refusal(
             None,
             "`is` compares objects, which compiled numbers and arrays are not",
-            "use `==`, or `is None`",
+            "use `==` for numbers; for arrays, pass a bool that says it",
         )
 
     def compare_objects(self, name: str, lhs: Value, rhs: Value) -> Value:

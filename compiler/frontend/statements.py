@@ -16,7 +16,6 @@ from .catching import Caught
 from .context import hint
 from .data import assigned_items, hashed, protocols
 from .data.lists import FixedList, ListObject
-from .data.tables import ListOfConstants
 from .frames import RESULT, Unready
 from .joins import ScalarT
 from .raising import Raising
@@ -106,7 +105,7 @@ class Statements(Raising, Unpacking):
         for target in s.targets:
             if isinstance(target, ast.Subscript):
                 value = self.expression(target.value)
-                if isinstance(value, FixedList) and not isinstance(value, ListOfConstants):
+                if isinstance(value, FixedList):
                     self.growing(value)
                 if (seq := self.list_of(value)) is not None:
                     self.delete_list_item(seq, target)
@@ -149,15 +148,14 @@ class Statements(Raising, Unpacking):
         if (seq := self.list_of(base)) is not None:
             self.store_list_item(seq, target, value)
             return
-        if isinstance(base, FixedList) and not isinstance(base, ListOfConstants):
+        if isinstance(base, FixedList):
             if assigned_items.store(self, base, target, value):
                 return
             self.growing(base)
         if not isinstance(base, Array):
             what = "a tuple" if isinstance(base, Tuple) else "something that is no array"
-            what = "a list from outside" if isinstance(base, ListOfConstants) else what
             raise self.refusal(
-                target, f"assignment to an item of {what}", "only arrays have items to assign"
+                target, f"assignment to an item of {what}", "use a list, or an array"
             )
         value = self.storable(value)
         library.store(self.e, base, self.index(target.slice), value)

@@ -236,7 +236,7 @@ def reads_a_captured_array(a):
     return OUTSIDE.sum() * a
 
 
-@refused("py_float", at="THING.factor", says="pass its values")
+@refused("py_float", at="THING.factor", says="pass its value as an argument")
 def reads_an_attribute(a):
     return THING.factor * a
 

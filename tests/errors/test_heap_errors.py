@@ -71,7 +71,7 @@ CASES = [
     (gives_one_more_attribute, "where it is made", "Node(v)"),
     (puts_one_from_outside_among_them, "pass it as an argument", "head.next = SENTINEL"),
     (changes_the_argument_or_another, "one object or another", "chosen.x += 1.0"),
-    (shares_an_array_that_changes, "x.copy()", "Node(buffer)"),
+    (shares_an_array_that_changes, "slice the array where they are used", "Node(buffer)"),
     (keeps_words_and_numbers_in_a_field, "the same type in all objects", 'head.x = "word"'),
 ]
 

@@ -29,7 +29,7 @@ def refused(
     return record
 
 
-@refused("f64[?]C", at="rows.append(u)", says="append a copy")
+@refused("f64[?]C", at="rows.append(u)", says="slice the array where they are used")
 def changes_an_array_that_is_in_a_list(x):
     u = x * 2.0
     rows = [x * 0.5]
@@ -39,7 +39,7 @@ def changes_an_array_that_is_in_a_list(x):
     return rows[0].sum()
 
 
-@refused("f64[?]C", at="rows.append(x)", says="append a copy")
+@refused("f64[?]C", at="rows.append(x)", says="slice the array where they are used")
 def changes_an_item_that_is_an_argument(x):
     rows = []
     rows.append(x)

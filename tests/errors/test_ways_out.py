@@ -54,7 +54,7 @@ def bounds_in_a_list(x):
     return x.sum()
 
 
-@way_out("keep the bounds of the view in the list", bounds_in_a_list)
+@way_out("keep bounds or an index in the list", bounds_in_a_list)
 def views_in_a_list(x):
     views = []
     for i in range(3):

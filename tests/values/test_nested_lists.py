@@ -10,6 +10,28 @@ programs = Programs()
 on = programs.on
 
 
+@on("f64[4]")
+def arrays_of_named_lists(x):
+    rows = [[1.0, 2.0], [3.0, x[0]]]
+    a = np.array(rows)
+    a[0, 0] = 7.0
+    row = [x[1], 2.0]
+    b = np.asarray([row, row])
+    b[0] = 9.0
+    return a @ x[:2], rows[0][0], b, row[0], np.array((row, x[:2])), np.array([[row], [row]])
+
+
+@on("f64[4]", "f64[2] n")
+def arrays_of_ragged_lists(x, y):
+    rows = [[1.0], [2.0, x[0]]]
+    return np.array(rows) if y[0] > 0.0 else x
+
+
+@on("f64[4]")
+def arrays_of_ragged_rows(x):
+    return np.array([[x, x], [x[1:], x]])
+
+
 @on("f64[4] n", "i64[3] n", n="0 1 3")
 def a_table(x, n):
     table = [[x[0] * 0] * n for _ in range(x.size)]

@@ -185,7 +185,8 @@ class Calls(Expressions):
         args = [tables.as_array(self, a, own=own) for a in args]
         kwargs = {k: tables.as_array(self, v, own=own) for k, v in kwargs.items()}
         if any(self.has_list(v) for v in (*args, *kwargs.values())):
-            if callee in (np.array, np.asarray) and len(args) == 1 and not kwargs:
+            alone = len(args) == 1 and not kwargs and not isinstance(args[0], Tuple)
+            if callee in (np.array, np.asarray) and alone:
                 return self.as_array(args[0], keep=True)
             joined = self.joined_rows(callee, args, kwargs)
             if joined is not None:

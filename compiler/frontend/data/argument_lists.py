@@ -153,7 +153,7 @@ def placed_rows(
         raise lowering.refusal(
             None,
             "lists move from one argument to another",
-            "append a copy: l.append(row.copy())",
+            "append a copy, l.append(row.copy()), if it may be another list",
         )
     store.given = None
     nested_list(lowering, store, form, values)

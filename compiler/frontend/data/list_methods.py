@@ -61,7 +61,7 @@ from ..values import (
     Tuple,
     Value,
 )
-from . import list_changes, list_rows, lists
+from . import list_changes, list_rows, lists, tables
 from .fields import shown as as_shown
 from .lists import FixedList, ListKey, ListMethod, ListObject
 
@@ -355,6 +355,9 @@ class Lists(Calls):
         if value.origin is not None:
             self.facts.changed_arguments.add(value.origin)
             raise recursion.Again
+        if isinstance(value, tables.ListOfConstants):
+            what = "this list is from outside, and is changed"
+            raise self.refusal(None, what, "pass it as an argument, or change it after the call")
         if value.made is None or not all(map(lists.is_item, value.items)):
             raise self.refusal(
                 None,

@@ -338,7 +338,7 @@ def refuse_visible_copies(
                 one.span,
                 "this array is put in a list, and one of the two is changed afterwards: the other would"
                 " have to change with it",
-                "keep the bounds of the view in the list; append a copy, x.copy(), if it need not follow",
+                "keep bounds or an index in the list, and slice the array where they are used",
             )
         sharing.add(one.number)
         again = True

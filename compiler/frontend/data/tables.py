@@ -26,11 +26,11 @@ from ..joins import Mismatch, ScalarT, Template, coerced, ir_types, join, rebuil
 from ..values import (
     Array,
     Scalar,
-    Struct,
     Tuple,
     Value,
 )
 from .lists import STORED, FixedList, bare, leaves_of, place
+from .settings import Settings
 
 if TYPE_CHECKING:
     import ast
@@ -113,7 +113,7 @@ def constant(lowering: Context, value: Any, name: str) -> Value:
     if isinstance(value, dict):
         found = cast("dict[Any, Any]", value)
         items = Items(lowering, list(found.values()), name)
-        return Struct(cast("tuple[Value, ...]", items), tuple(found), dict)
+        return Settings(cast("tuple[Value, ...]", items), tuple(found), dict)
     items = cast("tuple[Value, ...]", Items(lowering, list(value), name))
     if isinstance(value, list):
         return ListOfConstants(items, raw=cast(Any, value))

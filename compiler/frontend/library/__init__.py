@@ -41,6 +41,7 @@ from . import (
     reductions,
     reshape,
     shapes,
+    ways_out,
     written,
     written_matrices,
 )
@@ -238,7 +239,7 @@ def call(e: Emitter, function: object, args: list[Value], kwargs: Arguments) -> 
                 f"{name} is a {type(function).__name__}, which may do more than call what it wraps",
                 f"bind {name}.__wrapped__ to a global name, and call that for each element or row",
             )
-        e.fail(f"{name} is not compiled")
+        e.fail(f"{name} is not compiled", ways_out.of_function(function))
     result = found(e, args, kwargs)
     if isinstance(result, Scalar) and result.constant is None and function in FUNCTIONS:
         said = folding.said_by_numpy(e, function, args, kwargs)
@@ -332,7 +333,7 @@ def attribute(e: Emitter, value: Value, name: str) -> Value:
         return Static(BoundMethod(value, name))
     if name not in ATTRIBUTES:
         known = is_known(getattr(np, name, None)) and hasattr(np.ndarray, name)
-        way_out = f"use np.{name}(x)" if known else "compute it outside, and pass it as an argument"
+        way_out = f"use np.{name}(x)" if known else ways_out.OF_ATTRIBUTES.get(name)
         e.fail(f"attribute .{name} of arrays is not compiled", way_out)
     return ATTRIBUTES[name](e, value)
 

@@ -387,7 +387,9 @@ def converted_array(e: Emitter, name: str, args: Sequence[Value], kwargs: Argume
         assign_view(e, result, value)
         return result
     if not isinstance(value, Array):
-        e.fail(f"{name} takes arrays, numbers and tuples of them")
+        e.fail(
+            f"{name} takes arrays, numbers, and lists and tuples of them", "make a list: list(...)"
+        )
     dtype = dtype_argument(e, given.get("dtype"), value.dtype)
     if name in ("asarray", "asanyarray") and dtype == value.dtype:
         return value
@@ -412,16 +414,32 @@ def require_no_copy(e: Emitter, value: Value, dtype: Value | None) -> None:
         e.fail("a copy cannot be avoided here", way_out="leave copy=False out")
 
 
-def of_tuple(e: Emitter, value: Tuple, dtype: Value | None) -> Array:
-    """`np.array((a, b, c))`, the items numbers, arrays or again tuples."""
-    items = [of_tuple(e, i, None) if isinstance(i, Tuple) else i for i in value.items]
+RAGGED = (
+    "setting an array element with a sequence. The requested array has an inhomogeneous shape after {}"
+    " dimensions. The detected shape was {} + inhomogeneous part."
+)
+
+
+def of_tuple(e: Emitter, value: Tuple, dtype: Value | None, outer: tuple[int, ...] = ()) -> Array:
+    """`np.array((a, b, c))`, the items numbers, arrays or again tuples; of what is in so many others."""
+    outer = (*outer, len(value.items))
+    items = [of_tuple(e, i, None, outer) if isinstance(i, Tuple) else i for i in value.items]
     if not items:
         return allocate(e, [e.index(0)], dtype_argument(e, dtype, "f64"), "array")
-    return stack(e, items, 0, dtype)
+    return stack(e, items, 0, dtype, RAGGED.format(len(outer), outer))
 
 
-def stack(e: Emitter, values: Sequence[Value], axis: int, dtype: Value | None = None) -> Array:
-    """`np.stack`: the items along a new axis. Numbers are arrays of rank 0: a Python float is a float64."""
+def stack(
+    e: Emitter,
+    values: Sequence[Value],
+    axis: int,
+    dtype: Value | None = None,
+    unlike: str = "all input arrays must have the same shape",
+) -> Array:
+    """`np.stack`: the items along a new axis. Numbers are arrays of rank 0: a Python float is a float64.
+
+    `unlike` is what is said where they have several shapes.
+    """
     if not values:
         e.fail("need at least one array to stack", "write np.zeros of the shape that is meant")
     items = [operand(e, v, "an item") for v in values]
@@ -429,7 +447,7 @@ def stack(e: Emitter, values: Sequence[Value], axis: int, dtype: Value | None = 
     element = dtype_argument(e, dtype, common_dtype(e, arrays))
     own = [() if isinstance(v, Scalar) else extents_of(e, v) for v in items]
     for other in own[1:]:
-        require_same_shape(e, own[0], other, "all input arrays must have the same shape")
+        require_same_shape(e, own[0], other, unlike)
     axis %= len(own[0]) + 1
     extents = [*own[0][:axis], e.index(len(items)), *own[0][axis:]]
     result = allocate(e, extents, element, "stack")
@@ -479,7 +497,7 @@ def require_same_shape(
     e: Emitter, left: Sequence[SSAValue], right: Sequence[SSAValue], message: str
 ) -> None:
     if len(left) != len(right):
-        e.fail(message)
+        e.fail(message, "join items of one shape: make numbers arrays, and add axes with [None]")
     wrong = [
         shapes.compare(e, "ne", n, m)
         for n, m in zip(left, right, strict=True)

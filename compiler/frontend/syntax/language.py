@@ -567,7 +567,7 @@ REFUSED: tuple[Refused, ...] = (
     Refused(
         (ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith, ast.Await),
         COROUTINES,
-        None,
+        "write it with plain `def`, and call that where you await",
         """
 def f(x):
     async def later():

@@ -55,7 +55,7 @@ def read(function: FunctionType) -> Source:
         raise CompileError(
             at,
             f"the source of {function.__qualname__} is not where it was when it was imported",
-            "the file changed meanwhile: import it again; async functions are not compiled",
+            "the file changed meanwhile: import it again",
         )
     text = "".join(lines[first_line(node) - 1 : node.end_lineno])
     return Source(code.co_filename, function.__qualname__, node, text)

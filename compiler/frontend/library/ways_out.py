@@ -1,0 +1,42 @@
+"""What to write instead of functions and attributes of arrays that are not compiled.
+
+Where there is nothing better, the general way out (`diagnostics.ELSEWHERE`) is said.
+"""
+
+from __future__ import annotations
+
+import random
+
+LEGACY = "draw from a generator, rng = np.random.default_rng(seed), that is passed"
+"""NumPy's global generator, and Python's, belong to the process."""
+
+OF_FUNCTIONS: dict[str, str] = {
+    "numpy.random.seed": LEGACY,
+    "numpy.vectorize": "call the function on the array, or in a loop over its elements",
+    "numpy.frompyfunc": "call the function on the array, or in a loop over its elements",
+    "numpy.fromiter": "make a list, and an array of it: np.array([... for ...])",
+    "numpy.nditer": "loop over the array, or over x.reshape(-1)",
+    "numpy.ndindex": "write a loop for each axis: for i in range(n)",
+    "numpy.ndenumerate": "write a loop for each axis: for i in range(x.shape[0])",
+    "numpy.matrix": "use an array of rank 2, and @ for products",
+    "numpy.asmatrix": "use an array of rank 2, and @ for products",
+    "numpy.poly1d": "use np.polyval(coefficients, x)",
+    "time.time": "measure around the call, outside of compiled code",
+    "time.perf_counter": "measure around the call, outside of compiled code",
+}
+
+OF_ATTRIBUTES: dict[str, str] = {
+    "flat": "use x.reshape(-1), of an array in C order",
+    "itemset": "write x[i] = value",
+    "resize": "make an array of the new size, and copy to it",
+    "choose": "use np.where, or select items of a list",
+}
+
+
+def of_function(function: object) -> str | None:
+    """The way out of a call of this function; None where there is none but the general one."""
+    of_numpy = str(getattr(function, "__qualname__", "")).startswith("RandomState.")
+    if of_numpy or isinstance(getattr(function, "__self__", None), random.Random):
+        return LEGACY
+    module = getattr(function, "__module__", None)
+    return OF_FUNCTIONS.get(f"{module}.{getattr(function, '__name__', None)}")

@@ -1,0 +1,67 @@
+"""Words that users bring along from other systems, and what is said where one is asked for here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+WRT = "name parameters by wrt=, as in wrt=0 or wrt=('u', 'k')"
+KINDS = "leave it out: code is made for each kind of arguments, and for each text and function among them"
+NO_PYTHON = "leave it out: what is not compiled is refused"
+IN_PLACE = "leave it out: arrays are updated in place where the program says so"
+ONE_FLOAT = "store what else is computed to an array that is passed, or take vjp or jacobian"
+
+OPTIONS = {
+    "argnums": WRT,
+    "argnum": WRT,
+    "has_aux": ONE_FLOAT,
+    "static_argnums": KINDS,
+    "static_argnames": KINDS,
+    "donate_argnums": IN_PLACE,
+    "donate_argnames": IN_PLACE,
+    "nopython": NO_PYTHON,
+    "forceobj": NO_PYTHON,
+    "fullgraph": NO_PYTHON,
+    "dynamic": KINDS,
+    "create_graph": "second derivatives are hvp and hessian",
+    "holomorphic": "complex numbers are not compiled: take real and imaginary parts",
+}
+"""By the name of an argument that functions of other systems have, what to do here."""
+
+NAMES = {
+    "jit": "mutad.compile",
+    "njit": "mutad.compile",
+    "vmap": "mutad.batch",
+    "jacfwd": 'mutad.jacobian, whose mode="forward" that is',
+    "jacrev": 'mutad.jacobian, whose mode="reverse" that is',
+    "checkpoint": "mutad.compile(grad=True, memory=...)",
+    "remat": "mutad.compile(grad=True, memory=...)",
+    "custom_vjp": "mutad.rule",
+    "custom_jvp": "mutad.tangent_rule",
+    "detach": "mutad.stop_gradient",
+    "check_grads": "mutad.check_gradient",
+    "gradcheck": "mutad.check_gradient",
+}
+"""By the name of a function of other systems, what it is here."""
+
+
+def refuse_options(name: str, given: Iterable[str]) -> None:
+    """TypeError for arguments that a function does not have, in CPython's words, and what to do."""
+    for option in given:
+        advice = f": {OPTIONS[option]}" if option in OPTIONS else ""
+        raise TypeError(f"{name}() got an unexpected keyword argument {option!r}{advice}")
+
+
+def answering(
+    bind: Callable[..., tuple[Any, ...]], parameters: tuple[str, ...], name: str
+) -> Callable[..., tuple[Any, ...]]:
+    """`bind`, whose error about an argument that it does not know says what to do."""
+
+    def answered(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        try:
+            return bind(*args, **kwargs)
+        except TypeError as error:
+            refuse_options(name, (k for k in kwargs if k in OPTIONS and k not in parameters))
+            raise error.with_traceback(None) from None
+
+    return answered

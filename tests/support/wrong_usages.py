@@ -1,0 +1,1821 @@
+"""What new users write and mutad refuses: the place, the reason and the way out of each.
+
+A row is a program, with the text that the caret is under, words of the reason and of the way out, and the
+program that heeds it. Parameters are called after what they are: a vector `x`, a matrix `m`, a square `q`,
+integers `i`, a number `n`, a list of numbers `values`, a dict `d`, an object `g`, a generator `rng`.
+"""
+
+from __future__ import annotations
+
+import collections
+import datetime
+import decimal
+import fractions
+import itertools
+import json
+import logging
+import random
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided, sliding_window_view
+
+import mutad
+
+
+class Grid:
+    def __init__(self, n):
+        self.n = n
+
+
+MAKE: dict[str, Callable[[], Any]] = {
+    "x": lambda: np.array([3.0, 1.0, 2.0]),
+    "m": lambda: np.arange(6.0).reshape(2, 3) + 1.0,
+    "q": lambda: np.arange(9.0).reshape(3, 3) + 9.0 * np.eye(3),
+    "i": lambda: np.array([2, 0, 1]),
+    "n": lambda: 3,
+    "values": lambda: [1.0, 2.0],
+    "d": lambda: {"a": 1.0},
+    "g": lambda: Grid(2.0),
+    "rng": lambda: np.random.default_rng(1),
+}
+"""By the name of a parameter, what is passed."""
+
+
+@dataclass(frozen=True)
+class Program:
+    function: Callable[..., Any]
+    at: str
+    why: str
+    way_out: str
+    """"" where there is none: what is wrong is wrong in CPython and NumPy, too."""
+    instead: Callable[..., Any] | None
+
+
+@dataclass(frozen=True)
+class Call:
+    name: str
+    call: Callable[[], Any]
+    exception: type[Exception]
+    why: str
+    instead: Callable[[], Any] | None
+    """What to call instead, and what it gives."""
+
+
+PROGRAMS: list[Program] = []
+CALLS: list[Call] = []
+
+ASIDE = "@mutad.opaque (and @mutad.rule"
+"""Part of the way out that there is where there is no better one."""
+
+
+def wrong(
+    at: str, why: str, way_out: str = "", instead: Callable[..., Any] | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def record(function: Callable[..., Any]) -> Callable[..., Any]:
+        PROGRAMS.append(Program(function, at, why, way_out, instead))
+        return function
+
+    return record
+
+
+def wrong_call(
+    name: str,
+    call: Callable[[], Any],
+    why: str,
+    instead: Callable[[], Any] | None = None,
+    exception: type[Exception] = TypeError,
+) -> None:
+    CALLS.append(Call(name, call, exception, why, instead))
+
+
+# What only Python can run, in functions of which compiled code does not look into.
+
+
+@mutad.opaque(returns=float)
+def now():
+    return 0.5 * float(time.time() > 0.0)
+
+
+@mutad.opaque(returns=float)
+def first_power(x):
+    return float(np.abs(np.fft.rfft(x))[0])
+
+
+@mutad.opaque(returns=float)
+def largest_eigenvalue(q):
+    return float(np.linalg.eigvalsh(q + q.T)[-1])
+
+
+@mutad.opaque(returns=float)
+def first_singular(q):
+    return float(np.linalg.svd(q, compute_uv=False)[0])
+
+
+@mutad.opaque(returns=float)
+def corner_of_r(q):
+    return float(abs(np.linalg.qr(q)[1][0, 0]))
+
+
+@mutad.opaque(returns=None)
+def told(x):
+    logging.getLogger("wrong").debug("%s", x)
+
+
+@mutad.opaque(returns=int)
+def written(x):
+    return len(json.dumps([float(v) for v in x]))
+
+
+@mutad.opaque(returns=bool)
+def matches():
+    return re.match("a", "abc") is not None
+
+
+@mutad.opaque(returns=float)
+def windows(x):
+    return float(sliding_window_view(x, 2).sum())
+
+
+@mutad.opaque(returns=float)
+def strided(x):
+    return float(as_strided(x, (2, 2), (8, 8)).sum())
+
+
+@mutad.opaque(returns=None)
+def run_in_a_thread(x):
+    thread = threading.Thread(target=x.sum)
+    thread.start()
+    thread.join()
+
+
+@mutad.opaque(returns=int)
+def year():
+    return datetime.date(2026, 1, 1).year
+
+
+@mutad.opaque(returns=int)
+def bits(x):
+    return int(x.view(np.int64)[0])
+
+
+@mutad.opaque(returns=int)
+def bytes_in(x):
+    return len(x.tobytes())
+
+
+@mutad.opaque(returns=int)
+def hash_of(v):
+    return hash(v)
+
+
+@mutad.opaque(returns=float)
+def masked_sum(x):
+    return float(np.ma.array(x, mask=[0, 1, 0]).sum())
+
+
+@mutad.opaque(returns=float)
+def exact_third():
+    return float(fractions.Fraction(1, 3))
+
+
+@mutad.opaque(returns=float)
+def exact_tenth():
+    return float(decimal.Decimal("0.1"))
+
+
+@mutad.opaque(returns=float)
+def polynomial_at(x, at):
+    return float(np.polynomial.Polynomial(x)(at))
+
+
+LIST = [1.0, 2.0]
+TABLE = {"a": 1.0}
+GRID = Grid(1.0)
+COUNT = 0
+
+
+class Meta(type):
+    pass
+
+
+class WithMeta(metaclass=Meta):
+    def __init__(self, a):
+        self.a = a
+
+
+Point = collections.namedtuple("Point", "a b")
+
+
+class Colour(Enum):
+    RED = 1
+
+
+# --- Things from outside that the program changes.
+
+
+def appended(x, values):
+    values.append(x[0])
+    return x.sum()
+
+
+@wrong(
+    "LIST.append", "this list is from outside, and is changed", "pass it as an argument", appended
+)
+def append_to_a_global(x):
+    LIST.append(x[0])
+    return x.sum()
+
+
+def item_set(x, values):
+    values[0] = x[0]
+    return x.sum()
+
+
+@wrong("LIST[0]", "this list is from outside, and is changed", "pass it as an argument", item_set)
+def item_of_a_global(x):
+    LIST[0] = x[0]
+    return x.sum()
+
+
+def deleted(x, values):
+    del values[0]
+    return x.sum()
+
+
+@wrong(
+    "del LIST[0]", "this list is from outside, and is changed", "pass it as an argument", deleted
+)
+def item_of_a_global_deleted(x):
+    del LIST[0]
+    return x.sum()
+
+
+def sorted_argument(x, values):
+    values.sort()
+    return x.sum() + values[0]
+
+
+@wrong("LIST.sort", "this list is from outside", "pass it as an argument", sorted_argument)
+def global_sorted(x):
+    LIST.sort()
+    return x.sum()
+
+
+def key_set(x, d):
+    d["a"] = x[0]
+    return x.sum()
+
+
+@wrong(
+    'TABLE["a"]', "this dict is from outside, and is assigned to", "pass it as an argument", key_set
+)
+def key_of_a_global(x):
+    TABLE["a"] = x[0]
+    return x.sum()
+
+
+def attribute_set(x, g):
+    g.n = x[0]
+    return x.sum()
+
+
+@wrong(
+    "GRID.n",
+    "this Grid is from outside, and is assigned to",
+    "pass it as an argument",
+    attribute_set,
+)
+def attribute_of_a_global(x):
+    GRID.n = x[0]
+    return x.sum()
+
+
+@wrong("global COUNT", "assigns to no name of a module", "return the value", lambda x: (x.sum(), 1))
+def assigns_to_a_global(x):
+    global COUNT
+    COUNT += 1
+    return x.sum()
+
+
+# --- Views in lists: a copy would be another program.
+
+
+def bounds_in_a_list(x):
+    starts = []
+    for i in range(3):
+        starts.append(i)
+    for i in starts:
+        x[i:] += 1.0
+    return x.sum()
+
+
+@wrong(
+    "views.append(x[i:])", "one of the two is changed afterwards", "keep bounds", bounds_in_a_list
+)
+def views_in_a_list(x):
+    views = []
+    for i in range(3):
+        views.append(x[i:])
+    for v in views:
+        v += 1.0
+    return x.sum()
+
+
+def element_of_the_array(x):
+    stop = 2
+    x[0] = 5.0
+    return x[:stop][0]
+
+
+@wrong("views.append(x[:2])", "is changed afterwards", "keep bounds", element_of_the_array)
+def view_before_a_store(x):
+    views = []
+    views.append(x[:2])
+    x[0] = 5.0
+    return views[0][0]
+
+
+def starts_in_a_dict(x):
+    starts = {}
+    for i in range(2):
+        starts[i] = i
+    x[starts[0]] = 3.0
+    return x[0]
+
+
+@wrong("views[i]", "is changed afterwards", "keep bounds or an index", starts_in_a_dict)
+def views_in_a_dict(x):
+    views = {}
+    for i in range(2):
+        views[i] = x[i:]
+    views[0][0] = 3.0
+    return x[0]
+
+
+# --- Lists.
+
+
+@wrong(
+    'values.append("a")',
+    "on one path and the string 'a'",
+    "keep items of one type",
+    lambda x: len([x[0], 1.0]),
+)
+def words_among_numbers(x):
+    values = []
+    values.append(x[0])
+    values.append("a")
+    return len(values)
+
+
+@wrong(
+    "[lambda v, k=k: v * k",
+    "a list of such items that grows",
+    "keep numbers, arrays",
+    lambda x: [x[0] * k for k in range(3)][1],
+)
+def functions_in_a_list(x):
+    fs = [lambda v, k=k: v * k for k in range(3)]
+    return fs[int(x[1])](x[0])
+
+
+@wrong(
+    "[1.0, x[0]] * 2.0",
+    "list indices must be integers",
+    "convert with int(...)",
+    lambda x: ([1.0, x[0]] * int(2.0))[3],
+)
+def list_times_float(x):
+    return [1.0, x[0]] * 2.0
+
+
+def by_int(x):
+    values = [1.0, 2.0]
+    return values[int(x[1])]
+
+
+@wrong("values[x[1]]", "list indices must be integers", "convert with int(...)", by_int)
+def float_subscript_of_a_list(x):
+    values = [1.0, 2.0]
+    return values[x[1]]
+
+
+@wrong(
+    "[1.0, 2.0, x[0]] / x[1]",
+    "`/` of a list",
+    "np.array(l)",
+    lambda x: np.array([1.0, 2.0, x[0]]) / x[1],
+)
+def list_arithmetic(x):
+    return [1.0, 2.0, x[0]] / x[1]
+
+
+@wrong(
+    "(1.0, x[0]) / x[1]", "`/` of a tuple", "make an array", lambda x: np.array((1.0, x[0])) / x[1]
+)
+def tuple_arithmetic(x):
+    return (1.0, x[0]) / x[1]
+
+
+def pairs_as_lists(x):
+    t = [1.0, x[0]]
+    t[0] = 2.0
+    return t[0]
+
+
+@wrong("t[0]", "assignment to an item of a tuple", "use a list", pairs_as_lists)
+def item_of_a_tuple(x):
+    t = (1.0, x[0])
+    t[0] = 2.0
+    return t[0]
+
+
+@wrong(
+    "np.array([x, 1.0])",
+    "inhomogeneous shape after 1 dimensions",
+    "join items of one shape",
+    lambda x: np.concatenate((x, np.array([1.0]))),
+)
+def ragged_by_rank(x):
+    return np.array([x, 1.0])
+
+
+def arrays_of_each(x):
+    rows = []
+    for k in range(3):
+        rows.append([x[0]] * k)
+    return sum([np.array(row).sum() for row in rows])
+
+
+@wrong(
+    "np.array(rows)",
+    "an array of lists of several lengths",
+    "make arrays of the lists",
+    arrays_of_each,
+)
+def ragged_by_length(x):
+    rows = []
+    for k in range(3):
+        rows.append([x[0]] * k)
+    return np.array(rows).sum()
+
+
+@wrong("np.array([x, None])", "an item is None", "")
+def none_in_an_array(x):
+    return np.array([x, None])
+
+
+@wrong('np.array(["a", "b"])', "an item is 'a'", "")
+def words_in_an_array(x):
+    return np.array(["a", "b"]).size
+
+
+@wrong(
+    "np.array(range(n)[::-1])",
+    "takes arrays, numbers, and lists",
+    "make a list",
+    lambda n: np.array(list(range(n)[::-1])),
+)
+def array_of_a_reversed_range(n):
+    return np.array(range(n)[::-1])
+
+
+@wrong(
+    "{1, 2, len(x)}",
+    "a loop over a set",
+    "loop over sorted(s)",
+    lambda x: [v * 1.0 for v in sorted({1, 2, len(x)})][0],
+)
+def loop_over_a_set(x):
+    s = 0.0
+    for v in {1, 2, len(x)}:
+        s += v
+    return s
+
+
+# --- Paths that give several kinds of values.
+
+
+@wrong(
+    "x if x[0] > 1.0 else 1.0",
+    "is an array of f64, rank 1 on one path and a float",
+    "give it the same type",
+    lambda x: (x if x[0] > 1.0 else np.ones(3)) * 2.0,
+)
+def array_or_number(x):
+    return (x if x[0] > 1.0 else 1.0) * 2.0
+
+
+def always_an_array(x):
+    if x[0] > 1.0:
+        return x * 1.0
+    return np.ones(3)
+
+
+@wrong(
+    "if x[0] > 1.0:",
+    "the function's result is an array of f64",
+    "give it the same type",
+    always_an_array,
+)
+def returns_array_or_number(x):
+    if x[0] > 1.0:
+        return x
+    return 1.0
+
+
+def always_a_number(x):
+    if x[0] > 1.0:
+        return 2.0
+    return 1.0
+
+
+@wrong(
+    "if x[0] > 1.0:",
+    "the function's result is the string 'a' on one path",
+    "the same type",
+    always_a_number,
+)
+def returns_word_or_number(x):
+    if x[0] > 1.0:
+        return "a"
+    return 1.0
+
+
+def two_slices(x):
+    return x[1:3].sum() if x[0] > 1.0 else x[0:2].sum()
+
+
+@wrong(
+    "slice(1, 3) if x[0] > 1.0 else slice(0, 2)",
+    "the value of this expression",
+    "use another name",
+    two_slices,
+)
+def slice_on_a_path(x):
+    s = slice(1, 3) if x[0] > 1.0 else slice(0, 2)
+    return x[s].sum()
+
+
+# --- Truth and comparison of arrays.
+
+
+@wrong(
+    "x > 1.0",
+    "the truth value of an array is ambiguous",
+    "reduce the array first",
+    lambda x: 1.0 if (x > 1.0).sum() > 0 else 0.0,
+)
+def truth_of_an_array(x):
+    if x > 1.0:
+        return 1.0
+    return 0.0
+
+
+@wrong(
+    "0.0 < x < 2.0",
+    "the truth value of an array is ambiguous",
+    "compare scalars, or reduce",
+    lambda x: ((x > 0.0) & (x < 2.0)).sum() > 0,
+)
+def chained_comparison(x):
+    return 0.0 < x < 2.0
+
+
+@wrong(
+    "(x > 1.0) and (x < 2.0)",
+    "the truth value of an array is ambiguous",
+    "reduce the array",
+    lambda x: (x > 1.0).sum() > 0 and (x < 2.0).sum() > 0,
+)
+def and_of_arrays(x):
+    return (x > 1.0) and (x < 2.0)
+
+
+@wrong(
+    "not |x",
+    "the truth value of an array is ambiguous",
+    "reduce the array",
+    lambda x: not (x > 0).sum() > 0,
+)
+def not_of_an_array(x):
+    return not x
+
+
+def asserted(x):
+    assert (x > 0.0).sum() > 0
+    return x[0]
+
+
+@wrong("x > 0.0", "the truth value of an array is ambiguous", "reduce the array", asserted)
+def assert_of_an_array(x):
+    assert x > 0.0
+    return x[0]
+
+
+def whiles(x):
+    while (x < 9.0).sum() > 0:
+        x *= 2.0
+    return x[0]
+
+
+@wrong("x < 9.0", "the truth value of an array is ambiguous", "reduce the array", whiles)
+def while_of_an_array(x):
+    while x < 9.0:
+        x *= 2.0
+    return x[0]
+
+
+@wrong(
+    "3.0 in x",
+    "`in` is compiled for tuples, dicts and strings",
+    "compare with `==`",
+    lambda x: (x == 3.0).any(),
+)
+def member_of_an_array(x):
+    return 3.0 in x
+
+
+@wrong("y is y", "`is` compares objects", "use `==` for numbers", lambda x: bool(x[0] == x[0]))
+def identity_of_numbers(x):
+    y = x[0]
+    return y is y
+
+
+def flagged(x):
+    same = True
+    return 1.0 if same else 2.0
+
+
+@wrong("x is y", "`is` compares objects", "for arrays, pass a bool", flagged)
+def identity_of_arrays(x):
+    y = x
+    return 1.0 if x is y else 2.0
+
+
+# --- Subscripts.
+
+
+@wrong("x[x[1]]", "only integers, slices", "", None)
+def float_subscript(x):
+    return x[x[1]]
+
+
+@wrong("x[: |x[1]", "slice indices must be integers", "", None)
+def float_bound(x):
+    return x[: x[1]]
+
+
+@wrong('x["a"]', "are valid indices, not 'a'", "", None)
+def word_subscript(x):
+    return x["a"]
+
+
+@wrong("x[0, 0]", "too many indices for array", "", None)
+def too_many_subscripts(x):
+    return x[0, 0]
+
+
+@wrong("m[|np.ix_", "ix_ is not compiled", ASIDE, lambda m: m[[0, 1]][:, [0, 2]].sum())
+def open_mesh(m):
+    return m[np.ix_([0, 1], [0, 2])].sum()
+
+
+@wrong("x[0]", "`del` is compiled for names and items only", "", None)
+def deleted_element(x):
+    del x[0]
+    return x
+
+
+# --- Attributes and methods of arrays.
+
+
+@wrong(
+    "x.shape",
+    "this changes the shape of an array",
+    "y = y.reshape(...)",
+    lambda x: x.reshape((3, 1)),
+)
+def assigned_shape(x):
+    x.shape = (3, 1)
+    return x
+
+
+def grown(x):
+    y = np.zeros(5)
+    y[:3] = x
+    return y
+
+
+@wrong(
+    "x.resize",
+    "attribute .resize of arrays is not compiled",
+    "make an array of the new size",
+    grown,
+)
+def resized(x):
+    x.resize(5)
+    return x
+
+
+@wrong("x.flags", "attribute .flags of arrays is not compiled", ASIDE, None)
+def made_read_only(x):
+    x.flags.writeable = False
+    return x[0]
+
+
+@wrong("x.ctypes", "attribute .ctypes of arrays is not compiled", ASIDE, None)
+def address(x):
+    return x.ctypes.data
+
+
+@wrong("x.tobytes", "attribute .tobytes of arrays is not compiled", ASIDE, lambda x: bytes_in(x))
+def as_bytes(x):
+    return len(x.tobytes())
+
+
+@wrong("x.view", "attribute .view of arrays is not compiled", ASIDE, lambda x: bits(x))
+def reinterpreted(x):
+    return x.view(np.int64)[0]
+
+
+def flat_assigned(m):
+    m.reshape(-1)[1] = 3.0
+    return m.sum()
+
+
+@wrong("m.flat", "attribute .flat of arrays is not compiled", "use x.reshape(-1)", flat_assigned)
+def assigned_flat(m):
+    m.flat[1] = 3.0
+    return m.sum()
+
+
+def item_assigned(x):
+    x[0] = 1.0
+    return x.sum()
+
+
+@wrong(
+    "x.itemset", "attribute .itemset of arrays is not compiled", "write x[i] = value", item_assigned
+)
+def set_by_itemset(x):
+    x.itemset(0, 1.0)
+    return x.sum()
+
+
+@wrong(
+    "(x / 3.0).round",
+    "attribute .round of arrays is not compiled",
+    "use np.round(x)",
+    lambda x: np.round(x / 3.0, 2),
+)
+def rounded(x):
+    return (x / 3.0).round(2)
+
+
+@wrong("x.foo", "attribute .foo of arrays is not compiled", ASIDE, None)
+def misspelt(x):
+    return x.foo
+
+
+# --- Functions of NumPy and SciPy.
+
+
+@wrong("np.summ", "'numpy' has no attribute 'summ'", "", None)
+def misspelt_function(x):
+    return np.summ(x)
+
+
+@wrong(
+    "np.linalg.eigvals(q)",
+    "eigvals is not compiled: in its own code",
+    ASIDE,
+    lambda q: largest_eigenvalue(q),
+)
+def eigenvalues(q):
+    return np.linalg.eigvals(q).sum()
+
+
+@wrong(
+    "np.linalg.svd(q)", "svd is not compiled: in its own code", ASIDE, lambda q: first_singular(q)
+)
+def singular_values(q):
+    return np.linalg.svd(q)
+
+
+@wrong("np.linalg.qr(q)", "qr is not compiled: in its own code", ASIDE, lambda q: corner_of_r(q))
+def orthogonal(q):
+    return np.linalg.qr(q)
+
+
+@wrong("np.fft.rfft(x)", "rfft is not compiled: in its own code", ASIDE, lambda x: first_power(x))
+def power(x):
+    return np.abs(np.fft.rfft(x)).sum()
+
+
+def drawn(x, rng):
+    return rng.random() + x[0]
+
+
+@wrong(
+    "np.random.rand()", "rand is not compiled", "np.random.default_rng(seed), that is passed", drawn
+)
+def numpy_s_generator(x):
+    return np.random.rand() + x[0]
+
+
+@wrong(
+    "np.random.seed(0)",
+    "seed is not compiled",
+    "np.random.default_rng(seed), that is passed",
+    drawn,
+)
+def numpy_s_seed(x):
+    np.random.seed(0)
+    return x[0]
+
+
+@wrong(
+    "random.random()",
+    "random is not compiled",
+    "np.random.default_rng(seed), that is passed",
+    drawn,
+)
+def python_s_generator(x):
+    return random.random() + x[0]
+
+
+@wrong(
+    "np.vectorize(lambda v: v + 1.0)",
+    "vectorize is not compiled",
+    "call the function on the array",
+    lambda x: (lambda v: v + 1.0)(x),
+)
+def vectorized(x):
+    return np.vectorize(lambda v: v + 1.0)(x)
+
+
+@wrong(
+    "np.fromiter((v for v in x), float)",
+    "fromiter is not compiled",
+    "np.array([... for ...])",
+    lambda x: np.array([v for v in x]).sum(),
+)
+def from_an_iterator(x):
+    return np.fromiter((v for v in x), float).sum()
+
+
+def over_elements(m):
+    s = 0.0
+    for v in m.reshape(-1):
+        s += v
+    return s
+
+
+@wrong(
+    "np.nditer(m)",
+    "nditer is not compiled",
+    "loop over the array, or over x.reshape(-1)",
+    over_elements,
+)
+def numpy_s_iterator(m):
+    s = 0.0
+    for v in np.nditer(m):
+        s += v
+    return s
+
+
+def over_axes(m):
+    s = 0.0
+    for j in range(2):
+        for k in range(3):
+            s += m[j, k]
+    return s
+
+
+@wrong("np.ndindex(2, 3)", "ndindex is not compiled", "write a loop for each axis", over_axes)
+def numpy_s_indices(m):
+    s = 0.0
+    for j, k in np.ndindex(2, 3):
+        s += m[j, k]
+    return s
+
+
+@wrong("np.ndenumerate(m)", "ndenumerate is not compiled", "write a loop for each axis", over_axes)
+def numpy_s_enumeration(m):
+    s = 0.0
+    for _, v in np.ndenumerate(m):
+        s += v
+    return s
+
+
+@wrong(
+    "np.apply_along_axis(np.sum, 0, m)",
+    "apply_along_axis is not compiled",
+    ASIDE,
+    lambda m: np.array([m[:, k].sum() for k in range(3)]),
+)
+def along_an_axis(m):
+    return np.apply_along_axis(np.sum, 0, m)
+
+
+@wrong(
+    "sliding_window_view(x, 2)", "sliding_window_view is not compiled", ASIDE, lambda x: windows(x)
+)
+def sliding(x):
+    return sliding_window_view(x, 2).sum()
+
+
+@wrong("as_strided(x, (2, 2), (8, 8))", "as_strided is not compiled", ASIDE, lambda x: strided(x))
+def by_strides(x):
+    return as_strided(x, (2, 2), (8, 8)).sum()
+
+
+@wrong(
+    "np.block([[m], [m]])", "block is not compiled", ASIDE, lambda m: np.concatenate((m, m)).sum()
+)
+def blocks(m):
+    return np.block([[m], [m]]).sum()
+
+
+@wrong(
+    "np.kron(m, m)",
+    "kron is not compiled",
+    ASIDE,
+    lambda m: (m[:, None, :, None] * m[None, :, None, :]).sum(),
+)
+def kronecker(m):
+    return np.kron(m, m).sum()
+
+
+@wrong(
+    "np.matrix(m)",
+    "matrix is not compiled",
+    "use an array of rank 2, and @",
+    lambda m: (m @ m.T).sum(),
+)
+def a_matrix(m):
+    return (np.matrix(m) * np.matrix(m).T).sum()
+
+
+@wrong(
+    "np.polynomial.Polynomial(x)",
+    "Polynomial is not compiled",
+    ASIDE,
+    lambda x: polynomial_at(x, 2.0),
+)
+def a_polynomial(x):
+    return np.polynomial.Polynomial(x)(2.0)
+
+
+@wrong(
+    "np.ma.array(x, mask=[0, 1, 0])",
+    "array is not compiled: in its own code",
+    ASIDE,
+    lambda x: masked_sum(x),
+)
+def masked(x):
+    return np.ma.array(x, mask=[0, 1, 0]).sum()
+
+
+@wrong('np.save("/tmp/x", x)', "save is not compiled", ASIDE, lambda x: x.sum())
+def saved(x):
+    np.save("/tmp/x", x)
+    return x.sum()
+
+
+@wrong(
+    "np.unique(m, axis=0)",
+    "`unique` is compiled for all elements",
+    "outside compiled code",
+    lambda m: np.unique(m).sum(),
+)
+def unique_rows(m):
+    return np.unique(m, axis=0).sum()
+
+
+@wrong(
+    "np.median(m, axis=(0, 1))",
+    "along one axis",
+    "reshape the array",
+    lambda m: np.median(m.reshape(-1)),
+)
+def median_over_axes(m):
+    return np.median(m, axis=(0, 1))
+
+
+@wrong(
+    "np.sqrt(x, where=x > 0.0)",
+    "where",
+    "out=np.zeros_like(x)",
+    lambda x: np.sqrt(x, where=x > 0.0, out=np.zeros_like(x)),
+)
+def where_without_out(x):
+    return np.sqrt(x, where=x > 0.0)
+
+
+@wrong(
+    "np.c_[x, x]",
+    "only arrays and tuples have subscripts",
+    "np.stack((a, b), axis=1)",
+    lambda x: np.stack((x, x), axis=1),
+)
+def columns(x):
+    return np.c_[x, x]
+
+
+@wrong(
+    "np.r_[x, 1.0]",
+    "only arrays and tuples have subscripts",
+    "np.concatenate((a, b))",
+    lambda x: np.concatenate((x, np.array([1.0]))),
+)
+def rows(x):
+    return np.r_[x, 1.0]
+
+
+@wrong("np.flatnonzero(m > 2.0)", "flatnonzero", "use np.nonzero", lambda m: np.nonzero(m > 2.0)[1])
+def flat_places(m):
+    return np.flatnonzero(m > 2.0)
+
+
+@wrong(
+    "i**-1", "Integers to negative integer powers", "use a float base", lambda i: (i + 1.0) ** -1
+)
+def negative_power(i):
+    return i**-1
+
+
+@wrong(
+    "x << 1",
+    "ufunc 'left_shift' not supported",
+    "convert the operands",
+    lambda x: x.astype(np.int64) << 1,
+)
+def shifted(x):
+    return x << 1
+
+
+# --- Dtypes.
+
+
+@wrong(
+    "x.astype(np.float16)",
+    "this dtype is not supported",
+    "float32 and float64",
+    lambda x: x.astype(np.float32).sum(),
+)
+def half_precision(x):
+    return x.astype(np.float16).sum()
+
+
+@wrong(
+    "x.astype(np.longdouble)",
+    "this dtype is not supported",
+    "float32 and float64",
+    lambda x: x.astype(np.float64).sum(),
+)
+def long_double(x):
+    return x.astype(np.longdouble).sum()
+
+
+@wrong(
+    "x.astype(complex)",
+    "this dtype is not supported",
+    "float32 and float64",
+    lambda x: x.astype(float),
+)
+def to_complex(x):
+    return x.astype(complex)
+
+
+@wrong(
+    'np.zeros(3, dtype=[("a", float)])',
+    "this dtype is not supported",
+    "float32 and float64",
+    lambda x: {"a": np.zeros(3)}["a"] + x,
+)
+def structured(x):
+    return np.zeros(3, dtype=[("a", float)])["a"] + x
+
+
+@wrong('np.datetime64("2026-01-01")', "this dtype is not supported", "int64", lambda x: 1767225600)
+def a_date(x):
+    return np.datetime64("2026-01-01")
+
+
+@wrong(
+    "1j",
+    "complex numbers are not compiled",
+    "real and imaginary parts",
+    lambda x: np.hypot(x[0], x[1]),
+)
+def imaginary(x):
+    return abs(x[0] + x[1] * 1j)
+
+
+@wrong(
+    "complex(x[0], 1.0)",
+    "the builtin `complex` is not compiled",
+    ASIDE,
+    lambda x: np.hypot(x[0], 1.0),
+)
+def made_complex(x):
+    return abs(complex(x[0], 1.0))
+
+
+# --- Builtins and the standard library.
+
+
+@wrong("return |max(x)", "`max` of an array", "use x.max()", lambda x: x.max())
+def builtin_max(x):
+    return max(x)
+
+
+@wrong("return |min(m)", "`min` of an array", "np.min(x)", lambda m: np.min(m))
+def builtin_min(m):
+    return min(m)
+
+
+@wrong('eval("1.0")', "the builtin `eval` is not compiled", ASIDE, lambda x: 1.0)
+def evaluated(x):
+    return eval("1.0")
+
+
+@wrong('exec("y = 1")', "the builtin `exec` is not compiled", ASIDE, lambda x: x.sum())
+def executed(x):
+    exec("y = 1")
+    return x.sum()
+
+
+@wrong("input()", "the builtin `input` is not compiled", ASIDE, lambda x: x.sum())
+def asked(x):
+    input()
+    return x.sum()
+
+
+@wrong('open("/dev/null")', "open is not compiled", ASIDE, lambda x: x.sum())
+def opened(x):
+    with open("/dev/null"):
+        return x.sum()
+
+
+@wrong("id(x)", "the builtin `id` is not compiled", ASIDE, None)
+def identity(x):
+    return id(x)
+
+
+@wrong("hash(x[0])", "the builtin `hash` is not compiled", ASIDE, lambda x: hash_of(x[0]))
+def hashed(x):
+    return hash(x[0])
+
+
+@wrong("chr(n)", "the builtin `chr` is not compiled", ASIDE, None)
+def character(n):
+    return chr(n)
+
+
+@wrong(
+    'format(x[0], ".2f")',
+    "the builtin `format` is not compiled",
+    ASIDE,
+    lambda x: print(f"{x[0]:.2f}"),
+)
+def formatted(x):
+    print(format(x[0], ".2f"))
+
+
+@wrong("locals()", "the builtin `locals` is not compiled", ASIDE, None)
+def local_names(x):
+    return locals()
+
+
+@wrong("globals()", "the builtin `globals` is not compiled", ASIDE, lambda x: LIST[0])
+def global_names(x):
+    return globals()["LIST"][0]
+
+
+@wrong(
+    "getattr(x, name)",
+    "the builtin `getattr` is not compiled",
+    ASIDE,
+    lambda x: x.sum() if x[0] > 1.0 else x.max(),
+)
+def attribute_by_a_name(x):
+    name = "sum" if x[0] > 1.0 else "max"
+    return getattr(x, name)()
+
+
+@wrong(
+    "def a_type",
+    "the function returns something that is no number",
+    "return numbers and arrays",
+    lambda x: x.ndim,
+)
+def a_type(x):
+    return type(x)
+
+
+@wrong("super()", "super() is compiled in methods only", "", None)
+def super_of_nothing(x):
+    return super().foo
+
+
+@wrong(
+    'end=|" "',
+    "`print` with `end=`",
+    "print the whole line at once",
+    lambda x: print(f"{x[0]} {x[1]}"),
+)
+def printed_in_parts(x):
+    print(x[0], end=" ")
+    print(x[1])
+
+
+@wrong("time.time()", "time is not compiled", "measure around the call", lambda x: x.sum())
+def timed(x):
+    start = time.time()
+    return x.sum() + 0.0 * start
+
+
+@wrong('logging.info("x")', "info is not compiled: in its own code", ASIDE, lambda x: told(x))
+def logged(x):
+    logging.info("x")
+
+
+@wrong("json.dumps(x[0])", "dumps is not compiled: in its own code", ASIDE, lambda x: written(x))
+def as_json(x):
+    return len(json.dumps(x[0]))
+
+
+@wrong('re.match("a", "abc")', "match is not compiled: in its own code", ASIDE, lambda x: matches())
+def by_pattern(x):
+    return re.match("a", "abc") is not None
+
+
+@wrong(
+    "threading.Thread(target=x.sum)",
+    "Thread.__init__ is not compiled",
+    ASIDE,
+    lambda x: run_in_a_thread(x),
+)
+def in_a_thread(x):
+    threading.Thread(target=x.sum).start()
+
+
+@wrong("datetime.datetime.now()", "now is not compiled", ASIDE, lambda x: year())
+def today(x):
+    return datetime.datetime.now().year
+
+
+@wrong(
+    'decimal.Decimal("0.1")',
+    "objects of class Decimal are not compiled",
+    "use a dataclass",
+    lambda x: exact_tenth(),
+)
+def exact_decimal(x):
+    return float(decimal.Decimal("0.1"))
+
+
+@wrong(
+    "fractions.Fraction(1, 3)",
+    "objects of class Fraction are not compiled",
+    "use a dataclass",
+    lambda x: exact_third(),
+)
+def exact_fraction(x):
+    return float(fractions.Fraction(1, 3))
+
+
+@wrong(
+    'collections.namedtuple("P", "a b")',
+    "namedtuple is not compiled",
+    ASIDE,
+    lambda x: Point(x[0], 2.0).a,
+)
+def named_tuple_inside(x):
+    P = collections.namedtuple("P", "a b")
+    return P(x[0], 2.0).a
+
+
+@wrong(
+    "list(itertools.permutations(x))",
+    "the items of this list are a tuple of 0 on one path",
+    "keep items of one type",
+    None,
+)
+def permutations(x):
+    return len(list(itertools.permutations(x)))
+
+
+@wrong(
+    "str(v)", "`str` is compiled for classes and strings", "print the value", lambda x: print(x[0])
+)
+def numbers_as_words(x):
+    s = ""
+    for v in x:
+        s += str(v)
+    print(s)
+
+
+@wrong(
+    '"a,b".split(",")', "`.split` of 'a,b' is not compiled", ASIDE, lambda x: ("a", "b")[0] == "a"
+)
+def split_words(x):
+    return "a,b".split(",")[0] == "a"
+
+
+@wrong('b"ab"', "bytes are not compiled", ASIDE, lambda x: 97 + x[0])
+def some_bytes(x):
+    return b"ab"[0] + x[0]
+
+
+# --- Statements and definitions.
+
+
+@wrong(
+    "async def later():",
+    "coroutines are not compiled",
+    "write it with plain `def`",
+    lambda x: (lambda: x.sum())(),
+)
+def coroutine_inside(x):
+    async def later():
+        return 1.0
+
+    return x.sum()
+
+
+class Outside:
+    def __init__(self, a):
+        self.a = a
+
+
+@wrong(
+    "class Inside:",
+    "a class inside a function is not compiled",
+    "define the class outside",
+    lambda x: Outside(x[0]).a,
+)
+def class_inside(x):
+    class Inside:
+        a = 1.0
+
+    return Inside.a
+
+
+@wrong("WithMeta(x[0])", "its class has a metaclass", "use a dataclass", lambda x: Outside(x[0]).a)
+def of_a_metaclass(x):
+    return WithMeta(x[0]).a
+
+
+@wrong(
+    "yield x[0]",
+    "a generator is compiled where it is consumed",
+    "call it there",
+    lambda x: sum(v * 2.0 for v in x),
+)
+def yields(x):
+    yield x[0]
+
+
+def raises_an_exception(x):
+    if x[0] > 9.0:
+        raise ValueError("too large")
+    return x[0]
+
+
+@wrong("raise x", "this `raise` is not compiled", "raise ValueError", raises_an_exception)
+def raises_an_array(x):
+    raise x
+
+
+@wrong("from math import nonexistent", "cannot import name 'nonexistent' from 'math'", "", None)
+def imports_what_is_not_there(x):
+    from math import nonexistent
+
+    return nonexistent(x)
+
+
+@wrong("import no_such_package", "No module named 'no_such_package'", "install the module", None)
+def imports_no_module(x):
+    import no_such_package
+
+    return no_such_package.f(x)
+
+
+@wrong("missing", "name 'missing' is not defined", "", None)
+def reads_no_name(x):
+    return x + missing  # noqa: F821
+
+
+@wrong(
+    "h.k",
+    "assignment to an attribute of something that is no object",
+    "write elements: x[...] = ...",
+    lambda x: x * 2.0,
+)
+def attribute_of_a_function(x):
+    def h():
+        return 1.0
+
+    h.k = 2.0
+    return x * 2.0
+
+
+@mutad.compile
+def without_gradient(x):
+    return x.sum()
+
+
+@mutad.compile(grad=True)
+def with_gradient(x):
+    return (x**2).sum()
+
+
+def only_python(x):
+    return (x**2).sum()
+
+
+@wrong(
+    "without_gradient.grad",
+    "was compiled without gradient",
+    "@compile(grad=True)",
+    lambda x: with_gradient.grad(x),
+)
+def gradient_of_a_primal(x):
+    return without_gradient.grad(x)
+
+
+@wrong(
+    "only_python.grad",
+    "has no attribute `grad`: it is not compiled",
+    "@compile(grad=True)",
+    lambda x: with_gradient.grad(x),
+)
+def gradient_of_python(x):
+    return only_python.grad(x)
+
+
+@wrong(
+    "with_gradient.vjp",
+    "cannot be called from compiled code",
+    "may call .grad",
+    lambda x: with_gradient.grad(x),
+)
+def vjp_inside(x):
+    return with_gradient.vjp(x)
+
+
+@wrong("range(n)[x[0]]", "a range is indexed by ints", "", None)
+def float_of_a_range(n):
+    x = (1.0,)
+    return range(n)[x[0]]
+
+
+# --- Calls of what is compiled, and of mutad's own functions.
+
+
+@mutad.compile(grad=True, opt=0)
+def vector_valued(x):
+    return x * 2.0
+
+
+@mutad.compile(grad=True, opt=0)
+def energy(x, k=2.0):
+    return (x**2).sum() * k
+
+
+@mutad.compile(grad=True, opt=0)
+def of_an_int(n):
+    return n * 2
+
+
+@mutad.compile(grad=True, opt=0)
+def slope(x):
+    return (energy.grad(x) ** 2).sum()
+
+
+@mutad.compile(opt=0)
+def total(x):
+    return x.sum()
+
+
+@mutad.compile(opt=0)
+def never_called(x):
+    return x.sum()
+
+
+async def coroutine(x):
+    return x.sum()
+
+
+def variadic(*xs):
+    return xs[0].sum()
+
+
+def of_package(name):
+    """An object of a class that says it is from another package, with an array in it."""
+    package, _, kind = name.rpartition(".")
+    cls = type(kind, (), {"__module__": package, "__array__": lambda self, *_: X()})
+    return cls()
+
+
+X = MAKE["x"]
+"""A vector."""
+GRADIENT = np.array([12.0, 4.0, 8.0])
+"""Of `energy`."""
+
+
+def gradient():
+    return energy.grad(X()), GRADIENT
+
+
+wrong_call("argnums", lambda: energy.grad(X(), argnums=0), "argnums.*wrt=", gradient)
+wrong_call(
+    "argnums of grad", lambda: mutad.grad(energy, argnums=0), "grad.*argnums.*wrt=", gradient
+)
+wrong_call(
+    "argnums of value_and_grad",
+    lambda: mutad.value_and_grad(energy, argnums=(0,)),
+    "argnums.*wrt=",
+    lambda: (mutad.value_and_grad(energy, wrt=(0,))(X())[1][0], GRADIENT),
+)
+wrong_call(
+    "argnums of hessian",
+    lambda: mutad.hessian(energy, argnums=0),
+    "argnums.*wrt=",
+    lambda: (mutad.hessian(energy, wrt=0)(X()), 4.0 * np.eye(3)),
+)
+wrong_call(
+    "argnums of compile",
+    lambda: mutad.compile(only_python, argnums=0),
+    "no option 'argnums'.*wrt=",
+    gradient,
+)
+wrong_call(
+    "static_argnums",
+    lambda: mutad.compile(only_python, static_argnums=1),
+    "leave it out",
+    lambda: (total(X()), 6.0),
+)
+wrong_call(
+    "nopython", lambda: mutad.compile(nopython=True), "leave it out", lambda: (total(X()), 6.0)
+)
+wrong_call(
+    "has_aux",
+    lambda: mutad.grad(energy, has_aux=True),
+    "has_aux.*vjp or jacobian",
+    lambda: (vector_valued.jacobian(X()), 2.0 * np.eye(3)),
+)
+wrong_call(
+    "create_graph",
+    lambda: energy.grad(X(), create_graph=True),
+    "hvp and hessian",
+    lambda: (energy.hvp(X(), direction=X()), 4.0 * X()),
+)
+wrong_call("an unknown keyword", lambda: energy(X(), z=1.0), "unexpected keyword argument 'z'")
+wrong_call(
+    "grad of grad",
+    lambda: mutad.grad(mutad.grad(energy)),
+    "mutad.hvp.*mutad.hessian.*calls f.grad",
+    lambda: (slope.grad(X()), 32.0 * X()),
+)
+wrong_call(
+    "grad of vjp",
+    lambda: mutad.grad(mutad.vjp(energy)),
+    "vjp of energy is a derivative.*mutad.hessian",
+    lambda: (mutad.hessian(energy)(X()), 4.0 * np.eye(3)),
+)
+wrong_call(
+    "hessian of grad",
+    lambda: mutad.hessian(mutad.grad(energy)),
+    "is a derivative.*mutad.hessian",
+    lambda: (mutad.hessian(energy)(X()), 4.0 * np.eye(3)),
+)
+wrong_call(
+    "jacobian of grad",
+    lambda: mutad.jacobian(mutad.grad(energy)),
+    "is a derivative.*mutad.hessian",
+    lambda: (mutad.hessian(energy)(X()), 4.0 * np.eye(3)),
+)
+wrong_call(
+    "grad of a method grad",
+    lambda: mutad.grad(energy.grad),
+    "is a derivative.*mutad.hvp",
+    lambda: (mutad.hvp(energy)(X(), direction=X()), 4.0 * X()),
+)
+wrong_call(
+    "compile of grad",
+    lambda: mutad.compile(mutad.grad(energy)),
+    "a function that calls f.grad",
+    lambda: (slope(X()), (GRADIENT**2).sum()),
+)
+wrong_call(
+    "batch of grad",
+    lambda: mutad.batch(mutad.grad(energy)),
+    "grad of energy is a derivative",
+    lambda: (mutad.batch(energy, in_axes=(0, None)).grad(X()[None], 2.0)[0], GRADIENT),
+)
+wrong_call(
+    "async def",
+    lambda: mutad.compile(coroutine),
+    "coroutine.*compile a plain `def`",
+    lambda: (total(X()), 6.0),
+)
+wrong_call(
+    "*args", lambda: mutad.compile(variadic), "name the parameters", lambda: (total(X()), 6.0)
+)
+wrong_call("compile of a number", lambda: mutad.compile(3), "takes a Python function, not int")
+wrong_call(
+    "compile of a class",
+    lambda: mutad.compile(Grid),
+    "write a function that calls it",
+    lambda: (mutad.compile(lambda n: Grid(n).n)(2.0), 2.0),
+)
+wrong_call(
+    "compile of a ufunc",
+    lambda: mutad.compile(np.sin),
+    "write a function that calls it",
+    lambda: (mutad.compile(lambda x: np.sin(x))(0.0), 0.0),
+)
+wrong_call(
+    "compile of a builtin",
+    lambda: mutad.compile(len),
+    "write a function that calls it",
+    lambda: (mutad.compile(lambda x: len(x))(X()), 3),
+)
+wrong_call(
+    "compile of NumPy's Python",
+    lambda: mutad.compile(np.linalg.norm),
+    "compile norm.__wrapped__",
+    lambda: (mutad.compile(lambda x: np.linalg.norm(x))(X()), np.sqrt(14.0)),
+)
+wrong_call("savez", lambda: mutad.compile(savez="all"), "no option 'savez'; there are saves")
+wrong_call(
+    "saves",
+    lambda: mutad.compile(saves="none"),
+    "use 'minimal', 'all' or 'forbid'",
+    exception=ValueError,
+)
+wrong_call("opt", lambda: mutad.compile(opt=4), "use 0, 1, 2 or 3", exception=ValueError)
+wrong_call("grad=", lambda: mutad.compile(grad="yes"), "use True or False")
+wrong_call("target", lambda: mutad.compile(target="tpu"), "target='tpu'", exception=ValueError)
+wrong_call("memory", lambda: mutad.compile(memory="lots"), "256MiB", exception=ValueError)
+wrong_call(
+    "no gradient",
+    lambda: total.grad(X()),
+    "decorate it with @compile.grad=True",
+    gradient,
+    AttributeError,
+)
+wrong_call(
+    "a gradient of a vector",
+    lambda: vector_valued.grad(X()),
+    "use vjp, pullback or jacobian",
+    lambda: (vector_valued.vjp(X())[1](np.ones(3)), 2.0 * np.ones(3)),
+)
+wrong_call(
+    "a gradient in an int", lambda: of_an_int.grad(3), "'n' has no derivative, its type is int"
+)
+wrong_call(
+    "a gradient in ints",
+    lambda: energy.grad(np.array([3, 1, 2])),
+    "pass x.astype.float.",
+    lambda: (energy.grad(np.array([3, 1, 2]).astype(float)), GRADIENT),
+)
+wrong_call(
+    "wrt of no name",
+    lambda: energy.grad(X(), wrt="y"),
+    "no parameter is called 'y'; there are x, k",
+)
+wrong_call(
+    "wrt of no place", lambda: energy.grad(X(), wrt=5), "there is no parameter 5; there are 2"
+)
+wrong_call(
+    "wrt twice", lambda: energy.grad(X(), wrt=("x", "x")), "a parameter twice", exception=ValueError
+)
+wrong_call("wrt None", lambda: energy.grad(X(), wrt=None), "takes names and positions")
+wrong_call(
+    "a torch tensor",
+    lambda: energy(of_package("torch.Tensor")),
+    "is no NumPy array: pass x.numpy.*mutad.torch.wrap",
+)
+wrong_call(
+    "its gradient",
+    lambda: energy.grad(of_package("torch.Tensor")),
+    "is no NumPy array: pass x.numpy",
+)
+wrong_call(
+    "a pandas series",
+    lambda: energy.grad(of_package("pandas.core.series.Series")),
+    "pass x.to_numpy..",
+)
+wrong_call(
+    "a pandas frame", lambda: total(of_package("pandas.core.frame.DataFrame")), "pass x.to_numpy.."
+)
+wrong_call("a jax array", lambda: energy(of_package("jaxlib._jax.ArrayImpl")), "mutad.jax.wrap")
+wrong_call(
+    "a matrix",
+    lambda: total(np.matrix([[1.0]])),
+    "pass np.asarray.x.",
+    lambda: (total(np.asarray(np.matrix([[1.0]]))), 1.0),
+)
+wrong_call(
+    "a masked array",
+    lambda: total(np.ma.array(X())),
+    "pass np.asarray.x.",
+    lambda: (total(np.asarray(np.ma.array(X()))), 6.0),
+)
+wrong_call(
+    "half precision",
+    lambda: total(X().astype(np.float16)),
+    "pass x.astype.np.float32.",
+    lambda: (total(X().astype(np.float32)), 6.0),
+)
+wrong_call("complex", lambda: total(X() * 1j), "dtype complex128 is not supported")
+wrong_call("objects", lambda: total(np.array([1.0, None])), "dtype object is not supported")
+wrong_call("too few", lambda: energy(), "missing 1 required positional argument: 'x'")
+wrong_call(
+    "too many", lambda: energy(X(), 1.0, 2.0), "takes from 1 to 2 positional arguments but 3"
+)
+wrong_call("tangents of no name", lambda: energy.jvp(X(), tangents={"y": X()}), "there are x, k")
+wrong_call(
+    "tangents in a tuple",
+    lambda: energy.jvp(X(), tangents=(X(),)),
+    "use a dict",
+    lambda: (energy.jvp(X(), tangents={"x": X()})[1], GRADIENT @ X()),
+)
+wrong_call(
+    "a tangent of another shape",
+    lambda: energy.jvp(X(), tangents={"x": np.ones(2)}),
+    "the tangent of 'x' is",
+    exception=ValueError,
+)
+wrong_call(
+    "a direction of another shape",
+    lambda: energy.hvp(X(), direction=np.ones(4)),
+    "has shape .4,., and it itself .3,.",
+    exception=ValueError,
+)
+wrong_call(
+    "pullback without wrappers",
+    lambda: energy.pullback(X(), 1.0),
+    "Duplicated.array, shadow.",
+    lambda: (
+        energy.pullback(mutad.Duplicated(X(), np.zeros(3)), mutad.Const(2.0), cotangent=1.0)[0],
+        28.0,
+    ),
+)
+wrong_call(
+    "a shadow of another shape",
+    lambda: energy.pullback(mutad.Duplicated(X(), np.zeros(2)), mutad.Const(2.0)),
+    "the shadow of 'x'",
+    exception=ValueError,
+)
+wrong_call(
+    "no stage",
+    lambda: energy.inspect("assembler", X()),
+    "stages are frontend, simplify",
+    lambda: (energy.inspect("frontend", X())[:8], "builtin."),
+    ValueError,
+)
+wrong_call(
+    "inspect before a call",
+    lambda: never_called.inspect("llvm"),
+    "call it once, or pass arguments",
+    lambda: (total.inspect("frontend", X())[:8], "builtin."),
+    ValueError,
+)
+wrong_call(
+    "no mode",
+    lambda: vector_valued.jacobian(X(), mode="sideways"),
+    "use 'auto', 'forward' or 'reverse'",
+    exception=ValueError,
+)
+wrong_call(
+    "axes of a batch",
+    lambda: mutad.batch(total, in_axes=(0, 1)),
+    "in_axes has 2 entries, and there are 1",
+    exception=ValueError,
+)
+wrong_call(
+    "a number in a batch", lambda: mutad.batch(only_python)(3.0), "pass an array, or share it"
+)
+wrong_call(
+    "check of a Python function",
+    lambda: mutad.check_gradient(only_python, X()),
+    "@compile.grad=True",
+)
+wrong_call("jit", lambda: mutad.jit, "mutad.compile", exception=AttributeError)
+wrong_call("vmap", lambda: mutad.vmap, "mutad.batch", exception=AttributeError)
+wrong_call("jacfwd", lambda: mutad.jacfwd, "mutad.jacobian", exception=AttributeError)
+wrong_call("custom_vjp", lambda: mutad.custom_vjp, "mutad.rule", exception=AttributeError)
