@@ -18,6 +18,7 @@ Importing this package loads neither the compiler nor LLVM; the first call of a 
 
 from __future__ import annotations
 
+import functools
 import sys
 import types
 from collections.abc import Callable
@@ -37,7 +38,7 @@ from typing import (
 
 from .runtime.assertions import assert_saved_bytes
 from .runtime.batching import Batched
-from .runtime.bound import BoundMethod
+from .runtime.bound import BoundMethod, partial_of
 from .runtime.concise import concise
 from .runtime.disk_cache import clear_cache
 from .runtime.familiar import NAMES, refuse_options
@@ -287,6 +288,8 @@ def _with_gradient(function: Any) -> Any:
         raise TypeError(derived(*taken))
     if isinstance(function, BoundMethod | types.MethodType):
         return BoundMethod(_with_gradient(function.__func__), function.__self__)
+    if isinstance(function, functools.partial):
+        return partial_of(function, _with_gradient(function.func))
     if isinstance(function, Batched):
         return Batched(_with_gradient(function.function), function.in_axes)
     if isinstance(function, CompiledFunction | CompiledWrapper):
@@ -350,8 +353,8 @@ def batch(function: Callable[..., Any], in_axes: Any = 0) -> Batched:
     slice, what is shared is the same for all, exceptions are those of the loop. All derivatives are there:
     `grad` and `value_and_grad` have the gradient of each item's result, and for shared arguments the sum.
     """
-    if isinstance(function, BoundMethod | types.MethodType | CompiledWrapper):
-        raise TypeError("batch() takes a function: write one that calls the method")
+    if isinstance(function, functools.partial | types.MethodType | CompiledWrapper):
+        raise TypeError("batch() takes a function: write one that calls the method, or the partial")
     if not isinstance(function, CompiledFunction | Batched):
         function = compile(function, grad=True)
     return Batched(cast("DifferentiableFunction", function), in_axes)

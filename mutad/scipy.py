@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .runtime import keys, memory
-from .runtime.bound import BoundMethod
+from .runtime.bound import Partial
 from .runtime.function import DifferentiableFunction
 from .runtime.objects import flat_of, selected
 from .runtime.structures import Assembly, flatten
@@ -44,14 +44,15 @@ class Problem:
 
     def __init__(
         self,
-        function: DifferentiableFunction[..., Any] | BoundMethod[..., Any],
+        function: DifferentiableFunction[..., Any] | Partial[..., Any],
         *args: Any,
         wrt: Any = 0,
         sparsity: Any = None,
         **kwargs: Any,
     ) -> None:
         own: Any = function
-        if isinstance(own, BoundMethod):
+        if isinstance(own, Partial):
+            kwargs = {**own.keywords, **kwargs}
             args, wrt, own = (*own.args, *args), own.named(wrt), own.func
         if not isinstance(own, DifferentiableFunction):
             raise TypeError(f"Problem takes a function of @compile(grad=True), not {own!r}")

@@ -29,7 +29,7 @@ from . import (
     rules,
     wrappers,
 )
-from .bound import BoundMethod
+from .bound import BoundMethod, partial_of
 from .concise import concise
 from .dispatch import Compiler, Dispatcher, Link, require_plain
 from .familiar import OPTIONS
@@ -334,8 +334,7 @@ class CompiledFunction(Generic[P, R]):
         found: Any = sys.modules.get(function.__module__)
         for part in function.__qualname__.split("."):
             found = getattr(found, part, None)
-        own = isinstance(found, CompiledFunction | CompiledWrapper)
-        if wrappers.plain(found) is function.__wrapped__ and not own:
+        if wrappers.plain(found) is function.__wrapped__ and found is not function:
             d = self._dispatcher
             return compiled, (found, d.options, d.compiler, self.has_gradient)
         return function.__qualname__
@@ -644,13 +643,16 @@ def compiled(
 ) -> Any:
     """A compiled function with a class of its own: of the function that a callable only runs.
 
-    Of a method, one that is bound to the same object; of what `staticmethod` and `classmethod` make, the same
-    of the compiled function.
+    Of a method, one that is bound to the same object; of a partial, one with the same arguments; of what
+    `staticmethod` and `classmethod` make, the same of the compiled function.
     """
     match function:
         case types.MethodType() | BoundMethod():
             inner = compiled(function.__func__, options, compiler, with_gradient)
             return BoundMethod(inner, function.__self__)
+        case functools.partial():
+            inner = compiled(function.func, options, compiler, with_gradient)
+            return partial_of(function, inner)
         case staticmethod():
             return staticmethod(compiled(function.__func__, options, compiler, with_gradient))
         case classmethod():

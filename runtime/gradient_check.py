@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import keys, memory, objects, wrong_pass
-from .bound import BoundMethod, named
+from .bound import BoundMethod, Partial, named
 from .dispatch import Dispatcher
 from .function import CompiledFunction
 from .gradients import cotangents_of, run, with_groups
@@ -47,7 +47,7 @@ class GradientReport:
 
 
 def check_gradient(
-    function: CompiledFunction | CompiledWrapper | BoundMethod,
+    function: CompiledFunction | CompiledWrapper | Partial | types.MethodType,
     *args: Any,
     wrt: Any = None,
     tolerance: float | None = None,
@@ -92,16 +92,21 @@ def check_gradient(
     argument that is not among the "all", unless `wrt` names it or a field of it.
     """
     own = 0  # the first of the parameters that count where `wrt` names none
-    if isinstance(function, BoundMethod | types.MethodType):
-        own, args, function = 1, (function.__self__, *args), function.__func__
-    if not isinstance(function, CompiledFunction | CompiledWrapper):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if isinstance(function, types.MethodType):
+        function = BoundMethod(function.__func__, function.__self__)
+    given = None
+    if isinstance(function, Partial):
+        given, function = function, function.func
+    if not isinstance(function, CompiledFunction | CompiledWrapper):
         raise TypeError(
             f"check_gradient takes a compiled function, not {type(function).__name__}: "
             "decorate it with @compile(grad=True)"
         )
-    if own or isinstance(function, CompiledWrapper):
-        wrt = named(wrt, function.parameters[own:])
+    if given is not None:
+        wrt, own = given.named(wrt), len(given.args)
+        args, kwargs = (*given.args, *args), {**given.keywords, **kwargs}
     if isinstance(function, CompiledWrapper):
+        wrt = named(wrt, function.parameters)
         function = function.of(args, kwargs)
     dispatcher = function._dispatcher  # pyright: ignore[reportPrivateUsage]
     if not function.has_gradient:

@@ -13,10 +13,11 @@ argument.
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects import arith, memref
 from xdsl.ir import SSAValue
@@ -62,6 +63,9 @@ def attribute(lowering: Calls, function: Any, name: str, node: ast.AST) -> Value
     if not callable(function):
         return None
     has_gradient = getattr(function, "has_gradient", None)
+    given = None
+    if isinstance(function, functools.partial):
+        given, function = cast("functools.partial[Any]", function), function.func
     called = getattr(function, "__name__", "this")
     if not isinstance(has_gradient, bool):
         if hasattr(function, name):
@@ -83,19 +87,31 @@ def attribute(lowering: Calls, function: Any, name: str, node: ast.AST) -> Value
             f"`{called}.{name}` cannot be called from compiled code",
             f"call it outside; compiled code may call {', '.join(f'.{c}' for c in CALLS)}",
         )
-    return Static(DerivativeOf(function, name, node, receiver))
+    return Static(DerivativeOf(function, name, node, receiver, given))
 
 
 class DerivativeOf(MemberMethod):
     """`g.grad` and its like, before the call."""
 
-    def __init__(self, function: Any, what: str, node: ast.AST, receiver: Value | None) -> None:
+    def __init__(
+        self,
+        function: Any,
+        what: str,
+        node: ast.AST,
+        receiver: Value | None,
+        given: functools.partial[Any] | None,
+    ) -> None:
         self.function, self.what, self.node, self.receiver = function, what, node, receiver
+        self.given = functools.partial(function) if given is None else given
 
     def call(self, lowering: Calls, args: list[Value], kwargs: dict[str, Value]) -> Value:
         given = {k: kwargs.pop(k) for k in ("wrt", "direction", "tangents") if k in kwargs}
         own = [] if self.receiver is None else [self.receiver]
-        asked = Asked(lowering, self.function.__name__, self.what, given, len(own))
+        own += [lowering.constant(v, "an argument of a partial") for v in self.given.args]
+        names = self.given.keywords
+        kwargs = {**{k: lowering.constant(v, k) for k, v in names.items()}, **kwargs}
+        left = [n for n in self.function.parameters[len(own) :] if n not in names]
+        asked = Asked(lowering, self.function.__name__, self.what, given, left)
         plain = lowering.plain(self.function)
         values = bound(lowering, plain, [*own, *args], kwargs, self.node)
         named = asked.bound_to(dict(zip(self.function.parameters, values, strict=True)))
@@ -106,9 +122,11 @@ class Asked:
     """What a call asks for: derivatives with respect to which parameters, in which direction."""
 
     def __init__(
-        self, lowering: Calls, name: str, what: str, given: dict[str, Value], own: int
+        self, lowering: Calls, name: str, what: str, given: dict[str, Value], left: list[str]
     ) -> None:
-        self.lowering, self.name, self.what, self.given, self.own = lowering, name, what, given, own
+        self.lowering, self.name, self.what, self.given = lowering, name, what, given
+        self.left = left
+        """The parameters that callers give: those that positions count."""
         wanted = {
             "jvp": {"tangents"},
             "hvp": {"wrt", "direction"},
@@ -136,8 +154,7 @@ class Asked:
             wrt = self.given.get("wrt", Static(None))
             several = wrt.items if isinstance(wrt, Tuple) else (wrt,)
             self.single = not isinstance(wrt, Tuple)
-            counted = list(values)[self.own :]
-            self.names = tuple(self.parameter(one, counted) for one in several)
+            self.names = tuple(self.parameter(one, self.left) for one in several)
         for name in self.names:
             if name not in values:
                 raise self.unknown(name, list(values))
