@@ -1,1 +1,3 @@
 """The vocabulary: our ops and types. No passes, no LLVM, nothing else of ours."""
+
+from . import quick_xdsl as quick_xdsl

@@ -1,0 +1,141 @@
+"""What `dialects/quick_xdsl.py` puts in the place of xDSL's own methods answers as they do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from xdsl.context import Context
+from xdsl.dialects import arith, builtin, memref, scf
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, i32, i64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, SSAValues
+from xdsl.irdl import operations
+from xdsl.parser import Parser
+
+from mutad.dialects import array, quick_xdsl
+
+
+@pytest.fixture(params=("transforms/fuse-rows.mlir", "derivative/reverse.mlir"))
+def module(request: pytest.FixtureRequest, context: Context, root: Path) -> ModuleOp:
+    text = (root / "lit-tests" / request.param).read_text()
+    return Parser(context, text.split("// -----")[0]).parse_module()
+
+
+def in_order(op: Operation, region_first: bool = False) -> Iterator[Operation]:
+    """What `walk` promises, said in the shortest way."""
+    if not region_first:
+        yield op
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in list(block.ops):
+                yield from in_order(inner, region_first)
+    if region_first:
+        yield op
+
+
+def test_ops_are_walked_in_order(module: ModuleOp) -> None:
+    assert list(module.walk()) == list(in_order(module))
+    assert list(module.walk(region_first=True)) == list(in_order(module, True))
+    assert list(module.body.walk()) == list(module.body.block.walk()) == list(in_order(module))[1:]
+    backwards = list(module.walk(reverse=True, region_first=True))
+    assert backwards == list(in_order(module))[::-1]
+    assert len(list(module.walk())) > 50
+
+
+def test_what_was_handed_out_may_go(module: ModuleOp) -> None:
+    """Its regions are entered before the next op is; what is erased meanwhile is not seen again."""
+    expected = [op for op in in_order(module) if not isinstance(op.parent_op(), array.MapOp)]
+    seen: list[Operation] = []
+    for op in module.walk():
+        seen.append(op)
+        if isinstance(op, array.MapOp):
+            while op.body.block.last_op is not None:
+                op.body.block.erase_op(op.body.block.last_op, safe_erase=False)
+    assert seen == expected
+    for op in module.body.block.ops:
+        op.detach()
+    assert not list(module.body.block.ops)
+
+
+def test_classes_are_those_of_the_bases(module: ModuleOp) -> None:
+    kinds = {type(op) for op in module.walk()} | {
+        type(r.type) for op in module.walk() for r in op.results
+    }
+    kinds |= {Operation, Attribute, SSAValue, Block, Region, arith.AddfOp, memref.LoadOp}
+    objects: list[object] = [*module.walk(), module.body, module.body.block]
+    objects += [value for op in module.walk() for value in (*op.operands, *op.results)]
+    objects += [value.type for value in objects if isinstance(value, SSAValue)]
+    for one in objects:
+        for kind in kinds:
+            assert isinstance(one, kind) == (kind in type(one).__mro__)
+            assert issubclass(type(one), kind) == (kind in type(one).__mro__)
+    assert all(type(kind) is quick_xdsl.PlainChecks for kind in kinds)
+
+
+def test_arguments_by_name_are_those_that_are_declared(module: ModuleOp) -> None:
+    found = 0
+    for op in module.walk():
+        assert isinstance(op, operations.IRDLOperation)
+        definition = op.get_irdl_definition()
+        for names, values in ((definition.operands, op.operands), (definition.results, op.results)):
+            for name, _ in names:
+                accessor = vars(type(op)).get(name)
+                if isinstance(accessor, operations.BaseAccessor):
+                    declared = accessor.index(SSAValues(values))
+                    assert getattr(op, name) == declared
+                    found += 1
+        for accessor in vars(type(op)).values():
+            if isinstance(accessor, operations.BaseAttrAccessor):
+                sizes = accessor.option.container(op)[accessor.option.attribute_name]
+                assert isinstance(sizes, DenseArrayBase)
+                fresh = sizes.elt_type.unpack(sizes.data.data, len(sizes))
+                assert sizes.get_values() == sizes.get_values() == fresh
+    assert found > 50
+
+
+def test_a_slice_of_results_still_has_types() -> None:
+    number = arith.ConstantOp(IntegerAttr(1, i64))
+    values = SSAValues((number.result, number.result))
+    assert values[0] is number.result
+    assert values[1:].types == (i64,)
+    assert DenseArrayBase.from_list(i32, [2, 1]) == DenseArrayBase.from_list(i32, [2, 1])
+    known = DenseArrayBase.from_list(i32, [2, 1])
+    assert known.get_values() == (2, 1)
+    assert known == DenseArrayBase.from_list(i32, [2, 1])
+    assert hash(known) == hash(DenseArrayBase.from_list(i32, [2, 1]))
+
+
+def test_new_ops_are_built_as_before() -> None:
+    """Of single arguments, of lists, of None; what is too much or missing is an error."""
+    n = arith.ConstantOp.from_int_and_width(4, builtin.IndexType())
+    loop = scf.ForOp(n, n, n, [n.result], Block([scf.YieldOp(n)], arg_types=[n.result.type] * 2))
+    assert (loop.lb, loop.iter_args) == (n.result, (n.result,))
+    empty = scf.IfOp(arith.ConstantOp.from_int_and_width(1, 1), [], [scf.YieldOp()])
+    assert empty.false_region.first_block is None
+    with pytest.raises(ValueError, match="Expected 2 operand"):
+        operations.irdl_op_init(
+            n, arith.AddiOp.get_irdl_definition(), operands=[n], result_types=[i64],
+            properties={}, attributes={}, successors=[], regions=[],
+        )  # fmt: skip
+    alloc = memref.AllocOp.get(i64, None, [4])
+    assert (tuple(alloc.dynamic_sizes), tuple(alloc.symbol_operands)) == ((), ())
+
+
+def test_a_hash_is_of_the_object(module: ModuleOp) -> None:
+    values = [value for op in module.walk() for value in op.results]
+    assert len({*values}) == len(values)
+    assert all(hash(value) == object.__hash__(value) for value in (*values, *module.walk()))
+
+
+def test_every_dialect_of_xdsl_can_still_be_loaded() -> None:
+    """Their classes have our metaclass then."""
+    code = (
+        "import mutad.dialects\n"
+        "from xdsl.dialects import get_all_dialects\n"
+        "print(sum(len([*make().operations]) for make in get_all_dialects().values()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) > 500
