@@ -13,15 +13,19 @@ Not handled: systems that have rational but no integer solutions and survive gcd
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd
+from operator import add, neg
 
 LIMIT = 160
 """Elimination gives up (feasible) above this many inequalities."""
 
-Row = tuple[dict[Hashable, int], int]
-"""Coefficients of the variables, and the constant."""
+Row = tuple[dict[int, int], int]
+"""Coefficients of the variables, and the constant. Variables are numbers here: they are hashed once."""
+
+Bounds = dict[tuple[int, ...], int]
+"""Inequalities: the tightest constant for each tuple of coefficients, one for every variable that is left."""
 
 
 @dataclass
@@ -30,15 +34,21 @@ class System:
 
     zeros: list[Row] = field(default_factory=list[Row])
     at_least_zeros: list[Row] = field(default_factory=list[Row])
+    numbers: dict[Hashable, int] = field(default_factory=dict[Hashable, int])
+    """Of the variables, those of copies included."""
 
     def zero(self, terms: Mapping[Hashable, int], constant: int) -> None:
-        self.zeros.append(({v: c for v, c in terms.items() if c}, constant))
+        self.zeros.append((self._numbered(terms), constant))
 
     def at_least_zero(self, terms: Mapping[Hashable, int], constant: int) -> None:
-        self.at_least_zeros.append(({v: c for v, c in terms.items() if c}, constant))
+        self.at_least_zeros.append((self._numbered(terms), constant))
+
+    def _numbered(self, terms: Mapping[Hashable, int]) -> dict[int, int]:
+        numbers = self.numbers
+        return {numbers.setdefault(v, len(numbers)): c for v, c in terms.items() if c}
 
     def copy(self) -> System:
-        return System(list(self.zeros), list(self.at_least_zeros))
+        return System(list(self.zeros), list(self.at_least_zeros), self.numbers)
 
 
 class Infeasible(Exception):
@@ -48,16 +58,22 @@ class Infeasible(Exception):
 def feasible(system: System) -> bool:
     """False when no integers satisfy `system`; True when some may."""
     try:
-        rows = solve_equations(system.zeros, system.at_least_zeros)
-        bounds = tighten(rows)
+        bounds: Bounds = {}
+        tighten(bounds, in_columns(solve_equations(system.zeros, system.at_least_zeros)))
         while bounds:
-            variable = cheapest(bounds)
-            bounds = eliminate(bounds, variable)
+            bounds = eliminate(bounds, cheapest(bounds))
             if len(bounds) > LIMIT:
                 return True
     except Infeasible:
         return False
     return True
+
+
+def in_columns(rows: Sequence[Row]) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Rows as tuples of coefficients: a column for each variable that the equations have left."""
+    columns = sorted(set[int]().union(*(terms for terms, _ in rows)))
+    for terms, constant in rows:
+        yield tuple([terms.get(v, 0) for v in columns]), constant
 
 
 def solve_equations(zeros: Iterable[Row], at_least_zeros: Iterable[Row]) -> list[Row]:
@@ -93,7 +109,7 @@ def solve_equations(zeros: Iterable[Row], at_least_zeros: Iterable[Row]) -> list
     return inequalities
 
 
-def substitute(row: Row, variable: Hashable, value: Row) -> Row:
+def substitute(row: Row, variable: int, value: Row) -> Row:
     terms, constant = row
     factor = terms.get(variable)
     if factor is None:
@@ -108,68 +124,68 @@ def substitute(row: Row, variable: Hashable, value: Row) -> Row:
     return result, constant + factor * value[1]
 
 
-Bounds = dict[frozenset[tuple[Hashable, int]], int]
-"""Inequalities, the tightest constant for each set of coefficients."""
-
-
-def tighten(rows: Iterable[Row]) -> Bounds:
-    """Divide each inequality by its common factor, rounding the constant down, and keep the tightest."""
-    bounds: Bounds = {}
+def tighten(bounds: Bounds, rows: Iterable[tuple[tuple[int, ...], int]]) -> None:
+    """Add inequalities, each divided by its common factor, with the constant rounded down."""
     for terms, constant in rows:
-        if not terms:
-            if constant < 0:
-                raise Infeasible
+        common = gcd(*terms)
+        if common != 1:
+            if not common:
+                if constant < 0:
+                    raise Infeasible
+                continue
+            terms, constant = tuple([c // common for c in terms]), constant // common
+        known = bounds.get(terms)
+        if known is not None and known <= constant:
             continue
-        common = gcd(*terms.values())
-        if common > 1:
-            terms, constant = {v: c // common for v, c in terms.items()}, constant // common
-        key = frozenset(terms.items())
-        bounds[key] = min(constant, bounds.get(key, constant))
-        opposite = bounds.get(frozenset((v, -c) for v, c in terms.items()))
+        bounds[terms] = constant
+        opposite = bounds.get(tuple(map(neg, terms)))
         if opposite is not None and opposite + constant < 0:
             raise Infeasible
-    return bounds
 
 
-def cheapest(bounds: Bounds) -> Hashable:
-    """The variable whose elimination adds the fewest inequalities."""
-    lower: dict[Hashable, int] = {}
-    upper: dict[Hashable, int] = {}
-    for key in bounds:
-        for v, c in key:
-            side = lower if c > 0 else upper
-            side[v] = side.get(v, 0) + 1
-    return min(
-        lower.keys() | upper.keys(),
-        key=lambda v: lower.get(v, 0) * upper.get(v, 0) - lower.get(v, 0) - upper.get(v, 0),
-    )
+def cheapest(bounds: Bounds) -> int:
+    """The variable whose elimination adds the fewest inequalities; the first of several."""
+    best, least = 0, None
+    for k, column in enumerate(zip(*bounds, strict=True)):
+        lower = upper = 0
+        for c in column:
+            if c > 0:
+                lower += 1
+            elif c:
+                upper += 1
+        added = lower * upper - lower - upper
+        if (lower or upper) and (least is None or added < least):
+            best, least = k, added
+    return best
 
 
-def eliminate(bounds: Bounds, variable: Hashable) -> Bounds:
-    """What the inequalities say about the other variables."""
-    rows: list[Row] = []
-    lower: list[tuple[int, dict[Hashable, int], int]] = []
-    upper: list[tuple[int, dict[Hashable, int], int]] = []
-    for key, constant in bounds.items():
-        terms = dict(key)
-        factor = terms.pop(variable, 0)
+def eliminate(bounds: Bounds, k: int) -> Bounds:
+    """What the inequalities say about the other variables than the k-th."""
+    left: Bounds = {}
+    lower: list[tuple[int, tuple[int, ...], int]] = []
+    upper: list[tuple[int, tuple[int, ...], int]] = []
+    for terms, constant in bounds.items():
+        factor, others = terms[k], terms[:k] + terms[k + 1 :]
         if factor == 0:
-            rows.append((terms, constant))
+            left[others] = constant  # which is as tight as it was
         elif factor > 0:
-            lower.append((factor, terms, constant))
+            lower.append((factor, others, constant))
         else:
-            upper.append((-factor, terms, constant))
-    if len(lower) * len(upper) + len(rows) > 4 * LIMIT:
-        # Dropping what bounds the variable only enlarges the set of solutions.
-        return tighten(rows)
+            upper.append((-factor, others, constant))
+    if len(lower) * len(upper) + len(left) <= 4 * LIMIT:
+        tighten(left, combined(lower, upper))
+    return left  # (What is not combined only enlarges the set of solutions.)
+
+
+def combined(
+    lower: Sequence[tuple[int, tuple[int, ...], int]],
+    upper: Sequence[tuple[int, tuple[int, ...], int]],
+) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Each bound from below with each from above, each times the other's factor."""
     for a, low, low_constant in lower:
         for b, high, high_constant in upper:
-            terms = {v: b * c for v, c in low.items()}
-            for v, c in high.items():
-                total = terms.get(v, 0) + a * c
-                if total:
-                    terms[v] = total
-                else:
-                    terms.pop(v, None)
-            rows.append((terms, b * low_constant + a * high_constant))
-    return tighten(rows)
+            if a == b == 1:
+                yield tuple(map(add, low, high)), low_constant + high_constant
+            else:
+                terms = [b * x + a * y for x, y in zip(low, high, strict=True)]
+                yield tuple(terms), b * low_constant + a * high_constant

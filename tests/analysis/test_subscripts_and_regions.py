@@ -187,6 +187,6 @@ def test_the_solver_against_enumeration() -> None:
     assert refuted > 0.9 * empty
 
 
-def value(row: tuple[dict[object, int], int], point: tuple[int, ...]) -> int:
+def value(row: tuple[dict[int, int], int], point: tuple[int, ...]) -> int:
     terms, constant = row
-    return constant + sum(terms.get(v, 0) * p for v, p in zip("xyz", point, strict=True))
+    return constant + sum(terms.get(v, 0) * p for v, p in enumerate(point))
