@@ -9,6 +9,7 @@ Not handled: views with steps known only at run time, and diagonals; such a dime
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.dialects import memref
@@ -245,11 +246,21 @@ def _covers_dimension(write: Dimension, read: Dimension) -> bool:
 
 
 def never_negative(value: Affine) -> bool:
-    """True when `value >= 0` follows from extents and the like not being negative."""
-    return value.constant >= 0 and all(
+    """True when `value >= 0` follows: extents are not negative, `max(a, b) >= a`, `min(a, b) <= a`."""
+    if value.constant >= 0 and all(
         factor > 0 and (isinstance(symbol, Extent) or symbol_is_clipped(symbol))
         for symbol, factor in value.terms.items()
-    )
+    ):
+        return True
+    return any(never_negative(lower) for lower in lower_bounds(value))
+
+
+def lower_bounds(value: Affine) -> Iterator[Affine]:
+    """Numbers that `value` is never below: with an argument in the place of one maximum or minimum."""
+    for symbol, factor in value.terms.items():
+        if isinstance(symbol, Term) and symbol.kind == ("max" if factor > 0 else "min"):
+            rest = value - Affine.of(symbol) * factor
+            yield from (rest + arg * factor for arg in symbol.args)
 
 
 def symbol_is_clipped(symbol: Symbol) -> bool:

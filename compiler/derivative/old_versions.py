@@ -206,14 +206,14 @@ class OldVersions:
 
     def _refilled(self, refill: Refill) -> SSAValue:
         """An array of the reverse sweep with the contents that the ops make."""
-        base, block = refill.base, refill.block
+        base, home = refill.base, refill.home
         type_ = cast(MemRefType[Attribute], base.type)
         like = refill.steps[-1].location
         if isinstance(base.owner, array.AllocOp):
             extents = [self.primal.get(e) for e in base.owner.extents]
             alloc = array.AllocOp(extents, type_.element_type)
             alloc.location = like
-            copy = self.prologues.append(block, alloc)
+            copy = self.prologues.append(home, alloc)
         else:
             extents = []
             copy = self.prologues.cell(type_.element_type, like)
@@ -221,7 +221,7 @@ class OldVersions:
         if refill.start is not None:
             start = transfer(self.copy_of(refill.start), copy, extents)
             start.location = like
-            self.prologues.append(block, start)
+            self.prologues.append(home, start)
         for step in refill.steps:
             self._clone(step, refill, copy)
         return copy

@@ -12,6 +12,15 @@ A `Refill` is a run of the ops of one block that change the array, up to those c
 branches and counted loops of these. It goes back as far as the allocation, or to where what follows covers
 the whole array; or it starts from earlier contents, which are had first.
 
+Where each iteration of a loop fills the same part of the array, and none stores to the rest (the edges of a
+scratch array that is made before a loop over time), the rest is as it was before the loop. The array of the
+reverse sweep is then made there, once, and each iteration fills its part::
+
+    %t = array.alloc(%n)                            %t_again = array.alloc(%n)
+    array.map(%n) outs(%t) {zero}                   array.map(%n) outs(%t_again) {zero}
+    array.loop {                                    array.loop {
+      array.map(%m) ins(%u) outs(%t_inner)            array.map(%m) ins(%u_saved) outs(%t_again_inner)
+
 Not handled: products, calls and what carries arrays around a loop; loops that may leave early.
 """
 
@@ -26,7 +35,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
-from ..analysis.affine import Affine, Subscripts
+from ..analysis.affine import Affine, Subscripts, Symbol
 from ..analysis.alias import AliasAnalysis, if_blocks
 from ..analysis.footprint import Dimension, Footprints, Point, never_negative
 from ..analysis.memory_ssa import MemorySSA
@@ -55,12 +64,24 @@ class Refill:
     start: Version | None
     inside: Mapping[Block, Sequence[Operation]]
     """Of branches and loops among the steps: the ops of each block within that change the array."""
+    around: array.LoopOp | None = None
+    """The outermost loop whose iterations all fill the same part, and store to nothing else: the array is
+    made before it. None: it is made where it is filled."""
 
     @property
     def block(self) -> Block:
-        block = self.steps[0].parent
-        assert block is not None
-        return block
+        """The block of the steps."""
+        return cast(Block, self.steps[0].parent)
+
+    @property
+    def home(self) -> Block:
+        """The block in which the array is made."""
+        return self.block if self.around is None else cast(Block, self.around.parent)
+
+    @property
+    def reader(self) -> Operation:
+        """What reads the earlier contents."""
+        return self.around or self.steps[0]
 
     def output(self, op: array.MapOp) -> int:
         """Which output of a map is (a part of) the array."""
@@ -120,8 +141,10 @@ class Refills:
 
     def _up_to(self, root: SSAValue, changes: Sequence[Operation]) -> Refill | None:
         steps: list[Operation] = []
+        boxes: list[Box] = []
         left: Boxes | None = [self._whole(root)]
         start: Version | None = None
+        around: array.LoopOp | None = None
         for op in reversed(changes):
             if op is root.owner:
                 break
@@ -130,13 +153,55 @@ class Refills:
                 break
             steps.insert(0, op)
             covered = self._covered(op, root)
-            left = left if covered is None or left is None else without(left, covered)
+            if covered is not None and left is not None:
+                boxes.append(covered)
+                left = without(left, covered)
             if left == []:
                 break
         else:
-            start = self._before(steps[0], root)
+            around = self._loop_around(steps[0], root, boxes)
+            start = self._before(around or steps[0], root)
         inside = {b: c for step in steps for b, c in self._inside(step, root)}
-        return Refill(root, tuple(steps), start, inside) if steps else None
+        return Refill(root, tuple(steps), start, inside, around) if steps else None
+
+    def _loop_around(
+        self, step: Operation, root: SSAValue, boxes: Sequence[Box]
+    ) -> array.LoopOp | None:
+        """The outermost loop around a step in which nothing is stored to the array outside of `boxes`."""
+        found: array.LoopOp | None = None
+        loop = step.parent_op()
+        while isinstance(loop, array.LoopOp) and self._fills_only(loop, root, boxes, found):
+            found, loop = loop, loop.parent_op()
+        return found
+
+    def _fills_only(
+        self,
+        loop: array.LoopOp,
+        root: SSAValue,
+        boxes: Sequence[Box],
+        inner: array.LoopOp | None,
+    ) -> bool:
+        """Whether what a loop stores to the array is in `boxes`, which are the same in all iterations.
+
+        `inner` is a loop in it of which that is known.
+        """
+        if loop.condition_block is not None and self.ssa.changes(root, loop.condition_block):
+            return False
+        if any(
+            self.ssa.dependence.varies(symbol, loop) for box in boxes for symbol in symbols(box)
+        ):
+            return False
+        changes = self.ssa.changes(root, loop.body.block)
+        return all(op is inner or self._stays_within(op, root, boxes) for op in changes)
+
+    def _stays_within(self, op: Operation, root: SSAValue, boxes: Sequence[Box]) -> bool:
+        if op is root.owner or not self._can_be_cloned(op, root):
+            return False
+        stored = self._covered(op, root)
+        left: Boxes | None = None if stored is None else [stored]
+        for box in boxes:
+            left = None if left is None else without(left, box)
+        return left == []
 
     def _inside(self, op: Operation, root: SSAValue) -> Iterator[tuple[Block, Sequence[Operation]]]:
         for block in blocks_of(op):
@@ -269,6 +334,12 @@ def without(boxes: Boxes, covered: Box) -> Boxes | None:
                 if not any(map(is_empty, rest)):
                     left.append(rest)
     return left if len(left) <= MOST_BOXES else None
+
+
+def symbols(box: Box) -> Iterator[Symbol]:
+    for lower, upper in box:
+        for number in (*lower, *upper):
+            yield from number.terms
 
 
 def is_empty(interval: Interval) -> bool:

@@ -210,7 +210,7 @@ class ValueGraph:
         self.refill_of[version] = refill
         takes: list[Node] = list(dict.fromkeys(refill.takes()))
         if refill.start is not None:
-            self._note_reader(refill.start, refill.steps[0])
+            self._note_reader(refill.start, refill.reader)
             self.killer.setdefault(refill.start, refill.steps[0])
             takes.append(refill.start)
         return tuple(takes)

@@ -33,6 +33,77 @@ func.func @a_scratch_array_is_filled_again(%u : memref<?xf64>, %n : index, %step
   func.return
 }
 
+// The edge is that before the loop: the array is made there, and each iteration fills its interior.
+// CHECK-LABEL: @the_rest_is_as_before_the_loop_gradient(
+// CHECK:         %u_saved = ad.push
+// CHECK-NOT:     ad.push
+// CHECK:         [[again:%t_again[_0-9]*]] = array.alloc(
+// CHECK:         [[start:%t_again[_0-9]*]] = array.alloc(
+// CHECK:         array.map(%n) outs([[start]] :
+// CHECK:         array.map(%n) ins([[start]] : memref<?xf64>) outs([[again]] :
+// CHECK:         array.loop
+// CHECK-NOT:       array.alloc(
+// CHECK:           array.view [[again]][%c1
+func.func @the_rest_is_as_before_the_loop(%u : memref<?xf64>, %n : index, %steps : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f64
+  %less = arith.subi %n, %c1 : index
+  %t = array.alloc(%n) : memref<?xf64>
+  array.map(%n) outs(%t : memref<?xf64>) kinds ["store"] {
+    array.yield %zero : f64
+  }
+  %trips = array.loop %i to %steps do {
+    %left = array.view %u[%c0] dims [0] extents(%less) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+    %inner = array.view %t[%c1] dims [0] extents(%less) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+    array.map(%less) ins(%left : memref<?xf64, strided<[1]>>) outs(%inner : memref<?xf64, strided<[1]>>) kinds ["store"] {
+    ^bb0(%a : f64):
+      array.yield %a : f64
+    }
+    array.map(%n) ins(%t, %u : memref<?xf64>, memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+    ^bb0(%p : f64, %q : f64):
+      %product = arith.mulf %p, %q : f64
+      array.yield %product : f64
+    }
+    array.yield
+  }
+  func.return
+}
+
+// An iteration stores to what the next one does not fill: the array is saved.
+// CHECK-LABEL: @the_rest_changes_gradient(
+// CHECK-DAG:     %q_saved = ad.push
+// CHECK-DAG:     %p_saved = ad.push
+// CHECK-NOT:     %t_again
+// CHECK:         func.return
+func.func @the_rest_changes(%u : memref<?xf64>, %n : index, %steps : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f64
+  %less = arith.subi %n, %c1 : index
+  %t = array.alloc(%n) : memref<?xf64>
+  array.map(%n) outs(%t : memref<?xf64>) kinds ["store"] {
+    array.yield %zero : f64
+  }
+  %trips = array.loop %i to %steps do {
+    %left = array.view %u[%c0] dims [0] extents(%less) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+    %inner = array.view %t[%c1] dims [0] extents(%less) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+    array.map(%less) ins(%left : memref<?xf64, strided<[1]>>) outs(%inner : memref<?xf64, strided<[1]>>) kinds ["store"] {
+    ^bb0(%a : f64):
+      array.yield %a : f64
+    }
+    array.map(%n) ins(%t, %u : memref<?xf64>, memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+    ^bb0(%p : f64, %q : f64):
+      %product = arith.mulf %p, %q : f64
+      array.yield %product : f64
+    }
+    %edge = memref.load %u[%c0] : memref<?xf64>
+    memref.store %edge, %t[%c0] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
 // The product reads %t as the loop has left it; nobody computes a product again.
 // CHECK-LABEL: @a_product_is_not_computed_again_gradient(
 // CHECK:         %p_saved = ad.push

@@ -37,6 +37,71 @@ def four_differences(image, k, steps):
     return (image**2).sum()
 
 
+def four_differences_in_scratch(image, k, steps):
+    """The edges of the scratch arrays are 0 all along."""
+    north, south = np.zeros_like(image), np.zeros_like(image)
+    east, west = np.zeros_like(image), np.zeros_like(image)
+    for _ in range(steps):
+        north[1:, :] = image[:-1, :] - image[1:, :]
+        south[:-1, :] = image[1:, :] - image[:-1, :]
+        east[:, :-1] = image[:, 1:] - image[:, :-1]
+        west[:, 1:] = image[:, :-1] - image[:, 1:]
+        flux = np.exp(-((north / k) ** 2)) * north + np.exp(-((south / k) ** 2)) * south
+        flux += np.exp(-((east / k) ** 2)) * east + np.exp(-((west / k) ** 2)) * west
+        image += 0.2 * flux
+    return (image**2).sum()
+
+
+def scratch_with_an_edge(u, k, steps):
+    """An interior and an edge are all of it."""
+    left = np.empty_like(u)
+    for _ in range(steps):
+        left[1:] = u[:-1]
+        left[0] = u[0]
+        u *= 1.0 - k * left
+    return (u**2).sum()
+
+
+def edges_of_the_start(u, k, steps):
+    """What the scratch array holds beside its interior was computed before the loops."""
+    lap = 0.5 * u * u
+    for _ in range(steps):
+        for _ in range(2):
+            lap[1:-1] = u[2:] - 2 * u[1:-1] + u[:-2]
+            u += k * u * lap
+        u *= 1.0 + 0.1 * lap
+    return (u**2).sum() + (lap * u).sum()
+
+
+def fluxes_by_a_loop(u, k, steps):
+    flux = np.zeros(u.size + 1)
+    for _ in range(steps):
+        for i in range(1, u.size):
+            flux[i] = 0.5 * (u[i] ** 2 + u[i - 1] ** 2)
+        u -= k * (flux[1:] - flux[:-1]) ** 2
+    return (u**2).sum()
+
+
+def an_edge_that_changes(u, k, steps):
+    """Nothing is had again: the scratch array, and `u`, are saved."""
+    lap = 0.5 * u
+    for s in range(steps):
+        lap[1:-1] = u[2:] * u[:-2]
+        u += k * u * lap
+        if s > 0:
+            lap[-1] = u[0]
+    return (u**2).sum()
+
+
+def an_interior_that_moves(u, k, steps):
+    lap = 0.5 * u
+    for s in range(steps):
+        m = u.size - 1 - s % 2
+        lap[1:m] = u[1:m] * u[: m - 1]
+        u += k * u * lap
+    return (u**2).sum()
+
+
 def four_rolled_differences(image, k, steps):
     for _ in range(steps):
         north, south = np.roll(image, 1, 0) - image, np.roll(image, -1, 0) - image
@@ -226,6 +291,13 @@ POINTS, TERMS = MIXTURE[0].shape[0], MIXTURE[1].shape[0]
 
 PROGRAMS = [
     Program(four_differences, (IMAGE, 0.5, STEPS), 8 * STEPS * IMAGE.size),
+    Program(four_differences_in_scratch, (IMAGE, 0.5, STEPS), 8 * STEPS * IMAGE.size),
+    Program(scratch_with_an_edge, (STATE, 0.1, STEPS), 8 * STEPS * STATE.size),
+    # What the inner loop overwrites twice a step; `u` and what is made of `lap` behind it.
+    Program(edges_of_the_start, (STATE, 0.1, STEPS), 8 * STEPS * 4 * STATE.size),
+    Program(fluxes_by_a_loop, (STATE, 0.1, STEPS), 8 * STEPS * STATE.size),
+    Program(an_edge_that_changes, (STATE, 0.1, STEPS), 16 * STEPS * STATE.size),
+    Program(an_interior_that_moves, (STATE, 0.1, STEPS), 16 * STEPS * STATE.size),
     Program(four_rolled_differences, (IMAGE, 0.5, STEPS), 8 * STEPS * IMAGE.size),
     Program(fluxes_of_a_padded_state, (STATE, 0.1, STEPS), 8 * STEPS * (STATE.size + 4)),
     Program(rolled_by_a_loop, (STATE, 0.1, STEPS), 8 * STEPS * STATE.size),
