@@ -110,6 +110,9 @@ RETRIED = (*JOINT, "vjp", "tangent", *HESSIAN)
 COUNTS = ("count", "count-split")
 """The modes that count what a gradient, or `vjp`, saves."""
 
+EMULATED = "host"
+"""The device whose kernels the CPU runs, in an order of threads that is shuffled."""
+
 EVERYTHING = "all"
 """What `MUTAD_DUMP` calls all stages, and their passes."""
 
@@ -141,6 +144,8 @@ class Options:
     """The folder where restart states go that memory has no room for; "" for none."""
     target: Target | None = None
     """The CPU that `MUTAD_TARGET_CPU` names; None is the one that we run on."""
+    device: str = ""
+    """What runs kernels: "sm_90" and the like, or `EMULATED`; without any there are none."""
 
 
 @dataclass(frozen=True)
@@ -401,7 +406,7 @@ def optimize(c: Compilation) -> None:
         c.run([DropGuards(unchecked=True)])
     elif r.mode in RETRIED and not (r.options.guards or r.options.sanitize):
         c.run([DropGuards()])
-    c.run(with_options(c, OPTIMIZE))
+    c.run(with_options(c, FOR_KERNELS if r.options.device else OPTIMIZE))
     if c.request.mode in JOINT and c.request.options.memory:
         measure_budget(c)
 
@@ -421,6 +426,25 @@ def with_options(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePas
         type(p)(free) if isinstance(p, ReorderLoops | UnrollAndJam | DistributeLoops) else p
         for p in for_threads(c, passes)
     ]
+
+
+def kernels(c: Compilation) -> None:
+    from .kernels.outline_kernels import OutlineKernels
+
+    c.run([OutlineKernels()])
+
+
+def emulated(c: Compilation) -> None:
+    from .kernels.emulate_launches import EmulateLaunches
+
+    c.run([EmulateLaunches()])
+
+
+def ptx(c: Compilation) -> str:
+    from .codegen.ptx import ptx_of
+
+    options = c.request.options
+    return ptx_of(c.module, options.device, fastmath=options.fastmath)
 
 
 def llvm(c: Compilation) -> None:
@@ -639,6 +663,14 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     LeaveFills(),  # what is still filled may as well come as zeros
 )
 
+FOR_KERNELS = tuple(
+    one
+    for one in OPTIMIZE
+    if not isinstance(one, (FuseRows, PeelBoundaries, AssumeExtents))
+    and not isinstance(one, (ReorderLoops, UnrollAndJam, DistributeLoops))
+)
+"""What runs where kernels are made of the program: without what is about caches and vectors."""
+
 OF_THE_LAST = (
     *(FuseRows, GatherAdds, StoreFirst, ReuseAllocs, PeelBoundaries, AssumeExtents),
     *(ReorderLoops, UnrollAndJam, DistributeLoops, LeaveFills),
@@ -678,6 +710,15 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage("assembly", nothing, "the machine code of this CPU, to read", assembly, "s"),
 )
+
+OUTLINED = Stage(
+    "kernels", kernels, "what a device runs, and launches: the host touches no array any more"
+)
+AFTER_KERNELS = {
+    EMULATED: Stage("emulated", emulated, "launches are loops over threads, shuffled"),
+    "cuda": Stage("ptx", nothing, "the kernels in NVIDIA's assembler, to read", ptx, "ptx"),
+}
+"""Stages of devices, behind `optimize`; emulated kernels go on as code of the CPU."""
 
 PASSES: tuple[type[ModulePass], ...] = (
     AssumeExtents,
@@ -747,7 +788,7 @@ def compile_request(
 
     c = Compilation(request)
     dump = frozenset(os.environ.get("MUTAD_DUMP", "").split(",")) - {""}
-    unknown = dump - {s.name for s in STAGES} - {EVERYTHING}
+    unknown = dump - {s.name for s in (*STAGES, *stages_for(request))} - {EVERYTHING}
     if unknown:
         raise ValueError(
             f"MUTAD_DUMP: no stage named {', '.join(sorted(unknown))}; {stage_names()}"
@@ -848,7 +889,7 @@ def run_stages(request: Request, upto: str) -> str:
     c = Compilation(request)
     stages = stages_for(request)
     if upto not in {s.name for s in stages}:
-        if upto in {s.name for s in STAGES}:
+        if upto in {s.name for s in STAGES if s.gradient_only}:
             raise ValueError(f"stage {upto!r} is one of gradients: the function has none here")
         raise ValueError(f"no stage named {upto!r}; {stage_names()}")
     with own_faults(request):
@@ -872,11 +913,22 @@ def retries(module: ModuleOp) -> bool:
 
 
 def stages_for(request: Request) -> list[Stage]:
-    return [s for s in STAGES if request.mode != "primal" or not s.gradient_only]
+    stages = [s for s in STAGES if request.mode != "primal" or not s.gradient_only]
+    device = request.options.device
+    if not device:
+        return stages
+    before = 1 + [s.name for s in stages].index("optimize")
+    behind = [OUTLINED, AFTER_KERNELS["cuda" if device != EMULATED else device]]
+    return [*stages[:before], *behind, *(stages[before:] if device == EMULATED else ())]
 
 
 def stage_names() -> str:
-    return "stages are " + ", ".join(s.name for s in STAGES)
+    every = (*STAGES, OUTLINED, *AFTER_KERNELS.values())
+    return (
+        "stages are "
+        + ", ".join(s.name for s in every[: len(STAGES)])
+        + (f"; of devices {', '.join(s.name for s in every[len(STAGES) :])}")
+    )
 
 
 def metadata_of(c: Compilation) -> dict[str, Any]:

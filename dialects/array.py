@@ -132,10 +132,13 @@ def is_contiguous(type_: MemRefType[Attribute]) -> bool:
 
 
 def strided(
-    element: Attribute, shape: Sequence[int], strides: Sequence[int | None]
+    element: Attribute,
+    shape: Sequence[int],
+    strides: Sequence[int | None],
+    space: Attribute | None = None,
 ) -> MemRefType[Attribute]:
     """A memref type of the given shape (DYNAMIC_INDEX where unknown) and strides (None where unknown)."""
-    return MemRefType(element, shape, StridedLayoutAttr(list(strides), 0))
+    return MemRefType(element, shape, StridedLayoutAttr(list(strides), 0), space or NoneAttr())
 
 
 @cache
@@ -239,7 +242,7 @@ def view_type(
             continue
         stride, by = source_strides[d], constant_value(step)
         strides.append(None if stride is None or by is None else stride * by)
-    return strided(source.element_type, shape, strides)
+    return strided(source.element_type, shape, strides, source.memory_space)
 
 
 @irdl_op_definition
@@ -310,10 +313,11 @@ def collapsed_type(
     numbers = [constant_value(n) for n in extents]
     shape = [DYNAMIC_INDEX if n is None else n for n in numbers]
     if is_contiguous(source):
-        return MemRefType(source.element_type, shape)
+        return MemRefType(source.element_type, shape, NoneAttr(), source.memory_space)
     strides = strides_of(source)
     inner = None if units else strides[end - 1]
-    return strided(source.element_type, shape, [*strides[:first], inner, *strides[end:]])
+    merged = [*strides[:first], inner, *strides[end:]]
+    return strided(source.element_type, shape, merged, source.memory_space)
 
 
 @irdl_op_definition

@@ -36,10 +36,12 @@ from typing import (
     overload,
 )
 
+from . import cuda
 from .runtime.assertions import assert_saved_bytes
 from .runtime.batching import Batched
 from .runtime.bound import BoundMethod, partial_of
 from .runtime.concise import concise
+from .runtime.cuda import not_called
 from .runtime.disk_cache import clear_cache
 from .runtime.familiar import NAMES, refuse_options
 from .runtime.foreign import opaque
@@ -71,8 +73,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Active", "BatchDuplicated", "CompileError", "CompiledFunction", "Const", "DifferentiableFunction",
     "Duplicated", "GradientError", "GradientReport", "assert_saved_bytes", "batch", "check_gradient",
-    "check_rule", "clear_cache", "compile", "get_num_threads", "grad", "hessian", "hvp", "jacobian", "jvp",
-    "opaque", "prange", "release_memory", "rule", "set_num_threads", "stop_gradient", "tangent_rule",
+    "check_rule", "clear_cache", "compile", "cuda", "get_num_threads", "grad", "hessian", "hvp", "jacobian",
+    "jvp", "opaque", "prange", "release_memory", "rule", "set_num_threads", "stop_gradient", "tangent_rule",
     "value_and_grad", "vjp",
 ]  # fmt: skip
 
@@ -104,6 +106,8 @@ class _LazyCompiler:
         captured: Any,
         wanted: Any = None,
     ) -> tuple[bytes, dict[str, Any]]:
+        if options["target"].startswith("cuda:sm_"):
+            raise RuntimeError(not_called(options["target"]))
         _import_compiler(cached=options["cache"])
         from .compiler import pipeline
 
@@ -216,7 +220,10 @@ class _LazyCompiler:
         from .runtime import target
 
         single = len(wrt) == 1
-        chosen = Options(**options, target=target.chosen())
+        asked = {**options}
+        device = asked.pop("target", "cpu").removeprefix("cuda:")
+        device = "" if device == "cpu" else device
+        chosen = Options(**asked, target=target.chosen(), device=device)
         return Request(function, arguments, overlaps, mode, wrt, single, chosen, captured)
 
     def __reduce__(self) -> str:
@@ -254,6 +261,8 @@ def compile(function: Any = None, /, *, grad: bool = False, **options: Unpack[Op
         `MUTAD_SANITIZE=grad` says so for all functions.
     parallel: True runs independent iterations of loops, those of `prange`, and large maps in threads.
     debug: debuggers and profilers are told the lines of the code; `MUTAD_DEBUG=1` says so for all functions.
+    target: "cpu", or "cuda:sm_90" (another sm_): kernels for such a device, which `inspect` shows;
+        "cuda:host" runs the same kernels on the CPU, as a test.
 
     Of a function of numba's `jit` or `njit` the Python function is compiled, with its `fastmath`,
     `boundscheck` and `parallel` where they are not given here.

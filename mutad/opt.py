@@ -18,6 +18,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from mutad.compiler.diagnostics import CompileError, CompilerFault, line_of_function, place_of
 from mutad.compiler.interpreter import Undefined, Unknown
+from mutad.compiler.kernels.passes import DEVICE_PASSES
 from mutad.compiler.pass_hooks import (
     Hook,
     Only,
@@ -43,6 +44,7 @@ from mutad.compiler.stage_dumps import (
 from mutad.dialects.activation import Activation
 from mutad.dialects.ad import Ad
 from mutad.dialects.array import Array
+from mutad.dialects.device import Device
 from mutad.dialects.foreign import Foreign
 from mutad.dialects.special import Special
 
@@ -61,12 +63,12 @@ class MutadOpt(xDSLOptMain):
 
     def register_all_dialects(self) -> None:
         super().register_all_dialects()
-        for dialect in (Array, Ad, Foreign, Activation, Special):
+        for dialect in (Array, Ad, Foreign, Activation, Special, Device):
             self.ctx.register_dialect(dialect.name, lambda d=dialect: d)
 
     def register_all_passes(self) -> None:
         super().register_all_passes()
-        for p in PASSES:
+        for p in (*PASSES, *DEVICE_PASSES):
             self.register_pass(p.name, lambda p=p: p)
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
@@ -245,7 +247,7 @@ class MutadOpt(xDSLOptMain):
 
 def listed(available: Iterable[str]) -> str:
     """Our passes with a line each, then the names of xDSL's."""
-    ours = {p.name: (p.__doc__ or "").partition("\n")[0] for p in PASSES}
+    ours = {p.name: (p.__doc__ or "").partition("\n")[0] for p in (*PASSES, *DEVICE_PASSES)}
     width = max(map(len, ours))
     lines = [f"  {name:<{width}}  {line}" for name, line in sorted(ours.items())]
     others = ", ".join(sorted({*available} - ours.keys()))

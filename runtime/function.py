@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 import types
 import weakref
@@ -75,7 +76,7 @@ class Options(TypedDict, total=False):
     sanitize: Literal["", "grad"]
     parallel: bool
     debug: bool
-    target: Literal["cpu"] | None
+    target: str | None
 
 
 DEFAULTS: dict[str, Any] = {
@@ -88,6 +89,7 @@ DEFAULTS: dict[str, Any] = {
     "parallel": False,
     "sanitize": "",
     "memory": None,
+    "target": "cpu",
 }
 WRAPPERS = (
     gradients.Duplicated,
@@ -101,6 +103,18 @@ COUNTED = {"joint": "count", "split": "count-split"}
 """What is compiled to count what each plan saves."""
 
 
+def checked_target(target: Any) -> str:
+    """What code is made for: the CPU, kernels that it runs as a device would, or a kind of device."""
+    if target is None:
+        return "cpu"
+    if target in ("cpu", "cuda:host") or (isinstance(target, str) and CUDA.fullmatch(target)):
+        return target
+    raise ValueError(f"target={target!r}: use 'cpu', 'cuda:sm_90' (or another sm), or 'cuda:host'")
+
+
+CUDA = re.compile(r"cuda:sm_\d{2,3}a?")
+
+
 def check_options(options: dict[str, Any]) -> dict[str, Any]:
     """All options, with their defaults; TypeError or ValueError for what is not supported."""
     asked = {
@@ -112,10 +126,9 @@ def check_options(options: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"sanitize={result['sanitize']!r}: use '' or 'grad' (MUTAD_SANITIZE=grad)")
     for name, value in options.items():
         if name == "target":
-            if value not in (None, "cpu"):
-                raise ValueError(f"target={value!r} is not supported: only 'cpu' is")
+            result["target"] = checked_target(value)
         elif name not in DEFAULTS:
-            known = ", ".join([*DEFAULTS, "grad", "target"])
+            known = ", ".join([*DEFAULTS, "grad"])
             advice = f" ({OPTIONS[name]})" if name in OPTIONS else ""
             raise TypeError(f"compile() has no option {name!r}{advice}; there are {known}")
         elif name == "saves":
@@ -130,6 +143,11 @@ def check_options(options: dict[str, Any]) -> dict[str, Any]:
             raise TypeError(f"{name}={value!r}: use True or False")
     if result["sanitize"]:
         result["fastmath"] = False  # which assumes that all is finite
+    for name in ("memory", "parallel"):
+        if result[name] and result["target"] != "cpu":
+            raise ValueError(
+                f"{name}= is of the CPU: target={result['target']!r} has no such choice"
+            )
     return {**{name: result[name] for name in DEFAULTS}, "spill": spill}
 
 

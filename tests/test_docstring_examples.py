@@ -9,9 +9,10 @@ from xdsl.context import Context
 from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 
+from mutad.compiler.kernels.passes import DEVICE_PASSES
 from mutad.compiler.pipeline import PASSES
 
-TRANSFORMS = [p for p in PASSES if ".transforms." in p.__module__]
+TRANSFORMS = [p for p in PASSES if ".transforms." in p.__module__] + [*DEVICE_PASSES]
 
 
 def example(docstring: str, title: str) -> str:

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import ModuleOp, UnknownLoc
 from xdsl.ir import Operation
 
 from mutad.compiler import pipeline
+from mutad.compiler.kernels.passes import DEVICE_PASSES
 from mutad.compiler.pipeline import Compilation, Request
 
 ROOMS = ("compiler", "dialects", "runtime")
@@ -232,7 +233,8 @@ def test_a_stage_is_shown_as_text(run_filecheck: Callable[[str, str], None]) -> 
 
 def test_every_pass_has_a_lit_test(root: Path) -> None:
     commands = "".join(p.read_text() for p in (root / "lit-tests").rglob("*.mlir"))
-    assert [p.name for p in pipeline.PASSES if not re.search(rf"-p\W+{p.name}\b", commands)] == []
+    passes = (*pipeline.PASSES, *DEVICE_PASSES)
+    assert [p.name for p in passes if not re.search(rf"-p\W+{p.name}\b", commands)] == []
 
 
 def test_stages_have_names_that_users_type() -> None:

@@ -18,6 +18,7 @@ import mutad
 from mutad import opt
 from mutad.compiler import pipeline
 from mutad.compiler.diagnostics import CompilerFault
+from mutad.compiler.kernels.passes import DEVICE_PASSES
 from mutad.compiler.pass_hooks import spec_of
 from mutad.compiler.transforms.fold_constants import FoldConstants
 from mutad.compiler.transforms.remove_dead import RemoveDead
@@ -98,7 +99,8 @@ def test_help_lists_our_passes_apart(capsys: pytest.CaptureFixture[str]) -> None
     shown = capsys.readouterr().out
     ours, others = shown.split("passes of mutad:\n")[1].split("\n\npasses of xDSL:\n")
     lines = [line.split(maxsplit=1) for line in ours.splitlines()]
-    assert sorted(p.name for p in pipeline.PASSES) == [name for name, _ in lines]
+    passes = (*pipeline.PASSES, *DEVICE_PASSES)
+    assert sorted(p.name for p in passes) == [name for name, _ in lines]
     assert all(told.endswith((".", "(all floats).")) for _, told in lines)
     assert re.search(r"\bcanonicalize\b", others)
     assert "forward-stores" not in others

@@ -25,10 +25,11 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from ...dialects import activation, ad, array, foreign
+from ...dialects import activation, ad, array, device, foreign
 from ..deep_stack import on_deep_stack
 from ..diagnostics import line_of
 from ..rules.calls import count_in_record
+from . import launches
 from .maps import run_map
 from .memory import Array, Memref, Tape, Undefined, dtype_of, fresh, has_layout, lanes_of, over
 from .overlaps import share_bytes
@@ -147,6 +148,8 @@ class Frame:
     depth: int
     """How many calls may still be nested."""
     values: dict[SSAValue, Any] = field(default_factory=dict[SSAValue, Any])
+    watch: launches.Watch | None = None
+    """Looks at what a thread of a device touches, where this is one."""
 
     def get(self, value: SSAValue) -> Any:
         return self.values[value]
@@ -232,17 +235,23 @@ def alloc(frame: Frame, op: array.AllocOp) -> None:
 
 
 def cell(frame: Frame, op: memref.AllocaOp | memref.AllocOp) -> None:
-    frame.values[op.memref] = fresh(op.memref.type, ())
+    frame.values[op.memref] = fresh(op.memref.type, op.memref.type.get_shape())
 
 
 def load(frame: Frame, op: memref.LoadOp) -> None:
     source: Memref = frame.get(op.memref)
-    frame.values[op.res] = source.root.cells[source.place(frame.all(op.indices))].copy()
+    place = source.place(frame.all(op.indices))
+    if frame.watch is not None:
+        frame.watch.touched(source, place, write=False)
+    frame.values[op.res] = source.root.cells[place].copy()
 
 
 def store(frame: Frame, op: memref.StoreOp) -> None:
     target: Memref = frame.get(op.memref)
-    target.root.cells[target.place(frame.all(op.indices))] = frame.get(op.value)
+    place = target.place(frame.all(op.indices))
+    if frame.watch is not None:
+        frame.watch.touched(target, place, write=True)
+    target.root.cells[place] = frame.get(op.value)
 
 
 def dim(frame: Frame, op: memref.DimOp) -> None:
@@ -546,5 +555,10 @@ OPS: Mapping[type[Operation], Callable[[Frame, Any], None]] = {
     ad.DetachOp: lambda frame, op: frame.bind(op.results, [None]),
     ad.DerivativeOp: derivative,
     ad.RetryIfOp: retry_if,
+    device.LaunchOp: launches.launch,
+    device.ThreadOp: launches.thread,
+    device.BlockOp: launches.block,
+    device.FetchOp: launches.fetch,
+    device.PutOp: launches.put,
 }
 """What each op does."""

@@ -19,16 +19,20 @@ from xdsl.passes import ModulePass, PassPipeline
 from mutad.compiler.analysis.effects import is_private
 from mutad.compiler.interpreter import Undefined
 from mutad.compiler.interpreter.memory import dtype_of, lanes_of
+from mutad.compiler.kernels.passes import DEVICE_PASSES
 from mutad.compiler.pipeline import PASSES
 from mutad.compiler.program_calls import Call, call_of, element_of, public_functions, values_of
 from mutad.dialects.activation import Activation
 from mutad.dialects.ad import Ad
 from mutad.dialects.array import Array
+from mutad.dialects.device import Device
 from mutad.dialects.foreign import Foreign
 from mutad.dialects.special import Special
 from mutad.running import run_call
 
-KNOWN: dict[str, Callable[[], type[ModulePass]]] = {p.name: (lambda p=p: p) for p in PASSES}
+KNOWN: dict[str, Callable[[], type[ModulePass]]] = {
+    p.name: (lambda p=p: p) for p in (*PASSES, *DEVICE_PASSES)
+}
 STEPS, TRIALS = 3_000, 100
 
 
@@ -36,7 +40,7 @@ def context() -> Context:
     found = Context()
     for name, dialect in get_all_dialects().items():
         found.register_dialect(name, dialect)
-    for dialect in (Array, Ad, Special, Foreign, Activation):
+    for dialect in (Array, Ad, Special, Foreign, Activation, Device):
         found.load_dialect(dialect)
     return found
 

@@ -1,0 +1,127 @@
+"""Launches of kernels: every thread of every block, in an order drawn by chance, and a detector of races.
+
+Threads of a block go from barrier to barrier. Two of them race where one writes an element that the other
+touches, unless they are of one block with a barrier between; then the program is undefined, whatever it
+computed in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from xdsl.dialects import memref
+from xdsl.ir import Operation
+
+from ...dialects import device
+from ..kernels.emulate_launches import phases
+from .memory import Memref, Root, Undefined
+
+if TYPE_CHECKING:
+    from .execution import Frame
+
+SEED = 7
+
+
+@dataclass(frozen=True)
+class Touch:
+    """A thread was at an element, in a part of its kernel between barriers."""
+
+    block: int
+    thread: int
+    phase: int
+
+    def races(self, other: Touch) -> bool:
+        if self.block != other.block:
+            return True
+        return self.thread != other.thread and self.phase == other.phase
+
+
+@dataclass
+class Races:
+    """What threads of one launch have touched."""
+
+    written: dict[tuple[Root, int], set[Touch]] = field(
+        default_factory=dict[tuple[Root, int], set[Touch]]
+    )
+    read: dict[tuple[Root, int], set[Touch]] = field(
+        default_factory=dict[tuple[Root, int], set[Touch]]
+    )
+
+    def look(self, root: Root, place: int, touch: Touch, *, write: bool) -> None:
+        """Undefined where another thread is at the element."""
+        key = root, place
+        others = [*self.written.get(key, ()), *(self.read.get(key, ()) if write else ())]
+        other = next((o for o in others if touch.races(o)), None)
+        if other is not None:
+            raise Undefined(
+                f"a race: thread {touch.thread} of block {touch.block} and thread {other.thread} of block "
+                f"{other.block} are at one element"
+            )
+        (self.written if write else self.read).setdefault(key, set()).add(touch)
+
+
+@dataclass
+class Watch:
+    """Where a frame is a thread."""
+
+    races: Races
+    now: Touch
+
+    def touched(self, source: Memref, place: int, *, write: bool) -> None:
+        self.races.look(source.root, place, self.now, write=write)
+
+
+def launch(frame: Frame, op: device.LaunchOp) -> None:
+    """Run a kernel; what is wrong in it is undefined."""
+    kernel = frame.machine.function(op.target)
+    values, order, races = frame.all(op.values), np.random.default_rng(SEED), Races()
+    parts = phases(kernel)
+    for block in order.permutation(max(int(frame.get(op.blocks)), 0)):
+        threads = [type(frame)(frame.machine, frame.depth) for _ in range(device.THREADS)]
+        for thread in threads:
+            thread.bind(kernel.body.block.args, values)
+        share(kernel.body.block.ops, threads)
+        for phase, ops in enumerate(parts):
+            for number in order.permutation(device.THREADS):
+                thread = threads[number]
+                thread.watch = Watch(races, Touch(int(block), int(number), phase))
+                for one in ops:
+                    if one.results and one.results[0] in thread.values:
+                        continue
+                    thread.execute(one)
+
+
+def share(ops: Iterable[Operation], threads: list[Frame]) -> None:
+    """Memory that the threads of a block have in common."""
+    for op in ops:
+        if isinstance(op, memref.AllocaOp) and device.space_of(op.memref.type) == device.SHARED:
+            threads[0].execute(op)
+            for thread in threads[1:]:
+                thread.values[op.memref] = threads[0].get(op.memref)
+
+
+def thread(frame: Frame, op: device.ThreadOp) -> None:
+    frame.values[op.result] = np.int64(watch_of(frame).now.thread)
+
+
+def block(frame: Frame, op: device.BlockOp) -> None:
+    frame.values[op.result] = np.int64(watch_of(frame).now.block)
+
+
+def watch_of(frame: Frame) -> Watch:
+    if frame.watch is None:
+        raise Undefined("this is no thread of a device")
+    return frame.watch
+
+
+def fetch(frame: Frame, op: device.FetchOp) -> None:
+    source: Memref = frame.get(op.source)
+    frame.values[op.result] = source.root.cells[source.place(frame.all(op.indices))].copy()
+
+
+def put(frame: Frame, op: device.PutOp) -> None:
+    target: Memref = frame.get(op.target)
+    target.root.cells[target.place(frame.all(op.indices))] = frame.get(op.value)

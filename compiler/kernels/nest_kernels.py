@@ -1,0 +1,225 @@
+"""A loop over elements as a kernel: its iterations are independent, and each is a thread.
+
+Loops right inside of it that are independent as well share the index space (`perfect`). What is left inside
+runs in one thread, in its order: a recurrence along each row is a thread a row.
+
+Scalar variables of the program that the loop uses are each thread's own. One that is still read behind the
+loop has the value of the last iteration (`Role` says what that is).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ...dialects import ad, array, device
+from ..analysis.carried_cells import Role, cell_of
+from ..analysis.independence import Independence, Independent
+from ..rules import accesses, is_whole_array
+from ..transforms.raise_loops import is_pure
+from .kernel import Kernel, Writer, element_of, point
+
+RUNS = (
+    memref.LoadOp, memref.StoreOp, memref.AllocaOp, memref.DimOp, memref.CastOp, scf.IfOp, scf.YieldOp,
+    array.ViewOp, array.CollapseOp, array.StrideOp, array.OverlapOp, array.LoopOp, array.YieldOp,
+    array.ConditionOp, array.IndexOp, array.CastOp, array.FloorDivOp, array.FloorModOp, ad.MulOp, ad.DivOp,
+)  # fmt: skip
+"""Ops that a thread runs, besides scalar code."""
+
+SCALARS = ("arith.", "math.", "special.")
+
+
+def touches_arrays(loop: array.LoopOp) -> bool:
+    """Whether the loop itself reads or writes elements of arrays."""
+    return any(
+        isinstance(op, memref.LoadOp | memref.StoreOp) and cell_of(op.memref) is None
+        for op in loop.walk()
+    )
+
+
+def stores_to_arrays(loop: array.LoopOp) -> bool:
+    return any(isinstance(op, memref.StoreOp) and cell_of(op.memref) is None for op in loop.walk())
+
+
+def obstacle(loop: array.LoopOp, told: Independent | None) -> tuple[str, str] | None:
+    """Why a loop over elements is no kernel, and what to do about it; None where it is one."""
+    inside = list(loop.walk())
+    raising = [op for op in inside if array.is_operation_that_may_raise(op)]
+    if raising:
+        return (
+            "this loop checks in each iteration what may raise an exception, which a kernel cannot",
+            "compile it with boundscheck=False if its subscripts are in range, or compile the function for "
+            "the CPU",
+        )
+    if any(not may_run(op) for op in inside):
+        return (
+            "this loop does more in each iteration than a thread of a device can",
+            "take it apart into loops over elements and operations on whole arrays, or compile the function "
+            "for the CPU",
+        )
+    if told is None:
+        return (
+            "the iterations of this loop need what others have stored, element by element, so a device would "
+            "run them in a single thread",
+            "write it with whole arrays (slices), let an outer loop go over independent rows, or compile the "
+            "function for the CPU",
+        )
+    if told.summed:
+        return (
+            "several iterations of this loop add to one element, which needs atomic additions: those are not "
+            "there yet",
+            "add up in each iteration what belongs to one element, or compile the function for the CPU",
+        )
+    if any(role.name == "reduction" and role.checked is not None for role in told.cells.values()):
+        return (
+            "this loop adds up Python integers, which raise where they do not fit",
+            "use an array of integers and its sum, or compile the function for the CPU",
+        )
+    return None
+
+
+def may_run(op: Operation) -> bool:
+    if isinstance(op, array.AllocOp):
+        return array.STACK in op.attributes
+    return isinstance(op, RUNS) or op.name.startswith(SCALARS)
+
+
+def perfect(loop: array.LoopOp, independence: Independence) -> list[array.LoopOp]:
+    """The loop, and those right inside of it whose iterations are threads as well."""
+    loops = [loop]
+    while True:
+        ops = list(loops[-1].body.block.ops)[:-1]
+        inner = [op for op in ops if isinstance(op, array.LoopOp)]
+        rest = [op for op in ops if not isinstance(op, array.LoopOp)]
+        if len(inner) != 1 or not all(is_pure(op) for op in rest):
+            return loops
+        one = inner[0]
+        if one.count is None or one.trips.first_use is not None or is_inside(one.count, loop):
+            return loops
+        told = independence.of(one)
+        if obstacle(one, told) is not None or told is None or any_handed_on(told.cells.values()):
+            return loops
+        loops.append(one)
+
+
+def any_handed_on(roles: Iterable[Role]) -> bool:
+    return any(role.name not in ("read", "private") for role in roles)
+
+
+def is_inside(value: SSAValue, loop: array.LoopOp) -> bool:
+    owner = value.owner
+    if isinstance(owner, Operation):
+        return loop.is_ancestor(owner)
+    above = owner.parent_op()
+    return above is not None and loop.is_ancestor(above)
+
+
+def whole_arrays_in(loop: array.LoopOp) -> bool:
+    return any(is_whole_array(op) for op in loop.walk())
+
+
+class NestKernel:
+    """Writes the kernel of a nest; the host's code around it goes to `host`."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        host: Writer,
+        loops: list[array.LoopOp],
+        told: Independent,
+        buffer: Callable[[Writer, SSAValue, Attribute], SSAValue],
+    ) -> None:
+        self.kernel, self.host, self.loops, self.told = kernel, host, loops, told
+        self.buffer = buffer
+        """Makes memory of the device."""
+        self.counts = [self.count_of(one) for one in loops]
+        """The trips of each loop, outside."""
+        self.left: dict[SSAValue, SSAValue] = {}
+        """Memory, outside, in which the last iteration leaves a variable."""
+
+    def count_of(self, loop: array.LoopOp) -> SSAValue:
+        assert loop.count is not None
+        return self.host.at_least_zero(loop.count)
+
+    def write(self) -> None:
+        kernel = self.kernel
+        extents = [kernel.value(n) for n in self.counts]
+        for cell, role in self.told.cells.items():
+            self.own_cell(cell, role)
+        at, inside = point(kernel, extents)
+        with kernel.where(inside):
+            for loop, i in zip(self.loops, at, strict=True):
+                kernel.values[loop.induction] = i
+            for loop in self.loops:
+                for op in loop.body.block.ops:
+                    if op not in self.loops and not isinstance(op, array.YieldOp):
+                        kernel.copy(op)
+            self.leave(at, extents)
+
+    def own_cell(self, cell: SSAValue, role: Role) -> None:
+        """A thread's own variable, which begins as the program's is."""
+        kernel, element = self.kernel, element_of(cell)
+        own = kernel.cell(element)
+        own.name_hint = cell.name_hint
+        if role.kind is not None:
+            kernel.store(kernel.identity(role.kind, element), own)
+        elif role.name != "private":
+            kernel.store(kernel.value(self.host.load(cell)), own)
+        kernel.values[cell] = own
+
+    def leave(self, at: list[SSAValue], extents: list[SSAValue]) -> None:
+        """The last iteration leaves the variables that are read afterwards."""
+        kernel = self.kernel
+        private = [c for c, role in self.told.cells.items() if role.name == "private"]
+        kept = [c for c in private if is_used_elsewhere(c, self.loops[0])]
+        if not kept:
+            return
+        one = kernel.index(1)
+        pairs = zip(at, extents, strict=True)
+        last = kernel.all(
+            [kernel.emit(arith.CmpiOp(kernel.sum(i, one), n, "eq")) for i, n in pairs]
+        )
+        with kernel.where(last):
+            for cell in kept:
+                buffer = self.buffer(self.host, self.host.index(1), element_of(cell))
+                self.left[cell] = buffer
+                value = kernel.load(kernel.values[cell])
+                kernel.store(value, kernel.value(buffer), [kernel.index(0)])
+
+    def take_over(self) -> None:
+        """What variables are on the host after the launch; those that add up are `reductions`."""
+        host = self.host
+        resets = [(c, r) for c, r in self.told.cells.items() if r.name == "reset"]
+        if not self.left and not resets:
+            return
+        zero = host.index(0)
+        ran = host.all([host.less(zero, n) for n in self.counts])
+        with host.where(ran):
+            for cell, buffer in self.left.items():
+                host.store(host.emit(device.FetchOp(buffer, [zero])), cell)
+            for cell, role in resets:
+                assert role.value is not None
+                host.store(role.value, cell)
+
+
+def is_used_elsewhere(cell: SSAValue, loop: array.LoopOp) -> bool:
+    """Whether a variable is read outside of a loop."""
+    return any(
+        not loop.is_ancestor(use.operation) and not is_store_to(use.operation, cell)
+        for use in cell.uses
+    )
+
+
+def is_store_to(op: Operation, cell: SSAValue) -> bool:
+    return isinstance(op, memref.StoreOp) and op.memref is cell
+
+
+def arrays_of(loop: array.LoopOp) -> list[SSAValue]:
+    """The arrays from outside that a loop touches, not its variables."""
+    touched = dict.fromkeys(
+        a.memref for op in loop.walk() for a in accesses(op) if cell_of(a.memref) is None
+    )
+    return [m for m in touched if isinstance(m.type, MemRefType)]

@@ -1,0 +1,431 @@
+"""Take out of a function what a device runs: kernels. The host keeps scalars, loops, branches and launches.
+
+Runs last: kernels gather by now, and temporaries that are not needed do not exist. What becomes a kernel:
+
+- `array.map` (`map_kernels`), to one element also (`reductions`), and `array.matmul`;
+- loops over elements whose iterations are independent (`nest_kernels`).
+
+Arrays that a kernel touches, and all that are given or returned, are in the memory of the device; which that
+is, their types say from here on. Single elements of them the host fetches and puts (boundary values). What
+has no place on a device is refused, by line.
+
+Before::
+
+    func.func @f(%u : memref<?xf64>, %x : f64) {
+      %c0 = arith.constant 0 : index
+      %n = memref.dim %u, %c0 : memref<?xf64>
+      array.map(%n) outs(%u : memref<?xf64>) kinds ["store"] {
+        array.yield %x : f64
+      }
+      func.return
+    }
+
+After::
+
+    !u = memref<?xf64, 1 : i64>
+    func.func @f(%u : !u, %x : f64) {
+      %c0 = arith.constant 0 : index
+      %n = memref.dim %u, %c0 : !u
+      %0 = arith.constant 0 : index
+      %1 = arith.maxsi %n, %0 : index
+      %2 = arith.constant 255 : index
+      %3 = arith.addi %1, %2 : index
+      %4 = arith.constant 256 : index
+      %5 = arith.divui %3, %4 : index
+      device.launch @f_0 blocks(%5) (%n, %x, %u : index, f64, !u)
+      func.return
+    }
+    func.func private @f_0(%n : index, %x : f64, %u : !u)
+        attributes {kernel, overlaps = [], read_only = array<i64>} {
+      %c256 = arith.constant 256 : index
+      %thread = device.thread
+      %block = device.block
+      %first = arith.muli %block, %c256 : index
+      %i = arith.addi %first, %thread : index
+      %inside = arith.cmpi slt, %i, %n : index
+      scf.if %inside {
+        memref.store %x, %u[%i] : !u
+      }
+      func.return
+    }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func, memref, scf
+from xdsl.dialects.builtin import FunctionType, MemRefType, ModuleOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from ...dialects import ad, array, device
+from ...dialects.within import every_op
+from ..analysis.alias import AliasAnalysis, enclosing_loops
+from ..analysis.carried_cells import cell_of
+from ..analysis.dependence import Dependence
+from ..analysis.effects import is_private, mark_overlaps, sharing
+from ..analysis.independence import Independence
+from ..analysis.views import is_memref
+from ..diagnostics import refusal
+from . import map_kernels, nest_kernels, reductions
+from .kernel import Kernel, Writer, blocks, describe, element_of, point, zero_of
+from .map_kernels import Form, MapKernel, form_of
+from .nest_kernels import NestKernel
+from .reductions import Term
+
+KEPT = (
+    array.ViewOp, array.CollapseOp, array.StrideOp, array.OverlapOp, array.AllocOp, array.LoopOp,
+    array.YieldOp, array.MapOp, array.MatmulOp, memref.DimOp, memref.CastOp, memref.LoadOp, memref.StoreOp,
+    memref.AllocaOp, scf.IfOp, scf.YieldOp, func.ReturnOp, ad.PushOp, ad.PopOp,
+)  # fmt: skip
+"""Ops that the host has arrays of the device for, or that become kernels."""
+
+
+@dataclass(frozen=True)
+class OutlineKernels(ModulePass):
+    """Make kernels of all that a device runs."""
+
+    name = "outline-kernels"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        functions = [f for f in op.ops if isinstance(f, func.FuncOp)]
+        for function in functions:
+            if is_private(function):
+                raise refusal(
+                    function,
+                    f"{function.sym_name.data} is recursive: a device runs no such function",
+                    "write it as a loop, or compile it for the CPU",
+                )
+        for function in functions:
+            Outliner(op, function).run()
+
+
+class Outliner:
+    """Makes the kernels of one function."""
+
+    def __init__(self, module: ModuleOp, function: func.FuncOp) -> None:
+        self.module, self.function = module, function
+        self.alias = AliasAnalysis(function)
+        self.dependence = Dependence(function, self.alias)
+        self.independence = Independence(function, self.dependence)
+        self.kernels: list[Operation] = []
+        """What becomes a kernel, or several."""
+        self.on_device: set[SSAValue] = set()
+        """The roots whose memory is the device's."""
+        self.made = 0
+
+    def run(self) -> None:
+        self.find(self.function.body.block, raising=False)
+        self.on_device = self.device_roots()
+        self.refuse()
+        for op in self.kernels:
+            self.outline(op)
+        self.reach()
+        self.name_spaces()
+
+    # What becomes a kernel.
+
+    def find(self, block: Block, *, raising: bool) -> None:
+        """Loops that end in an exception stay on the host: what is stored before is exact."""
+        for op in block.ops:
+            nest = not raising and isinstance(op, array.LoopOp) and self.is_nest(op)
+            if nest or isinstance(op, array.MapOp | array.MatmulOp):
+                self.kernels.append(op)
+            else:
+                ends = raising or array.RAISES in op.attributes
+                for inner in (b for region in op.regions for b in region.blocks):
+                    self.find(inner, raising=ends)
+
+    def is_nest(self, loop: array.LoopOp) -> bool:
+        if nest_kernels.whole_arrays_in(loop) or not nest_kernels.stores_to_arrays(loop):
+            return False
+        return nest_kernels.obstacle(loop, self.independence.of(loop)) is None
+
+    def device_roots(self) -> set[SSAValue]:
+        """The memory that is the device's: arguments, what kernels touch, and what may be either of these."""
+        found: set[SSAValue] = {a for a in self.function.body.block.args if is_memref(a)}
+        for op in self.kernels:
+            touched = (
+                nest_kernels.arrays_of(op)
+                if isinstance(op, array.LoopOp)
+                else [v for v in op.operands if is_memref(v)]
+            )
+            for m in touched:
+                found |= {r for r in self.alias.roots(m) if cell_of(r) is None}
+        groups = [
+            self.alias.roots(v)
+            for op in every_op(self.function)
+            for v in (*op.results, *(a for r in op.regions for b in r.blocks for a in b.args))
+            if is_memref(v)
+        ]
+        while more := [g for g in groups if not g.isdisjoint(found) and not g <= found]:
+            found |= {root for group in more for root in group}
+        return found
+
+    def is_device(self, memref: SSAValue) -> bool:
+        return not self.alias.roots(memref).isdisjoint(self.on_device)
+
+    # What has no place.
+
+    def refuse(self) -> None:
+        inside = {inner for op in self.kernels for inner in op.walk()}
+        for op in every_op(self.function):
+            if op in inside or op is self.function:
+                continue
+            memrefs = [v for v in op.operands if is_memref(v) and self.is_device(v)]
+            if memrefs and not isinstance(op, KEPT):
+                raise refusal(
+                    op,
+                    "this needs an array where Python runs, and the array is on the device",
+                    "do it outside of the compiled function, or compile the function for the CPU",
+                )
+            if isinstance(op, array.AllocOp) and self.is_list(op):
+                raise refusal(
+                    op,
+                    "this list grows, and a kernel reads it: a device has no lists",
+                    "use an array of the size that is needed, or compile the function for the CPU",
+                )
+            if memrefs and isinstance(op, memref.LoadOp | memref.StoreOp):
+                self.refuse_element(op)
+
+    def is_list(self, op: array.AllocOp) -> bool:
+        """Whether an array that grows is the device's."""
+        return array.GROWABLE in op.attributes and op.memref in self.on_device
+
+    def refuse_element(self, op: Operation) -> None:
+        """The host may touch an element between kernels; it does not go through arrays that way."""
+        loops = enclosing_loops(op)
+        if not loops or is_raising(op) or any(loops[-1].is_ancestor(k) for k in self.kernels):
+            return
+        loop = loops[-1]
+        found = nest_kernels.obstacle(loop, self.independence.of(loop)) or (
+            "this loop reads elements of an array one by one, which are on the device",
+            "use a reduction of the whole array (sum, max), or compile the function for the CPU",
+        )
+        raise refusal(loop, *found)
+
+    # Kernels.
+
+    def outline(self, op: Operation) -> None:
+        match op:
+            case array.MapOp():
+                for one in map_kernels.split(op, self.dependence):
+                    self.outline_map(one)
+            case array.MatmulOp():
+                self.outline_matmul(op)
+            case array.LoopOp():
+                self.outline_nest(op)
+            case _:
+                raise AssertionError(op.name)
+
+    def host(self, op: Operation) -> Writer:
+        """Writes before an op."""
+        return Writer(lambda new: Rewriter.insert_op(new, InsertPoint.before(op)), op.location)
+
+    def kernel(self, op: Operation) -> Kernel:
+        name = f"{self.function.sym_name.data}_{self.made}"
+        self.made += 1
+        return Kernel(name, op.location)
+
+    def buffer(self, host: Writer, count: SSAValue, element: Attribute) -> SSAValue:
+        """Memory of the device, of its own."""
+        found = host.emit(array.AllocOp([count], element))
+        self.on_device.add(found)
+        return found
+
+    def launch(self, host: Writer, kernel: Kernel, count: SSAValue) -> None:
+        """Add a kernel to the module, and its launch to the function."""
+        made = kernel.finish()
+        self.module.body.block.add_op(made)
+        pairs = list(sharing(kernel.given, self.alias))
+        mark_overlaps(made, pairs)
+        describe(made, pairs)
+        host.add(device.LaunchOp(kernel.name, count, kernel.given))
+
+    def outline_map(self, op: array.MapOp) -> None:
+        host, form = self.host(op), form_of(op)
+        inputs: dict[SSAValue, SSAValue] = {}
+        for m in op.ins:
+            if (cell := cell_of(m)) is not None and m not in inputs:
+                inputs[m] = host.load(cell)
+        if form.is_total:
+            self.reduce(op, form, inputs, host)
+        else:
+            after = self.cells_as_arrays(op, host)
+            kernel = self.kernel(op)
+            MapKernel(kernel, op, form, inputs).points()
+            self.launch(host, kernel, blocks(host, [op.extents[a] for a in form.shared]))
+            for one in after:
+                one()
+        Rewriter.erase_op(op)
+
+    def cells_as_arrays(self, op: array.MapOp, host: Writer) -> list[Callable[[], None]]:
+        """Variables that a map of one point writes go to the device and back; what is done after it."""
+        after: list[Callable[[], None]] = []
+        offset = len(op.extents) + len(op.ins)
+        for k, m in enumerate(list(op.outs)):
+            cell = cell_of(m)
+            if cell is None:
+                continue
+            zero = host.index(0)
+            buffer = self.buffer(host, host.index(1), element_of(cell))
+            host.add(device.PutOp(host.load(cell), buffer, [zero]))
+            rank, extents = len(op.extents), list(op.extents)
+            view = array.ViewOp(buffer, [zero], [-1] * rank, extents, [zero] * rank)
+            op.operands[offset + k] = host.emit(view)
+
+            def back(buffer: SSAValue = buffer, cell: SSAValue = cell) -> None:
+                host.store(host.emit(device.FetchOp(buffer, [host.index(0)])), cell)
+
+            after.append(back)
+        return after
+
+    def reduce(
+        self, op: array.MapOp, form: Form, inputs: dict[SSAValue, SSAValue], host: Writer
+    ) -> None:
+        """A map that leaves one element of all points, for each output that adds up."""
+        count = reductions.blocks_of(host, list(op.extents))
+        kernel = self.kernel(op)
+        writer = MapKernel(kernel, op, form, inputs)
+        cells, partial = writer.begin(), dict[int, SSAValue]()
+        extents = [writer.extents[a] for a in form.walked]
+        first, step, trips = reductions.share(kernel, extents, kernel.value(count))
+        with kernel.loop(trips) as k:
+            number = kernel.sum(first, kernel.product(k, step))
+            at = reductions.at_number(kernel, number, extents)
+            writer.combine_point(dict(zip(form.walked, at, strict=True)), cells)
+        terms = list[Term]()
+        for k, cell in cells.items():
+            partial[k] = self.buffer(host, count, element_of(cell))
+            keep = reductions.keep_for_block(kernel, partial[k])
+            terms.append(Term(op.out_kinds[k], kernel.load(cell), keep))
+        reductions.meet(kernel, terms)
+        self.launch(host, kernel, count)
+        for k, m in partial.items():
+            self.reduce_blocks(op, op.out_kinds[k], m, count, op.outs[k], host)
+
+    def reduce_blocks(
+        self,
+        op: Operation,
+        kind: str,
+        partial: SSAValue,
+        count: SSAValue,
+        target: SSAValue,
+        host: Writer,
+    ) -> None:
+        """One block combines what blocks have, with an element of an array or a variable."""
+        kernel, cell = self.kernel(op), cell_of(target)
+        mine = reductions.of_blocks(kernel, kind, partial, count)
+        one, zero = host.index(1), host.index(0)
+        if cell is not None:
+            result = self.buffer(host, one, element_of(cell))
+            keep = reductions.keep_for_block(kernel, result)
+            reductions.meet(kernel, [Term(kind, mine, keep)])
+            self.launch(host, kernel, one)
+            new = host.emit(device.FetchOp(result, [zero]))
+            host.store(host.combined(kind, host.load(cell), new), cell)
+            return
+        into = kernel.value(target)
+        assert isinstance(target.type, MemRefType)
+        at = [kernel.index(0)] * target.type.get_num_dims()
+
+        def keep_there(value: SSAValue) -> None:
+            kernel.store(kernel.combined(kind, kernel.load(into, at), value), into, at)
+
+        reductions.meet(kernel, [Term(kind, mine, keep_there)])
+        self.launch(host, kernel, one)
+
+    def outline_matmul(self, op: array.MatmulOp) -> None:
+        """A thread for each element of the product, which adds up in order."""
+        host, kernel = self.host(op), self.kernel(op)
+        zero, one = host.index(0), host.index(1)
+        sizes = [(op.a, zero), (op.b, one), (op.b, zero)]
+        n, m, depth = (host.emit(memref.DimOp(x, d)) for x, d in sizes)
+        a, b, c = (kernel.value(x) for x in (op.a, op.b, op.c))
+        at, inside = point(kernel, [kernel.value(n), kernel.value(m)])
+        with kernel.where(inside):
+            cell = kernel.cell(element_of(op.c))
+            kernel.store(kernel.emit(zero_of(element_of(op.c))), cell)
+            with kernel.loop(kernel.value(depth)) as k:
+                factors = kernel.load(a, [at[0], k]), kernel.load(b, [k, at[1]])
+                term = kernel.combined("mul", *factors)
+                kernel.store(kernel.combined("add", kernel.load(cell), term), cell)
+            found = kernel.load(cell)
+            if op.accumulate is not None:
+                found = kernel.combined("add", kernel.load(c, at), found)
+            kernel.store(found, c, at)
+        self.launch(host, kernel, blocks(host, [n, m]))
+        Rewriter.erase_op(op)
+
+    def outline_nest(self, loop: array.LoopOp) -> None:
+        told = self.independence.of(loop)
+        assert told is not None
+        host, kernel = self.host(loop), self.kernel(loop)
+        loops = nest_kernels.perfect(loop, self.independence)
+        nest = NestKernel(kernel, host, loops, told, self.buffer)
+        nest.write()
+        sums = [(c, r) for c, r in told.cells.items() if r.name == "reduction"]
+        count, partial = blocks(host, nest.counts), dict[SSAValue, SSAValue]()
+        terms = list[Term]()
+        for cell, role in sums:
+            assert role.kind is not None
+            partial[cell] = self.buffer(host, count, element_of(cell))
+            keep = reductions.keep_for_block(kernel, partial[cell])
+            terms.append(Term(role.kind, kernel.load(kernel.values[cell]), keep))
+        if terms:
+            reductions.meet(kernel, terms)
+        self.launch(host, kernel, count)
+        for cell, role in sums:
+            assert role.kind is not None
+            self.reduce_blocks(loop, role.kind, partial[cell], count, cell, host)
+        nest.take_over()
+        loop.trips.replace_all_uses_with(nest.counts[0])
+        Rewriter.erase_op(loop)
+
+    # What the host still touches, and where memory is.
+
+    def reach(self) -> None:
+        """The host fetches and puts elements of the device's memory."""
+        for op in every_op(self.function):
+            if isinstance(op, memref.LoadOp) and self.is_device(op.memref):
+                Rewriter.replace_op(op, like(op, device.FetchOp(op.memref, list(op.indices))))
+            elif isinstance(op, memref.StoreOp) and self.is_device(op.memref):
+                put = device.PutOp(op.value, op.memref, list(op.indices))
+                Rewriter.replace_op(op, like(op, put), [])
+
+    def name_spaces(self) -> None:
+        """Types say where memory is."""
+        places = list[SSAValue]()
+        for op in every_op(self.function):
+            places += op.results
+            places += [a for r in op.regions for b in r.blocks for a in b.args]
+        for value in [v for v in places if is_memref(v) and self.is_device(v)]:
+            type_ = device.in_space(value.type, device.GLOBAL)
+            Rewriter.replace_value_with_new_type(value, type_)
+        inputs = [a.type for a in self.function.body.block.args]
+        last = self.function.body.block.last_op
+        assert isinstance(last, func.ReturnOp)
+        outputs = [v.type for v in last.arguments]
+        self.function.properties["function_type"] = FunctionType.from_lists(inputs, outputs)
+
+
+def like(op: Operation, new: Operation) -> Operation:
+    """The new op, at the place of another."""
+    new.location = op.location
+    for old, result in zip(op.results, new.results, strict=True):
+        result.name_hint = old.name_hint
+    return new
+
+
+def is_raising(op: Operation) -> bool:
+    """Whether the op is in a branch that ends in an exception."""
+    above: Operation | None = op
+    while above is not None:
+        if array.RAISES in above.attributes:
+            return True
+        above = above.parent_op()
+    return False

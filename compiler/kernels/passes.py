@@ -1,0 +1,10 @@
+"""The passes of devices, as `mutad-opt -p` knows them."""
+
+from __future__ import annotations
+
+from xdsl.passes import ModulePass
+
+from .emulate_launches import EmulateLaunches
+from .outline_kernels import OutlineKernels
+
+DEVICE_PASSES: tuple[type[ModulePass], ...] = (OutlineKernels, EmulateLaunches)

@@ -1,0 +1,162 @@
+"""The `device` dialect: kernels, launches, and single elements that go between host and device.
+
+A kernel is a private function with the attribute `kernel`. A launch runs it once for each thread of a number
+of blocks; each block has `THREADS` of them. A thread knows its number, and that of its block, and nothing
+else of the grid: index spaces of any rank are cut into blocks by arithmetic, so grids have one dimension.
+
+Memory is where its memref's type says: 0 (no attribute) on the host, `GLOBAL` on the device, `SHARED` with
+the threads of one block. Launches, copies and allocations happen in the order of the program (a stream).
+
+Why not xDSL's `gpu` dialect: its ops have no syntax but the generic one, its copy takes no two memory spaces,
+its grids have three dimensions, and its functions are none that analyses, the interpreter and the code
+generator take.
+"""
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    NoneAttr,
+    SymbolRefAttr,
+    i64,
+)
+from xdsl.ir import Attribute, Dialect, Operation, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import Pure
+
+THREADS = 256
+"""Threads of a block."""
+
+GLOBAL, SHARED = 1, 3
+"""Memory spaces, as NVIDIA's assembler numbers them."""
+
+KERNEL = "kernel"
+"""The attribute of a function that is launched."""
+
+
+def space_of(type_: Attribute) -> int:
+    """Where the memory of a memref is; 0 is the host."""
+    assert isinstance(type_, MemRefType)
+    space = type_.memory_space
+    return space.value.data if isinstance(space, IntegerAttr) else 0
+
+
+def in_space(type_: Attribute, space: int) -> MemRefType[Attribute]:
+    """The memref type in a memory space."""
+    assert isinstance(type_, MemRefType)
+    where = IntegerAttr(space, i64) if space else NoneAttr()
+    return MemRefType(type_.element_type, type_.get_shape(), type_.layout, where)
+
+
+@irdl_op_definition
+class ThreadOp(IRDLOperation):
+    """The number of this thread in its block, from 0: `%t = device.thread`."""
+
+    name = "device.thread"
+    result = result_def(IndexType)
+    traits = traits_def(Pure())
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__(result_types=[IndexType()])
+
+
+@irdl_op_definition
+class BlockOp(IRDLOperation):
+    """The number of this thread's block, from 0: `%b = device.block`."""
+
+    name = "device.block"
+    result = result_def(IndexType)
+    traits = traits_def(Pure())
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__(result_types=[IndexType()])
+
+
+@irdl_op_definition
+class BarrierOp(IRDLOperation):
+    """All threads of a block come here before any goes on; stands in a kernel's own block only."""
+
+    name = "device.barrier"
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+@irdl_op_definition
+class LaunchOp(IRDLOperation):
+    """Run a kernel: `device.launch @k blocks(%n) (%a, %x : memref<?xf64, 1 : i64>, f64)`.
+
+    Blocks run in any order, also at once; with none nothing happens. What one thread writes, no thread of
+    another block touches, and no other of its block but past a barrier.
+    """
+
+    name = "device.launch"
+    kernel = prop_def(SymbolRefAttr)
+    blocks = operand_def(IndexType)
+    values = var_operand_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "$kernel `blocks` `(` $blocks `)` `(` ($values^ `:` type($values))? `)` attr-dict"
+    )
+
+    def __init__(self, kernel: str, blocks: SSAValue, values: Sequence[SSAValue]) -> None:
+        super().__init__(
+            operands=[blocks, list(values)], properties={"kernel": SymbolRefAttr(kernel)}
+        )
+
+    @property
+    def target(self) -> str:
+        return self.kernel.root_reference.data
+
+
+@irdl_op_definition
+class FetchOp(IRDLOperation):
+    """The host reads an element of device memory, and waits for it: `%x = device.fetch %a[%i] : T -> f64`."""
+
+    name = "device.fetch"
+    source = operand_def(MemRefType)
+    indices = var_operand_def(IndexType)
+    result = result_def()
+    assembly_format = "$source `[` $indices `]` attr-dict `:` type($source) `->` type($result)"
+
+    def __init__(self, source: SSAValue, indices: Sequence[SSAValue]) -> None:
+        assert isinstance(source.type, MemRefType)
+        super().__init__(operands=[source, list(indices)], result_types=[source.type.element_type])
+
+
+@irdl_op_definition
+class PutOp(IRDLOperation):
+    """The host writes an element of device memory: `device.put %x, %a[%i] : f64, T`."""
+
+    name = "device.put"
+    value = operand_def()
+    target = operand_def(MemRefType)
+    indices = var_operand_def(IndexType)
+    assembly_format = (
+        "$value `,` $target `[` $indices `]` attr-dict `:` type($value) `,` type($target)"
+    )
+
+    def __init__(self, value: SSAValue, target: SSAValue, indices: Sequence[SSAValue]) -> None:
+        super().__init__(operands=[value, target, list(indices)])
+
+
+def is_kernel(op: Operation) -> bool:
+    """Whether an op is a function that is launched."""
+    return KERNEL in op.attributes
+
+
+Device = Dialect("device", [ThreadOp, BlockOp, BarrierOp, LaunchOp, FetchOp, PutOp])

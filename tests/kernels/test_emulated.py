@@ -1,0 +1,75 @@
+"""Kernels run on the CPU, threads shuffled: values, effects and gradients are those of the CPU's own code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from device_programs import PROGRAMS, Arguments, named
+
+import mutad
+
+
+def close(found: Any, wanted: Any) -> None:
+    """Sums come in another order, functions of the C library with other last bits."""
+    a, b = np.asarray(found), np.asarray(wanted)
+    assert a.dtype == b.dtype
+    tolerance = 1e-4 if a.dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(("function", "arguments", "wrt"), PROGRAMS, ids=map(named, PROGRAMS))
+def test_values_and_gradients_are_the_hosts(
+    function: Callable[..., Any], arguments: Arguments, wrt: tuple[str, ...]
+) -> None:
+    outcomes: list[list[Any]] = []
+    for target in ("cpu", "cuda:host"):
+        compiled = mutad.compile(function, grad=True, target=target, opt=1)
+        given, again = arguments(), arguments()
+        outcomes.append([compiled(*again)])
+        if wrt:
+            value, gradients = compiled.value_and_grad(*given, wrt=wrt)
+            outcomes[-1] += [value, *gradients, *given]
+        outcomes[-1] += again
+    plain = arguments()
+    close(outcomes[1][0], function(*plain))
+    for found, wanted in zip(outcomes[1][-len(plain) :], plain, strict=True):
+        close(found, wanted)
+    for found, wanted in zip(outcomes[1], outcomes[0], strict=True):
+        close(found, wanted)
+
+
+def test_the_order_of_a_sum_is_always_the_same() -> None:
+    def total(u):
+        return u.sum()
+
+    compiled = mutad.compile(total, target="cuda:host", opt=1)
+    u = np.random.default_rng(0).standard_normal(300_000)
+    assert len({compiled(u) for _ in range(3)}) == 1
+
+
+def test_exceptions_leave_arrays_as_python_does() -> None:
+    def beyond(u, n):
+        for i in range(n):
+            u[i] = 2 * u[i]
+        return u.sum()
+
+    u = np.ones(5)
+    with pytest.raises(IndexError, match="index 5 is out of bounds for axis 0 with size 5"):
+        mutad.compile(beyond, target="cuda:host", opt=1)(u, 7)
+    assert u.tolist() == [2.0] * 5
+
+
+def test_split_gradients_and_tangents_run_as_kernels() -> None:
+    def cubes(u):
+        u[...] = u**3
+        return (u * u).sum()
+
+    compiled = mutad.compile(cubes, grad=True, target="cuda:host", opt=1)
+    u = np.array([1.0, 2.0, 0.5])
+    _, back = compiled.vjp(u.copy(), wrt="u")
+    assert np.allclose(back(1.0), 6 * u**5)
+    _, slope = compiled.jvp(u.copy(), tangents={"u": np.ones(3)})
+    assert np.isclose(slope, (6 * u**5).sum())

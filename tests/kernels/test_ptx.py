@@ -1,0 +1,125 @@
+"""PTX of kernels, by claim; `ptxas`, which is part of what development installs, takes all of it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from device_programs import (
+    PROGRAMS,
+    Arguments,
+    bodies,
+    chosen_by_sign,
+    heat,
+    layers,
+    named,
+    sums_along_axes,
+    waves,
+)
+
+import mutad
+
+KINDS = ("sm_80", "sm_90", "sm_100")
+
+
+def ptx(function: Callable[..., Any], *args: Any, kind: str = "sm_90", **how: Any) -> str:
+    options = {k: how.pop(k) for k in ("fastmath",) if k in how}
+    compiled = mutad.compile(function, grad=True, target=f"cuda:{kind}", **options)
+    return compiled.inspect("ptx", *args, **how)
+
+
+def ptxas() -> str:
+    wheels = [w for p in sys.path for w in Path(p).glob("nvidia/*/bin/ptxas")]
+    found = str(wheels[0]) if wheels else shutil.which("ptxas")
+    assert found, "ptxas is missing: pip install nvidia-cuda-nvcc-cu12"
+    return found
+
+
+@pytest.mark.parametrize(("function", "arguments", "wrt"), PROGRAMS, ids=map(named, PROGRAMS))
+def test_ptxas_takes_every_kernel(
+    function: Callable[..., Any], arguments: Arguments, wrt: tuple[str, ...], tmp_path: Path
+) -> None:
+    kind = KINDS[len(function.__name__) % 3]
+    ways: list[dict[str, Any]] = [{}, {"wrt": wrt}] if wrt else [{}]
+    texts = [ptx(function, *arguments(), kind=kind, **how) for how in ways]
+    for number, text in enumerate(texts):
+        file = tmp_path / f"{number}.ptx"
+        file.write_text(text)
+        made = subprocess.run(
+            [ptxas(), f"-arch={kind}", str(file), "-o", str(tmp_path / "made.cubin")],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert made.returncode == 0, made.stderr
+        assert not re.search(r"\bcall\.uni.*\b(?!__internal)(exp|sin|tanh)\b", text)
+
+
+def test_arrays_are_in_global_memory_and_what_is_only_read_is_cached() -> None:
+    text = ptx(heat, waves(600), 0.1, 3)
+    assert "ld.global.nc.b64" in text
+    assert "st.global.b64" in text
+    assert not re.search(r"\b(ld|st)\.b64", text)  # no address of which nobody knows where it is
+    assert ".maxntid 256" in text
+
+
+def test_a_primal_is_not_contracted_unless_it_may_be() -> None:
+    given = waves(600), 0.1, 3
+    assert not re.search(r"\bfma\b", ptx(heat, *given))
+    assert "fma.rn.f64" in ptx(heat, *given, fastmath=True)
+
+
+def test_gradients_of_stencils_have_no_atomics() -> None:
+    assert not re.search(r"\b(atom|red)\.", ptx(heat, waves(600), 0.1, 3, wrt="u"))
+
+
+def test_sums_meet_in_shared_memory() -> None:
+    text = ptx(sums_along_axes, waves(5, 300))
+    assert "ld.shared.b64" in text
+    assert "bar.sync" in text or "barrier.cta.sync" in text
+
+
+def test_functions_of_the_c_library_are_mapped() -> None:
+    for function, args in (
+        (layers, (waves(3, 4), waves(2, 4, 4), waves(2, 4))),
+        (chosen_by_sign, (waves(30), waves(30))),
+        (powers, (waves(30),)),
+    ):
+        text = ptx(function, *args)
+        assert ".extern" not in text
+
+
+def powers(x):
+    return (x**x + np.arctan2(x, 2.0) + np.log1p(x) + np.cbrt(x) + np.sinh(x) * np.arcsinh(x)).sum()
+
+
+def test_single_precision_stays_single() -> None:
+    text = ptx(heat, waves(600, dtype="f4"), np.float32(0.1), 3)
+    assert "mul.rn.f32" in text
+    assert "f64" not in text
+
+
+def test_what_runs_where_is_shown_without_arguments_of_an_annotated_function() -> None:
+    def scaled(u: f64[:], k: float):  # noqa: F821
+        u *= k
+
+    compiled = mutad.compile(scaled, target="cuda:sm_90")
+    assert "device.launch @scaled_0" in compiled.inspect("kernels")
+    assert ".entry scaled_0(" in compiled.inspect("ptx")
+
+
+def test_code_for_a_device_is_not_called() -> None:
+    compiled = mutad.compile(bodies, target="cuda:sm_90")
+    with pytest.raises(RuntimeError, match="launches no kernels yet") as raised:
+        compiled(waves(4), np.zeros(4))
+    available = mutad.cuda.is_available()
+    assert not available
+    assert available.reason in str(available)
+    assert "target='cuda:sm_90' is not called" in str(raised.value)

@@ -1,0 +1,99 @@
+"""No two threads of a kernel meet: the interpreter looks at every element that each of them touches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from device_programs import heat, rows_in_order, waves
+from xdsl.context import Context
+from xdsl.parser import Parser
+
+from mutad.compiler.interpreter import Undefined, interpret
+from mutad.compiler.pipeline import OUTLINED, Compilation, Options, Request, stages_for
+from mutad.kernels import World
+
+KERNEL = """
+func.func @f(%u : memref<?xf64, 1 : i64>, %b : index) {{
+  device.launch @k blocks(%b) (%u : memref<?xf64, 1 : i64>)
+  func.return
+}}
+func.func private @k(%u : memref<?xf64, 1 : i64>) attributes {{kernel}} {{
+  %t = device.thread
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %next = arith.addi %t, %c1 : index
+  {body}
+  func.return
+}}
+"""
+ELEMENT = "memref<?xf64, 1 : i64>"
+RACING = {
+    "reads_what_a_neighbour_writes": f"""
+      %x = memref.load %u[%next] : {ELEMENT}
+      memref.store %x, %u[%t] : {ELEMENT}""",
+    "all_write_one_element": f"""
+      %x = arith.constant 1.0 : f64
+      memref.store %x, %u[%c0] : {ELEMENT}""",
+}
+APART = {
+    "a_barrier_is_between": f"""
+      %x = memref.load %u[%next] : {ELEMENT}
+      device.barrier
+      memref.store %x, %u[%t] : {ELEMENT}""",
+    "all_read_one_element": f"""
+      %x = memref.load %u[%c0] : {ELEMENT}""",
+}
+
+
+def run(body: str, blocks: int, context: Context) -> np.ndarray:
+    module = Parser(context, KERNEL.format(body=body)).parse_module()
+    u = np.arange(300.0)
+    interpret(module, "f", [u, blocks], World())
+    return u
+
+
+@pytest.mark.parametrize("body", RACING.values(), ids=RACING.keys())
+def test_threads_that_meet_are_found(body: str, context: Context) -> None:
+    with pytest.raises(Undefined, match=r"a race: thread .* are at one element"):
+        run(body, 1, context)
+
+
+@pytest.mark.parametrize("body", APART.values(), ids=APART.keys())
+def test_threads_of_a_block_may_meet_past_a_barrier(body: str, context: Context) -> None:
+    u = run(body, 1, context)
+    assert u.tolist() in ([*range(1, 257), *range(256, 300)], [*range(300)])
+
+
+def test_a_barrier_is_none_for_other_blocks(context: Context) -> None:
+    with pytest.raises(Undefined, match="a race"):
+        run(APART["a_barrier_is_between"], 2, context)
+
+
+@pytest.mark.parametrize(
+    ("function", "keys", "arguments", "wrt"),
+    [
+        (heat, ("f64[?]C", "py_float", "py_int"), (waves(12), 0.1, 2), (0, 1)),
+        (rows_in_order, ("f64[?,?]C",) * 3, (waves(3, 4), waves(3, 4), 3 + waves(3, 4)), (0, 1, 2)),
+    ],
+)
+def test_gradients_have_no_races(
+    function: Any, keys: tuple[str, ...], arguments: tuple[Any, ...], wrt: tuple[int, ...]
+) -> None:
+    found: dict[str, list[Any]] = {}
+    request = Request(function, keys, mode="gradient", wrt=wrt, options=Options(device="host"))
+    c = Compilation(request)
+    for stage in stages_for(request):
+        stage.run(c)
+        if stage.name in ("optimize", OUTLINED.name):
+            given = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+            shadows = [np.zeros_like(a) for a in arguments if isinstance(a, np.ndarray)]
+            values = [*given, *shadows, 1.0]
+            name = f"{function.__name__}_gradient"
+            results = interpret(c.module, name, values, World())
+            found[stage.name] = [*results, *values]
+        if stage is OUTLINED:
+            break
+    for one, other in zip(*found.values(), strict=True):
+        assert np.allclose(one, other, rtol=1e-12)
