@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -34,7 +34,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
+    AnyAttr,
     IRDLOperation,
+    VarConstraint,
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
@@ -200,6 +202,51 @@ class DivOp(BinaryScalarOp):
     name = "ad.div"
 
 
+class ExtremeOp(IRDLOperation):
+    """A minimum or maximum whose sides are known: `%m = ad.minimum %a, %b, %below, %above : f64`.
+
+    `%below` is `%a <= %b`, and `%above` is `%a >= %b`. The adjoint reads these two alone, so a plan may save
+    two truths where it would save numbers. One `of_numbers` ignores NaN. Only plans see these ops: the ops of
+    `arith` that they stand for are what is written (`derivative/sides`).
+    """
+
+    T: ClassVar = VarConstraint("T", AnyAttr())
+    lhs = operand_def(T)
+    rhs = operand_def(T)
+    below = operand_def(i1)
+    above = operand_def(i1)
+    of_numbers = opt_prop_def(UnitAttr)
+    result = result_def(T)
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$lhs `,` $rhs `,` $below `,` $above (`of_numbers` $of_numbers^)?"
+        " attr-dict `:` type($result)"
+    )
+
+    def __init__(
+        self, lhs: SSAValue, rhs: SSAValue, below: SSAValue, above: SSAValue, *, of_numbers: bool
+    ) -> None:
+        super().__init__(
+            operands=[lhs, rhs, below, above],
+            properties={"of_numbers": UnitAttr()} if of_numbers else {},
+            result_types=[lhs.type],
+        )
+
+
+@irdl_op_definition
+class MinimumOp(ExtremeOp):
+    """See `ExtremeOp`."""
+
+    name = "ad.minimum"
+
+
+@irdl_op_definition
+class MaximumOp(ExtremeOp):
+    """See `ExtremeOp`."""
+
+    name = "ad.maximum"
+
+
 @irdl_op_definition
 class RetryIfOp(IRDLOperation):
     """End the call where the condition holds; the caller makes it anew, with code that has guards.
@@ -328,6 +375,19 @@ class DerivativeOp(EffectsOp):
 
 Ad = Dialect(
     "ad",
-    [TapeOp, PushOp, PopOp, HandoverOp, DetachOp, ReaderOp, MulOp, DivOp, RetryIfOp, DerivativeOp],
+    [
+        TapeOp,
+        PushOp,
+        PopOp,
+        HandoverOp,
+        DetachOp,
+        ReaderOp,
+        MulOp,
+        DivOp,
+        MinimumOp,
+        MaximumOp,
+        RetryIfOp,
+        DerivativeOp,
+    ],
     [TapeType, ArenaType],
 )

@@ -20,6 +20,7 @@ from .forward_sweep import ForwardSweep
 from .function_attributes import inherit_locations
 from .reverse import plan_gradient
 from .segments import bytes_of
+from .sides import forget_sides
 
 
 def counting_function(
@@ -46,6 +47,7 @@ def counting_function(
     entry.add_ops([*loads, func.ReturnOp(*results)])
     types = [a.type for a in entry.args], [r.type for r in results]
     made = func.FuncOp(f"{function.sym_name.data}_counted", types, Region(entry))
+    forget_sides(made)
     made.location = function.location
     made.attributes.update(function.attributes)
     inherit_locations(made)

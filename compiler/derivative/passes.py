@@ -40,6 +40,7 @@ from .forward import tangent_functions
 from .overwritten import Overwritten
 from .plan import Plan, Save, hint_of, killing_line
 from .reverse import activities_of, gradient_of, only_function, plan_gradient
+from .sides import forget_sides
 from .split import halves_of
 from .versions import Version
 
@@ -201,6 +202,7 @@ def annotate_function(
         notes.setdefault(save.at, []).append(StringAttr(describe(save)))
     for op, lines in notes.items():
         op.attributes["plan"] = ArrayAttr(lines)
+    forget_sides(function)
     return plan
 
 

@@ -57,6 +57,7 @@ from .plan import Plan
 from .planner import make_plan
 from .primal_values import PrimalValues
 from .segments import value_block
+from .sides import forget_sides, name_sides
 from .steps import reverse_steps
 
 
@@ -87,6 +88,7 @@ def gradient_of(
     plan = plan_gradient(function, active_arguments, saves, finals)
     gradient = ReverseSweep(function, plan, fresh=fresh).run()
     inherit_locations(gradient)
+    forget_sides(gradient)
     return gradient
 
 
@@ -101,6 +103,7 @@ def plan_gradient(
     With `finals` the plan is that of `vjp`, which returns to the caller between the two sweeps: the function
     ends with an `ad.handover`, and `finals` are the arguments whose final contents may have a cotangent.
     """
+    name_sides(function)
     activity = activity_of(function, active_arguments, finals)
     alias = activity.alias
     describe_activities(function, activity)

@@ -211,6 +211,16 @@ def strong_quotient(_op: ad.DivOp, bar: Any, divisor: Any) -> Any:
     return where(bar == 0, bar.dtype.type(0), bar / divisor)
 
 
+def with_known_sides(exact: Any, of_numbers: Any) -> Rule:
+    """A minimum, or maximum, of the first two operands; the others say which side that is."""
+
+    def rule(op: Operation, one: Any, other: Any, _below: Any, _above: Any) -> Any:
+        assert isinstance(op, ad.ExtremeOp)
+        return (exact if op.of_numbers is None else of_numbers)(one, other)
+
+    return rule
+
+
 # Conversions.
 
 
@@ -380,6 +390,8 @@ SCALARS: dict[type[Operation], Rule] = {
     arith.MaximumfOp: plain(np.maximum),
     arith.MinnumfOp: plain(np.fmin),
     arith.MaxnumfOp: plain(np.fmax),
+    ad.MinimumOp: with_known_sides(np.minimum, np.fmin),
+    ad.MaximumOp: with_known_sides(np.maximum, np.fmax),
     ad.MulOp: strong_product,
     ad.DivOp: strong_quotient,
     vector.BroadcastOp: broadcast,

@@ -30,6 +30,19 @@ MAXIMUM = (side("ogt", "lhs", "rhs"), side("ogt", "rhs", "lhs"))
 MINIMUM = (side("olt", "lhs", "rhs"), side("olt", "rhs", "lhs"))
 
 
+def known_side(wins: str, loses: str) -> Term:
+    """One side of min or max: whether it `wins` or ties, and whether it `loses` or ties, is known."""
+
+    def cotangent(s: Scalars, bar: SSAValue, wins: SSAValue, loses: SSAValue) -> SSAValue:
+        part = s.select(loses, s.scaled(bar, 0.5), bar)
+        return s.select(wins, part, s.constant(0.0, bar))
+
+    return Term((wins, loses), cotangent)
+
+
+BELOW, ABOVE = known_side("below", "above"), known_side("above", "below")
+
+
 def quotient_divisor(s: Scalars, bar: SSAValue, quotient: SSAValue, divisor: SSAValue) -> SSAValue:
     """`-bar / b * q`: by its result, so that an overwritten dividend costs nothing.
 
@@ -67,6 +80,8 @@ TERMS: dict[type[Operation], Row] = {
     arith.MaxnumfOp: MAXIMUM,
     arith.MinimumfOp: MINIMUM,
     arith.MinnumfOp: MINIMUM,
+    ad.MinimumOp: (BELOW, ABOVE, None, None),
+    ad.MaximumOp: (ABOVE, BELOW, None, None),
     arith.SelectOp: (
         None,
         Term(("cond",), lambda s, bar, c: s.select(c, bar, s.constant(0.0, bar))),

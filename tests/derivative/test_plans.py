@@ -96,6 +96,26 @@ def filled_after_a_multiple(x):
     return y.sum()
 
 
+@saving("f64[10] f64[10] f64[10]", "2*y.shape[0]", 20,
+        'np.minimum(x, y): killed by "y[:] = 0.0", needed by "x[:] = np.minimum(x, y)"',
+        'np.minimum(x, y): killed by "y[:] = 0.0", needed by "x[:] = np.minimum(x, y)"')  # fmt: skip
+def least_in_place(x, y, w):
+    x[:] = np.minimum(x, y)
+    y[:] = 0.0
+    return (w * x).sum()
+
+
+@saving("f64[10]", "2*ceil(x.shape[0]/8)", 4,
+        'x: killed by "x[i] = np.maximum(x[i], 0.0)", needed by "x[i] = np.maximum(x[i], 0.0)"',
+        'x: killed by "x[i] = np.maximum(x[i], 0.0)", needed by "x[i] = np.maximum(x[i], 0.0)"')  # fmt: skip
+def rectified_one_by_one(x):
+    carried = 0.0
+    for i in range(x.size):
+        x[i] = np.maximum(x[i], 0.0)
+        carried = 0.5 * carried + x[i]
+    return carried
+
+
 def double(z, y):
     for i in range(y.size):
         z[i] = 2 * y[i]

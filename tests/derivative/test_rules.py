@@ -298,7 +298,11 @@ def measured(kernel: Any) -> Measured:
 
 def test_every_rule_has_a_case() -> None:
     scalar = {kind: rule.terms for kind, rule in RULES.items() if isinstance(rule, ScalarRule)}
-    assert set(REGULAR) == set(scalar)
+    in_plans_alone = {
+        ad.MinimumOp,
+        ad.MaximumOp,
+    }  # they stand for those of `arith`, which have cases
+    assert set(REGULAR) == set(scalar) - in_plans_alone
     assert all(len(c.point) == len(scalar[c.kind]) for c in CASES)
 
 
