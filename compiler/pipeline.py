@@ -429,9 +429,10 @@ def with_options(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePas
 
 
 def kernels(c: Compilation) -> None:
+    from .kernels.inspect_checks import InspectChecks
     from .kernels.outline_kernels import OutlineKernels
 
-    c.run([OutlineKernels()])
+    c.run([InspectChecks(), OutlineKernels()])
 
 
 def emulated(c: Compilation) -> None:

@@ -29,6 +29,9 @@ RUNS = (
 )  # fmt: skip
 """Ops that a thread runs, besides scalar code."""
 
+CHECKS = (array.IndexOp, array.RaiseIfOp, array.CheckedIntOp)
+"""What must not fail in a kernel; a loop is refused for it where nothing else is in the way."""
+
 SCALARS = ("arith.", "math.", "special.")
 
 
@@ -40,20 +43,21 @@ def touches_arrays(loop: array.LoopOp) -> bool:
     )
 
 
-def stores_to_arrays(loop: array.LoopOp) -> bool:
-    return any(isinstance(op, memref.StoreOp) and cell_of(op.memref) is None for op in loop.walk())
+def leaves_something(loop: array.LoopOp, told: Independent | None) -> bool:
+    """Whether the loop stores to arrays, or adds up their elements."""
+    stores = [op.memref for op in loop.walk() if isinstance(op, memref.StoreOp)]
+    sums = told is not None and any(r.name == "reduction" for r in told.cells.values())
+    return any(cell_of(m) is None for m in stores) or (sums and touches_arrays(loop))
 
 
-def obstacle(loop: array.LoopOp, told: Independent | None) -> tuple[str, str] | None:
-    """Why a loop over elements is no kernel, and what to do about it; None where it is one."""
-    inside = list(loop.walk())
-    raising = [op for op in inside if array.is_operation_that_may_raise(op)]
-    if raising:
-        return (
-            "this loop checks in each iteration what may raise an exception, which a kernel cannot",
-            "compile it with boundscheck=False if its subscripts are in range, or compile the function for "
-            "the CPU",
-        )
+def obstacle(
+    loop: array.LoopOp, told: Independent | None, unless: tuple[type[Operation], ...] = ()
+) -> tuple[str, str] | None:
+    """Why a loop over elements is no kernel, and what to do about it; None where it is one.
+
+    `unless`: without ops of these kinds.
+    """
+    inside = [op for op in loop.walk() if not isinstance(op, unless)]
     if any(not may_run(op) for op in inside):
         return (
             "this loop does more in each iteration than a thread of a device can",
@@ -73,6 +77,13 @@ def obstacle(loop: array.LoopOp, told: Independent | None) -> tuple[str, str] | 
             "there yet",
             "add up in each iteration what belongs to one element, or compile the function for the CPU",
         )
+    if any(array.is_operation_that_may_raise(op) for op in inside):
+        return (
+            "this loop checks in each iteration what may raise an exception, and what it checks depends on "
+            "what it stores: a kernel cannot raise",
+            "compile it with boundscheck=False if its subscripts are in range, or compile the function for "
+            "the CPU",
+        )
     if any(role.name == "reduction" and role.checked is not None for role in told.cells.values()):
         return (
             "this loop adds up Python integers, which raise where they do not fit",
@@ -84,7 +95,7 @@ def obstacle(loop: array.LoopOp, told: Independent | None) -> tuple[str, str] | 
 def may_run(op: Operation) -> bool:
     if isinstance(op, array.AllocOp):
         return array.STACK in op.attributes
-    return isinstance(op, RUNS) or op.name.startswith(SCALARS)
+    return isinstance(op, (*RUNS, *CHECKS)) or op.name.startswith(SCALARS)
 
 
 def perfect(loop: array.LoopOp, independence: Independence) -> list[array.LoopOp]:

@@ -141,9 +141,12 @@ class Outliner:
                     self.find(inner, raising=ends)
 
     def is_nest(self, loop: array.LoopOp) -> bool:
-        if nest_kernels.whole_arrays_in(loop) or not nest_kernels.stores_to_arrays(loop):
+        if nest_kernels.whole_arrays_in(loop):
             return False
-        return nest_kernels.obstacle(loop, self.independence.of(loop)) is None
+        told = self.independence.of(loop)
+        if not nest_kernels.leaves_something(loop, told):
+            return False
+        return nest_kernels.obstacle(loop, told) is None
 
     def device_roots(self) -> set[SSAValue]:
         """The memory that is the device's: arguments, what kernels touch, and what may be either of these."""
@@ -201,7 +204,9 @@ class Outliner:
         loops = enclosing_loops(op)
         if not loops or is_raising(op) or any(loops[-1].is_ancestor(k) for k in self.kernels):
             return
-        loop = loops[-1]
+        alone = [x for x in loops if not any(x.is_ancestor(k) for k in self.kernels)]
+        independent = [x for x in alone if self.independence.of(x) is not None]
+        loop = independent[0] if independent else loops[-1]
         found = nest_kernels.obstacle(loop, self.independence.of(loop)) or (
             "this loop reads elements of an array one by one, which are on the device",
             "use a reduction of the whole array (sum, max), or compile the function for the CPU",

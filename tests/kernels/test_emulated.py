@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from device_programs import PROGRAMS, Arguments, named
+from device_programs import PROGRAMS, Arguments, named, waves
 
 import mutad
 
@@ -50,16 +51,68 @@ def test_the_order_of_a_sum_is_always_the_same() -> None:
     assert len({compiled(u) for _ in range(3)}) == 1
 
 
-def test_exceptions_leave_arrays_as_python_does() -> None:
-    def beyond(u, n):
-        for i in range(n):
-            u[i] = 2 * u[i]
-        return u.sum()
+def beyond(u, n):
+    for i in range(n):
+        u[i] = 2 * u[i]
+    return u.sum()
 
-    u = np.ones(5)
-    with pytest.raises(IndexError, match="index 5 is out of bounds for axis 0 with size 5"):
-        mutad.compile(beyond, target="cuda:host", opt=1)(u, 7)
-    assert u.tolist() == [2.0] * 5
+
+def read_at(u, x, k):
+    for i in range(k.size):
+        u[i] = x[k[i]] ** 2 + u[i]
+
+
+def read_at_all(u, x, k):
+    u[...] = 2 * x[k]
+
+
+def read_at_twice(u, x, k, m):
+    for i in range(m.size):
+        if m[i] != 0:
+            u[i] = x[k[m[i]]]
+
+
+def roots(u):
+    for i in range(u.size):
+        if u[i] < 0:
+            raise ValueError(f"{u[i]} is negative")
+        u[i] = math.sqrt(u[i])
+
+
+KS = np.array([3, -1, 6, 0])
+RAISING = (
+    (beyond, (np.ones(5), 7)),
+    (beyond, (np.ones(5), 5)),
+    (read_at, (np.ones(4), waves(7), KS)),
+    (read_at, (np.ones(4), waves(6), KS)),
+    (read_at, (np.ones(4), waves(0), KS)),
+    (read_at, (np.ones(0), waves(7), KS[:0])),
+    (read_at_all, (np.ones(4), waves(6), KS)),
+    (read_at_twice, (np.ones(4), waves(7), KS, np.array([1, 0, 3, -2]))),
+    (read_at_twice, (np.ones(4), waves(7), KS, np.array([1, 0, 4, -2]))),
+    (read_at_twice, (np.ones(4), waves(6), KS, np.array([1, 0, 2, -2]))),
+    (roots, (waves(5),)),
+    (roots, (np.array([1.0, 4.0, -1.0, 9.0]),)),
+)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"), RAISING, ids=lambda x: getattr(x, "__name__", "")
+)
+def test_exceptions_leave_arrays_as_python_does(
+    function: Callable[..., Any], arguments: tuple[Any, ...]
+) -> None:
+    outcomes: list[list[Any]] = []
+    for one in (function, mutad.compile(function, target="cuda:host", opt=1)):
+        given = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+        try:
+            raised = str(one(*given))
+        except (IndexError, ValueError) as error:
+            raised = f"{type(error).__name__}: {error}"
+        outcomes.append([raised, *given])
+    assert outcomes[0][0] == outcomes[1][0]
+    for plain, found in zip(*outcomes, strict=True):
+        assert np.array_equal(plain, found)
 
 
 def test_split_gradients_and_tangents_run_as_kernels() -> None:

@@ -19,7 +19,15 @@ def recurrence(u):
         u[i] += u[i - 1]  # here
 
 
-def subscripts_from_data(u, k):
+def raises_for_what_it_stores(u):
+    for i in range(u.size):
+        for _ in range(3):  # here
+            u[i] = 2 * u[i]
+            if u[i] > 100:
+                raise ValueError("large")
+
+
+def scattered(u, k):
     for i in range(k.size):
         u[k[i]] = 1.0  # here
 
@@ -44,7 +52,8 @@ def printed(u):
 
 ROWS: tuple[tuple[Callable[..., Any], tuple[Any, ...], str, str], ...] = (
     (recurrence, (np.ones(4),), "need what others have stored", "let an outer loop go over"),
-    (subscripts_from_data, (np.ones(4), np.arange(3)), "may raise", "boundscheck=False"),
+    (scattered, (np.ones(4), np.arange(3)), "need what others have stored", "write it with whole"),
+    (raises_for_what_it_stores, (np.ones(4),), "what it stores", "boundscheck=False"),
     (
         summed_in_order,
         (np.ones(4),),
@@ -78,22 +87,20 @@ def test_gradients_that_would_need_atomic_additions_are_refused() -> None:
 
 
 def test_ways_out_can_be_followed() -> None:
-    def unchecked(u, k):
-        for i in range(k.size):
-            u[i] = u[k[i]] ** 2 + 1.0
+    def by_rows(u):
+        for i in range(u.shape[0]):
+            for j in range(1, u.shape[1]):
+                u[i, j] += u[i, j - 1]
 
-    u = np.ones(4)
-    with pytest.raises(CompileError):
-        mutad.compile(unchecked, target="cuda:host", boundscheck=False, opt=1)(u, np.arange(3))
+    def by_slices(u, v):
+        for _ in range(3):
+            v[1:] = u[1:] + u[:-1]
+            u[...] = v
 
-    def from_another(u, v, k):
-        for i in range(k.size):
-            u[i] = v[k[i]] ** 2 + 1.0
-
-    mutad.compile(from_another, target="cuda:host", boundscheck=False, opt=1)(
-        u, 2 * u, np.arange(3)
-    )
-    assert u.tolist() == [5.0, 5.0, 5.0, 1.0]
+    u = np.ones((2, 4))
+    mutad.compile(by_rows, target="cuda:host", opt=1)(u)
+    assert u[1].tolist() == [1.0, 2.0, 3.0, 4.0]
+    mutad.compile(by_slices, target="cuda:host", opt=1)(u[0].copy(), np.zeros(4))
 
 
 def test_options_of_the_cpu_are_none_of_devices() -> None:

@@ -1,0 +1,310 @@
+"""Look at subscripts that come from arrays before a loop over elements runs, so that it becomes a kernel.
+
+A kernel cannot raise. So a copy of the loop, which stores nothing, finds out whether some check fails: a
+kernel as well, that reduces to a flag. Where one does, the loop runs as it was written, in its order, on the
+host: it raises where Python would, and leaves what Python leaves. Else it runs without checks.
+
+Before::
+
+    func.func @f(%k : memref<?xindex>, %u : memref<?xf64>, %n : index, %m : index, %x : f64) {
+      %trips = array.loop %i to %n do {
+        %at = memref.load %k[%i] : memref<?xindex>
+        %j = array.index %at, %m axis 0 sign "nonneg"
+        memref.store %x, %u[%i] : memref<?xf64>
+        array.yield
+      }
+      func.return
+    }
+
+After::
+
+    func.func @f(%k : memref<?xindex>, %u : memref<?xf64>, %n : index, %m : index, %x : f64) {
+      %failed = memref.alloca() : memref<index>
+      %none = arith.constant 0 : index
+      memref.store %none, %failed[] : memref<index>
+      %trips = array.loop %i to %n do {
+        %at = memref.load %k[%i] : memref<?xindex>
+        %j = array.index %at, %m axis 0 : i64 sign "nonneg" unchecked
+        %zero = arith.constant 0 : index
+        %low = arith.cmpi slt, %j, %zero : index
+        %high = arith.cmpi sge, %j, %m : index
+        %bad = arith.ori %low, %high : i1
+        %one = arith.constant 1 : index
+        %zero_1 = arith.constant 0 : index
+        %now = arith.select %bad, %one, %zero_1 : index
+        %before = memref.load %failed[] : memref<index>
+        %most = arith.maxsi %before, %now : index
+        memref.store %most, %failed[] : memref<index>
+        array.yield
+      }
+      %any = memref.load %failed[] : memref<index>
+      %raises = arith.cmpi ne, %any, %none : index
+      scf.if %raises {
+        %trips_1 = array.loop %i to %n do {
+          %at = memref.load %k[%i] : memref<?xindex>
+          %j = array.index %at, %m axis 0 : i64 sign "nonneg"
+          memref.store %x, %u[%i] : memref<?xf64>
+          array.yield
+        }
+      } else {
+      } {raises}
+      %trips_2 = array.loop %i to %n do {
+        %at = memref.load %k[%i] : memref<?xindex>
+        %j = array.index %at, %m axis 0 : i64 sign "nonneg" unchecked
+        memref.store %x, %u[%i] : memref<?xf64>
+        array.yield
+      }
+      func.return
+    }
+
+Kept: loops whose checks, or the conditions around them, depend on what the loop stores, and sums of
+Python's integers, which must fit in 64 bits. Iterations are independent of each other in any case, or the
+loop is no kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects.builtin import IndexType, ModuleOp, UnitAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from ...dialects import array
+from ...dialects.within import every_op
+from ..analysis.alias import AliasAnalysis, enclosing_loops
+from ..analysis.carried_cells import cell_of
+from ..analysis.dependence import Dependence
+from ..analysis.effects import is_private
+from ..analysis.independence import Independence, Independent
+from .kernel import Writer, element_of, zero_of
+from .nest_kernels import obstacle, whole_arrays_in
+
+LOOKED_AT = (array.IndexOp, array.RaiseIfOp)
+
+
+@dataclass(frozen=True)
+class InspectChecks(ModulePass):
+    """Find out whether a check fails before a loop over elements runs."""
+
+    name = "inspect-checks"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.ops:
+            if isinstance(function, func.FuncOp) and not is_private(function):
+                inspect(function)
+
+
+def inspect(function: func.FuncOp) -> None:
+    alias = AliasAnalysis(function)
+    independence = Independence(function, Dependence(function, alias))
+    for loop, told in inspected(function.body.block, independence):
+        Inspection(loop, told).write()
+
+
+def inspected(
+    block: Block, independence: Independence
+) -> Iterator[tuple[array.LoopOp, Independent]]:
+    """The outermost loops that would be kernels, were it not for their checks."""
+    for op in list(block.ops):
+        if array.RAISES in op.attributes:
+            continue
+        if isinstance(op, array.LoopOp) and any(map(is_check, op.walk())):
+            told = None if whole_arrays_in(op) else independence.of(op)
+            if told is not None and may_be_inspected(op, told, independence.alias):
+                yield op, told
+                continue
+        for inner in (b for region in op.regions for b in region.blocks):
+            yield from inspected(inner, independence)
+
+
+def is_check(op: Operation) -> bool:
+    return isinstance(op, LOOKED_AT) and array.is_operation_that_may_raise(op)
+
+
+def may_be_inspected(loop: array.LoopOp, told: Independent, alias: AliasAnalysis) -> bool:
+    """Whether the checks see what they see when the loop runs."""
+    if obstacle(loop, told, unless=LOOKED_AT) is not None:
+        return False
+    changed = changed_values(loop, alias)
+    return changed.isdisjoint(v for op in every_op(loop) for v in decisive(op))
+
+
+def decisive(op: Operation) -> Sequence[SSAValue]:
+    """What decides whether a check fails, or is made at all."""
+    if is_check(op) or isinstance(op, array.LoopOp | array.ConditionOp):
+        return op.operands
+    return (op.cond,) if isinstance(op, scf.IfOp) else ()
+
+
+def changed_values(loop: array.LoopOp, alias: AliasAnalysis) -> set[SSAValue]:
+    """What is computed from elements that the iteration has stored before, variables included.
+
+    (What other iterations store it does not read, for they are independent.)
+    """
+    ops = every_op(loop)
+    stores = [op for op in ops if isinstance(op, memref.StoreOp) and not is_variable(op)]
+    places = {op: number for number, op in enumerate(ops)}
+
+    def is_after(load: memref.LoadOp, store: memref.StoreOp) -> bool:
+        return places[store] < places[load] or is_again(store, load, loop)
+
+    found: set[SSAValue] = set()
+    while True:
+        before = len(found)
+        for op in ops:
+            match op:
+                case memref.LoadOp() if cell_of(op.memref) is None:
+                    near = (s for s in stores if alias.may_alias(op.memref, s.memref))
+                    tainted = any(is_after(op, s) for s in near)
+                case memref.StoreOp():
+                    if is_variable(op) and op.value in found:
+                        found.add(op.memref)
+                    continue
+                case _:
+                    tainted = False
+            if tainted or not found.isdisjoint(inputs_of(op)):
+                found.update(op.results)
+        if len(found) == before:
+            return found
+
+
+def is_again(store: Operation, load: Operation, loop: array.LoopOp) -> bool:
+    """Whether an inner loop comes to the load again after the store."""
+    inner = (one for one in enclosing_loops(store) if one is not loop and loop.is_ancestor(one))
+    return any(one.is_ancestor(load) for one in inner)
+
+
+def inputs_of(op: Operation) -> list[SSAValue]:
+    """What the results of an op come from: of a branch also what its blocks yield."""
+    ends = [b.last_op for region in op.regions for b in region.blocks]
+    return [*op.operands, *(v for end in ends if end is not None for v in end.operands)]
+
+
+def is_variable(op: memref.StoreOp) -> bool:
+    return cell_of(op.memref) is not None
+
+
+class Inspection:
+    """Writes the copy of a loop that looks, before the loop."""
+
+    def __init__(self, loop: array.LoopOp, told: Independent) -> None:
+        self.loop, self.told = loop, told
+        self.host = Writer(
+            lambda new: Rewriter.insert_op(new, InsertPoint.before(loop)), loop.location
+        )
+        self.flag = self.host.cell(IndexType())
+        self.fine: dict[SSAValue, SSAValue] = {}
+        """By subscript whether it is in range."""
+
+    def write(self) -> None:
+        host, loop = self.host, self.loop
+        none = host.index(0)
+        host.store(none, self.flag)
+        look = self.copied()
+        for op in every_op(look):
+            self.rewrite(op)
+        without_use(look)
+        host.add(look)
+        raises = host.emit(arith.CmpiOp(host.load(self.flag), none, "ne"))
+        as_written = Block([loop.clone()])
+        branch = scf.IfOp(raises, [], Region(as_written), Region(Block()))
+        with host.within(as_written):
+            host.add(scf.YieldOp())
+        with host.within(branch.false_region.block):
+            host.add(scf.YieldOp())
+        branch.attributes[array.RAISES] = UnitAttr()
+        host.add(branch)
+        for op in every_op(loop):
+            if isinstance(op, array.RaiseIfOp):
+                Rewriter.erase_op(op)
+            elif isinstance(op, array.IndexOp):
+                op.properties["unchecked"] = UnitAttr()
+        if not any(isinstance(op, memref.StoreOp) for op in every_op(loop)):
+            assert loop.count is not None
+            loop.trips.replace_all_uses_with(host.at_least_zero(loop.count))
+            Rewriter.erase_op(loop)
+
+    def copied(self) -> array.LoopOp:
+        """The loop, with variables of its own."""
+        values: dict[SSAValue, SSAValue] = {}
+        for cell in self.told.cells:
+            values[cell] = own = self.host.cell(element_of(cell))
+            self.host.store(self.host.load(cell), own)
+        return self.loop.clone(values)
+
+    def rewrite(self, op: Operation) -> None:
+        """Stores go; a check that fails sets the flag; what it guards is read where it does not."""
+        here = Writer(lambda new: Rewriter.insert_op(new, InsertPoint.before(op)), op.location)
+        match op:
+            case memref.StoreOp() if not is_variable(op):
+                Rewriter.erase_op(op)
+            case array.RaiseIfOp():
+                self.note(here, op.condition)
+                Rewriter.erase_op(op)
+            case array.IndexOp() if is_check(op):
+                self.look_at(op)
+            case memref.LoadOp() if self.guards(op):
+                self.guard(here, op)
+            case _:
+                pass
+
+    def note(self, here: Writer, bad: SSAValue) -> None:
+        now = here.emit(arith.SelectOp(bad, here.index(1), here.index(0)))
+        here.store(here.emit(arith.MaxSIOp(here.load(self.flag), now)), self.flag)
+
+    def look_at(self, op: array.IndexOp) -> None:
+        op.properties["unchecked"] = UnitAttr()
+        behind = Writer(Behind(op).add, op.location)
+        low = behind.less(op.result, behind.index(0))
+        high = behind.emit(arith.CmpiOp(op.result, op.extent, "sge"))
+        bad = behind.emit(arith.OrIOp(low, high))
+        self.note(behind, bad)
+        self.fine[op.result] = bad
+
+    def guards(self, op: memref.LoadOp) -> list[SSAValue]:
+        return [self.fine[i] for i in op.indices if i in self.fine]
+
+    def guard(self, here: Writer, op: memref.LoadOp) -> None:
+        """An element, or 0 where there is none."""
+        element = element_of(op.memref)
+        bad = self.guards(op)
+        either = bad[0]
+        for one in bad[1:]:
+            either = here.emit(arith.OrIOp(either, one))
+        found = here.either(
+            either,
+            element,
+            lambda: here.emit(zero_of(element)),
+            lambda: here.load(op.memref, list(op.indices)),
+        )
+        Rewriter.replace_op(op, [], [found])
+
+
+class Behind:
+    """Puts ops one after the other behind an op."""
+
+    def __init__(self, op: Operation) -> None:
+        self.last = op
+
+    def add(self, new: Operation) -> None:
+        Rewriter.insert_op(new, InsertPoint.after(self.last))
+        self.last = new
+
+
+def without_use(loop: array.LoopOp) -> None:
+    """Drop what computes nothing that a check sees."""
+    for op in reversed(every_op(loop)):
+        unused = bool(op.results) and all(r.first_use is None for r in op.results)
+        if op is not loop and unused and is_droppable(op):
+            Rewriter.erase_op(op)
+
+
+def is_droppable(op: Operation) -> bool:
+    if isinstance(op, scf.IfOp):
+        return not any(isinstance(inner, memref.StoreOp) for inner in op.walk())
+    return not op.regions

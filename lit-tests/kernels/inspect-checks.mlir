@@ -1,0 +1,116 @@
+// RUN: mutad-opt %s -p inspect-checks | filecheck %s
+
+// A copy that stores nothing looks; the loop as it was written runs where it raises.
+// CHECK-LABEL: @looked_at_before
+// CHECK:         array.loop
+// CHECK:           array.index %{{.*}} sign "any" unchecked
+// CHECK-NOT:       memref.load %x
+// CHECK-NOT:       memref.store %{{.*}}, %y
+// CHECK:         scf.if
+// CHECK:           array.index %{{.*}} sign "any"
+// CHECK-NOT:       unchecked
+// CHECK:           memref.store %{{.*}}, %y
+// CHECK:         {raises}
+// CHECK:         array.index %{{.*}} sign "any" unchecked
+// CHECK:         memref.store %{{.*}}, %y
+func.func @looked_at_before(%k : memref<?xindex>, %x : memref<?xf64>, %y : memref<?xf64>, %n : index) {
+  %c0 = arith.constant 0 : index
+  %m = memref.dim %x, %c0 : memref<?xf64>
+  %p = memref.dim %y, %c0 : memref<?xf64>
+  %q = memref.dim %k, %c0 : memref<?xindex>
+  %least = arith.minsi %p, %q : index
+  %count = arith.minsi %n, %least : index
+  %t = array.loop %i to %count do {
+    %at = memref.load %k[%i] : memref<?xindex>
+    %j = array.index %at, %m axis 0 sign "any"
+    %v = memref.load %x[%j] : memref<?xf64>
+    memref.store %v, %y[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// What a subscript reads at another is read only where that is in range.
+// CHECK-LABEL: @twice
+// CHECK:         array.loop
+// CHECK:           array.index
+// CHECK:           scf.if
+// CHECK:           memref.load %l[
+// CHECK:           array.index
+// CHECK:         {raises}
+func.func @twice(%k : memref<4xindex>, %l : memref<?xindex>, %x : memref<?xf64>, %y : memref<4xf64>) {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %m = memref.dim %x, %c0 : memref<?xf64>
+  %n = memref.dim %l, %c0 : memref<?xindex>
+  %t = array.loop %i to %c4 do {
+    %a = memref.load %k[%i] : memref<4xindex>
+    %b = array.index %a, %n axis 0 sign "any"
+    %c = memref.load %l[%b] : memref<?xindex>
+    %d = array.index %c, %m axis 0 sign "any"
+    %v = memref.load %x[%d] : memref<?xf64>
+    memref.store %v, %y[%i] : memref<4xf64>
+    array.yield
+  }
+  func.return
+}
+
+// An element is looked at as it was before its iteration.
+// CHECK-LABEL: @raises_before_it_stores
+// CHECK:         array.loop
+// CHECK-NOT:       memref.store %{{.*}}, %x
+// CHECK:         scf.if
+// CHECK:           array.raise_if
+// CHECK:         {raises}
+// CHECK-NOT:     array.raise_if
+func.func @raises_before_it_stores(%x : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f64
+  %n = memref.dim %x, %c0 : memref<?xf64>
+  %t = array.loop %i to %n do {
+    %v = memref.load %x[%i] : memref<?xf64>
+    %bad = arith.cmpf olt, %v, %zero : f64
+    array.raise_if %bad, "ValueError", "negative"
+    %w = math.sqrt %v : f64
+    memref.store %w, %x[%i] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_where_a_check_sees_what_is_stored
+// CHECK-NOT:     {raises}
+// CHECK:         array.raise_if
+func.func @kept_where_a_check_sees_what_is_stored(%x : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %big = arith.constant 100.0 : f64
+  %n = memref.dim %x, %c0 : memref<?xf64>
+  %t = array.loop %i to %n do {
+    %v = memref.load %x[%i] : memref<?xf64>
+    %w = arith.mulf %v, %v : f64
+    memref.store %w, %x[%i] : memref<?xf64>
+    %u = memref.load %x[%i] : memref<?xf64>
+    %bad = arith.cmpf ogt, %u, %big : f64
+    array.raise_if %bad, "ValueError", "large"
+    array.yield
+  }
+  func.return
+}
+
+// It is no kernel anyhow.
+// CHECK-LABEL: @kept_where_iterations_meet
+// CHECK-NOT:     {raises}
+// CHECK:         array.index %{{.*}} sign "any"
+// CHECK-NOT:     unchecked
+func.func @kept_where_iterations_meet(%k : memref<4xindex>, %x : memref<?xf64>, %v : f64) {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %m = memref.dim %x, %c0 : memref<?xf64>
+  %t = array.loop %i to %c4 do {
+    %a = memref.load %k[%i] : memref<4xindex>
+    %b = array.index %a, %m axis 0 sign "any"
+    memref.store %v, %x[%b] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
