@@ -73,6 +73,8 @@ class AliasAnalysis:
                 return False
             if type(va) is not type(vb) or va.dims != vb.dims:
                 return False
+            if len(va.operands) != len(vb.operands):
+                return False  # views of arrays of other ranks
             numbers = zip(va.operands[1:], vb.operands[1:], strict=True)
             if any(affine(x) != affine(y) for x, y in numbers):
                 return False

@@ -87,6 +87,10 @@ def time_expanded(a):
     return a[-1].sum()
 
 
+def diagonals(a):
+    return np.trace(a @ a) + np.trace(a @ a @ a, 1) + (np.diag(a, 1) ** 2).sum()
+
+
 def nothing_there(u):
     u *= 2.0
     return u.sum()
@@ -113,6 +117,7 @@ PROGRAMS: tuple[tuple[Callable[..., Any], Arguments, tuple[str, ...]], ...] = (
         ("c",),
     ),
     (time_expanded, lambda: (waves(4, 11),), ("a",)),
+    (diagonals, lambda: (waves(3, 3),), ("a",)),
     (nothing_there, lambda: (waves(0),), ("u",)),
     (counted, lambda: (np.arange(12), waves(12)), ("x",)),
 )

@@ -1,0 +1,70 @@
+"""Generated programs as kernels, threads shuffled: values, effects and gradients are those of the CPU's code.
+
+`MUTAD_KERNELS=200` looks at as many of each kind, `MUTAD_KERNELS=500:600` at those of these seeds.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from point_programs import point_program
+from row_programs import row_program
+from stencil_programs import stencil_program
+from sweep_programs import sweep_program
+
+import mutad
+
+KINDS: dict[str, Callable[[int], Any]] = {
+    "stencil": stencil_program,
+    "row": row_program,
+    "point": point_program,
+    "sweep": sweep_program,
+}
+IN_CI = "0:2"
+
+
+def seeds() -> range:
+    first, _, last = os.environ.get("MUTAD_KERNELS", IN_CI).rpartition(":")
+    return range(int(first or 0), int(last))
+
+
+def outcome(compiled: Any, given: tuple[Any, ...], wrt: tuple[str, ...]) -> list[Any]:
+    """The value, the gradients, and what is left of the arguments; or the exception, and these."""
+    try:
+        value, gradients = compiled.value_and_grad(*given, wrt=wrt)
+        found = [value, *gradients]
+    except (IndexError, ValueError, ArithmeticError, NameError) as error:
+        found = [str(error)]
+    return [*found, *given]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", seeds())
+def test_kernels_compute_what_the_cpu_does(kind: str, seed: int) -> None:
+    """What is refused is no program of a device: some of the loops over elements."""
+    program = KINDS[kind](seed)
+    function, given = program.function(), program.arguments()
+    names = inspect.signature(function).parameters
+    wrt = tuple(n for n, a in zip(names, given, strict=True) if is_differentiable(a))
+    options: dict[str, Any] = {"grad": True, "opt": 1, "cache": False}
+    wanted = outcome(mutad.compile(function, **options), given, wrt)
+    given = program.arguments()
+    try:
+        found = outcome(mutad.compile(function, target="cuda:host", **options), given, wrt)
+    except mutad.CompileError:
+        assert kind != "row", "rows of whole arrays are programs of a device"
+        return
+    for one, other in zip(found, wanted, strict=True):
+        if isinstance(other, str):
+            assert one == other
+        else:
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+
+
+def is_differentiable(value: Any) -> bool:
+    return isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f")
