@@ -133,7 +133,7 @@ class Options:
     parallel: bool = False
     """Independent iterations and large maps run in threads."""
     lanes: int = 1
-    """How many tangents go along at once; the call says it."""
+    """How many tangents, or cotangents, go along at once; the call says it."""
     sanitize: str = ""
     """"grad": derivatives raise where they are not finite."""
     guards: bool = False
@@ -282,6 +282,7 @@ def adjoint(c: Compilation) -> None:
         finals is not None,
         None if finals is None else tuple(finals),
         r.mode in HESSIAN,
+        cotangents_at_once(r),
         fresh=r.mode in (*HESSIAN, "gradient") and not r.options.memory,
     )
     match r.mode:
@@ -309,6 +310,11 @@ def adjoint(c: Compilation) -> None:
         case _:
             c.run([reverse])
     expand_derivatives(c)
+
+
+def cotangents_at_once(r: Request) -> int:
+    """How many cotangents go along: in a gradient's tangent the lanes are those of tangents."""
+    return r.options.lanes if r.mode in ("pullback", "vjp") else 1
 
 
 def within_budget(c: Compilation, reverse: Reverse) -> None:
@@ -476,7 +482,7 @@ def llvm(c: Compilation) -> None:
     c.convention = convention(
         r.arguments, r.overlaps, r.mode, r.wrt, built.results, built.written, called_by, c.gradient,
         built.assumed, activation.goes_deep(c.module),
-        built.records is not None and built.records["result"] == ["flat"], c.tangents,
+        built.records is not None and built.records["result"] == ["flat"], c.tangents, cotangents_at_once(r),
     )  # fmt: skip
     c.symbols = c.kernel.symbols
     c.llvm = "\n".join((*c.kernel.declarations, c.kernel.text, exported(r.mode)))

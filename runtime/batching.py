@@ -27,7 +27,8 @@ import numpy as np
 
 from . import keys
 from .concise import concise
-from .gradients import Const, describe
+from .cotangents import describe
+from .gradients import Const
 from .inspection import Inspection
 from .tangents import FORWARD_OVER_REVERSE
 

@@ -37,7 +37,7 @@ from .familiar import OPTIONS
 from .inspection import FRAME, PAGE, Inspection
 from .jacobians import hessian as run_hessian
 from .jacobians import jacobian as run_jacobian
-from .jacobians import linear_operator as run_linear_operator
+from .linear_operators import linear_operator as run_linear_operator
 from .sparse_jacobians import jacobian_sparsity as find_sparsity
 from .sparse_jacobians import sparse_hessian, sparse_jacobian
 from .sparsity import Sparsity
@@ -379,16 +379,23 @@ class DifferentiableFunction(CompiledFunction[P, R]):
         return self._dispatcher.heads["value_and_grad"](*args, **kwargs)
 
     @concise
-    def vjp(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> tuple[R, Back | ObjectBack]:
+    def vjp(
+        self, *args: Any, wrt: Any = 0, batch: int | None = None, **kwargs: Any
+    ) -> tuple[R, Back | ObjectBack]:
         """Run the primal and return `(result, back)`: `out, back = f.vjp(*args, wrt=0)`.
 
         `back(out_bar, u=...)` returns the gradient of what `wrt` named, for the cotangent `out_bar`
         of the result and cotangents of array arguments' final values, by name. It may be called any
         number of times, whatever happened to the arguments: `vjp` saves what the adjoint reads of
         them, and `back` does not run the primal again.
+
+        With `batch=k` it takes k cotangents of each, along a first axis, and so are the gradients that it
+        returns: of one reverse sweep.
         """
         d = self._dispatcher
         bound = d.bind(*args, **kwargs)
+        if batch is not None:
+            return d.plainly("vjp with batch=", bound, lambda v: run_vjp(d, v, wrt, batch))
         return d.either(
             bound,
             lambda: run_vjp(d, (*bound, *d.era.captures.values()), wrt),
@@ -403,6 +410,9 @@ class DifferentiableFunction(CompiledFunction[P, R]):
         initial value. Returns the result and a tuple of the cotangents of the `Active` scalars.
         The cotangent of an array has the array's shape; ValueError otherwise: before the primal runs where
         the shape follows from the arguments, else after it, with the shadows as they were.
+
+        `BatchDuplicated(u, du)` has k shadows side by side: `du` is of shape `(*u.shape, k)`, and so are the
+        cotangents of results, and those that are returned.
         """
         d = self._dispatcher
         wrapped = d.bind(*args, **kwargs)

@@ -11,9 +11,10 @@ import numpy as np
 
 from . import keys, memory, objects, wrong_pass
 from .bound import BoundMethod, Partial, named
+from .cotangents import cotangents_of
 from .dispatch import Dispatcher
 from .function import CompiledFunction
-from .gradients import cotangents_of, run, with_groups
+from .gradients import run, with_groups
 from .tangents import push
 from .variadic import CompiledWrapper
 from .vjp import vjp

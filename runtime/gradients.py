@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import keys, memory, result_pool
+from .cotangents import Form, Spec, cotangents_of, describe, is_float, leaves_of, shape_of
 from .either import is_one_float
 from .keys import Array, NeedsGuards, Overlaps
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher, Specialization
-
-Spec = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +37,8 @@ class Duplicated:
 @dataclass(frozen=True, eq=False)
 class BatchDuplicated:
     """An argument of `pushforward` and several tangents of it, side by side: those of an array of shape
-    `(n, m)` are one of shape `(n, m, k)`, those of a number one of shape `(k,)`.
+    `(n, m)` are one of shape `(n, m, k)`, those of a number one of shape `(k,)`. Of `pullback`: an array and
+    as many shadows.
     """
 
     primal: Any
@@ -79,32 +79,6 @@ def no_scalar(dispatcher: Dispatcher, found: Specialization) -> str:
     )
 
 
-def describe(spec: Spec) -> str:
-    """What a function returns, in words."""
-    match spec["kind"]:
-        case "none":
-            return "None"
-        case "scalar":
-            return f"a scalar of type {spec['type'].replace('py_', '')}"
-        case "tuple":
-            return f"a tuple of {len(spec['items'])}"
-        case _:
-            return "an array"
-
-
-def leaves_of(spec: Spec) -> Iterator[Spec]:
-    """The scalars and arrays among the results, in order."""
-    if spec["kind"] == "tuple":
-        for item in spec["items"]:
-            yield from leaves_of(item)
-    elif spec["kind"] in ("scalar", "array"):
-        yield spec
-
-
-def is_float(leaf: Spec) -> bool:
-    return leaf.get("type", leaf.get("dtype")) in keys.FLOATS
-
-
 def with_groups(
     dispatcher: Dispatcher, values: Sequence[Any], active: set[int], overlaps: Overlaps
 ) -> tuple[int, ...]:
@@ -128,6 +102,7 @@ def run(
     cotangents: Sequence[Any],
     found: Specialization | None = None,
     mode: str = "pullback",
+    lanes: int = 1,
 ) -> tuple[Any, dict[int, Any]]:
     """Call the `pullback` entry: the result, and the cotangents of active scalars by position.
 
@@ -135,13 +110,13 @@ def run(
     values are written to get shadows of their own. `found`: the code, where the caller has looked it up; of
     the mode "gradient" where all shadows are zeros.
     """
-    found = found or dispatcher.specialize(values, active, mode)
+    found = found or dispatcher.specialize(values, active, mode, lanes)
     wanted = found.gradient["shadows"]
     others = [p for p in wanted if p not in shadows]
     if others:
         overlaps = keys.overlaps_of(values)
         with_groups(dispatcher, values, set(wanted), overlaps)
-        shadows = {**shadows, **memory.zero_shadows(values, others, overlaps)}
+        shadows = {**shadows, **memory.zero_shadows(values, others, overlaps, lanes)}
     bars_in = taken_by(found, cotangents)
     call = (*values, *(shadows[p] for p in wanted), *bars_in)
     before = {}
@@ -152,7 +127,7 @@ def run(
     except NeedsGuards:
         for p in wanted:
             shadows[p][...] = before.get(p, 0)
-        found = dispatcher.specialize(values, active, mode)
+        found = dispatcher.specialize(values, active, mode, lanes)
         result, bars = found.direct["pullback"](*call)
     scalars = [p for p in active if not isinstance(values[p], np.ndarray)]
     return result, dict(zip(scalars, bars, strict=True))
@@ -203,85 +178,6 @@ def seeds_taken(dispatcher: Dispatcher, found: Specialization) -> list[Any]:
     return found.seeds
 
 
-# Cotangents.
-
-
-def shape_of(result: Any) -> Any:
-    """Of an array its extents, of a tuple a list of shapes, else None."""
-    if isinstance(result, tuple):
-        items: tuple[Any, ...] = result
-        return [shape_of(item) for item in items]
-    return result.shape if isinstance(result, np.ndarray) else None
-
-
-def shaped(bar: Any, shape: tuple[int, ...], what: str) -> Array:
-    """A cotangent as an array; ValueError where it has another shape than what it belongs to."""
-    given = np.asarray(bar)
-    if given.shape != shape:
-        raise ValueError(f"the cotangent of {what} has shape {given.shape}, and it itself {shape}")
-    return given
-
-
-def cotangents_of(spec: Spec, out_bar: Any, shape: Any) -> tuple[list[Any], list[tuple[int, Any]]]:
-    """The entry's cotangents, and those that belong to arguments which are returned themselves.
-
-    Arrays come as fresh copies, so that no shadow can share their memory; None stands for zeros. Without
-    `shape` only their ranks are looked at: compiled code compares the extents with those of the results.
-    """
-    leaves: list[Any] = []
-    of_arguments: list[tuple[int, Any]] = []
-
-    def visit(spec: Spec, bar: Any, shape: Any) -> None:
-        match spec["kind"]:
-            case "tuple":
-                items = [None] * len(spec["items"]) if bar is None else bar
-                if not isinstance(items, tuple | list) or len(items) != len(spec["items"]):  # pyright: ignore
-                    raise TypeError(f"the result is {describe(spec)}, so its cotangent is one too")
-                shapes = [None] * len(spec["items"]) if shape is None else shape
-                for item, part, extent in zip(spec["items"], items, shapes, strict=True):  # pyright: ignore
-                    visit(item, part, extent)
-            case "argument":
-                if bar is not None and spec["position"] is not None:
-                    of_arguments.append((spec["position"], bar))
-                elif bar is not None and shape is not None:
-                    shaped(bar, shape, "the result")
-            case "none":
-                if bar is not None:
-                    raise TypeError("the function returns None, which has no cotangent")
-            case _ if not is_float(spec):
-                if bar is not None:
-                    raise TypeError(f"the result is {describe(spec)}, which has no cotangent")
-            case "scalar":
-                leaves.append(0.0 if bar is None else _float(bar))
-            case _:
-                leaves.append(None if bar is None else _array(spec, bar, shape))
-
-    visit(spec, out_bar, shape)
-    return leaves, of_arguments
-
-
-def _array(spec: Spec, bar: Any, shape: tuple[int, ...] | None) -> Array:
-    if shape is not None:
-        bar = shaped(bar, shape, "the result")
-    given = np.array(bar, _DTYPE[spec["dtype"]])
-    if given.ndim != spec["rank"]:
-        raise ValueError(
-            f"the cotangent of the result has shape {given.shape}, and it itself {spec['rank']} dimensions"
-        )
-    return given
-
-
-_DTYPE = {"f64": np.float64, "f32": np.float32}
-
-
-def _float(bar: Any) -> float:
-    if isinstance(bar, bool | int | float | np.generic) or (
-        isinstance(bar, np.ndarray) and bar.ndim == 0
-    ):
-        return float(bar)
-    raise TypeError(f"the cotangent of a scalar result is a number, not {type(bar).__name__}")
-
-
 # pullback
 
 
@@ -301,7 +197,7 @@ def unwrapped(
                 given[position] = shadow
                 active.add(position)
                 values.append(primal)
-            case BatchDuplicated(primal, tangents) if call == "pushforward":
+            case BatchDuplicated(primal, tangents):
                 given[position] = tangents
                 active.add(position)
                 values.append(primal)
@@ -318,7 +214,7 @@ def unwrapped(
 
 
 WRAPPERS = {
-    "pullback": "Duplicated(array, shadow), Active(float)",
+    "pullback": "Duplicated(array, shadow), BatchDuplicated(array, shadows), Active(float)",
     "pushforward": "Duplicated(value, tangent), BatchDuplicated(value, tangents)",
 }
 """How what is active is handed to each call."""
@@ -327,14 +223,18 @@ WRAPPERS = {
 def pullback(dispatcher: Dispatcher, wrapped: tuple[Any, ...], cotangent: Any) -> tuple[Any, Any]:
     """`f.pullback`: accumulate into the caller's shadows."""
     values, active, given = unwrapped(dispatcher, wrapped, "pullback")
+    form = Form(lanes_of(dispatcher, wrapped, "pullback"))
+    lanes = form.lanes or 1
+    if form.lanes == 1:
+        given = {p: s[..., 0] for p, s in given.items()}
     primals = (*values, *dispatcher.era.captures.values())
     overlaps = keys.overlaps_of(primals)
-    check_kinds(dispatcher, primals, active, given)
-    check_sharing(dispatcher, primals, active, given, overlaps)
+    check_kinds(dispatcher, primals, active, given, lanes=lanes)
+    check_sharing(dispatcher, primals, active, given, overlaps, lanes=lanes)
     order = with_groups(dispatcher, primals, active, overlaps)
-    found = dispatcher.specialize(primals, order, "pullback" if order else "")
+    found = dispatcher.specialize(primals, order, "pullback" if order else "", lanes)
     _require_cotangent(found.results, cotangent)
-    cotangents, of_arguments = cotangents_of(found.results, cotangent, None)
+    cotangents, of_arguments = cotangents_of(found.results, cotangent, None, form)
     refuse_of_tuples(found.results, cotangent)
     if of_arguments:
         name = dispatcher.names[of_arguments[0][0]]
@@ -343,14 +243,51 @@ def pullback(dispatcher: Dispatcher, wrapped: tuple[Any, ...], cotangent: Any) -
         )
     if not order:
         result = found.direct["primal"](*primals)
-        cotangents_of(found.results, cotangent, shape_of(result))
+        cotangents_of(found.results, cotangent, shape_of(result), form)
         return result, ()
-    compact = as_expected(primals, given, overlaps)
-    result, bars = run(dispatcher, primals, order, compact, cotangents, found)
+    compact = as_expected(primals, given, overlaps, lanes)
+    result, bars = run(dispatcher, primals, order, compact, cotangents, found, lanes=lanes)
     for position, shadow in given.items():
         if compact[position] is not shadow:
             shadow[...] = compact[position]
-    return result, tuple(bars[p] for p in order if p in bars)
+    return result, tuple(form.own(bars[p], True) for p in order if p in bars)
+
+
+MOST_LANES = 64
+"""Derivatives that go along in one call: each value is then a vector of as many numbers."""
+
+
+def require_lanes(batch: int) -> None:
+    if isinstance(batch, bool) or not isinstance(batch, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"batch={batch!r}: use the number of directions")
+    if not 1 <= batch <= MOST_LANES:
+        raise ValueError(f"batch={batch}: use 1 to {MOST_LANES} directions in one call")
+
+
+def lanes_of(dispatcher: Dispatcher, wrapped: Sequence[Any], call: str) -> int | None:
+    """How many derivatives come with each argument; None where there is one, which is no batch."""
+    counts: set[int] = set()
+    noun = NOUNS.get(call, "tangent")
+    for argument, name in zip(wrapped, dispatcher.parameters, strict=True):
+        if isinstance(argument, BatchDuplicated):
+            shape = np.shape(argument.primal)
+            if not isinstance(argument.tangents, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise TypeError(f"{call}: the {noun}s of {name!r} are no numpy.ndarray")
+            if argument.tangents.ndim != len(shape) + 1:
+                raise ValueError(
+                    f"{call}: the {noun}s of {name!r} have shape {argument.tangents.shape}: "
+                    f"use ({', '.join(map(str, (*shape, 'k')))})"
+                )
+            counts.add(argument.tangents.shape[-1])
+    if not counts:
+        return None
+    if len(counts) > 1 or any(isinstance(a, Duplicated) for a in wrapped):
+        raise TypeError(
+            f"{call}: all arguments that move have as many {noun}s: use BatchDuplicated with one k"
+        )
+    (lanes,) = counts
+    require_lanes(lanes)
+    return lanes
 
 
 def refuse_of_tuples(spec: Spec, bar: Any) -> None:

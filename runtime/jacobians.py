@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import keys, memory
-from .captures import Captures
-from .gradients import describe, refuse_overlapping_themselves, seeds, with_groups
+from .cotangents import describe
+from .gradients import refuse_overlapping_themselves, seeds, with_groups
 from .keys import Array
 from .tangents import push, push_beside, value_grad_hvp
 from .vjp import Back, vjp
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 MODES = ("auto", "forward", "reverse")
 LANES = 8
-"""Columns that are computed in one run: a vector of AVX-512."""
+"""Columns, or rows, that are computed in one run: a vector of AVX-512."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +92,24 @@ class Start:
             for part, a in zip(parts, (self.values[p] for p in self.wrt), strict=True)
         ]
 
-    def require_lanes(self, mode: str) -> int:
-        """Compile runs along several directions at once; how many. One where a rule moves one at a time."""
-        if self.size > 1:
+    def beside(self, vectors: Sequence[Array], lanes: int) -> list[Array]:
+        """Vectors as what `wrt` names, side by side; further lanes stand still."""
+        table = np.zeros((self.size, lanes))
+        for lane, vector in enumerate(vectors):
+            table[:, lane] = vector
+        parts = np.split(table, np.cumsum([prod(shape) for shape in self.shapes])[:-1])
+        dtypes = [np.asarray(self.values[p]).dtype for p in self.wrt]
+        return [
+            part.reshape(*shape, lanes).astype(dtype, copy=False)
+            for part, shape, dtype in zip(parts, self.shapes, dtypes, strict=True)
+        ]
+
+    def require_lanes(self, mode: str, count: int | None = None) -> int:
+        """Compile runs with several derivatives at once; how many. One where there is one, or they cannot.
+
+        `count`: how many are wanted in all, by default one for each element of what `wrt` names.
+        """
+        if (self.size if count is None else count) > 1:
             try:
                 self.require(mode, LANES)
             except Exception as error:
@@ -132,6 +146,17 @@ class Start:
         moving = dict(zip(self.wrt, directions, strict=True))
         lanes = directions[0].shape[-1]
         return self.own(push_beside(self.dispatcher, self.again(), moving, self.call, lanes)[1])
+
+    def pull(self, back: Back, form: Any, bars: Array) -> list[Array]:
+        """The gradients for cotangents of the result, which are rows: for each argument one array of all."""
+        lanes, count = back.form.lanes or 1, len(bars)
+        found: list[list[Array]] = []
+        for first in range(0, count, lanes):
+            some = np.zeros((lanes, bars.shape[1]))
+            some[: count - first] = bars[first : first + lanes]
+            pulled = back(self.whole(bars_of(form, some)))
+            found.append([gradient[: count - first] for gradient in pulled])
+        return [np.concatenate(parts) for parts in zip(*found, strict=True)]
 
     def require(self, mode: str, lanes: int = 1) -> None:
         """Compile what the runs on copies need, and refuse here what they would refuse."""
@@ -204,14 +229,12 @@ def size_of(value: Any) -> int:
     return sum(np.size(leaf) for leaf in leaves_of(value) if is_float(leaf))
 
 
-def bars_of(value: Any, vector: Array) -> Any:
-    """The elements of a vector as the cotangent of a result; None for what is no float."""
+def bars_of(value: Any, vectors: Array) -> Any:
+    """The elements of each of some vectors as the cotangents of a result; None for what is no float."""
     sizes = [np.size(leaf) if is_float(leaf) else 0 for leaf in leaves_of(value)]
-    parts = np.split(vector, np.cumsum(sizes)[:-1])
+    parts = np.split(vectors, np.cumsum(sizes)[:-1], axis=1)
     bars = (
-        (part.reshape(np.shape(leaf)) if isinstance(leaf, np.ndarray) else float(part[0]))
-        if is_float(leaf)
-        else None
+        part.reshape(len(vectors), *np.shape(leaf)) if is_float(leaf) else None
         for leaf, part in zip(leaves_of(value), parts, strict=True)
     )
     return with_leaves(value, bars)
@@ -293,10 +316,8 @@ def cheaper(start: Start, values: tuple[Any, ...]) -> str:
     """
     if start.size == 1:
         return "forward"
-    parts = list(parts_of(start.own_results))
-    if all(one["kind"] in ("none", "scalar") for one in parts):
-        outputs = sum(may_be_float(start, one) for one in parts)
-    else:
+    outputs = count_of_outputs(start)
+    if outputs is None:
         try:
             outputs = size_of(start.own(plainly(start.dispatcher, start.again())))
         except Exception:
@@ -339,19 +360,28 @@ def put_columns(
 
 def by_cotangents(start: Start, values: tuple[Any, ...]) -> tuple[Any, list[list[Array]]]:
     """The same, row by row."""
-    value, back = vjp(start.dispatcher, values, start.names)
+    lanes = start.require_lanes("vjp", count_of_outputs(start))
+    value, back = vjp(start.dispatcher, values, start.names, lanes)
     own = start.own(value)
-    blocks = blocks_of(start, own)
-    bars, number = np.zeros(size_of(own)), 0
+    blocks, size, before = blocks_of(start, own), size_of(own), 0
     for row, leaf in zip(blocks, leaves_of(own), strict=True):
-        for element in range(np.size(leaf) if row else 0):
-            bars[number] = 1.0
-            gradients = back(start.whole(bars_of(own, bars)))
-            bars[number] = 0.0
-            number += 1
-            for block, gradient in zip(row, gradients, strict=True):
-                block.reshape(np.size(leaf), -1)[element] = np.ravel(gradient)
+        count = np.size(leaf) if row else 0
+        for first in range(0, count, lanes):
+            some = slice(first, min(first + lanes, count))
+            bars = np.zeros((some.stop - first, size))
+            bars[np.arange(len(bars)), before + first + np.arange(len(bars))] = 1.0
+            for block, gradients in zip(row, start.pull(back, own, bars), strict=True):
+                block.reshape(count, -1)[some] = gradients.reshape(len(bars), -1)
+        before += count
     return value, blocks
+
+
+def count_of_outputs(start: Start) -> int | None:
+    """How many floats the result has, where that is known before the call."""
+    parts = list(parts_of(start.own_results))
+    if all(one["kind"] in ("none", "scalar") for one in parts):
+        return sum(may_be_float(start, one) for one in parts)
+    return None
 
 
 def blocks_of(start: Start, value: Any) -> list[list[Array]]:
@@ -407,71 +437,7 @@ def blocks_of_hessian(start: Start, values: tuple[Any, ...]) -> tuple[Any, list[
     return value, blocks
 
 
-# linear_operator
-
-
-def linear_operator(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any) -> Any:
-    """`f.linear_operator`: the Jacobian as a `scipy.sparse.linalg.LinearOperator`."""
-    return operator_of(started(dispatcher, values, wrt, "linear_operator"), values)[1]
-
-
-def operator_of(start: Start, values: tuple[Any, ...]) -> tuple[Any, Any]:
-    """What the plain call returns, and the operator."""
-    from scipy.sparse.linalg import LinearOperator  # pyright: ignore
-
-    require_floats(start)
-    start.require("tangent")
-    captures = start.dispatcher.era.captures
-    value = plainly(start.dispatcher, values)
-    products = Products(start, form_of(start.own(value)), captures)
-    make: Any = LinearOperator
-    shape = size_of(products.form), start.size
-    return value, make(shape, matvec=products.matvec, rmatvec=products.rmatvec, dtype=np.float64)
-
-
-@dataclass(eq=False)
-class Products:
-    """Products with a Jacobian at arguments that are kept: tangents forward, cotangents back."""
-
-    start: Start
-    form: Any
-    """The form of the result: see `form_of`."""
-    captures: Captures
-
-    def matvec(self, x: Any) -> Array:
-        """The tangent of the result along `x`."""
-        direction = self.start.divided(as_vector(x))
-        self.require_same()
-        dot = self.start.push(direction)
-        return joined([d for d in leaves_of(dot) if d is not None])
-
-    def rmatvec(self, y: Any) -> Array:
-        """The cotangent of the arguments for that of the result."""
-        bar = self.start.whole(bars_of(self.form, as_vector(y)))
-        return joined(self.back(bar))
-
-    @cached_property
-    def back(self) -> Back:
-        """Made by a run on copies, when it is asked for: many operators only multiply forward."""
-        self.require_same()
-        return vjp(self.start.dispatcher, self.start.again(), self.start.names)[1]
-
-    def require_same(self) -> None:
-        """RuntimeError where the function reads constants from outside that are others by now."""
-        if not self.captures.agrees(self.start.dispatcher.era.captures):
-            name = self.start.dispatcher.function.__qualname__
-            raise RuntimeError(
-                f"linear_operator: what {name} reads from outside has changed: make the operator anew"
-            )
-
-
-def as_vector(x: Any) -> Array:
-    """What SciPy hands over as float64; TypeError for complex numbers."""
-    if np.iscomplexobj(x):
-        raise TypeError("linear_operator: the vector is complex: multiply its parts")
-    return np.asarray(x, np.float64).reshape(-1)
-
-
-def joined(parts: Sequence[Any]) -> Array:
-    """The elements of all parts, one after another."""
-    return np.concatenate([np.ravel(part).astype(np.float64) for part in parts])
+def rows_of(tangents: Sequence[Array], count: int) -> Array:
+    """The first of the tangents that lie side by side, as vectors: all elements of one a row."""
+    parts = [t.reshape(-1, t.shape[-1]).T[:count].astype(np.float64) for t in tangents]
+    return np.concatenate(parts, axis=1)

@@ -17,6 +17,7 @@ import numpy as np
 
 from . import gradients, keys
 from .columns import LEAF, items_of, parts_of, replace, types_of, width
+from .cotangents import is_float as is_float_result
 from .either import nothing_of
 from .gradients import Active, Const, Duplicated
 from .objects import (
@@ -181,7 +182,7 @@ def without_others(spec: dict[str, Any], bar: Any) -> Any:
         parts: tuple[Any, ...] = bar
         items = zip(spec["items"], parts, strict=True)
         return tuple(without_others(one, part) for one, part in items)
-    if spec["kind"] in ("scalar", "array") and not gradients.is_float(spec):
+    if spec["kind"] in ("scalar", "array") and not is_float_result(spec):
         return None
     return None if spec["kind"] == "none" else bar
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import jacobians
+from . import jacobians, linear_operators
 from .columns import Form, Rows, as_rows, items_of
 from .either import nothing_of
 from .jacobians import Start, started
@@ -179,4 +179,4 @@ def items_in(call: Call, numbers: Any, row: Sequence[Any]) -> Any:
 
 def linear_operator(dispatcher: Dispatcher, bound: tuple[Any, ...], wrt: Any) -> Any:
     """`f.linear_operator` with objects: their floats one after another."""
-    return call_of(dispatcher, bound, wrt, "linear_operator").run(jacobians.operator_of)[1]
+    return call_of(dispatcher, bound, wrt, "linear_operator").run(linear_operators.operator_of)[1]

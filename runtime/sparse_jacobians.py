@@ -20,15 +20,14 @@ import numpy as np
 from .jacobians import (
     MODES,
     Start,
-    bars_of,
     form_of,
     has_tangent,
     is_float,
-    joined,
     leaves_of,
     nested,
     plainly,
     require_floats,
+    rows_of,
     size_of,
     started,
     with_leaves,
@@ -83,25 +82,12 @@ class Products:
     def forward(self, directions: Iterable[Array]) -> Iterator[Array]:
         directions = iter(directions)
         while some := list(islice(directions, self.lanes)):
-            yield from rows_of(self.along(self.beside(some)), len(some))
+            yield from rows_of(self.along(self.start.beside(some, self.lanes)), len(some))
 
     @cached_property
     def lanes(self) -> int:
         """How many directions a run takes."""
         return self.start.require_lanes("tangent")
-
-    def beside(self, directions: Sequence[Array]) -> list[Array]:
-        """Directions as what `wrt` names, side by side; further lanes stand still."""
-        start = self.start
-        table = np.zeros((start.size, self.lanes))
-        for lane, direction in enumerate(directions):
-            table[:, lane] = direction
-        parts = np.split(table, np.cumsum(self.sizes("forward"))[:-1])
-        dtypes = [np.asarray(start.values[p]).dtype for p in start.wrt]
-        return [
-            part.reshape(*shape, self.lanes).astype(dtype, copy=False)
-            for part, shape, dtype in zip(parts, start.shapes, dtypes, strict=True)
-        ]
 
     def along(self, directions: Sequence[Array]) -> list[Array]:
         """The products with directions that lie side by side, and so do they."""
@@ -109,12 +95,15 @@ class Products:
         return [dot for dot in dots if dot is not None]
 
     def reverse(self, directions: Iterable[Array]) -> Iterator[Array]:
-        for direction in directions:
-            yield joined(self.back(bars_of(self.form, direction)))
+        directions = iter(directions)
+        while some := list(islice(directions, self.back.form.lanes)):
+            pulled = self.start.pull(self.back, self.form, np.stack(some))
+            yield from np.concatenate([part.reshape(len(some), -1) for part in pulled], axis=1)
 
     @cached_property
     def back(self) -> Back:
-        return vjp(self.start.dispatcher, self.start.again(), self.start.names)[1]
+        lanes = self.start.require_lanes("vjp", size_of(self.form))
+        return vjp(self.start.dispatcher, self.start.again(), self.start.names, lanes)[1]
 
 
 class Symmetric(Products):
@@ -130,12 +119,6 @@ class Symmetric(Products):
             start.dispatcher, start.again(), start.names, stacked, self.lanes, alone=True
         )
         return [np.moveaxis(product, 0, -1) for product in found[2]]
-
-
-def rows_of(tangents: Sequence[Array], count: int) -> Array:
-    """The first of the tangents that lie side by side, as vectors: all elements of one a row."""
-    parts = [t.reshape(-1, t.shape[-1]).T[:count].astype(np.float64) for t in tangents]
-    return np.concatenate(parts, axis=1)
 
 
 def grid_of(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

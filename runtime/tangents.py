@@ -14,11 +14,11 @@ import numpy as np
 
 from . import keys, memory
 from .gradients import (
-    BatchDuplicated,
-    Duplicated,
     as_expected,
     check_kinds,
     check_sharing,
+    lanes_of,
+    require_lanes,
     seeds_taken,
     unwrapped,
     with_groups,
@@ -27,10 +27,6 @@ from .keys import Array, Overlaps
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher, Specialization
-
-
-MOST_LANES = 64
-"""Tangents that go along in one call: each value is then a vector of as many numbers."""
 
 
 def jvp(
@@ -96,17 +92,10 @@ def stacked_tangents(primal: Any, tangents: Any, name: str, batch: int) -> Any:
     return tangents
 
 
-def require_lanes(batch: int) -> None:
-    if isinstance(batch, bool) or not isinstance(batch, int):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"batch={batch!r}: use the number of directions")
-    if not 1 <= batch <= MOST_LANES:
-        raise ValueError(f"batch={batch}: use 1 to {MOST_LANES} directions in one call")
-
-
 def pushforward(dispatcher: Dispatcher, wrapped: tuple[Any, ...]) -> Any:
     """`f.pushforward`: tangents in the caller's arrays."""
     values, _, given = unwrapped(dispatcher, wrapped, "pushforward")
-    lanes = lanes_of(dispatcher, wrapped)
+    lanes = lanes_of(dispatcher, wrapped, "pushforward")
     primals = (*values, *dispatcher.era.captures.values())
     if lanes is None:
         for position, tangent in given.items():
@@ -114,31 +103,6 @@ def pushforward(dispatcher: Dispatcher, wrapped: tuple[Any, ...]) -> Any:
             given[position] = as_tangent(values[position], tangent, name, "pushforward")
         return push(dispatcher, primals, given, "pushforward")
     return push_beside(dispatcher, primals, given, "pushforward", lanes)
-
-
-def lanes_of(dispatcher: Dispatcher, wrapped: Sequence[Any]) -> int | None:
-    """How many tangents come with each argument; None where there is one, which is no batch."""
-    counts: set[int] = set()
-    for argument, name in zip(wrapped, dispatcher.parameters, strict=True):
-        if isinstance(argument, BatchDuplicated):
-            shape = np.shape(argument.primal)
-            if not isinstance(argument.tangents, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise TypeError(f"pushforward: the tangents of {name!r} are no numpy.ndarray")
-            if argument.tangents.ndim != len(shape) + 1:
-                raise ValueError(
-                    f"pushforward: the tangents of {name!r} have shape {argument.tangents.shape}: "
-                    f"use ({', '.join(map(str, (*shape, 'k')))})"
-                )
-            counts.add(argument.tangents.shape[-1])
-    if not counts:
-        return None
-    if len(counts) > 1 or any(isinstance(a, Duplicated) for a in wrapped):
-        raise TypeError(
-            "pushforward: all arguments that move have as many tangents: use BatchDuplicated with one k"
-        )
-    (lanes,) = counts
-    require_lanes(lanes)
-    return lanes
 
 
 def push_stacked(

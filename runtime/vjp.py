@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import keys, memory
-from .gradients import Spec, cotangents_of, is_float, leaves_of, shape_of, shaped, with_groups
+from .cotangents import ONE, Form, Spec, cotangents_of, is_float, leaves_of, shape_of, shaped
+from .gradients import require_lanes, with_groups
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher, Specialization
@@ -41,15 +42,19 @@ class Handle:
         )
 
 
-def vjp(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any) -> tuple[Any, Back]:
-    """Run the primal; its result, and the function that pulls cotangents back."""
+def vjp(
+    dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any, batch: int | None = None
+) -> tuple[Any, Back]:
+    """Run the primal; its result, and the function that pulls cotangents back: `batch` of them at once."""
+    if batch is not None:
+        require_lanes(batch)
     positions, single = dispatcher.resolve_wrt(wrt)
     arguments = dispatcher.arguments_of(values)
     for position in positions:
         keys.require_active(arguments[position], dispatcher.names[position])
     overlaps = keys.overlaps_of(values)
     active = with_groups(dispatcher, values, set(positions), overlaps)
-    found = dispatcher.specialize(values, active, "vjp")
+    found = dispatcher.specialize(values, active, "vjp", batch or 1)
     with_groups(dispatcher, values, {*active, *found.gradient["shadows"]}, overlaps)
     result, handle = run_primal(found, values)
     places = tuple(memory.placed(v) if isinstance(v, np.ndarray) else None for v in values)
@@ -63,6 +68,7 @@ def vjp(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any) -> tuple[Any,
         positions,
         single,
         shape_of(result),
+        Form(batch, 0),
     )
     return result, back
 
@@ -79,8 +85,9 @@ class Back:
 
     `out_bar` is the cotangent of the result (None for none, a tuple for a tuple); keywords are
     cotangents of the final values of array arguments, by parameter name. Returns the cotangents of
-    the initial values of what `wrt` named. The primal is not run again, and the arguments are not looked
-    at: they may have changed, or be gone. Several threads may call it at once.
+    the initial values of what `wrt` named; of a `batch` all of these have one more axis, the first. The
+    primal is not run again, and the arguments are not looked at: they may have changed, or be gone. Several
+    threads may call it at once.
     """
 
     found: Specialization
@@ -94,6 +101,7 @@ class Back:
     single: bool
     shape: Any
     """The result's shape: of an array its extents, of a tuple a list of shapes, else None."""
+    form: Form = ONE
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -116,14 +124,15 @@ class Back:
 
     def pulled_back(self, found: Specialization, out_bar: Any, final: dict[str, Any]) -> Any:
         """The same, by the reverse sweep of this code."""
-        cotangents, of_arguments = cotangents_of(self.results, out_bar, self.shape)
+        cotangents, of_arguments = cotangents_of(self.results, out_bar, self.shape, self.form)
         for name, bar in final.items():
             if name not in self.names or self.places[self.names.index(name)] is None:
                 raise TypeError(f"back: {name!r} is no array parameter of {self.names}")
             of_arguments.append((self.names.index(name), bar))
         gradient = found.gradient
         wanted = gradient["shadows"]
-        shadows = memory.zero_shadows(self.places, wanted, self.overlaps)
+        lanes = self.form.lanes or 1
+        shadows = memory.zero_shadows(self.places, wanted, self.overlaps, lanes)
         for position, bar in of_arguments:
             self.add(position, bar, shadows)
         floats = [i for i, leaf in enumerate(leaves_of(self.results)) if is_float(leaf)]
@@ -133,7 +142,7 @@ class Back:
         bars = found.direct["back"](self.handle.address, *(shadows[p] for p in wanted), *bars_in)
         scalars = [p for p in self.found.wrt if self.places[p] is None]
         by_position = dict(zip(scalars, bars, strict=True)) | shadows
-        gradients = tuple(by_position[p] for p in self.wrt)
+        gradients = tuple(self.form.own(by_position[p], p in scalars) for p in self.wrt)
         return gradients[0] if self.single else gradients
 
     def add(self, position: int, bar: Any, shadows: dict[int, keys.Array]) -> None:
@@ -144,6 +153,6 @@ class Back:
             raise TypeError(
                 f"back: {self.names[position]!r} holds no floats, so it has no cotangent"
             )
-        given = shaped(bar, place.shape, self.names[position])
+        given = shaped(bar, place.shape, self.names[position], self.form)
         if position in shadows:
             shadows[position] += given

@@ -65,6 +65,7 @@ from .entry_shadows import (
     shadow_operands,
     tangent_operands,
 )
+from .entry_tangents import in_lanes, scalar_spec
 from .entry_writer import TYPE, Writer, declarations
 
 __all__ = [
@@ -183,13 +184,14 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
     w = Writer(symbols)
     count = len(plan.keys)
     behind = plan.tangents.more if kind == "pushforward" else ()
-    slots = slot_count(plan.results) + len(plan.gradient.scalars) + sum(map(slot_count, behind))
+    slots = slot_count(plan.results) + plan.lanes * len(plan.gradient.scalars)
+    slots += sum(map(slot_count, behind))
     words_of = {
         "ctx": CTX_BYTES // 8,
         "results": slots,
         "pending": slots,
         "filled": count,
-        "nothing": 1,
+        "nothing": plan.lanes,
     }
     if kind == "forward":
         del words_of["results"]
@@ -199,7 +201,7 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
     boxes = Boxes(w)
     boxes.begin()
     w.do(f"store [{max(slots, 1)} x i64] zeroinitializer, ptr %pending")
-    w.do("store i64 0, ptr %nothing")
+    w.do(f"store [{plan.lanes} x i64] zeroinitializer, ptr %nothing")
     proved = w.slot("proved")
     w.do(f"%is_proved = icmp ne ptr {proved}, null")
     form = _keywords(w, plan, kind)
@@ -230,7 +232,7 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
     if kind in DERIVING:
         shadows = shadow_objects(w, plan, kind, boxes, objects_in)
         for position, shadow in shadows.items():
-            operands += shadow_operands(w, plan.keys[position], shadow)
+            operands += shadow_operands(w, plan, position, shadow)
         operands += cotangent_operands(w, plan, kind, count + len(shadows))
     if kind == "pushforward":
         first = count + len(shadows) + len(plan.gradient.cotangents)
@@ -253,9 +255,9 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
         return "\n".join(w.lines)
     gradients: dict[int, str] = dict(shadows)
     for position in plan.gradient.scalars if kind in DERIVING else ():
-        address = w.value(f"getelementptr i64, ptr %results, i64 {slot}")
-        gradients[position] = boxes.scalar(plan.scalar_type(position), address)
-        slot += 1
+        spec = in_lanes(scalar_spec(plan.keys[position]), plan.lanes)
+        gradients[position] = boxes.result(spec, slot, arrays)
+        slot += plan.lanes
     if kind in DERIVING:
         for position in plan.wrt_scalars():
             if position not in gradients:

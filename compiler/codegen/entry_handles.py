@@ -10,6 +10,7 @@ from .entry_plan import EntryPlan
 from .entry_result import Boxes
 from .entry_run import CTX_BYTES, endings, fill_context, run_kernel
 from .entry_shadows import cotangent_operands, shadow_operands
+from .entry_tangents import in_lanes, scalar_spec
 from .entry_writer import Writer
 
 
@@ -17,23 +18,24 @@ def back(plan: EntryPlan, symbols: dict[str, str]) -> str:
     """The body of the entry of the reverse sweep."""
     w = Writer(symbols)
     scalars = plan.gradient.scalars
-    words_of = {"ctx": CTX_BYTES // 8, "results": len(scalars), "nothing": 1}
+    lanes = plan.lanes
+    words_of = {"ctx": CTX_BYTES // 8, "results": lanes * len(scalars), "nothing": lanes}
     for name, words in words_of.items():
         w.do(f"%{name} = alloca [{max(words, 1)} x i64], align 64")
     boxes = Boxes(w)
     boxes.begin()
-    w.do("store i64 0, ptr %nothing")
+    w.do(f"store [{lanes} x i64] zeroinitializer, ptr %nothing")
     count = 1 + len(plan.gradient.shadows) + len(plan.gradient.cotangents)
     w.require(w.value(f"icmp eq i64 %nargs, {count}"))
     operands = [f"ptr {handed_address(w, 0)}"]
     for k, position in enumerate(plan.gradient.shadows):
-        operands += shadow_operands(w, plan.keys[position], w.field("%args", 8 * (1 + k)))
+        operands += shadow_operands(w, plan, position, w.field("%args", 8 * (1 + k)))
     operands += cotangent_operands(w, plan, "back", 1 + len(plan.gradient.shadows))
     run_kernel(w, operands, "backward", recursive=plan.recursive, retries=True)
     bars: dict[int, str] = {}
-    for slot, position in enumerate(scalars):
-        at = w.value(f"getelementptr i64, ptr %results, i64 {slot}")
-        bars[position] = boxes.scalar(plan.scalar_type(position), at)
+    for k, position in enumerate(scalars):
+        spec = in_lanes(scalar_spec(plan.keys[position]), lanes)
+        bars[position] = boxes.result(spec, lanes * k, {})
     for position in plan.wrt_scalars():
         if position not in bars:
             bars[position] = boxes.zero(plan.scalar_type(position))

@@ -138,6 +138,8 @@ class EntryPlan:
     """Whether the first of several results is the function's own, the others what it has assigned."""
     tangents: Tangents = field(default_factory=Tangents)
     """What a tangent function takes and returns besides."""
+    lanes: int = 1
+    """How many shadows each array has, side by side, and how many cotangents each number."""
     debug: tuple[str, str] = ("", "")
     """Where lines are wanted: what goes into the head of `primal`, and behind its call of the kernel."""
 
@@ -160,6 +162,7 @@ class EntryPlan:
             said["recursive"],
             said["of_parts"],
             Tangents(tuple(tangents), tuple(said["tangents"]["more"])),
+            said["lanes"],
             debug,
         )
 
@@ -203,15 +206,17 @@ def convention(
     recursive: bool = False,
     of_parts: bool = False,
     tangents: Tangents | None = None,
+    lanes: int = 1,
 ) -> str:
     """How Python code calls these kernels, as text: modules of which it is the same share their entries.
 
-    `gradient` is that of the kernel where the mode is "gradient", of `@backward` where it is "vjp".
+    `gradient` is that of the kernel where the mode is "gradient", of `@backward` where it is "vjp"; its
+    shadows and cotangents have as many `lanes`.
     """
     if mode in ("gradient", "pullback", "vjp") and gradient is None:
         raise TypeError("the entries of a gradient need the gradient function's signature")
     keys = () if tangents is None else tangents.keys
-    lanes = {1 if isinstance(key, TupleKey) else key.lanes for key in keys} or {1}
+    moving = {1 if isinstance(key, TupleKey) else key.lanes for key in keys} or {1}
     said = {
         "mode": mode,
         "arguments": list(arguments),
@@ -224,9 +229,10 @@ def convention(
         "assumed": list(assumed),
         "recursive": recursive,
         "of_parts": of_parts,
+        "lanes": lanes,
         "tangents": {
             "keys": list(map(str, keys)),
-            "lanes": max(lanes),
+            "lanes": max(moving),
             "more": [] if tangents is None else list(tangents.more),
         },
     }

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..argument_keys import ArrayKey, Key, ScalarKey
+from ..argument_keys import ArrayKey, ScalarKey
 from ..derivative.cotangents import AS_MANY_AS_IT_TAKES
 from .entry_guard import ArrayValue, load_array
-from .entry_plan import EntryPlan, leaf_positions
+from .entry_plan import EntryPlan, leaf_positions, with_lanes
 from .entry_result import Boxes, leaves_of
 from .entry_writer import ARRAY_DATA, ARRAY_DTYPE, ARRAY_EXTENTS, LLVM_TYPE, Writer
 from .kernel_state import ITEM_BYTES
@@ -66,21 +66,26 @@ def new_array(w: Writer, function: str, rank: int, extents: str, dtype: str, for
     return w.value(f"phi ptr [ {usual}, %{small} ], [ {pooled}, %{known} ]", "shadow")
 
 
-def shadow_operands(w: Writer, key: Key, shadow: str) -> list[str]:
+def shadow_operands(w: Writer, plan: EntryPlan, position: int, shadow: str) -> list[str]:
+    """The shadow of an array, or as many of them as there are lanes."""
+    key = with_lanes(plan.keys[position], plan.lanes)
     assert isinstance(key, ArrayKey)
     return ArrayValue(key, shadow, *load_array(w, key, shadow)).operands()
 
 
 def cotangent_operands(w: Writer, plan: EntryPlan, kind: str, first: int) -> list[str]:
     """One for each float result: the arguments from `first` on (`pullback`, `back`), or 1.0 for the first
-    result and zeros for the others."""
+    result and zeros for the others. Of several lanes each is one array: a number's of all lanes."""
     operands: list[str] = []
     active = [
         (k, leaf) for k, leaf in enumerate(leaves_of(plan.results)) if k in plan.gradient.cotangents
     ]
     given = kind != "grad"
     for i, (k, leaf) in enumerate(active):
-        if leaf["kind"] == "scalar":
+        if leaf["kind"] == "scalar" and plan.lanes > 1:
+            key = ScalarKey(leaf["type"], plan.lanes)
+            operands.append(tangents_of_number(w, key, w.field("%args", 8 * (first + i))))
+        elif leaf["kind"] == "scalar":
             type_ = LLVM_TYPE[leaf["type"]]
             value = "1.0" if k == 0 else "0.0"
             if given:
@@ -89,7 +94,7 @@ def cotangent_operands(w: Writer, plan: EntryPlan, kind: str, first: int) -> lis
         elif not given:
             operands += nothing(leaf["rank"])
         else:
-            key = ArrayKey(leaf["dtype"], ("?",) * leaf["rank"], "S")
+            key = ArrayKey(leaf["dtype"], ("?",) * leaf["rank"], "S", lanes=plan.lanes)
             operands += array_or_zero(w, key, w.field("%args", 8 * (first + i), hint="cotangent"))
     return operands
 
@@ -122,7 +127,7 @@ def tangent_operands(
 
 
 def tangents_of_number(w: Writer, key: ScalarKey, obj: str) -> str:
-    """The tangent that a Python number is, or those that lie in an array."""
+    """The tangent, or cotangent, that a Python number is, or those that lie in an array."""
     type_ = LLVM_TYPE[key.type]
     if key.lanes == 1:
         return f"{type_} {float_value(w, type_, obj)}"

@@ -68,7 +68,7 @@ WHOLE = (Stage(),)
 def stages_of(
     body: Block, stores_numbers: bool, overwritten: Sequence[SSAValue]
 ) -> tuple[Stage, ...]:
-    """Numbers before vectors, where a map has both.
+    """Numbers before vectors, where a map has both, and no number is of a vector.
 
     `overwritten` are the elements of inputs that storing numbers may overwrite.
     """
@@ -78,6 +78,8 @@ def stages_of(
         op for op, is_wide in made.items() if not is_wide and not isinstance(op, arith.ConstantOp)
     }
     guards = guards_of(wide)
+    if any(isinstance(o.type, VectorType) for op in computed for o in op.operands):
+        return WHOLE
     if not wide or not (computed or stores_numbers or guards):
         return WHOLE
     used = {o for op in wide for o in op.operands if not isinstance(o.type, VectorType)}

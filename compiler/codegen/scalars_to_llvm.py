@@ -227,6 +227,21 @@ def broadcast(state: KernelState, op: Operation, args: list[str]) -> str:
     return spread(state, args[0], op.operands[0].type, op.results[0].type)
 
 
+def extract(state: KernelState, op: Operation, args: list[str]) -> str:
+    """One lane of a vector."""
+    vector_, lane = args
+    type_ = value_type(op.operands[0].type)
+    return state.text.value(f"extractelement {type_} {vector_}, i64 {lane}")
+
+
+def insert(state: KernelState, op: Operation, args: list[str]) -> str:
+    """A vector with another number in one lane."""
+    number, vector_, lane = args
+    types = (value_type(o.type) for o in op.operands)
+    element, type_, _ = types
+    return state.text.value(f"insertelement {type_} {vector_}, {element} {number}, i64 {lane}")
+
+
 def spread(state: KernelState, number: str, from_: Attribute, to: Attribute) -> str:
     """A vector that holds a number in every lane."""
     source, type_ = value_type(from_), value_type(to)
@@ -728,6 +743,8 @@ SCALAR_OPS: dict[type[Operation], Rule] = {
     ad.MulOp: strong_product,
     ad.DivOp: strong_quotient,
     vector.BroadcastOp: broadcast,
+    vector.ExtractOp: extract,
+    vector.InsertOp: insert,
     arith.NegfOp: negf,
     arith.MinimumfOp: intrinsic("minimum", " nsz"),
     arith.MaximumfOp: intrinsic("maximum", " nsz"),

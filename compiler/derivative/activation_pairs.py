@@ -35,7 +35,12 @@ from .split import CLEANING, Split
 
 
 def activation_pairs(
-    main: func.FuncOp, activities: Activities | None, saves: str, *, owned: bool
+    main: func.FuncOp,
+    activities: Activities | None,
+    saves: str,
+    lanes: int = 1,
+    *,
+    owned: bool,
 ) -> list[func.FuncOp]:
     """The private functions of the module of a gradient: the pairs, and what is called as it was."""
     if activities is None:
@@ -46,7 +51,7 @@ def activation_pairs(
         function = activities.private[name]
         if any(listed(function, key) for key in SIGNATURE):
             keep_for_adjoint(function, stable[name])
-            made += pair_of(function, activities.alias[name], activity, saves)
+            made += pair_of(function, activities.alias[name], activity, saves, lanes)
         primal = without_rules(function)
         for key in SIGNATURE:
             primal.attributes.pop(key, None)
@@ -75,11 +80,11 @@ def keep_for_adjoint(function: func.FuncOp, stable: set[int]) -> None:
 
 
 def pair_of(
-    function: func.FuncOp, alias: AliasAnalysis, activity: Activity, saves: str
+    function: func.FuncOp, alias: AliasAnalysis, activity: Activity, saves: str, lanes: int
 ) -> list[func.FuncOp]:
     """The forward and the backward function of a private function."""
     plan = make_plan(function, activity, saves)
-    gradient = ReverseSweep(function, plan).run()
+    gradient = ReverseSweep(function, plan, lanes).run()
     keep_in_cells(gradient)
     inherit_locations(gradient)
     whole = ModuleOp([gradient])

@@ -33,12 +33,11 @@ from xdsl.dialects.builtin import (
     StringAttr,
     i64,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
-from ...dialects import ad, array
+from ...dialects import array
 from ..analysis.activity import Activity
-from ..diagnostics import WithoutLanes, refusal
 from ..rules import rule_of
 from ..rules.builders import extents_of
 from ..rules.calls import (
@@ -53,7 +52,7 @@ from ..rules.routines import without_rules
 from .activations import RECORDED, activity_of, describe_activities
 from .emission import Emission
 from .function_attributes import inherit_locations, mirror_overlaps, move_overlaps
-from .marks import is_watched, is_whole, looking, mark, mark_sums, touched
+from .marks import is_whole, looking, mark, mark_sums, touched
 
 
 def tangent_functions(
@@ -90,16 +89,10 @@ class TangentSweep(Emission):
     """Emits the tangent function of one function."""
 
     def __init__(self, function: func.FuncOp, activity: Activity, lanes: int) -> None:
-        super().__init__(function)
+        super().__init__(function, lanes)
         self.activity = activity
-        self.lanes = lanes
-        self.watched = is_watched(function)
         self.swept: Operation = function
         """The op whose tangent is being emitted."""
-        if self.watched and lanes > 1:
-            way_out = "take them one at a time"
-            text = "with `MUTAD_SANITIZE=grad` several tangents do not go along at once"
-            raise refusal(function, text, way_out, WithoutLanes)
         self._recorded_results = 0
         """How many tangents a forward function keeps."""
         self._values: dict[SSAValue, SSAValue] = {}
@@ -116,9 +109,9 @@ class TangentSweep(Emission):
         recorded = [kept[k] for k in listed(self.function, RECORDED)] if kept else []
         groups = [
             (kept, [a.type for a in kept]),
-            (recorded, [self.dot_type(a.type) for a in recorded]),
+            (recorded, [self.wide(a.type) for a in recorded]),
             (own, [a.type for a in own]),
-            (moving, [self.dot_type(a.type) for a in moving]),
+            (moving, [self.wide(a.type) for a in moving]),
         ]
         types = [t for _, group in groups for t in group]
         self.entry = self.block = Block(arg_types=types)
@@ -239,17 +232,13 @@ class TangentSweep(Emission):
         found = self._dots.get(value)
         if found is None and zero:
             assert not isinstance(value.type, MemRefType), f"no tangents of {value}"
-            return self.scalars.constant(0.0, self.dot_type(value.type))
+            return self.scalars.constant(0.0, self.wide(value.type))
         return found
-
-    def dot_type(self, primal: Attribute) -> Attribute:
-        """The type of the tangents of a value."""
-        return ad.wide(primal, self.lanes)
 
     def clone_dot(self, op: Operation, operands: Mapping[SSAValue, SSAValue]) -> SSAValue:
         """The op once more, for the tangents of the memory that it makes."""
         clone = op.clone(dict(operands))
         for result in tuple(clone.results):
             if isinstance(result.type, MemRefType):
-                Rewriter.replace_value_with_new_type(result, self.dot_type(result.type))
+                Rewriter.replace_value_with_new_type(result, self.wide(result.type))
         return self.emit(clone)

@@ -68,7 +68,8 @@ class MapAdjoint:
             if sweep.activity.active(value):
                 self.add(value, self.read(shadow))
             if kind == "store":
-                self.write(shadow, "store", self.scalars.constant(0.0, value))
+                zero = self.scalars.constant(0.0, sweep.wide(value.type))
+                self.write(shadow, "store", zero)
                 if 0 not in array.strides_of(cast(MemRefType[Attribute], shadow.type)):
                     self.cleared.add(shadow)
         self.propagate()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import FloatAttr, IndexType, MemRefType, UnitAttr, UnknownLoc
+from xdsl.dialects.builtin import IndexType, MemRefType, UnitAttr, UnknownLoc
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
 from ...dialects import ad, array
@@ -17,6 +17,7 @@ from ..analysis.alias import permutation_order
 from ..diagnostics import CompileError, refusal
 from ..rules.builders import fill
 from ..rules.sweeps import PRIMAL, SHADOW
+from ..rules.table import float_constant
 from .segments import value_block
 from .sweeps import Primal
 
@@ -61,11 +62,11 @@ class Memrefs:
                 return self.prologues.append(block, view)
             case memref.CastOp():
                 source = self.get(owner.source, kind)
-                if source.type == value.type:
+                lanes = self.primal.lanes if kind == SHADOW else 1
+                wanted = cast(MemRefType[Attribute], ad.wide(value.type, lanes))
+                if source.type == wanted:
                     return source
-                return self.prologues.append(
-                    block, memref.CastOp.get(source, cast(MemRefType[Attribute], value.type))
-                )
+                return self.prologues.append(block, memref.CastOp.get(source, wanted))
             case array.AllocOp() | memref.AllocaOp() if kind == SHADOW:
                 return self._zeroed(owner, block)
             case ad.SegmentOp() if kind == SHADOW:
@@ -105,16 +106,17 @@ class Memrefs:
     def _zeroed(self, op: array.AllocOp | memref.AllocaOp, block: Block) -> SSAValue:
         """The shadow of memory that the program allocates: as large, and 0."""
         type_ = cast(MemRefType[Attribute], op.results[0].type)
+        element = ad.wide(type_.element_type, self.primal.lanes)
         if isinstance(op, memref.AllocaOp):
-            shadow = self.prologues.cell(type_.element_type, op.location)
-            zero = arith.ConstantOp(FloatAttr(0.0, type_.element_type))  # pyright: ignore
+            shadow = self.prologues.cell(element, op.location)
+            zero = float_constant(0.0, element)
             self.prologues.append(block, zero)
             self.prologues.append(block, memref.StoreOp.get(zero.result, shadow, []))
             return shadow
         if block is not self.primal.top and not self.primal.is_open(block):
             raise scratch_refusal(op)  # it would be another one where the branch itself is reversed
         extents = [self.primal.get(e) for e in op.extents]
-        alloc = array.AllocOp(extents, type_.element_type)
+        alloc = array.AllocOp(extents, element)
         alloc.location = op.location
         self.prologues.append(block, alloc)
         if array.GROWABLE in op.attributes:
@@ -130,15 +132,15 @@ class Memrefs:
 
         What nobody pops is read where it was pushed, and its shadow is no segment.
         """
-        type_ = op.memref.type
+        element = ad.wide(op.memref.type.element_type, self.primal.lanes)
         extents = [self.primal.get(e) for e in op.extents]
         made: ad.SegmentOp | array.AllocOp
         if isinstance(op, ad.PopOp):
-            made = ad.PushOp(self.tape(op.tape), extents, type_.element_type)
+            made = ad.PushOp(self.tape(op.tape), extents, element)
         elif is_popped(op.tape):
-            made = ad.PopOp(self.tape(op.tape), extents, type_.element_type)
+            made = ad.PopOp(self.tape(op.tape), extents, element)
         else:
-            made = array.AllocOp(extents, type_.element_type)
+            made = array.AllocOp(extents, element)
         made.location = op.location
         self.prologues.append(block, made)
         if not isinstance(made, ad.PopOp):

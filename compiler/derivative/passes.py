@@ -103,6 +103,8 @@ class Reverse(ModulePass):
     finals: tuple[int, ...] | None = None
     tangents: bool = False
     """The gradient's own tangents will be taken: calls of functions whose rule has one are kept."""
+    lanes: int = 1
+    """How many cotangents there are of each value, as one vector."""
     fresh: bool = False
     """Shadows of arguments hold nothing before: the gradient function sets them to zero itself."""
 
@@ -115,12 +117,14 @@ class Reverse(ModulePass):
             finals = None if not self.split else active if self.finals is None else self.finals
             saves = self.saves
             if finals is not None:
-                made = halves_of(function, active, finals, saves)
+                made = halves_of(function, active, finals, saves, self.lanes)
                 saves = "minimal" if saves == "forbid" else saves
             else:
-                made = (gradient_of(function, active, saves, fresh=self.fresh),)
+                gradient = gradient_of(function, active, saves, fresh=self.fresh, lanes=self.lanes)
+                made = (gradient,)
             activities = activities_of(function, active, finals)
-            for one in activation_pairs(function, activities, saves, owned=not self.split):
+            kept = not self.split
+            for one in activation_pairs(function, activities, saves, self.lanes, owned=kept):
                 pairs.setdefault(one.sym_name.data, one)
             block.insert_ops_before(made, function)
             function.detach()

@@ -38,8 +38,11 @@ from .versions import Version
 class PrimalValues:
     """What the reverse sweep knows of the primal, block by block."""
 
-    def __init__(self, plan: Plan, alias: AliasAnalysis, forward: ForwardSweep) -> None:
+    def __init__(
+        self, plan: Plan, alias: AliasAnalysis, forward: ForwardSweep, lanes: int = 1
+    ) -> None:
         self.plan = plan
+        self.lanes = lanes
         self.alias = alias
         self.forward = forward
         self.top = plan.function.body.block

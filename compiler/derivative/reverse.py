@@ -10,7 +10,8 @@ the cotangents of its results to its operands, memory has shadows::
 
 Arguments of the result: the primal's, then the shadow of each active memref argument, then the
 cotangent of each active result. Results: the primal's, then the cotangent of each active scalar
-argument. The attribute `filled` lists the arguments that may hold anything before. What is emitted for an
+argument. Of several cotangents at once, in as many *lanes*, each is a vector, and shadows hold vectors, as
+tangents do in forward mode: the primal runs once, and what is saved is saved once. The attribute `filled` lists the arguments that may hold anything before. What is emitted for an
 op, its rule says: `compiler.rules`.
 """
 
@@ -22,7 +23,6 @@ from typing import Any, cast
 from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import (
     DenseArrayBase,
-    FloatAttr,
     IndexType,
     IntegerAttr,
     MemRefType,
@@ -40,6 +40,7 @@ from ..rules.builders import extents_of, fill, transfer
 from ..rules.routines import is_routine
 from ..rules.shadows import cotangent_type, shadow_type
 from ..rules.sweeps import SHADOW
+from ..rules.table import float_constant
 from .activations import (
     Activities,
     activity_of,
@@ -52,7 +53,7 @@ from .emission import Emission
 from .forward_sweep import ForwardSweep
 from .function_attributes import inherit_locations, mirror_overlaps
 from .map_adjoint import MapAdjoint
-from .marks import ITERATION, is_watched, is_whole, looking, mark, touched
+from .marks import ITERATION, is_whole, looking, mark, touched
 from .plan import Plan
 from .planner import make_plan
 from .primal_values import PrimalValues
@@ -77,16 +78,17 @@ def gradient_of(
     finals: Sequence[int] | None = None,
     *,
     fresh: bool = False,
+    lanes: int = 1,
 ) -> func.FuncOp:
     """The gradient function.
 
     `active_arguments` are indices of IR arguments with a float (element) type. `saves` is
     "minimal", "all" or "forbid" (see `plan`). With `finals` it is made to be split (see `plan_gradient`).
-    Shadows are added to; where they are `fresh`, they are set to zero before. Raises CompileError for what
-    has no gradient.
+    Shadows are added to; where they are `fresh`, they are set to zero before. `lanes`: how many cotangents
+    there are of each value. Raises CompileError for what has no gradient.
     """
     plan = plan_gradient(function, active_arguments, saves, finals)
-    gradient = ReverseSweep(function, plan, fresh=fresh).run()
+    gradient = ReverseSweep(function, plan, lanes, fresh=fresh).run()
     inherit_locations(gradient)
     forget_sides(gradient)
     return gradient
@@ -160,12 +162,13 @@ def is_memory(value: SSAValue) -> bool:
 class ReverseSweep(Emission):
     """Emits the gradient function of one function from its plan."""
 
-    def __init__(self, function: func.FuncOp, plan: Plan, *, fresh: bool = False) -> None:
+    def __init__(
+        self, function: func.FuncOp, plan: Plan, lanes: int = 1, *, fresh: bool = False
+    ) -> None:
+        super().__init__(function, lanes)
         self.fresh = fresh
-        self.watched = is_watched(function)
         self.reversed: Operation | None = None
         """The op of the primal whose adjoint is being emitted."""
-        super().__init__(function)
         self.plan = plan
         self.needed = plan.needed
         self.activity = plan.needed.activity
@@ -186,8 +189,9 @@ class ReverseSweep(Emission):
             k for k, r in enumerate(self._returned(terminator)) if self.activity.active(r)
         ]
         types = [a.type for a in args]
-        types += [shadow_type(a.type) for a in self.active_memory]
-        types += [cotangent_type(terminator.arguments[k].type) for k in self.active_results]
+        types += [self.wide(shadow_type(a.type)) for a in self.active_memory]
+        results = [terminator.arguments[k].type for k in self.active_results]
+        types += [self.wide(cotangent_type(type_)) for type_ in results]
         self.entry = self.block = Block(arg_types=types)
         primal_args = self.entry.args[: len(args)]
         for old, fresh in zip(args, primal_args, strict=True):
@@ -196,7 +200,7 @@ class ReverseSweep(Emission):
         to_check = self._check_on_entry(values, terminator)
         self.forward = ForwardSweep(self.plan, self.entry, values)
         self.forward.run()
-        self.primal = PrimalValues(self.plan, self.alias, self.forward)
+        self.primal = PrimalValues(self.plan, self.alias, self.forward, self.lanes)
         shadows = self.entry.args[len(args) : len(args) + len(self.active_memory)]
         for argument, shadow in zip(self.active_memory, shadows, strict=True):
             shadow.name_hint = f"{argument.name_hint}_shadow"
@@ -281,7 +285,8 @@ class ReverseSweep(Emission):
     def _finish(self, terminator: func.ReturnOp) -> func.FuncOp:
         results = [self.forward.values[r] for r in terminator.arguments]
         for argument in self.active_scalars:
-            results.append(self.take_bar(argument) or self.scalars.constant(0.0, argument))
+            bar = self.take_bar(argument)
+            results.append(bar or self.scalars.constant(0.0, self.wide(argument.type)))
         self.primal.close(self.top)
         ret = func.ReturnOp(*results)
         ret.location = terminator.location
@@ -357,10 +362,11 @@ class ReverseSweep(Emission):
         """The cell of a cotangent, zeroed where the reverse of the value's block begins."""
         cell = self.cells.get(value)
         if cell is None:
-            cell = self.primal.prologues.cell(value.type, self.location)
+            type_ = self.wide(value.type)
+            cell = self.primal.prologues.cell(type_, self.location)
             cell.name_hint = f"{value.name_hint or 'v'}_bar"
             block = value_block(value)
-            zero = arith.ConstantOp(FloatAttr(0.0, value.type))  # pyright: ignore
+            zero = float_constant(0.0, type_)
             self.primal.prologues.append(block, zero)
             self.primal.prologues.append(block, memref.StoreOp.get(zero.result, cell, []))
             self.cells[value] = cell

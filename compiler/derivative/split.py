@@ -74,17 +74,22 @@ CLEANING = (FoldConstants(), EliminateCommon(), RemoveDead(), DropCarried(), Rem
 
 
 def halves_of(
-    function: func.FuncOp, active_arguments: Sequence[int], finals: Sequence[int], saves: str
+    function: func.FuncOp,
+    active_arguments: Sequence[int],
+    finals: Sequence[int],
+    saves: str,
+    lanes: int = 1,
 ) -> tuple[func.FuncOp, func.FuncOp]:
     """The primal that keeps what the reverse sweep needs, and the reverse sweep.
 
     `finals`: the IR arguments whose final contents may have cotangents. What `saves="forbid"` forbids are
-    the saves of the gradient in one piece; what the caller might change has to be saved here.
+    the saves of the gradient in one piece; what the caller might change has to be saved here. The first half
+    is the same whatever `lanes` of cotangents the second has.
     """
     if saves == "forbid":
         plan_gradient(function, active_arguments, saves)
         saves = "minimal"
-    whole = ModuleOp([gradient_of(function, active_arguments, saves, finals)])
+    whole = ModuleOp([gradient_of(function, active_arguments, saves, finals, lanes=lanes)])
     for one in CLEANING:
         one.apply(Context(), whole)
     gradient = only_function(whole)

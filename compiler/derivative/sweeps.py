@@ -33,6 +33,11 @@ class Primal(sweeps.Primal, Protocol):
     @property
     def forward(self) -> ForwardSweep: ...
     @property
+    def lanes(self) -> int:
+        """How many cotangents each value has, in one vector."""
+        ...
+
+    @property
     def top(self) -> Block:
         """The outermost block of the primal, whose values the reverse sweep still sees."""
         ...
@@ -65,11 +70,6 @@ class Primal(sweeps.Primal, Protocol):
 
 class Sweep(sweeps.Sweep, Protocol):
     """The reverse sweep, as those see it who emit a part of it."""
-
-    @property
-    def block(self) -> Block:
-        """The current place is its end."""
-        ...
 
     @property
     def primal(self) -> Primal: ...

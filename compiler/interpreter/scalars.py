@@ -200,6 +200,16 @@ def broadcast(op: vector.BroadcastOp, value: Any) -> Any:
     return np.broadcast_to(np.asarray(value)[..., None], (*np.shape(value), *lanes)).copy()
 
 
+def extract(op: vector.ExtractOp, value: Any, lane: Any) -> Any:
+    return np.take_along_axis(value, np.asarray(lane)[..., None], -1)[..., 0]
+
+
+def insert(op: vector.InsertOp, number: Any, value: Any, lane: Any) -> Any:
+    made = np.array(value)
+    np.put_along_axis(made, np.asarray(lane)[..., None], np.asarray(number)[..., None], -1)
+    return made
+
+
 def strong_product(op: ad.MulOp, bar: Any, partial: Any) -> Any:
     masked = where(bar == 0, bar.dtype.type(0), partial)
     if op.both is not None:
@@ -395,6 +405,8 @@ SCALARS: dict[type[Operation], Rule] = {
     ad.MulOp: strong_product,
     ad.DivOp: strong_quotient,
     vector.BroadcastOp: broadcast,
+    vector.ExtractOp: extract,
+    vector.InsertOp: insert,
     arith.AddiOp: on_bits(np.add, np.bitwise_xor),
     arith.SubiOp: on_bits(np.subtract, np.bitwise_xor),
     arith.MuliOp: on_bits(np.multiply, np.bitwise_and),

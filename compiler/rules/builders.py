@@ -56,6 +56,22 @@ def transfer(
     return array.MapOp(extents, [source], [target], [kind], body)
 
 
+def memory_in_order(
+    like: MemRefType[Attribute],
+    extents: Sequence[SSAValue],
+    element: Attribute,
+    emit: Emit,
+) -> SSAValue:
+    """Compact memory in the order of an array of this type: Fortran's where its type says so."""
+    rank = len(extents)
+    if rank < 2 or array.is_contiguous(like) or array.strides_of(like)[0] != 1:
+        return emit(array.AllocOp(extents, element))
+    made = emit(array.AllocOp(extents[::-1], element))
+    zero, one = index(0, emit), index(1, emit)
+    order = list(range(rank))[::-1]
+    return emit(array.ViewOp(made, [zero] * rank, order, list(extents), [one] * rank))
+
+
 def transpose(matrix: SSAValue, emit: Emit) -> SSAValue:
     rows, columns = extents_of(matrix, emit)
     zero, one = index(0, emit), index(1, emit)

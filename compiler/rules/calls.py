@@ -18,8 +18,9 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, MemRefType, Modul
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import activation, array, foreign
-from ..diagnostics import CompileError, WithoutLanes, WithoutTangent, refusal
+from ..diagnostics import CompileError, WithoutTangent, refusal
 from .accesses import Access, Activity, Contents, Flow, Need
+from .builders import element_of
 from .descriptors import descriptor_values
 from .routines import inlined, is_routine, primal_of
 from .rule import Rule, Rules, WithoutDerivative, memrefs, touching
@@ -166,11 +167,12 @@ class ActivationCall(Rule[activation.CallOp]):
             operands.append(shadow_of(sweep, op, op.arguments[k], types[k]))
         for k in listed(callee, "cotangents"):
             result = op.called[k]
-            operands.append(sweep.take_bar(result) or sweep.scalars.constant(0.0, result))
+            zero = sweep.wide(result.type)
+            operands.append(sweep.take_bar(result) or sweep.scalars.constant(0.0, zero))
         scalars = listed(callee, "scalars")
         frames = op.frames.value.data
         call = activation.CallOp(
-            f"{op.target}_backward", operands, [types[k] for k in scalars], frames
+            f"{op.target}_backward", operands, [sweep.wide(types[k]) for k in scalars], frames
         )
         sweep.append(call)
         for k, bar in zip(scalars, call.called, strict=True):
@@ -191,7 +193,7 @@ class ActivationCall(Rule[activation.CallOp]):
         call = activation.CallOp(
             tangent_name(op.target),
             operands,
-            [*results, *(sweep.dot_type(results[k]) for k in dots)],
+            [*results, *(sweep.wide(results[k]) for k in dots)],
             op.frames.value.data,
         )
         sweep.append(call)
@@ -256,8 +258,6 @@ class RuleCall(Rule[foreign.RuleCallOp]):
             self.refuse_outside(op, sweep.activity)
             if op.tangent is None:
                 raise without_tangent(op)
-            if sweep.lanes > 1:
-                raise one_at_a_time(op)
             CallTangent(sweep, op).emit()
             return
         results = inlined(primal_of(op), sweep.values(op.operands), sweep.insert, sweep.entry)
@@ -281,16 +281,6 @@ def is_step(op: activation.CallOp) -> bool:
     """Whether it stands for an iteration of a checkpointed loop, of which no record is saved."""
     loop = op.parent_op()
     return loop is not None and activation.CHECKPOINTED in loop.attributes
-
-
-def one_at_a_time(op: foreign.RuleCallOp) -> CompileError:
-    """The code of a rule is written for numbers, no vectors of them."""
-    return refusal(
-        op,
-        "several tangents at once go through this function, whose rule moves one at a time",
-        "call `jvp`, `pushforward` or `hvp` for each direction",
-        WithoutLanes,
-    )
 
 
 def without_tangent(op: foreign.RuleCallOp) -> CompileError:
@@ -368,8 +358,8 @@ def shadow_of(
     if sweep.activity.active(operand):
         shadow = sweep.primal.memref(operand, SHADOW)
     else:
-        shadow = scratch_shadow(sweep, op, operand)
-    return cast_to(sweep, shadow, shadow_type(type_))
+        shadow = scratch_shadow(sweep, op, operand, sweep.wide(element_of(operand)))
+    return cast_to(sweep, shadow, sweep.wide(shadow_type(type_)))
 
 
 RULES: Rules = {

@@ -28,6 +28,7 @@ from ..diagnostics import refusal
 from .accesses import Access, Activity, Contents, Need
 from .builders import element_of, extents_of, fill, transfer
 from .descriptors import descriptor_values
+from .each_lane import Alone, Lane, in_each_lane
 from .routines import routine
 from .rule import Rule, Rules, memrefs
 from .sweeps import SHADOW, ReverseSweep, TangentSweep, bind_with_tangents
@@ -80,7 +81,7 @@ class Derivative(Rule[ad.DerivativeOp]):
                 takes.append((part.moving(direction), dot, effect))
         gives = [(part, r.type) for part, r in op.given()]
         moved = [(part, r) for part, r in op.given() if sweep.activity.active(r)]
-        gives += [(part.moving(direction), sweep.dot_type(r.type)) for part, r in moved]
+        gives += [(part.moving(direction), sweep.wide(r.type)) for part, r in moved]
         made = ad.DerivativeOp(
             op.target,
             direction,
@@ -105,12 +106,28 @@ class Adjoint:
         """The arguments that the function stores to."""
         last = op.directions + (op.reverse is not None)
         self.directions = frozenset(range(1, last + 1))
+        self.numbers: list[SSAValue] = []
+        """The numbers among the operands whose cotangents it makes, in order."""
 
     def dual(self, part: Part, kinds: dict[str, str]) -> Part:
         """What the cotangent of a part is, in the op that makes it."""
         return Part(kinds[part.kind], part.number, self.directions - part.along)
 
     def emit(self) -> None:
+        """All cotangents at once where they are along the last direction, which is the adjoint's own.
+
+        Of others one after another.
+        """
+        op, sweep = self.op, self.sweep
+        if op.reverse is not None:
+            bars = self.emit_lane(Alone(), sweep.lanes)
+        else:
+            bars = in_each_lane(sweep, op, self.emit_lane)
+        for operand, bar in zip(self.numbers, bars, strict=True):
+            sweep.add_bar(operand, bar)
+
+    def emit_lane(self, lane: Lane, lanes: int = 1) -> list[SSAValue]:
+        """The derivative with the cotangents of `lane`, which may be several `lanes`; those of numbers."""
         op, sweep = self.op, self.sweep
         again = [(p, v) for p, o, e in op.taken() for v in self.again(p, o, e)]
         takes = [(p, v, self.effect(p) if is_in_memory(v) else "none") for p, v in again]
@@ -120,27 +137,29 @@ class Adjoint:
             if not sweep.activity.active(operand):
                 continue
             if is_in_memory(operand):
-                shadow, dual = sweep.primal.memref(operand, SHADOW), self.dual(part, DUAL)
+                dual, memory = self.dual(part, DUAL), sweep.primal.memref(operand, SHADOW)
+                shadow = lane.array(operand, memory, written=True)
                 takes.append((dual, shadow, self.effect(dual)))
                 asked += [shadow] if effect == "write" else []
             else:
                 gives.append((self.dual(part, OUTPUT), operand))
         for part, result in op.given():
             if (bar := sweep.take_bar(result)) is not None:
-                takes.append((self.dual(part, INPUT), bar, "none"))
+                takes.append((self.dual(part, INPUT), lane.number(bar), "none"))
         made = ad.DerivativeOp(
             op.target,
             len(self.directions),
             takes,
-            [(part, operand.type) for part, operand in gives],
+            [(part, ad.wide(operand.type, lanes)) for part, operand in gives],
             reverse=True,
             silent=True,
+            lanes=lanes,
         )
         sweep.append(made)
         for shadow in asked:  # of what was overwritten: what it held before has no cotangent
             sweep.append(fill(shadow, extents_of(shadow, sweep.emit), op))
-        for (_, operand), bar in zip(gives, made.results, strict=True):
-            sweep.add_bar(operand, bar)
+        self.numbers = [operand for _, operand in gives]
+        return list(made.results)
 
     def effect(self, part: Part) -> str:
         """What the adjoint does to a part's memory: shadows are added to."""

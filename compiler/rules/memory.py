@@ -64,7 +64,8 @@ class Store(Rule[memref.StoreOp]):
             load = memref.LoadOp.get(shadow, indices)
             load.attributes.update(alone)
             sweep.add_bar(op.value, sweep.emit(load))
-        store = memref.StoreOp.get(sweep.scalars.constant(0.0, op.value), shadow, indices)
+        zero = sweep.scalars.constant(0.0, sweep.wide(op.value.type))
+        store = memref.StoreOp.get(zero, shadow, indices)
         store.attributes.update(alone)
         sweep.append(store)
 
@@ -138,7 +139,7 @@ class Cast(WithoutDerivative):
         sweep.clone(op)
         if sweep.activity.active(op.results[0]):
             source = sweep.dot(op.operands[0], zero=True)
-            type_ = sweep.dot_type(op.results[0].type)
+            type_ = sweep.wide(op.results[0].type)
             cast_ = memref.CastOp.get(source, cast(MemRefType[Attribute], type_))
             sweep.set_dot(op.results[0], sweep.emit(cast_))
 

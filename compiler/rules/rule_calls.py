@@ -13,18 +13,20 @@ The forward sweep has the primal's code in the place of the call, the reverse sw
               the ops of @axpy_tangent on %a_dot, what %x held, %x_dot, %y_dot
 
 The plan sees what the adjoint takes as it sees what any op needs: reloaded where it survives, else saved.
-The shadow of an argument that is not active is scratch memory of zeros, and so is a cotangent.
+The shadow of an argument that is not active is scratch memory of zeros, and so is a cotangent. Of several
+derivatives at once the rule is run for each (`each_lane`).
 """
 
 from __future__ import annotations
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, MemRefType, UnitAttr
+from xdsl.dialects.builtin import AnyFloat, MemRefType, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import array, foreign
 from .accesses import Contents
-from .builders import extents_of, fill, transfer
+from .builders import element_of, extents_of, fill, transfer
+from .each_lane import Lane, in_each_lane, zeroed_cell
 from .routines import adjoint_of, inlined, primal_of, tangent_of
 from .shadows import scratch_shadow
 from .sweeps import SHADOW, ReverseSweep, Sweep, TangentSweep
@@ -43,10 +45,16 @@ class CallAdjoint:
         ]
 
     def emit(self) -> None:
+        bars = in_each_lane(self.sweep, self.op, self.emit_lane)
+        for number, bar in zip(self.cells, bars, strict=True):
+            self.sweep.add_bar(self.op.operands[number], bar)
+
+    def emit_lane(self, lane: Lane) -> list[SSAValue]:
+        """The rule, for one cotangent; those of the arguments that are numbers."""
         sweep = self.sweep
         function = adjoint_of(self.op)
         arguments = [
-            cast_to(sweep, self.taken(kind, number), parameter.type)
+            cast_to(sweep, self.taken(kind, number, lane), parameter.type)
             for (kind, number), parameter in zip(
                 self.op.taken, function.body.block.args, strict=True
             )
@@ -59,10 +67,9 @@ class CallAdjoint:
             sweep.insert(clone)
 
         inlined(function, arguments, append, sweep.entry)
-        for number, cell in self.cells.items():
-            sweep.add_bar(self.op.operands[number], sweep.emit(memref.LoadOp.get(cell, [])))
+        return [sweep.emit(memref.LoadOp.get(cell, [])) for cell in self.cells.values()]
 
-    def taken(self, kind: str, number: int) -> SSAValue:
+    def taken(self, kind: str, number: int, lane: Lane) -> SSAValue:
         """One parameter of the adjoint."""
         sweep = self.sweep
         match kind:
@@ -70,7 +77,9 @@ class CallAdjoint:
                 return sweep.primal.get(self.op.results[number])
             case "result_cotangent":
                 bar = self.bars[number]
-                return bar or sweep.scalars.constant(0.0, self.op.results[number])
+                if bar is not None:
+                    return lane.number(bar)
+                return sweep.scalars.constant(0.0, self.op.results[number])
             case "value" | "after":
                 operand = self.op.operands[number]
                 if not isinstance(operand.type, MemRefType):
@@ -81,17 +90,18 @@ class CallAdjoint:
                 return self.cell(number)
             case _:
                 assert kind == "shadow", kind
-                return self.shadow(self.op.operands[number])
+                return self.shadow(self.op.operands[number], lane)
 
-    def shadow(self, operand: SSAValue) -> SSAValue:
+    def shadow(self, operand: SSAValue, lane: Lane) -> SSAValue:
         if self.sweep.activity.active(operand):
-            return self.sweep.primal.memref(operand, SHADOW)
-        return scratch_shadow(self.sweep, self.op, operand)
+            shadow = self.sweep.primal.memref(operand, SHADOW)
+            return lane.array(operand, shadow, written=True)
+        return scratch_shadow(self.sweep, self.op, operand, element_of(operand))
 
     def cell(self, number: int) -> SSAValue:
         """A cell for what the rule adds to the cotangent of a float argument."""
         operand = self.op.operands[number]
-        self.cells[number] = zeroed_cell(self.sweep, self.op, operand, "bar")
+        self.cells[number] = cell_for(self.sweep, self.op, operand, "bar")
         return self.cells[number]
 
 
@@ -115,23 +125,29 @@ class CallTangent:
         results = inlined(primal_of(op), sweep.values(op.operands), sweep.insert, sweep.entry)
         for old, fresh in zip(op.results, results, strict=True):
             sweep.bind(old, fresh)
+        dots = in_each_lane(sweep, op, lambda lane: self.emit_lane(lane, held))
+        for number, dot in zip(self.cells, dots, strict=True):
+            sweep.set_dot(op.results[number], dot)
+
+    def emit_lane(self, lane: Lane, held: dict[int, SSAValue]) -> list[SSAValue]:
+        """The rule, for one tangent; those of the results that are numbers."""
+        sweep, op = self.sweep, self.op
         function = tangent_of(op)
         arguments = [
-            cast_to(sweep, self.taken(kind, number, held), parameter.type)
+            cast_to(sweep, self.taken(kind, number, held, lane), parameter.type)
             for (kind, number), parameter in zip(op.moved, function.body.block.args, strict=True)
         ]
         inlined(function, arguments, sweep.insert, sweep.entry)
-        for number, cell in self.cells.items():
-            sweep.set_dot(op.results[number], sweep.emit(memref.LoadOp.get(cell, [])))
+        return [sweep.emit(memref.LoadOp.get(cell, [])) for cell in self.cells.values()]
 
-    def taken(self, kind: str, number: int, held: dict[int, SSAValue]) -> SSAValue:
+    def taken(self, kind: str, number: int, held: dict[int, SSAValue], lane: Lane) -> SSAValue:
         """One parameter of the rule."""
         sweep, op = self.sweep, self.op
         match kind:
             case "result":
                 return sweep.value(op.results[number])
             case "result_tangent":
-                self.cells[number] = zeroed_cell(sweep, op, op.results[number], "dot")
+                self.cells[number] = cell_for(sweep, op, op.results[number], "dot")
                 return self.cells[number]
             case "value" if number in held:
                 return held[number]
@@ -139,7 +155,16 @@ class CallTangent:
                 return sweep.value(op.operands[number])
             case _:
                 assert kind == "tangent", kind
-                return tangent_or_zeros(sweep, op, op.operands[number])
+                return self.tangent(op.operands[number], lane)
+
+    def tangent(self, operand: SSAValue, lane: Lane) -> SSAValue:
+        dot = self.sweep.dot(operand)
+        if dot is None:
+            return zeros_for(self.sweep, self.op, operand, operand.type)
+        if not isinstance(operand.type, MemRefType):
+            return lane.number(dot)
+        written = operand in self.op.arguments_that("write")
+        return lane.array(operand, dot, written=written)
 
     def copy(self, operand: SSAValue) -> SSAValue:
         """What an array holds before the call."""
@@ -153,12 +178,14 @@ class CallTangent:
 
 def tangent_or_zeros(sweep: TangentSweep, op: Operation, operand: SSAValue) -> SSAValue:
     """The tangent of an argument; zeros where it moves in other calls only."""
-    found = sweep.dot(operand)
-    if found is not None or not isinstance(operand.type, MemRefType):
-        return found or sweep.dot(operand, zero=True)
+    return sweep.dot(operand) or zeros_for(sweep, op, operand, sweep.wide(operand.type))
+
+
+def zeros_for(sweep: TangentSweep, op: Operation, operand: SSAValue, wanted: Attribute) -> SSAValue:
+    """The tangent of what stands still, of this type."""
+    if not isinstance(wanted, MemRefType):
+        return sweep.scalars.constant(0.0, wanted)
     extents = extents_of(sweep.value(operand), sweep.emit)
-    wanted = sweep.dot_type(operand.type)
-    assert isinstance(wanted, MemRefType)
     zeros = sweep.emit(array.AllocOp(extents, wanted.element_type))
     sweep.append(fill(zeros, extents, op))
     return cast_to(sweep, zeros, wanted)
@@ -171,16 +198,6 @@ def cast_to(sweep: Sweep, value: SSAValue, to: Attribute) -> SSAValue:
     return sweep.emit(memref.CastOp.get(value, to))
 
 
-def zeroed_cell(sweep: Sweep, op: Operation, of: SSAValue, suffix: str) -> SSAValue:
+def cell_for(sweep: Sweep, op: Operation, of: SSAValue, suffix: str) -> SSAValue:
     """A cell of 0, for what a rule adds to the cotangent or the tangent of a number."""
-    alloca = memref.AllocaOp.get(of.type, shape=[])
-    alloca.location = op.location
-    alloca.memref.name_hint = f"{of.name_hint or 'v'}_{suffix}"
-    if sweep.entry.first_op is None:
-        sweep.entry.add_op(alloca)
-    else:
-        sweep.entry.insert_op_before(alloca, sweep.entry.first_op)
-    zero = arith.ConstantOp(FloatAttr(0.0, of.type))  # pyright: ignore
-    sweep.append(zero)
-    sweep.append(memref.StoreOp.get(zero.result, alloca.memref, []))
-    return alloca.memref
+    return zeroed_cell(sweep, op, of.type, f"{of.name_hint or 'v'}_{suffix}")

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import ad, array
-from .builders import element_of, fill
+from .builders import fill, memory_in_order
 from .sweeps import ReverseSweep
 
 
@@ -33,13 +33,14 @@ def cotangent_type(result: Attribute) -> Attribute:
     return array.strided(result.element_type, shape, [None] * len(shape))
 
 
-def scratch_shadow(sweep: ReverseSweep, op: Operation, operand: SSAValue) -> SSAValue:
+def scratch_shadow(
+    sweep: ReverseSweep, op: Operation, operand: SSAValue, element: Attribute
+) -> SSAValue:
     """Zeros in place of the shadow of an argument of `op` that is not active."""
     block = cast(Block, op.parent_block())
-    rank = cast(MemRefType[Attribute], operand.type).get_num_dims()
-    extents = [sweep.primal.extent(operand, axis, block) for axis in range(rank)]
-    scratch = array.AllocOp(extents, element_of(operand))
-    scratch.memref.name_hint = f"{operand.name_hint or 'array'}_unused"
-    sweep.append(scratch)
-    sweep.append(fill(scratch.memref, extents, op))
-    return scratch.memref
+    type_ = cast(MemRefType[Attribute], operand.type)
+    extents = [sweep.primal.extent(operand, axis, block) for axis in range(type_.get_num_dims())]
+    scratch = memory_in_order(type_, extents, element, sweep.emit)
+    scratch.name_hint = f"{operand.name_hint or 'array'}_unused"
+    sweep.append(fill(scratch, extents, op))
+    return scratch

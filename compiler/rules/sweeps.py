@@ -29,8 +29,26 @@ class Sweep(Protocol):
     @property
     def entry(self) -> Block: ...
     @property
+    def block(self) -> Block:
+        """The current place is its end."""
+        ...
+
+    @property
     def scalars(self) -> Scalars:
         """Emits scalar code at the sweep's current place."""
+        ...
+
+    @property
+    def lanes(self) -> int:
+        """How many derivatives each value has, in one vector."""
+        ...
+
+    def wide(self, primal: Attribute, /) -> Attribute:
+        """The type of the derivative of a value: its own, or of several derivatives at once."""
+        ...
+
+    def at(self, block: Block, /) -> AbstractContextManager[None]:
+        """For a while the current place is the end of `block`."""
         ...
 
     def append(self, op: Operation, /) -> None:
@@ -107,11 +125,6 @@ class ReverseSweep(Sweep, Protocol):
 class TangentSweep(Sweep, Protocol):
     """The sweep that emits each op with its tangent, in the program's order."""
 
-    @property
-    def lanes(self) -> int:
-        """How many tangents each value has, in one vector."""
-        ...
-
     def clone(self, op: Operation, /) -> Operation:
         """The op itself, without its regions; its results are what `value` then finds."""
         ...
@@ -126,20 +139,12 @@ class TangentSweep(Sweep, Protocol):
     @overload
     def dot(self, value: SSAValue, /, *, zero: bool) -> SSAValue: ...
     def set_dot(self, value: SSAValue, dot: SSAValue | None, /) -> None: ...
-    def dot_type(self, primal: Attribute, /) -> Attribute:
-        """The type of the tangent of a value: its own, or of several tangents at once."""
-        ...
-
     def clone_dot(self, op: Operation, operands: Mapping[SSAValue, SSAValue], /) -> SSAValue:
         """The op that makes memory once more, for tangents."""
         ...
 
     def bind(self, old: SSAValue, fresh: SSAValue, /) -> None:
         """From here on `old` is `fresh`."""
-        ...
-
-    def at(self, block: Block, /) -> AbstractContextManager[None]:
-        """For a while the current place is the end of `block`."""
         ...
 
     def run(self, source: Block, target: Block, end: Callable[[Operation], None], /) -> None:

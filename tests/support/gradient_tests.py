@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import pytest
 from gradient_oracle import GradientCase, GradientPrograms
+from lane_oracle import check_cotangents_together
 from reach_oracle import (
     check_cotangents_reach,
     check_lanes_reach,
@@ -25,6 +26,9 @@ from tangent_oracle import (
     check_saved_by_products,
     check_tangent,
 )
+
+PART = slice(3, None, 8)
+"""The programs whose cotangents go along together: other ones than those whose tangents do."""
 
 
 def gradient_tests(programs: GradientPrograms, *, tangents: bool = False) -> type:
@@ -47,6 +51,10 @@ def gradient_tests(programs: GradientPrograms, *, tangents: bool = False) -> typ
         @pytest.mark.parametrize("case", programs.first, ids=str)
         def test_vjp(self, case: GradientCase) -> None:
             case.check_vjp()
+
+        @pytest.mark.parametrize("case", programs.first[PART], ids=str)
+        def test_several_cotangents_at_once(self, case: GradientCase) -> None:
+            check_cotangents_together(case)
 
         @pytest.mark.parametrize("case", programs.accounted, ids=str)
         def test_saved_bytes(self, case: GradientCase) -> None:

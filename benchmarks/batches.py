@@ -1,0 +1,84 @@
+"""Eight derivatives of one call over one: tangents, products with Jacobians, Hessian-vector products.
+
+`pushforward` has tangents side by side in the caller's arrays, `jvp` takes them along a first axis. `back` is
+the reverse sweep of `vjp` alone, whose primal ran before; of a function of one float the cotangents are eight
+numbers. Processor times of calls in turn, the least of many: BLAS counts whole, on however many cores.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mutad import BatchDuplicated, Const, Duplicated
+
+from .derivatives import Case
+from .kernels import KERNELS
+from .timing import console, geometric_mean, interleaved, ratio, seconds, table
+
+LANES = 8
+MODES = ("pushforward", "jvp", "back", "hvp")
+
+
+@dataclass(frozen=True)
+class Several:
+    """The calls of one kernel with one derivative, and with eight."""
+
+    case: Case
+
+    def contestants(self) -> dict[str, Callable[[], Any]]:
+        case, rng = self.case, np.random.default_rng(2)
+        f, arguments, names = case.ours, case.arguments, case.names
+        along = [rng.normal(size=(LANES, *d.shape)) for d in case.directions]
+        one = dict(zip(names, case.directions, strict=True))
+        eight = dict(zip(names, along, strict=True))
+        beside = {k: np.ascontiguousarray(np.moveaxis(d, 0, -1)) for k, d in eight.items()}
+        _, back = f.vjp(*arguments, wrt=names)
+        _, backs = f.vjp(*arguments, wrt=names, batch=LANES)
+        bars = rng.normal(size=LANES)
+        hvp = {"wrt": names, "direction": case.directions}
+        hvps = {"wrt": names, "direction": tuple(along), "batch": LANES}
+        return {
+            "pushforward": lambda: f.pushforward(*self.wrapped(Duplicated, one)),
+            "pushforward 8": lambda: f.pushforward(*self.wrapped(BatchDuplicated, beside)),
+            "jvp": lambda: f.jvp(*arguments, tangents=one),
+            "jvp 8": lambda: f.jvp(*arguments, tangents=eight, batch=LANES),
+            "back": lambda: back(1.0),
+            "back 8": lambda: backs(bars),
+            "hvp": lambda: f.hvp(*arguments, **hvp),
+            "hvp 8": lambda: f.hvp(*arguments, **hvps),
+        }
+
+    def wrapped(self, kind: Any, moving: dict[str, Any]) -> list[Any]:
+        parameters = inspect.signature(self.case.kernel.function).parameters
+        pairs = zip(parameters, self.case.arguments, strict=True)
+        return [kind(a, moving[name]) if name in moving else Const(a) for name, a in pairs]
+
+
+def main() -> None:
+    heads = [head for mode in MODES for head in (mode, "eight", "")]
+    found = table("eight derivatives in one call, over one", "kernel", *heads)
+    columns: dict[str, list[float]] = {mode: [] for mode in MODES}
+    for kernel in KERNELS:
+        contestants = Several(Case.of(kernel)).contestants()
+        t = interleaved(
+            contestants, rounds=21, seconds=0.002, pick=min, clock=time.process_time, patience=3.0
+        )
+        row: list[str] = []
+        for mode in MODES:
+            columns[mode].append(t[f"{mode} 8"] / t[mode])
+            row += [seconds(t[mode]), seconds(t[f"{mode} 8"]), ratio(columns[mode][-1])]
+        found.add_row(kernel.name, *row)
+    console.print(found)
+    for mode, figures in columns.items():
+        console.print(f"{mode}: geometric mean {geometric_mean(figures):.2f}x")
+    console.print()
+
+
+if __name__ == "__main__":
+    main()
