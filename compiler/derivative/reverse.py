@@ -10,9 +10,9 @@ the cotangents of its results to its operands, memory has shadows::
 
 Arguments of the result: the primal's, then the shadow of each active memref argument, then the
 cotangent of each active result. Results: the primal's, then the cotangent of each active scalar
-argument. Of several cotangents at once, in as many *lanes*, each is a vector, and shadows hold vectors, as
-tangents do in forward mode: the primal runs once, and what is saved is saved once. The attribute `filled` lists the arguments that may hold anything before. What is emitted for an
-op, its rule says: `compiler.rules`.
+argument. Of several cotangents at once, in as many *lanes*, each is a vector, and shadows hold
+vectors: the primal runs once, and what is saved is saved once. The attribute `filled` lists the
+arguments that may hold anything before. What is emitted for an op, its rule says: `compiler.rules`.
 """
 
 from __future__ import annotations
