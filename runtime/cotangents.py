@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from . import keys
+from . import keys, result_pool
 from .keys import Array
+from .lane_copies import turn
 
 Spec = dict[str, Any]
 
@@ -153,7 +154,7 @@ def cotangents_of(
 def _array(spec: Spec, bar: Any, shape: tuple[int, ...] | None, form: Form) -> Array:
     bar = form.beside(bar) if shape is None else shaped(bar, shape, "the result", form)
     several = form.lanes is not None and form.lanes > 1
-    given = np.array(bar, _DTYPE[spec["dtype"]], order="C" if several else "K")
+    given = beside(bar, _DTYPE[spec["dtype"]]) if several else np.array(bar, _DTYPE[spec["dtype"]])
     if several and given.shape[-1:] != (form.lanes,):
         raise ValueError(f"the cotangents of the result are no {form.lanes} ones side by side")
     if given.ndim != spec["rank"] + several:
@@ -161,6 +162,13 @@ def _array(spec: Spec, bar: Any, shape: tuple[int, ...] | None, form: Form) -> A
             f"the cotangent of the result has shape {given.shape}, and it itself {spec['rank']} dimensions"
         )
     return given
+
+
+def beside(bars: Array, dtype: Any) -> Array:
+    """A copy of several cotangents, side by side."""
+    made = result_pool.empty(bars.shape, dtype)
+    turn(made, bars)
+    return made
 
 
 _DTYPE = {"f64": np.float64, "f32": np.float32}

@@ -234,6 +234,11 @@ class Specialization:
         return self.metadata["tangents"]["idle"]
 
     @property
+    def unread(self) -> list[int]:
+        """The parameters of whose own tangents only the extents are read."""
+        return self.metadata["tangents"]["unread"]
+
+    @property
     def filled(self) -> list[int]:
         """The parameters the tangents of whose shadows need not be zero before: the code fills them."""
         return self.metadata["tangents"]["filled"]

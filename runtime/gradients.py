@@ -17,6 +17,7 @@ from . import keys, memory, result_pool
 from .cotangents import Form, Spec, cotangents_of, describe, is_float, leaves_of, shape_of
 from .either import is_one_float
 from .keys import Array, NeedsGuards, Overlaps
+from .lane_copies import turn
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher, Specialization
@@ -333,7 +334,7 @@ def as_expected(
         elif position not in result:
             made = memory.compact_zeros(primals[position], lanes, result_pool.empty)
             if made.strides != shadow.strides:
-                made[...] = shadow
+                turn(made, shadow)
             result[position] = shadow if made.strides == shadow.strides else made
     return result
 

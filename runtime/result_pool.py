@@ -176,30 +176,30 @@ def arrays_table() -> _Arrays:
     return table
 
 
-def object_code(source: str) -> bytes:
-    """Machine code of LLVM text, from the disk cache where it is there."""
+def object_code(source: str, cpu: str = "") -> bytes:
+    """Machine code of LLVM text, from the disk cache where it is there; optimized where a CPU is named."""
     import hashlib
 
     from llvmlite import binding
 
-    made_by = source, binding.get_default_triple(), binding.llvm_version_info
+    made_by = source, cpu, binding.get_default_triple(), binding.llvm_version_info
     digest = hashlib.sha256(repr(made_by).encode()).hexdigest()
     place = f"{NAME}-pool-{digest}{disk_cache.SUFFIX}"
     if (cached := disk_cache.read(place)) is not None:
         return cached[0]
-    code = emitted(source)
+    code = emitted(source, cpu)
     disk_cache.write(place, code, {})
     return code
 
 
-def emitted(source: str) -> bytes:
-    """Machine code of LLVM text, made quickly: it runs seldom, but for what libc does."""
+def emitted(source: str, cpu: str = "") -> bytes:
+    """Machine code of LLVM text, made quickly for any CPU, as what runs seldom, or well for one."""
     from llvmlite import binding
 
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     machine = binding.Target.from_default_triple().create_target_machine(
-        opt=0, reloc="pic", codemodel="default", jit=True
+        cpu=cpu, opt=2 if cpu else 0, reloc="pic", codemodel="default", jit=True
     )
     return machine.emit_object(binding.parse_assembly(source))
 

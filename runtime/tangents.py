@@ -24,6 +24,7 @@ from .gradients import (
     with_groups,
 )
 from .keys import Array, Overlaps
+from .lane_copies import turn
 
 if TYPE_CHECKING:
     from .dispatch import Dispatcher, Specialization
@@ -190,7 +191,7 @@ def pushed(
         if copied:
             stored = memory.with_sharers(found.metadata["written"], overlaps)
             for position in stored.intersection(copied):
-                arrays[position][...] = tangents[position]
+                turn(arrays[position], tangents[position])
     if copied:
         own: dict[int, Any] = {id(tangents[p]): arrays[p] for p in copied}
         dot = with_leaves_of(dot, lambda d: own.get(id(d), d))
@@ -313,13 +314,16 @@ def products(
     if overlaps or not set(active).issuperset(shadowed):
         with_groups(dispatcher, values, {*active, *shadowed}, overlaps)
     seconds = memory.zero_shadows(values, shadowed, overlaps, lanes, found.filled)
-    idle = found.idle if compiled == "product" and not overlaps and lanes == 1 else ()
-    shadows = {p: seconds[p] for p in idle}
+    apart = compiled == "product" and not overlaps
+    shadows = {p: values[p] for p in found.idle} if apart else {}
     if len(shadows) < len(shadowed):
         rest = [p for p in shadowed if p not in shadows]
         shadows |= memory.zero_shadows(values, rest, overlaps, filled=found.gradient["filled"])
     stored_to = mode != FORWARD_OVER_REVERSE or bool(found.metadata["written"])
-    arrays = as_tangents(values, {*active, *shadowed}, directions, overlaps, lanes, stored_to)
+    unread = {p: seconds[p] for p in found.unread if p in seconds} if apart else {}
+    along = {p: d for p, d in directions.items() if p not in unread}
+    moved = {*active, *shadowed} - unread.keys()
+    arrays = unread | as_tangents(values, moved, along, overlaps, lanes, stored_to)
     moving = [
         seconds[p]
         if of == "shadow"
@@ -368,7 +372,7 @@ def as_tangents(
         return ready
     arrays = memory.zero_shadows(values, active, overlaps, lanes)
     for position, direction in given.items():
-        arrays[position][...] = direction
+        turn(arrays[position], direction)
     for position, direction in given.items():
         if overlaps and not np.array_equal(arrays[position], direction, equal_nan=True):
             raise ValueError("hvp: the directions of arguments that share memory differ in it")

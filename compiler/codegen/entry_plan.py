@@ -109,13 +109,15 @@ class Tangents:
     """By the place among the primal's IR arguments that of an array's tangents among all arrays."""
     idle: tuple[int, ...] = ()
     """Parameters whose shadows are neither read nor written."""
+    unread: tuple[int, ...] = ()
+    """Parameters whose own tangents are neither read nor written."""
     filled: tuple[int, ...] = ()
     """Parameters the tangents of whose shadows may hold anything before."""
 
     def as_metadata(self) -> dict[str, Any]:
         moving = [list(m) for m in self.moving]
-        more, idle, filled = list(self.more), list(self.idle), list(self.filled)
-        return {"moving": moving, "more": more, "idle": idle, "filled": filled}
+        listed = {name: list(getattr(self, name)) for name in ("more", "idle", "unread", "filled")}
+        return {"moving": moving, **listed}
 
 
 @dataclass(frozen=True)

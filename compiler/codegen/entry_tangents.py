@@ -56,8 +56,11 @@ def tangents_of(
     idle = tuple(p for k, p in enumerate(shadows) if is_idle(args[count + k]))
     listed = {*indices(function, "filled")} if "filled" in function.attributes else set[int]()
     first = len(args) - len(moving)
+    unread = tuple(
+        p for k, (of, p) in enumerate(moving, first) if of == "argument" and is_idle(args[k])
+    )
     filled = tuple(p for k, (_, p) in enumerate(moving, first) if k in listed)
-    return Tangents(tuple(taken), tuple(more), tuple(moving), leaves, idle, filled)
+    return Tangents(tuple(taken), tuple(more), tuple(moving), leaves, idle, unread, filled)
 
 
 def is_idle(shadow: SSAValue) -> bool:

@@ -30,13 +30,13 @@ from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import (
     AnyFloat,
     DenseArrayBase,
-    FloatAttr,
     IndexType,
     IntegerAttr,
     MemRefType,
     ModuleOp,
     NoneAttr,
     UnitAttr,
+    VectorType,
     i64,
 )
 from xdsl.ir import Block, SSAValue
@@ -135,6 +135,5 @@ def drop_results(function: func.FuncOp, builder: Builder) -> None:
     values = own - len(listed(function, "scalars"))
     kept = {own + k for k, result in enumerate(moved) if result >= values}
     for k, result in enumerate(last.arguments):
-        if k not in kept and isinstance(result.type, AnyFloat):
-            zero = builder.insert(arith.ConstantOp(FloatAttr(0.0, result.type)))
-            last.operands[k] = zero.result
+        if k not in kept and isinstance(result.type, AnyFloat | VectorType):
+            last.operands[k] = builder.insert(float_constant(0.0, result.type)).result
