@@ -124,5 +124,6 @@ def test_split_gradients_and_tangents_run_as_kernels() -> None:
     u = np.array([1.0, 2.0, 0.5])
     _, back = compiled.vjp(u.copy(), wrt="u")
     assert np.allclose(back(1.0), 6 * u**5)
+    assert np.allclose(compiled.hessian(u.copy(), wrt="u"), np.diag(30 * u**4))
     _, slope = compiled.jvp(u.copy(), tangents={"u": np.ones(3)})
     assert np.isclose(slope, (6 * u**5).sum())

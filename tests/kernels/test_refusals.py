@@ -86,6 +86,12 @@ def test_gradients_that_would_need_atomic_additions_are_refused() -> None:
     assert raised.value.span is not None
 
 
+def test_several_tangents_at_once_are_refused() -> None:
+    compiled = mutad.compile(bodies, grad=True, target="cuda:host", opt=1)
+    with pytest.raises(CompileError, match="one tangent at a time"):
+        compiled.jvp(np.ones(4), np.zeros(4), tangents={"x": np.eye(4)}, batch=4)
+
+
 def test_ways_out_can_be_followed() -> None:
     def by_rows(u):
         for i in range(u.shape[0]):

@@ -56,6 +56,10 @@ def gradient_tests(programs: GradientPrograms, *, tangents: bool = False) -> typ
         def test_several_cotangents_at_once(self, case: GradientCase) -> None:
             check_cotangents_together(case)
 
+        @pytest.mark.parametrize("case", programs.on_devices, ids=str)
+        def test_kernels(self, case: GradientCase) -> None:
+            case.check_kernels()
+
         @pytest.mark.parametrize("case", programs.accounted, ids=str)
         def test_saved_bytes(self, case: GradientCase) -> None:
             case.check_saved()
