@@ -920,8 +920,11 @@ def retries(module: ModuleOp) -> bool:
 
 
 def stages_for(request: Request) -> list[Stage]:
-    stages = [s for s in STAGES if request.mode != "primal" or not s.gradient_only]
-    device = request.options.device
+    return stages_of(request.mode, request.options.device)
+
+
+def stages_of(mode: str, device: str) -> list[Stage]:
+    stages = [s for s in STAGES if mode != "primal" or not s.gradient_only]
     if not device:
         return stages
     before = 1 + [s.name for s in stages].index("optimize")

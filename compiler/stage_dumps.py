@@ -21,7 +21,7 @@ from xdsl.passes import ModulePass
 
 from .diagnostics import line_of_function
 from .pass_hooks import Reproducer, spec_of, write_reproducer
-from .pipeline import STAGES, Compilation, Options, Request, Stage, stages_for
+from .pipeline import STAGES, Compilation, Options, Request, Stage, stages_for, stages_of
 from .print_ir import module_text
 
 TITLE = "// mutad dump"
@@ -91,7 +91,9 @@ class PassDumps:
 
 
 def number_of(stage: str) -> int:
-    return [s.name for s in STAGES].index(stage) + 1
+    """Those of devices come where the CPU's code would."""
+    names = [s.name for s in STAGES]
+    return names.index(stage if stage in names else "llvm") + 1
 
 
 def stages_until(request: Request, stage: str) -> tuple[str, ...]:
@@ -240,11 +242,11 @@ def stages_between(head: dict[str, Any] | None, first: str, last: str) -> Sequen
         raise NotResumed(f"this is a dump of {done}: --from={done}")
     if done not in RESUMED:
         raise NotResumed(f"{done} only shows: go on from one of {', '.join(RESUMED)}")
-    derivative = head["mode"] != "primal"
-    left = [s for s in STAGES[number_of(done) :] if derivative or not s.gradient_only]
+    stages = stages_of(head["mode"], head["options"].get("device", ""))
+    left = stages[[s.name for s in stages].index(done) + 1 :]
     names = [s.name for s in left]
     if last == RUN:
-        return left[: names.index("llvm")]
+        return left[: names.index("llvm" if "llvm" in names else "kernels")]
     if last not in names:
         raise NotResumed(f"--to={last}: the stages after {done} are {', '.join(names)}, and {RUN}")
     return left[: names.index(last) + 1]

@@ -76,6 +76,8 @@ def shown_by(stage: Stage, c: Compilation) -> Shown:
             return of_module(stage, c)
         case "ll":
             rows = [Row(text, place) for text, place in llvm_lines(stage.show(c))]
+        case "ptx":
+            rows = [Row(text.expandtabs(8), None) for text in stage.show(c).splitlines()]
         case _:
             lines = source_lines(pipeline.assembly_for_debuggers(c))
             rows = [Row(text.expandtabs(8), place) for text, place in lines]

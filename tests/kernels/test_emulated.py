@@ -42,6 +42,74 @@ def test_values_and_gradients_are_the_hosts(
         close(found, wanted)
 
 
+def overwritten_by_a_later_kernel(a, b):
+    b[:] = a * a
+    a[:] = -a
+    return b.sum()
+
+
+def overwritten_by_the_kernel_that_reads(a, b):
+    for i in range(a.size):
+        b[i] = a[i] * a[i]
+        a[i] = 1.0
+    return b.sum()
+
+
+def product_in_a_loop(a, b):
+    for r in range(a.shape[0]):
+        p = 1.0
+        for j in range(a.shape[1]):
+            p *= a[r, j]
+        b[r] = p
+    return b.sum()
+
+
+def quotient_at_the_end(a, b):
+    for r in range(a.shape[0]):
+        p = 1.0
+        for j in range(a.shape[1]):
+            p *= a[r, j]
+        b[r] = p / (1.0 + p)
+    return b.sum()
+
+
+def multiplied_and_divided_in_place(a, b):
+    a *= b
+    a /= b + 1.0
+    return (a * a).sum()
+
+
+def component_assigned_twice(a, b):
+    for i in range(a.size):
+        v = np.zeros(2)
+        v[0] = a[i]
+        v[0] = v[0] * a[i]
+        v[1] = v[0]
+        b[i] = v[0] + v[1]
+    return b.sum()
+
+
+THREE, TWOS = np.array([1.0, 2.0, 3.0]), np.full((1, 3), 2.0)
+OVERWRITTEN = (
+    (overwritten_by_a_later_kernel, THREE, 3, [2.0, 4.0, 6.0]),
+    (overwritten_by_the_kernel_that_reads, THREE, 3, [2.0, 4.0, 6.0]),
+    (product_in_a_loop, TWOS, 1, [[4.0, 4.0, 4.0]]),
+    (quotient_at_the_end, TWOS, 1, [[4 / 81, 4 / 81, 4 / 81]]),
+    (multiplied_and_divided_in_place, THREE, 3, [0.5, 1.0, 1.5]),
+    (component_assigned_twice, THREE, 3, [4.0, 8.0, 12.0]),
+)
+
+
+@pytest.mark.parametrize(
+    ("function", "a", "n", "exact"), OVERWRITTEN, ids=lambda x: getattr(x, "__name__", "")
+)
+def test_gradients_of_what_is_overwritten_are_exact(
+    function: Callable[..., Any], a: np.ndarray, n: int, exact: list[Any]
+) -> None:
+    compiled = mutad.compile(function, grad=True, target="cuda:host", opt=1)
+    assert np.allclose(compiled.grad(a.copy(), np.ones(n), wrt="a"), exact, rtol=1e-14)
+
+
 def test_the_order_of_a_sum_is_always_the_same() -> None:
     def total(u):
         return u.sum()
