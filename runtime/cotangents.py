@@ -80,7 +80,7 @@ class Form:
         given = np.zeros(self.lanes, dtype) if bar is None else np.array(bar, dtype, order="C")
         if given.shape != (self.lanes,):
             raise ValueError(
-                f"the cotangents of a scalar result have shape {given.shape}: use ({self.lanes},)"
+                f"the cotangents of a number have shape {given.shape}: use ({self.lanes},)"
             )
         return float(given[0]) if self.lanes == 1 else given
 

@@ -394,12 +394,10 @@ class DifferentiableFunction(CompiledFunction[P, R]):
         """
         d = self._dispatcher
         bound = d.bind(*args, **kwargs)
-        if batch is not None:
-            return d.plainly("vjp with batch=", bound, lambda v: run_vjp(d, v, wrt, batch))
         return d.either(
             bound,
-            lambda: run_vjp(d, (*bound, *d.era.captures.values()), wrt),
-            lambda: object_gradients.vjp(d, bound, wrt),
+            lambda: run_vjp(d, (*bound, *d.era.captures.values()), wrt, batch),
+            lambda: object_gradients.vjp(d, bound, wrt, batch),
         )
 
     @concise
@@ -438,12 +436,10 @@ class DifferentiableFunction(CompiledFunction[P, R]):
         """
         d = self._dispatcher
         bound = d.bind(*args, **kwargs)
-        if batch is not None:
-            return d.plainly("jvp with batch=", bound, lambda v: run_jvp(d, v, tangents, batch))
         return d.either(
             bound,
-            lambda: run_jvp(d, (*bound, *d.era.captures.values()), tangents),
-            lambda: object_tangents.jvp(d, bound, tangents),
+            lambda: run_jvp(d, (*bound, *d.era.captures.values()), tangents, batch),
+            lambda: object_tangents.jvp(d, bound, tangents, batch),
         )
 
     @concise
@@ -514,18 +510,12 @@ class DifferentiableFunction(CompiledFunction[P, R]):
         """Result, gradient and product; where the product is wanted `alone`, the first two mean nothing."""
         d = self._dispatcher
         bound = d.bind(*args, **kwargs)
-        if batch is not None:
-            return d.plainly(
-                "hvp with batch=",
-                bound,
-                lambda v: run_hvp(d, v, wrt, direction, batch, mode, alone),
-            )
         return d.either(
             bound,
             lambda: run_hvp(
-                d, (*bound, *d.era.captures.values()), wrt, direction, None, mode, alone
+                d, (*bound, *d.era.captures.values()), wrt, direction, batch, mode, alone
             ),
-            lambda: object_tangents.value_grad_hvp(d, bound, wrt, direction, mode),
+            lambda: object_tangents.value_grad_hvp(d, bound, wrt, direction, mode, batch),
         )
 
     @concise
@@ -545,7 +535,11 @@ class DifferentiableFunction(CompiledFunction[P, R]):
                 lambda: run_hessian(d, (*bound, *d.era.captures.values()), wrt),
                 lambda: object_jacobians.hessian(d, bound, wrt),
             )
-        return d.plainly("hessian", bound, lambda v: sparse_hessian(d, v, wrt, sparsity))
+        return d.either(
+            bound,
+            lambda: sparse_hessian(d, (*bound, *d.era.captures.values()), wrt, sparsity),
+            lambda: object_jacobians.sparse_hessian(d, bound, wrt, sparsity),
+        )
 
     @concise
     def jacobian(
@@ -571,7 +565,11 @@ class DifferentiableFunction(CompiledFunction[P, R]):
                 lambda: run_jacobian(d, (*bound, *d.era.captures.values()), wrt, mode),
                 lambda: object_jacobians.jacobian(d, bound, wrt, mode),
             )
-        return d.plainly("jacobian", bound, lambda v: sparse_jacobian(d, v, wrt, mode, sparsity))
+        return d.either(
+            bound,
+            lambda: sparse_jacobian(d, (*bound, *d.era.captures.values()), wrt, mode, sparsity),
+            lambda: object_jacobians.sparse_jacobian(d, bound, wrt, mode, sparsity),
+        )
 
     @concise
     def jacobian_sparsity(
@@ -586,7 +584,11 @@ class DifferentiableFunction(CompiledFunction[P, R]):
         """
         d = self._dispatcher
         bound = d.bind(*args, **kwargs)
-        return d.plainly("jacobian_sparsity", bound, lambda v: find_sparsity(d, v, wrt, mode))
+        return d.either(
+            bound,
+            lambda: find_sparsity(d, (*bound, *d.era.captures.values()), wrt, mode),
+            lambda: object_jacobians.jacobian_sparsity(d, bound, wrt, mode),
+        )
 
     @concise
     def linear_operator(self, *args: Any, wrt: Any = 0, **kwargs: Any) -> Any:

@@ -17,9 +17,11 @@ import numpy as np
 
 from . import gradients, keys
 from .columns import LEAF, items_of, parts_of, replace, types_of, width
+from .cotangents import ONE, Form
 from .cotangents import is_float as is_float_result
 from .either import nothing_of
 from .gradients import Active, Const, Duplicated
+from .object_batches import require_no_numbers, require_stackable
 from .objects import (
     Flat,
     Records,
@@ -52,10 +54,13 @@ class Cotangents:
     records: Records | None
     arrays: dict[str, Any] = field(default_factory=dict[str, Any])
     """Of arrays that are bound where they were, by the names of the parts."""
-    numbers: dict[int, float] = field(default_factory=dict[int, float])
+    numbers: dict[int, Any] = field(default_factory=dict[int, Any])
     """Of numbers that the function leaves as they are, by leaf: they are those of the initial values."""
     changes: dict[int, Any] = field(default_factory=dict[int, Any])
     """Of what is bound anew, by the number of the change."""
+    several: Parts | None = None
+    """Of several cotangents at once the parts of the arguments: their kinds say what is a number."""
+    form: Form = ONE
 
     def add(self, node: Node, bar: Any, place: tuple[int, Any] | None = None) -> None:
         """The cotangent of a part: an object of the same class for an object."""
@@ -75,6 +80,12 @@ class Cotangents:
         elif node.kind in ("tuple", "list"):
             for k, (item, part) in enumerate(zip(node.items, bar, strict=True)):
                 self.add(item, part, (node.index, k) if node.kind == "list" else None)
+        elif node.kind == "leaf" and self.several is not None:
+            leaf = self.several.leaves[node.index]
+            if isinstance(leaf, np.ndarray) and is_float(leaf):
+                self.arrays[node.name] = bar
+            elif is_float(leaf):
+                self.numbers[node.index] = self.form.number(bar, "py_float")
         elif node.kind == "leaf" and isinstance(bar, np.ndarray | list):
             self.arrays[node.name] = bar
         elif node.kind == "leaf" and isinstance(bar, float | np.floating):
@@ -161,7 +172,9 @@ class ObjectBack:
     """What the kernel returned."""
 
     def __call__(self, out_bar: Any = None, /, **final: Any) -> Any:
-        cotangents = Cotangents(self.flat, self.back.found.metadata["records"])
+        several = None if self.back.form.lanes is None else self.made
+        records = self.back.found.metadata["records"]
+        cotangents = Cotangents(self.flat, records, several=several, form=self.back.form)
         for name, bar in final.items():
             node = self.flat.structure.find(name)
             if node is None:
@@ -197,16 +210,21 @@ def place_of(flat: Flat, node: Node) -> tuple[int, Any] | None:
     return None
 
 
-def vjp(dispatcher: Dispatcher, bound: tuple[Any, ...], wrt: Any) -> tuple[Any, ObjectBack]:
-    """`f.vjp` with objects."""
+def vjp(
+    dispatcher: Dispatcher, bound: tuple[Any, ...], wrt: Any, batch: int | None = None
+) -> tuple[Any, ObjectBack]:
+    """`f.vjp` with objects; of a `batch` each array and number in cotangents has a first axis more."""
     from .vjp import vjp as run_vjp
 
     flat, made = flat_of(dispatcher, bound)
     selection = selected(flat, made, wrt)
     values = flat.values_of(made)
+    if batch is not None:
+        require_no_numbers("vjp with batch=", flat, selection.positions)
+        require_stackable("vjp with batch=", flat, values, ("choice",))
     with journaled(flat, values, made):
         names = flat_names(flat, selection)
-        result, back = run_vjp(flat.dispatcher, flat.dispatcher.values_of(*values), names)
+        result, back = run_vjp(flat.dispatcher, flat.dispatcher.values_of(*values), names, batch)
     value = finished(flat, back.found.metadata["records"], result, made)
     return value, ObjectBack(back, flat, made, selection, result)
 

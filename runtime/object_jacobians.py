@@ -7,16 +7,17 @@ float. A list of numbers becomes a list of blocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import jacobians, linear_operators
+from . import jacobians, linear_operators, sparse_jacobians
 from .columns import Form, Rows, as_rows, items_of
 from .either import nothing_of
 from .jacobians import Start, started
+from .object_batches import require_no_numbers
 from .object_tangents import with_none
 from .objects import (
     Flat,
@@ -29,6 +30,7 @@ from .objects import (
     journaled,
     selected,
 )
+from .sparsity import Sparsity
 from .structures import Assembly, Node, Parts
 
 if TYPE_CHECKING:
@@ -52,6 +54,11 @@ class Call:
             value, found = work(self.start, self.values)
         self.whole = value
         return finished(self.flat, self.records, value, self.made), found
+
+    def refuse_lists(self) -> None:
+        """TypeError where what `wrt` names holds a list of numbers: there are no blocks of its numbers."""
+        call = f"{self.start.call} with sparsity="
+        require_no_numbers(call, self.flat, self.selection.positions)
 
     def assembled(self, blocks: Sequence[Any]) -> Any:
         """Blocks, one for each float that `wrt` names, in its form."""
@@ -128,6 +135,40 @@ def is_open(recipe: Recipe) -> bool:
             return False
 
 
+def sparse_jacobian(
+    dispatcher: Dispatcher, bound: tuple[Any, ...], wrt: Any, mode: str, sparsity: Any
+) -> Any:
+    """`f.jacobian(..., sparsity=)` with objects: blocks in CSC form in the place of the floats of both."""
+    call = call_of(dispatcher, bound, wrt, "jacobian")
+    call.refuse_lists()
+    value, blocks = call.run(
+        lambda start, values: sparse_jacobians.blocks_by(start, values, mode, sparsity)
+    )
+    own = call.start.own(call.whole)
+    leaves = jacobians.leaves_of(own)
+    return of_results(
+        call, value, (call.assembled(next(blocks)) if jacobians.is_float(a) else a for a in leaves)
+    )
+
+
+def jacobian_sparsity(
+    dispatcher: Dispatcher, bound: tuple[Any, ...], wrt: Any, mode: str
+) -> Sparsity:
+    """`f.jacobian_sparsity` with objects: their floats one after another."""
+    call = call_of(dispatcher, bound, wrt, "jacobian_sparsity")
+    return call.run(lambda start, values: sparse_jacobians.pattern_by(start, values, mode))[1]
+
+
+def sparse_hessian(dispatcher: Dispatcher, bound: tuple[Any, ...], wrt: Any, sparsity: Any) -> Any:
+    """`f.hessian(..., sparsity=)` with objects."""
+    call = call_of(dispatcher, bound, wrt, "hessian")
+    call.refuse_lists()
+    _, rows = call.run(
+        lambda start, values: sparse_jacobians.blocks_of_hessian(start, values, sparsity)
+    )
+    return call.assembled([call.assembled(row) for row in rows])
+
+
 def jacobian(dispatcher: Dispatcher, bound: tuple[Any, ...], wrt: Any, mode: str) -> Any:
     """`f.jacobian` with objects."""
     call = call_of(dispatcher, bound, wrt, "jacobian")
@@ -142,7 +183,12 @@ def jacobian(dispatcher: Dispatcher, bound: tuple[Any, ...], wrt: Any, mode: str
         else leaf
         for leaf, row in zip(jacobians.leaves_of(own), blocks, strict=True)
     )
-    found = jacobians.with_leaves(own, rows)
+    return of_results(call, value, rows)
+
+
+def of_results(call: Call, value: Any, rows: Iterator[Any]) -> Any:
+    """What there is for each part of a result, in its form."""
+    found = jacobians.with_leaves(call.start.own(call.whole), rows)
     if call.records is None:
         return with_none(value, found)
     recipe = {"result": call.records["result"], "changes": [], "stores": []}

@@ -20,6 +20,7 @@ from . import keys, tangents
 from .columns import parts_of, types_of
 from .either import require_float
 from .gradients import Const, Duplicated
+from .object_batches import refused, require_stackable
 from .objects import Flat, finished, flat_names, flat_of, is_float, journaled, part_named, selected
 from .structures import Assembly, Node, Parts, get_field
 
@@ -38,6 +39,8 @@ class Directions:
     """Whether the call changes the tangents: then they share nothing that the arguments do not share."""
     leaves: dict[int, Any] = field(default_factory=dict[int, Any])
     """By leaf: arrays, and numbers."""
+    batch: int | None = None
+    """How many tangents there are of each leaf, along its first axis; None for one, without."""
     objects: dict[int, Any] = field(default_factory=dict[int, Any])
     """By the number of an object the object that holds its tangents."""
 
@@ -63,6 +66,12 @@ class Directions:
                 pass
 
     def add_items(self, node: Node, tangent: Any) -> None:
+        if node.kind == "numbers" and self.batch is not None:
+            raise refused(
+                f"{self.call} with batch=",
+                f"{node.name!r} is a list of numbers",
+                "use an array in its place",
+            )
         if node.kind == "numbers":
             for leaf, type_, part in self.numbers_in(node, tangent):
                 if type_ in keys.FLOATS:
@@ -83,7 +92,9 @@ class Directions:
         if node.index in self.leaves:
             raise ValueError(f"{self.call}: {node.name!r} has two tangents")
         primal = self.made.leaves[node.index]
-        if self.changes:
+        if self.batch is not None:
+            tangent = tangents.stacked_tangents(primal, tangent, node.name, self.batch)
+        elif self.changes:
             tangent = tangents.as_tangent(primal, tangent, node.name, self.call)
         self.leaves[node.index] = tangent
 
@@ -139,7 +150,8 @@ class Directions:
         """
         known = {**self.leaves, **moved}
         leaves = [
-            known[k] if k in known else zero_of(leaf) for k, leaf in enumerate(self.made.leaves)
+            known[k] if k in known else zero_of(leaf, self.batch)
+            for k, leaf in enumerate(self.made.leaves)
         ]
         assembly = Assembly(self.flat.structure, leaves, self.made.others, dict(self.objects))
         for node in self.flat.structure.nodes:
@@ -147,16 +159,23 @@ class Directions:
         return leaves, [assembly.made.get(k) for k in range(len(self.made.objects))]
 
 
-def zero_of(leaf: Any) -> Any:
+def zero_of(leaf: Any, batch: int | None) -> Any:
     """The tangent of what stands still: zeros, and what has none itself."""
     found = tangents.zero_like(leaf)
+    if found is not None and batch is not None:
+        return np.zeros((batch, *np.shape(found)), np.asarray(found).dtype)
     return leaf if found is None else found
 
 
-def jvp(dispatcher: Dispatcher, bound: tuple[Any, ...], given: Mapping[str, Any]) -> Any:
-    """`f.jvp` with objects."""
+def jvp(
+    dispatcher: Dispatcher,
+    bound: tuple[Any, ...],
+    given: Mapping[str, Any],
+    batch: int | None = None,
+) -> Any:
+    """`f.jvp` with objects; of a `batch` each array and number of theirs has one more axis, the first."""
     flat, made = flat_of(dispatcher, bound)
-    directions = Directions(flat, made, "jvp", True)
+    directions = Directions(flat, made, "jvp", True, batch=batch)
     inputs: dict[int, Any] = {}
     for name, tangent in tangents.by_name(given):
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -165,7 +184,11 @@ def jvp(dispatcher: Dispatcher, bound: tuple[Any, ...], given: Mapping[str, Any]
             )
         item = part_named(flat, name, "jvp")
         if isinstance(item, int):
-            inputs[item] = tangent
+            value = flat.dispatcher.values_of(*flat.values_of(made))[item]
+            several = batch is not None
+            inputs[item] = (
+                tangents.stacked_tangents(value, tangent, name, batch) if several else tangent
+            )
         else:
             directions.add(item, tangent, named=True)
     return push(directions, inputs)
@@ -194,9 +217,16 @@ def push(directions: Directions, inputs: Mapping[int, Any]) -> tuple[Any, Any]:
     """The result and its tangent; objects and lists that hold tangents are updated as the arguments are."""
     flat, made = directions.flat, directions.made
     own, values = flat.dispatcher, flat.values_of(made)
-    given = {**directions.leaves, **inputs}
+    given, call, batch = {**directions.leaves, **inputs}, directions.call, directions.batch
+    if batch is not None:
+        require_stackable(f"{call} with batch=", flat, values)
     with journaled(flat, values, made):
-        result, dot, moved = tangents.pushed(own, own.values_of(*values), given, directions.call)
+        if batch is None:
+            result, dot, moved = tangents.pushed(own, own.values_of(*values), given, call)
+        else:
+            result, dot, moved = tangents.pushed_stacked(
+                own, own.values_of(*values), given, call, batch
+            )
     records = flat.records_for(values)
     if records is None:
         return result, dot
@@ -225,7 +255,12 @@ def with_none(value: Any, dot: Any) -> Any:
 
 
 def value_grad_hvp(
-    dispatcher: Dispatcher, bound: tuple[Any, ...], wrt: Any, direction: Any, mode: str
+    dispatcher: Dispatcher,
+    bound: tuple[Any, ...],
+    wrt: Any,
+    direction: Any,
+    mode: str,
+    batch: int | None = None,
 ) -> tuple[Any, Any, Any]:
     """`f.value_grad_hvp` with objects."""
     flat, made = flat_of(dispatcher, bound)
@@ -235,7 +270,7 @@ def value_grad_hvp(
         raise ValueError(
             f"wrt names {len(selection.items)} arguments, and there are {len(given)} directions"
         )
-    directions = Directions(flat, made, "hvp", False)
+    directions = Directions(flat, made, "hvp", False, batch=batch)
     inputs: dict[int, Any] = {}
     for item, one in zip(selection.items, given, strict=True):
         if isinstance(item, int):
@@ -250,6 +285,7 @@ def value_grad_hvp(
             own.values_of(*values),
             flat_names(flat, selection),
             tuple(along[p] for p in selection.positions),
+            batch,
             mode=mode,
         )
     value = finished(flat, flat.records_for(values), result, made)

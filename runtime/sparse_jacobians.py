@@ -9,7 +9,7 @@ not, the pattern is found as well, and an entry that is missing is named.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, pairwise
 from math import prod
@@ -135,51 +135,71 @@ def sparse_jacobian(
     dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any, mode: str, sparsity: Any
 ) -> Any:
     """`f.jacobian(..., sparsity=...)`: blocks in CSC form, of rank 2 whatever shapes there are."""
-    products = products_of(unchecked(dispatcher), values, wrt, mode, "jacobian")
-    matrix = matrix_of(products, sparsity)
-    value = plainly(dispatcher, values)
-    blocks = iter(blocks_of(products, matrix))
-    single = products.start.single
-    rows = (nested(next(blocks), single) if is_float(leaf) else None for leaf in leaves_of(value))
+    start = started(dispatcher, values, wrt, "jacobian")
+    value, blocks = blocks_by(start, values, mode, sparsity)
+    rows = (
+        nested(next(blocks), start.single) if is_float(leaf) else None for leaf in leaves_of(value)
+    )
     return with_leaves(value, rows)
+
+
+def blocks_by(
+    start: Start, values: tuple[Any, ...], mode: str, sparsity: Any
+) -> tuple[Any, Iterator[list[Any]]]:
+    """What the plain call returns, and for each float part of its own result the blocks of the arguments."""
+    products = products_of(start, values, mode)
+    matrix = matrix_of(products, sparsity)
+    return plainly(start.dispatcher, values), blocks_of(products, matrix)
 
 
 def jacobian_sparsity(
     dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any, mode: str
 ) -> Sparsity:
     """`f.jacobian_sparsity`: the pattern, found by products at these arguments."""
-    products = products_of(unchecked(dispatcher), values, wrt, mode, "jacobian_sparsity")
-    found = detected(products)
-    plainly(dispatcher, values)
-    return found
+    start = started(dispatcher, values, wrt, "jacobian_sparsity")
+    return pattern_by(start, values, mode)[1]
+
+
+def pattern_by(start: Start, values: tuple[Any, ...], mode: str) -> tuple[Any, Sparsity]:
+    """What the plain call returns, and the pattern."""
+    found = detected(products_of(start, values, mode))
+    return plainly(start.dispatcher, values), found
 
 
 def sparse_hessian(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any, sparsity: Any) -> Any:
     """`f.hessian(..., sparsity=...)`: the same of the gradient, by Hessian-vector products."""
-    start = started(unchecked(dispatcher), values, wrt, "hessian")
-    start.require_lanes("hvp")
-    tried(start, values)
-    products = Symmetric(start, form_of(tuple(start.values[p] for p in start.wrt)), ("forward",))
+    start = started(dispatcher, values, wrt, "hessian")
+    _, rows = blocks_of_hessian(start, values, sparsity)
+    return nested([nested(row, start.single) for row in rows], start.single)
+
+
+def blocks_of_hessian(
+    start: Start, values: tuple[Any, ...], sparsity: Any
+) -> tuple[Any, list[list[Any]]]:
+    """What the plain call returns, and for each argument a block for each."""
+    own = unchecked(start)
+    own.require_lanes("hvp")
+    tried(own, values)
+    products = Symmetric(own, form_of(tuple(own.values[p] for p in own.wrt)), ("forward",))
     matrix = matrix_of(products, sparsity)
-    plainly(dispatcher, values)
-    return nested([nested(row, start.single) for row in blocks_of(products, matrix)], start.single)
+    return plainly(start.dispatcher, values), list(blocks_of(products, matrix))
 
 
-def unchecked(dispatcher: Dispatcher) -> Dispatcher:
+def unchecked(start: Start) -> Start:
     """The same function, whose derivatives are not checked: patterns are found by some that are NaN."""
+    dispatcher = start.dispatcher
     options = {**dispatcher.options, "sanitize": ""}
     if options == dispatcher.options:
-        return dispatcher
-    return type(dispatcher)(dispatcher.function, options, dispatcher.compiler, False)
+        return start
+    made = type(dispatcher)(dispatcher.function, options, dispatcher.compiler, False)
+    return replace(start, dispatcher=made)
 
 
-def products_of(
-    dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any, mode: str, call: str
-) -> Products:
+def products_of(start: Start, values: tuple[Any, ...], mode: str) -> Products:
     """The products of a call, whose primal has run on copies."""
     if mode not in MODES:
         raise ValueError(f"mode={mode!r}: use 'auto', 'forward' or 'reverse'")
-    start = started(dispatcher, values, wrt, call)
+    start = unchecked(start)
     require_floats(start)
     modes = ("forward", "reverse") if mode == "auto" else (mode,)
     if mode == "auto" and not has_tangent(start):
@@ -188,7 +208,7 @@ def products_of(
         start.require_lanes("tangent")
     if "reverse" in modes:
         start.require("vjp")
-    form = form_of(tried(start, values))
+    form = form_of(start.own(tried(start, values)))
     if start.size > size_of(form):
         modes = modes[::-1]
     return Products(start, form, modes)

@@ -47,7 +47,7 @@ def jvp(
             given[position] = stacked_tangents(values[position], tangent, name, batch)
     if batch is None:
         return push(dispatcher, values, given)
-    return push_stacked(dispatcher, values, given, batch)
+    return pushed_stacked(dispatcher, values, given, "jvp", batch)[:2]
 
 
 def by_name(tangents: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
@@ -76,7 +76,7 @@ def as_tangent(primal: Any, tangent: Any, name: str, call: str) -> Any:
     return float(tangent)
 
 
-def stacked_tangents(primal: Any, tangents: Any, name: str, batch: int) -> Any:
+def stacked_tangents(primal: Any, tangents: Any, name: str, batch: int) -> Array:
     """The tangents of one argument, of which there are `batch`, along their first axis."""
     require_lanes(batch)
     wanted = (batch, *np.shape(primal))
@@ -106,17 +106,34 @@ def pushforward(dispatcher: Dispatcher, wrapped: tuple[Any, ...]) -> Any:
     return push_beside(dispatcher, primals, given, "pushforward", lanes)
 
 
-def push_stacked(
-    dispatcher: Dispatcher, values: tuple[Any, ...], stacked: dict[int, Array], lanes: int
-) -> Any:
-    """`push` of tangents along first axes, those of arrays updated; they lie side by side meanwhile."""
-    arrays = {p: t for p, t in stacked.items() if isinstance(values[p], np.ndarray)}
-    beside = {p: np.moveaxis(t, 0, -1) for p, t in stacked.items()}
-    value, dot = push_beside(dispatcher, values, beside, "jvp", lanes)
-    own = {id(beside[p]): t for p, t in arrays.items()}
-    return value, with_leaves_of(
-        dot, lambda d: None if d is None else own.get(id(d), np.moveaxis(d, -1, 0))
-    )
+def pushed_stacked(
+    dispatcher: Dispatcher,
+    values: tuple[Any, ...],
+    stacked: Mapping[int, Array],
+    call: str,
+    lanes: int,
+) -> tuple[Any, Any, dict[int, Array]]:
+    """`pushed` of tangents along first axes, those of arrays updated; they lie side by side meanwhile."""
+    beside = {
+        p: one_lane(values[p], t, 0) if lanes == 1 else np.moveaxis(t, 0, -1)
+        for p, t in stacked.items()
+    }
+    value, dot, moved = pushed(dispatcher, values, beside, call, lanes)
+    own = {id(beside[p]): t for p, t in stacked.items() if isinstance(values[p], np.ndarray)}
+
+    def first(d: Any) -> Any:
+        if d is None or id(d) in own:
+            return None if d is None else own[id(d)]
+        return np.asarray(d)[None] if lanes == 1 else np.moveaxis(d, -1, 0)
+
+    return value, with_leaves_of(dot, first), {p: first(t) for p, t in moved.items()}
+
+
+def one_lane(primal: Any, tangents: Array, axis: int) -> Any:
+    """The one tangent that there is, of all tangents along an axis."""
+    if isinstance(primal, np.ndarray):
+        return tangents[0] if axis == 0 else tangents[..., 0]
+    return float(tangents[0])
 
 
 def with_leaves_of(dot: Any, change: Callable[[Any], Any]) -> Any:
@@ -133,10 +150,7 @@ def push_beside(
     """`push` of tangents that lie side by side, in all arrays along a last axis."""
     if lanes > 1:
         return push(dispatcher, values, beside, call, lanes)
-    single = {
-        p: t[..., 0] if isinstance(values[p], np.ndarray) else float(t[0])
-        for p, t in beside.items()
-    }
+    single = {p: one_lane(values[p], t, -1) for p, t in beside.items()}
     value, dot = push(dispatcher, values, single, call)
     own = {id(one): beside[p] for p, one in single.items() if isinstance(one, np.ndarray)}
 

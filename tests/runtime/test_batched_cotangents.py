@@ -203,7 +203,7 @@ WRONG: dict[str, tuple[type[Exception], Any]] = {
         ValueError,
         call((np.ones(4), None, None, None)),
     ),
-    r"the cotangents of a scalar result have shape \(\): use \(2,\)": (
+    r"the cotangents of a number have shape \(\): use \(2,\)": (
         ValueError,
         call((None, 1.0, None, None)),
     ),

@@ -303,7 +303,9 @@ WRONG: dict[str, tuple[type[Exception], Any]] = {
     ),
     "hold objects or lists": (
         TypeError,
-        lambda: compile(lambda m: m["a"], grad=True).jvp({"a": 1.0}, tangents={}, batch=2),
+        lambda: compile(lambda m: m["a"], grad=True).pushforward(
+            BatchDuplicated({"a": 1.0}, np.ones(2))
+        ),
     ),
 }
 
