@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import sys
 import types
 import weakref
@@ -107,12 +106,17 @@ def checked_target(target: Any) -> str:
     """What code is made for: the CPU, kernels that it runs as a device would, or a kind of device."""
     if target is None:
         return "cpu"
-    if target in ("cpu", "cuda:host") or (isinstance(target, str) and CUDA.fullmatch(target)):
+    if target in ("cpu", "cuda:host", *(f"cuda:{kind}" for kind in DEVICES)):
         return target
-    raise ValueError(f"target={target!r}: use 'cpu', 'cuda:sm_90' (or another sm), or 'cuda:host'")
+    shown = ", ".join(f"'cuda:{kind}'" for kind in DEVICES)
+    raise ValueError(f"target={target!r}: use 'cpu', 'cuda:host', {shown}")
 
 
-CUDA = re.compile(r"cuda:sm_\d{2,3}a?")
+DEVICES = (
+    *("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"),
+    *("sm_100", "sm_103", "sm_120"),
+)
+"""Kinds of NVIDIA's devices, as its assembler names them."""
 
 
 def check_options(options: dict[str, Any]) -> dict[str, Any]:

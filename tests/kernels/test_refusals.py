@@ -113,5 +113,6 @@ def test_options_of_the_cpu_are_none_of_devices() -> None:
     for options in ({"parallel": True}, {"memory": "1MiB"}):
         with pytest.raises(ValueError, match="is of the CPU"):
             mutad.compile(recurrence, target="cuda:host", **options)
-    with pytest.raises(ValueError, match="use 'cpu', 'cuda:sm_90'"):
-        mutad.compile(recurrence, target="cuda")
+    for target in ("cuda", "cuda:sm_12", "gpu", 90):
+        with pytest.raises(ValueError, match="use 'cpu', 'cuda:host', 'cuda:sm_70'"):
+            mutad.compile(recurrence, target=target)
