@@ -12,7 +12,7 @@ few divisions that are the same for its whole block::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from contextlib import contextmanager
 from math import inf
 from typing import cast
@@ -184,8 +184,7 @@ class Kernel(Writer):
     Constants come along. Memory that it is given is the device's.
     """
 
-    def __init__(self, name: str, location: LocationAttr) -> None:
-        self.name = name
+    def __init__(self, location: LocationAttr) -> None:
         self.head, self.body = Block(), Block()
         super().__init__(self.body.add_op, location)
         self.given: list[SSAValue] = []
@@ -239,8 +238,8 @@ class Kernel(Writer):
         self.head.add_op(found)
         return found.memref
 
-    def finish(self) -> func.FuncOp:
-        """The function; `launch` calls it."""
+    def finish(self, name: str) -> func.FuncOp:
+        """The function, by this name."""
         for op in list(self.body.ops):
             op.detach()
             self.head.add_op(op)
@@ -248,7 +247,7 @@ class Kernel(Writer):
         end.location = self.location
         self.head.add_op(end)
         made = func.FuncOp(
-            self.name,
+            name,
             ([a.type for a in self.head.args], []),
             Region(self.head),
             visibility="private",
@@ -329,3 +328,23 @@ def describe(kernel: func.FuncOp, sharing: Iterable[tuple[int, int]]) -> None:
     memrefs = {k for k, a in enumerate(arguments) if isinstance(a.type, MemRefType)}
     listed = DenseArrayBase.from_list(i64, sorted(memrefs - written))
     kernel.attributes[READ_ONLY] = listed
+
+
+def essence(kernel: func.FuncOp) -> Hashable:
+    """What a kernel does, without names: two kernels of which it is the same are one."""
+    numbers: dict[SSAValue, int] = {}
+
+    def number(value: SSAValue) -> int:
+        return numbers.setdefault(value, len(numbers))
+
+    def of_block(block: Block) -> Hashable:
+        taken = tuple((number(a), a.type) for a in block.args)
+        return taken, tuple(of_op(op) for op in block.ops)
+
+    def of_op(op: Operation) -> Hashable:
+        told = frozenset((*op.attributes.items(), *op.properties.items()))
+        used = tuple(number(v) for v in op.operands)
+        inside = tuple(of_block(b) for region in op.regions for b in region.blocks)
+        return op.name, told, used, inside, tuple((number(r), r.type) for r in op.results)
+
+    return frozenset(kernel.attributes.items()), of_block(kernel.body.block)

@@ -52,7 +52,7 @@ After::
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -72,7 +72,7 @@ from ..analysis.independence import Independence
 from ..analysis.views import is_memref
 from ..diagnostics import WithoutLanes, refusal
 from . import map_kernels, nest_kernels, reductions
-from .kernel import Kernel, Writer, blocks, describe, element_of, point, zero_of
+from .kernel import Kernel, Writer, blocks, describe, element_of, essence, point, zero_of
 from .map_kernels import Form, MapKernel, form_of
 from .nest_kernels import NestKernel
 from .reductions import Term
@@ -116,7 +116,8 @@ class Outliner:
         """What becomes a kernel, or several."""
         self.on_device: set[SSAValue] = set()
         """The roots whose memory is the device's."""
-        self.made = 0
+        self.made: dict[Hashable, func.FuncOp] = {}
+        """Kernels by what they do: fills and copies are many, and one function."""
 
     def run(self) -> None:
         self.refuse_lanes()
@@ -245,9 +246,7 @@ class Outliner:
         return Writer(lambda new: Rewriter.insert_op(new, InsertPoint.before(op)), op.location)
 
     def kernel(self, op: Operation) -> Kernel:
-        name = f"{self.function.sym_name.data}_{self.made}"
-        self.made += 1
-        return Kernel(name, op.location)
+        return Kernel(op.location)
 
     def buffer(self, host: Writer, count: SSAValue, element: Attribute) -> SSAValue:
         """Memory of the device, of its own."""
@@ -257,12 +256,14 @@ class Outliner:
 
     def launch(self, host: Writer, kernel: Kernel, count: SSAValue) -> None:
         """Add a kernel to the module, and its launch to the function."""
-        made = kernel.finish()
-        self.module.body.block.add_op(made)
+        made = kernel.finish(f"{self.function.sym_name.data}_{len(self.made)}")
         pairs = list(sharing(kernel.given, self.alias))
         mark_overlaps(made, pairs)
         describe(made, pairs)
-        host.add(device.LaunchOp(kernel.name, count, kernel.given))
+        known = self.made.setdefault(essence(made), made)
+        if known is made:
+            self.module.body.block.add_op(made)
+        host.add(device.LaunchOp(known.sym_name.data, count, kernel.given))
 
     def outline_map(self, op: array.MapOp) -> None:
         host, form = self.host(op), form_of(op)

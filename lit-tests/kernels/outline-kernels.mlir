@@ -53,8 +53,8 @@ func.func @total(%n : index, %u : memref<?xf64>) -> f64 {
 
 // Outputs that meet are written one after the other.
 // CHECK-LABEL: func.func @meeting_outputs
-// CHECK:         device.launch @meeting_outputs_0
-// CHECK:         device.launch @meeting_outputs_1
+// CHECK:         device.launch @meeting_outputs_0 {{.*}}%a
+// CHECK:         device.launch @meeting_outputs_0 {{.*}}%b
 func.func @meeting_outputs(%u : memref<?xf64>, %v : memref<?xf64>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -153,6 +153,29 @@ func.func @kept_where_it_raises(%u : memref<?xf64>, %n : index, %x : f64) {
   %t1 = array.loop %i to %n do {
     memref.store %x, %u[%i] : memref<?xf64>
     array.yield
+  }
+  func.return
+}
+
+// What does the same is one kernel, whatever it is given; another number makes another.
+// CHECK-LABEL: func.func @filled_twice
+// CHECK:         device.launch @filled_twice_0 {{.*}}%u
+// CHECK:         device.launch @filled_twice_0 {{.*}}%v
+// CHECK:         device.launch @filled_twice_1 {{.*}}%v
+// CHECK:       func.func private @filled_twice_0
+// CHECK:       func.func private @filled_twice_1
+// CHECK-NOT:   func.func private @filled_twice_2
+func.func @filled_twice(%n : index, %u : memref<?xf64>, %v : memref<?xf64>) {
+  %zero = arith.constant 0.0 : f64
+  %one = arith.constant 1.0 : f64
+  array.map(%n) outs(%u : memref<?xf64>) kinds ["store"] {
+    array.yield %zero : f64
+  }
+  array.map(%n) outs(%v : memref<?xf64>) kinds ["store"] {
+    array.yield %zero : f64
+  }
+  array.map(%n) outs(%v : memref<?xf64>) kinds ["store"] {
+    array.yield %one : f64
   }
   func.return
 }
