@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from . import (
+    batches,
     boundscheck,
     compile_time,
     control_flow,
@@ -21,6 +22,7 @@ BENCHMARKS = {
     "primal": primal.main,
     "gradient": gradient.main,
     "derivatives": derivatives.main,
+    "batches": batches.main,
     "control_flow": control_flow.main,
     "memory": memory.main,
     "overhead": overhead.main,

@@ -386,7 +386,7 @@ def as_tangents(
         return ready
     arrays = memory.zero_shadows(values, active, overlaps, lanes)
     for position, direction in given.items():
-        turn(arrays[position], direction)
+        turn(arrays[position], np.asarray(direction))
     for position, direction in given.items():
         if overlaps and not np.array_equal(arrays[position], direction, equal_nan=True):
             raise ValueError("hvp: the directions of arguments that share memory differ in it")

@@ -31,9 +31,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, memref, scf
-from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType, ModuleOp, f64
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.dialects import arith, func, memref, scf, vector
+from xdsl.dialects.builtin import (
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    VectorType,
+    f64,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import activation, ad, array
@@ -43,6 +51,7 @@ from ..analysis.effects import is_private
 from ..rules import writes
 from ..rules.builders import extents_of, transfer
 from ..rules.calls import listed
+from ..rules.table import float_constant, index_constant
 from ..transforms.map_outputs import is_pure
 from .hessian_products import moving_arguments, shadow_arguments
 from .nan_flow import NanFlow, is_float
@@ -325,19 +334,60 @@ class Counter(Emitter):
         for k in range(array_.type.get_num_dims()):
             axis = self.emit(arith.ConstantOp(IntegerAttr(k, IndexType())))
             extents.append(self.emit(memref.DimOp(array_, axis)))
+        element = array_.type.element_type
+        several = isinstance(element, VectorType)
+        cell = self.cell_of_zeros(element) if several else self.cell
         rank = len(extents)
-        view = self.emit(array.ViewOp(self.cell, [], [-1] * rank, extents, [zero] * rank))
-        body = Block(arg_types=[array_.type.element_type])
-        made = counted(body.args[0])
+        view = self.emit(array.ViewOp(cell, [], [-1] * rank, extents, [zero] * rank))
+        body = Block(arg_types=[element])
+        made = nothing_of(body.args[0]) if several else counted(body.args[0])
         body.add_ops([*made, array.YieldOp([made[-1].results[0]])])
         self.emit(array.MapOp(extents, [array_], [view], ["add"], body))
+        if several:
+            self.add(self.count(self.emit(memref.LoadOp.get(cell, []))))
+
+    def cell_of_zeros(self, type_: Attribute) -> SSAValue:
+        zero = self.emit(float_constant(0.0, type_))
+        cell = self.emit(memref.AllocaOp.get(type_, shape=[]))
+        cell.name_hint = "wrong"
+        self.emit(memref.StoreOp.get(zero, cell, []))
+        return cell
 
 
 def counted(value: SSAValue) -> list[Operation]:
-    """Ops the last of which gives 1 for NaN, 0 for a number."""
+    """Ops the last of which gives 1 for NaN, 0 for a number; of a vector 1 where one of its lanes is NaN."""
+    summed = sum_of_lanes(value)
+    number = summed[-1].results[0] if summed else value
     one, none = (arith.ConstantOp(FloatAttr(x, f64)) for x in (1.0, 0.0))
-    is_nan = arith.CmpfOp(value, value, "uno")
-    return [one, none, is_nan, arith.SelectOp(is_nan.result, one.result, none.result)]
+    is_nan = arith.CmpfOp(number, number, "uno")
+    return [*summed, one, none, is_nan, arith.SelectOp(is_nan.result, one.result, none.result)]
+
+
+def nothing_of(value: SSAValue) -> list[Operation]:
+    """Ops the last of which gives 0 in each lane that is finite, NaN in others: they are cheap to add up.
+
+    An infinity is taken for a NaN: then a call is made anew for nothing.
+    """
+    zero = float_constant(0.0, value.type)
+    return [zero, arith.MulfOp(value, zero.result)]
+
+
+def sum_of_lanes(value: SSAValue) -> list[Operation]:
+    """Ops that add up the lanes of a vector: NaN where one is, and of opposite infinities."""
+    if not isinstance(value.type, VectorType):
+        return []
+    made: list[Operation] = []
+    numbers: list[SSAValue] = []
+    for lane in range(value.type.get_shape()[0]):
+        place = index_constant(lane)
+        one = vector.ExtractOp(value, [place.result], value.type.element_type)
+        made += [place, one]
+        numbers.append(one.result)
+    while len(numbers) > 1:
+        pairs = [arith.AddfOp(*two) for two in zip(numbers[::2], numbers[1::2], strict=False)]
+        made += pairs
+        numbers = [p.result for p in pairs] + numbers[2 * len(pairs) :]
+    return made
 
 
 def depth_of(op: Operation) -> int:

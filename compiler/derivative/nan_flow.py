@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from xdsl.dialects import arith, func, math, memref, scf
-from xdsl.dialects.builtin import AnyFloat, MemRefType
+from xdsl.dialects import arith, func, math, memref, scf, vector
+from xdsl.dialects.builtin import AnyFloat, MemRefType, VectorType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ...dialects import activation, ad, array
@@ -43,6 +43,7 @@ KEEPING: dict[type[Operation], tuple[int, ...]] = {
     math.AbsFOp: (0,),
     ad.MulOp: (0, 1),
     ad.DivOp: (0,),
+    vector.BroadcastOp: (0,),
 }
 """The operands of an op that are NaN only if its result is, or is not chosen. No divisor is among them:
 without a guard the sign of a zero may differ, and so would that of the infinity that it makes."""
@@ -240,4 +241,4 @@ def is_memory(value: SSAValue) -> bool:
 
 
 def is_float(value: SSAValue) -> bool:
-    return isinstance(value.type, AnyFloat)
+    return isinstance(value.type, AnyFloat | VectorType)

@@ -238,3 +238,29 @@ func.func @returned(%p : f64, %n : index, %bar : f64) -> (memref<?xf64>, f64)
   }
   func.return %made, %p : memref<?xf64>, f64
 }
+
+// Several cotangents at once: of arrays zeros are added up, in which a NaN stays one, then the lanes.
+// CHECK-LABEL: @in_lanes(
+// CHECK-NOT:     ad.mul
+// CHECK:         arith.mulf %{{.*}}, %{{.*}} {ad.adjoint} : vector<2xf64>
+// CHECK:         array.map(%{{.*}}) ins(%x_shadow : memref<?xvector<2xf64>>) outs(%{{.*}}) kinds ["add"]
+// CHECK:           arith.mulf %{{.*}}, %{{.*}} : vector<2xf64>
+// CHECK:         vector.extract %{{.*}} : f64 from vector<2xf64>
+// CHECK:         vector.extract %{{.*}} : f64 from vector<2xf64>
+// CHECK:         %[[SUM:.*]] = arith.addf
+// CHECK:         arith.cmpf uno, %[[SUM]], %[[SUM]]
+// CHECK:         ad.retry_if
+func.func @in_lanes(%x : memref<?xf64>, %p : f64, %n : index, %x_shadow : memref<?xvector<2xf64>>, %bar : vector<2xf64>)
+    -> vector<2xf64> attributes {shadows = array<i64: 0>, cotangents = array<i64: 0>, scalars = array<i64: 1>} {
+  %t = array.loop %i to %n do {
+    %t2 = array.loop %j to %n do {
+      %b = memref.load %x_shadow[%j] : memref<?xvector<2xf64>>
+      %f = vector.broadcast %p : f64 to vector<2xf64>
+      %m = ad.mul %b, %f {ad.adjoint} : vector<2xf64>
+      memref.store %m, %x_shadow[%j] : memref<?xvector<2xf64>>
+      array.yield
+    }
+    array.yield
+  }
+  func.return %bar : vector<2xf64>
+}

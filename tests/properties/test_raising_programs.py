@@ -10,7 +10,7 @@ from python_oracle import Outcome, Tolerance, assert_same_outcome, run
 from raising_programs import ROWS, RaisingProgram, raising_programs
 
 import mutad
-from mutad import Active, Const, Duplicated
+from mutad import Active, BatchDuplicated, Const, Duplicated
 
 PROFILE = profile(few=12)
 
@@ -51,9 +51,16 @@ def test_gradient_calls(program: RaisingProgram) -> None:
             arrays = [Duplicated(v, s) for v, s in zip((x, y, z), shadows, strict=True)]
             return compiled.pullback(*arrays, Const(p), Active(a), Const(k), cotangent=1.0)[0]
 
-        assert_same_outcome(run(pulled, row), want, row, ROUNDING)
+        def pulled_together(x, y, z, p, a, k):
+            arrays = [BatchDuplicated(v, s) for v, s in zip((x, y, z), several, strict=True)]
+            bars = np.array([1.0, -2.0])
+            return compiled.pullback(*arrays, Const(p), Active(a), Const(k), cotangent=bars)[0]
+
+        several = [np.full((*s.shape, 2), 0.5) for s in shadows]
+        for call in (pulled, pulled_together):
+            assert_same_outcome(run(call, row), want, row, ROUNDING)
         if want.exception is not None:
-            assert all((s == 0.5).all() for s in shadows)
+            assert all((s == 0.5).all() for s in (*shadows, *several))
         elif np.isfinite(want.result):
             with suppress(NotSmoothHereError):
                 case.check_pullback()

@@ -6,6 +6,7 @@ a test of its own.
 
 from gradient_oracle import GradientCase, NotSmoothHereError
 from hypothesis import assume, given
+from lane_oracle import check_cotangents_together
 from profiles import profile
 from python_oracle import Tolerance, assert_same_outcome, run
 from reach_oracle import check_cotangents_reach, check_tangents_reach
@@ -41,6 +42,7 @@ def test_gradients_are_derivatives(program: SmallProgram) -> None:
     check_cotangents_reach(case)
     check_tangents_reach(case)
     check_batch(case)
+    check_cotangents_together(case)
     try:
         case.check_pullback()
         case.check_gradient()

@@ -489,7 +489,6 @@ REFUSED: list[Row] = [
     (calls("hessian"), (sweep, one(), 0.1, 2), TypeError, "one float"),
     (calls("hessian", wrt="n"), (recursive, one(), 2), TypeError, "with respect to floats"),
     (calls("jacobian"), (inner, np.broadcast_to(1.0, 3), one()), ValueError, "overlaps itself"),
-    (calls("jacobian", sparsity="auto"), (paired, one(), [one(), 2.0]), TypeError, "objects or lists"),
     (lambda f, a: f.linear_operator(*a) @ np.full(3, 1j), (inner, one(), one()), TypeError, "complex"),
 ]  # fmt: skip
 

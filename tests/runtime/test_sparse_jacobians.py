@@ -202,9 +202,10 @@ def test_sparse_is_dense_in_every_mode_and_by_every_pattern(name: str) -> None:
             tree = f.jacobian(*arguments, wrt=wrt, mode=mode, sparsity=given)
             found = dense(tree, result, sizes)
             taken = sparsity.mode if mode == "auto" else mode
-            if mode != "auto" or given is sparsity:
-                np.testing.assert_array_equal(found, reference[taken])
             tolerance = 1e-5 if name.endswith("32") else 1e-13
+            if mode != "auto" or given is sparsity:  # with guards, which NaN asks for, or without
+                own = reference[taken]
+                np.testing.assert_allclose(found, own, rtol=tolerance / 10, atol=tolerance / 100)
             np.testing.assert_allclose(found, reference["forward"], rtol=tolerance, atol=tolerance)
             for got, want in zip(arguments, after, strict=True):
                 np.testing.assert_allclose(got, want, rtol=1e-6 if name.endswith("32") else 1e-14)
