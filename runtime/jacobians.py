@@ -161,7 +161,7 @@ class Start:
     def require(self, mode: str, lanes: int = 1) -> None:
         """Compile what the runs on copies need, and refuse here what they would refuse."""
         found = self.dispatcher.specialize(self.values, tuple(sorted(self.wrt)), mode, lanes)
-        if mode == "hvp":
+        if mode == "product":
             seeds(self.dispatcher, found)
         with_groups(self.dispatcher, self.values, set(found.shadowed), self.overlaps)
 
@@ -424,7 +424,7 @@ def hessian(dispatcher: Dispatcher, values: tuple[Any, ...], wrt: Any) -> Any:
 
 def blocks_of_hessian(start: Start, values: tuple[Any, ...]) -> tuple[Any, list[list[Array]]]:
     """What the plain call returns, and for each argument a block for each."""
-    lanes = start.require_lanes("hvp")
+    lanes = start.require_lanes("product")
     value = plainly(start.dispatcher, values)
     blocks = blocks_of(start, tuple(start.values[p] for p in start.wrt))
     for elements, directions in start.units(lanes):

@@ -111,7 +111,7 @@ class Symmetric(Products):
 
     @cached_property
     def lanes(self) -> int:
-        return self.start.require_lanes("hvp")
+        return self.start.require_lanes("product")
 
     def along(self, directions: Sequence[Array]) -> list[Array]:
         start, stacked = self.start, [np.moveaxis(d, -1, 0) for d in directions]
@@ -178,7 +178,7 @@ def blocks_of_hessian(
 ) -> tuple[Any, list[list[Any]]]:
     """What the plain call returns, and for each argument a block for each."""
     own = unchecked(start)
-    own.require_lanes("hvp")
+    own.require_lanes("product")
     tried(own, values)
     products = Symmetric(own, form_of(tuple(own.values[p] for p in own.wrt)), ("forward",))
     matrix = matrix_of(products, sparsity)
