@@ -9,7 +9,7 @@ place of its own, when the dialects are imported:
 - The hash of ops, blocks, regions and values is by identity, as before, but Python's own.
 - Operands, results and regions by name go to the tuple that holds them; sizes of segments are unpacked once.
 - The ops of a block, and `walk`, are generators: one for each region, where xDSL has four.
-- Arguments of a new op that are single where one is declared are not looked at one by one.
+- A new op whose arguments are single, as declared, is filled in one go.
 
 `tests/test_quick_xdsl.py` holds each of them against what it replaces. (`pyproject.toml` admits one minor
 version of xDSL.)
@@ -20,15 +20,34 @@ version of xDSL.)
 from __future__ import annotations
 
 from abc import ABCMeta
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
 from xdsl.dialects.arith import SignlessIntegerBinaryOperation
 from xdsl.dialects.builtin import UNKNOWN_LOC, DenseArrayBase
-from xdsl.ir import Attribute, Block, BlockOps, Operation, Region, SSAValue, SSAValues, core
+from xdsl.ir import (
+    Attribute,
+    Block,
+    BlockOps,
+    Operation,
+    OpResult,
+    Region,
+    SSAValue,
+    SSAValues,
+    Use,
+    core,
+)  # fmt: skip
 from xdsl.irdl import operations
-from xdsl.irdl.operations import VarIRConstruct
+from xdsl.irdl.operations import (
+    IRDLOperation,
+    OptionalAttrAccessor,
+    OptionalDef,
+    VariadicAttrAccessor,
+    VarIRConstruct,
+)  # fmt: skip
 
 # Classes. -----------------------------------------------------------------------------------------
 
@@ -94,21 +113,150 @@ def sizes_of(sizes: Any) -> tuple[Any, ...]:
     return known["_values"]
 
 
+def starts_of(sizes: Any) -> tuple[int, ...]:
+    """Where the segments of these sizes begin, and where the last one ends."""
+    known = vars(sizes)
+    if "_starts" not in known:
+        known["_starts"] = tuple(accumulate(sizes_of(sizes), initial=0))
+    return known["_starts"]
+
+
+def segment_of(accessor: Any, op: Any, kind: Any = None) -> Any:
+    """What is declared where segments are found by their sizes: one, all of its segment, or one or None."""
+    option, k = accessor.option, accessor.idx
+    starts = starts_of(
+        (op.properties if option.as_property else op.attributes)[option.attribute_name]
+    )
+    args = constructs_of(op, accessor.construct)
+    if isinstance(accessor, VariadicAttrAccessor):
+        return args[starts[k] : starts[k + 1]]
+    if isinstance(accessor, OptionalAttrAccessor) and starts[k] == starts[k + 1]:
+        return None
+    return args[starts[k]]
+
+
 # New ops. -----------------------------------------------------------------------------------------
 
-SINGLE = (SSAValue, Attribute, Region, Block)
-build_each = operations.irdl_build_arg_list
+SINGLE = (SSAValue, Attribute, Region)
+init_each, init_any = IRDLOperation.__init__, Operation.__init__
 
 
-def build_arguments(construct: Any, args: Any, arg_defs: Any, error_prefix: str = "") -> Any:
-    """The arguments in a row, and how many each is: where each is single there is nothing to look at."""
-    if len(args) == len(arg_defs):
-        for arg in args:
-            if not isinstance(arg, SINGLE):
-                break
+def init(
+    self: IRDLOperation,
+    *,
+    operands: Any = None,
+    result_types: Any = None,
+    properties: Any = None,
+    attributes: Any = None,
+    successors: Any = None,
+    regions: Any = None,
+) -> None:
+    """A new op. Where what it is given is single, as declared, there is nothing to look at one by one."""
+    declared = type(self).get_irdl_definition()
+    values, types = single(operands, declared.operands), single(result_types, declared.results)
+    own = single(regions, declared.regions)
+    if declared.options or successors or values is None or types is None or own is None:
+        init_each(
+            self,
+            operands=operands,
+            result_types=result_types,
+            properties=properties,
+            attributes=attributes,
+            successors=successors,
+            regions=regions,
+        )
+        return
+    fill(self, values, types, present(properties), present(attributes), own)
+
+
+def single(given: Sequence[Any] | None, declared: Sequence[Any]) -> list[Any] | None:
+    """The arguments, where each that is declared is given once; else None."""
+    if given is None or len(given) != len(declared):
+        return None if given or declared else []
+    found: list[Any] = []
+    for one in given:
+        if isinstance(one, Operation):
+            found.append(SSAValue.get(one))
+        elif isinstance(one, SINGLE):
+            found.append(one)
         else:
-            return [*args], [1] * len(args)
-    return build_each(construct, args, arg_defs, error_prefix)
+            return None
+    return found
+
+
+def present(named: Mapping[str, Attribute | None] | None) -> dict[str, Attribute]:
+    """The attributes that are not None."""
+    return {name: one for name, one in named.items() if one is not None} if named else {}
+
+
+def fill(
+    op: Any,
+    operands: Sequence[SSAValue],
+    result_types: Sequence[Attribute],
+    properties: dict[str, Attribute],
+    attributes: dict[str, Attribute],
+    regions: Sequence[Region],
+    location: Any = None,
+) -> None:
+    """What `Operation.__init__` does for an op without successors."""
+    uses: list[Use] = []
+    for k, value in enumerate(operands):
+        use = Use(op, k)
+        uses.append(use)
+        value.add_use(use)
+    op._operands, op._operand_uses = SSAValues(operands), tuple(uses)
+    op._successors = op._successor_uses = ()
+    op.results = SSAValues([OpResult(type_, op, k) for k, type_ in enumerate(result_types)])
+    op.properties, op.attributes = properties, attributes
+    op.location = UNKNOWN_LOC if location is None else location
+    op.regions = ()
+    for region in regions:
+        op.add_region(region)
+    op.__post_init__()
+
+
+def init_operation(
+    self: Operation,
+    *,
+    operands: Sequence[SSAValue] = (),
+    result_types: Sequence[Attribute] = (),
+    properties: Mapping[str, Attribute] = {},
+    attributes: Mapping[str, Attribute] = {},
+    location: Any = None,
+    successors: Sequence[Block] = (),
+    regions: Sequence[Region] = (),
+) -> None:
+    if not successors:
+        held = dict(properties), dict(attributes)
+        fill(self, operands, result_types, *held, regions, location)
+        return
+    init_any(
+        self,
+        operands=operands,
+        result_types=result_types,
+        properties=properties,
+        attributes=attributes,
+        location=location,
+        successors=successors,
+        regions=regions,
+    )
+
+
+@cache
+def defaults_of(kind: type[IRDLOperation]) -> tuple[tuple[bool, str, Attribute], ...]:
+    """The properties (True) and attributes that an op has where it is not told."""
+    definition = kind.get_irdl_definition()
+    return tuple(
+        (is_property, name, one.default_value)
+        for is_property, declared in ((True, definition.properties), (False, definition.attributes))
+        for name, one in declared.items()
+        if not isinstance(one, OptionalDef) and one.default_value is not None
+    )
+
+
+def set_defaults(self: IRDLOperation) -> None:
+    for is_property, name, value in defaults_of(type(self)):
+        (self.properties if is_property else self.attributes).setdefault(name, value)
 
 
 # Ops in order. ------------------------------------------------------------------------------------
@@ -126,6 +274,15 @@ def ops_from(op: Any) -> Iterator[Operation]:
 
 def ops_of(ops: BlockOps) -> Iterator[Operation]:
     return ops_from(ops.block.first_op)
+
+
+def count_of(ops: BlockOps) -> int:
+    """How many; `list(block.ops)` asks, too."""
+    found, op = 0, ops.block._first_op
+    while op is not None:
+        found += 1
+        op = op._next_op
+    return found
 
 
 def ops_within(regions: Sequence[Region]) -> Iterator[Operation]:
@@ -191,10 +348,12 @@ def install() -> None:
                 one.__hash__ = object.__hash__
     operations.get_op_constructs = constructs_of
     operations.BeforeVariadicSingleAccessor.__get__ = named
-    operations.irdl_build_arg_list = build_arguments
+    operations.BaseAttrAccessor.__get__ = segment_of
+    IRDLOperation.__init__, Operation.__init__ = init, init_operation
+    IRDLOperation.__post_init__ = set_defaults
     SSAValues.__getitem__ = item_or_items
     DenseArrayBase.get_values = sizes_of
-    BlockOps.__iter__ = ops_of
+    BlockOps.__iter__, BlockOps.__len__ = ops_of, count_of
     Operation.walk, Region.walk, Block.walk = walk, walk_region, walk_block
     core._unknown_loc = lambda: UNKNOWN_LOC  # which it imports for each op
     Operation.next_op = property(attrgetter("_next_op"), doc=Operation.next_op.__doc__)
