@@ -9,7 +9,7 @@ place of its own, when the dialects are imported:
 - The hash of ops, blocks, regions and values is by identity, as before, but Python's own.
 - Operands, results and regions by name go to the tuple that holds them; sizes of segments are unpacked once.
 - The ops of a block, and `walk`, are generators: one for each region, where xDSL has four.
-- A new op whose arguments are single, as declared, is filled in one go.
+- A new op whose arguments are as declared, single or a list of several, is filled in one go.
 
 `tests/test_quick_xdsl.py` holds each of them against what it replaces. (`pyproject.toml` admits one minor
 version of xDSL.)
@@ -27,7 +27,7 @@ from operator import attrgetter
 from typing import Any
 
 from xdsl.dialects.arith import SignlessIntegerBinaryOperation
-from xdsl.dialects.builtin import UNKNOWN_LOC, DenseArrayBase
+from xdsl.dialects.builtin import UNKNOWN_LOC, DenseArrayBase, i32
 from xdsl.ir import (
     Attribute,
     Block,
@@ -39,15 +39,20 @@ from xdsl.ir import (
     SSAValues,
     Use,
     core,
-)  # fmt: skip
+)
 from xdsl.irdl import operations
 from xdsl.irdl.operations import (
+    AttrSizedOperandSegments,
+    AttrSizedResultSegments,
     IRDLOperation,
+    OperandDef,
     OptionalAttrAccessor,
     OptionalDef,
+    ResultDef,
     VariadicAttrAccessor,
+    VariadicDef,
     VarIRConstruct,
-)  # fmt: skip
+)
 
 # Classes. -----------------------------------------------------------------------------------------
 
@@ -151,11 +156,14 @@ def init(
     successors: Any = None,
     regions: Any = None,
 ) -> None:
-    """A new op. Where what it is given is single, as declared, there is nothing to look at one by one."""
+    """A new op. Where what it is given is as declared, there is nothing to look at one by one."""
     declared = type(self).get_irdl_definition()
-    values, types = single(operands, declared.operands), single(result_types, declared.results)
-    own = single(regions, declared.regions)
-    if declared.options or successors or values is None or types is None or own is None:
+    values, types = in_a_row(operands, declared.operands), in_a_row(result_types, declared.results)
+    own = in_a_row(regions, declared.regions)
+    sizes = None
+    if not successors and values is not None and types is not None and own is not None:
+        sizes = sizes_held(declared.options, values[1], types[1])
+    if values is None or types is None or own is None or sizes is None:
         init_each(
             self,
             operands=operands,
@@ -166,22 +174,62 @@ def init(
             regions=regions,
         )
         return
-    fill(self, values, types, present(properties), present(attributes), own)
+    properties, attributes = present(properties), present(attributes)
+    for as_property, name, one in sizes:
+        (properties if as_property else attributes)[name] = one
+    fill(self, values[0], types[0], properties, attributes, own[0])
 
 
-def single(given: Sequence[Any] | None, declared: Sequence[Any]) -> list[Any] | None:
-    """The arguments, where each that is declared is given once; else None."""
+def in_a_row(
+    given: Sequence[Any] | None, declared: Sequence[tuple[str, Any]]
+) -> tuple[list[Any], list[int]] | None:
+    """The arguments, and how many each is: one, or a list where several are declared. None: anything else."""
     if given is None or len(given) != len(declared):
-        return None if given or declared else []
+        return None if given or declared else ([], [])
     found: list[Any] = []
-    for one in given:
+    sizes: list[int] = []
+    for one, (_, how) in zip(given, declared, strict=True):
         if isinstance(one, Operation):
             found.append(SSAValue.get(one))
         elif isinstance(one, SINGLE):
             found.append(one)
+        elif isinstance(one, list | tuple) and is_variadic(type(how)):
+            several = [SSAValue.get(each) if isinstance(each, Operation) else each for each in one]
+            if not all(isinstance(each, SINGLE) for each in several):
+                return None
+            found += several
         else:
             return None
+        sizes.append(len(found) - sum(sizes))
+    return found, sizes
+
+
+@cache
+def is_variadic(kind: type) -> bool:
+    """Whether what is declared so may be there any number of times: of operands and results."""
+    several = issubclass(kind, VariadicDef) and not issubclass(kind, OptionalDef)
+    return several and issubclass(kind, OperandDef | ResultDef)
+
+
+def sizes_held(
+    options: Sequence[Any], operands: Sequence[int], results: Sequence[int]
+) -> list[tuple[bool, str, Attribute]] | None:
+    """The attributes that hold the sizes of segments; None where something else is to be looked at."""
+    found: list[tuple[bool, str, Attribute]] = []
+    for option in options:
+        if isinstance(option, AttrSizedOperandSegments):
+            sizes = operands
+        elif isinstance(option, AttrSizedResultSegments):
+            sizes = results
+        else:
+            return None
+        found.append((option.as_property, option.attribute_name, sizes_attribute(tuple(sizes))))
     return found
+
+
+@cache
+def sizes_attribute(sizes: tuple[int, ...]) -> Attribute:
+    return DenseArrayBase.from_list(i32, sizes)
 
 
 def present(named: Mapping[str, Attribute | None] | None) -> dict[str, Attribute]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import signal
@@ -32,6 +33,8 @@ from mutad.runtime.target import VARIABLE
 mutad._import_compiler(
     cached=False
 )  # so that no test finds in its cache what the first import leaves
+
+gc.disable()  # what is imported and collected stays; see `pytest_collection_finish`
 
 RunFilecheck = Callable[[str, str], None]
 
@@ -71,6 +74,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     chosen = [item for item in items if zlib.crc32(item.nodeid.encode()) % n == k]
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = chosen
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """The modules and the thousands of tests live to the end: Python's collector need not look at them each
+    time that it looks for garbage, which was a tenth of the time of all tests."""
+    gc.freeze()
+    gc.enable()
 
 
 def program_of(item: pytest.Item) -> object:

@@ -120,8 +120,20 @@ def test_new_ops_are_built_as_before() -> None:
             n, arith.AddiOp.get_irdl_definition(), operands=[n], result_types=[i64],
             properties={}, attributes={}, successors=[], regions=[],
         )  # fmt: skip
+    with pytest.raises(ValueError, match="Expected 2 operand"):
+        arith.AddiOp.build(operands=[n], result_types=[i64])
+    with pytest.raises(ValueError, match="non-variadic"):
+        arith.AddiOp.build(operands=[n, [n, n]], result_types=[i64])
     alloc = memref.AllocOp.get(i64, None, [4])
     assert (tuple(alloc.dynamic_sizes), tuple(alloc.symbol_operands)) == ((), ())
+    one_by_one = memref.AllocOp.__new__(memref.AllocOp)
+    types = [alloc.memref.type]
+    quick_xdsl.init_each(
+        one_by_one, operands=[[n], []], result_types=types, properties=dict(alloc.properties)
+    )
+    at_once = memref.AllocOp([n], [], types[0])
+    assert at_once.is_structurally_equivalent(one_by_one)
+    assert at_once.properties["operandSegmentSizes"] == DenseArrayBase.from_list(i32, [1, 0])
 
 
 def test_a_hash_is_of_the_object(module: ModuleOp) -> None:
