@@ -6,9 +6,11 @@ place of its own, when the dialects are imported:
 
 - `isinstance` of ops, attributes and values: their metaclass is `abc.ABCMeta`, which also asks for classes
   that were registered. None is, so the built-in check serves.
-- The hash of ops, blocks, regions and values is by identity, as before, but Python's own.
+- The hash of ops, blocks, regions and values is by identity, as before, but Python's own. That of the
+  attributes that ops have most often is taken once.
 - Operands, results and regions by name go to the tuple that holds them; sizes of segments are unpacked once.
 - The ops of a block, and `walk`, are generators: one for each region, where xDSL has four.
+- A name that was found to be valid is not looked at again.
 - A new op whose arguments are as declared, single or a list of several, is filled in one go.
 
 `tests/test_quick_xdsl.py` holds each of them against what it replaces. (`pyproject.toml` admits one minor
@@ -20,14 +22,22 @@ version of xDSL.)
 from __future__ import annotations
 
 from abc import ABCMeta
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
 from xdsl.dialects.arith import SignlessIntegerBinaryOperation
-from xdsl.dialects.builtin import UNKNOWN_LOC, DenseArrayBase, i32
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    DenseArrayBase,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    i32,
+)
 from xdsl.ir import (
     Attribute,
     Block,
@@ -92,6 +102,10 @@ def constructs_of(op: Any, construct: VarIRConstruct) -> Sequence[Any]:
     return op.regions if construct is REGION else op._successors
 
 
+operands_of: Callable[[Operation], SSAValues[SSAValue]] = attrgetter("_operands")
+"""The operands of an op as a tuple, which has a hash."""
+
+
 def named(accessor: Any, op: Any, kind: Any = None) -> Any:
     """What is declared before all that may be there several times is at its place."""
     construct = accessor.construct
@@ -138,6 +152,32 @@ def segment_of(accessor: Any, op: Any, kind: Any = None) -> Any:
     if isinstance(accessor, OptionalAttrAccessor) and starts[k] == starts[k + 1]:
         return None
     return args[starts[k]]
+
+
+# Attributes. --------------------------------------------------------------------------------------
+
+
+def hashed_once(kind: Any) -> Callable[[Any], int]:
+    """The hash of an attribute, which never changes: that of all its parts, taken once."""
+    taken = kind.__hash__
+
+    def hash_of(self: Any) -> int:
+        known = vars(self)
+        if "_hash" not in known:
+            known["_hash"] = taken(self)
+        return known["_hash"]
+
+    return hash_of
+
+
+@lru_cache(maxsize=4096)
+def valid_name(kind: type[core.IRWithName], name: str | None) -> str | None:
+    """The name without a number at its end; ValueError where it is none."""
+    return kind.extract_valid_name(name)
+
+
+def set_name(self: Any, name: str | None) -> None:
+    self._name = valid_name(type(self), name)
 
 
 # New ops. -----------------------------------------------------------------------------------------
@@ -401,9 +441,12 @@ def install() -> None:
     IRDLOperation.__post_init__ = set_defaults
     SSAValues.__getitem__ = item_or_items
     DenseArrayBase.get_values = sizes_of
+    for kind in (IntegerType, IntegerAttr, FloatAttr, MemRefType):
+        kind.__hash__ = hashed_once(kind)
     BlockOps.__iter__, BlockOps.__len__ = ops_of, count_of
     Operation.walk, Region.walk, Block.walk = walk, walk_region, walk_block
     core._unknown_loc = lambda: UNKNOWN_LOC  # which it imports for each op
+    core.IRWithName.name_hint = core.IRWithName.name_hint.setter(set_name)
     Operation.next_op = property(attrgetter("_next_op"), doc=Operation.next_op.__doc__)
     SSAValue.type = property(attrgetter("_type"), doc=SSAValue.type.__doc__)
 

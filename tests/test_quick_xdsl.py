@@ -142,6 +142,33 @@ def test_a_hash_is_of_the_object(module: ModuleOp) -> None:
     assert all(hash(value) == object.__hash__(value) for value in (*values, *module.walk()))
 
 
+def test_hashes_of_attributes_are_taken_once() -> None:
+    """And are what they were: equal for equal attributes, also where one was never asked before."""
+    kinds = [
+        (lambda: IntegerAttr(7, i64), lambda: IntegerAttr(7, i32)),
+        (lambda: builtin.FloatAttr(0.5, builtin.f64), lambda: builtin.FloatAttr(0.5, builtin.f32)),
+        (lambda: builtin.MemRefType(i64, [3, -1]), lambda: builtin.MemRefType(i64, [3, 2])),
+        (lambda: builtin.IntegerType(17), lambda: builtin.IntegerType(16)),
+    ]
+    for make, other in kinds:
+        one = make()
+        assert hash(one) == hash(one) == hash(make())
+        assert one == make()
+        assert {one: 1}.get(make()) == 1
+        assert other() not in {one: 1}
+
+
+def test_names_are_valid_and_have_no_number_at_the_end() -> None:
+    number = arith.ConstantOp(IntegerAttr(1, i64)).result
+    for _ in range(2):
+        number.name_hint = "u_12"
+        assert number.name_hint == "u"
+        number.name_hint = None
+        assert number.name_hint is None
+        with pytest.raises(ValueError, match="Invalid OpResult name format `2u`"):
+            number.name_hint = "2u"
+
+
 def test_every_dialect_of_xdsl_can_still_be_loaded() -> None:
     """Their classes have our metaclass then."""
     code = (

@@ -42,7 +42,7 @@ class Rule(Generic[Op]):
     def effects(self, op: Op) -> list[Access]:
         """What `op` itself reads and writes, reads first; what its regions do is theirs."""
         touched = memrefs(op.operands)
-        return touching(op, touched, touched, must=False)
+        return touching(op, touched, touched, must=False) if touched else []
 
     def flows(self, op: Op) -> Iterator[Flow]:
         """From each value or memory that `op` reads to each that it makes or writes."""

@@ -42,6 +42,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator, NoMemoryEffect
 
 from ...dialects import array
+from ...dialects.quick_xdsl import operands_of
 from .memory_effects import functions
 
 
@@ -92,8 +93,8 @@ def expression(op: Operation) -> Hashable:
     """What the op computes: equal for two ops exactly when their values are."""
     return (
         type(op),
-        tuple(op.operands),
-        tuple(op.properties.items()),
-        tuple(op.attributes.items()),
-        tuple(r.type for r in op.results),
+        operands_of(op),
+        tuple(op.properties.items()) if op.properties else (),
+        tuple(op.attributes.items()) if op.attributes else (),
+        tuple([r.type for r in op.results]),
     )
