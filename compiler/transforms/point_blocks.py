@@ -102,9 +102,10 @@ class PointBlocks:
         return before.times(least, min(UNIT, POINTS))
 
     def _scratch(self) -> list[Sequence[SSAValue]]:
-        """The extents of the arrays that a point has."""
-        private = self.points.private & self.points.varying
-        arrays = [m.owner for m in self.points.written if m in private]  # in the order of the ops
+        """The extents of the arrays that a point has, in the order in which they are stored to."""
+        arrays = [
+            m.owner for m in self.points.written if m in self.points.private & self.points.varying
+        ]
         found = [o.extents for o in arrays if isinstance(o, array.AllocOp) and o.extents]
         found += [tuple(counts) for counts in self.points.rows().values()]
         known = [e for e in found if not any(self.points.is_inside(n) for n in e)]
