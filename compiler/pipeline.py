@@ -25,7 +25,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.passes import ModulePass
 
 from ..dialects import activation, ad
-from . import remembered
+from . import progress, remembered
 from .analysis.effects import is_private
 from .analysis.print_analyses import PASSES as PRINTED_ANALYSES
 from .aot.step_sizes import MeasureSteps, measure_saved, measure_steps
@@ -971,6 +971,7 @@ def metadata_of(c: Compilation) -> dict[str, Any]:
 @contextmanager
 def with_time(c: Compilation, name: str) -> Generator[None]:
     """Do the work and add its seconds to the stage (a pass: to its line below the stage)."""
+    progress.doing = name.strip()
     if not name.startswith(" "):
         c.stage = name
     key = (c.stage, name)

@@ -22,6 +22,7 @@ import functools
 import sys
 import types
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import (
     TYPE_CHECKING,
@@ -114,6 +115,11 @@ class _LazyCompiler:
         request = self._request(function, arguments, overlaps, mode, wrt, options, captured)
         artifact = pipeline.compile_request(request, wanted)
         return artifact.object_code, artifact.metadata
+
+    def watched(self, name: str) -> AbstractContextManager[None]:
+        from .compiler.progress import shown
+
+        return shown(name)
 
     def entries(self, convention: str, opt: int) -> tuple[bytes, dict[str, Any]]:
         from .compiler import pipeline

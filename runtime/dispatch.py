@@ -17,8 +17,10 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from time import perf_counter
 from types import FunctionType
 from typing import Any, NamedTuple, Protocol
 
@@ -32,6 +34,7 @@ from . import (
     foreign,
     keys,
     leaving,
+    log,
     lost_class,
     objects,
     sites,
@@ -75,6 +78,10 @@ class Compiler(Protocol):
     ) -> tuple[bytes, dict[str, Any]]:
         """Object code and metadata; where code with what it assumes is not `wanted`, that alone."""
         ...
+
+    def watched(self, name: str) -> AbstractContextManager[None]:
+        """Around a compilation: it may show what it is doing."""
+        return nullcontext()
 
     def entries(self, convention: str, opt: int) -> tuple[bytes, dict[str, Any]]:
         """The entries that all code of this calling convention shares (`entry_code`)."""
@@ -331,6 +338,8 @@ class Dispatcher:
     checks_gradient: bool
     """The first call of each kind of arguments checks that its gradient can be compiled."""
     parameters: tuple[str, ...] = field(init=False)
+    code: Any = field(init=False)
+    """Of the function, when its signature was looked at."""
     binder: Callable[..., tuple[Any, ...]] = field(init=False)
     bound_defaults: tuple[Any, ...] = field(init=False)
     """The function's defaults, as the binder has them."""
@@ -353,15 +362,15 @@ class Dispatcher:
     returns_objects: bool = False
 
     def __post_init__(self) -> None:
-        code = self.function.__code__
-        count = code.co_argcount + code.co_kwonlyargcount
-        self.parameters = tuple(sys.intern(n) for n in code.co_varnames[:count])
-        self.take_defaults()
+        self.take_signature()
         self.installed = lambda _kind, _head: None
         self.begin()
 
-    def take_defaults(self) -> None:
-        """Bind arguments with the defaults that the function has now."""
+    def take_signature(self) -> None:
+        """Bind arguments with the parameters, and the defaults, that the function has now."""
+        self.code = code = self.function.__code__
+        count = code.co_argcount + code.co_kwonlyargcount
+        self.parameters = tuple(sys.intern(n) for n in code.co_varnames[:count])
         bind = familiar.answering(binder(self.function), self.parameters, self.function.__name__)
         self.binder = lost_class.guarded(bind, self.function, lambda: self.owner and self.owner())
         self.bound_defaults = defaults_of(self.function)
@@ -371,10 +380,16 @@ class Dispatcher:
     def bind(self) -> Callable[..., tuple[Any, ...]]:
         """The arguments by position; raises what CPython raises for wrong ones."""
         now = defaults_of(self.function)
-        if len(now) != len(self.bound_defaults) or any(
-            a is not b for a, b in zip(now, self.bound_defaults, strict=True)
+        replaced = self.function.__code__ is not self.code
+        if replaced:
+            require_plain(self.function)
+            self.flats, self.latest, self.returns_objects = {}, None, False
+        if (
+            replaced
+            or len(now) != len(self.bound_defaults)
+            or any(a is not b for a, b in zip(now, self.bound_defaults, strict=True))
         ):
-            self.take_defaults()
+            self.take_signature()
             self.forget()
         return self.binder
 
@@ -625,23 +640,22 @@ class Dispatcher:
         budgets.require_kept(self.options["memory"], mode)
         options = {**self.options, "stretch": stretch, "lanes": lanes, "guards": guards}
         place = disk_cache.place_of(self.function, arguments, overlaps, mode, wrt, options)
+        started = perf_counter()
         cached = disk_cache.read(place)
 
         def wanted(assumed: Sequence[Any]) -> bool:
             return values is None or keys.assumptions_hold(assumed, values)
 
-        if cached is None or not (cached[0] or not wanted(cached[1]["assumed"])):
-            if self.checks_gradient and not wrt:
-                own = arguments[: len(arguments) - len(era.captures.inputs)]
-                active = tuple(i for i, a in enumerate(own) if keys.is_active_key(a))
-                if active:
-                    self.compiler.check_differentiable(
-                        self.function, arguments, overlaps, active, options, era.captures, wanted
-                    )
-            cached = self.compiler.compile(
-                self.function, arguments, overlaps, mode, wrt, options, era.captures, wanted
-            )
+        loaded = cached is not None and bool(cached[0] or not wanted(cached[1]["assumed"]))
+        if cached is None or not loaded:
+            with self.compiler.watched(self.function.__qualname__):
+                cached = self.compile(key, era, options, wanted)
             disk_cache.write(place, *cached)
+        if log.is_on() and cached[0]:
+            names = (*self.parameters, *era.captures.names)
+            why = log.why_anew(key, names, self.eras)
+            seconds = perf_counter() - started
+            log.tell(self.function.__qualname__, key, names, why, seconds, loaded=loaded)
         object_code, metadata = cached
         if not object_code:
             era.assumed[key] = metadata["assumed"]
@@ -661,6 +675,22 @@ class Dispatcher:
             link.proved = True
             found.direct[kind] = library.function(kind, link, "")
         return found
+
+    def compile(
+        self, key: Key, era: Era, options: dict[str, Any], wanted: Wanted
+    ) -> tuple[bytes, dict[str, Any]]:
+        """Compile for a key, after a check that there is a gradient where that was asked for."""
+        arguments, overlaps, wrt = key.arguments, key.overlaps, key.wrt
+        if self.checks_gradient and not wrt:
+            own = arguments[: len(arguments) - len(era.captures.inputs)]
+            active = tuple(i for i, a in enumerate(own) if keys.is_active_key(a))
+            if active:
+                self.compiler.check_differentiable(
+                    self.function, arguments, overlaps, active, options, era.captures, wanted
+                )
+        return self.compiler.compile(
+            self.function, arguments, overlaps, key.mode, wrt, options, era.captures, wanted
+        )
 
     def entries_of(self, metadata: dict[str, Any]) -> engine.EntryCode | None:
         """The entries of a module that has none itself."""

@@ -48,7 +48,7 @@ def constants_hold(symbols: dict[str, str]) -> str:
     """`@mutad_constants_hold(self)`: each captured constant is the object that it was.
 
     Looking up a class's attribute may run any code, so another thread may meanwhile give the link
-    another tuple: this one is held.
+    another tuple: this one is held. A function's code, the constant that each has, is read without a name.
     """
     w = Writer(symbols)
     constants = w.slot("constants", "constants")
@@ -64,14 +64,23 @@ def constants_hold(symbols: dict[str, str]) -> str:
     holder = w.call("PyTuple_GetItem", constants, "%i")
     name = w.call("PyTuple_GetItem", constants, w.value("add i64 %i, 1"))
     expected = w.call("PyTuple_GetItem", constants, w.value("add i64 %i, 2"))
+    is_function = w.value(
+        f"icmp eq ptr {w.field(holder, TYPE, hint='kind')}, {w.object('PyFunction_Type')}"
+    )
+    w.do(f"br i1 {is_function}, label %function, label %read")
+    w.label("function")
+    code = w.call("PyFunction_GetCode", holder)
+    is_code = w.value(f"icmp eq ptr {code}, {expected}")
+    w.do(f"br i1 {is_code}, label %same, label %read")
+    w.label("read")
     now = w.value(f"call ptr @mutad_read_place(ptr {holder}, ptr {name})", "now")
     w.call("Py_DecRef", now)
     absent = w.value(f"icmp eq ptr {now}, null")
     object_ = w.value(f"select i1 {absent}, ptr {nothing}, ptr {now}")
     same = w.value(f"icmp eq ptr {object_}, {expected}")
-    w.do("%i.next = add i64 %i, 3")
     w.do(f"br i1 {same}, label %same, label %no")
     w.label("same")
+    w.do("%i.next = add i64 %i, 3")
     w.do("br label %header")
     w.label("yes")
     w.do("br label %done")

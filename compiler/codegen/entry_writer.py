@@ -61,6 +61,7 @@ SCALAR_TYPE = {name: f"mutad_numpy_{dtype.name}" for name, dtype in NUMPY_DTYPE.
 _FUNCTIONS = {
     "PyBool_FromLong": "ptr (i64)",
     "PyCell_Get": "ptr (ptr)",
+    "PyFunction_GetCode": "ptr (ptr)",
     "PyDict_GetItem": "ptr (ptr, ptr)",
     "PyErr_CheckSignals": "i32 ()",
     "PyErr_Clear": "void ()",

@@ -1,0 +1,131 @@
+"""`MUTAD_LOG=info`, and the line that shows what a long compilation is doing."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mutad
+from mutad.compiler import pipeline, progress
+from mutad.compiler.pipeline import Compilation
+
+K = 2
+
+
+def helper(x):
+    return x * K
+
+
+def f(x, k=1.0):
+    return (helper(x) ** 2).sum() * k
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """What a call tells, a line for each piece of code."""
+    monkeypatch.setenv("MUTAD_LOG", "info")
+
+    def tell(call: Any) -> list[str]:
+        capsys.readouterr()
+        call()
+        lines = capsys.readouterr().err.splitlines()
+        return [re.sub(r" in \d+ ms", "", line.removeprefix("mutad: ")) for line in lines]
+
+    return tell
+
+
+def test_what_was_new(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    g = mutad.compile(f, grad=True, cache=False, opt=0)
+    first = "new: the first call of its kind"
+    x = np.ones(3)
+    assert told(lambda: g(x)) == [f"compiled: f(x: f64[?]C, k: float); {first}"]
+    assert told(lambda: g(x)) == []
+    new = "new: x: f64[?,?]C, was f64[?]C"
+    assert told(lambda: g(np.ones((2, 3)))) == [f"compiled: f(x: f64[?,?]C, k: float); {new}"]
+    assert told(lambda: g(x, 2)) == ["compiled: f(x: f64[?]C, k: int); new: k: int, was float"]
+    assert told(lambda: g.grad(x)) == [f"compiled: f.grad(x: f64[?]C, k: float); {first}"]
+    (line,) = told(lambda: g.grad(x, wrt="k"))
+    assert line.endswith("new: wrt: k")
+    monkeypatch.setitem(globals(), "K", 3)
+    (line,) = told(lambda: g(x))
+    assert line.endswith("new: K outside")
+    (line,) = told(lambda: g.jvp(x, tangents={"x": x.copy()}))
+    assert line == f"compiled: f.jvp(x: f64[?]C, k: float); {first}"
+
+
+def test_what_was_loaded(
+    told: Any, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    cache = tmp_path_factory.mktemp("cache")
+    cache.chmod(0o700)
+    monkeypatch.setenv("MUTAD_CACHE_DIR", str(cache))
+    x = np.ones(3)
+    (line,) = told(lambda: mutad.compile(f, opt=0)(x))
+    assert line.startswith("compiled: f(")
+    (line,) = told(lambda: mutad.compile(f, opt=0)(x))
+    assert line.startswith("loaded from the disk cache: f(")
+
+
+def test_nothing_is_told_otherwise(capsys: pytest.CaptureFixture[str]) -> None:
+    mutad.compile(f, cache=False, opt=0)(np.ones(3))
+    assert capsys.readouterr().err == ""
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_long_compilation_shows_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "EVERY", 0.001)
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+
+    def long(x):  # so far unknown to the compiler, which remembers what it simplified
+        for k in range(x.size):
+            x[k] = np.sin(x[k]) * x[k - 1]
+        return x.sum()
+
+    mutad.compile(long, grad=True, cache=False, opt=0)(np.ones(3))
+    written = terminal.getvalue()
+    shown = re.findall(r"\rmutad: compiling \S+long, \d+ s: ([a-z-]+)", written)
+    assert {"frontend", "adjoint"} & set(shown)
+    assert {p.name for p in pipeline.PASSES} & set(shown)
+    *_, last, empty = written.split("\r")
+    assert empty == ""
+    assert last.isspace()
+    assert len(last) >= max(map(len, written.split("\r")[:-2]))
+
+
+@pytest.mark.parametrize("patience", [0.0, 60.0])
+def test_it_goes_when_the_compilation_fails(
+    monkeypatch: pytest.MonkeyPatch, patience: float
+) -> None:
+    def broken(c: Compilation, name: str) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(progress, "PATIENCE", patience)
+    monkeypatch.setattr(pipeline, "with_time", broken)
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    with pytest.raises(KeyboardInterrupt):
+        mutad.compile(f, cache=False, opt=0)(np.ones(3))
+    assert terminal.getvalue().split("\r")[-1] == ""
+
+
+def test_nobody_is_told_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(sys, "stderr", file := io.StringIO())
+    mutad.compile(f, cache=False, opt=0)(np.ones(3))
+    assert file.getvalue() == ""
+
+
+def test_receipts_and_programs_are_shown_in_notebooks() -> None:
+    g: Any = mutad.compile(f, grad=True, opt=0)
+    assert "<" in g.explain(np.ones(3))._repr_html_()
+    g(np.ones(3))
+    assert "<" in g.inspect._repr_html_()
