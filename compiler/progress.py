@@ -31,7 +31,8 @@ def shown(name: str) -> Generator[None]:
         yield
         return
     done = Event()
-    thread = Thread(target=tell, args=(name, done), daemon=True)
+    short = name.rpartition("<locals>.")[2]
+    thread = Thread(target=tell, args=(short, done), daemon=True)
     thread.start()
     try:
         yield
