@@ -340,7 +340,8 @@ def _reads(value: Any, walk: Walk) -> Iterator[tuple[Place, Any]]:
     walk.functions += 1
     walk.names.update(settings.names_in(function.__code__))
     walk.pending += function.__defaults__ or ()
-    yield Place(function, "__code__", f"{function.__name__}.__code__"), function.__code__
+    if not is_of_library(function):
+        yield Place(function, "__code__", f"{function.__name__}.__code__"), function.__code__
     yield from _defaults(function)
     aliases: Aliases = {}
     if isinstance(receiver, type):
