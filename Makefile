@@ -10,7 +10,7 @@ PART   ?= today/24
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help test pytest generated sample targets lit lint types format docs pictures demo demo-aot bench clean
+.PHONY: help test pytest bridges generated sample targets lit lint types format docs pictures demo demo-aot bench clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -22,6 +22,11 @@ test: lint docs  ## Everything that CI runs: lint, docs, types, lit tests, pytes
 
 pytest: $(VENV)/.dev  ## The Python tests, without generated programs
 	$(BIN)/python -m pytest -q -n $(JOBS) --ignore=tests/properties
+
+bridges: $(VENV)/.dev $(VENV)/.bridges  ## The tests of mutad.torch and mutad.jax against the packages (300 MB)
+	$(BIN)/python -m pytest -q tests/bridges
+	$(BIN)/python -m pytest -q tests/test_docs.py -k bridges
+	$(BIN)/python -m benchmarks bridges
 
 generated: $(VENV)/.dev  ## Generated programs: the constructs in them, the lines of the frontend that they reach
 	$(BIN)/python -m pytest -q -n $(JOBS) tests/properties --cov=compiler/frontend --cov-report=term
@@ -70,6 +75,9 @@ clean:  ## Remove the virtual environment and all that was built
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
+
+# PyTorch for CPUs alone: PyPI's has CUDA, which takes gigabytes.
+$(VENV)/.bridges: export PIP_EXTRA_INDEX_URL ?= https://download.pytorch.org/whl/cpu
 
 # One stamp for each extra: installed again when pyproject.toml changes.
 $(VENV)/.%: pyproject.toml | $(BIN)/python

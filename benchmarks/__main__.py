@@ -7,6 +7,7 @@ import sys
 from . import (
     batches,
     boundscheck,
+    bridges,
     compile_time,
     control_flow,
     derivatives,
@@ -26,6 +27,7 @@ BENCHMARKS = {
     "control_flow": control_flow.main,
     "memory": memory.main,
     "overhead": overhead.main,
+    "bridges": bridges.main,
     "compile_time": compile_time.main,
     "boundscheck": boundscheck.main,
 }
