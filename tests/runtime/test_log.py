@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import sys
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 import mutad
 from mutad.compiler import pipeline, progress
 from mutad.compiler.pipeline import Compilation
+from mutad.compiler.transforms.forward_stores import ForwardStores
 
 K = 2
 
@@ -85,6 +87,16 @@ def test_a_long_compilation_shows_what_it_does(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
     monkeypatch.setattr(progress, "EVERY", 0.001)
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    original = ForwardStores.apply
+
+    def slow(self: Any, *given: Any) -> None:
+        for _ in range(10_000):  # until it has been shown
+            if "forward-stores" in terminal.getvalue():
+                break
+            sleep(0.001)
+        original(self, *given)
+
+    monkeypatch.setattr(ForwardStores, "apply", slow)
 
     def long(x):  # so far unknown to the compiler, which remembers what it simplified
         for k in range(x.size):
@@ -93,9 +105,7 @@ def test_a_long_compilation_shows_what_it_does(monkeypatch: pytest.MonkeyPatch) 
 
     mutad.compile(long, grad=True, cache=False, opt=0)(np.ones(3))
     written = terminal.getvalue()
-    shown = re.findall(r"\rmutad: compiling long, \d+ s: ([a-z-]+)", written)
-    assert {"frontend", "adjoint"} & set(shown)
-    assert {p.name for p in pipeline.PASSES} & set(shown)
+    assert re.search(r"\rmutad: compiling long, \d+ s: forward-stores *\r", written)
     *_, last, empty = written.split("\r")
     assert empty == ""
     assert last.isspace()
