@@ -43,7 +43,8 @@ def shown(name: str) -> Generator[None]:
 
 def is_watched() -> bool:
     """Whether somebody sees the standard error: on a terminal, or in a notebook."""
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    is_terminal = getattr(sys.stderr, "isatty", bool)  # sys.stderr may be None
+    return is_terminal() or "ipykernel" in sys.modules
 
 
 def tell(name: str, done: Event) -> None:
