@@ -25,7 +25,7 @@ pytest: $(VENV)/.dev  ## The Python tests, without generated programs
 
 bridges: $(VENV)/.dev $(VENV)/.bridges  ## The tests of mutad.torch and mutad.jax against the packages (300 MB)
 	$(BIN)/python -m pytest -q tests/bridges
-	$(BIN)/python -m pytest -q tests/test_docs.py -k bridges
+	$(BIN)/python -m pytest -q tests/test_docs.py -k 'bridges or pytorch or jax'
 	$(BIN)/python -m benchmarks bridges
 
 generated: $(VENV)/.dev  ## Generated programs: the constructs in them, the lines of the frontend that they reach
@@ -57,7 +57,7 @@ format: $(VENV)/.dev  ## Rewrite the sources in house style
 docs: $(VENV)/.docs  ## The documentation as a site, in build/site; warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict
 
-pictures: $(VENV)/.demo  ## Draw the pictures of the tutorials again
+pictures: $(VENV)/.demo $(VENV)/.bridges  ## Draw the pictures of the tutorials again
 	$(BIN)/python docs/pictures/draw.py
 
 demo: $(VENV)/.demo  ## Recover a diffusivity field from a real elevation grid, by gradients

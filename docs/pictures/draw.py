@@ -100,12 +100,26 @@ def orbits(at: Namespace) -> None:
     masses.legend(frameon=False)
 
 
+def pytorch_model(at: Namespace) -> None:
+    river, soil = panels(2)
+    days = slice(100, 160)
+    river.plot(at["seen"][days, 33], color=RED, lw=4, alpha=0.4, label="seen")
+    river.plot(at["found"][days, 3], color=BLUE, label="model")
+    river.set(xlabel="day", ylabel="flow of an unseen river")
+    river.legend(frameon=False)
+    true = at["true_capacity"][at["kept"]]
+    soil.axline((20, 20), slope=1, color=GREY, lw=1)
+    soil.plot(true, at["capacity"], "o", color=BLUE)
+    soil.set(xlabel="true capacity", ylabel="capacity found")
+
+
 PICTURES: dict[str, Callable[[Namespace], None]] = {
     "inverse-problem": inverse_problem,
     "optimal-control": optimal_control,
     "gaussian-process": gaussian_process,
     "recurrent-network": recurrent_network,
     "orbits": orbits,
+    "pytorch-model": pytorch_model,
 }
 
 
