@@ -1,17 +1,13 @@
 """Edits of a program whose gradient saves less: each is made, and its plan compared, before it is proposed.
 
-An array that a loop overwrites several times in an iteration has several versions there, and each may have to
-be saved. Where the loop works on a copy instead, all can be computed again from the one that it starts with::
+An array of the function's own that is overwritten once may stay as it is, where the rest of the function works
+on a copy::
 
-    for _ in range(steps):             for _ in range(steps):
-        u[1:] *= u[:-1]                    u_new = u.copy()
-        u *= u                             u_new[1:] *= u_new[:-1]
-                                           u_new *= u_new
-                                           u[...] = u_new
+    h[:] = h[::-1] * x             h_new = h.copy()
+    return s + (h**3).sum()        h_new[:] = h[::-1] * x
+                                   return s + (h_new**3).sum()
 
-Both compute the same where no other name is given to the array's elements, the loop is not left early, and
-nothing raises in between. An array of the function's own that is overwritten once may stay as it is, where
-the rest of the function works on a copy.
+Both compute the same where no other name is given to the array's elements.
 """
 
 from __future__ import annotations
@@ -21,7 +17,6 @@ import inspect
 import linecache
 import textwrap
 import types
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -29,9 +24,6 @@ from typing import Any
 
 from .derivative.receipt import Receipt
 from .pipeline import Request
-
-MOST = 3
-"""How many loops around a store are tried."""
 
 LEAVING = (
     *(ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Try, ast.Global, ast.Nonlocal),
@@ -65,13 +57,11 @@ class Rewrite:
 
 def with_ways_out(receipt: Receipt, request: Request, explain: Explain) -> Receipt:
     """The receipt, which proposes the edits that make it smaller."""
-    counts = Counter(s.name for s in receipt.saves)
     found: dict[str, str] = {}
-    for name, count in counts.items():
+    for name in dict.fromkeys(s.name for s in receipt.saves):
         lines = [s.killed_by for s in receipt.saves if s.name == name and s.killed_by]
         if name.isidentifier():
-            found_edits = rewrites(request, name, lines, in_loops=count > 1)
-            way_out = best_edit(receipt, explain, request, found_edits)
+            way_out = best_edit(receipt, explain, request, rewrites(request, name, lines))
             if way_out is not None:
                 found[name] = way_out
     saves = tuple(replace(s, way_out=found.get(s.name)) for s in receipt.saves)
@@ -106,10 +96,8 @@ def is_smaller(one: Receipt, other: Receipt) -> bool:
     return not any(None in size for size in sizes) and totals[0] <= totals[1]
 
 
-def rewrites(
-    request: Request, name: str, lines: Sequence[int], *, in_loops: bool = True
-) -> Iterator[Rewrite]:
-    """The program where it works on a copy of an array from one of the lines on, or in a loop around it."""
+def rewrites(request: Request, name: str, lines: Sequence[int]) -> Iterator[Rewrite]:
+    """The program where it works on a copy of an array from one of the lines on."""
     tree = definition_of(request.function)
     if tree is None or not has_own_memory(tree, name, request):
         return
@@ -117,8 +105,6 @@ def rewrites(
     if any(isinstance(n, ast.Name) and n.id == fresh for n in ast.walk(tree)):
         return
     edited = [from_there_on(tree, name, fresh, line) for line in lines]
-    if in_loops:
-        edited += list(inside_loops(tree, name, fresh, lines))
     for one in edited:
         made = None if one is None else compiled(request.function, one[0])
         if one is not None and made is not None:
@@ -133,7 +119,7 @@ def from_there_on(tree: ast.FunctionDef, name: str, fresh: str, line: int) -> Ed
     at = [k for k, n in enumerate(tree.body) if n.lineno == line]
     arguments = (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs)
     if not at or name in [a.arg for a in arguments]:
-        return None
+        return None  # the caller sees it
     if binds(tree.body[at[0] :], name):
         return None
     edited = deepcopy(tree)
@@ -152,28 +138,6 @@ def from_there_on(tree: ast.FunctionDef, name: str, fresh: str, line: int) -> Ed
     later = [Renamed(name, fresh).visit(statement) for statement in later]
     edited.body = [*before, *copied, store, *later]
     return edited, f"line {line}: write to `{fresh} = {name}.copy()`, and use it from there on"
-
-
-def inside_loops(
-    tree: ast.FunctionDef, name: str, fresh: str, lines: Sequence[int]
-) -> Iterator[Edited]:
-    """The function with the body of a loop on a copy of an array."""
-    loops = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While)]
-    around = [n for n in loops if any(n.lineno < at <= (n.end_lineno or 0) for at in lines)]
-    for loop in around[:MOST]:
-        if loop.orelse or any(map(leaves, loop.body)) or binds(loop.body, name):
-            continue
-        edited = deepcopy(tree)
-        every = [n for n in ast.walk(edited) if isinstance(n, ast.For | ast.While)]
-        (copy,) = [n for n in every if n.lineno == loop.lineno]
-        body = [Renamed(name, fresh).visit(statement) for statement in copy.body]
-        first, last = ast.parse(f"{fresh} = {name}.copy()\n{name}[...] = {fresh}").body
-        copy.body = [first, *body, last]
-        yield (
-            edited,
-            f"line {loop.lineno}: let the loop begin with `{fresh} = {name}.copy()`, work on "
-            f"`{fresh}`, and end with `{name}[...] = {fresh}`",
-        )
 
 
 def definition_of(function: Any) -> ast.FunctionDef | None:
@@ -252,15 +216,6 @@ def binds(body: Sequence[ast.stmt], name: str) -> bool:
     in_place = [n.target for n in nodes if isinstance(n, ast.AugAssign)]
     stored = [n for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)]
     return bool(ends) or any(n.id == name and n not in in_place for n in stored)
-
-
-def leaves(node: ast.AST) -> bool:
-    """Whether a statement ends an iteration of the loop that it is in."""
-    if isinstance(node, ast.Break | ast.Continue):
-        return True
-    if isinstance(node, ast.For | ast.While):
-        return any(map(leaves, node.orelse))
-    return any(map(leaves, ast.iter_child_nodes(node)))
 
 
 class Renamed(ast.NodeTransformer):

@@ -209,8 +209,8 @@ class OldVersions:
         base, home = refill.base, refill.home
         type_ = cast(MemRefType[Attribute], base.type)
         like = refill.steps[-1].location
-        if isinstance(base.owner, array.AllocOp):
-            extents = [self.primal.get(e) for e in base.owner.extents]
+        if not isinstance(base.owner, memref.AllocaOp):
+            extents = self._extents(base, home)
             alloc = array.AllocOp(extents, type_.element_type)
             alloc.location = like
             copy = self.prologues.append(home, alloc)
@@ -225,6 +225,12 @@ class OldVersions:
         for step in refill.steps:
             self._clone(step, refill, copy)
         return copy
+
+    def _extents(self, base: SSAValue, block: Block) -> list[SSAValue]:
+        if isinstance(base.owner, array.AllocOp):
+            return [self.primal.get(e) for e in base.owner.extents]
+        rank = cast(MemRefType[Attribute], base.type).get_num_dims()
+        return [self.primal.extent(base, axis, block) for axis in range(rank)]
 
     def _clone(self, op: Operation, refill: Refill, copy: SSAValue) -> None:
         """Do once more what `op` does to the array, in the prologue of the reverse of its block."""

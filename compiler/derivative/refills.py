@@ -26,11 +26,11 @@ Not handled: products, calls and what carries arrays around a loop; loops that m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects import memref, scf
+from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
@@ -128,7 +128,7 @@ class Refills:
     def of(self, version: Version) -> Refill | None:
         """The ops that make these contents; None where they cannot be cloned."""
         root = version.base
-        if len(version.token.roots) != 1 or not is_private(root) or is_growable(root):
+        if len(version.token.roots) != 1 or not is_apart(root) or is_growable(root):
             return None
         ((of, state),) = version.token.roots
         last = state.op
@@ -152,10 +152,9 @@ class Refills:
                 start = self._before(steps[0], root) if steps else None
                 break
             steps.insert(0, op)
-            covered = self._covered(op, root)
-            if covered is not None and left is not None:
-                boxes.append(covered)
-                left = without(left, covered)
+            for box in self._covered(op, root):
+                boxes.append(box)
+                left = None if left is None else without(left, box)
             if left == []:
                 break
         else:
@@ -197,11 +196,23 @@ class Refills:
     def _stays_within(self, op: Operation, root: SSAValue, boxes: Sequence[Box]) -> bool:
         if op is root.owner or not self._can_be_cloned(op, root):
             return False
-        stored = self._covered(op, root)
-        left: Boxes | None = None if stored is None else [stored]
-        for box in boxes:
-            left = None if left is None else without(left, box)
-        return left == []
+        stored = [self._box(store, loops) for store, loops in self._stores(op, root)]
+        return all(box is not None and is_within(box, boxes) for box in stored)
+
+    def _stores(
+        self, op: Operation, root: SSAValue, loops: tuple[array.LoopOp, ...] = ()
+    ) -> Iterator[tuple[Access, tuple[array.LoopOp, ...]]]:
+        """All stores to the array in an op that can be cloned, each with the loops of `op` around it."""
+        match op:
+            case array.MapOp():
+                yield Access(op, op.outs[output_to(root, op)], "write"), loops
+            case memref.StoreOp():
+                yield Access(op, op.memref, "write"), loops
+            case _:
+                around = (*loops, op) if isinstance(op, array.LoopOp) else loops
+                for block in blocks_of(op):
+                    for inner in self.ssa.changes(root, block):
+                        yield from self._stores(inner, root, around)
 
     def _inside(self, op: Operation, root: SSAValue) -> Iterator[tuple[Block, Sequence[Operation]]]:
         for block in blocks_of(op):
@@ -246,34 +257,30 @@ class Refills:
         subscripts = self.footprints.subscripts
         return tuple(((Affine(),), (subscripts.extent(root, axis),)) for axis in range(rank))
 
-    def _covered(self, op: Operation, root: SSAValue) -> Box | None:
-        """A box that `op` certainly stores to; None where there may be none."""
+    def _covered(
+        self, op: Operation, root: SSAValue, loops: tuple[array.LoopOp, ...] = ()
+    ) -> Iterator[Box]:
+        """Boxes that `op`, in all iterations of `loops`, certainly stores to."""
         match op:
-            case array.MapOp():
-                position = output_to(root, op)
-                if op.out_kinds[position] != "store":
-                    return None
-                return self._box(Access(op, op.outs[position], "write"), ())
-            case memref.StoreOp():
-                return self._box(Access(op, op.memref, "write"), ())
+            case array.MapOp() if op.out_kinds[output_to(root, op)] != "store":
+                pass
+            case array.MapOp() | memref.StoreOp():
+                ((access, _),) = self._stores(op, root)
+                if (box := self._box(access, loops)) is not None:
+                    yield box
             case array.LoopOp():
-                return self._covered_by_loop(op, root)
+                for inner in self.ssa.changes(root, op.body.block):
+                    yield from self._covered(inner, root, (*loops, op))
+            case scf.IfOp():
+                sides = [
+                    [box for inner in changes for box in self._covered(inner, root, loops)]
+                    for changes in (self.ssa.changes(root, block) for block in if_blocks(op))
+                ]
+                if len(sides) == 2:
+                    yield from (box for box in sides[0] if is_within(box, sides[1]))
+                    yield from (box for box in sides[1] if is_within(box, sides[0]))
             case _:
-                return None
-
-    def _covered_by_loop(self, op: array.LoopOp, root: SSAValue) -> Box | None:
-        """Of a nest of counted loops around one store."""
-        loops: list[array.LoopOp] = []
-        inner: Operation = op
-        while isinstance(inner, array.LoopOp):
-            loops.append(inner)
-            changes = self.ssa.changes(root, inner.body.block)
-            if len(changes) != 1:
-                return None
-            inner = changes[0]
-        if not isinstance(inner, memref.StoreOp):
-            return None
-        return self._box(Access(inner, inner.memref, "write"), loops)
+                pass
 
     def _box(self, access: Access, loops: Sequence[array.LoopOp]) -> Box | None:
         """What is written in all iterations of `loops`, each of which counts one axis at most."""
@@ -342,6 +349,14 @@ def symbols(box: Box) -> Iterator[Symbol]:
             yield from number.terms
 
 
+def is_within(box: Box, boxes: Iterable[Box]) -> bool:
+    """True where `boxes` certainly cover one."""
+    left: Boxes | None = [box]
+    for covered in boxes:
+        left = None if left is None else without(left, covered)
+    return left == []
+
+
 def is_empty(interval: Interval) -> bool:
     """True where it certainly has no subscript."""
     lower, upper = interval
@@ -353,9 +368,11 @@ def output_to(root: SSAValue, op: array.MapOp) -> int:
     return next(k for k, o in enumerate(op.outs) if strip_views(o) is root)
 
 
-def is_private(root: SSAValue) -> bool:
-    """True for memory that the function itself has allocated."""
-    return isinstance(root.owner, array.AllocOp | memref.AllocaOp)
+def is_apart(root: SSAValue) -> bool:
+    """True for memory that the function itself has allocated, and for that of its arguments."""
+    owner = root.owner
+    is_argument = isinstance(owner, Block) and isinstance(owner.parent_op(), func.FuncOp)
+    return is_argument or isinstance(owner, array.AllocOp | memref.AllocaOp)
 
 
 def blocks_of(op: Operation) -> Iterator[Block]:

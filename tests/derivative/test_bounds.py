@@ -30,8 +30,8 @@ def left_early(x, c):
 
 def as_long_as_the_first_element_says(x, c):
     n = int(x[0] * 1000)
-    x[:n] = np.sin(x[:n])
-    x[:n] *= x[:n]
+    x[:n] = np.exp(x[:n])
+    x[:n] *= np.tanh(x[:n])
     return x.sum()
 
 
@@ -80,7 +80,7 @@ SIZE = "x.shape[0]"
 BOUNDS: list[tuple[Callable[..., Any], int | None, bool, str | None]] = [
     (in_a_branch, 8000, True, f"8*{SIZE}"),
     (left_early, 8000, True, f"8*{SIZE}"),
-    (as_long_as_the_first_element_says, 16000, True, f"16*{SIZE}"),
+    (as_long_as_the_first_element_says, 8000, True, f"8*{SIZE}"),
     (of_the_chosen_elements, 24000, True, f"24*{SIZE}"),
     (of_a_list_that_grows_under_a_condition, 8000, True, f"8*{SIZE}"),
     (in_a_few_slices, 6 * 400 * 8, False, None),
@@ -131,7 +131,7 @@ def by_hand(function: Callable[..., Any], c: float) -> int:
 COUNTED: list[tuple[Callable[..., Any], float, int]] = [
     (in_a_branch, 0.05, 8000),
     (in_a_branch, 0.5, 0),
-    (as_long_as_the_first_element_says, 0.05, 8 * 100 + 8000),
+    (as_long_as_the_first_element_says, 0.05, 8 * 100),
     (of_the_chosen_elements, 0.5, 3 * 8 * by_hand(of_the_chosen_elements, 0.5)),
     (until_large, 0.05, 8 * by_hand(until_large, 0.05)),
 ]

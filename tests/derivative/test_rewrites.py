@@ -105,20 +105,9 @@ def edited(function: Callable[..., Any], name: str) -> list[Callable[..., Any]]:
 START = np.linspace(0.4, 1.1, N)
 
 
-def test_an_edit_with_which_the_gradient_saves_less_is_proposed() -> None:
+def test_of_several_versions_of_an_array_one_is_saved() -> None:
     plan = explained(several_updates, START.copy(), STEPS)
-    (text,) = {s.way_out for s in plan.saves}
-    less = 8 * N * STEPS
-    line = several_updates.__code__.co_firstlineno + 1
-    assert text == (
-        f"line {line}: let the loop begin with `u_new = u.copy()`, work on `u_new`, and end with "
-        f"`u[...] = u_new`: saves {less:,} bytes instead of {plan.saved_bytes:,}"
-    )
-    assert 2 * less <= plan.saved_bytes
-    assert f"way out: {text}" in str(plan)
-    (other,) = edited(several_updates, "u")
-    source = "".join(linecache.getlines(other.__code__.co_filename))
-    assert "u_new *= u_new" in source
+    assert plan.saved_bytes == 8 * N * STEPS
 
 
 def test_an_array_that_is_overwritten_once_may_stay() -> None:
