@@ -10,7 +10,7 @@ PART   ?= today/24
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help test pytest bridges generated sample targets lit lint types format docs pictures demo demo-aot bench clean
+.PHONY: help test pytest bridges generated sample targets lit lint types format docs pictures screens demo demo-aot bench clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -59,6 +59,9 @@ docs: $(VENV)/.docs  ## The documentation as a site, in build/site; warnings are
 
 pictures: $(VENV)/.demo $(VENV)/.bridges  ## Draw the pictures of the tutorials again
 	$(BIN)/python docs/pictures/draw.py
+
+screens: $(VENV)/.demo  ## Photograph the receipt and the browser view in headless Chromium
+	$(BIN)/python docs/pictures/screens.py
 
 demo: $(VENV)/.demo  ## Recover a diffusivity field from a real elevation grid, by gradients
 	$(BIN)/python examples/hillslope.py

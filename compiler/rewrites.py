@@ -1,7 +1,6 @@
 """Edits of a program whose gradient saves less: each is made, and its plan compared, before it is proposed.
 
-An array of the function's own that is overwritten once may stay as it is, where the rest of the function works
-on a copy::
+An array of the function's own that is overwritten once may stay as it is, where the rest works on a copy::
 
     h[:] = h[::-1] * x             h_new = h.copy()
     return s + (h**3).sum()        h_new[:] = h[::-1] * x
@@ -99,7 +98,7 @@ def is_smaller(one: Receipt, other: Receipt) -> bool:
 def rewrites(request: Request, name: str, lines: Sequence[int]) -> Iterator[Rewrite]:
     """The program where it works on a copy of an array from one of the lines on."""
     tree = definition_of(request.function)
-    if tree is None or not has_own_memory(tree, name, request):
+    if tree is None or not has_own_memory(tree, name):
         return
     fresh = f"{name}_new"
     if any(isinstance(n, ast.Name) and n.id == fresh for n in ast.walk(tree)):
@@ -117,10 +116,7 @@ Edited = tuple[ast.FunctionDef, str]
 def from_there_on(tree: ast.FunctionDef, name: str, fresh: str, line: int) -> Edited | None:
     """The function with another array from the statement of a line on; None where the caller would see it."""
     at = [k for k, n in enumerate(tree.body) if n.lineno == line]
-    arguments = (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs)
-    if not at or name in [a.arg for a in arguments]:
-        return None  # the caller sees it
-    if binds(tree.body[at[0] :], name):
+    if not at or binds(tree.body[at[0] :], name):
         return None
     edited = deepcopy(tree)
     before, store, later = edited.body[: at[0]], edited.body[at[0]], edited.body[at[0] + 1 :]
@@ -153,13 +149,10 @@ def definition_of(function: Any) -> ast.FunctionDef | None:
     return tree
 
 
-def has_own_memory(tree: ast.FunctionDef, name: str, request: Request) -> bool:
-    """Whether elements of the array have no other name in the function."""
-    parameters = [a.arg for a in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs)]
-    if name in parameters:
-        place = parameters.index(name)
-        if any(place in (i, j) for i, j, _ in request.overlaps):
-            return False
+def has_own_memory(tree: ast.FunctionDef, name: str) -> bool:
+    """Whether the function made the array, and its elements have no other name in it."""
+    if name in [a.arg for a in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs)]:
+        return False
     for node in ast.walk(tree):
         match node:
             case ast.Assign(targets=targets, value=value):

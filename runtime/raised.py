@@ -15,6 +15,7 @@ from __future__ import annotations
 import builtins
 import importlib
 import json
+import threading
 from collections.abc import Iterable, Iterator
 from functools import reduce
 from typing import Any, cast
@@ -25,6 +26,25 @@ from .keys import NUMPY_SCALARS, SCALARS
 
 MARK = "\x1fexception "
 """How a recipe begins."""
+
+PENDING = "pending"
+"""The exception of sites behind calls of Python that have caught one: `pending` has it."""
+
+
+class Pending(threading.local):
+    """What went wrong in such a call, in each thread: compiled code cannot be given exceptions."""
+
+    error: BaseException | None = None
+
+
+pending = Pending()
+
+
+def failed() -> BaseException:
+    """What the call of Python that compiled code found to have failed would have raised."""
+    error, pending.error = pending.error, None
+    return error or MemoryError()
+
 
 LIST_OF = "list of "
 """The format of a list of numbers, which comes as an array: what its items are."""

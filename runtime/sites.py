@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from . import keys, step_stack
+from . import keys
 from . import raised as raised_by
 from .traceback_entries import entry_at
 
@@ -143,8 +143,8 @@ def _array_at(address: int, element: type[np.generic], rank: int) -> Any:
 
 def exception(site: Site, address: int) -> BaseException:
     """The exception of a site that raised, with its line as an entry of the traceback, and as a note."""
-    if site["exception"] == step_stack.PENDING:
-        raised = step_stack.failed()
+    if site["exception"] == raised_by.PENDING:
+        raised = raised_by.failed()
     else:
         shown = operands(site["operands"], address)
         raised = raised_by.exception(site["exception"], site["message"], shown)

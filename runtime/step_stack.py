@@ -23,11 +23,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-import threading
 from collections.abc import Callable
 from typing import Any
 
-from . import file_schedules, schedules, spill_file
+from . import file_schedules, raised, schedules, spill_file
 
 WORD = 8
 CURSOR, END, LAST, LIMIT, BASE, WHOLE_END = 8, 16, *range(32, 64, WORD)
@@ -475,23 +474,6 @@ FUNCTIONS = {
 """By symbol, each with the number of its integers."""
 
 
-class Failure(threading.local):
-    """What went wrong in here, in each thread: compiled code cannot be given exceptions."""
-
-    error: BaseException | None = None
-
-
-failure = Failure()
-PENDING = "pending"
-"""What a site says that raises it."""
-
-
-def failed() -> BaseException:
-    """What a function that returned 0 would have raised."""
-    error, failure.error = failure.error, None
-    return error or MemoryError()
-
-
 @functools.cache
 def callback(symbol: str) -> Any:
     function, count = FUNCTIONS[symbol]
@@ -505,7 +487,7 @@ def caught(function: Callable[..., int]) -> Callable[..., int]:
         try:
             return function(*numbers)
         except BaseException as error:
-            failure.error = error
+            raised.pending.error = error
             return 0
 
     return call

@@ -21,7 +21,7 @@ from ..analysis.carried_cells import is_cell
 from ..analysis.point_loops import PointLoop
 from ..diagnostics import locate
 from .hoist_checks import Before
-from .point_checks import FixedChecks, Values, Writer, raising, truth_cell
+from .point_checks import FixedChecks, Values, Writer, is_memory, raising, truth_cell
 from .point_extremes import Extreme
 from .straight_points import Extremes, taken_from
 
@@ -496,7 +496,3 @@ class Point:
     def finish(self, like: Operation) -> None:
         self.body.add_op(array.YieldOp())
         self.blocks.writer.add(array.LoopOp(self.blocks.count, (), self.body), like)
-
-
-def is_memory(value: SSAValue) -> bool:
-    return isinstance(value.type, MemRefType)

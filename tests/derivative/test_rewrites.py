@@ -23,41 +23,11 @@ def several_updates(u, steps):
     return u.sum()
 
 
-def squared_in_place(v):
-    v *= v
-
-
-def with_a_helper(u, steps):
-    t = 0
-    while t < steps:
-        squared_in_place(u[1:])
-        u[1:] += u[:-1] * u[:-1]
-        t += 1
-    return u.sum()
-
-
-def of_an_own_array(x, steps):
-    u = x.copy()
-    for _ in range(steps):
-        u[1:] *= u[:-1]
-        u *= np.cos(u)
-    return u.sum()
-
-
 def overwritten_once(x, steps):
     h = np.outer(x, x) @ x
     s = (h**3).sum()
     h[:] = h[::-1] * x * steps
     return s + (h**3).sum()
-
-
-def element_by_element(u, steps):
-    for _ in range(steps):
-        for i in range(1, u.size - 1):
-            u[i] = u[i] * u[i - 1]
-        for i in range(1, u.size - 1):
-            u[i] = u[i] * u[i + 1]
-    return u.sum()
 
 
 def one_update(u, steps):
@@ -66,29 +36,35 @@ def one_update(u, steps):
     return u.sum()
 
 
-def left_early(u, steps):
-    for k in range(steps):
-        u[1:] *= u[:-1]
-        if k == steps - 2:
-            break
-        u *= u
-    return u.sum()
+def of_the_caller(h, steps):
+    s = (h**3).sum()
+    h[:] = h[::-1] * steps
+    return s + (h**3).sum()
 
 
-def seen_through_a_view(u, steps):
-    inner = u[1:]
-    for _ in range(steps):
-        u *= u
-        u[1:] += u[:-1] * inner
-    return u.sum()
+def left_early(x, steps):
+    h = np.outer(x, x) @ x
+    s = (h**3).sum()
+    h[:] = h[::-1] * x * steps
+    if s < 0.0:
+        return s
+    return s + (h**3).sum()
 
 
-def bound_anew(u, steps):
-    for _ in range(steps):
-        u[1:] *= u[:-1]
-        u *= u
-        u = u * 0.5
-    return u.sum()
+def seen_through_a_view(x, steps):
+    h = np.outer(x, x) @ x
+    inner = h[1:]
+    s = (h**3).sum()
+    h[:] = h[::-1] * x * steps
+    return s + (inner**3).sum()
+
+
+def bound_anew(x, steps):
+    h = np.outer(x, x) @ x
+    s = (h**3).sum()
+    h[:] = h[::-1] * x * steps
+    h = h * 0.5
+    return s + (h**3).sum()
 
 
 def explained(function: Callable[..., Any], *args: Any) -> Any:
@@ -119,32 +95,21 @@ def test_an_array_that_is_overwritten_once_may_stay() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "function",
-    [several_updates, with_a_helper, of_an_own_array, element_by_element, overwritten_once],
-)
-def test_edits_compute_the_same(function) -> None:
-    found = edited(function, "h" if function is overwritten_once else "u")
-    assert found
-    for other in found:
-        mine, theirs = START.copy(), START.copy()
-        assert function(mine, STEPS) == other(theirs, STEPS)
-        np.testing.assert_array_equal(mine, theirs)
+def test_edits_compute_the_same() -> None:
+    (other,) = edited(overwritten_once, "h")
+    mine, theirs = START.copy(), START.copy()
+    assert overwritten_once(mine, STEPS) == other(theirs, STEPS)
+    np.testing.assert_array_equal(mine, theirs)
+    source = "".join(linecache.getlines(other.__code__.co_filename))
+    assert "h_new[:] = h[::-1]" in source
 
 
-@pytest.mark.parametrize("function", [element_by_element, one_update])
-def test_what_would_not_be_smaller_is_not_proposed(function) -> None:
-    plan = explained(function, START.copy(), STEPS)
+def test_what_would_not_be_smaller_is_not_proposed() -> None:
+    plan = explained(one_update, START.copy(), STEPS)
     assert plan.saves
     assert {s.way_out for s in plan.saves} == {None}
 
 
-@pytest.mark.parametrize("function", [left_early, seen_through_a_view, bound_anew])
+@pytest.mark.parametrize("function", [of_the_caller, left_early, seen_through_a_view, bound_anew])
 def test_what_might_compute_something_else_is_not_tried(function) -> None:
-    assert edited(function, "u") == []
-
-
-def test_arguments_that_share_memory_are_left_alone() -> None:
-    first = several_updates.__code__.co_firstlineno
-    shared = Request(several_updates, ("f64[?]C", "py_int"), overlaps=((0, 1, "overlap"),))
-    assert not list(rewrites(shared, "u", [first + 2]))
+    assert edited(function, "h") == []
