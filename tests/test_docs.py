@@ -92,6 +92,10 @@ def run(snippet: Snippet, namespace: dict[str, Any], folder: Path, where: str) -
     return re.sub(r"[^\s\"']*/line-\d+/", "", out.getvalue())
 
 
+WIDEST = 120
+"""Columns of a page."""
+
+
 def same(shown: str, printed: str) -> bool:
     def tidy(text: str) -> str:
         return "\n".join(line.rstrip() for line in text.strip("\n").splitlines()) + "\n"
@@ -120,6 +124,12 @@ def test_links_inside_the_repository_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", prose)
     local = [link for link in links if not re.match(r"[a-z]+:", link)]
     assert [link for link in local if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_lines_fit_into_a_window(page: Path) -> None:
+    lines = enumerate(page.read_text().splitlines(), 1)
+    assert [k for k, line in lines if len(line) > WIDEST] == []
 
 
 def refresh(page: Path, folder: Path) -> None:

@@ -176,18 +176,21 @@ class Receipt:
         if not self.saves:
             return "\n".join(["nothing is saved", *self._counted_back(), self.totals(), *budget])
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
-        for name in ("line", "source", "saved", "bytes", "formula", "why"):
+        for name in ("line", "source", "saved", "bytes", "formula"):
             table.add_column(name, no_wrap=True, justify="right" if name == "bytes" else "left")
         previous = None
         for s in self.saves:
             here = (s.file, s.line)
             place = (s.line_shown(self.file), s.source) if here != previous else ("", "")
-            table.add_row(*place, s.name, s.bytes_shown, s.formula_shown, s.why)
+            table.add_row(*place, s.name, s.bytes_shown, s.formula_shown)
             previous = here
         out = io.StringIO()
         console = Console(file=out, width=10_000, color_system=None, markup=False, highlight=False)
         console.print(table)
-        lines = [line.rstrip() for line in out.getvalue().splitlines()]
+        head, *rows = [line.rstrip() for line in out.getvalue().splitlines()]
+        lines = [head]
+        for row, s in zip(rows, self.saves, strict=True):
+            lines += [row, " " * head.index("source") + s.why]
         lines += [*self._counted_back(), self.totals(), *budget]
         for what in dict.fromkeys(s.depends_on for s in self.saves if s.bytes is None):
             if what is not None:
