@@ -23,11 +23,13 @@ def empty(x):
 def main() -> None:
     x = np.arange(3.0)
     ours = compile(energy, grad=True)
-    value_and_grad = ours.value_and_grad
+    value_and_grad, v = ours.value_and_grad, np.ones(3)
     contestants: dict[str, Call] = {
         "an empty Python function": lambda: empty(x),
         "mutad, primal": lambda: ours(x),
         "mutad, value_and_grad": lambda: value_and_grad(x),
+        "mutad, jvp": lambda: ours.jvp(x, tangents={"x": v}),
+        "mutad, hvp": lambda: ours.hvp(x, direction=v),
     }
     if (numba := peer("numba")) is not None:
         theirs = numba.njit(energy)

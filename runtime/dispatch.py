@@ -48,7 +48,9 @@ GRADIENT_KINDS = ("grad", "value_and_grad")
 LONGEST_CHAIN = 16
 MOST_KEPT = 64
 """For how many constants from outside, and for how many structures of arguments, the code is kept."""
-WRT = sys.intern("wrt")
+WRT, DIRECTION, TANGENTS = map(sys.intern, ("wrt", "direction", "tangents"))
+METHODS = ("jvp", "hvp", "value_grad_hvp")
+"""The calls that entries take where they can, and methods of the compiled function elsewhere."""
 
 
 verifying = threading.local()
@@ -168,6 +170,7 @@ class Link:
         "code",
         "constants",
         "defaults",
+        "direction",
         "inputs",
         "keyword",
         "names",
@@ -177,6 +180,7 @@ class Link:
         "proved",
         "report",
         "show",
+        "tangents",
     )
 
     code: bytes
@@ -185,6 +189,8 @@ class Link:
     """MISSING, then holder, name and expected value of each captured constant."""
     defaults: tuple[Any, ...]
     """The values of the last parameters, where they are left out."""
+    direction: str
+    """What `hvp` calls its direction, and `jvp` (below) its tangents, and `wrt`: interned."""
     inputs: tuple[Any, ...]
     """Holder and name of each captured input."""
     keyword: str
@@ -199,6 +205,7 @@ class Link:
     """Set where the caller vouches for how the arguments share memory."""
     report: Callable[[int, int], BaseException]
     show: Callable[[int, int], None]
+    tangents: str
 
     def __reduce__(self) -> tuple[Any, ...]:
         # `f.grad` is a method of a link; it pickles as getattr(f, "grad").
@@ -398,11 +405,7 @@ class Dispatcher:
         self.eras = []
         self.lengths = {}
         self.led = set()
-        self.heads = {
-            "primal": self.primal,
-            "grad": self.grad,
-            "value_and_grad": self.value_and_grad,
-        }
+        self.heads = {kind: self.end_of(kind) for kind in ("primal", *GRADIENT_KINDS, *METHODS)}
 
     def forget(self) -> None:
         """Compile anew at the next call: a rule has been given that the code may not know of."""
@@ -449,6 +452,16 @@ class Dispatcher:
         return keys.resolve_wrt(wrt, self.parameters, self.era.captures.names)
 
     # The ends of the chains.
+
+    def end_of(self, kind: str) -> Callable[..., Any]:
+        """The Python code that takes what no entry took."""
+        return partial(self.method, kind) if kind in METHODS else getattr(self, kind)
+
+    def method(self, kind: str, *args: Any, **kwargs: Any) -> Any:
+        """A call of the compiled function's method that no entry took."""
+        function = self.owner() if self.owner is not None else None
+        assert function is not None
+        return getattr(type(function), kind)(function, *args, **kwargs)
 
     @concise
     def primal(self, *args: Any, **kwargs: Any) -> Any:
@@ -738,7 +751,7 @@ class Dispatcher:
         link.constants = expected_constants(era.captures)
         link.defaults = self.defaults
         link.inputs = tuple(x for p in era.captures.inputs for x in (p.holder, p.name))
-        link.keyword = WRT
+        link.keyword, link.direction, link.tangents = WRT, DIRECTION, TANGENTS
         link.names = tuple(names[p] for p in found.wrt)
         link.positions = tuple(
             p if p < len(self.parameters) else captures.MISSING for p in found.wrt
@@ -767,9 +780,8 @@ class Dispatcher:
     def following(self, kind: str) -> Callable[..., Any]:
         """What comes after an entry that is about to be the first."""
         length = self.lengths.get(kind, 0)
-        slow = {"primal": self.primal, "grad": self.grad, "value_and_grad": self.value_and_grad}
         self.lengths[kind] = length + 1 if length < LONGEST_CHAIN else 1
-        return self.heads[kind] if length < LONGEST_CHAIN else slow[kind]
+        return self.heads[kind] if length < LONGEST_CHAIN else self.end_of(kind)
 
     def lead(self, kind: str, key: Any, make: Callable[[Callable[..., Any]], Any]) -> None:
         """Put a function for one structure of arguments first in a chain; `make` is given what comes next."""

@@ -14,6 +14,8 @@ objects of its results (`entry_result`). There is one for each *kind* of call:
   result, and returns `(result, cotangents of the active scalars)`. Python code validates them;
 - `pushforward` takes what `pullback` takes, where there are shadows, and the tangents of what moves; it
   returns a tuple of the result and what else the kernel has computed (`entry_tangents`);
+- `jvp`, `hvp` and `value_grad_hvp` take what users hand to them (`entry_directions`). They exist where an
+  entry can make all that they return;
 - `forward` takes the arguments and the address of a record, which it fills; `back` takes that address,
   shadows and cotangents; `drop` gives back the memory that the record refers to (`entry_handles`).
 
@@ -42,6 +44,14 @@ from functools import partial
 
 from .entry_captures import constants_hold, inputs, read_place, require_constants
 from .entry_cold import COLD, completed, poll, print_, raise_, undo
+from .entry_directions import (
+    Directions,
+    direction_objects,
+    fresh_seconds,
+    moving_objects,
+    return_products,
+    tangent_objects,
+)
 from .entry_guard import (
     ArrayValue,
     check_assumed,
@@ -49,6 +59,7 @@ from .entry_guard import (
     unpack,
 )
 from .entry_handles import back, drop, handed_address
+from .entry_keywords import keywords, match_keywords
 from .entry_plan import (
     EntryPlan,
     GradientSignature,
@@ -66,7 +77,7 @@ from .entry_shadows import (
     tangent_operands,
 )
 from .entry_tangents import in_lanes, scalar_spec
-from .entry_writer import TYPE, Writer, declarations
+from .entry_writer import Writer, declarations
 
 __all__ = [
     "Entries", "GradientSignature", "convention", "entries", "entry_symbols", "exported", "exports",
@@ -75,8 +86,14 @@ __all__ = [
 
 GIVEN_ALL = ("pullback", "forward", "pushforward")
 """The kinds whose caller hands in everything, in order, and has proved the key."""
-DERIVING = ("pullback", "grad", "pushforward")
+PRODUCTS = ("hvp", "value_grad_hvp")
+"""The kinds that return Hessian-vector products."""
+PUSHING = ("pushforward", "jvp", *PRODUCTS)
+"""The kinds that call a kernel with tangents."""
+DERIVING = ("pullback", "grad", *PUSHING)
 """The kinds that call a kernel with shadows, cotangents or tangents."""
+FAST = ("grad", "value_and_grad", "jvp", *PRODUCTS)
+"""The kinds whose caller is the user, and which exist where `EntryPlan.has_fast` says so."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +120,10 @@ def entries(convention: str, debug: tuple[str, str] = ("", "")) -> Entries:
     functions = [poll(symbols), print_(symbols), raise_(symbols), undo(symbols)]
     if not set(kinds) <= {*GIVEN_ALL, "back", "drop"}:
         functions += [completed(symbols), read_place(symbols), constants_hold(symbols)]
+    if set(FAST) & set(kinds):
+        functions.append(match_keywords(symbols, len(plan.wrt)))
     if "grad" in kinds:
-        functions += [_match_wrt(symbols, len(plan.wrt)), _fast_gradient(plan, symbols)]
+        functions.append(_fast_gradient(plan, symbols))
     functions += [_definition(plan, kind, symbols) for kind in kinds]
     return Entries("\n\n".join(functions) + "\n", tuple(declarations(symbols)), symbols)
 
@@ -116,8 +135,7 @@ def entry_symbols(convention: str) -> dict[str, str]:
 
 def kinds_of(plan: EntryPlan) -> list[str]:
     """The kinds of entries that a module has."""
-    fast = plan.mode == "gradient" and plan.has_fast_gradient()
-    return [*KINDS[plan.mode], *(("grad", "value_and_grad") if fast else ())]
+    return [*KINDS[plan.mode], *(USERS.get(plan.mode, ()) if plan.has_fast() else ())]
 
 
 KINDS = {
@@ -133,6 +151,14 @@ KINDS = {
     "count-split": ("primal",),
 }
 """The kinds of entries that a module has in any case."""
+
+USERS = {
+    "gradient": ("grad", "value_and_grad"),
+    "tangent": ("jvp",),
+    "hvp": ("value_grad_hvp",),
+    "product": ("hvp",),
+}
+"""The kinds that it has besides, for calls that need no more than an entry."""
 
 KERNELS = {"vjp": {"kernel": "kernel", "backward": "backward", "drop": "mutad_drop"}}
 """By mode, what of a module its entries call, by the names in `CODE`; elsewhere the kernel alone."""
@@ -164,6 +190,8 @@ def _definition(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
             body = f"  %made = call ptr @mutad_gradient{CALLED}, i1 {valued})\n  ret ptr %made"
         case "primal":
             body, attributes = _entry(plan, kind, symbols), plan.debug[0]
+        case "jvp" | "hvp" | "value_grad_hvp":
+            body = _entry(plan, kind, symbols)
         case "back":
             body, attributes = back(plan, symbols), COLD
         case "drop":
@@ -183,7 +211,7 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
     """The body of one entry that takes the function's arguments."""
     w = Writer(symbols)
     count = len(plan.keys)
-    behind = plan.tangents.more if kind == "pushforward" else ()
+    behind = plan.tangents.more if kind in PUSHING else ()
     slots = slot_count(plan.results) + plan.lanes * len(plan.gradient.scalars)
     slots += sum(map(slot_count, behind))
     words_of = {
@@ -204,7 +232,7 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
     w.do(f"store [{plan.lanes} x i64] zeroinitializer, ptr %nothing")
     proved = w.slot("proved")
     w.do(f"%is_proved = icmp ne ptr {proved}, null")
-    form = _keywords(w, plan, kind)
+    form, given = keywords(w, plan, kind)
     if kind in GIVEN_ALL:
         w.require("%is_proved")
         objects_in = [w.field("%args", 8 * i, hint="arg") for i in range(count)]
@@ -213,9 +241,9 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
     else:
         require_constants(w)
         arguments = _positional(w, plan.signature, plan.inputs)
-        given = plan.signature.parameters
-        objects_in = [w.field(arguments, 8 * i, hint="arg") for i in range(given)]
-        boxes.made += inputs(w, boxes, plan.inputs, given)
+        named = plan.signature.parameters
+        objects_in = [w.field(arguments, 8 * i, hint="arg") for i in range(named)]
+        boxes.made += inputs(w, boxes, plan.inputs, named)
         objects_in += boxes.made
     unpacked = [
         unpack(w, key, obj, written=i in plan.written)
@@ -226,32 +254,51 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
     arrays = {k: a for k, a in enumerate(leaves) if isinstance(a, ArrayValue)}
     check_sharing(w, in_memory, plan.overlaps, plan.watched())
     check_assumed(w, leaves, plan.assumed)
+    directions = Directions()
+    if kind == "jvp":
+        directions = tangent_objects(w, plan, given, objects_in, in_memory)
+    elif kind in PRODUCTS:
+        directions = direction_objects(w, plan, form, given, objects_in)
 
     operands = [text for leaf in leaves for text in leaf.operands()]
     shadows: dict[int, str] = {}
+    seconds: dict[int, str] = {}
+    if kind in PRODUCTS:
+        seconds = fresh_seconds(w, plan, boxes, objects_in)
     if kind in DERIVING:
-        shadows = shadow_objects(w, plan, kind, boxes, objects_in)
+        shadows = shadow_objects(w, plan, kind, boxes, objects_in, seconds if kind == "hvp" else {})
         for position, shadow in shadows.items():
             operands += shadow_operands(w, plan, position, shadow)
         operands += cotangent_operands(w, plan, kind, count + len(shadows))
-    if kind == "pushforward":
+    if kind in PUSHING:
         first = count + len(shadows) + len(plan.gradient.cotangents)
-        given, moving = tangent_operands(w, plan, first)
-        operands += given
-        arrays |= moving
+        if kind == "pushforward":
+            moving = [
+                w.field("%args", 8 * (first + i), hint="tangent")
+                for i in range(len(plan.tangents.keys))
+            ]
+        else:
+            moving = moving_objects(w, plan, boxes, directions, seconds, objects_in)
+        handed, own = tangent_operands(w, plan, moving)
+        operands += handed
+        arrays |= own
     tag = plan.debug[1] if kind == "primal" else ""
     run_kernel(w, operands, recursive=plan.recursive, tag=tag, retries=kind in DERIVING)
 
     boxes.claim((plan.results, *behind), arrays)
-    value = "" if kind == "grad" else boxes.result(plan.results, 0, arrays)
+    value = "" if kind in ("grad", "hvp") else boxes.result(plan.results, 0, arrays)
     slot = slot_count(plan.results)
-    if kind == "pushforward":
+    if kind in PRODUCTS:
+        return_products(w, plan, boxes, form, value, shadows, seconds)
+        endings(w, boxes, plan.inputs, retries=True)
+        return "\n".join(w.lines)
+    if kind in ("pushforward", "jvp"):
         others: list[str] = []
         for spec in behind:
             others.append(boxes.result(spec, slot, arrays))
             slot += slot_count(spec)
         boxes.finish(boxes.tuple([value, *others]))
-        endings(w, boxes, 0, retries=True)
+        endings(w, boxes, 0 if kind in GIVEN_ALL else plan.inputs, retries=True)
         return "\n".join(w.lines)
     gradients: dict[int, str] = dict(shadows)
     for position in plan.gradient.scalars if kind in DERIVING else ():
@@ -272,25 +319,6 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
         _return_gradients(w, boxes, in_order, partial(boxes.result, plan.results, 0, arrays), form)
     endings(w, boxes, 0 if kind in GIVEN_ALL else plan.inputs, retries=kind in DERIVING)
     return "\n".join(w.lines)
-
-
-def _keywords(w: Writer, plan: EntryPlan, kind: str) -> str:
-    """Keywords: none; `grad` and `value_and_grad` take `wrt`. Yields how it was written (1 or 2)."""
-    none = w.value("icmp eq ptr %kwnames, null", "plain")
-    if kind != "grad":
-        w.require(none)
-        return ""
-    by_default = "1" if plan.wrt == (0,) else "0"
-    w.do(f"br i1 {none}, label %plain, label %named")
-    w.label("named")
-    at = w.value("getelementptr ptr, ptr %args, i64 %nargs")
-    value = w.value(f"load ptr, ptr {at}")
-    found = w.value(f"call i32 @mutad_match_wrt(ptr %self, ptr %kwnames, ptr {value})")
-    w.do("br label %plain")
-    w.label("plain")
-    form = w.value(f"phi i32 [ {by_default}, %entry ], [ {found}, %named ]", "form")
-    w.require(w.value(f"icmp ne i32 {form}, 0"))
-    return form
 
 
 def _positional(w: Writer, signature: Signature, inputs: int) -> str:
@@ -355,48 +383,3 @@ def _return_gradients(
         w.do(f"call void @mutad_undo(ptr %pending, i64 {len(boxes.pending)}, ptr null, i64 0)")
     both_forms("")
     boxes.made = [""] * most
-
-
-def _match_wrt(symbols: dict[str, str], count: int) -> str:
-    """Is the only keyword `wrt`, and its value ours? 0 no, 1 one name or position, 2 a tuple of them.
-
-    Compares identities: names in source code are interned, and small ints exist once. Anything else
-    goes to Python code, which finds the same entry by equality.
-    """
-    w = Writer(symbols)
-
-    def is_ours(obj: str, index: int) -> str:
-        name = w.call("PyTuple_GetItem", names, str(index))
-        position = w.call("PyTuple_GetItem", positions, str(index))
-        by_name = w.value(f"icmp eq ptr {obj}, {name}")
-        by_position = w.value(f"icmp eq ptr {obj}, {position}")
-        return w.value(f"or i1 {by_name}, {by_position}")
-
-    names, positions = w.slot("names"), w.slot("positions")
-    size = w.call("PyTuple_Size", "%kwnames")
-    w.require(w.value(f"icmp eq i64 {size}, 1"), "no")
-    keyword = w.call("PyTuple_GetItem", "%kwnames", "0")
-    w.require(w.value(f"icmp eq ptr {keyword}, {w.slot('keyword')}"), "no")
-    if count == 1:
-        w.do(f"br i1 {is_ours('%value', 0)}, label %single, label %several")
-        w.label("single")
-        w.do("ret i32 1")
-        w.label("several")
-    actual = w.field("%value", TYPE)
-    w.require(w.value(f"icmp eq ptr {actual}, {w.object('PyTuple_Type')}"), "no")
-    given = w.call("PyTuple_Size", "%value")
-    w.require(w.value(f"icmp eq i64 {given}, {count}"), "no")
-    w.require(
-        w.all_of([is_ours(w.call("PyTuple_GetItem", "%value", str(i)), i) for i in range(count)]),
-        "no",
-    )
-    w.do("ret i32 2")
-    w.label("no")
-    w.do("ret i32 0")
-    return "\n".join(
-        [
-            f"define internal i32 @mutad_match_wrt(ptr %self, ptr %kwnames, ptr %value) {COLD}{{",
-            *w.lines,
-            "}",
-        ]
-    )

@@ -163,7 +163,13 @@ class EntryPlan:
             tuple(said["assumed"]),
             said["recursive"],
             said["of_parts"],
-            Tangents(tuple(tangents), tuple(said["tangents"]["more"])),
+            Tangents(
+                tuple(tangents),
+                tuple(said["tangents"]["more"]),
+                tuple((of, position) for of, position in said["tangents"]["moving"]),
+                idle=tuple(said["tangents"]["idle"]),
+                filled=tuple(said["tangents"]["filled"]),
+            ),
             said["lanes"],
             debug,
         )
@@ -182,17 +188,54 @@ class EntryPlan:
         active = {*self.wrt, *self.gradient.shadows} if self.wrt else set[int]()
         return set(self.written) | active
 
-    def has_fast_gradient(self) -> bool:
+    def has_fast(self) -> bool:
+        """Whether an entry does all that a user's call asks for."""
         shared = {p for pair in self.overlaps for p in pair}
-        result = self.results
-        if self.of_parts and result["kind"] == "tuple" and result["items"]:
-            result = result["items"][0]
-        return result.get("type") in FLOATS and not shared & self.watched()
+        if shared & self.watched() or self.lanes > 1:
+            return False
+        match self.mode:
+            case "gradient":
+                result = self.results
+                if self.of_parts and result["kind"] == "tuple" and result["items"]:
+                    result = result["items"][0]
+                return result.get("type") in FLOATS
+            case "tangent":
+                return self.lone() and all_move(self.results, self.tangents.more[0])
+            case "hvp" | "product":
+                moving = {p for _, p in self.tangents.moving}
+                return (
+                    self.lone()
+                    and self.results.get("type") in FLOATS
+                    and (
+                        not self.written
+                        and moving <= {*self.wrt}
+                        and {*self.wrt} == {*self.gradient.shadows, *self.wrt_scalars()}
+                    )
+                )
+            case _:
+                return False
+
+    def lone(self) -> bool:
+        """Whether one tangent goes along, of a function of arrays and numbers."""
+        lanes = {one.lanes for one in self.tangents.keys if isinstance(one, ArrayKey | ScalarKey)}
+        return not self.of_parts and lanes <= {1} and bool(self.wrt)
 
     def scalar_type(self, position: int) -> str:
         key = self.keys[position]
         assert isinstance(key, ScalarKey)
         return key.type
+
+
+def all_move(result: ResultSpec, dot: ResultSpec) -> bool:
+    """Whether every float among the results has a tangent that the kernel computes."""
+    if result["kind"] == "tuple":
+        pairs = zip(result["items"], dot["items"], strict=True)
+        return all(all_move(one, its) for one, its in pairs)
+    return dot["kind"] != "none" or not (result["kind"] == "argument" or is_float(result))
+
+
+def is_float(leaf: ResultSpec) -> bool:
+    return leaf.get("type", leaf.get("dtype")) in FLOATS
 
 
 def convention(
@@ -217,7 +260,8 @@ def convention(
     """
     if mode in ("gradient", "pullback", "vjp") and gradient is None:
         raise TypeError("the entries of a gradient need the gradient function's signature")
-    keys = () if tangents is None else tangents.keys
+    tangents = tangents or Tangents()
+    keys = tangents.keys
     moving = {1 if isinstance(key, TupleKey) else key.lanes for key in keys} or {1}
     said = {
         "mode": mode,
@@ -233,9 +277,9 @@ def convention(
         "of_parts": of_parts,
         "lanes": lanes,
         "tangents": {
+            **tangents.as_metadata(),
             "keys": list(map(str, keys)),
             "lanes": max(moving),
-            "more": [] if tangents is None else list(tangents.more),
         },
     }
     return json.dumps(said, sort_keys=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from ..argument_keys import ArrayKey, ScalarKey
 from ..derivative.cotangents import AS_MANY_AS_IT_TAKES
 from .entry_guard import ArrayValue, load_array
@@ -10,27 +12,44 @@ from .entry_result import Boxes, leaves_of
 from .entry_writer import ARRAY_DATA, ARRAY_DTYPE, ARRAY_EXTENTS, LLVM_TYPE, Writer
 from .kernel_state import ITEM_BYTES
 
+HANDED = ("pullback", "pushforward", "back")
+"""The kinds to which shadows and cotangents are handed in."""
+
 
 def shadow_objects(
-    w: Writer, plan: EntryPlan, kind: str, boxes: Boxes, objects: list[str]
+    w: Writer,
+    plan: EntryPlan,
+    kind: str,
+    boxes: Boxes,
+    objects: list[str],
+    instead: Mapping[int, str],
 ) -> dict[int, str]:
     """The shadow objects of the active arrays: new ones, zeros where the kernel does not fill them, or
-    (`pullback`) what was handed in."""
+    what was handed in. Idle ones may be any array of their shape: those that are there `instead`."""
     result: dict[int, str] = {}
     for i, position in enumerate(plan.gradient.shadows):
-        if kind != "grad":
+        if kind in HANDED:
             result[position] = w.field("%args", 8 * (len(plan.keys) + i), hint="shadow")
-            continue
-        key = plan.keys[position]
-        assert isinstance(key, ArrayKey)
-        dtype = w.field(objects[position], ARRAY_DTYPE)
-        extents = w.field(objects[position], ARRAY_EXTENTS)
-        w.call("Py_IncRef", dtype)
-        fortran = "1" if key.layout == "F" else "0"
-        function = "PyArray_Empty" if position in plan.gradient.filled else "PyArray_Zeros"
-        made = new_array(w, function, key.rank, extents, dtype, fortran)
-        result[position] = boxes.keep(made)
+        elif position in instead and position in plan.tangents.idle:
+            result[position] = instead[position]
+        else:
+            filled = position in plan.gradient.filled
+            result[position] = fresh_like(w, plan, boxes, objects[position], position, filled)
     return result
+
+
+def fresh_like(
+    w: Writer, plan: EntryPlan, boxes: Boxes, primal: str, position: int, filled: bool
+) -> str:
+    """A new array like an argument: zeros, or anything where the kernel fills it."""
+    key = plan.keys[position]
+    assert isinstance(key, ArrayKey)
+    dtype = w.field(primal, ARRAY_DTYPE)
+    extents = w.field(primal, ARRAY_EXTENTS)
+    w.call("Py_IncRef", dtype)
+    fortran = "1" if key.layout == "F" else "0"
+    function = "PyArray_Empty" if filled else "PyArray_Zeros"
+    return boxes.keep(new_array(w, function, key.rank, extents, dtype, fortran))
 
 
 LARGE = 1 << 15
@@ -80,7 +99,7 @@ def cotangent_operands(w: Writer, plan: EntryPlan, kind: str, first: int) -> lis
     active = [
         (k, leaf) for k, leaf in enumerate(leaves_of(plan.results)) if k in plan.gradient.cotangents
     ]
-    given = kind != "grad"
+    given = kind in HANDED
     for i, (k, leaf) in enumerate(active):
         if leaf["kind"] == "scalar" and plan.lanes > 1:
             key = ScalarKey(leaf["type"], plan.lanes)
@@ -106,17 +125,16 @@ def float_value(w: Writer, type_: str, obj: str) -> str:
 
 
 def tangent_operands(
-    w: Writer, plan: EntryPlan, first: int
+    w: Writer, plan: EntryPlan, objects: Sequence[str]
 ) -> tuple[list[str], dict[int, ArrayValue]]:
-    """The tangents that are handed in, from argument `first` on: numbers, arrays laid out as their primals.
+    """The tangents of what moves, given as objects: numbers, arrays laid out as their primals.
 
     Besides the arrays, each by its place among all arrays that results may be views of.
     """
     operands: list[str] = []
     arrays: dict[int, ArrayValue] = {}
     base = len(leaf_positions(plan.keys)) + len(plan.gradient.shadows)
-    for i, key in enumerate(plan.tangents.keys):
-        obj = w.field("%args", 8 * (first + i), hint="tangent")
+    for i, (key, obj) in enumerate(zip(plan.tangents.keys, objects, strict=True)):
         if isinstance(key, ArrayKey):
             arrays[base + i] = ArrayValue(key, obj, *load_array(w, key, obj))
             operands += arrays[base + i].operands()

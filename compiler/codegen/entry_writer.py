@@ -28,6 +28,7 @@ LINK_SLOTS = (
     "code",
     "constants",
     "defaults",
+    "direction",
     "inputs",
     "keyword",
     "names",
@@ -37,6 +38,7 @@ LINK_SLOTS = (
     "proved",
     "report",
     "show",
+    "tangents",
 )
 """The slots of `mutad.runtime.dispatch.Link`, in memory order (Python sorts them by name)."""
 
@@ -63,6 +65,7 @@ _FUNCTIONS = {
     "PyCell_Get": "ptr (ptr)",
     "PyFunction_GetCode": "ptr (ptr)",
     "PyDict_GetItem": "ptr (ptr, ptr)",
+    "PyDict_Size": "i64 (ptr)",
     "PyErr_CheckSignals": "i32 ()",
     "PyErr_Clear": "void ()",
     "PyErr_NoMemory": "ptr ()",

@@ -1,0 +1,181 @@
+"""What users hand to `jvp`, `hvp` and `value_grad_hvp`, and what the last two return.
+
+A direction is taken as it is where the kernel could have made it itself: an array of the argument's dtype and
+extents, contiguous in its order, or a float. Everything else (lists, other dtypes, views, tangents that share
+memory) goes to Python code, which copies it or says what is wrong with it. A product starts from arrays of
+its own: of zeros, or of anything where the kernel fills them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from ..argument_keys import ArrayKey, Key, ScalarKey
+from .entry_guard import ArrayValue, check_sharing, require_type, unpack_array
+from .entry_plan import EntryPlan
+from .entry_result import Boxes, slot_count
+from .entry_shadows import fresh_like
+from .entry_writer import ARRAY_EXTENTS, Writer
+
+Directions = dict[int, tuple[str, ArrayValue | None]]
+"""By parameter the object that is its direction, and how it lies in memory if it is an array."""
+
+
+def direction_objects(
+    w: Writer, plan: EntryPlan, form: str, given: str, primals: Sequence[str]
+) -> Directions:
+    """The direction of each parameter in `wrt`, of one or of a tuple of them."""
+    if len(plan.wrt) > 1:
+        items = items_of(w, given, len(plan.wrt))
+    else:
+        items = [one_of(w, form, given)]
+    pairs = zip(plan.wrt, items, strict=True)
+    return {p: checked(w, plan.keys[p], obj, primals[p], written=False) for p, obj in pairs}
+
+
+def one_of(w: Writer, form: str, given: str) -> str:
+    """The only direction: itself, or in a tuple where `wrt` was one."""
+    one, several, taken, ready = (w.fresh(hint) for hint in ("one", "several", "taken", "ready"))
+    w.do(f"br i1 {w.value(f'icmp eq i32 {form}, 1')}, label %{one}, label %{several}")
+    w.label(several)
+    (item,) = items_of(w, given, 1)
+    w.do(f"br label %{taken}")
+    w.label(taken)
+    w.do(f"br label %{ready}")
+    w.label(one)
+    w.do(f"br label %{ready}")
+    w.label(ready)
+    return w.value(f"phi ptr [ {given}, %{one} ], [ {item}, %{taken} ]", "direction")
+
+
+def items_of(w: Writer, obj: str, count: int) -> list[str]:
+    """The items of a tuple of so many."""
+    require_type(w, obj, "PyTuple_Type")
+    w.require(w.value(f"icmp eq i64 {w.call('PyTuple_Size', obj)}, {count}"))
+    return [w.call("PyTuple_GetItem", obj, str(i)) for i in range(count)]
+
+
+def tangent_objects(
+    w: Writer,
+    plan: EntryPlan,
+    given: str,
+    primals: Sequence[str],
+    arrays: Sequence[tuple[int, ArrayValue]],
+) -> Directions:
+    """The tangents in a dict that has one for each parameter in `wrt`, and no more.
+
+    They share memory with nothing: with none of the arguments' `arrays`, and not with each other.
+    """
+    require_type(w, given, "PyDict_Type")
+    w.require(w.value(f"icmp eq i64 {w.call('PyDict_Size', given)}, {len(plan.wrt)}"))
+    names, found = w.slot("names"), Directions()
+    for i, p in enumerate(plan.wrt):
+        obj = w.call("PyDict_GetItem", given, w.call("PyTuple_GetItem", names, str(i)))
+        w.require(w.value(f"icmp ne ptr {obj}, null"))
+        found[p] = checked(w, plan.keys[p], obj, primals[p], written=True)
+    count = len(plan.keys)
+    own = [(count + p, array) for p, (_, array) in found.items() if array is not None]
+    check_sharing(w, [*own, *arrays], {}, {p for p, _ in own})
+    return found
+
+
+def checked(
+    w: Writer, key: Key, obj: str, primal: str, *, written: bool
+) -> tuple[str, ArrayValue | None]:
+    """A float, or an array of the primal's dtype and extents that is laid out as kernels expect."""
+    if isinstance(key, ScalarKey):
+        require_type(w, obj, "PyFloat_Type")
+        return obj, None
+    assert isinstance(key, ArrayKey)
+    layout = "F" if key.layout == "F" else "C"
+    found = unpack_array(w, replace(key, layout=layout, read_only=False), obj, written=written)
+    extents = w.field(primal, ARRAY_EXTENTS) if key.rank else ""
+    for d, extent in enumerate(found.extents):
+        w.require(w.value(f"icmp eq i64 {w.field(extents, 8 * d, 'i64')}, {extent}"))
+    return obj, found
+
+
+def moving_objects(
+    w: Writer,
+    plan: EntryPlan,
+    boxes: Boxes,
+    directions: Directions,
+    seconds: Mapping[int, str],
+    primals: Sequence[str],
+) -> list[str]:
+    """The tangents that the kernel takes: directions, products to be, zeros for what has no direction.
+
+    Directions are held: while the kernel runs others may change the dict that they come from.
+    """
+    result: list[str] = []
+    for (of, position), key in zip(plan.tangents.moving, plan.tangents.keys, strict=True):
+        if of == "shadow":
+            result.append(seconds[position])
+        elif position in directions:
+            obj, _ = directions[position]
+            w.call("Py_IncRef", obj)
+            result.append(boxes.keep(obj))
+        elif isinstance(key, ArrayKey):
+            result.append(fresh_like(w, plan, boxes, primals[position], position, filled=False))
+        else:
+            result.append(boxes.keep(w.call("PyFloat_FromDouble", "0.0")))
+    return result
+
+
+def fresh_seconds(
+    w: Writer, plan: EntryPlan, boxes: Boxes, primals: Sequence[str]
+) -> dict[int, str]:
+    """An array for the product of each argument that has a shadow."""
+    return {
+        p: fresh_like(w, plan, boxes, primals[p], p, filled=p in plan.tangents.filled)
+        for p in plan.gradient.shadows
+    }
+
+
+def return_products(
+    w: Writer,
+    plan: EntryPlan,
+    boxes: Boxes,
+    form: str,
+    value: str,
+    shadows: Mapping[int, str],
+    seconds: Mapping[int, str],
+) -> None:
+    """Return the product, behind the value and the gradient if there is one: each one, or a tuple of them."""
+    bars, dots = numbers(w, plan, boxes)
+    gradients = [{**shadows, **bars}[p] for p in plan.wrt] if value else []
+    products = [{**seconds, **dots}[p] for p in plan.wrt]
+
+    def finish(shape: Callable[[list[str]], str]) -> None:
+        parts = [shape(gradients), shape(products)] if value else [shape(products)]
+        boxes.finish(boxes.tuple([value, *parts]) if value else parts[0])
+
+    if len(plan.wrt) == 1:
+        held = list(boxes.made)
+        one, many = w.fresh("one"), w.fresh("many")
+        w.do(f"br i1 {w.value(f'icmp eq i32 {form}, 1')}, label %{one}, label %{many}")
+        w.label(one)
+        finish(lambda items: items[0])
+        boxes.made = held
+        w.label(many)
+    finish(boxes.tuple)
+
+
+def numbers(w: Writer, plan: EntryPlan, boxes: Boxes) -> tuple[dict[int, str], dict[int, str]]:
+    """The gradients and products of scalars in `wrt`: zeros where the kernel computes none."""
+    bars: dict[int, str] = {}
+    dots: dict[int, str] = {}
+    first, result, second = plan.tangents.more
+    at = slot_count(plan.results)
+    for found, spec in ((bars, first), (dots, second)):
+        for position, item in zip(plan.gradient.scalars, spec["items"], strict=True):
+            if item["kind"] != "none":
+                address = w.value(f"getelementptr i64, ptr %results, i64 {at}")
+                found[position] = boxes.scalar(item["type"], address)
+                at += 1
+        at += slot_count(result) if found is bars else 0
+        for position in plan.wrt_scalars():
+            if position not in found:
+                found[position] = boxes.zero(plan.scalar_type(position))
+    return bars, dots

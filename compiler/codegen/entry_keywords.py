@@ -1,0 +1,128 @@
+"""The keywords of a call: `wrt`, and `direction` or `tangents` of the calls that take one."""
+
+from __future__ import annotations
+
+from .entry_cold import COLD
+from .entry_plan import EntryPlan
+from .entry_writer import TYPE, Writer
+
+TAKES_WRT = ("grad", "hvp", "value_grad_hvp")
+"""The kinds that take `wrt`."""
+TAKES = {"jvp": "tangents", "hvp": "direction", "value_grad_hvp": "direction"}
+"""What each kind takes besides, by the slot of the link that has its name."""
+
+
+def keywords(w: Writer, plan: EntryPlan, kind: str) -> tuple[str, str]:
+    """Check the keywords. Yields how `wrt` was written (1: one name, 2: a tuple), and what else is given."""
+    none = w.value("icmp eq ptr %kwnames, null", "plain")
+    if kind not in (*TAKES_WRT, *TAKES):
+        w.require(none)
+        return "", ""
+    by_default = "1" if plan.wrt == (0,) or kind not in TAKES_WRT else "0"
+    values = w.value("getelementptr ptr, ptr %args, i64 %nargs")
+    if kind in TAKES:
+        w.require(w.value(f"xor i1 {none}, true"))
+        place = w.value("alloca ptr")
+        called = w.slot(TAKES[kind])
+        wrt = w.slot("keyword") if kind in TAKES_WRT else "null"
+        operands = f"ptr {called}, ptr {wrt}, ptr {values}, i32 {by_default}, ptr {place}"
+        form = w.value(
+            f"call i32 @mutad_match_keywords(ptr %self, ptr %kwnames, {operands})", "form"
+        )
+        w.require(w.value(f"icmp ne i32 {form}, 0"))
+        return form, w.value(f"load ptr, ptr {place}", "given")
+    w.do(f"br i1 {none}, label %plain, label %named")
+    w.label("named")
+    operands = f"ptr null, ptr {w.slot('keyword')}, ptr {values}, i32 0, ptr null"
+    found = w.value(f"call i32 @mutad_match_keywords(ptr %self, ptr %kwnames, {operands})")
+    w.do("br label %plain")
+    w.label("plain")
+    form = w.value(f"phi i32 [ {by_default}, %entry ], [ {found}, %named ]", "form")
+    w.require(w.value(f"icmp ne i32 {form}, 0"))
+    return form, ""
+
+
+def match_keywords(symbols: dict[str, str], count: int) -> str:
+    """Are the keywords `%wrt`, with a value that is ours, and `%other`, each where it is no null?
+
+    0: no. Else how `wrt` was written, 1 for one name or position, 2 for a tuple, `%form` where it was not;
+    and the value of `%other` in `%place`, which is not left out.
+
+    Compares identities: names in source code are interned, and small ints exist once. Anything else
+    goes to Python code, which finds the same entry by equality.
+    """
+    w = Writer(symbols)
+    w.do("%form.at = alloca i32")
+    w.do("store i32 %form, ptr %form.at")
+    w.do("%i.at = alloca i64")
+    w.do("store i64 0, ptr %i.at")
+    w.do("%found.at = alloca ptr")
+    w.do("store ptr null, ptr %found.at")
+    size = w.call("PyTuple_Size", "%kwnames")
+    w.do("br label %next")
+    w.label("next")
+    i = w.value("load i64, ptr %i.at", "i")
+    w.do(f"store i64 {w.value(f'add i64 {i}, 1')}, ptr %i.at")
+    over = w.value(f"icmp sge i64 {i}, {size}")
+    w.do(f"br i1 {over}, label %all, label %one")
+    w.label("one")
+    keyword = w.call("PyTuple_GetItem", "%kwnames", i)
+    at = w.value(f"getelementptr ptr, ptr %values, i64 {i}")
+    w.do(f"%value = load ptr, ptr {at}")
+    w.do(f"br i1 {w.value(f'icmp eq ptr {keyword}, %other')}, label %store, label %else")
+    w.label("store")
+    w.do("store ptr %value, ptr %found.at")
+    w.do("br label %next")
+    w.label("else")
+    w.require(w.value(f"icmp eq ptr {keyword}, %wrt"), "no")
+    form = how_written(w, count)
+    w.do(f"store i32 {form}, ptr %form.at")
+    w.do("br label %next")
+    w.label("all")
+    w.do(f"br i1 {w.value('icmp eq ptr %other, null')}, label %yes, label %needed")
+    w.label("needed")
+    found = w.value("load ptr, ptr %found.at")
+    w.require(w.value(f"icmp ne ptr {found}, null"), "no")
+    w.do(f"store ptr {found}, ptr %place")
+    w.do("br label %yes")
+    w.label("yes")
+    w.do(f"ret i32 {w.value('load i32, ptr %form.at')}")
+    w.label("no")
+    w.do("ret i32 0")
+    parameters = "ptr %self, ptr %kwnames, ptr %other, ptr %wrt, ptr %values, i32 %form, ptr %place"
+    head = f"define internal i32 @mutad_match_keywords({parameters}) {COLD}{{"
+    return "\n".join([head, "entry:", *w.lines, "}"])
+
+
+def how_written(w: Writer, count: int) -> str:
+    """Of a `%value` for `wrt` that is ours: 1 for one name or position, 2 for a tuple."""
+    names, positions = w.slot("names"), w.slot("positions")
+
+    def is_ours(obj: str, index: int) -> str:
+        name = w.call("PyTuple_GetItem", names, str(index))
+        position = w.call("PyTuple_GetItem", positions, str(index))
+        by_name = w.value(f"icmp eq ptr {obj}, {name}")
+        by_position = w.value(f"icmp eq ptr {obj}, {position}")
+        return w.value(f"or i1 {by_name}, {by_position}")
+
+    if count == 1:
+        w.do(f"%single = zext i1 {is_ours('%value', 0)} to i32")
+        w.do("br label %is.one")
+        w.label("is.one")
+        w.do("br i1 " + w.value("icmp ne i32 %single, 0") + ", label %written, label %several")
+        w.label("several")
+    actual = w.field("%value", TYPE)
+    w.require(w.value(f"icmp eq ptr {actual}, {w.object('PyTuple_Type')}"), "no")
+    given = w.call("PyTuple_Size", "%value")
+    w.require(w.value(f"icmp eq i64 {given}, {count}"), "no")
+    w.require(
+        w.all_of([is_ours(w.call("PyTuple_GetItem", "%value", str(i)), i) for i in range(count)]),
+        "no",
+    )
+    if count != 1:
+        return "2"
+    w.do("br label %as.tuple")
+    w.label("as.tuple")
+    w.do("br label %written")
+    w.label("written")
+    return w.value("phi i32 [ 1, %is.one ], [ 2, %as.tuple ]", "form")
