@@ -49,6 +49,7 @@ from .print_ir import module_text
 from .rules.calls import private_functions
 from .rules.routines import inline_rules
 from .transforms.assume_extents import AssumeExtents
+from .transforms.assume_lengths import AssumeLengths
 from .transforms.check_claims import CheckClaims
 from .transforms.close_counters import CloseCounters
 from .transforms.describe_calls import DescribeCalls
@@ -73,6 +74,7 @@ from .transforms.localize_cells import LocalizeCells
 from .transforms.move_conditions import MoveConditions
 from .transforms.peel_boundaries import PeelBoundaries
 from .transforms.promote_scalars import PromoteScalars
+from .transforms.raise_adjoints import RaiseAdjoints
 from .transforms.raise_loops import RaiseLoops
 from .transforms.remove_dead import RemoveDead
 from .transforms.reorder_loops import ReorderLoops
@@ -650,8 +652,11 @@ POINT_BY_POINT: tuple[ModulePass, ...] = (
 """What runs on adjoints: maps are point by point."""
 
 OPTIMIZE: tuple[ModulePass, ...] = (
+    EliminateCommon(),
+    AssumeLengths(),  # what is over as many points can be joined, and need not be checked
     *POINT_BY_POINT,
     EliminateCommon(),
+    RaiseAdjoints(),  # they meet maps to share a loop with, and fills to store over
     RemoveDead(),
     DropCarried(),  # the reverse sweep swaps the arrays that it reads
     GatherAdds(),  # passes before this take maps point by point
@@ -679,8 +684,8 @@ FOR_KERNELS = tuple(
 """What runs where kernels are made of the program: without what is about caches and vectors."""
 
 OF_THE_LAST = (
-    *(FuseRows, GatherAdds, StoreFirst, ReuseAllocs, PeelBoundaries, AssumeExtents),
-    *(ReorderLoops, UnrollAndJam, DistributeLoops, LeaveFills),
+    *(AssumeLengths, RaiseAdjoints, FuseRows, GatherAdds, StoreFirst, ReuseAllocs, PeelBoundaries),
+    *(AssumeExtents, ReorderLoops, UnrollAndJam, DistributeLoops, LeaveFills),
 )
 """Passes that run behind the last derivative alone."""
 
@@ -729,6 +734,7 @@ AFTER_KERNELS = {
 
 PASSES: tuple[type[ModulePass], ...] = (
     AssumeExtents,
+    AssumeLengths,
     EliminateCommon,
     FoldConstants,
     PromoteScalars,
@@ -747,6 +753,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     WriteProducts,
     HoistChecks,
     HoistRaises,
+    RaiseAdjoints,
     RaiseLoops,
     CheckClaims,
     CloseCounters,

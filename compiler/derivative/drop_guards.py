@@ -206,7 +206,7 @@ class Derivative:
         counter = Counter(self.end)
         for value in self.outcomes:
             if isinstance(value.type, MemRefType):
-                counter.count_elements(value)
+                counter.count_elements(value, primal_of(value, self.function))
             else:
                 counter.add(counter.count(value))
         zero = counter.emit(arith.ConstantOp(FloatAttr(0.0, f64)))
@@ -234,6 +234,24 @@ class Derivative:
             entry.emit(transfer(argument, copy, extents))
             found[argument] = copy, extents
         return found
+
+
+def primal_of(value: SSAValue, function: func.FuncOp) -> SSAValue:
+    """Of a tangent function the argument that a tangent, or a shadow, is of, whose extents it has.
+
+    Anything else itself: the second half of a split gradient has no primals among its arguments.
+    """
+    if "moving" not in function.attributes:
+        return value
+    args = function.body.block.args
+    moving = zip(moving_arguments(function), listed(function, "moving"), strict=True)
+    of: dict[SSAValue, SSAValue] = {args[place]: args[k] for place, k in moving}
+    if "shadows" in function.attributes:
+        shadows = zip(shadow_arguments(function), listed(function, "shadows"), strict=True)
+        of |= {args[place]: args[k] for place, k in shadows}
+    while value in of:
+        value = of[value]
+    return value
 
 
 def made_by_caller(function: func.FuncOp) -> Iterator[int]:
@@ -327,13 +345,14 @@ class Counter(Emitter):
         total = self.emit(memref.LoadOp.get(self.cell, []))
         self.emit(memref.StoreOp.get(self.emit(arith.AddfOp(total, number)), self.cell, []))
 
-    def count_elements(self, array_: SSAValue) -> None:
+    def count_elements(self, array_: SSAValue, like: SSAValue) -> None:
+        """Count those of an array, which has the extents of another one."""
         assert isinstance(array_.type, MemRefType)
         zero = self.emit(arith.ConstantOp(IntegerAttr(0, IndexType())))
         extents: list[SSAValue] = []
         for k in range(array_.type.get_num_dims()):
             axis = self.emit(arith.ConstantOp(IntegerAttr(k, IndexType())))
-            extents.append(self.emit(memref.DimOp(array_, axis)))
+            extents.append(self.emit(memref.DimOp(like, axis)))
         element = array_.type.element_type
         several = isinstance(element, VectorType)
         cell = self.cell_of_zeros(element) if several else self.cell

@@ -63,6 +63,8 @@ from ...dialects.array import constant_value
 from .memory_effects import functions
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+LONGEST = 2**50
+"""More than any extent of an argument."""
 
 
 @dataclass(frozen=True)
@@ -373,6 +375,11 @@ def comparison(op: arith.CmpiOp) -> SSAValue | int | None:
         return int(taken) if taken == otherwise else cond if taken else None
     if op.lhs is op.rhs:
         return int(holds(0, 0))
+    (x, by_x), (y, by_y) = offset_form(op.lhs), offset_form(op.rhs)
+    if x is y and is_extent(x) and abs(by_x) < LONGEST and abs(by_y) < LONGEST:
+        return int(holds(by_x, by_y))  # nothing wraps
+    if b is not None and abs(b) >= LONGEST and is_extent(op.lhs):
+        return int(holds(0, b))
     # For x >= 0 > b the order is known; for b = 0 it is for < and >= alone.
     if (
         b is not None
@@ -381,6 +388,11 @@ def comparison(op: arith.CmpiOp) -> SSAValue | int | None:
     ):
         return int(holds(0, b))
     return None
+
+
+def is_extent(x: SSAValue) -> bool:
+    """Whether it is an extent of an argument, far from where integers end."""
+    return isinstance(x.owner, memref.DimOp) and isinstance(x.owner.source, BlockArgument)
 
 
 def constants_of_sides(x: SSAValue) -> tuple[SSAValue, int, int] | None:

@@ -154,22 +154,25 @@ class Nest:
     alias: AliasAnalysis
     forms: Subscripts = field(default_factory=Subscripts)
 
-    def raised(self) -> bool:
-        """Raise the nest if that is exact; True when it is gone."""
-        places = self._places()
+    def raised(self) -> array.MapOp | None:
+        """Raise the nest if that is exact: the map in its place."""
+        places = self.independent()
         if places is None:
-            return False
+            return None
         stores = [p for p in places if isinstance(p.op, memref.StoreOp)]
-        if not stores or not all(self._injective(s) for s in stores):
-            return False
-        if not all(self._compatible(s, p) for s in stores for p in places if p is not s):
-            return False
-        if not all(self._computable(s.op.operands[0]) for s in stores):
-            return False
-        self._build(
+        return self._build(
             places, [s for k, s in enumerate(stores) if not overwritten(s, stores[k + 1 :])]
         )
-        return True
+
+    def independent(self) -> list[Place] | None:
+        """All accesses in program order, where a map may make them in any; else None."""
+        places = self._places() or []
+        stores = [p for p in places if isinstance(p.op, memref.StoreOp)]
+        if not stores or not all(self._injective(s) for s in stores):
+            return None
+        if not all(self._compatible(s, p) for s in stores for p in places if p is not s):
+            return None
+        return places if all(self._computable(s.op.operands[0]) for s in stores) else None
 
     # What is in the nest.
 
@@ -260,7 +263,7 @@ class Nest:
 
     # The map.
 
-    def _build(self, places: list[Place], stores: list[Place]) -> None:
+    def _build(self, places: list[Place], stores: list[Place]) -> array.MapOp:
         outermost = self.loops[0]
         emitter = Before(outermost)
         extents = [self._extent(loop, emitter) for loop in self.loops]
@@ -290,6 +293,7 @@ class Nest:
         outermost.trips.replace_all_uses_with(extents[0])
         outermost.detach()
         outermost.erase()
+        return result
 
     def _needed_for(self, values: set[SSAValue]) -> list[Operation]:
         """The pure ops of the nest that compute `values`, in order."""

@@ -268,10 +268,22 @@ def distance(first: SSAValue, other: SSAValue) -> Shift | None:
     a, b = first.owner, other.owner
     if isinstance(a, array.ViewOp) and isinstance(b, array.ViewOp):
         return shift_between(a, b)
-    if isinstance(a, array.ViewOp) or isinstance(b, array.ViewOp):
-        return None
     assert isinstance(first.type, MemRefType)
-    return (0,) * first.type.get_num_dims() if first.type == other.type else None
+    unmoved = (0,) * first.type.get_num_dims()
+    for view in (a, b):
+        if isinstance(view, array.ViewOp):
+            return unmoved if is_beginning(view) else None
+    return unmoved if first.type == other.type else None
+
+
+def is_beginning(view: array.ViewOp) -> bool:
+    """Whether a view is of the first elements along each axis."""
+    rank = len(view.offsets)
+    return (
+        list(view.source_dims) == list(range(rank))
+        and all(array.constant_value(o) == 0 for o in view.offsets)
+        and all(array.constant_value(s) == 1 for s in view.steps)
+    )
 
 
 # Loops.

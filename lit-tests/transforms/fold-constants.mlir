@@ -177,3 +177,29 @@ func.func @a_wrapped_subscript_is_not_negative(%i : index, %n : index, %m : inde
   %b = array.index %other, %n axis 0 : i64 sign "any"
   func.return %a, %b : index, index
 }
+
+// Extents are far from where integers end: what is less than one is less, whatever it is.
+// CHECK-LABEL: @extents_compare_with_themselves
+// CHECK:         arith.constant false
+// CHECK:         arith.constant false
+// CHECK-NOT:     arith.cmpi
+// CHECK:         func.return
+func.func @extents_compare_with_themselves(%x : memref<?xf64>) -> (i1, i1) {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf64>
+  %last = arith.subi %n, %one : index
+  %short = arith.cmpi sge, %last, %n : index
+  %huge = arith.constant 1125899906842624 : index
+  %long = arith.cmpi sgt, %n, %huge : index
+  func.return %short, %long : i1, i1
+}
+
+// CHECK-LABEL: @numbers_may_wrap
+// CHECK:         arith.cmpi
+func.func @numbers_may_wrap(%n : index) -> i1 {
+  %one = arith.constant 1 : index
+  %last = arith.subi %n, %one : index
+  %short = arith.cmpi sge, %last, %n : index
+  func.return %short : i1
+}

@@ -248,3 +248,42 @@ func.func @an_unseen_argument_in_turn(%n : index, %k : index, %s : memref<?xf64>
   }
   func.return
 }
+
+// A view of all elements is what was filled.
+// CHECK-LABEL: @whole_array_by_a_view
+// CHECK:         array.map
+// CHECK-SAME:      kinds ["store"]
+// CHECK-NOT:     array.map
+func.func @whole_array_by_a_view(%n : index, %s : memref<?xf64>, %v : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f64
+  array.map(%n) outs(%s : memref<?xf64>) kinds ["store"] {
+    array.yield %zero : f64
+  }
+  %all = array.view %s[%c0] dims [0] extents(%n) steps(%one)
+      : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  array.map(%n) ins(%v : memref<?xf64>) outs(%all : memref<?xf64, strided<[1]>>) kinds ["add"] {
+  ^bb0(%y : f64):
+    array.yield %y : f64
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_the_view_is_of_other_elements
+// CHECK:         kinds ["store"]
+// CHECK:         kinds ["add"]
+func.func @kept_when_the_view_is_of_other_elements(%n : index, %s : memref<?xf64>, %v : memref<?xf64>) {
+  %one = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f64
+  array.map(%n) outs(%s : memref<?xf64>) kinds ["store"] {
+    array.yield %zero : f64
+  }
+  %all = array.view %s[%one] dims [0] extents(%n) steps(%one)
+      : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  array.map(%n) ins(%v : memref<?xf64>) outs(%all : memref<?xf64, strided<[1]>>) kinds ["add"] {
+  ^bb0(%y : f64):
+    array.yield %y : f64
+  }
+  func.return
+}

@@ -1,0 +1,108 @@
+// RUN: mutad-opt %s -p assume-lengths,fold-constants,remove-dead | filecheck %s
+// RUN: mutad-opt %s -p assume-lengths --run --only equal_or_longer --args 'x=[1, 2], y=[10, 20, 30]' | filecheck %s --check-prefix LONGER
+// RUN: mutad-opt %s -p assume-lengths --run --only equal_or_longer --args 'x=[1, 2], y=[10, 20]' | filecheck %s --check-prefix EQUAL
+
+// Where both are as long there is one length, and nothing to check.
+// CHECK-LABEL: @equal_or_longer
+// CHECK:         %[[N:.*]] = memref.dim %x
+// CHECK:         %[[M:.*]] = memref.dim %y
+// CHECK:         arith.cmpi eq, %[[N]], %[[M]]
+// CHECK:         scf.if
+// CHECK-NOT:     array.raise_if
+// CHECK:         array.map(%[[N]])
+// CHECK:         array.map(%[[N]])
+// CHECK:         } else {
+// CHECK:         array.raise_if
+// CHECK:         array.map
+// CHECK:         array.map
+// LONGER:        y = [22, 44, 60]
+// EQUAL:         y = [22, 44]
+func.func @equal_or_longer(%x : memref<?xf64>, %y : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf64>
+  %m = memref.dim %y, %c0 : memref<?xf64>
+  %last = arith.subi %n, %one : index
+  %short = arith.cmpi sge, %last, %m : index
+  array.raise_if %short, "IndexError", "{}" (%last : index)
+  %v = array.view %y[%c0] dims [0] extents(%n) steps(%one)
+      : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  array.map(%n) ins(%x : memref<?xf64>) outs(%v : memref<?xf64, strided<[1]>>) kinds ["add"] {
+  ^bb0(%a : f64):
+    array.yield %a : f64
+  }
+  array.map(%m) ins(%y : memref<?xf64>) outs(%y : memref<?xf64>) kinds ["store"] {
+  ^bb1(%b : f64):
+    %d = arith.addf %b, %b : f64
+    array.yield %d : f64
+  }
+  func.return
+}
+
+// Nothing is gained where the maps have no array in common.
+// CHECK-LABEL: @kept_when_maps_do_not_meet
+// CHECK-NOT:     scf.if
+func.func @kept_when_maps_do_not_meet(%x : memref<?xf64>, %y : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf64>
+  %m = memref.dim %y, %c0 : memref<?xf64>
+  %last = arith.subi %n, %one : index
+  %short = arith.cmpi sge, %last, %m : index
+  array.raise_if %short, "IndexError", "{}" (%last : index)
+  array.map(%n) ins(%x : memref<?xf64>) outs(%x : memref<?xf64>) kinds ["store"] {
+  ^bb0(%a : f64):
+    array.yield %a : f64
+  }
+  array.map(%m) ins(%y : memref<?xf64>) outs(%y : memref<?xf64>) kinds ["store"] {
+  ^bb1(%b : f64):
+    array.yield %b : f64
+  }
+  func.return
+}
+
+// A number that is no array's length may be anything.
+// CHECK-LABEL: @kept_when_a_number_is_compared
+// CHECK-NOT:     scf.if
+func.func @kept_when_a_number_is_compared(%n : index, %y : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %m = memref.dim %y, %c0 : memref<?xf64>
+  %last = arith.subi %n, %one : index
+  %short = arith.cmpi sge, %last, %m : index
+  array.raise_if %short, "IndexError", "{}" (%last : index)
+  %v = array.view %y[%c0] dims [0] extents(%n) steps(%one)
+      : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  array.map(%n) ins(%v : memref<?xf64, strided<[1]>>) outs(%v : memref<?xf64, strided<[1]>>) kinds ["store"] {
+  ^bb0(%a : f64):
+    array.yield %a : f64
+  }
+  array.map(%m) ins(%y : memref<?xf64>) outs(%y : memref<?xf64>) kinds ["store"] {
+  ^bb1(%b : f64):
+    array.yield %b : f64
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_an_array_is_returned
+// CHECK-NOT:     scf.if
+func.func @kept_when_an_array_is_returned(%x : memref<?xf64>, %y : memref<?xf64>) -> memref<?xf64> {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf64>
+  %m = memref.dim %y, %c0 : memref<?xf64>
+  %last = arith.subi %n, %one : index
+  %short = arith.cmpi sge, %last, %m : index
+  array.raise_if %short, "IndexError", "{}" (%last : index)
+  %v = array.view %y[%c0] dims [0] extents(%n) steps(%one)
+      : memref<?xf64> -> memref<?xf64, strided<[1]>>
+  array.map(%n) ins(%x : memref<?xf64>) outs(%v : memref<?xf64, strided<[1]>>) kinds ["add"] {
+  ^bb0(%a : f64):
+    array.yield %a : f64
+  }
+  array.map(%m) ins(%y : memref<?xf64>) outs(%y : memref<?xf64>) kinds ["store"] {
+  ^bb1(%b : f64):
+    array.yield %b : f64
+  }
+  func.return %y : memref<?xf64>
+}
