@@ -1,10 +1,15 @@
-"""SciPy's BLAS as function pointers, looked up when the first compiled module needs one."""
+"""SciPy's BLAS as function pointers, looked up when the first compiled module needs one.
+
+Where `gemm` is faster, products of matrices are its own.
+"""
 
 from __future__ import annotations
 
 import ctypes
 from importlib import import_module
 from typing import Any
+
+from . import gemm
 
 
 def address_of(symbol: str) -> int:
@@ -21,4 +26,4 @@ def address_of(symbol: str) -> int:
     )
     address = get_pointer(capsule, get_name(capsule))
     assert address is not None
-    return address
+    return gemm.address(symbol, address, functions.__file__) or address
