@@ -40,7 +40,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, memref, scf
+from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     Float64Type,
@@ -60,6 +60,7 @@ from xdsl.rewriter import Rewriter
 
 from ...dialects import array
 from ...dialects.array import constant_value
+from ..rules.calls import listed
 from .memory_effects import functions
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -376,7 +377,7 @@ def comparison(op: arith.CmpiOp) -> SSAValue | int | None:
     if op.lhs is op.rhs:
         return int(holds(0, 0))
     (x, by_x), (y, by_y) = offset_form(op.lhs), offset_form(op.rhs)
-    if x is y and is_extent(x) and abs(by_x) < LONGEST and abs(by_y) < LONGEST:
+    if x is y and max(abs(by_x), abs(by_y)) < LONGEST and is_extent(x):
         return int(holds(by_x, by_y))  # nothing wraps
     if b is not None and abs(b) >= LONGEST and is_extent(op.lhs):
         return int(holds(0, b))
@@ -391,8 +392,17 @@ def comparison(op: arith.CmpiOp) -> SSAValue | int | None:
 
 
 def is_extent(x: SSAValue) -> bool:
-    """Whether it is an extent of an argument, far from where integers end."""
-    return isinstance(x.owner, memref.DimOp) and isinstance(x.owner.source, BlockArgument)
+    """Whether it is an extent of an argument of the primal, far from where integers end.
+
+    Cotangents that are left out have extents of their own (`derivative.cotangents`).
+    """
+    source = x.owner.source if isinstance(x.owner, memref.DimOp) else None
+    function = source.owner.parent_op() if isinstance(source, BlockArgument) else None
+    if not isinstance(function, func.FuncOp) or not isinstance(source, BlockArgument):
+        return False
+    behind = ("shadows", "cotangents", "moving")
+    others = sum(len(listed(function, name)) for name in behind if name in function.attributes)
+    return source.index < len(function.body.block.args) - others
 
 
 def constants_of_sides(x: SSAValue) -> tuple[SSAValue, int, int] | None:

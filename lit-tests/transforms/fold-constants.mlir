@@ -203,3 +203,15 @@ func.func @numbers_may_wrap(%n : index) -> i1 {
   %short = arith.cmpi sge, %last, %n : index
   func.return %short : i1
 }
+
+// A cotangent that is left out has as many elements as it takes.
+// CHECK-LABEL: @cotangents_may_be_as_long_as_integers
+// CHECK:         arith.cmpi
+func.func @cotangents_may_be_as_long_as_integers(%x : memref<?xf64>, %bar : memref<?xf64>) -> i1
+    attributes {shadows = array<i64>, cotangents = array<i64: 0>} {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %bar, %c0 : memref<?xf64>
+  %any = arith.constant 9223372036854775807 : index
+  %left_out = arith.cmpi eq, %n, %any : index
+  func.return %left_out : i1
+}
