@@ -2,8 +2,9 @@
 
 `for i in range(x.size): z[i] += x[i]` needs a `z` that is not shorter than `x`. It is mostly as long, but a
 check tells only that it is not shorter, so maps over all of `z` and those over as many elements as `x` has
-share no loop. Where the function has both, on one array, it is written twice: for equal lengths, as if these
-were one number, and as it was. Runs after the last derivative, before maps are joined.
+share no loop. Where the function has both, on one array, over points that are the same ones then, it is
+written twice: for equal lengths, as if these were one number, and as it was. Runs after the last derivative,
+before maps are joined.
 
 Before::
 
@@ -85,6 +86,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, scf
@@ -173,14 +175,20 @@ def is_length(value: SSAValue) -> bool:
 
 
 def meet(function: func.FuncOp, n: SSAValue, m: SSAValue) -> bool:
-    """Whether maps over so many points and maps over as many as that touch one array."""
+    """Whether maps that touch one array go over the same points if the lengths are equal, and only then."""
     alias = AliasAnalysis(function)
-    touched: dict[SSAValue, set[SSAValue]] = {n: set(), m: set()}
-    for op in function.body.block.ops:
-        if isinstance(op, array.MapOp):
-            for length in touched.keys() & set(op.extents):
-                touched[length].update(*(alias.roots(v) for v in (*op.ins, *op.outs)))
-    return not touched[n].isdisjoint(touched[m])
+    maps = [op for op in function.body.block.ops if isinstance(op, array.MapOp)]
+    touched = {op: {r for v in (*op.ins, *op.outs) for r in alias.roots(v)} for op in maps}
+
+    def points(op: array.MapOp) -> list[SSAValue]:
+        return [n if extent is m else extent for extent in op.extents]
+
+    return any(
+        points(a) == points(b)
+        and list(a.extents) != list(b.extents)
+        and not touched[a].isdisjoint(touched[b])
+        for a, b in combinations(maps, 2)
+    )
 
 
 def write_twice(function: func.FuncOp, n: SSAValue, m: SSAValue) -> None:

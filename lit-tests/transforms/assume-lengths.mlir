@@ -106,3 +106,27 @@ func.func @kept_when_an_array_is_returned(%x : memref<?xf64>, %y : memref<?xf64>
   }
   func.return %y : memref<?xf64>
 }
+
+// The points of a matrix are no row's.
+// CHECK-LABEL: @kept_when_points_are_others
+// CHECK-NOT:     scf.if
+func.func @kept_when_points_are_others(%a : memref<?x?xf64>) {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %n = memref.dim %a, %c0 : memref<?x?xf64>
+  %m = memref.dim %a, %one : memref<?x?xf64>
+  %last = arith.subi %n, %one : index
+  %short = arith.cmpi sge, %last, %m : index
+  array.raise_if %short, "IndexError", "{}" (%last : index)
+  array.map(%n, %m) ins(%a : memref<?x?xf64>) outs(%a : memref<?x?xf64>) kinds ["store"] {
+  ^bb0(%x : f64):
+    array.yield %x : f64
+  }
+  %row = array.view %a[%c0, %c0] dims [1] extents(%n) steps(%one)
+      : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+  array.map(%n) ins(%row : memref<?xf64, strided<[1]>>) outs(%row : memref<?xf64, strided<[1]>>) kinds ["add"] {
+  ^bb1(%y : f64):
+    array.yield %y : f64
+  }
+  func.return
+}
