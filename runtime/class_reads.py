@@ -22,8 +22,9 @@ TABLES = (list, dict, set, np.ndarray)
 """What counts among the constants where a method reads it: others may be changed all the time."""
 UNREAD = frozenset(
     {"__repr__", "__str__", "__format__", "__hash__", "__reduce__", "__reduce_ex__", "__replace__"}
+    | {"__slotnames__"}
 )
-"""Methods that no compiled code calls."""
+"""Methods that no compiled code calls, and what pickling an object leaves in its class."""
 UNREAD_CONSTANTS = frozenset(
     {"__module__", "__qualname__", "__doc__", "__firstlineno__", "__static_attributes__"}
 )

@@ -126,7 +126,8 @@ class _Walk:
         for name, value in class_reads.defaults_of(cls):
             self.add("field", name)
             self.value(value)
-        for owner, name, raw in class_reads.attributes_of(cls, is_own_fixed):
+        read = class_reads.attributes_of(cls, is_own_fixed)
+        for owner, name, raw in sorted(read, key=lambda one: (cls.__mro__.index(one[0]), one[1])):
             self.add("attribute", owner.__qualname__, name, type(raw).__name__)
             for function in class_reads.functions_of(raw):
                 self.function(function)

@@ -26,6 +26,7 @@ from . import (
     object_jacobians,
     object_tangents,
     objects,
+    pickles,
     rules,
     wrappers,
 )
@@ -352,10 +353,14 @@ class CompiledFunction(Generic[P, R]):
         return self.reduced(self)
 
     def reduced(self, function: CompiledFunction | CompiledWrapper) -> Any:
-        """How a function with these options is pickled: by reference; for `g = compile(f)`, to f."""
+        """How a function with these options is pickled: by name (for `g = compile(f)`, that of f), or by value."""
         found: Any = sys.modules.get(function.__module__)
         for part in function.__qualname__.split("."):
             found = getattr(found, part, None)
+        if pickles.is_sent_by_value(function, found):
+            d, sources = self._dispatcher, pickles.sources_of(function)
+            given = d.options, d.compiler, self.has_gradient
+            return unpickled, (sources, function.__wrapped__, *given)
         if wrappers.plain(found) is function.__wrapped__ and found is not function:
             d = self._dispatcher
             return compiled, (found, d.options, d.compiler, self.has_gradient)
@@ -670,6 +675,12 @@ class DifferentiableFunction(CompiledFunction[P, R]):
         """The bytes of each save: the primal runs on copies of the arguments and counts."""
         copied = memory.copies(values, overlaps)
         return self._dispatcher.specialize(copied, active, mode).direct["primal"](*copied)
+
+
+def unpickled(sources: pickles.Sources, function: Any, *given: Any) -> Any:
+    """A compiled function that was sent by value."""
+    pickles.show_sources(sources)
+    return compiled(function, *given)
 
 
 def compiled(
