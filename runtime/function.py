@@ -353,7 +353,7 @@ class CompiledFunction(Generic[P, R]):
         return self.reduced(self)
 
     def reduced(self, function: CompiledFunction | CompiledWrapper) -> Any:
-        """How a function with these options is pickled: by name (for `g = compile(f)`, that of f), or by value."""
+        """How a function with these options is pickled: by name, `compile(f)` by that of f; or by value."""
         found: Any = sys.modules.get(function.__module__)
         for part in function.__qualname__.split("."):
             found = getattr(found, part, None)

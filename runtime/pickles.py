@@ -1,10 +1,10 @@
 """How compiled functions travel to other processes: by name, or by value with their source.
 
-Pickle sends the name of a function, which the other process imports. What stands in a script or in a notebook,
-or within another function, it cannot import: cloudpickle, which Dask and joblib use, sends the code of such a
-function and what it reads. The compiler needs its source as well, which the other process may not have: it
-goes along. With the same source comes the same name on disk (`disk_cache`), so what one process has compiled
-others load.
+Pickle sends the name of a function, which the other process imports. What stands in a script or in a
+notebook, or within another function, it cannot import: cloudpickle, which Dask and joblib use, sends the code
+of such a function and what it reads. The compiler needs its source as well, which the other process may not
+have: it goes along. With the same source comes the same name on disk (`disk_cache`), so what one process has
+compiled others load.
 """
 
 from __future__ import annotations

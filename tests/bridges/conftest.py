@@ -3,5 +3,5 @@
 from importlib.util import find_spec
 
 collect_ignore = [
-    f"test_{package}.py" for package in ("jax", "torch") if find_spec(package) is None
+    f"test_{package}.py" for package in ("jax", "numpyro", "torch") if find_spec(package) is None
 ]
