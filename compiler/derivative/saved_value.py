@@ -135,7 +135,8 @@ def reader_of(save: Save) -> Operation:
 
 def name_of(save: Save) -> str:
     """The variable or array that is saved, as the program calls it; the expression where it has no name."""
-    return program_s_name(hint_of(save), save.source)
+    made = save.node.owner if isinstance(save.node, SSAValue) else save.source
+    return program_s_name(hint_of(save), made if isinstance(made, Operation) else save.source)
 
 
 def name_of_value(value: SSAValue) -> str:
@@ -181,12 +182,15 @@ def way_out(save: Save) -> str | None:
 
 
 def name_overwritten(killer: Operation, line: tuple[str, int, int]) -> str | None:
-    """What the program calls the array or variable that an op stores to; None where it has no name there."""
+    """What the program calls the array or variable that an op stores to; None where it has no name there.
+
+    A method calls a field of `m` `self.u`: its own name is enough.
+    """
     target = overwritten_by(killer)
     if target is None or target.name_hint is None:
         return None
     name = as_written(target.name_hint)
-    return name if name in names_in(line[0], line[1]) else None
+    return name if name.rpartition(".")[2] in names_in(line[0], line[1]) else None
 
 
 def overwritten_by(killer: Operation) -> SSAValue | None:

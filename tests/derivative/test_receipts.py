@@ -53,6 +53,28 @@ def test_operations_are_named_as_in_python() -> None:
     assert save.way_out is None
 
 
+class Field:
+    def __init__(self, u):
+        self.u = u
+
+    def step(self):
+        self.u[1:-1] = self.u[1:-1] + 0.1 * (self.u[2:] - self.u[:-2]) ** 2
+
+
+def stepped(field, n):
+    for _ in range(n):
+        field.step()
+    return field.u.sum()
+
+
+def test_what_has_no_name_is_the_expression_that_made_it() -> None:
+    (save,) = receipt(stepped, Field(np.ones(100)), 7, opt=1).saves
+    line, slope = line_of(Field.step, "self.u[1:-1] ="), "self.u[2:] - self.u[:-2]"
+    assert save.name == slope
+    needs = f"`({slope}) ** 2` on line {line} needs `{slope}`"
+    assert save.why == f"line {line} overwrites `field.u`, {needs}"
+
+
 def kept_in_a_branch(x):
     if x[0] > 0.1:
         big = x[x > 0.5]
