@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+PYTHONS ?= 3.11 3.12 3.13 3.14
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 PART   ?= today/24
 
@@ -10,7 +11,7 @@ PART   ?= today/24
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help test pytest bridges generated sample targets lit lint types format docs pictures screens demo demo-aot bench clean
+.PHONY: help test test-all dist pytest bridges generated sample targets lit lint types format docs pictures screens demo demo-aot bench clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -19,6 +20,14 @@ test: lint docs  ## Everything that CI runs: lint, docs, types, lit tests, pytes
 	$(MAKE) -j types lit pytest # pyright has one thread
 	$(MAKE) generated
 	$(MAKE) sample
+
+test-all:  ## The same with each supported Python that uv or the system has, each in an environment of its own
+	@for version in $(PYTHONS); do \
+	    python=$$(uv python find --no-python-downloads $$version 2>/dev/null || command -v python$$version); \
+	    if ! "$$python" -c "" 2>/dev/null; then echo "there is no Python $$version"; continue; fi; \
+	    echo "Python $$version: $$python"; \
+	    $(MAKE) test PYTHON=$$python VENV=$(VENV)-$$version || exit 1; \
+	done
 
 pytest: $(VENV)/.dev  ## The Python tests, without generated programs
 	$(BIN)/python -m pytest -q -n $(JOBS) --ignore=tests/properties
@@ -48,7 +57,7 @@ lint: $(VENV)/.dev  ## Style
 	$(BIN)/ruff check .
 
 types: $(VENV)/.dev  ## Types, strictly
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 format: $(VENV)/.dev  ## Rewrite the sources in house style
 	$(BIN)/ruff check --fix .
@@ -72,8 +81,12 @@ demo-aot: $(VENV)/.demo  ## The same from C: its gradient in a library that muta
 bench: $(VENV)/.bench  ## Times against Numba, JAX and PyTorch on this machine
 	$(BIN)/python -m benchmarks
 
+dist: $(VENV)/.dev  ## The source distribution and the wheel, in dist
+	$(BIN)/python setup.py -q sdist
+	$(BIN)/python -m pip wheel -q --no-deps --no-build-isolation -w dist dist/mutad-*.tar.gz
+
 clean:  ## Remove the virtual environment and all that was built
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-* build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
