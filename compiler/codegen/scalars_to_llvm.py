@@ -85,11 +85,16 @@ def constant(state: KernelState, op: Operation, args: list[str]) -> str:
         number = value.value.data
         if type_ == "i1":
             return "true" if number else "false"
-        bits = int(type_[1:])
-        number &= (1 << bits) - 1
-        return str(number - (1 << bits) if number >> (bits - 1) else number)
+        return integer_text(number, type_)
     assert isinstance(value, FloatAttr)
     return float_text(value.value.data, type_)
+
+
+def integer_text(number: int, type_: str) -> str:
+    """An integer constant, wrapped around."""
+    bits = int(type_[1:])
+    number &= (1 << bits) - 1
+    return str(number - (1 << bits) if number >> (bits - 1) else number)
 
 
 def float_binary(instruction: str) -> Rule:
@@ -280,6 +285,37 @@ def integer_binary(instruction: str) -> Rule:
     return rule
 
 
+def on_bits(numbers: Rule, bits: Callable[[KernelState, list[str]], str]) -> Rule:
+    """A rule of integers; of `i1`, which is 0 or -1 (without a sign 1), what it comes to on bits."""
+
+    def rule(state: KernelState, op: Operation, args: list[str]) -> str:
+        is_bit = value_type(op.results[0].type) == "i1"
+        return bits(state, args) if is_bit else numbers(state, op, args)
+
+    return rule
+
+
+def both(state: KernelState, args: list[str]) -> str:
+    """A quotient of bits: 0 by 0, and the least by -1 is the least."""
+    return state.text.value(f"and i1 {args[0]}, {args[1]}")
+
+
+def neither(_state: KernelState, _args: list[str]) -> str:
+    """A remainder of bits."""
+    return "false"
+
+
+def first_alone(state: KernelState, args: list[str]) -> str:
+    """A bit that is shifted out."""
+    stays = state.text.value(f"xor i1 {args[1]}, true")
+    return state.text.value(f"and i1 {args[0]}, {stays}")
+
+
+def first(_state: KernelState, args: list[str]) -> str:
+    """A bit that is a sign."""
+    return args[0]
+
+
 def guarded_divisor(state: KernelState, type_: str, args: list[str], *, signed: bool = True) -> str:
     """The divisor, but 1 where the machine's division would trap (by 0, and least // -1)."""
     known = None if args[1].startswith("%") else int(args[1])
@@ -335,7 +371,7 @@ def unsigned_ceil_division(state: KernelState, op: Operation, args: list[str]) -
 
 def floor_division_of_integers(state: KernelState, type_: str, args: list[str]) -> str:
     if not args[0].startswith("%") and not args[1].startswith("%"):
-        return str(int(args[0]) // int(args[1])) if int(args[1]) else "0"
+        return integer_text(int(args[0]) // int(args[1]), type_) if int(args[1]) else "0"
     text = state.text
     divisor = guarded_divisor(state, type_, args)
     quotient = text.value(f"sdiv {type_} {args[0]}, {divisor}")
@@ -753,13 +789,13 @@ SCALAR_OPS: dict[type[Operation], Rule] = {
     arith.AddiOp: wrapping("add"),
     arith.SubiOp: wrapping("sub"),
     arith.MuliOp: wrapping("mul"),
-    arith.DivSIOp: truncating_division("sdiv"),
-    arith.RemSIOp: truncating_division("srem"),
-    arith.DivUIOp: truncating_division("udiv"),
-    arith.RemUIOp: truncating_division("urem"),
-    arith.CeilDivSIOp: ceil_division,
-    arith.CeilDivUIOp: unsigned_ceil_division,
-    arith.FloorDivSIOp: floor_div,
+    arith.DivSIOp: on_bits(truncating_division("sdiv"), both),
+    arith.RemSIOp: on_bits(truncating_division("srem"), neither),
+    arith.DivUIOp: on_bits(truncating_division("udiv"), both),
+    arith.RemUIOp: on_bits(truncating_division("urem"), neither),
+    arith.CeilDivSIOp: on_bits(ceil_division, both),
+    arith.CeilDivUIOp: on_bits(unsigned_ceil_division, both),
+    arith.FloorDivSIOp: on_bits(floor_div, both),
     arith.MinSIOp: intrinsic("smin"),
     arith.MaxSIOp: intrinsic("smax"),
     arith.MinUIOp: intrinsic("umin"),
@@ -767,9 +803,9 @@ SCALAR_OPS: dict[type[Operation], Rule] = {
     arith.AndIOp: integer_binary("and"),
     arith.OrIOp: integer_binary("or"),
     arith.XOrIOp: integer_binary("xor"),
-    arith.ShLIOp: shift("shl"),
-    arith.ShRSIOp: shift("ashr"),
-    arith.ShRUIOp: shift("lshr"),
+    arith.ShLIOp: on_bits(shift("shl"), first_alone),
+    arith.ShRSIOp: on_bits(shift("ashr"), first),
+    arith.ShRUIOp: on_bits(shift("lshr"), first_alone),
     arith.CmpiOp: compare_integers,
     arith.CmpfOp: compare_floats,
     arith.SelectOp: select,

@@ -56,12 +56,27 @@ def where(condition: Any, one: Any, other: Any) -> Any:
 
 
 def on_bits(numbers: Callable[..., Any], bits: Callable[..., Any]) -> Rule:
-    """Arithmetic of integers; of `i1`, which NumPy takes for truth values, modulo 2."""
+    """Arithmetic of integers; of `i1`, which NumPy takes for truth values, what it comes to on bits.
+
+    The one bit is the sign: a number is 0 or -1, and the least by -1 is the least.
+    """
 
     def rule(_op: Operation, a: Any, b: Any) -> Any:
         return (bits if a.dtype.kind == "b" else numbers)(a, b)
 
     return rule
+
+
+def neither(a: Any, b: Any) -> Any:
+    return a & b & np.False_
+
+
+def first_alone(a: Any, b: Any) -> Any:
+    return a & ~b
+
+
+def first(a: Any, b: Any) -> Any:
+    return a | (a & b)
 
 
 def unsigned(value: Any) -> Any:
@@ -132,17 +147,19 @@ def ceil_divide_unsigned(a: Any, b: Any) -> Any:
     return unless_zero(b, a // divisor + (a % divisor != 0).astype(a.dtype))
 
 
-def shift(function: Callable[[Any, Any], Any], *, keeps_sign: bool = False) -> Rule:
+def shift(
+    function: Callable[[Any, Any], Any], *, keeps_sign: bool = False
+) -> Callable[[Any, Any], Any]:
     """A shift; by the width and more it gives 0, or the sign."""
 
-    def rule(_op: Operation, a: Any, b: Any) -> Any:
+    def shifted_by(a: Any, b: Any) -> Any:
         bits = 8 * a.dtype.itemsize
         inside = (b >= 0) & (b < bits)
         by = where(inside, b, b.dtype.type(bits - 1 if keeps_sign else 0))
         shifted = function(a, by)
         return shifted if keeps_sign else where(inside, shifted, a.dtype.type(0))
 
-    return rule
+    return shifted_by
 
 
 def shift_right_without_sign(a: Any, b: Any) -> Any:
@@ -410,23 +427,23 @@ SCALARS: dict[type[Operation], Rule] = {
     arith.AddiOp: on_bits(np.add, np.bitwise_xor),
     arith.SubiOp: on_bits(np.subtract, np.bitwise_xor),
     arith.MuliOp: on_bits(np.multiply, np.bitwise_and),
-    arith.DivSIOp: plain(divide),
-    arith.RemSIOp: plain(remainder),
+    arith.DivSIOp: on_bits(divide, np.bitwise_and),
+    arith.RemSIOp: on_bits(remainder, neither),
     arith.DivUIOp: without_sign(divide_unsigned),
     arith.RemUIOp: without_sign(remainder),
-    arith.CeilDivSIOp: plain(ceil_divide),
+    arith.CeilDivSIOp: on_bits(ceil_divide, np.bitwise_and),
     arith.CeilDivUIOp: without_sign(ceil_divide_unsigned),
-    arith.FloorDivSIOp: plain(floor_divide),
-    arith.MinSIOp: plain(np.minimum),
-    arith.MaxSIOp: plain(np.maximum),
+    arith.FloorDivSIOp: on_bits(floor_divide, np.bitwise_and),
+    arith.MinSIOp: on_bits(np.minimum, np.bitwise_or),
+    arith.MaxSIOp: on_bits(np.maximum, np.bitwise_and),
     arith.MinUIOp: without_sign(np.minimum),
     arith.MaxUIOp: without_sign(np.maximum),
     arith.AndIOp: plain(np.bitwise_and),
     arith.OrIOp: plain(np.bitwise_or),
     arith.XOrIOp: plain(np.bitwise_xor),
-    arith.ShLIOp: shift(np.left_shift),
-    arith.ShRSIOp: shift(np.right_shift, keeps_sign=True),
-    arith.ShRUIOp: shift(shift_right_without_sign),
+    arith.ShLIOp: on_bits(shift(np.left_shift), first_alone),
+    arith.ShRSIOp: on_bits(shift(np.right_shift, keeps_sign=True), first),
+    arith.ShRUIOp: on_bits(shift(shift_right_without_sign), first_alone),
     arith.CmpiOp: compare_integers,
     arith.CmpfOp: compare_floats,
     arith.SelectOp: select,

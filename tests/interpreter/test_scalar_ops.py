@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from lit_programs import context
-from scalar_lines import NUMBERS, lines_of, program
+from scalar_lines import NUMBERS, lines_of, lines_with_constants, program
 from xdsl.parser import Parser
 
 from mutad.compiler.codegen.loops_to_llvm import CONTROL, LOWERINGS
@@ -27,6 +27,7 @@ FLOATS = [
 INTEGERS = [0, 1, -1, 2, -2, 3, 7, -7, 31, 33, 63, 64, 100, 127, -128]
 EDGES = {
     "i8": [],
+    "i16": [2**15 - 1, -(2**15)],
     "i32": [2**31 - 1, -(2**31)],
     "i64": [2**63 - 1, -(2**63)],
     "index": [2**62, -(2**62)],
@@ -43,13 +44,23 @@ def operands(type_: str) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("type_", NUMBERS)
 def test_each_op_gives_what_compiled_code_gives(type_: str) -> None:
-    lines = lines_of(type_)
+    compare(type_, lines_of(type_))
+
+
+@pytest.mark.parametrize("type_", [t for t in NUMBERS if t[0] == "i"])
+def test_constants_are_operands_like_others(type_: str) -> None:
+    compare(type_, lines_with_constants(type_))
+
+
+def compare(type_: str, lines: list[tuple[str, str]]) -> None:
     module = Parser(CONTEXT, program(type_, lines)).parse_module()
     call, (a, b) = call_of(module), operands(type_)
     left: list[dict[str, Any]] = []
     for options in (None, Options(opt=0)):
         outs = [np.zeros(a.size, dtype_named(to)) for _, to in lines]
-        left.append(run_call(module, call, [a.size, a, b, *outs], options).values)
+        outcome = run_call(module, call, [a.size, a, b, *outs], options)
+        assert outcome.raised is None, repr(outcome.raised)
+        left.append(outcome.values)
     for k, (text, to) in enumerate(lines):
         one, other = left[0][f"o{k}"], left[1][f"o{k}"]
         if to[0] != "f":

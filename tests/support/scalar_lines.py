@@ -20,7 +20,7 @@ PREDICATES = {
     "arith.cmpf": "oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno".split(),
     "arith.cmpi": "eq ne slt sle sgt sge ult ule ugt uge".split(),
 }
-NUMBERS = ("i1", "i8", "i32", "i64", "index", "f32", "f64")
+NUMBERS = ("i1", "i8", "i16", "i32", "i64", "index", "f32", "f64")
 
 
 def lines_of(type_: str) -> list[tuple[str, str]]:
@@ -48,6 +48,23 @@ def lines_of(type_: str) -> list[tuple[str, str]]:
     for to in NUMBERS:
         for unsigned in ("", " unsigned"):
             found.append((f"array.cast %x{unsigned} : {type_} -> {to}", to))
+    return found
+
+
+def lines_with_constants(type_: str) -> list[tuple[str, str]]:
+    """Integer ops on %x and a constant, on either side, or on two constants; what these are comes first."""
+    numbers = ["0", "-1", "7"] if type_ != "i1" else ["false", "true"]
+    if type_ not in ("i1", "index"):  # An index does not overflow.
+        numbers.append(str(-(2 ** (int(type_[1:]) - 1))))
+    names = [f"arith.{name}" for name in INTEGER_OPS]
+    if type_ != "i1":
+        names += ["array.floordiv", "array.floormod"]
+    typed = f" : {type_}" if type_ != "i1" else ""
+    found: list[tuple[str, str]] = [(f"arith.constant {n}{typed}", type_) for n in numbers]
+    constants = [f"%r{k}" for k in range(len(numbers))]
+    for name in names:
+        pairs = [pair for c in constants for pair in ((c, "%x"), ("%x", c), (constants[-1], c))]
+        found += [(f"{name} {a}, {b} : {type_}", type_) for a, b in pairs]
     return found
 
 
