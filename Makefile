@@ -66,7 +66,7 @@ format: $(VENV)/.dev  ## Rewrite the sources in house style
 docs: $(VENV)/.docs  ## The documentation as a site, in build/site; warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict
 
-pictures: $(VENV)/.demo $(VENV)/.bridges  ## Draw the pictures of the tutorials again
+pictures: $(VENV)/.demo $(VENV)/.bridges  ## Draw the pictures of the tutorials and the gallery again
 	$(BIN)/python docs/pictures/draw.py
 
 screens: $(VENV)/.demo  ## Photograph the receipt and the browser view in headless Chromium

@@ -1,4 +1,4 @@
-"""Draw the pictures of the tutorials, from what their own snippets compute: `make pictures`."""
+"""Draw the pictures of tutorials and gallery, from what their own snippets compute: `make pictures`."""
 
 from __future__ import annotations
 
@@ -113,6 +113,47 @@ def pytorch_model(at: Namespace) -> None:
     soil.set(xlabel="true capacity", ylabel="capacity found")
 
 
+def epidemic(at: Namespace) -> None:
+    cases, strength = panels(2)
+    fitted = at["residuals"](at["fit"].x, at["cases"]) * np.sqrt(at["cases"] + 1) + at["cases"]
+    cases.plot(at["cases"], ".", color=RED, ms=4, label="reported")
+    cases.plot(fitted, color=BLUE, label="model")
+    cases.set(xlabel="day", ylabel="cases a day")
+    cases.legend(frameon=False)
+    days = np.linspace(0, 80, 400)
+    for unknown, color, label in ((at["true"], RED, "truth"), (at["fit"].x, BLUE, "found")):
+        rate, slower, day = unknown
+        values = rate * (1 - slower / (1 + np.exp(day - days)))
+        width, alpha = (4, 0.4) if color == RED else (1.5, 1.0)
+        strength.plot(days, values, color=color, lw=width, alpha=alpha, label=label)
+    strength.set(xlabel="day", ylabel="infections by one, a day", ylim=(0, 0.4))
+    strength.legend(frameon=False)
+
+
+def fin(at: Namespace) -> None:
+    (axis,) = panels(1)
+    for thickness, color, label in (
+        (at["even"], GREY, "even"),
+        (at["parabola"], RED, "Schmidt's parabola"),
+        (at["best"].x, BLUE, "found"),
+    ):
+        width, alpha = (5, 0.4) if color == RED else (1.5, 1.0)
+        for side in (-0.5, 0.5):
+            shown = label if side > 0 else None
+            axis.plot(at["x"], side * thickness, color=color, lw=width, alpha=alpha, label=shown)
+    axis.set(xlabel="distance from the wall", ylabel="thickness")
+    axis.legend(frameon=False)
+
+
+def smoothing(at: Namespace) -> None:
+    smoothed = at["noisy"].copy()
+    at["smooth"](smoothed, *np.exp(at["found"].x), 40)
+    shown = (("noisy", at["noisy"]), ("smoothed", smoothed), ("clean", at["other"]))
+    for axis, (name, image) in zip(panels(3), shown):
+        axis.imshow(image, cmap="gray", vmin=-0.1, vmax=1.1)
+        axis.set(title=name, xticks=[], yticks=[])
+
+
 PICTURES: dict[str, Callable[[Namespace], None]] = {
     "inverse-problem": inverse_problem,
     "optimal-control": optimal_control,
@@ -120,12 +161,16 @@ PICTURES: dict[str, Callable[[Namespace], None]] = {
     "recurrent-network": recurrent_network,
     "orbits": orbits,
     "pytorch-model": pytorch_model,
+    "epidemic": epidemic,
+    "fin": fin,
+    "smoothing": smoothing,
 }
 
 
 def main(names: list[str]) -> None:
     for name in names or PICTURES:
-        PICTURES[name](computed(HERE.parent / "tutorials" / f"{name}.md"))
+        (page,) = HERE.parent.glob(f"[tg]*/{name}.md")
+        PICTURES[name](computed(page))
         plt.savefig(HERE / f"{name}.png", dpi=120)
         print(f"{name}.png")
 
