@@ -262,8 +262,9 @@ def differentiated(primal: Export, asked: Asked) -> Export:
             )
     if asked.mode != "jvp" and primal.options.get("memory") is not None:
         raise WrongUsage(
-            f"{asked.option} {asked.function}: libraries save what the plan says, and keep to no budget: "
-            f"compile {asked.function} without memory="
+            f"{asked.option} {asked.function}: libraries keep to no budget, for what decides which steps are "
+            f"run again is in Python: compile {asked.function} without memory=",
+            span_in(primal.function),
         )
     symbol = f"{primal.symbol}_{asked.mode}"
     return replace(primal, symbol=symbol, mode=asked.mode, wrt=positions, result=None)

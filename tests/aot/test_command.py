@@ -423,6 +423,7 @@ def test_a_budget_is_refused(mode: str, folder: Path, capfd: pytest.CaptureFixtu
     status, out, err = made(f"tight.py --{mode} tight", capfd)
     assert (status, out) == (2, "")
     assert "compile tight without memory=" in err
+    assert err.startswith("tight.py:3:1: ")
 
 
 @pytest.mark.parametrize(("line", "told"), WRONG, ids=[row[0] for row in WRONG])
