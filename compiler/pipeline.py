@@ -28,7 +28,7 @@ from ..dialects import activation, ad
 from . import progress, remembered
 from .analysis.effects import is_private
 from .analysis.print_analyses import PASSES as PRINTED_ANALYSES
-from .aot.step_sizes import MeasureSteps, measure_saved, measure_steps
+from .aot.step_sizes import MeasureSteps, measure_saved, measure_steps, refuse_large
 from .aot.work_size import MeasureWork
 from .collection import without_collection
 from .deep_stack import with_deep_stack
@@ -105,6 +105,9 @@ JOINT = ("gradient", "pullback")
 
 HESSIAN = ("hvp", "product")
 """The modes that take a gradient's tangent."""
+
+WITHIN_BUDGETS = (*JOINT, *HESSIAN)
+"""The modes whose functions run steps again where a budget is too small for what they save."""
 
 RETRIED = (*JOINT, "vjp", "tangent", *HESSIAN)
 """The modes whose calls can be made anew, with guards."""
@@ -291,15 +294,6 @@ def adjoint(c: Compilation) -> None:
         case "tangent":
             finals = tuple(returned_arguments(c.built.results))
             c.run([Forward(active, finals, r.options.lanes)])
-        case "hvp" | "product":
-            c.run([reverse])
-            number_tapes(last_function(c.module))
-            c.run(for_threads(c, BEFORE_ANOTHER))
-            # Shadows are zero at first: their tangents are what the reverse sweep makes of them.
-            finals = tuple(shadow_arguments(last_function(c.module)))
-            c.run([Forward(active, finals, r.options.lanes)])
-            if r.mode == "product":
-                c.run([KeepProduct(), RemoveDead()])
         case "reverse-hvp":
             c.run([reverse, *for_threads(c, BEFORE_ANOTHER)])
             symmetric = Symmetric(last_function(c.module))
@@ -307,10 +301,10 @@ def adjoint(c: Compilation) -> None:
             symmetric.turn(last_function(c.module))
         case "count" | "count-split":
             count_saves(c, active, finals)
-        case "gradient" | "pullback" if r.options.memory:
+        case _ if r.options.memory and r.mode in WITHIN_BUDGETS:
             within_budget(c, reverse)
         case _:
-            c.run([reverse])
+            differentiate(c, reverse, c.module)
     expand_derivatives(c)
 
 
@@ -319,15 +313,29 @@ def cotangents_at_once(r: Request) -> int:
     return r.options.lanes if r.mode in ("pullback", "vjp") else 1
 
 
+def differentiate(c: Compilation, reverse: Reverse, module: ModuleOp) -> None:
+    """The gradient of the module's function, or the tangent of that."""
+    c.run([reverse], module)
+    if c.request.mode not in HESSIAN:
+        return
+    number_tapes(last_function(module))
+    c.run(for_threads(c, BEFORE_ANOTHER), module)
+    # Shadows are zero at first: their tangents are what the reverse sweep makes of them.
+    finals = tuple(shadow_arguments(last_function(module)))
+    c.run([Forward(reverse.active, finals, c.request.options.lanes)], module)
+    if c.request.mode == "product":
+        c.run([KeepProduct(), RemoveDead()], module)
+
+
 def within_budget(c: Compilation, reverse: Reverse) -> None:
-    """Two gradients, where a loop can be checkpointed: the one that saves all, and the one in steps."""
+    """Two derivatives, where a loop can be checkpointed: the one that saves all, and the one in steps."""
     memory, active = c.request.options.memory or 0, reverse.active or ()
     in_steps = c.module.clone()
     c.run([CheckpointLoops(memory, active, reverse.saves)], in_steps)
-    c.run([reverse])
+    differentiate(c, reverse, c.module)
     if not any(activation.CHECKPOINTED in op.attributes for op in in_steps.walk()):
         return
-    c.run([reverse], in_steps)
+    differentiate(c, reverse, in_steps)
     function = last_function(in_steps)
     function.properties["sym_name"] = StringAttr(f"{function.sym_name.data}_in_steps")
     function.attributes[activation.CHECKPOINTED] = IntegerAttr(memory, i64)
@@ -415,8 +423,11 @@ def optimize(c: Compilation) -> None:
     elif r.mode in RETRIED and not (r.options.guards or r.options.sanitize):
         c.run([DropGuards()])
     c.run(with_options(c, FOR_KERNELS if r.options.device else OPTIMIZE))
-    if c.request.mode in JOINT and c.request.options.memory:
-        measure_budget(c)
+    if r.options.memory:
+        if r.mode in WITHIN_BUDGETS:
+            measure_budget(c)
+        elif r.mode == "vjp":
+            refuse_large(c.module, c.built.assumed, r.options.memory)
 
 
 def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass]:

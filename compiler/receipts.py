@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 
 from ..dialects import ad
 from .deep_stack import with_deep_stack
 from .derivative.activation_pairs import activation_pairs
-from .derivative.budget_receipt import Schedule, budget_of
+from .derivative.budget_receipt import Budget, Schedule, budget_of
 from .derivative.inner_saves import inner_saves
 from .derivative.receipt import RECORD, Allocated, Receipt, allocated_by, receipt_of, record_of
 from .derivative.reverse import activities_of, gradient_of, only_function, plan_gradient
@@ -29,6 +30,7 @@ from .pipeline import (
     JOINT,
     SAVE,
     STAGES,
+    WITHIN_BUDGETS,
     Compilation,
     Request,
     adjoint,
@@ -65,38 +67,54 @@ def explain_request(
         leaves = None if values is None else [leaf for value in values for leaf in ir_leaves(value)]
         if request.mode == "tangent":
             return of_tangent(c, leaves)
-        if request.mode == "hvp":
-            return of_product(c, leaves, counts)
-        in_steps = None if request.mode not in JOINT else within_budget(c)
-        receipt = of_gradient(c, leaves, counts)
+        in_steps = within_budget(c)
+        if request.mode not in JOINT:
+            c.request = replace(request, options=replace(request.options, memory=None))
+        of = of_product if request.mode == "hvp" else of_gradient
+        receipt = of(c, leaves, counts)
         if in_steps is not None:
-            saved, memory = receipt.saved_bytes, request.options.memory or 0
-            arguments = None if leaves is None else shadowed(in_steps, leaves)
-            receipt = replace(
-                receipt,
-                budget=budget_of(
-                    in_steps, arguments, saved, memory, schedule, request.options.spill
-                ),
-            )
-        if leaves is None or counts is not None:
+            budget = budget_for(request, receipt.saved_bytes, in_steps, leaves, schedule)
+            receipt = replace(receipt, budget=budget)
+        if leaves is None or counts is not None or request.mode == "hvp":
             return receipt
         return with_ways_out(receipt, request, lambda other: of_rewritten(other, leaves))
 
 
 def within_budget(c: Compilation) -> func.FuncOp | None:
-    """The gradient function that keeps to a budget, if there is one."""
+    """The gradient function that keeps to a budget, if there is one; of `vjp` that of `back`."""
     if c.request.options.memory is None:
         return None
-    own = Compilation(c.request)
+    mode = c.request.mode if c.request.mode in WITHIN_BUDGETS else "pullback"
+    own = Compilation(replace(c.request, mode=mode))
     own.built, own.module = c.built, c.module.clone()
     adjoint(own)
     optimize(own)
     return last_function(own.module)
 
 
+def budget_for(
+    request: Request,
+    saved: int | None,
+    in_steps: func.FuncOp,
+    leaves: list[Any] | None,
+    schedule: Schedule | None,
+) -> Budget:
+    """What a receipt says of the budget of a derivative that would save so much."""
+    memory = request.options.memory or 0
+    if request.mode == "vjp" and saved is not None and saved <= memory:
+        return Budget(memory, least=saved)
+    arguments = None if leaves is None else shadowed(in_steps, leaves)
+    found = budget_of(in_steps, arguments, saved, memory, schedule, request.options.spill)
+    if request.mode == "vjp" and leaves is not None:
+        arrays = [one for one in leaves if isinstance(one, np.ndarray)]
+        found = replace(found, copied_bytes=sum(one.nbytes for one in arrays))
+    return found
+
+
 def shadowed(gradient: func.FuncOp, leaves: Sequence[Any]) -> list[Any]:
-    """The arguments of a gradient function, of whose numbers only the primal's are known."""
-    return padded(gradient, [*leaves, *(leaves[i] for i in indices(gradient, "shadows"))])
+    """The arguments of a derivative, of whose numbers only the primal's are known."""
+    moving = "moving" if "moving" in gradient.attributes else ""
+    return padded(gradient, [*leaves, *(leaves[i] for i in indices(gradient, "shadows"))], moving)
 
 
 def of_rewritten(request: Request, leaves: list[Any]) -> Receipt:
@@ -170,8 +188,6 @@ def of_product(c: Compilation, leaves: list[Any] | None, counts: Sequence[int] |
     saves = tuple(s for s in gradient.saves if s.name != RECORD) + records
 
     def allocated() -> Allocated:
-        import numpy as np
-
         if leaves is None:
             return allocated_by(function, None, None, SHADOWS["hvp"])
         shadowed = indices(function, "shadows")

@@ -185,6 +185,18 @@ class CheckpointedOp(IRDLOperation):
         live = in_turns([k.value.data for k in self.live], self.permutation)
         return [k for k in self.changing if k in live]
 
+    def move(self, callee: str, places: Sequence[int]) -> None:
+        """Let the loop be that with tangents, behind the other arguments: of those in these places."""
+        dots = {k: len(self.permutation) + i for i, k in enumerate(places)}
+
+        def both(listed: Sequence[int]) -> list[int]:
+            return [*listed, *(dots[k] for k in listed if k in dots)]
+
+        moves = [*self.permutation, *(dots[self.permutation[k]] for k in places)]
+        live = [k.value.data for k in self.live]
+        listed = both(self.read), both(self.written), both(live)
+        self.properties.update(properties_of(callee, moves, *listed))
+
 
 @irdl_op_definition
 class StackOp(IRDLOperation):
@@ -310,7 +322,7 @@ class ReverseStepsOp(CheckpointedOp):
 
     def __init__(
         self,
-        forward: StepsOp,
+        loop: CheckpointedOp,
         kept: SSAValue,
         arguments: Sequence[SSAValue],
         shadows: Sequence[SSAValue],
@@ -320,11 +332,11 @@ class ReverseStepsOp(CheckpointedOp):
             operands=[[kept], list(arguments), list(shadows)],
             properties={
                 **properties_of(
-                    forward.target,
-                    forward.permutation,
-                    forward.read,
-                    forward.written,
-                    [k.value.data for k in forward.live],
+                    loop.target,
+                    loop.permutation,
+                    loop.read,
+                    loop.written,
+                    [k.value.data for k in loop.live],
                 ),
                 "shadowed": numbers(of),
             },
@@ -367,6 +379,11 @@ def numbers(of: Sequence[int]) -> ArrayAttr[IntegerAttr]:
 def calls(function: Operation) -> list[CallOp]:
     """The calls in a function."""
     return ops_of_kind(function, CallOp)
+
+
+def checkpointed(function: Operation) -> list[StepsOp | ReverseStepsOp]:
+    """The checkpointed loops of a function, in both sweeps."""
+    return [op for op in function.walk() if isinstance(op, StepsOp | ReverseStepsOp)]
 
 
 def called_by(function: Operation) -> list[str]:

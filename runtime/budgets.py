@@ -16,10 +16,10 @@ UNITS = {
 _WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*\Z")
 LARGEST = 1 << 62
 DISK = "disk"
-REFUSED = {
-    "vjp": "vjp", "hvp": "hvp", "product": "hvp", "reverse-hvp": "hvp",
-}  # fmt: skip
-"""By mode, the calls that save what their plan says, whatever the budget is."""
+
+
+class TooLarge(MemoryError):
+    """What `vjp` would keep is more than its budget; nothing is done yet, and all can be done again."""
 
 
 def budget_of(memory: Any) -> tuple[int | None, str]:
@@ -77,8 +77,8 @@ def refused(memory: Any) -> ValueError:
 
 def require_kept(memory: int | None, mode: str) -> None:
     """ValueError for a call that has no way to keep to a budget."""
-    if memory and mode in REFUSED:
+    if memory and mode == "reverse-hvp":
         raise ValueError(
-            f"a function with `memory=` has no {REFUSED[mode]}: grad, value_and_grad and pullback keep to a "
-            "budget; compile it without `memory=` for the others"
+            'mode="reverse-over-reverse" keeps to no budget: use mode="forward-over-reverse", which does, or '
+            "compile the function without `memory=`"
         )

@@ -396,7 +396,7 @@ class DifferentiableFunction(CompiledFunction[P, R]):
         `back(out_bar, u=...)` returns the gradient of what `wrt` named, for the cotangent `out_bar`
         of the result and cotangents of array arguments' final values, by name. It may be called any
         number of times, whatever happened to the arguments: `vjp` saves what the adjoint reads of
-        them, and `back` does not run the primal again.
+        them, and `back` does not run the primal again, unless that is more than `memory=` allows.
 
         With `batch=k` it takes k cotangents of each, along a first axis, and so are the gradients that it
         returns: of one reverse sweep.

@@ -3,22 +3,26 @@
 The compiled code is in two functions. The first runs the primal on the caller's arrays, once, and leaves what
 the second needs in a *record*, and in memory that the record refers to. The second runs backwards, and
 writes to shadows only. A `Handle` owns both.
+
+Where that is more than a budget allows, the first says so before it has done anything. Then the arguments are
+copied, as a restart state, and each `back` runs the whole gradient on copies of these, which keeps to the
+budget.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import keys, memory
-from .cotangents import ONE, Form, Spec, cotangents_of, is_float, leaves_of, shape_of, shaped
-from .gradients import require_lanes, with_groups
+from . import budgets, keys, memory
+from .cotangents import ONE, Form, Spec, cotangents_of, shape_of, shaped
+from .gradients import require_lanes, taken_by, with_groups
 
 if TYPE_CHECKING:
-    from .dispatch import Dispatcher, Specialization
+    from .dispatch import Dispatcher, Era, Specialization
 
 
 class Handle:
@@ -56,27 +60,83 @@ def vjp(
     active = with_groups(dispatcher, values, set(positions), overlaps)
     found = dispatcher.specialize(values, active, "vjp", batch or 1)
     with_groups(dispatcher, values, {*active, *found.gradient["shadows"]}, overlaps)
-    result, handle = run_primal(found, values)
     places = tuple(memory.placed(v) if isinstance(v, np.ndarray) else None for v in values)
-    back = Back(
-        found,
-        handle,
-        dispatcher.names,
-        arguments,
-        places,
-        overlaps,
-        positions,
-        single,
-        shape_of(result),
-        Form(batch, 0),
-    )
-    return result, back
+    told = dispatcher.names, arguments, places, overlaps, positions, single
+    form = Form(batch, 0)
+    try:
+        result, handle = run_primal(found, values)
+    except budgets.TooLarge:
+        active_too = {*active, *found.gradient["shadows"]}
+        start = Start.of(dispatcher, values, active_too, overlaps, batch or 1)
+        result = dispatcher.specialize(values).direct["primal"](*values)
+        return result, BackAgain(found, None, *told, shape_of(result), form, start=start)
+    return result, Back(found, handle, *told, shape_of(result), form)
 
 
 def run_primal(found: Specialization, values: tuple[Any, ...]) -> tuple[Any, Handle]:
     """The result of the function, and what its reverse sweep needs."""
     handle = Handle(found.metadata["record"], found.direct["drop"])
     return found.direct["forward"](*values, handle.address), handle
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Where a gradient begins that is run again: the arguments as they were."""
+
+    dispatcher: Dispatcher
+    era: Era
+    """What the function reads from outside, which its code knows."""
+    values: tuple[Any, ...]
+    overlaps: keys.Overlaps
+    active: tuple[int, ...]
+    lanes: int
+    found: Specialization
+
+    @staticmethod
+    def of(
+        dispatcher: Dispatcher,
+        values: tuple[Any, ...],
+        active: set[int],
+        overlaps: keys.Overlaps,
+        lanes: int,
+    ) -> Start:
+        kept = memory.copies(values, overlaps)
+        order = with_groups(dispatcher, kept, active, overlaps)
+        found = dispatcher.specialize(kept, order, "pullback", lanes)
+        return Start(dispatcher, dispatcher.era, kept, overlaps, order, lanes, found)
+
+    def run(self, given: dict[int, keys.Array], cotangents: Sequence[Any]) -> dict[int, Any]:
+        """Pull back to the shadows, and to the active numbers, by position."""
+        found = self.found
+        others = [p for p in found.gradient["shadows"] if p not in given]
+        try:
+            return self.once(found, given, others, cotangents)
+        except keys.NeedsGuards:
+            if self.dispatcher.era is not self.era:
+                text = "what the function reads from outside has changed since vjp was called"
+                raise RuntimeError(text) from None
+            guarded = self.dispatcher.specialize(self.values, self.active, "pullback", self.lanes)
+            return self.once(guarded, given, others, cotangents)
+
+    def once(
+        self,
+        found: Specialization,
+        given: dict[int, keys.Array],
+        others: Sequence[int],
+        cotangents: Sequence[Any],
+    ) -> dict[int, Any]:
+        """The same by this code; `given` is as it was where that needs guards."""
+        values = memory.copies(self.values, self.overlaps)
+        wanted = [*given, *others]
+        shadows = memory.zero_shadows(values, wanted, self.overlaps, self.lanes)
+        for position, shadow in given.items():
+            shadows[position][...] = shadow
+        ordered = (shadows[p] for p in found.gradient["shadows"])
+        _, bars = found.direct["pullback"](*values, *ordered, *taken_by(found, cotangents))
+        for position, shadow in given.items():
+            shadow[...] = shadows[position]
+        scalars = [p for p in self.active if not isinstance(values[p], np.ndarray)]
+        return dict(zip(scalars, bars, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +151,7 @@ class Back:
     """
 
     found: Specialization
-    handle: Handle
+    handle: Handle | None
     names: tuple[str, ...]
     keys: tuple[str, ...]
     places: tuple[memory.Placed | None, ...]
@@ -135,15 +195,21 @@ class Back:
         shadows = memory.zero_shadows(self.places, wanted, self.overlaps, lanes)
         for position, bar in of_arguments:
             self.add(position, bar, shadows)
-        floats = [i for i, leaf in enumerate(leaves_of(self.results)) if is_float(leaf)]
-        bars_in = [
-            bar for i, bar in zip(floats, cotangents, strict=True) if i in gradient["cotangents"]
-        ]
-        bars = found.direct["back"](self.handle.address, *(shadows[p] for p in wanted), *bars_in)
-        scalars = [p for p in self.found.wrt if self.places[p] is None]
-        by_position = dict(zip(scalars, bars, strict=True)) | shadows
-        gradients = tuple(self.form.own(by_position[p], p in scalars) for p in self.wrt)
+        bars = self.swept(found, shadows, cotangents)
+        by_position = bars | shadows
+        gradients = tuple(self.form.own(by_position[p], p in bars) for p in self.wrt)
         return gradients[0] if self.single else gradients
+
+    def swept(
+        self, found: Specialization, shadows: dict[int, keys.Array], cotangents: Sequence[Any]
+    ) -> dict[int, Any]:
+        """Pull the cotangents back to the shadows; those of numbers by position."""
+        assert self.handle is not None
+        ordered = (shadows[p] for p in found.gradient["shadows"])
+        bars_in = taken_by(found, cotangents)
+        bars = found.direct["back"](self.handle.address, *ordered, *bars_in)
+        scalars = [p for p in self.found.wrt if self.places[p] is None]
+        return dict(zip(scalars, bars, strict=True))
 
     def add(self, position: int, bar: Any, shadows: dict[int, keys.Array]) -> None:
         """Add a cotangent of an argument's final contents to its shadow, where anything depends on it."""
@@ -156,3 +222,15 @@ class Back:
         given = shaped(bar, place.shape, self.names[position], self.form)
         if position in shadows:
             shadows[position] += given
+
+
+@dataclass(frozen=True, eq=False)
+class BackAgain(Back):
+    """The same within a budget: the primal is run again each time, from copies of the arguments."""
+
+    start: Start = field(kw_only=True)
+
+    def swept(
+        self, found: Specialization, shadows: dict[int, keys.Array], cotangents: Sequence[Any]
+    ) -> dict[int, Any]:
+        return self.start.run(shadows, cotangents)

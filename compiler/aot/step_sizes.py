@@ -33,7 +33,7 @@ from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from ...dialects import activation, ad, array
+from ...dialects import activation, ad, array, foreign
 from ..analysis.alias import AliasAnalysis
 from ..analysis.effects import is_private
 from ..codegen.activations_to_llvm import slots_in_record
@@ -51,6 +51,7 @@ ITEM, HEAD = 32, 160
 """Bytes of an item beside what it holds; of what says how a loop stands."""
 UNBOUNDED = 1 << 60
 """More bytes than any budget has."""
+TOO_LARGE = "mutad.runtime.budgets:TooLarge"
 LINK = 8
 """Bytes of a segment beside its contents."""
 
@@ -138,6 +139,42 @@ def measure_saved(
     else:
         kernel.detach()
         kernel.erase()
+
+
+def refuse_large(module: ModuleOp, assumed: Sequence[Form], memory: int) -> None:
+    """Let what `vjp` runs first raise where it would keep more than a budget, before it does anything.
+
+    It is an exception of the runtime's own where the gradient may be run as a whole later, from copies of the
+    arguments. Where only a run can tell it always is.
+    """
+    kernel = next(f for f in module.ops if isinstance(f, func.FuncOp) and not is_private(f))
+    measure = Handed(kernel, assumed, checked=False)
+    total, a = measure.pushed(), measure.a
+    once = any(isinstance(op, foreign.CallOp | array.PrintOp) for op in module.walk())
+    if once:
+        refuse_unknown(total, kernel)
+    first = kernel.body.block.first_op
+    assert first is not None
+    a.place = kernel
+    known = total.unknown is None
+    saved = a.value(total.number if known else UNBOUNDED)
+    larger = a.emit(arith.CmpiOp(saved, a.value(memory), "sgt")).results[0]
+    kind = "MemoryError" if once else TOO_LARGE
+    a.emit(array.RaiseIfOp(larger, kind, TOO_LITTLE, [a.value(memory), saved]))
+    move_before(a.block, first)
+
+
+class Handed(Measure):
+    """Measures a function that leaves its tapes to another."""
+
+    def pushed(self) -> Amount:
+        effects: dict[Operation, Effect] = {}
+        for op in self.kernel.walk():
+            if isinstance(op, ad.PushOp):
+                effects[op] = lambda op=op: held(self.size(op, op.memref, op.extents, WORD))
+            elif isinstance(op, activation.CallOp) and op.keeps_record:
+                return unknown(why("how deep a recursive function goes", op))
+        return self._whole(effects).peak
 
 
 def saved_in_whole(function: func.FuncOp, whole: func.FuncOp | None, a: Arithmetic) -> SSAValue:

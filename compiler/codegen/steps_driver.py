@@ -21,8 +21,10 @@ from .kernel_state import (
     SITE_SLOT,
     Descriptor,
     KernelState,
+    alignment_of,
     memory_type,
     size_of,
+    step_type,
     value_type,
 )
 from .llvm_text import FunctionText
@@ -240,16 +242,16 @@ class StepsWriter:
 
     def copy_strided(self, memory: Descriptor, place: str, *, out: bool) -> None:
         """Element for element, the last axis innermost."""
-        text, element = self.text, memory_type(memory.element)
-        size = size_of(memory.element)
+        text, element, unit = self.text, memory_type(memory.element), step_type(memory.element)
+        size = alignment_of(memory.element)
         loops, offset, linear = [], "0", "0"
         for extent, stride in zip(memory.extents, memory.strides, strict=True):
             loop = text.begin_loop(extent)
             loops.append(loop)
             offset = text.add(offset, text.mul(loop.counter, stride))
             linear = text.add(text.mul(linear, extent), loop.counter)
-        there = text.value(f"getelementptr {element}, ptr {memory.pointer}, i64 {offset}")
-        here = text.value(f"getelementptr {element}, ptr {place}, i64 {linear}")
+        there = text.value(f"getelementptr {unit}, ptr {memory.pointer}, i64 {offset}")
+        here = text.value(f"getelementptr {unit}, ptr {place}, i64 {linear}")
         source, target = (there, here) if out else (here, there)
         value = text.value(f"load {element}, ptr {source}, align {size}")
         text.do(f"store {element} {value}, ptr {target}, align {size}")

@@ -68,7 +68,7 @@ class Activities:
     """The activity of each private function that a function calls, for all calls together."""
 
     def __init__(self, function: func.FuncOp, activity: Activity) -> None:
-        self.private = private_functions(function.parent_op())
+        self.main, self.private = function, private_functions(function.parent_op())
         self.asked: dict[str, Asked] = {}
         self.of: dict[str, Activity] = {}
         self.alias = {name: AliasAnalysis(f) for name, f in self.private.items()}
@@ -79,8 +79,14 @@ class Activities:
                 self.of[name] = self.activity_of(name)
                 self.ask(self.private[name], self.of[name])
 
+    def functions(self) -> list[func.FuncOp]:
+        """The function, and the private ones that it calls."""
+        return [self.main, *(self.private[name] for name in self.of)]
+
     def ask(self, function: func.FuncOp, activity: Activity) -> None:
         """What the calls in a function ask."""
+        for steps in activation.checkpointed(function):
+            self.ask_steps(steps, activity)
         for call in activation.calls(function):
             asked = self.asked.setdefault(call.target, Asked())
             callee = self.private[call.target]
@@ -96,6 +102,30 @@ class Activities:
             asked.results |= {k for k, r in enumerate(call.called) if activity.active(r)}
             asked.results |= {len(call.called) + k for k in range(count_in_record(callee, "keeps"))}
             asked.arguments |= set(self.kept_active(call.target))
+
+    def ask_steps(
+        self, op: activation.StepsOp | activation.ReverseStepsOp, activity: Activity
+    ) -> None:
+        """What a checkpointed loop asks of its step, the same of each of its functions.
+
+        What takes turns is active together, and so are all shadows.
+        """
+        forward = f"{op.target}{activation.FORWARD}"
+        active = [k for k, a in enumerate(op.arguments) if activity.active(a)]
+        used = [k for k, a in enumerate(op.arguments) if is_memory(a) and activity.useful(a)]
+        if isinstance(op, activation.ReverseStepsOp):
+            backward = self.asked.setdefault(f"{op.target}{activation.BACKWARD}", Asked())
+            if active or any(map(activity.active, op.shadows)):
+                active += op.of
+                count = len(self.private[f"{op.target}{activation.BACKWARD}"].body.block.args)
+                backward.arguments |= set(range(count - len(op.shadows), count))
+            backward.arguments |= set(self.kept_active(f"{op.target}{activation.BACKWARD}"))
+        for name in (op.target, forward):
+            asked = self.asked.setdefault(name, Asked())
+            asked.arguments |= {1 + k for k in activation.in_turns(active, op.permutation)}
+            asked.finals |= {1 + k for k in activation.in_turns(used, op.permutation)}
+        kept = count_in_record(self.private[forward], "keeps")
+        self.asked[forward].results |= set(range(kept))
 
     def kept_active(self, name: str) -> list[int]:
         """Of the first arguments of a backward function those that are kept with tangents."""
@@ -135,11 +165,15 @@ class Activities:
 
 def describe_activities(function: func.FuncOp, activity: Activity) -> Activities | None:
     """Find and write what the gradient of a function needs of those that it calls."""
-    if not activation.calls(function):
+    if not activation.goes_deep(function):
         return None
     found = Activities(function, activity)
     found.describe()
     return found
+
+
+def is_memory(value: SSAValue) -> bool:
+    return isinstance(value.type, MemRefType)
 
 
 # --- What survives ----------------------------------------------------------------------------

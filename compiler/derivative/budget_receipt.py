@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import activation, array
 from ..diagnostics import line_of
+from ..rules.calls import private_functions
 from .intervals import Taken
 from .segments import ArrayExtent, bytes_of
 from .sizes import LONGEST_SUM, Sizes
@@ -73,6 +74,8 @@ class Budget:
     """Where the file is for which memory has no room; "" where there is none."""
     disk_bytes: int | None = 0
     """How large that becomes; None where nobody knows."""
+    copied_bytes: int = 0
+    """Of the copies of the arguments from which `back` of `vjp` runs all again, where it does."""
 
     @property
     def line(self) -> int | None:
@@ -101,6 +104,8 @@ class Budget:
 
     def __str__(self) -> str:
         begin = f"budget: {self.bytes:,} bytes"
+        if self.copied_bytes:
+            begin += f", beside {self.copied_bytes:,} bytes of arguments from which `back` runs all again"
         if self.disk_bytes:
             begin += f", and {self.disk_bytes:,} bytes in a file in {self.folder}"
         elif self.disk_bytes is None:
@@ -181,10 +186,23 @@ def numbers_of(steps: activation.StepsOp, sizes: Sizes, count: int) -> Loop | No
     if state is None or copies is None or None in found:
         return None
     low, full, least, inner, inner_state, inner_saved = (n or 0 for n in found)
-    if inner < 0:
+    if inner < 0 or has_deeper_loops(steps):
         return None
     within = (inner, inner_state, inner_saved, inner_saved, 0, 0, 0, None) if least else None
     return (count, state, low, full, copies, int(steps.followed is not None), least, within)
+
+
+def has_deeper_loops(steps: activation.StepsOp) -> bool:
+    """Whether loops within the step have such loops themselves, of which nobody says anything here."""
+    return any(loops_within(inner) for inner in loops_within(steps))
+
+
+def loops_within(steps: activation.StepsOp) -> list[activation.StepsOp]:
+    module: Operation = steps
+    while (above := module.parent_op()) is not None:
+        module = above
+    forward = private_functions(module)[f"{steps.target}{activation.FORWARD}"]
+    return [op for op in forward.walk() if isinstance(op, activation.StepsOp)]
 
 
 def most(number: SSAValue, sizes: Sizes, count: int) -> int | None:

@@ -30,8 +30,8 @@ After::
 
 How it is written, `outline_steps` says. Which loops: those of the top level, in branches too, of which an
 iteration saves arrays, so that their tapes have more axes than a restart state; where there are none, the one
-of which most is saved. And within their steps, once, again those of which that is true, whose steps are
-functions beside the outer ones'.
+of which most is saved. And within their steps again those of which that is true, whose steps are functions
+beside the outer ones', and so on.
 
 Refused are loops that call what cannot be run twice (functions in C, `print`, recursive functions), that
 change arrays which grow, or arrays that may overlap, and loops in branches on arrays that these make.
@@ -46,19 +46,20 @@ from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import func, scf
-from xdsl.dialects.builtin import MemRefType, ModuleOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects import activation, ad, array, foreign
 from ..analysis.alias import AliasAnalysis
 from ..rules import writes
 from ..rules.routines import is_routine
-from .outline_steps import Outline, arrays_of, decide_in_body
+from .activations import activity_of
+from .outline_steps import Outline, arrays_of, decide_in_body, outlives_branches, rank_of
 from .passes import chosen, functions
 from .plan import Save
 from .reverse import plan_gradient
-from .segments import enclosing_loops, value_block
+from .segments import enclosing_loops
 from .versions import is_growable
 
 ONCE = (
@@ -85,9 +86,10 @@ class CheckpointLoops(ModulePass):
             return
         for function in functions(op):
             active = chosen(function, self.active)
+            activity = activity_of(function, active, None)  # of loops, which say more than calls do
             for loop, followed in Candidates(function, active, self.saves).loops():
                 go = decide_in_body(loop)
-                Outline(function, loop, active).run(self.memory, go, followed=followed)
+                Outline(function, loop, activity).run(self.memory, go, followed=followed)
 
 
 class Candidates:
@@ -122,7 +124,7 @@ class Candidates:
                 for one in loops_in(loop.body.block)
                 if self.weights[one] and self.has_axes_to_lose(one) and self.can_be(one)
             ]
-            every += [(one, one is not inner[-1]) for one in inner]
+            every += self.with_inner(inner)
             every.append((loop, loop is not found[-1]))
         return every
 
@@ -131,7 +133,7 @@ class Candidates:
         around = len(list(enclosing_loops(cast(Block, loop.parent))))
         changed = changed_by(loop, self.alias)
         ranks = [
-            cast("MemRefType[Attribute]", a.type).get_num_dims()
+            rank_of(a)
             for a in arrays_of(loop, self.alias)
             if not self.alias.roots(a).isdisjoint(changed)
         ]
@@ -181,8 +183,3 @@ def changed_by(loop: array.LoopOp, alias: AliasAnalysis) -> set[SSAValue]:
 
 def is_growing(op: Operation) -> bool:
     return isinstance(op, array.AllocOp) and array.GROWABLE in op.attributes
-
-
-def outlives_branches(value: SSAValue) -> bool:
-    """Whether an array is there outside of all branches: the reverse sweep has branches of its own."""
-    return not isinstance(value_block(value).parent_op(), scf.IfOp)

@@ -36,7 +36,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
-from ...dialects import array
+from ...dialects import activation, array
 from ..analysis.activity import Activity
 from ..rules import rule_of
 from ..rules.builders import extents_of
@@ -49,7 +49,7 @@ from ..rules.calls import (
     tangent_name,
 )
 from ..rules.routines import without_rules
-from .activations import RECORDED, activity_of, describe_activities
+from .activations import RECORDED, Activities, activity_of, describe_activities
 from .emission import Emission
 from .function_attributes import inherit_locations, mirror_overlaps, move_overlaps
 from .marks import is_whole, looking, mark, mark_sums, touched
@@ -70,9 +70,10 @@ def tangent_functions(
     activity = activity_of(function, active_arguments, finals)
     activities = describe_activities(function, activity)
     made = [TangentSweep(function, activity, lanes).function_with_tangents()]
+    still = set[str]() if activities is None else still_steps(activities)
     for name, own in ({} if activities is None else activities.of).items():
         callee = private_functions(function.parent_op())[name]
-        if has_derivative_function(callee):
+        if has_derivative_function(callee) and name not in still:
             tangent = TangentSweep(callee, own, lanes).function_with_tangents()
             tangent.sym_visibility = StringAttr("private")
             for key in (*SIGNATURE, RECORDED, "moving", "moved"):
@@ -83,6 +84,18 @@ def tangent_functions(
             primal.attributes.pop(key, None)
         made.append(primal)
     return made
+
+
+def still_steps(activities: Activities) -> set[str]:
+    """The functions of checkpointed loops that move nothing."""
+    ends = ("", activation.FORWARD, activation.BACKWARD)
+    return {
+        f"{op.target}{end}"
+        for function in activities.functions()
+        for op in activation.checkpointed(function)
+        for end in ends
+        if not activities.asked[op.target].arguments
+    }
 
 
 class TangentSweep(Emission):

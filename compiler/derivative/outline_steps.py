@@ -47,7 +47,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from ...dialects import activation, array
+from ...dialects import activation, array, foreign
 from ..analysis import footprint
 from ..analysis.activity import Activity
 from ..analysis.alias import AliasAnalysis
@@ -56,19 +56,48 @@ from ..analysis.footprint import Footprints, covers
 from ..rules import reads, writes
 from ..rules.calls import private_functions
 from ..rules.table import index_constant
-from .activations import activity_of
 from .primal_values import computed_again
+from .segments import value_block
 from .split import is_integer_code
 from .steps import moves_of
 
 
 def arrays_of(loop: array.LoopOp, alias: AliasAnalysis) -> list[SSAValue]:
-    """The arrays from outside that the body uses, each whole: first those that the loop carries."""
-    found = dict.fromkeys(loop.body_carried)
+    """The arrays from outside that the body uses: first those that the loop carries.
+
+    Each is whole, but where all that is used of one is views of a row, say, it is that row.
+    """
+    used: dict[SSAValue, list[SSAValue]] = {}
     for value in outer_values(loop):
         if isinstance(value.type, MemRefType):
-            found[alias.base(value)] = None
-    return list(found)
+            used.setdefault(alias.base(value), []).append(value)
+    return [*loop.body_carried, *(part_of(base, views) for base, views in used.items())]
+
+
+def part_of(base: SSAValue, views: Sequence[SSAValue]) -> SSAValue:
+    """What all these are views of: with fewer axes than the whole array, or the whole."""
+    chains = [sources(view) for view in views]
+    common = [v for v in chains[0] if all(v in chain for chain in chains)]
+    least = min(common, key=rank_of)
+    there = outlives_branches(least) and rank_of(least) < rank_of(base)
+    return least if there else base
+
+
+def sources(view: SSAValue) -> list[SSAValue]:
+    """A view, what it is a view of, and so on."""
+    found = [view]
+    while isinstance(owner := found[-1].owner, array.AnyView | memref.CastOp):
+        found.append(owner.source)
+    return found
+
+
+def rank_of(value: SSAValue) -> int:
+    return cast("MemRefType[Attribute]", value.type).get_num_dims()
+
+
+def outlives_branches(value: SSAValue) -> bool:
+    """Whether an array is there outside of all branches: the reverse sweep has branches of its own."""
+    return not isinstance(value_block(value).parent_op(), scf.IfOp)
 
 
 def outer_values(loop: array.LoopOp) -> Iterator[SSAValue]:
@@ -186,10 +215,9 @@ def detached(block: Block) -> list[Operation]:
 class Outline:
     """Makes the body of one loop a function."""
 
-    def __init__(self, function: func.FuncOp, loop: array.LoopOp, active: Sequence[int]) -> None:
-        self.function, self.loop = function, loop
+    def __init__(self, function: func.FuncOp, loop: array.LoopOp, activity: Activity) -> None:
+        self.function, self.loop, self.activity = function, loop, activity
         self.alias = AliasAnalysis(function)
-        self.activity: Activity = activity_of(function, active, None)
         self.entry = Block(arg_types=[IndexType()])
         self.prologue: list[Operation] = []
         self.operands: list[SSAValue] = [loop.induction]
@@ -324,8 +352,15 @@ class Outline:
         """One more argument."""
         fresh = self.here[value] = self.entry.insert_arg(value.type, len(self.entry.args))
         fresh.name_hint = value.name_hint
-        self.operands.append(value)
+        self.operands.append(self.still(value) if isinstance(value.type, AnyFloat) else value)
         return fresh
+
+    def still(self, value: SSAValue) -> SSAValue:
+        """A float that is not active, such that it is not for who sees no more than a call, either."""
+        op = foreign.StopGradientOp(value)
+        op.location = self.loop.location
+        cast(Block, self.loop.parent).insert_op_before(op, self.loop)
+        return op.results[0]
 
     def read(self, value: SSAValue, user: Operation) -> SSAValue:
         """An active float, read of its cell where it is used."""

@@ -28,6 +28,8 @@ from .rule_calls import CallAdjoint, CallTangent, cast_to, tangent_or_zeros
 from .shadows import scratch_shadow, shadow_type
 from .sweeps import SHADOW, ReverseSweep, TangentSweep, bind_with_tangents
 
+Checkpointed = activation.StepsOp | activation.ReverseStepsOp
+
 SIGNATURE = ("shadows", "cotangents", "scalars")
 """The attributes that say what a gradient function takes and returns, here of the function that it is of."""
 
@@ -212,6 +214,22 @@ class Steps(Rule[activation.StepsOp]):
             read.append(op.goes_on)
         return touching(op, read, written, must=False)
 
+    def tangent(self, op: activation.StepsOp, sweep: TangentSweep) -> None:
+        """The same steps with tangents, which a state has, and what is kept of a step, as well."""
+        places = moving_arguments(sweep, op)
+        if not places:
+            sweep.clone(op)
+            return
+        made = activation.StepsOp(
+            op.target, sweep.values(op.operands[:8]), with_dots(sweep, op, places), op.permutation,
+            op.read, op.written, [k.value.data for k in op.live], op.memory.value.data,
+            None if op.flag is None else op.flag.value.data, followed=op.followed is not None,
+        )  # fmt: skip
+        made.move(tangent_name(op.target), places)
+        sweep.append(made)
+        for old, fresh in zip(op.results, made.results, strict=True):
+            sweep.bind(old, fresh)
+
 
 class Stack(Rule[activation.StackOp]):
     """Memory for steps."""
@@ -228,6 +246,43 @@ class ReverseSteps(Rule[activation.ReverseStepsOp]):
         places = activation.in_turns(op.read, op.permutation)
         read = [op.arguments[k] for k in places if k not in op.changing]
         return touching(op, [*read, *shadows], shadows, must=False)
+
+    def flows(self, op: activation.ReverseStepsOp) -> Iterator[Flow]:
+        """Out of what steps keep, too."""
+        for source in (*memrefs(op.arguments), *op.shadows):
+            for target in op.shadows:
+                yield source, target
+
+    def tangent(self, op: activation.ReverseStepsOp, sweep: TangentSweep) -> None:
+        """The backward functions with tangents, which move all shadows."""
+        places = moving_arguments(sweep, op)
+        if not places:
+            sweep.clone(op)
+            return
+        made = activation.ReverseStepsOp(
+            op,
+            sweep.value(op.kept),
+            with_dots(sweep, op, places),
+            [*sweep.values(op.shadows), *(tangent_or_zeros(sweep, op, s) for s in op.shadows)],
+            [*op.of, *(len(op.arguments) + places.index(k) for k in op.of)],
+        )
+        made.move(tangent_name(op.target), places)
+        sweep.append(made)
+
+
+def moving_arguments(sweep: TangentSweep, op: Checkpointed) -> list[int]:
+    """Which arguments of a loop have tangents: those of its step, in the order of its functions."""
+    private = private_functions(sweep.function.parent_op())
+    names = (op.target, f"{op.target}{activation.FORWARD}")
+    kinds = [[listed(private[name], key) for key in ("shadows", "scalars")] for name in names]
+    assert kinds[0] == kinds[1], "the two functions of a step move the same arguments"
+    return [k - 1 for places in kinds[0] for k in places]
+
+
+def with_dots(sweep: TangentSweep, op: Checkpointed, places: list[int]) -> list[SSAValue]:
+    """The arguments of a loop, and the tangents of those in these places."""
+    dots = [tangent_or_zeros(sweep, op, op.arguments[k]) for k in places]
+    return [*sweep.values(op.arguments), *dots]
 
 
 class RuleCall(Rule[foreign.RuleCallOp]):

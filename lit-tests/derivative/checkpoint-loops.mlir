@@ -2,6 +2,9 @@
 // RUN: mutad-opt %s -p 'checkpoint-loops{memory=1000},reverse' --run --only squares_gradient --args 'u=[1.0,2.0], n=2, u_shadow=[1.0,1.0]' | filecheck %s --check-prefix VALUES
 // RUN: mutad-opt %s -p 'checkpoint-loops{memory=1000},reverse' | mutad-opt -p measure-steps | filecheck %s --check-prefix SIZES
 
+// RUN: mutad-opt %s -p 'checkpoint-loops{memory=1000},reverse,forward' | filecheck %s --check-prefix DOTS
+// RUN: mutad-opt %s -p 'checkpoint-loops{memory=1000},reverse,forward' --run --only squares_gradient_tangent --args 'u=[1.0,2.0], n=2, u_shadow=[1.0,1.0], u_dot=[1.0,1.0], u_shadow_dot=[0.0,0.0]' | filecheck %s --check-prefix MOVED
+
 // The body becomes a function, of which each iteration is a call.
 // CHECK-LABEL: @squares
 // CHECK:         array.loop %i to %n do {
@@ -15,6 +18,11 @@
 // (u**2)**2, whose derivative is 4 u**3.
 // VALUES:        u = [1, 16]
 // VALUES:        u_shadow = [4, 32]
+// With tangents a state has them, too, and a step keeps them: 12 u**2.
+// DOTS-LABEL: @squares_gradient_tangent
+// DOTS:         activation.steps @squares_step_tangent {{.*}}(%u, %u_dot :
+// DOTS:         activation.reverse_steps @squares_step_tangent {{.*}}shadows(%u_shadow, %u_shadow_dot :
+// MOVED:        u_shadow_dot = [12, 48]
 // An item has a head of 32 bytes; a record is the extent, the segment, and a word in front of the segment.
 // SIZES-LABEL: @squares_gradient
 // SIZES:         activation.stack within %{{.*}} beside %{{.*}} or
@@ -221,6 +229,60 @@ func.func @loops_within(%u : memref<?xf64>, %w : memref<?xf64>, %n : index) {
     ^bb0(%x : f64):
       %y = arith.mulf %x, %x : f64
       array.yield %y : f64
+    }
+    array.yield
+  }
+  func.return
+}
+
+// And so on, however deep.
+// CHECK-LABEL: @loops_within_loops_within
+// CHECK-LABEL: func.func private @loops_within_loops_within_step3(
+// CHECK:         activation.call @loops_within_loops_within_step2(
+// CHECK-LABEL: func.func private @loops_within_loops_within_step2(
+// CHECK:         activation.call @loops_within_loops_within_step(
+// CHECK-LABEL: func.func private @loops_within_loops_within_step(
+// CHECK-NOT:     array.loop
+func.func @loops_within_loops_within(%u : memref<?xf64>, %n : index) {
+  %c0 = arith.constant 0 : index
+  %m = memref.dim %u, %c0 : memref<?xf64>
+  %trips = array.loop %i to %n do {
+    %inner = array.loop %j to %n do {
+      %innermost = array.loop %k to %n do {
+        array.map(%m) ins(%u : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+        ^bb0(%x : f64):
+          %y = arith.mulf %x, %x : f64
+          array.yield %y : f64
+        }
+        array.yield
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// A loop that works on one row of an array has that row as its state.
+// CHECK-LABEL: @a_row_is_a_state
+// CHECK-LABEL: func.func private @a_row_is_a_state_step2(
+// CHECK:         %row = array.view %u
+// CHECK:         activation.call @a_row_is_a_state_step({{.*}}%row{{.*}} memref<?xf64, strided
+// CHECK-LABEL: func.func private @a_row_is_a_state_step(
+// CHECK-SAME:    %row: memref<?xf64, strided
+func.func @a_row_is_a_state(%u : memref<?x?xf64>, %n : index, %steps : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.dim %u, %c1 : memref<?x?xf64>
+  %trips = array.loop %i to %n do {
+    %row = array.view %u[%i, %c0] dims [1] extents(%m) steps(%c1) : memref<?x?xf64> -> memref<?xf64, strided<[1]>>
+    %inner = array.loop %j to %steps do {
+      array.map(%m) ins(%row : memref<?xf64, strided<[1]>>) outs(%row : memref<?xf64, strided<[1]>>) kinds ["store"] {
+      ^bb0(%x : f64):
+        %y = arith.mulf %x, %x : f64
+        array.yield %y : f64
+      }
+      array.yield
     }
     array.yield
   }

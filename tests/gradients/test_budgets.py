@@ -227,12 +227,15 @@ def test_a_gradient_within_a_budget_is_checked() -> None:
     assert compiled(large, 1500).explain(*arguments).budget.executed > 12
 
 
-def test_calls_that_keep_to_no_budget_say_so() -> None:
-    function = compiled(large, "1MB")
-    u = np.ones(20)
-    with pytest.raises(ValueError, match="has no vjp"):
-        function.vjp(u, 0.1, 3)
-    with pytest.raises(ValueError, match="has no hvp"):
-        function.hvp(u, 0.1, 3, direction=u)
+def test_tangents_save_nothing() -> None:
+    function, u = compiled(large, 1), np.ones(20)
     value, _ = function.jvp(u, 0.1, 3, tangents={"u": u.copy()})
     assert value == function(u.copy(), 0.1, 3)
+
+
+def test_numbers_that_only_decide_are_arguments_of_steps() -> None:
+    """Of a number that is compared alone there is no derivative, in steps of steps either."""
+    arguments = ROWS[34][1]
+    tight = compiled(ROWS[34][0], 10_000)
+    assert tight.grad(*copies(arguments), wrt=("u", "least"))[1] == 0.0
+    assert tight(*copies(arguments)) == compiled(ROWS[34][0], None)(*copies(arguments))

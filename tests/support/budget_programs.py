@@ -217,6 +217,33 @@ def sweeps_until_small(u, inner, least):
     return (u * u).sum()
 
 
+def three_deep(u, w, n, m, k):
+    for _ in range(n):
+        for _ in range(m):
+            q = u * w
+            for _ in range(k):
+                q[1:-1] += 0.1 * q[1:-1] * (q[2:] - q[:-2])
+                w *= 1.0 - 0.01 * q
+            u[:] = 0.5 * u + 0.3 * np.sin(q)
+        w[1:] *= 0.9 + 0.1 * u[:-1]
+    return (u * w).sum()
+
+
+def four_deep(u, n, m, least):
+    for t in range(n):
+        for _ in range(m):
+            u *= 1.0 - 0.01 * u
+            for _ in range(t):
+                u[1:] = u[1:] * np.cos(u[:-1])
+                for _ in range(m):
+                    u[1:-1] -= 0.1 * u[1:-1] * (u[2:] - u[:-2])
+                if u[0] < least:
+                    break
+            for _ in range(m):
+                u += 0.01 * u * u
+    return (u * u).sum()
+
+
 def raising_within(u, steps, bad):
     for t in range(steps):
         u *= 1.0 + 0.01 * u
@@ -287,6 +314,9 @@ ROWS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
     (two_in_each, (some(30), some(30), 9, 7), ("u", "w")),
     (sweeps_until_small, (some(30), 6, 0.1), ("u",)),
     (raising_within, (some(12), 9, 5), ("u",)),
+    (three_deep, (some(20), some(20), 6, 5, 4), ("u", "w")),
+    (three_deep, (some(20), some(20), 2, 0, 4), ("u", "w")),
+    (four_deep, (some(20), 5, 4, 0.1), ("u",)),
 ]
 
 
