@@ -149,6 +149,8 @@ class Options:
     """The folder where restart states go that memory has no room for; "" for none."""
     target: Target | None = None
     """The CPU that `MUTAD_TARGET_CPU` names; None is the one that we run on."""
+    deterministic: bool = False
+    """Kernels add nothing atomically."""
     device: str = ""
     """What runs kernels: "sm_90" and the like, or `EMULATED`; without any there are none."""
 
@@ -272,8 +274,13 @@ def frontend(c: Compilation) -> None:
 
 def simplify(c: Compilation) -> None:
     c.run(SIMPLIFY)
-    if c.request.options.parallel:
+    if c.request.options.parallel or c.request.options.device:
         c.run(FOR_THREADS)
+    if c.request.options.device:
+        from .kernels.find_extremes import FindExtremes
+        from .kernels.save_bytes import SaveBytes
+
+        c.run([FindExtremes(), SaveBytes()])
 
 
 def adjoint(c: Compilation) -> None:
@@ -451,7 +458,8 @@ def kernels(c: Compilation) -> None:
     from .kernels.inspect_checks import InspectChecks
     from .kernels.outline_kernels import OutlineKernels
 
-    c.run([InspectChecks(), OutlineKernels()])
+    fixed = c.request.options.deterministic
+    c.run([InspectChecks(fixed), OutlineKernels(fixed)])
 
 
 def emulated(c: Compilation) -> None:
@@ -646,7 +654,7 @@ FOR_THREADS: tuple[ModulePass, ...] = (
     CheckClaims(),  # once variables that are no more than names are gone
     LocalizeCells(),  # iterations that share no variable share no save
 )
-"""What runs at the end of `simplify` with `parallel=True`."""
+"""What runs at the end of `simplify` with `parallel=True`, and for devices."""
 
 POINT_BY_POINT: tuple[ModulePass, ...] = (
     EliminateCommon(),  # the rules of several ops ask for the same values

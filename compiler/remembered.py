@@ -43,7 +43,8 @@ class Origin:
             return None
         options = request.options
         types = request.arguments, request.overlaps, options.boundscheck, options.stretch
-        return cls(weakref.ref(request.function), weakref.ref(request.captured), types)
+        asked = (*types, options.parallel, bool(options.device))
+        return cls(weakref.ref(request.function), weakref.ref(request.captured), asked)
 
     def serves(self, other: Origin) -> bool:
         function, mine, now = self.function(), self.captured(), other.captured()

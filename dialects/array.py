@@ -90,6 +90,9 @@ CLAIMED = "claimed"
 EXCLUSIVE = "exclusive"
 """The attribute of the adjoint of such a loop, and of the accesses in it to what one iteration stored to."""
 
+OWN_BYTES = "own_bytes"
+"""The attribute of a loop whose iterations share no byte that they save."""
+
 RAISES = "raises"
 """The attribute of an `scf.if` whose first branch always ends with an exception, and whose other is empty."""
 

@@ -101,7 +101,8 @@ class LaunchOp(IRDLOperation):
     """Run a kernel: `device.launch @k blocks(%n) (%a, %x : memref<?xf64, 1 : i64>, f64)`.
 
     Blocks run in any order, also at once; with none nothing happens. What one thread writes, no thread of
-    another block touches, and no other of its block but past a barrier.
+    another block touches, and no other of its block but past a barrier; `device.atomic_add` of any threads may
+    meet.
     """
 
     name = "device.launch"
@@ -154,9 +155,29 @@ class PutOp(IRDLOperation):
         super().__init__(operands=[value, target, list(indices)])
 
 
+@irdl_op_definition
+class AtomicAddOp(IRDLOperation):
+    """Add to an element at once, whoever else does so: `device.atomic_add %x, %a[%i] : f64, T`.
+
+    The order in which threads come to an element is that of a run: sums of floating-point numbers may differ
+    in their last bits from one run to the next.
+    """
+
+    name = "device.atomic_add"
+    value = operand_def()
+    target = operand_def(MemRefType)
+    indices = var_operand_def(IndexType)
+    assembly_format = (
+        "$value `,` $target `[` $indices `]` attr-dict `:` type($value) `,` type($target)"
+    )
+
+    def __init__(self, value: SSAValue, target: SSAValue, indices: Sequence[SSAValue]) -> None:
+        super().__init__(operands=[value, target, list(indices)])
+
+
 def is_kernel(op: Operation) -> bool:
     """Whether an op is a function that is launched."""
     return KERNEL in op.attributes
 
 
-Device = Dialect("device", [ThreadOp, BlockOp, BarrierOp, LaunchOp, FetchOp, PutOp])
+Device = Dialect("device", [ThreadOp, BlockOp, BarrierOp, LaunchOp, FetchOp, PutOp, AtomicAddOp])

@@ -266,6 +266,7 @@ def compile(function: Any = None, /, *, grad: bool = False, **options: Unpack[Op
     sanitize: "grad" raises FloatingPointError at the first cotangent or tangent that is not finite;
         `MUTAD_SANITIZE=grad` says so for all functions.
     parallel: True runs independent iterations of loops, those of `prange`, and large maps in threads.
+    deterministic: True lets kernels of devices add nothing atomically: two runs have the same bits.
     debug: debuggers and profilers are told the lines of the code; `MUTAD_DEBUG=1` says so for all functions.
     target: "cpu", or "cuda:sm_90" (another sm_): kernels for such a device, which `inspect` shows;
         "cuda:host" runs the same kernels on the CPU, as a test.

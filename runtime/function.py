@@ -76,6 +76,7 @@ class Options(TypedDict, total=False):
     sanitize: Literal["", "grad"]
     parallel: bool
     debug: bool
+    deterministic: bool
     target: str | None
 
 
@@ -89,6 +90,7 @@ DEFAULTS: dict[str, Any] = {
     "parallel": False,
     "sanitize": "",
     "memory": None,
+    "deterministic": False,
     "target": "cpu",
 }
 WRAPPERS = (

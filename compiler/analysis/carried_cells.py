@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import FloatAttr
+from xdsl.dialects.builtin import FloatAttr, i1
 from xdsl.ir import Block, Operation, SSAValue, Use
 
 from ...dialects import array
@@ -46,6 +46,9 @@ COMBINING: dict[type[Operation], array.MapKind] = {
     arith.MaxSIOp: "max",
 }
 """Ops that add one more term to what a reduction has so far."""
+
+OF_TRUTHS: dict[type[Operation], array.MapKind] = {arith.OrIOp: "max", arith.AndIOp: "min"}
+"""And those that do where the terms are truths."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +180,7 @@ def reduction(cell: SSAValue, uses: Sequence[Operation], last: Operation) -> Rol
         if not chain:
             return None
         for step in chain:
-            kinds.add(COMBINING.get(type(step), "add"))
+            kinds.add(combining(step) or "add")
             floats = isinstance(step, arith.AddfOp | arith.SubfOp | arith.MulfOp)
             ordered |= floats and "ad.adjoint" not in step.attributes
             checked = step if isinstance(step, array.CheckedAddOp) else checked
@@ -185,6 +188,13 @@ def reduction(cell: SSAValue, uses: Sequence[Operation], last: Operation) -> Rol
     if kind == "store":
         return None
     return Role("reduction", kind=kind, ordered=ordered, last=last, checked=checked)
+
+
+def combining(op: Operation) -> array.MapKind | None:
+    """How the op adds a term; None where it does not, and of a difference."""
+    if type(op) in OF_TRUTHS and op.results[0].type == i1:
+        return OF_TRUTHS[type(op)]
+    return COMBINING.get(type(op))
 
 
 def combined(load: memref.LoadOp, store: memref.StoreOp) -> list[Operation]:
@@ -219,7 +229,7 @@ def combined(load: memref.LoadOp, store: memref.StoreOp) -> list[Operation]:
 def passed_on(use: Use) -> SSAValue | None:
     """What has the value in it, with a term or by choice."""
     op = use.operation
-    if type(op) in COMBINING or (isinstance(op, arith.SubfOp | arith.SubiOp) and use.index == 0):
+    if combining(op) or (isinstance(op, arith.SubfOp | arith.SubiOp) and use.index == 0):
         return op.results[0]
     if isinstance(op, arith.SelectOp) and use.index > 0:
         return op.result

@@ -14,7 +14,7 @@ What is claimed and provably wrong is refused (`broken_claim`); what cannot be d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, func, memref, scf
@@ -142,42 +142,54 @@ def is_addition(access: Access, *, free: bool) -> bool:
     if isinstance(op, array.MatmulOp):
         return op.accumulate is not None and access.memref is op.c
     if isinstance(op, memref.LoadOp):
-        uses = list(op.res.uses)
-        return len(uses) == 1 and any(
-            adds(op, user, free=free) for user in stores_of(uses[0].operation)
-        )
-    if isinstance(op, memref.StoreOp) and isinstance(op.value.owner, SUMS):
-        terms = op.value.owner.operands
-        return any(
-            isinstance(t.owner, memref.LoadOp) and adds(t.owner, op, free=free) for t in terms
-        )
+        return addition(op, free=free) is not None
+    if isinstance(op, memref.StoreOp):
+        loads = (use.operation for use in op.memref.uses)
+        found = (addition(x, free=free) for x in loads if isinstance(x, memref.LoadOp))
+        return any(one is not None and one.store is op for one in found)
     return False
 
 
 SUMS = (arith.AddfOp, arith.AddiOp, arith.SubfOp, arith.SubiOp)
 
 
-def stores_of(op: Operation) -> Iterator[memref.StoreOp]:
-    for use in op.results[0].uses if op.results else ():
-        if isinstance(use.operation, memref.StoreOp):
-            yield use.operation
+@dataclass(frozen=True)
+class Addition:
+    """`a[i] += x`, as ops; terms may come one after the other."""
+
+    load: memref.LoadOp
+    totals: tuple[arith.AddfOp | arith.AddiOp | arith.SubfOp | arith.SubiOp, ...]
+    """What adds, or takes away, a term each."""
+    store: memref.StoreOp
 
 
-def adds(load: memref.LoadOp, store: memref.StoreOp, *, free: bool) -> bool:
-    """`store` puts back what was loaded from the same place plus a term, and nothing is stored between."""
-    total = store.value.owner
-    if not isinstance(total, SUMS) or load.res not in total.operands:
-        return False
-    if isinstance(total, arith.SubfOp | arith.SubiOp) and total.lhs is not load.res:
-        return False
-    ordered = isinstance(total, arith.AddfOp | arith.SubfOp) and not free
-    if ordered and "ad.adjoint" not in total.attributes:
-        return False
+def addition(load: memref.LoadOp, *, free: bool) -> Addition | None:
+    """What begins with the load: a store puts back what was there plus terms, and nothing is stored between.
+
+    Floating-point numbers are added in any order in adjoints only, or where it is `free`.
+    """
+    value, totals = load.res, list[arith.AddfOp | arith.AddiOp | arith.SubfOp | arith.SubiOp]()
+    while (use := value.get_user_of_unique_use()) is not None:
+        if isinstance(use, memref.StoreOp):
+            whole = Addition(load, tuple(totals), use)
+            return whole if totals and value is use.value and is_undisturbed(load, use) else None
+        if not isinstance(use, SUMS) or use.parent is not load.parent:
+            return None
+        if isinstance(use, arith.SubfOp | arith.SubiOp) and use.lhs is not value:
+            return None
+        if isinstance(use, arith.AddfOp | arith.SubfOp) and not free:
+            if "ad.adjoint" not in use.attributes:
+                return None
+        totals.append(use)
+        value = use.result
+    return None
+
+
+def is_undisturbed(load: memref.LoadOp, store: memref.StoreOp) -> bool:
+    """Whether the store is to the place of the load, and no other is between them."""
     if load.memref is not store.memref or tuple(load.indices) != tuple(store.indices):
         return False
-    if load.parent is not store.parent or not load.res.has_one_use():
-        return False
-    if not total.result.has_one_use():
+    if load.parent is not store.parent:
         return False
     op = load.next_op
     while op is not None and op is not store:

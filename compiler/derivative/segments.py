@@ -70,7 +70,9 @@ class Segment:
     @property
     def in_bits(self) -> bool:
         """Whether the innermost of `loops` saves eight truths in a byte: scalars, one an iteration."""
-        return self.is_scalar and self.element == i1 and bool(self.loops)
+        if not self.is_scalar or self.element != i1 or not self.loops:
+            return False
+        return array.OWN_BYTES not in self.loops[-1].attributes
 
     @property
     def in_packed_rows(self) -> bool:

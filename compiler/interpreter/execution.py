@@ -560,5 +560,6 @@ OPS: Mapping[type[Operation], Callable[[Frame, Any], None]] = {
     device.BlockOp: launches.block,
     device.FetchOp: launches.fetch,
     device.PutOp: launches.put,
+    device.AtomicAddOp: launches.atomic_add,
 }
 """What each op does."""

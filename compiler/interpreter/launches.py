@@ -1,14 +1,14 @@
 """Launches of kernels: every thread of every block, in an order drawn by chance, and a detector of races.
 
 Threads of a block go from barrier to barrier. Two of them race where one writes an element that the other
-touches, unless they are of one block with a barrier between; then the program is undefined, whatever it
-computed in this order.
+touches, unless they are of one block with a barrier between, or both add to it atomically; then the program
+is undefined, whatever it computed in this order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,8 +32,11 @@ class Touch:
     block: int
     thread: int
     phase: int
+    atomic: bool = False
 
     def races(self, other: Touch) -> bool:
+        if self.atomic and other.atomic:
+            return False
         if self.block != other.block:
             return True
         return self.thread != other.thread and self.phase == other.phase
@@ -70,8 +73,11 @@ class Watch:
     races: Races
     now: Touch
 
-    def touched(self, source: Memref, place: int, *, write: bool) -> None:
-        self.races.look(source.root, place, self.now, write=write)
+    def touched(
+        self, source: Memref, place: int, *, write: bool, atomic: bool = False
+    ) -> None:
+        now = replace(self.now, atomic=True) if atomic else self.now
+        self.races.look(source.root, place, now, write=write)
 
 
 def launch(frame: Frame, op: device.LaunchOp) -> None:
@@ -125,3 +131,10 @@ def fetch(frame: Frame, op: device.FetchOp) -> None:
 def put(frame: Frame, op: device.PutOp) -> None:
     target: Memref = frame.get(op.target)
     target.root.cells[target.place(frame.all(op.indices))] = frame.get(op.value)
+
+
+def atomic_add(frame: Frame, op: device.AtomicAddOp) -> None:
+    target: Memref = frame.get(op.target)
+    place = target.place(frame.all(op.indices))
+    watch_of(frame).touched(target, place, write=True, atomic=True)
+    target.root.cells[place] += frame.get(op.value)

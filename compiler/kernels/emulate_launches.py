@@ -142,7 +142,13 @@ def repeated(done: Sequence[Operation], phase: Sequence[Operation]) -> list[Oper
 
 
 def touch(op: Operation) -> None:
-    """Elements that go between host and device just are where they are."""
+    """Elements that go between host and device just are where they are; one thread at a time adds to one."""
+    if isinstance(op, device.AtomicAddOp):
+        here = Writer(lambda new: Rewriter.insert_op(new, InsertPoint.before(op)), op.location)
+        old = here.load(op.target, list(op.indices))
+        here.store(here.combined("add", old, op.value), op.target, list(op.indices))
+        Rewriter.erase_op(op)
+        return
     if isinstance(op, device.FetchOp):
         new: Operation = memref.LoadOp.get(op.source, list(op.indices))
         new.results[0].name_hint = op.result.name_hint

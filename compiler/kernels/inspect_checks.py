@@ -76,13 +76,14 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects import array
 from ...dialects.within import every_op
-from ..analysis.alias import AliasAnalysis, enclosing_loops
-from ..analysis.carried_cells import cell_of
+from ..analysis.alias import AliasAnalysis
 from ..analysis.dependence import Dependence
 from ..analysis.effects import is_private
 from ..analysis.independence import Independence, Independent
+from .changes import changed_values, is_variable
 from .kernel import Writer, element_of, zero_of
 from .nest_kernels import obstacle, whole_arrays_in
+from .updates import Ordered, Sharing
 
 LOOKED_AT = (array.IndexOp, array.RaiseIfOp)
 
@@ -93,44 +94,51 @@ class InspectChecks(ModulePass):
 
     name = "inspect-checks"
 
+    deterministic: bool = False
+    """Nothing is added atomically."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.ops:
             if isinstance(function, func.FuncOp) and not is_private(function):
-                inspect(function)
+                inspect(function, deterministic=self.deterministic)
 
 
-def inspect(function: func.FuncOp) -> None:
+def inspect(function: func.FuncOp, *, deterministic: bool) -> None:
     alias = AliasAnalysis(function)
     independence = Independence(function, Dependence(function, alias))
-    for loop, told in inspected(function.body.block, independence):
+    sharing = Sharing(independence, deterministic=deterministic)
+    for loop, told in inspected(function.body.block, sharing):
         Inspection(loop, told).write()
 
 
 def inspected(
-    block: Block, independence: Independence
-) -> Iterator[tuple[array.LoopOp, Independent]]:
+    block: Block, sharing: Sharing
+) -> Iterator[tuple[array.LoopOp, Independent | Ordered]]:
     """The outermost loops that would be kernels, were it not for their checks."""
     for op in list(block.ops):
         if array.RAISES in op.attributes:
             continue
         if isinstance(op, array.LoopOp) and any(map(is_check, op.walk())):
-            told = None if whole_arrays_in(op) else independence.of(op)
-            if told is not None and may_be_inspected(op, told, independence.alias):
+            told = None if whole_arrays_in(op) else sharing.of(op)
+            if told is not None and may_be_inspected(op, told, sharing):
                 yield op, told
                 continue
         for inner in (b for region in op.regions for b in region.blocks):
-            yield from inspected(inner, independence)
+            yield from inspected(inner, sharing)
 
 
 def is_check(op: Operation) -> bool:
     return isinstance(op, LOOKED_AT) and array.is_operation_that_may_raise(op)
 
 
-def may_be_inspected(loop: array.LoopOp, told: Independent, alias: AliasAnalysis) -> bool:
+def may_be_inspected(
+    loop: array.LoopOp, told: Independent | Ordered, sharing: Sharing
+) -> bool:
     """Whether the checks see what they see when the loop runs."""
-    if obstacle(loop, told, unless=LOOKED_AT) is not None:
+    if obstacle(loop, told, sharing, unless=LOOKED_AT) is not None:
         return False
-    changed = changed_values(loop, alias)
+    alias = sharing.independence.alias
+    changed = changed_values(loop, alias, by_others=isinstance(told, Ordered))
     return changed.isdisjoint(v for op in every_op(loop) for v in decisive(op))
 
 
@@ -138,61 +146,13 @@ def decisive(op: Operation) -> Sequence[SSAValue]:
     """What decides whether a check fails, or is made at all."""
     if is_check(op) or isinstance(op, array.LoopOp | array.ConditionOp):
         return op.operands
-    return (op.cond,) if isinstance(op, scf.IfOp) else ()
-
-
-def changed_values(loop: array.LoopOp, alias: AliasAnalysis) -> set[SSAValue]:
-    """What is computed from elements that the iteration has stored before, variables included.
-
-    (What other iterations store it does not read, for they are independent.)
-    """
-    ops = every_op(loop)
-    stores = [op for op in ops if isinstance(op, memref.StoreOp) and not is_variable(op)]
-    places = {op: number for number, op in enumerate(ops)}
-
-    def is_after(load: memref.LoadOp, store: memref.StoreOp) -> bool:
-        return places[store] < places[load] or is_again(store, load, loop)
-
-    found: set[SSAValue] = set()
-    while True:
-        before = len(found)
-        for op in ops:
-            match op:
-                case memref.LoadOp() if cell_of(op.memref) is None:
-                    near = (s for s in stores if alias.may_alias(op.memref, s.memref))
-                    tainted = any(is_after(op, s) for s in near)
-                case memref.StoreOp():
-                    if is_variable(op) and op.value in found:
-                        found.add(op.memref)
-                    continue
-                case _:
-                    tainted = False
-            if tainted or not found.isdisjoint(inputs_of(op)):
-                found.update(op.results)
-        if len(found) == before:
-            return found
-
-
-def is_again(store: Operation, load: Operation, loop: array.LoopOp) -> bool:
-    """Whether an inner loop comes to the load again after the store."""
-    inner = (one for one in enclosing_loops(store) if one is not loop and loop.is_ancestor(one))
-    return any(one.is_ancestor(load) for one in inner)
-
-
-def inputs_of(op: Operation) -> list[SSAValue]:
-    """What the results of an op come from: of a branch also what its blocks yield."""
-    ends = [b.last_op for region in op.regions for b in region.blocks]
-    return [*op.operands, *(v for end in ends if end is not None for v in end.operands)]
-
-
-def is_variable(op: memref.StoreOp) -> bool:
-    return cell_of(op.memref) is not None
+    return (op.cond,) if isinstance(op, scf.IfOp) and any(map(is_check, op.walk())) else ()
 
 
 class Inspection:
     """Writes the copy of a loop that looks, before the loop."""
 
-    def __init__(self, loop: array.LoopOp, told: Independent) -> None:
+    def __init__(self, loop: array.LoopOp, told: Independent | Ordered) -> None:
         self.loop, self.told = loop, told
         self.host = Writer(
             lambda new: Rewriter.insert_op(new, InsertPoint.before(loop)), loop.location

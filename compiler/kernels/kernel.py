@@ -322,12 +322,23 @@ READ_ONLY = "read_only"
 def describe(kernel: func.FuncOp, sharing: Iterable[tuple[int, int]]) -> None:
     """Say of a kernel what it only reads; `sharing`: the arguments that may share memory."""
     arguments = list(kernel.body.block.args)
-    stored = {strip_views(op.memref) for op in kernel.walk() if isinstance(op, memref.StoreOp)}
+    stored = {strip_views(m) for m in map(stored_to, kernel.walk()) if m is not None}
     written = {k for k, a in enumerate(arguments) if a in stored}
     written |= {k for pair in sharing for k in pair if not written.isdisjoint(pair)}
     memrefs = {k for k, a in enumerate(arguments) if isinstance(a.type, MemRefType)}
     listed = DenseArrayBase.from_list(i64, sorted(memrefs - written))
     kernel.attributes[READ_ONLY] = listed
+
+
+def stored_to(op: Operation) -> SSAValue | None:
+    """The memory that a scalar op writes an element of."""
+    match op:
+        case memref.StoreOp():
+            return op.memref
+        case device.AtomicAddOp():
+            return op.target
+        case _:
+            return None
 
 
 def essence(kernel: func.FuncOp) -> Hashable:

@@ -17,10 +17,11 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import ad, array, device
 from ..analysis.carried_cells import Role, cell_of
-from ..analysis.independence import Independence, Independent
+from ..analysis.independence import Independent
 from ..rules import accesses, is_whole_array
 from ..transforms.raise_loops import is_pure
 from .kernel import Kernel, Writer, element_of, point
+from .updates import Ordered, Sharing
 
 RUNS = (
     memref.LoadOp, memref.StoreOp, memref.AllocaOp, memref.DimOp, memref.CastOp, scf.IfOp, scf.YieldOp,
@@ -43,7 +44,7 @@ def touches_arrays(loop: array.LoopOp) -> bool:
     )
 
 
-def leaves_something(loop: array.LoopOp, told: Independent | None) -> bool:
+def leaves_something(loop: array.LoopOp, told: Independent | Ordered | None) -> bool:
     """Whether the loop stores to arrays, or adds up their elements."""
     stores = [op.memref for op in loop.walk() if isinstance(op, memref.StoreOp)]
     sums = told is not None and any(r.name == "reduction" for r in told.cells.values())
@@ -51,7 +52,10 @@ def leaves_something(loop: array.LoopOp, told: Independent | None) -> bool:
 
 
 def obstacle(
-    loop: array.LoopOp, told: Independent | None, unless: tuple[type[Operation], ...] = ()
+    loop: array.LoopOp,
+    told: Independent | Ordered | None,
+    sharing: Sharing,
+    unless: tuple[type[Operation], ...] = (),
 ) -> tuple[str, str] | None:
     """Why a loop over elements is no kernel, and what to do about it; None where it is one.
 
@@ -71,11 +75,12 @@ def obstacle(
             "write it with whole arrays (slices), let an outer loop go over independent rows, or compile the "
             "function for the CPU",
         )
-    if told.summed:
+    if sharing.needs_atomics(loop, told):
         return (
-            "several iterations of this loop add to one element, which needs atomic additions: those are not "
-            "there yet",
-            "add up in each iteration what belongs to one element, or compile the function for the CPU",
+            "several iterations of this loop add to one element, at subscripts that are not the same for all "
+            "that they add to: that needs atomic additions, which deterministic=True forbids",
+            "add up in each iteration what belongs to one element, compile without deterministic, or for the "
+            "CPU",
         )
     if any(array.is_operation_that_may_raise(op) for op in inside):
         return (
@@ -98,9 +103,9 @@ def may_run(op: Operation) -> bool:
     return isinstance(op, (*RUNS, *CHECKS)) or op.name.startswith(SCALARS)
 
 
-def perfect(loop: array.LoopOp, independence: Independence) -> list[array.LoopOp]:
+def perfect(loop: array.LoopOp, told: Independent, sharing: Sharing) -> list[array.LoopOp]:
     """The loop, and those right inside of it whose iterations are threads as well."""
-    loops = [loop]
+    loops, summed = [loop], set(told.summed)
     while True:
         ops = list(loops[-1].body.block.ops)[:-1]
         inner = [op for op in ops if isinstance(op, array.LoopOp)]
@@ -110,8 +115,10 @@ def perfect(loop: array.LoopOp, independence: Independence) -> list[array.LoopOp
         one = inner[0]
         if one.count is None or one.trips.first_use is not None or is_inside(one.count, loop):
             return loops
-        told = independence.of(one)
-        if obstacle(one, told) is not None or told is None or any_handed_on(told.cells.values()):
+        found = sharing.independence.of(one)
+        if obstacle(one, found, sharing) is not None or found is None:
+            return loops
+        if any_handed_on(found.cells.values()) or not summed.issuperset(found.summed):
             return loops
         loops.append(one)
 

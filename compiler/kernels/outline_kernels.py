@@ -65,17 +65,19 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...dialects import ad, array, device
 from ...dialects.within import every_op
 from ..analysis.alias import AliasAnalysis, enclosing_loops
-from ..analysis.carried_cells import cell_of
+from ..analysis.carried_cells import Role, cell_of
 from ..analysis.dependence import Dependence
 from ..analysis.effects import is_private, mark_overlaps, sharing
-from ..analysis.independence import Independence
+from ..analysis.independence import Independence, Independent
 from ..analysis.views import is_memref
 from ..diagnostics import WithoutLanes, refusal
-from . import map_kernels, nest_kernels, reductions
+from . import map_kernels, nest_kernels, reductions, updates
 from .kernel import Kernel, Writer, blocks, describe, element_of, essence, point, zero_of
 from .map_kernels import Form, MapKernel, form_of
 from .nest_kernels import NestKernel
+from .ordered_kernels import OrderedKernel
 from .reductions import Term
+from .updates import Ordered, Sharing
 
 KEPT = (
     array.ViewOp, array.CollapseOp, array.StrideOp, array.OverlapOp, array.AllocOp, array.LoopOp,
@@ -85,11 +87,25 @@ KEPT = (
 """Ops that the host has arrays of the device for, or that become kernels."""
 
 
+ADDED_UP = Role("reduction", kind="add")
+
+
+@dataclass(frozen=True)
+class Sum:
+    """What threads combine, and the variable or the element that the result is combined with."""
+
+    kind: str
+    target: SSAValue
+
+
 @dataclass(frozen=True)
 class OutlineKernels(ModulePass):
     """Make kernels of all that a device runs."""
 
     name = "outline-kernels"
+
+    deterministic: bool = False
+    """Nothing is added atomically."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         functions = [f for f in op.ops if isinstance(f, func.FuncOp)]
@@ -101,17 +117,18 @@ class OutlineKernels(ModulePass):
                     "write it as a loop, or compile it for the CPU",
                 )
         for function in functions:
-            Outliner(op, function).run()
+            Outliner(op, function, deterministic=self.deterministic).run()
 
 
 class Outliner:
     """Makes the kernels of one function."""
 
-    def __init__(self, module: ModuleOp, function: func.FuncOp) -> None:
+    def __init__(self, module: ModuleOp, function: func.FuncOp, *, deterministic: bool) -> None:
         self.module, self.function = module, function
         self.alias = AliasAnalysis(function)
         self.dependence = Dependence(function, self.alias)
-        self.independence = Independence(function, self.dependence)
+        independence = Independence(function, self.dependence)
+        self.sharing = Sharing(independence, deterministic=deterministic)
         self.kernels: list[Operation] = []
         """What becomes a kernel, or several."""
         self.on_device: set[SSAValue] = set()
@@ -145,10 +162,10 @@ class Outliner:
     def is_nest(self, loop: array.LoopOp) -> bool:
         if nest_kernels.whole_arrays_in(loop):
             return False
-        told = self.independence.of(loop)
+        told = self.sharing.of(loop)
         if not nest_kernels.leaves_something(loop, told):
             return False
-        return nest_kernels.obstacle(loop, told) is None
+        return nest_kernels.obstacle(loop, told, self.sharing) is None
 
     def device_roots(self) -> set[SSAValue]:
         """The memory that is the device's: arguments, what kernels touch, and what may be either of these."""
@@ -219,9 +236,9 @@ class Outliner:
         if not loops or is_raising(op) or any(loops[-1].is_ancestor(k) for k in self.kernels):
             return
         alone = [x for x in loops if not any(x.is_ancestor(k) for k in self.kernels)]
-        independent = [x for x in alone if self.independence.of(x) is not None]
+        independent = [x for x in alone if self.sharing.of(x) is not None]
         loop = independent[0] if independent else loops[-1]
-        found = nest_kernels.obstacle(loop, self.independence.of(loop)) or (
+        found = nest_kernels.obstacle(loop, self.sharing.of(loop), self.sharing) or (
             "this loop reads elements of an array one by one, which are on the device",
             "use a reduction of the whole array (sum, max), or compile the function for the CPU",
         )
@@ -381,29 +398,59 @@ class Outliner:
         Rewriter.erase_op(op)
 
     def outline_nest(self, loop: array.LoopOp) -> None:
-        told = self.independence.of(loop)
+        told = self.sharing.of(loop)
         assert told is not None
         host, kernel = self.host(loop), self.kernel(loop)
-        loops = nest_kernels.perfect(loop, self.independence)
+        if isinstance(told, Ordered):
+            ordered = OrderedKernel(kernel, host, told)
+            ordered.write()
+            self.launch(host, kernel, ordered.count)
+            loop.trips.replace_all_uses_with(ordered.trips[0])
+            Rewriter.erase_op(loop)
+            return
+        loops = nest_kernels.perfect(loop, told, self.sharing)
+        sums = self.meet_in_elements(loop, told, host)
         nest = NestKernel(kernel, host, loops, told, self.buffer)
+        for cell in sums:
+            nest.own_cell(cell, ADDED_UP)
         nest.write()
-        sums = [(c, r) for c, r in told.cells.items() if r.name == "reduction"]
+        for cell, role in told.cells.items():
+            if role.name == "reduction":
+                assert role.kind is not None
+                sums[cell] = Sum(role.kind, cell)
         count, partial = blocks(host, nest.counts), dict[SSAValue, SSAValue]()
         terms = list[Term]()
-        for cell, role in sums:
-            assert role.kind is not None
+        for cell, one in sums.items():
             partial[cell] = self.buffer(host, count, element_of(cell))
             keep = reductions.keep_for_block(kernel, partial[cell])
-            terms.append(Term(role.kind, kernel.load(kernel.values[cell]), keep))
+            terms.append(Term(one.kind, kernel.load(kernel.values[cell]), keep))
         if terms:
             reductions.meet(kernel, terms)
         self.launch(host, kernel, count)
-        for cell, role in sums:
-            assert role.kind is not None
-            self.reduce_blocks(loop, role.kind, partial[cell], count, cell, host)
+        for cell, one in sums.items():
+            self.reduce_blocks(loop, one.kind, partial[cell], count, one.target, host)
         nest.take_over()
         loop.trips.replace_all_uses_with(nest.counts[0])
         Rewriter.erase_op(loop)
+
+    def meet_in_elements(
+        self, loop: array.LoopOp, told: Independent, host: Writer
+    ) -> dict[SSAValue, Sum]:
+        """What iterations add to elements that others add to as well is atomic, or a sum in a variable."""
+        places: dict[updates.Place, SSAValue] = {}
+        sums: dict[SSAValue, Sum] = {}
+        for one in updates.additions_to(loop, told.summed):
+            place = updates.place_of_addition(one)
+            if not updates.is_uniform(one, loop) or len(places) == updates.MOST_SUMS:
+                updates.make_atomic(one)
+                continue
+            if place not in places:
+                target, indices = place
+                cell = places[place] = host.cell(element_of(target))
+                view = host.emit(array.ViewOp(target, list(indices), [], [], []))
+                sums[cell] = Sum("add", view)
+            updates.make_local(one, places[place])
+        return sums
 
     # What the host still touches, and where memory is.
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from xdsl.passes import ModulePass
 
 from .emulate_launches import EmulateLaunches
+from .find_extremes import FindExtremes
 from .inspect_checks import InspectChecks
 from .outline_kernels import OutlineKernels
+from .save_bytes import SaveBytes
 
-DEVICE_PASSES: tuple[type[ModulePass], ...] = (InspectChecks, OutlineKernels, EmulateLaunches)
+DEVICE_PASSES: tuple[type[ModulePass], ...] = (
+    FindExtremes,
+    SaveBytes,
+    InspectChecks,
+    OutlineKernels,
+    EmulateLaunches,
+)

@@ -102,7 +102,25 @@ func.func @kept_where_a_check_sees_what_is_stored(%x : memref<?xf64>) {
 // CHECK-NOT:     {raises}
 // CHECK:         array.index %{{.*}} sign "any"
 // CHECK-NOT:     unchecked
-func.func @kept_where_iterations_meet(%k : memref<4xindex>, %x : memref<?xf64>, %v : f64) {
+func.func @kept_where_iterations_meet(%k : memref<4xindex>, %x : memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %m = memref.dim %x, %c0 : memref<?xf64>
+  %t = array.loop %i to %c4 do {
+    %a = memref.load %k[%i] : memref<4xindex>
+    %b = array.index %a, %m axis 0 sign "any"
+    %v = memref.load %x[%i] : memref<?xf64>
+    memref.store %v, %x[%b] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// Iterations with one subscript have one owner.
+// CHECK-LABEL: @where_iterations_meet_in_one_element
+// CHECK:         {raises}
+// CHECK:         array.index %{{.*}} sign "any" unchecked
+func.func @where_iterations_meet_in_one_element(%k : memref<4xindex>, %x : memref<?xf64>, %v : f64) {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
   %m = memref.dim %x, %c0 : memref<?xf64>

@@ -8,17 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from device_checks import close
 from device_programs import PROGRAMS, Arguments, named, waves
 
 import mutad
-
-
-def close(found: Any, wanted: Any) -> None:
-    """Sums come in another order, functions of the C library with other last bits."""
-    a, b = np.asarray(found), np.asarray(wanted)
-    assert a.dtype == b.dtype
-    tolerance = 1e-4 if a.dtype == np.float32 else 1e-12
-    np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize(("function", "arguments", "wrt"), PROGRAMS, ids=map(named, PROGRAMS))

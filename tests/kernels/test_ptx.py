@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from device_checks import assemble
 from device_programs import (
     PROGRAMS,
     Arguments,
@@ -39,21 +37,6 @@ def ptx(function: Callable[..., Any], *args: Any, kind: str = "sm_90", **how: An
     options = {k: how.pop(k) for k in ("fastmath",) if k in how}
     compiled = mutad.compile(function, grad=True, target=f"cuda:{kind}", **options)
     return compiled.inspect("ptx", *args, **how)
-
-
-def ptxas() -> str:
-    wheels = [w for p in sys.path for w in Path(p).glob("nvidia/*/bin/ptxas")]
-    found = str(wheels[0]) if wheels else shutil.which("ptxas")
-    assert found, "ptxas is missing: pip install nvidia-cuda-nvcc-cu12"
-    return found
-
-
-def assemble(text: str, kind: str, folder: Path) -> None:
-    """`ptxas` takes it."""
-    (folder / "k.ptx").write_text(text)
-    asked = [ptxas(), f"-arch={kind}", str(folder / "k.ptx"), "-o", str(folder / "k.cubin")]
-    made = subprocess.run(asked, capture_output=True, text=True, check=False)
-    assert made.returncode == 0, made.stderr
 
 
 @pytest.mark.parametrize(("function", "arguments", "wrt"), PROGRAMS, ids=map(named, PROGRAMS))

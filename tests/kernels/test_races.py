@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from device_programs import heat, rows_in_order, waves
+from device_programs import bodies, heat, rows_in_order, waves
+from meeting_programs import KS, added_at, gathered
 from xdsl.context import Context
 from xdsl.parser import Parser
 
@@ -37,11 +38,17 @@ RACING = {
       %x = arith.constant 1.0 : f64
       memref.store %x, %u[%c0] : {ELEMENT}""",
 }
+RACING["one_reads_what_all_add_to"] = f"""
+      %x = memref.load %u[%c0] : {ELEMENT}
+      device.atomic_add %x, %u[%c0] : f64, {ELEMENT}"""
 APART = {
     "a_barrier_is_between": f"""
       %x = memref.load %u[%next] : {ELEMENT}
       device.barrier
       memref.store %x, %u[%t] : {ELEMENT}""",
+    "all_add_to_one_element": f"""
+      %x = arith.constant 0.0 : f64
+      device.atomic_add %x, %u[%c0] : f64, {ELEMENT}""",
     "all_read_one_element": f"""
       %x = memref.load %u[%c0] : {ELEMENT}""",
 }
@@ -76,19 +83,29 @@ def test_a_barrier_is_none_for_other_blocks(context: Context) -> None:
     [
         (heat, ("f64[?]C", "py_float", "py_int"), (waves(12), 0.1, 2), (0, 1)),
         (rows_in_order, ("f64[?,?]C",) * 3, (waves(3, 4), waves(3, 4), 3 + waves(3, 4)), (0, 1, 2)),
+        (gathered, ("f64[?]C", "i64[?]C", "i64[?]C"), (waves(5), KS, KS[::-1]), (0,)),
+        (added_at, ("f64[?]C", "i64[?]C", "f64[?]C"), (waves(5), KS, waves(6)), (0, 2)),
+        (bodies, ("f64[?]C", "f64[?]C"), (waves(7), waves(7)), (0,)),
     ],
 )
+@pytest.mark.parametrize("deterministic", [False, True])
 def test_gradients_have_no_races(
-    function: Any, keys: tuple[str, ...], arguments: tuple[Any, ...], wrt: tuple[int, ...]
+    function: Any,
+    keys: tuple[str, ...],
+    arguments: tuple[Any, ...],
+    wrt: tuple[int, ...],
+    deterministic: bool,
 ) -> None:
     found: dict[str, list[Any]] = {}
-    request = Request(function, keys, mode="gradient", wrt=wrt, options=Options(device="host"))
+    options = Options(device="host", deterministic=deterministic and function is not bodies)
+    request = Request(function, keys, mode="gradient", wrt=wrt, options=options)
     c = Compilation(request)
     for stage in stages_for(request):
         stage.run(c)
         if stage.name in ("optimize", OUTLINED.name):
             given = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
-            shadows = [np.zeros_like(a) for a in arguments if isinstance(a, np.ndarray)]
+            floats = (a for a in given if isinstance(a, np.ndarray) and a.dtype.kind == "f")
+            shadows = [np.zeros_like(a) for a in floats]
             values = [*given, *shadows, 1.0]
             name = f"{function.__name__}_gradient"
             results = interpret(c.module, name, values, World())

@@ -29,7 +29,7 @@ def raises_for_what_it_stores(u):
 
 def scattered(u, k):
     for i in range(k.size):
-        u[k[i]] = 1.0  # here
+        u[k[i]] = u[i] + 1.0  # here
 
 
 def summed_in_order(u):
@@ -76,13 +76,6 @@ def test_what_is_refused(
 
     assert re.search(why, raised.value.message)
     assert re.search(way_out, raised.value.way_out or "")
-    assert raised.value.span is not None
-
-
-def test_gradients_that_would_need_atomic_additions_are_refused() -> None:
-    compiled = mutad.compile(bodies, grad=True, target="cuda:host", opt=1)
-    with pytest.raises(CompileError, match="atomic additions") as raised:
-        compiled.value_and_grad(np.ones(4), np.zeros(4), wrt="x")
     assert raised.value.span is not None
 
 
