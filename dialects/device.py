@@ -101,7 +101,7 @@ class LaunchOp(IRDLOperation):
     """Run a kernel: `device.launch @k blocks(%n) (%a, %x : memref<?xf64, 1 : i64>, f64)`.
 
     Blocks run in any order, also at once; with none nothing happens. What one thread writes, no thread of
-    another block touches, and no other of its block but past a barrier; `device.atomic_add` of any threads may
+    another block touches, and no other of its block but past a barrier; atomic additions of any threads may
     meet.
     """
 

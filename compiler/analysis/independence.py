@@ -177,9 +177,9 @@ def addition(load: memref.LoadOp, *, free: bool) -> Addition | None:
             return None
         if isinstance(use, arith.SubfOp | arith.SubiOp) and use.lhs is not value:
             return None
-        if isinstance(use, arith.AddfOp | arith.SubfOp) and not free:
-            if "ad.adjoint" not in use.attributes:
-                return None
+        in_order = isinstance(use, arith.AddfOp | arith.SubfOp) and not free
+        if in_order and "ad.adjoint" not in use.attributes:
+            return None
         totals.append(use)
         value = use.result
     return None

@@ -73,9 +73,7 @@ class Watch:
     races: Races
     now: Touch
 
-    def touched(
-        self, source: Memref, place: int, *, write: bool, atomic: bool = False
-    ) -> None:
+    def touched(self, source: Memref, place: int, *, write: bool, atomic: bool = False) -> None:
         now = replace(self.now, atomic=True) if atomic else self.now
         self.races.look(source.root, place, now, write=write)
 

@@ -131,9 +131,7 @@ def is_check(op: Operation) -> bool:
     return isinstance(op, LOOKED_AT) and array.is_operation_that_may_raise(op)
 
 
-def may_be_inspected(
-    loop: array.LoopOp, told: Independent | Ordered, sharing: Sharing
-) -> bool:
+def may_be_inspected(loop: array.LoopOp, told: Independent | Ordered, sharing: Sharing) -> bool:
     """Whether the checks see what they see when the loop runs."""
     if obstacle(loop, told, sharing, unless=LOOKED_AT) is not None:
         return False

@@ -161,7 +161,10 @@ def is_counted(loop: array.LoopOp) -> bool:
 def is_handed_on(loop: array.LoopOp, cell: SSAValue, role: Role) -> bool:
     """Whether iterations have more to do with a variable than each for itself."""
     if role.name == "private":
-        return any(not loop.is_ancestor(use.operation) and is_read(use.operation, cell) for use in cell.uses)
+        return any(
+            not loop.is_ancestor(use.operation) and is_read(use.operation, cell)
+            for use in cell.uses
+        )
     return role.name != "read"
 
 
@@ -170,7 +173,7 @@ def is_read(op: Operation, cell: SSAValue) -> bool:
 
 
 def meeting(levels: Sequence[array.LoopOp], independence: Independence) -> list[Place] | None:
-    """Where iterations of nested loops may meet, each array under one name; None where it is not that simple."""
+    """Where iterations of nested loops may meet, each array under one name; None where it is less simple."""
     loop = levels[0]
     found = [a for op in loop.walk() for a in accesses(op) if cell_of(a.memref) is None]
     writes = [a for a in found if a.kind == "write"]
@@ -220,7 +223,7 @@ def common_subscripts(places: Sequence[Place]) -> dict[SSAValue, tuple[SSAValue,
 
 
 def is_of_level(value: SSAValue, levels: Sequence[array.LoopOp]) -> bool:
-    """Whether the value is there in each iteration of the innermost of these loops, and made by one of them."""
+    """Whether one of these loops makes the value, in each of its iterations."""
     owner = value.owner
     block = owner if isinstance(owner, Block) else owner.parent
     return any(block is one.body.block for one in levels)

@@ -184,7 +184,9 @@ def overwritten_ahead(x, y):
     ],
 )
 def test_claims_that_do_not_hold_are_refused(function: Any, says: str, line: int) -> None:
-    mutad.compile(function, cache=False, opt=1)(np.ones(9), np.ones(9))  # what it made serves not here
+    mutad.compile(function, cache=False, opt=1)(
+        np.ones(9), np.ones(9)
+    )  # what it made serves not here
     with pytest.raises(CompileError, match=says) as raised:
         mutad.compile(function, parallel=True, cache=False)(np.ones(9), np.ones(9))
     assert raised.value.span is not None
