@@ -414,3 +414,7 @@ def __getattr__(name: str) -> Any:
         return getattr(gradient_check, name)
     instead = f": use {NAMES[name]}" if name in NAMES else ""
     raise AttributeError(f"module 'mutad' has no attribute {name!r}{instead}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__doc__", "__version__"])

@@ -1,7 +1,8 @@
-"""Refusals without the compiler's own frames: what a user reads is the line of the call, and the error.
+"""Errors without our own frames: what a user reads is the line of the call, and the error.
 
-The error names the lines of the program; the functions of the compiler that found it say nothing to who wrote
-the program. `MUTAD_FULL_TRACEBACK=1` in the environment shows them.
+A refusal names the lines of the program; the functions of the compiler that found it say nothing to who wrote
+the program. What compiled code raises comes with the lines of the program that raised it.
+`MUTAD_FULL_TRACEBACK=1` in the environment shows all.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ import dis
 import functools
 import os
 from collections.abc import Callable
+from types import TracebackType
 from typing import ParamSpec, TypeVar
+
+from .traceback_entries import COMPILED
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,6 +31,7 @@ def concise(method: Callable[P, R]) -> Callable[P, R]:
             if os.environ.get("MUTAD_FULL_TRACEBACK") == "1":
                 raise
             if not is_about_the_program(error) and not is_about_the_call(error):
+                error.__traceback__ = below_ours(error.__traceback__)
                 raise
             refusal = error.with_traceback(None)
             refusal.__suppress_context__ = True  # what the compiler itself was handling
@@ -36,6 +41,7 @@ def concise(method: Callable[P, R]) -> Callable[P, R]:
 
 
 OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep
+CALLS_FOREIGN = f"{__package__}.foreign"
 RAISE = dis.opmap["RAISE_VARARGS"]
 
 
@@ -50,6 +56,17 @@ def is_about_the_call(error: Exception) -> bool:
         at = at.tb_next
     code = at.tb_frame.f_code
     return code.co_filename.startswith(OWN) and code.co_code[at.tb_lasti] == RAISE
+
+
+def below_ours(traceback: TracebackType | None) -> TracebackType | None:
+    """From the first line of compiled code on, or of a foreign function that it called; all where none is."""
+    at, before = traceback, ""
+    while at is not None:
+        name, file = at.tb_frame.f_globals.get("__name__"), at.tb_frame.f_code.co_filename
+        if name == COMPILED or (before == CALLS_FOREIGN and not file.startswith(OWN)):
+            return at
+        at, before = at.tb_next, name
+    return traceback
 
 
 def is_about_the_program(error: Exception) -> bool:
