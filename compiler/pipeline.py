@@ -493,6 +493,7 @@ def llvm(c: Compilation) -> None:
         c.kernel = split_text(c.module, r.options, subject)
     else:
         c.kernel = kernel_text(c.module, r.options, subject=subject)
+    c.kernel = c.kernel.beside_library()
     function = last_function(c.module)
     if r.mode in (*JOINT, "vjp", *HESSIAN, "reverse-hvp"):
         c.gradient = gradient_signature(function, r.arguments)
@@ -851,6 +852,17 @@ def compile_entries(convention: str, opt: int, target: Target | None) -> Artifac
     metadata = {"symbols": made.symbols, "entries": entry_symbols(convention)}
     with without_collection():
         return Artifact(optimize_and_emit(made.module(), opt, target), metadata)
+
+
+def compile_support(opt: int, target: Target | None) -> Artifact:
+    """What kernels and entries of a process call, for the runtime."""
+    from .codegen.llvm_module import optimize_and_emit
+    from .codegen.support_library import library
+
+    made = library()
+    metadata = {"symbols": made.symbols, "entries": {name: name for name in made.exports}}
+    with without_collection():
+        return Artifact(optimize_and_emit(made.text, opt, target), metadata)
 
 
 def begun(request: Request) -> Compilation:

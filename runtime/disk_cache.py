@@ -62,13 +62,22 @@ def place_of(
 
 def place_of_entries(convention: str, opt: int) -> Place:
     """Where the entries of all kernels that are called like this belong, compiled at a level."""
+    return _shared_place("entries", convention, opt)
+
+
+def place_of_support(opt: int) -> Place:
+    """Where the functions belong that all code shares, compiled at a level."""
+    return _shared_place("support", opt)
+
+
+def _shared_place(what: str, *depends_on: object) -> Place:
     if os.environ.get("MUTAD_DUMP"):
         return None
     import hashlib
 
-    request = ("entries", convention, opt, made_by())
+    request = (what, *depends_on, made_by())
     digest = hashlib.sha256(repr(request).encode("utf-8", "surrogateescape"))
-    return f"entries-{digest.hexdigest()}{SUFFIX}"
+    return f"{what}-{digest.hexdigest()}{SUFFIX}"
 
 
 def place_of_imports() -> Place:

@@ -89,6 +89,10 @@ class Compiler(Protocol):
         """The entries that all code of this calling convention shares (`entry_code`)."""
         ...
 
+    def support(self, opt: int) -> tuple[bytes, dict[str, Any]]:
+        """What all code and all entries share (`entry_code`)."""
+        ...
+
     def stage(
         self,
         stage: str,
@@ -677,8 +681,9 @@ class Dispatcher:
         if records not in self.recipes:
             self.recipes = [*self.recipes, records]
         instead = foreign.addresses(metadata["symbols"], era.captures.expected)
-        entries = self.entries_of(metadata)
-        library = engine.load(object_code, metadata, self.function.__name__, instead, entries)
+        entries, support = self.shared_code(metadata)
+        name = self.function.__name__
+        library = engine.load(object_code, metadata, name, instead, entries, support)
         found = Specialization(library, metadata, wrt, {})
         for kind in metadata["entries"]:
             following = self.disagree
@@ -705,9 +710,12 @@ class Dispatcher:
             self.function, arguments, overlaps, key.mode, wrt, options, era.captures, wanted
         )
 
-    def entries_of(self, metadata: dict[str, Any]) -> engine.EntryCode | None:
-        """The entries of a module that has none itself."""
-        return entry_code.entries_of(metadata, self.compiler, self.options)
+    def shared_code(
+        self, metadata: dict[str, Any]
+    ) -> tuple[engine.EntryCode | None, engine.EntryCode]:
+        """The entries of a module that has none itself, and the support functions."""
+        support = entry_code.support_of(self.compiler, self.options)
+        return entry_code.entries_of(metadata, self.compiler, self.options), support
 
     def retry(self, kind: str, key: Key, era: Era, *args: Any, **kwargs: Any) -> Any:
         """A derivative that has to be made anew, with guards; all such calls have them from now on.

@@ -86,24 +86,30 @@ def unloading(tracker: Any, methods: list[_MethodDef]) -> Array:
 
 
 class EntryCode:
-    """Loaded entries of many libraries, as long as one of them is there."""
+    """Loaded entries of many libraries, as long as one of them is there; or what they all call."""
 
-    __slots__ = ("__weakref__", "addresses", "loaded", "made")
+    __slots__ = ("__weakref__", "addresses", "loaded", "made", "support")
 
     def __init__(
-        self, made: tuple[bytes, Metadata], addresses: dict[str, int], loaded: Array
+        self,
+        made: tuple[bytes, Metadata],
+        addresses: dict[str, int],
+        loaded: Array,
+        support: EntryCode | None = None,
     ) -> None:
         self.made = made
         """Object code and metadata."""
         self.addresses = addresses
-        """Kind of call -> where its entry is."""
+        """Kind of call, or name of a support function -> where it is."""
         self.loaded = loaded
+        self.support = support
+        """What it is linked against."""
 
 
 class Library(str):
     """A loaded module. Callables made from it keep it alive (it is their `__module__`)."""
 
-    __slots__ = ("_addresses", "_code", "_entries", "_loaded", "_methods", "_source")
+    __slots__ = ("_addresses", "_code", "_entries", "_loaded", "_methods", "_source", "_support")
     _loaded: Array
     _addresses: dict[str, int]
     _methods: list[_MethodDef]
@@ -112,6 +118,8 @@ class Library(str):
     """What its links tell entries (`compiler.codegen.entry_writer.CODE`)."""
     _entries: tuple[EntryCode, Array] | None
     """The entries that it shares with others, and what keeps them loaded (as `unloading` says)."""
+    _support: EntryCode | None
+    """The functions that it is linked against."""
 
     @staticmethod
     def of(
@@ -120,6 +128,7 @@ class Library(str):
         entries: dict[str, str] | EntryCode,
         code: bytes = b"",
         source: Metadata | None = None,
+        support: EntryCode | None = None,
     ) -> Library:
         """The library that the tracker keeps loaded; `entries` maps kinds of call to its symbols, if they
         are its own.
@@ -135,7 +144,7 @@ class Library(str):
         else:
             made._addresses = {kind: tracker[symbol] for kind, symbol in entries.items()}
             made._entries = None
-        made._source = source
+        made._source, made._support = source, support
         return made
 
     def function(self, kind: str, link: Any, doc: str) -> Callable[..., Any]:
@@ -184,16 +193,20 @@ def load(
     name: str,
     instead: Mapping[str, int] = MappingProxyType({}),
     entries: EntryCode | None = None,
+    support: EntryCode | None = None,
 ) -> Library:
     """Link the object code against Python, NumPy, libc and what else its metadata names.
 
-    `instead` gives external symbols, and the pool of large blocks, other addresses than their own. `entries`
-    are those of the module, where it has none itself.
+    `instead` gives external symbols, and the pool of large blocks, other addresses than their own, also for
+    the `support` functions. `entries` are those of the module, where it has none itself.
     """
     with compiling:
+        if support is not None and not instead.keys().isdisjoint(support.made[1]["symbols"]):
+            support = load_entries(*support.made, instead=instead)
         own = metadata["entries"] if entries is None else {}
         exports = [*metadata["code"].values(), *own.values()]
-        addresses, source = addresses_of(metadata, instead), metadata.get("source") or {}
+        addresses = addresses_of(metadata, instead, support)
+        source = metadata.get("source") or {}
         if source.get("debug"):
             tracker: Any = debugging.DebuggedLibrary(object_code, addresses)
         else:
@@ -207,22 +220,27 @@ def load(
         places |= {what: tracker[symbol] for what, symbol in metadata["code"].items()}
         code = struct.pack(f"{len(CODE)}N", *(places.get(what, 0) for what in CODE))
         called = source if source.get("debug") else None
-        return Library.of(name, tracker, own if entries is None else entries, code, called)
+        return Library.of(name, tracker, own if entries is None else entries, code, called, support)
 
 
-def load_entries(object_code: bytes, metadata: Metadata) -> EntryCode:
-    """Link entries that libraries share."""
+def load_entries(
+    object_code: bytes,
+    metadata: Metadata,
+    support: EntryCode | None = None,
+    instead: Mapping[str, int] = MappingProxyType({}),
+) -> EntryCode:
+    """Link entries, or support functions, that libraries share."""
     with compiling:
         exports = metadata["entries"]
         number = next(_entry_counter)
         jit, name = entry_linkers.of(number), f"mutad.entries.{number}"
         symbols = list(exports.values())
-        tracker = linked(jit, name, object_code, addresses_of(metadata, {}), symbols)
+        tracker = linked(jit, name, object_code, addresses_of(metadata, instead, support), symbols)
         places = {kind: tracker[symbol] for kind, symbol in exports.items()}
         if debugging.is_profiled():
             loaded = {symbol: places[kind] for kind, symbol in exports.items()}
             debugging.name_functions(object_code, loaded, {})
-        return EntryCode((object_code, metadata), places, unloading(tracker, []))
+        return EntryCode((object_code, metadata), places, unloading(tracker, []), support)
 
 
 CODE = ("pool", "kernel", "backward", "drop")
@@ -231,13 +249,17 @@ POOL = "mutad_pool"
 """What the pool of large blocks is called where another one is given."""
 
 
-def addresses_of(metadata: Metadata, instead: Mapping[str, int]) -> dict[str, int]:
+def addresses_of(
+    metadata: Metadata, instead: Mapping[str, int], support: EntryCode | None
+) -> dict[str, int]:
     """The external symbols of a module that the process itself does not resolve."""
+    shared = {} if support is None else support.addresses
     if {"libmvec", "vector_math"} & set(metadata["symbols"].values()):
         load_vector_math()
     addresses: dict[str, int] = {}
     for symbol, kind in metadata["symbols"].items():
-        address = instead.get(symbol) or address_of(symbol, kind)
+        own = shared[symbol] if kind == "support" else None
+        address = instead.get(symbol) or own or address_of(symbol, kind)
         if address is not None:
             addresses[symbol] = address
     return addresses

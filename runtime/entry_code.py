@@ -1,24 +1,30 @@
-"""Entries that many modules share: those of the same calling convention.
+"""Code that many modules share: the entries of a calling convention, and the support functions.
 
 The entries of a module depend on how its kernels are called alone: on what the arguments and results
 are. So they are compiled once for each such convention, and loaded once: a link tells them which kernel they
 call (its slot `code`). They are kept while code that they are the entries of is loaded, the latest ones
 longer; and in the disk cache, where an edited function finds them again.
+
+What kernels and entries call of the process itself, to allocate, to poll, to raise, is compiled once for all
+of them, and stays loaded.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from . import disk_cache, engine, target
 
 
 class Compiler(Protocol):
-    """What compiles the entries of a convention at LLVM's level `opt`: object code and metadata."""
+    """What compiles the entries of a convention, or the support, at LLVM's level `opt`: object code and
+    metadata."""
 
     def entries(self, convention: str, opt: int) -> tuple[bytes, dict[str, Any]]: ...
+    def support(self, opt: int) -> tuple[bytes, dict[str, Any]]: ...
 
 
 KEPT = 64
@@ -32,6 +38,18 @@ Key = tuple[str, int, Any]
 
 _loaded: weakref.WeakValueDictionary[Key, engine.EntryCode] = weakref.WeakValueDictionary()
 _latest: OrderedDict[Key, engine.EntryCode] = OrderedDict()
+_support: dict[Any, engine.EntryCode] = {}
+"""By CPU."""
+
+
+def support_of(compiler: Compiler, options: dict[str, Any]) -> engine.EntryCode:
+    """The support functions, of the best level: there is one library of them."""
+    with engine.compiling:
+        place = disk_cache.place_of_support(HIGH) if options["cache"] else None
+        cpu = target.chosen()
+        found = stored(_support.get(cpu), place, lambda: compiler.support(HIGH))
+        _support[cpu] = found
+        return found
 
 
 def entries_of(
@@ -46,17 +64,28 @@ def entries_of(
         if options["opt"] <= LOW and key not in _loaded:
             key = convention, LOW, target.chosen()
         place = disk_cache.place_of_entries(*key[:2]) if options["cache"] else None
-        found = _loaded.get(key)
-        if found is None:
-            made = disk_cache.read(place)
-            if made is None:
-                made = compiler.entries(*key[:2])
-                disk_cache.write(place, *made)
-            found = engine.load_entries(*made)
-        elif not disk_cache.has(place):  # who loads the module from there finds them, too
-            disk_cache.write(place, *found.made)
+        support = support_of(compiler, options)
+        found = stored(_loaded.get(key), place, lambda: compiler.entries(*key[:2]), support)
         _loaded[key] = _latest[key] = found
         _latest.move_to_end(key)
         while len(_latest) > KEPT:
             _latest.popitem(last=False)
         return found
+
+
+def stored(
+    found: engine.EntryCode | None,
+    place: disk_cache.Place,
+    compiled: Callable[[], tuple[bytes, dict[str, Any]]],
+    support: engine.EntryCode | None = None,
+) -> engine.EntryCode:
+    """What is loaded already, or from disk, or compiled now; from now on on disk in any case."""
+    if found is None:
+        made = disk_cache.read(place)
+        if made is None:
+            made = compiled()
+            disk_cache.write(place, *made)
+        return engine.load_entries(*made, support)
+    if not disk_cache.has(place):  # who loads the module from there finds this, too
+        disk_cache.write(place, *found.made)
+    return found

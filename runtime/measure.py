@@ -197,8 +197,8 @@ def metered(
     )
     meter = Meter()
     name = dispatcher.function.__name__
-    entries = dispatcher.entries_of(metadata)
-    library = engine.load(object_code, metadata, name, meter.symbols(), entries)
+    entries, support = dispatcher.shared_code(metadata)
+    library = engine.load(object_code, metadata, name, meter.symbols(), entries, support)
     found = Specialization(library, metadata, active, {})
     for kind in metadata["entries"]:
         following = made_anew if metadata["retries"] else dispatcher.disagree

@@ -42,8 +42,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from .entry_captures import constants_hold, inputs, read_place, require_constants
-from .entry_cold import COLD, completed, poll, print_, raise_, undo
+from .entry_captures import inputs, require_constants
+from .entry_cold import COLD
 from .entry_directions import (
     Directions,
     direction_objects,
@@ -78,6 +78,7 @@ from .entry_shadows import (
 )
 from .entry_tangents import in_lanes, scalar_spec
 from .entry_writer import Writer, declarations
+from .support_library import linked
 
 __all__ = [
     "Entries", "GradientSignature", "convention", "entries", "entry_symbols", "exported", "exports",
@@ -105,7 +106,7 @@ class Entries:
     declarations: tuple[str, ...]
     """One line for each external symbol; disjoint from what kernels declare."""
     symbols: dict[str, str]
-    """External symbol -> kind: "python", "numpy" or "libc"."""
+    """External symbol -> kind: "python", "numpy", "arrays", "libc" or "support"."""
 
     def module(self) -> str:
         """The text that can be compiled alone."""
@@ -117,15 +118,16 @@ def entries(convention: str, debug: tuple[str, str] = ("", "")) -> Entries:
     plan = EntryPlan.of(convention, debug)
     symbols: dict[str, str] = {}
     kinds = kinds_of(plan)
-    functions = [poll(symbols), print_(symbols), raise_(symbols), undo(symbols)]
-    if not set(kinds) <= {*GIVEN_ALL, "back", "drop"}:
-        functions += [completed(symbols), read_place(symbols), constants_hold(symbols)]
+    functions: list[str] = []
     if set(FAST) & set(kinds):
         functions.append(match_keywords(symbols, len(plan.wrt)))
     if "grad" in kinds:
         functions.append(_fast_gradient(plan, symbols))
     functions += [_definition(plan, kind, symbols) for kind in kinds]
-    return Entries("\n\n".join(functions) + "\n", tuple(declarations(symbols)), symbols)
+    text = "\n\n".join(functions) + "\n"
+    shared = linked(text)
+    declared = (*declarations(symbols), *shared.declarations.values())
+    return Entries(text, declared, {**symbols, **shared.symbols})
 
 
 def entry_symbols(convention: str) -> dict[str, str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from . import support
+from . import support, support_library
 from .debug_info import around
 from .kernel_state import KernelState
 
@@ -31,10 +31,23 @@ class KernelText:
     entry: tuple[str, str] = ("", "")
     """Where lines are wanted: what the head of a function says into which the kernel may be inlined, and what
     stands behind the call."""
+    apart: tuple[str, dict[str, str], tuple[str, ...]] = ("", {}, ())
+    """The text without support functions, its own declarations by symbol, and the functions that it uses."""
 
     def module(self) -> str:
         """The text that can be compiled alone."""
         return "\n".join([*self.declarations, self.text])
+
+    def beside_library(self) -> KernelText:
+        """The same for a process that has the support functions in a library of their own."""
+        own, declared, used = self.apart
+        made = support_library.linked(own, used)
+        return replace(
+            self,
+            text="\n".join([own, *made.definitions, ""]),
+            declarations=tuple(sorted({**declared, **made.declarations}.values())),
+            symbols={**self.symbols, **made.symbols},
+        )
 
 
 def module_text(
@@ -45,7 +58,7 @@ def module_text(
     parts = [line for lines in definitions for line in lines]
     parts += state.functions.values()
     supporting, needed = support.functions_text(state.support, state.memory.functions)
-    parts += supporting
+    declared = dict(state.declarations)
     state.declarations.update({symbol_of(line): line for line in needed})
     for symbol in support.DECLARATIONS.keys() & state.declarations.keys():
         state.symbols[symbol] = "libc"
@@ -58,12 +71,13 @@ def module_text(
     parts += [f"attributes #{n} = {{ {a} }}" for a, n in state.attributes.items()]
     parts += [*state.metadata.named, *state.metadata.nodes]
     return KernelText(
-        "\n".join(parts) + "\n",
+        "\n".join([*parts, *supporting]) + "\n",
         tuple(sorted(state.declarations.values())),
         state.sites,
         state.symbols,
         result_slots,
         entry,
+        ("\n".join(parts), declared, tuple(sorted(state.support))),
     )
 
 

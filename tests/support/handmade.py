@@ -21,6 +21,7 @@ from mutad.compiler.codegen.entry import (
     exports,
     signature_of,
 )
+from mutad.compiler.pipeline import compile_support
 from mutad.runtime.dispatch import Compiler
 from mutad.runtime.function import CompiledFunction, check_options, compiled
 
@@ -76,6 +77,10 @@ class Handmade(Compiler):
         made = entries(convention)
         metadata = {"symbols": made.symbols, "entries": entry_symbols(convention)}
         return object_code(made.module()), metadata
+
+    def support(self, opt: int) -> tuple[bytes, dict[str, Any]]:
+        artifact = compile_support(opt, None)
+        return artifact.object_code, artifact.metadata
 
     def stage(self, *args: Any) -> str:
         return f"stage {args[0]} of {args[1].__name__} for {', '.join(args[2])}"
