@@ -302,7 +302,7 @@ def adjoint(c: Compilation) -> None:
             finals = tuple(returned_arguments(c.built.results))
             c.run([Forward(active, finals, r.options.lanes)])
         case "reverse-hvp":
-            c.run([reverse, *for_threads(c, BEFORE_ANOTHER)])
+            c.run([replace(reverse, adjoints=True), *for_threads(c, BEFORE_ANOTHER)])
             symmetric = Symmetric(last_function(c.module))
             c.run([Reverse(r.options.saves, symmetric.differentiated)])
             symmetric.turn(last_function(c.module))

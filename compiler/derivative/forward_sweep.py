@@ -34,7 +34,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ...dialects import activation, ad, array, foreign
 from ..rules.builders import extents_of, transfer
 from ..rules.calls import private_functions
-from ..rules.routines import inlined, primal_of
+from ..rules.routines import inlined, is_kept, primal_of
 from ..rules.table import index_constant
 from . import bits
 from .overwritten import Overwritten
@@ -104,7 +104,7 @@ class ForwardSweep:
                 self._store(save, target)
 
     def _clone_op(self, op: Operation, target: Block) -> None:
-        if isinstance(op, foreign.RuleCallOp) and op.tangent is None:
+        if isinstance(op, foreign.RuleCallOp) and not is_kept(op):
             arguments = [self.values[o] for o in op.operands]
             results = inlined(primal_of(op), arguments, target.add_op, self.entry)
             self.values.update(zip(op.results, results, strict=True))

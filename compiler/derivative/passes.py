@@ -33,7 +33,7 @@ from ..analysis.needed import Needed
 from ..diagnostics import line_of
 from ..rules import Contents, Need
 from ..rules.calls import private_functions
-from ..rules.routines import inline_rules, is_routine
+from ..rules.routines import inline_rules, is_routine, keep_opaque_calls
 from ..transforms.resolve_overlap import resolve_all
 from .activation_pairs import activation_pairs
 from .forward import tangent_functions
@@ -107,9 +107,13 @@ class Reverse(ModulePass):
     """How many cotangents there are of each value, as one vector."""
     fresh: bool = False
     """Shadows of arguments hold nothing before: the gradient function sets them to zero itself."""
+    adjoints: bool = False
+    """Its own adjoint will be taken: besides, calls are kept of what the compiler cannot see into."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         resolve_all(op)
+        if self.adjoints:
+            keep_opaque_calls(op)
         block = op.body.block
         pairs: dict[str, func.FuncOp] = {}
         for function in functions(op):
@@ -134,7 +138,7 @@ class Reverse(ModulePass):
                 function.detach()
                 function.erase()
         block.add_ops(pairs.values())
-        if not self.tangents:
+        if not (self.tangents or self.adjoints):
             for function in [one for one in op.ops if isinstance(one, func.FuncOp)]:
                 inline_rules(function)
 

@@ -74,7 +74,7 @@ class Purpose:
     derivative: bool = False
     asked: bool = False
     is_adjoint: bool = False
-    """It is an adjoint, of which tangents may be taken."""
+    """It is an adjoint, of which derivatives may be taken."""
 
     @property
     def within(self) -> Purpose:
@@ -179,9 +179,8 @@ class Context(ABC):
         return self.purpose.derivative
 
     def keeps(self, rule: Any) -> bool:
-        """Whether a call is kept for this rule's sake: in adjoints for its tangent, if it has one."""
-        is_enough = rule is not None and (not self.purpose.is_adjoint or rule.tangent is not None)
-        return is_enough and self.with_rules
+        """Whether a call is kept for this rule's sake."""
+        return rule is not None and self.with_rules
 
     @abstractmethod
     def expression(self, node: ast.expr) -> Value:

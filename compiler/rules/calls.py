@@ -44,27 +44,12 @@ class ForeignCall(Rule[foreign.CallOp]):
         return touching(op, read, written, must=False)
 
     def needs(self, op: foreign.CallOp, activity: Activity) -> Iterator[Need]:
-        if is_in_gradient(op):
-            raise refusal(
-                op,
-                "second derivatives through functions into which the compiler cannot see are not computed by "
-                "reverse over reverse",
-                'use `mode="forward-over-reverse"`, with a tangent rule (`@mutad.tangent_rule`)',
-            )
         raise without_rule(op)
 
     def tangent(self, op: foreign.CallOp, sweep: TangentSweep) -> None:
         if self.has_derivative(op, sweep.activity):
             raise without_rule(op, "a rule with a tangent (`@mutad.rule`, `@mutad.tangent_rule`)")
         sweep.clone(op)
-
-
-def is_in_gradient(op: Operation) -> bool:
-    """Whether it is a call of a gradient function, in which its rule has had its place already."""
-    around = op.parent_op()
-    while around is not None and not isinstance(around, func.FuncOp):
-        around = around.parent_op()
-    return around is not None and "cotangents" in around.attributes
 
 
 def without_rule(op: foreign.CallOp, what: str = "") -> CompileError:

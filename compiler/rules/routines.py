@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -36,12 +36,33 @@ def primal_of(op: foreign.RuleCallOp) -> func.FuncOp:
 
 
 def adjoint_of(op: foreign.RuleCallOp) -> func.FuncOp:
-    return routine(op, op.adjoint.string_value())
+    """The adjoint; of what that calls, calls are left that a gradient keeps."""
+    return without_rules(routine(op, op.adjoint.string_value()), is_kept)
 
 
 def tangent_of(op: foreign.RuleCallOp) -> func.FuncOp:
     assert op.tangent is not None
-    return routine(op, op.tangent.string_value())
+    return without_rules(routine(op, op.tangent.string_value()), is_kept)
+
+
+KEPT = "kept"
+"""The attribute of calls that are kept in a gradient whose adjoint will be taken."""
+
+
+def is_kept(op: foreign.RuleCallOp) -> bool:
+    """Whether a gradient has the call, not the primal's code in its place: it moves as the rule says."""
+    return op.tangent is not None or KEPT in op.attributes
+
+
+def keep_opaque_calls(module: ModuleOp) -> None:
+    """Let gradients have the calls of what the compiler cannot see into: only rules have their adjoints."""
+    for op in module.walk():
+        if isinstance(op, foreign.RuleCallOp) and is_opaque(primal_of(op)):
+            op.attributes[KEPT] = UnitAttr()
+
+
+def is_opaque(function: func.FuncOp) -> bool:
+    return any(isinstance(op, foreign.CallOp) for op in function.walk())
 
 
 def inlined(
@@ -66,12 +87,16 @@ def inlined(
     raise AssertionError("a function ends with a return")
 
 
-def without_rules(function: func.FuncOp) -> func.FuncOp:
-    """A copy of a function in which calls with rules are their primals' code."""
+def without_rules(
+    function: func.FuncOp, kept: Callable[[foreign.RuleCallOp], bool] = lambda _: False
+) -> func.FuncOp:
+    """A copy of a function in which calls with rules are their primals' code, but those that are kept."""
     copy = function.clone()
     calls = ops_of_kind(function, foreign.RuleCallOp)
     copies = ops_of_kind(copy, foreign.RuleCallOp)
     for call, again in zip(calls, copies, strict=True):
+        if kept(call):
+            continue
         made: list[Operation] = []
         results = inlined(primal_of(call), list(again.operands), made.append, copy.body.block)
         Rewriter.replace_op(again, made, results)

@@ -193,9 +193,60 @@ def test_products_are_differences_of_gradients(name: str) -> None:
         return moved
 
     product = f.hvp(*at(0.0), wrt=wrt, direction=tuple(along))
+    again = f.hvp(*at(0.0), wrt=wrt, direction=tuple(along), mode="reverse-over-reverse")
     ahead, behind = f.grad(*at(h), wrt=wrt), f.grad(*at(-h), wrt=wrt)
-    for got, a, b in zip(product, ahead, behind, strict=True):
+    for got, other, a, b in zip(product, again, ahead, behind, strict=True):
         np.testing.assert_allclose(got, (a - b) / (2 * h), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(other, got, rtol=1e-12, atol=1e-12)
+
+
+def test_rules_of_gradients_are_enough_for_reverse_over_reverse() -> None:
+    """A function in C that overwrites, and whose rule calls one: neither has a tangent rule."""
+    libm = ctypes.CDLL("libm.so.6")
+    exponential, expm1 = libm.exp, libm.expm1
+    for one in (exponential, expm1):
+        one.argtypes, one.restype = [ctypes.c_double], ctypes.c_double
+
+    @mutad.opaque
+    def grows(a, y):
+        y *= exponential(a)
+
+    @grows.rule(overwrites="y")
+    def grows_rule(a, y):
+        a.cotangent += (y.after * y.shadow).sum()
+        y.shadow *= 1.0 + expm1(a.value)
+
+    @mutad.rule(expm1)
+    def expm1_rule(x, result):
+        x.cotangent += (1.0 + result.value) * result.cotangent
+
+    @compile(grad=True, opt=1)
+    def f(a, y):
+        for k in range(3):
+            grows(a * y[k], y)
+            y[k] += 0.1
+        return (y**3).sum()
+
+    def at(h: float) -> Any:
+        return f.grad(0.3 + h, vector() + h * vector(0.2, -1.0, 0.4), wrt=("a", "y"))
+
+    given = {"wrt": ("a", "y"), "direction": (1.0, vector(0.2, -1.0, 0.4))}
+    product = f.hvp(0.3, vector(), **given, mode="reverse-over-reverse")
+    for got, ahead, behind in zip(product, at(1e-5), at(-1e-5), strict=True):
+        np.testing.assert_allclose(got, (ahead - behind) / 2e-5, rtol=1e-6)
+    with pytest.raises(CompileError, match="tangent"):
+        f.hvp(0.3, vector(), **given)
+
+
+def test_a_rule_that_calls_what_has_none_has_no_second_derivative() -> None:
+    @mutad.rule(cython_special.y0)
+    def y0_rule(x, result):
+        x.cotangent -= cython_special.y1(x.value) * result.cotangent
+
+    f = compile(lambda x: cython_special.y0(x) * x, grad=True, opt=1)
+    with pytest.raises(CompileError, match="the gradient needs the derivative of `y1`") as refused:
+        f.hvp(1.5, direction=1.0, mode="reverse-over-reverse")
+    assert "write its rule" in str(refused.value)
 
 
 def test_the_rule_decides_not_the_code() -> None:
