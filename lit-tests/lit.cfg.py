@@ -2,18 +2,23 @@
 
 import os
 import sys
+import warnings
 from typing import Any
 
-import lit.formats
-
 config: Any = globals()["config"]  # lit puts it here
+_here = os.path.dirname(__file__)
+sys.path[:0] = [_here, os.path.dirname(_here)]
+with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    from forked import Forked
+
 config.name = "mutad"
-config.test_format = lit.formats.ShTest()
+config.test_format = Forked()
 config.suffixes = [".mlir"]
-config.excludes = ["lit.cfg.py"]
-config.test_source_root = os.path.dirname(__file__)
+config.excludes = ["lit.cfg.py", "forked.py"]
+config.test_source_root = _here
 config.environment["PYTHONWARNINGS"] = "error"
-config.environment["PYTHONPATH"] = os.path.dirname(config.test_source_root)
+config.environment["PYTHONPATH"] = os.path.dirname(_here)
 
 _bin = os.path.dirname(sys.executable)
 config.substitutions += [
