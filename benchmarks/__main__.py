@@ -11,6 +11,7 @@ from . import (
     compile_time,
     control_flow,
     derivatives,
+    device_figures,
     gradient,
     memory,
     overhead,
@@ -30,6 +31,7 @@ BENCHMARKS = {
     "bridges": bridges.main,
     "compile_time": compile_time.main,
     "boundscheck": boundscheck.main,
+    "device_figures": device_figures.main,
 }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from xdsl.dialects import func
@@ -28,6 +28,7 @@ from .diagnostics import line_of
 from .names import as_written
 from .pipeline import (
     JOINT,
+    OUTLINED,
     SAVE,
     STAGES,
     WITHIN_BUDGETS,
@@ -40,9 +41,13 @@ from .pipeline import (
     optimize,
     own_faults,
     simplified,
+    stages_for,
 )
 from .rewrites import with_ways_out
 from .rules.calls import private_functions
+
+if TYPE_CHECKING:
+    from .kernels.figures import KernelFigures
 
 SHADOWS = {"tangent": ("_dot",), "hvp": ("_shadow", "_shadow_dot")}
 """How what lies beside the primal's arrays is called in each mode; in gradients, "_shadow"."""
@@ -61,23 +66,46 @@ def explain_request(
     steps are run within a budget.
     """
     with own_faults(request):
-        c = simplified(request)
-        for stage in STAGES[:2]:
-            advance(c, stage)
-        leaves = None if values is None else [leaf for value in values for leaf in ir_leaves(value)]
-        if request.mode == "tangent":
-            return of_tangent(c, leaves)
-        in_steps = within_budget(c)
-        if request.mode not in JOINT:
-            c.request = replace(request, options=replace(request.options, memory=None))
-        of = of_product if request.mode == "hvp" else of_gradient
-        receipt = of(c, leaves, counts)
-        if in_steps is not None:
-            budget = budget_for(request, receipt.saved_bytes, in_steps, leaves, schedule)
-            receipt = replace(receipt, budget=budget)
-        if leaves is None or counts is not None or request.mode == "hvp":
-            return receipt
-        return with_ways_out(receipt, request, lambda other: of_rewritten(other, leaves))
+        receipt = explained(request, values, counts, schedule)
+        return replace(receipt, kernels=kernels_of(request)) if request.options.device else receipt
+
+
+def kernels_of(request: Request) -> tuple[KernelFigures, ...]:
+    """What a device runs of the derivative."""
+    from .kernels.figures import figures_of
+
+    c = simplified(request)
+    for stage in stages_for(request):
+        advance(c, stage)
+        if stage is OUTLINED:
+            break
+    return figures_of(c.module)
+
+
+def explained(
+    request: Request,
+    values: Sequence[Any] | None,
+    counts: Sequence[int] | None,
+    schedule: Schedule | None,
+) -> Receipt:
+    """The receipt of what is saved, and allocated."""
+    c = simplified(request)
+    for stage in STAGES[:2]:
+        advance(c, stage)
+    leaves = None if values is None else [leaf for value in values for leaf in ir_leaves(value)]
+    if request.mode == "tangent":
+        return of_tangent(c, leaves)
+    in_steps = within_budget(c)
+    if request.mode not in JOINT:
+        c.request = replace(request, options=replace(request.options, memory=None))
+    of = of_product if request.mode == "hvp" else of_gradient
+    receipt = of(c, leaves, counts)
+    if in_steps is not None:
+        budget = budget_for(request, receipt.saved_bytes, in_steps, leaves, schedule)
+        receipt = replace(receipt, budget=budget)
+    if leaves is None or counts is not None or request.mode == "hvp":
+        return receipt
+    return with_ways_out(receipt, request, lambda other: of_rewritten(other, leaves))
 
 
 def within_budget(c: Compilation) -> func.FuncOp | None:

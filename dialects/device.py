@@ -44,6 +44,9 @@ GLOBAL, SHARED = 1, 3
 KERNEL = "kernel"
 """The attribute of a function that is launched."""
 
+IN_ORDER = "in_order"
+"""The attribute of a kernel whose threads each go through all iterations of a loop."""
+
 
 def space_of(type_: Attribute) -> int:
     """Where the memory of a memref is; 0 is the host."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -33,6 +33,9 @@ from .saved_value import SavedValue, added_up, name_of_value, program_s_name, sa
 from .segments import bytes_of
 from .sizes import Sizes
 from .source_words import expression_of, line_number, source_text
+
+if TYPE_CHECKING:
+    from ..kernels.figures import KernelFigures
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,8 @@ class Receipt:
     allocated: Callable[[], Allocated] = field(repr=False, compare=False)
     budget: Budget | None = None
     """Where there is one: what it means for these arguments."""
+    kernels: tuple[KernelFigures, ...] = ()
+    """What a device runs, where there is one (`compiler.kernels.figures`)."""
 
     @property
     def saved_bytes(self) -> int | None:
@@ -139,6 +144,7 @@ class Receipt:
             "saves": [{**asdict(s), "needed_by": list(s.needed_by)} for s in self.saves],
             "rolled_back": [asdict(r) for r in self.rolled_back],
             "budget": None if self.budget is None else self.budget.to_dict(),
+            "kernels": [one.to_dict() for one in self.kernels],
         }
 
     def to_html(self, path: str | Path) -> None:
@@ -171,8 +177,16 @@ class Receipt:
         for r in self.rolled_back:
             yield f"line {r.line}: `{r.name}` is rolled back, {r.bytes} bytes"
 
+    def _on_device(self) -> list[str]:
+        if not self.kernels:
+            return []
+        from ..kernels.figures import table
+
+        return table(self.kernels)
+
     def __str__(self) -> str:
         budget = [] if self.budget is None else [str(self.budget)]
+        budget += self._on_device()
         if not self.saves:
             return "\n".join(["nothing is saved", *self._counted_back(), self.totals(), *budget])
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")

@@ -171,6 +171,9 @@ class NestKernel:
         with kernel.where(inside):
             for loop, i in zip(self.loops, at, strict=True):
                 kernel.values[loop.induction] = i
+            for cell, role in self.told.cells.items():
+                if role.name == "reset":
+                    self.begin_reset(cell, role, at)
             for loop in self.loops:
                 for op in loop.body.block.ops:
                     if op not in self.loops and not isinstance(op, array.YieldOp):
@@ -187,6 +190,15 @@ class NestKernel:
         elif role.name != "private":
             kernel.store(kernel.value(self.host.load(cell)), own)
         kernel.values[cell] = own
+
+    def begin_reset(self, cell: SSAValue, role: Role, at: list[SSAValue]) -> None:
+        """All iterations but the first begin with what each of them leaves."""
+        kernel, zero = self.kernel, self.kernel.index(0)
+        assert role.value is not None
+        first = kernel.all([kernel.emit(arith.CmpiOp(i, zero, "eq")) for i in at])
+        own = kernel.values[cell]
+        begun = arith.SelectOp(first, kernel.load(own), kernel.value(role.value))
+        kernel.store(kernel.emit(begun), own)
 
     def leave(self, at: list[SSAValue], extents: list[SSAValue]) -> None:
         """The last iteration leaves the variables that are read afterwards."""

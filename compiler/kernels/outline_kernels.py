@@ -57,7 +57,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func, memref, scf
-from xdsl.dialects.builtin import FunctionType, MemRefType, ModuleOp, VectorType
+from xdsl.dialects.builtin import FunctionType, MemRefType, ModuleOp, UnitAttr, VectorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -271,9 +271,13 @@ class Outliner:
         self.on_device.add(found)
         return found
 
-    def launch(self, host: Writer, kernel: Kernel, count: SSAValue) -> None:
+    def launch(
+        self, host: Writer, kernel: Kernel, count: SSAValue, *, in_order: bool = False
+    ) -> None:
         """Add a kernel to the module, and its launch to the function."""
         made = kernel.finish(f"{self.function.sym_name.data}_{len(self.made)}")
+        if in_order:
+            made.attributes[device.IN_ORDER] = UnitAttr()
         pairs = list(sharing(kernel.given, self.alias))
         mark_overlaps(made, pairs)
         describe(made, pairs)
@@ -404,7 +408,7 @@ class Outliner:
         if isinstance(told, Ordered):
             ordered = OrderedKernel(kernel, host, told)
             ordered.write()
-            self.launch(host, kernel, ordered.count)
+            self.launch(host, kernel, ordered.count, in_order=True)
             loop.trips.replace_all_uses_with(ordered.trips[0])
             Rewriter.erase_op(loop)
             return

@@ -101,6 +101,13 @@ def counted(k, x):
     return (k[k.size // 2 :] * x[k.size // 2 :]).sum()
 
 
+def first_and_others(x, y, t):
+    for i in range(x.size):
+        y[i] = t * x[i]
+        t = 3.0
+    return (y * y).sum() + t
+
+
 PROGRAMS: tuple[tuple[Callable[..., Any], Arguments, tuple[str, ...]], ...] = (
     (heat, lambda: (waves(600), 0.1, 3), ("u", "k")),
     (swapped_grids, lambda: (waves(9, 70), waves(9, 70), 3), ("a", "b")),
@@ -119,6 +126,7 @@ PROGRAMS: tuple[tuple[Callable[..., Any], Arguments, tuple[str, ...]], ...] = (
     (time_expanded, lambda: (waves(4, 11),), ("a",)),
     (diagonals, lambda: (waves(3, 3),), ("a",)),
     (nothing_there, lambda: (waves(0),), ("u",)),
+    (first_and_others, lambda: (waves(300), np.zeros(300), 2.0), ("x", "t")),
     (counted, lambda: (np.arange(12), waves(12)), ("x",)),
 )
 """With the names of the arguments that gradients are taken with respect to, if there is one on a device."""

@@ -1,0 +1,131 @@
+"""What can be said of kernels without a device: launches, bytes a point, registers, spills, shared memory.
+
+Launches and bytes are `explain`'s; `ptxas -v` (of the wheel nvidia-cuda-nvcc-cu12, or a CUDA toolkit) says the
+rest, for sm_90. Bytes are held against the least that must go through memory.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+import mutad
+
+from .kernels import burgers, jacobi_slices
+from .timing import console
+
+KIND = "sm_90"
+
+
+def heat(u, k, steps):
+    """A linear stencil in place."""
+    for _ in range(steps):
+        u[1:-1, 1:-1] += k * (
+            u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:] - 4 * u[1:-1, 1:-1]
+        )
+    return (u * u).sum()
+
+
+def pairs(x, y, f):
+    """Forces between all pairs."""
+    for i in range(x.size):
+        total = 0.0
+        for j in range(x.size):
+            dx = x[j] - x[i]
+            dy = y[j] - y[i]
+            total += dx / (0.01 + dx * dx + dy * dy)
+        f[i] = total
+    return (f * f).sum()
+
+
+def gathered(x, k):
+    """An index array with repeats."""
+    return (x[k] ** 2).sum()
+
+
+GRID, LINE = np.ones((64, 64)), np.ones(64)
+PROGRAMS: tuple[tuple[Callable[..., Any], tuple[Any, ...], str], ...] = (
+    (heat, (GRID, 0.1, 3), "u"),
+    (jacobi_slices, (GRID, 3), "start"),
+    (burgers, (LINE, 0.1, 3), "start"),
+    (pairs, (LINE, 2 * LINE, 0 * LINE), "x"),
+    (gathered, (LINE, np.zeros(9, np.int64)), "x"),
+)
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What the assembler gives a kernel."""
+
+    registers: int
+    spilled: int
+    """Bytes."""
+    shared: int
+
+
+def ptxas() -> str | None:
+    """NVIDIA's assembler, if there is one."""
+    wheels = [str(w) for p in sys.path for w in Path(p).glob("nvidia/*/bin/ptxas")]
+    return wheels[0] if wheels else shutil.which("ptxas")
+
+
+def resources(ptx: str, kind: str = KIND) -> dict[str, Resources]:
+    """By kernel, as `ptxas -v` says; nothing without it."""
+    assembler = ptxas()
+    if assembler is None:
+        return {}
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "k.ptx"
+        source.write_text(ptx)
+        asked = [assembler, "-v", f"-arch={kind}", str(source), "-o", str(source) + ".cubin"]
+        said = subprocess.run(asked, capture_output=True, text=True, check=True).stderr
+    return dict(parsed(said))
+
+
+def parsed(said: str) -> list[tuple[str, Resources]]:
+    """Each kernel's lines: its name, its spills, what it uses."""
+    found: list[tuple[str, Resources]] = []
+    for part in said.split("Compiling entry function '")[1:]:
+        spills = re.findall(r"(\d+) bytes spill", part)
+        used, shared = (
+            re.search(r"Used (\d+) registers", part),
+            re.search(r"(\d+) bytes smem", part),
+        )
+        assert used is not None
+        size = 0 if shared is None else int(shared.group(1))
+        found.append(
+            (part.partition("'")[0], Resources(int(used.group(1)), sum(map(int, spills)), size))
+        )
+    return found
+
+
+def main() -> None:
+    table = Table(title=f"kernels of gradients, {KIND}, without a device")
+    for name in ("program", "kernel", "launches", "bytes a point", "least", "registers", "spilled"):
+        table.add_column(name)
+    table.add_column("shared")
+    table.add_column("threads meet by")
+    from mutad.compiler.kernels.figures import meeting
+
+    for function, arguments, wrt in PROGRAMS:
+        compiled = mutad.compile(function, grad=True, target=f"cuda:{KIND}")
+        given = resources(compiled.inspect("ptx", *arguments, wrt=wrt))
+        for k in compiled.explain(*arguments, wrt=wrt).kernels:
+            has = given.get(k.name)
+            told = [str(x) for x in (has.registers, has.spilled, has.shared)] if has else ["?"] * 3
+            size = str(k.loads + k.stores)
+            row = (function.__name__, k.name, k.launched, size, str(k.least), *told, meeting(k))
+            table.add_row(*row)
+    console.print(table)
+    if ptxas() is None:
+        console.print("registers and spills: install nvidia-cuda-nvcc-cu12, which has ptxas")

@@ -1,0 +1,165 @@
+"""What can be said of kernels without a device: launches, bytes, shared memory, atomic additions.
+
+Bytes are those of one point: what a thread loads from and stores to the device's memory when it runs its
+code once, each loop in it taken once. The *least* is what has to go through memory if caches keep what
+neighbours read as well: each array that is read, and each that is written, once. The bound of a kernel's
+time is the least times the points over the bandwidth.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import FixedBitwidthType, IndexType, MemRefType, ModuleOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ...dialects import array, device
+from ...dialects.within import every_op, ops_of_kind
+from ..analysis.alias import enclosing_loops
+from ..analysis.views import strip_views
+from ..diagnostics import line_of
+
+
+@dataclass(frozen=True)
+class KernelFigures:
+    """One kernel of a function."""
+
+    name: str
+    line: int
+    launches: tuple[int, ...]
+    """For each launch the line of the host's loop around it; 0 without."""
+    loads: int
+    stores: int
+    least: int
+    """Bytes a point."""
+    shared: int
+    """Bytes of shared memory a block."""
+    atomics: int
+    """Ops that add atomically."""
+    ordered: bool
+    """Its threads go through all iterations, in order, since they meet."""
+
+    @property
+    def launched(self) -> str:
+        """How often it is launched."""
+        counts = Counter(self.launches)
+        alone = [str(counts.pop(0))] if 0 in counts else []
+        looped = [f"{n} an iteration of line {line}" for line, n in counts.items()]
+        return " + ".join([*alone, *looped])
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def figures_of(module: ModuleOp) -> tuple[KernelFigures, ...]:
+    """The kernels of an outlined module, in the order of their first launch."""
+    functions = [f for f in module.ops if isinstance(f, func.FuncOp)]
+    kernels = {f.sym_name.data: f for f in functions if device.is_kernel(f)}
+    launches: dict[str, list[int]] = {}
+    for function in functions:
+        for launch in ops_of_kind(function, device.LaunchOp):
+            launches.setdefault(launch.target, []).append(line_of_loop(launch))
+    return tuple(figures(kernels[name], where) for name, where in launches.items())
+
+
+def line_of_loop(launch: Operation) -> int:
+    loops = enclosing_loops(launch)
+    return line(loops[0]) if loops else 0
+
+
+def line(op: Operation) -> int:
+    at = line_of(op)
+    return at[1] if at is not None else 0
+
+
+def figures(kernel: func.FuncOp, launches: Sequence[int]) -> KernelFigures:
+    loads, stores = list(loaded(kernel)), list(stored(kernel))
+    read = {strip_views(m): size_of(m) for m in loads}
+    written = {strip_views(m): size_of(m) for m in stores}
+    shared = [
+        op.memref.type
+        for op in ops_of_kind(kernel, memref.AllocaOp)
+        if device.space_of(op.memref.type) == device.SHARED
+    ]
+    return KernelFigures(
+        kernel.sym_name.data,
+        line(kernel),
+        tuple(launches),
+        sum(map(size_of, loads)),
+        sum(map(size_of, stores)),
+        sum(read.values()) + sum(written.values()),
+        sum(t.get_shape()[0] * bytes_of(t.element_type) for t in shared),
+        len(ops_of_kind(kernel, device.AtomicAddOp)),
+        device.IN_ORDER in kernel.attributes,
+    )
+
+
+def loaded(kernel: func.FuncOp) -> Iterator[SSAValue]:
+    """The array of each element that a thread loads, the same element once."""
+    seen: set[tuple[SSAValue, ...]] = set()
+    for op in ops_of_kind(kernel, memref.LoadOp):
+        place = op.memref, *op.indices
+        if is_global(op.memref) and place not in seen:
+            seen.add(place)
+            yield op.memref
+
+
+def stored(kernel: func.FuncOp) -> Iterator[SSAValue]:
+    for op in every_op(kernel):
+        if isinstance(op, memref.StoreOp) and is_global(op.memref):
+            yield op.memref
+        elif isinstance(op, device.AtomicAddOp):
+            yield op.target
+
+
+def is_global(m: SSAValue) -> bool:
+    return not isinstance(m.owner, memref.AllocaOp | array.AllocOp)
+
+
+def size_of(m: SSAValue) -> int:
+    assert isinstance(m.type, MemRefType)
+    return bytes_of(m.type.element_type)
+
+
+def bytes_of(element: Attribute) -> int:
+    if isinstance(element, IndexType):
+        return 8
+    assert isinstance(element, FixedBitwidthType)
+    return max(1, element.bitwidth // 8)
+
+
+def table(kernels: Sequence[KernelFigures]) -> list[str]:
+    """Lines of text: a row each."""
+    rows = [("kernel", "line", "launches", "loads", "stores", "least", "shared", "threads meet by")]
+    rows += [
+        (
+            k.name,
+            str(k.line),
+            k.launched,
+            str(k.loads),
+            str(k.stores),
+            str(k.least),
+            str(k.shared),
+            meeting(k),
+        )
+        for k in kernels
+    ]
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    lines = (
+        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
+    return ["kernels (bytes a point; shared memory a block)", *lines]
+
+
+def meeting(k: KernelFigures) -> str:
+    """How threads of a kernel come to elements of each other's."""
+    if k.atomics:
+        return f"{k.atomics} atomic addition{'s' * (k.atomics > 1)}"
+    if k.ordered:
+        return "owners, in order"
+    return "shared memory" if k.shared else ""

@@ -1,0 +1,56 @@
+"""What is said of kernels without a device: launches, bytes, atomics; registers and spills by the assembler."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from device_checks import ptxas
+from device_programs import heat, waves
+from meeting_programs import KS, added_at, gathered
+
+import mutad
+from benchmarks import device_figures
+
+
+def receipt(function: Any, *args: Any, wrt: str, **options: Any) -> Any:
+    compiled = mutad.compile(function, grad=True, target="cuda:sm_90", **options)
+    return compiled.explain(*args, wrt=wrt)
+
+
+def test_the_receipt_counts_launches_and_bytes() -> None:
+    kernels = receipt(heat, waves(600), 0.1, 3, wrt="u").kernels
+    within = [k for k in kernels if k.launches != (0,) * len(k.launches)]
+    first = heat.__code__.co_firstlineno
+    assert {line for k in within for line in k.launches} == {first + 1}
+    assert sum(len(k.launches) for k in within) <= 4
+    assert [k for k in within if k.line == first + 2] == within
+    assert max(k.least for k in within) <= 40
+    assert all(k.least <= k.loads + k.stores for k in kernels)
+    assert not any(k.atomics or k.ordered for k in kernels)
+
+
+def test_the_receipt_says_where_threads_meet() -> None:
+    line = gathered.__code__.co_firstlineno + 1
+    told = receipt(gathered, waves(5), KS, KS, wrt="x")
+    assert [(k.line, k.atomics) for k in told.kernels if k.atomics] == [(line, 1)]
+    assert "1 atomic addition" in str(told)
+    assert json.loads(json.dumps(told.to_dict()))["kernels"][0]["launches"]
+    told = receipt(gathered, waves(5), KS, KS, wrt="x", deterministic=True)
+    assert [k.line for k in told.kernels if k.ordered] == [line]
+    assert "atomic" not in str(told)
+    told = receipt(added_at, waves(5), KS, waves(6), wrt="u")
+    assert "owners, in order" in str(told)
+    assert "kernels" not in str(mutad.compile(heat, grad=True).explain(waves(600), 0.1, 3, wrt="u"))
+
+
+def test_the_assembler_spills_nothing() -> None:
+    assert ptxas() == device_figures.ptxas()
+    compiled = mutad.compile(device_figures.heat, grad=True, target="cuda:sm_90")
+    given = device_figures.GRID, 0.1, 3
+    found = device_figures.resources(compiled.inspect("ptx", *given, wrt="u"))
+    kernels = compiled.explain(*given, wrt="u").kernels
+    assert found.keys() == {k.name for k in kernels}
+    assert not any(one.spilled for one in found.values())
+    assert max(one.registers for one in found.values()) <= 48
+    assert {k.name: k.shared for k in kernels} == {n: one.shared for n, one in found.items()}
