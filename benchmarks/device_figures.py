@@ -1,7 +1,7 @@
 """What can be said of kernels without a device: launches, bytes a point, registers, spills, shared memory.
 
-Launches and bytes are `explain`'s; `ptxas -v` (of the wheel nvidia-cuda-nvcc-cu12, or a CUDA toolkit) says the
-rest, for sm_90. Bytes are held against the least that must go through memory.
+Launches and bytes are those of `explain`; `ptxas -v` (wheel nvidia-cuda-nvcc-cu12, or a CUDA toolkit) says
+the rest, for sm_90. Bytes are held against the least that must go through memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is said of kernels without a device: launches, bytes, atomics; registers and spills by the assembler."""
+"""What is said of kernels without a device: launches, bytes, atomics; by the assembler, registers."""
 
 from __future__ import annotations
 
