@@ -52,6 +52,7 @@ from .transforms.assume_extents import AssumeExtents
 from .transforms.assume_lengths import AssumeLengths
 from .transforms.check_claims import CheckClaims
 from .transforms.close_counters import CloseCounters
+from .transforms.collect_products import CollectProducts
 from .transforms.describe_calls import DescribeCalls
 from .transforms.distribute_loops import DistributeLoops
 from .transforms.drop_carried import DropCarried
@@ -449,7 +450,9 @@ def with_options(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePas
     """The passes as threads, and `fastmath`, have them."""
     free = c.request.options.fastmath
     return [
-        type(p)(free) if isinstance(p, ReorderLoops | UnrollAndJam | DistributeLoops) else p
+        type(p)(free)
+        if isinstance(p, ReorderLoops | CollectProducts | UnrollAndJam | DistributeLoops)
+        else p
         for p in for_threads(c, passes)
     ]
 
@@ -690,6 +693,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     PeelBoundaries(),  # what reordering and vectors need is a body without branches
     AssumeExtents(),  # how far apart elements are, is known
     ReorderLoops(),  # nothing that comes reads the program in its own order
+    CollectProducts(),  # nests are in the order in which products stand out
     UnrollAndJam(),  # innermost loops go along rows by now
     DistributeLoops(),  # what an interchange would free need not be taken apart
     LeaveFills(),  # what is still filled may as well come as zeros
@@ -705,7 +709,8 @@ FOR_KERNELS = tuple(
 
 OF_THE_LAST = (
     *(AssumeLengths, RaiseAdjoints, FuseRows, GatherAdds, StoreFirst, ReuseAllocs, PeelBoundaries),
-    *(AssumeExtents, ReorderLoops, UnrollAndJam, DistributeLoops, LeaveFills),
+    *(AssumeExtents, ReorderLoops, CollectProducts, UnrollAndJam),
+    *(DistributeLoops, LeaveFills),
 )
 """Passes that run behind the last derivative alone."""
 
@@ -777,6 +782,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     RaiseLoops,
     CheckClaims,
     CloseCounters,
+    CollectProducts,
     DescribeCalls,
     DistributeLoops,
     DropCarried,

@@ -283,10 +283,23 @@ def rank_of(symbol: Symbol) -> Rank:
 
 def extreme(kind: str, a: Affine, b: Affine) -> Affine:
     difference = a - b
-    if difference.is_constant:
+    if difference.is_constant or is_natural(difference):
         pick_a = (difference.constant >= 0) == (kind == "max")
         return a if pick_a else b
+    if is_natural(-difference):
+        return b if kind == "max" else a
     return Affine.of(Term(kind, ordered(a, b)))
+
+
+def is_natural(form: Affine) -> bool:
+    """True for a sum of extents and counters, which are never negative."""
+    return form.constant >= 0 and all(f > 0 and is_count(s) for s, f in form.terms.items())
+
+
+def is_count(symbol: Symbol) -> bool:
+    if isinstance(symbol, BlockArgument) and symbol.index == 0:
+        return isinstance(symbol.owner.parent_op(), array.LoopOp)
+    return isinstance(symbol, Extent)
 
 
 def floor_division(top: Affine, bottom: int) -> Affine:

@@ -259,12 +259,14 @@ def unique(checks: list[Check]) -> list[Check]:
 class Before:
     """Emits index arithmetic before an op, once for equal operands."""
 
-    def __init__(self, op: Operation) -> None:
+    def __init__(self, op: Operation, like: Operation | None = None) -> None:
         self.op = op
+        self.like = like or op
+        """Whose place in the source the arithmetic has."""
         self.known: dict[object, SSAValue] = {}
 
     def insert(self, op: Operation) -> None:
-        locate(op, self.op.location)
+        locate(op, self.like.location)
         block = self.op.parent_block()
         assert block is not None
         block.insert_op_before(op, self.op)

@@ -216,14 +216,15 @@ class Interchanged:
         return writer.emit(arith.SubiOp(self.before.minus_one(self.count), k))
 
 
-def body_like(like: array.LoopOp) -> tuple[Block, Writer]:
+def body_like(like: Operation) -> tuple[Block, Writer]:
     """An empty body, its counter named as that of a loop."""
     block = Block(arg_types=[IndexType()])
-    block.args[0].name_hint = like.induction.name_hint
+    if isinstance(like, array.LoopOp):
+        block.args[0].name_hint = like.induction.name_hint
     return block, Writer(block, like)
 
 
-def loop_of(count: SSAValue, body: Block, like: array.LoopOp) -> array.LoopOp:
+def loop_of(count: SSAValue, body: Block, like: Operation) -> array.LoopOp:
     body.add_op(array.YieldOp())
     made = array.LoopOp(count, (), body)
     locate(made, like.location)
