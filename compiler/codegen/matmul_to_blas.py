@@ -31,8 +31,11 @@ from .llvm_text import FunctionText
 from .products_of_vectors import VectorProduct
 from .scalars_to_llvm import FAST, float_text
 
-TINY = 8
-"""Matrices whose three sizes are at most this are multiplied by plain loops."""
+TINY = 4
+"""Matrices whose three sizes are at most this are multiplied by plain loops: a call costs 20 ns more."""
+
+SHORT = 24
+"""So are matrices of at most so many rows and columns with a column."""
 
 INT_MAX = 2**31 - 1
 
@@ -135,8 +138,9 @@ class MatmulWriter:
         sizes = ("%n", "%k", "%m")
         empty = [t.value(f"icmp eq i64 {s}, 0") for s in sizes]
         tiny = self.all_of(*(t.value(f"icmp ule i64 {s}, {TINY}") for s in sizes))
+        short = self.all_of(column, *(t.value(f"icmp ule i64 {s}, {SHORT}") for s in ("%n", "%k")))
         large = [t.value(f"icmp ugt i64 {s}, {INT_MAX}") for s in sizes]
-        return self.any_of(*empty, tiny, *large, self.all_of(column, row))
+        return self.any_of(*empty, tiny, short, *large, self.all_of(column, row))
 
     # Plain loops.
 
