@@ -442,7 +442,8 @@ def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass
     """The passes, with `parallel=True` such that threads have memory, and large maps, of their own."""
     if not c.request.options.parallel:
         return [*passes]
-    kept = [p for p in passes if not isinstance(p, FuseRows)]  # its steps follow each other
+    in_order = FuseRows | CollectProducts  # steps, and blocks, follow each other
+    kept = [p for p in passes if not isinstance(p, in_order)]
     return [HoistAllocs(threads=True) if isinstance(p, HoistAllocs) else p for p in kept]
 
 
