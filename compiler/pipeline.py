@@ -85,6 +85,7 @@ from .transforms.select_stores import SelectStores
 from .transforms.select_values import SelectValues
 from .transforms.split_maps import SplitMaps
 from .transforms.store_first import StoreFirst
+from .transforms.transpose_columns import TransposeColumns
 from .transforms.unify_extents import UnifyExtents
 from .transforms.unroll_and_jam import UnrollAndJam
 from .transforms.vectorize_outer import VectorizeOuter
@@ -695,6 +696,7 @@ OPTIMIZE: tuple[ModulePass, ...] = (
     AssumeExtents(),  # how far apart elements are, is known
     ReorderLoops(),  # nothing that comes reads the program in its own order
     CollectProducts(),  # nests are in the order in which products stand out
+    TransposeColumns(),  # what products read is no map any more
     UnrollAndJam(),  # innermost loops go along rows by now
     DistributeLoops(),  # what an interchange would free need not be taken apart
     LeaveFills(),  # what is still filled may as well come as zeros
@@ -710,7 +712,7 @@ FOR_KERNELS = tuple(
 
 OF_THE_LAST = (
     *(AssumeLengths, RaiseAdjoints, FuseRows, GatherAdds, StoreFirst, ReuseAllocs, PeelBoundaries),
-    *(AssumeExtents, ReorderLoops, CollectProducts, UnrollAndJam),
+    *(AssumeExtents, ReorderLoops, CollectProducts, TransposeColumns, UnrollAndJam),
     *(DistributeLoops, LeaveFills),
 )
 """Passes that run behind the last derivative alone."""
@@ -797,6 +799,7 @@ PASSES: tuple[type[ModulePass], ...] = (
     SelectValues,
     SplitMaps,
     StoreFirst,
+    TransposeColumns,
     UnifyExtents,
     UnrollAndJam,
     VectorizeOuter,
