@@ -443,18 +443,19 @@ def for_threads(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass
     """The passes, with `parallel=True` such that threads have memory, and large maps, of their own."""
     if not c.request.options.parallel:
         return [*passes]
-    in_order = FuseRows | CollectProducts  # steps, and blocks, follow each other
-    kept = [p for p in passes if not isinstance(p, in_order)]
-    return [HoistAllocs(threads=True) if isinstance(p, HoistAllocs) else p for p in kept]
+    kept = [p for p in passes if not isinstance(p, FuseRows)]  # its steps follow each other
+    return [
+        replace(p, threads=True) if isinstance(p, HoistAllocs | CollectProducts) else p
+        for p in kept
+    ]
 
 
 def with_options(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePass]:
     """The passes as threads, and `fastmath`, have them."""
     free = c.request.options.fastmath
+    reordering = ReorderLoops | CollectProducts | UnrollAndJam | DistributeLoops
     return [
-        type(p)(free)
-        if isinstance(p, ReorderLoops | CollectProducts | UnrollAndJam | DistributeLoops)
-        else p
+        replace(p, fastmath=free) if isinstance(p, reordering) else p
         for p in for_threads(c, passes)
     ]
 
@@ -707,6 +708,7 @@ FOR_KERNELS = tuple(
     for one in OPTIMIZE
     if not isinstance(one, (FuseRows, PeelBoundaries, AssumeExtents))
     and not isinstance(one, (ReorderLoops, UnrollAndJam, DistributeLoops))
+    and not isinstance(one, (CollectProducts, TransposeColumns))
 )
 """What runs where kernels are made of the program: without what is about caches and vectors."""
 

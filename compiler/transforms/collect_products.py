@@ -74,7 +74,7 @@ from ..analysis.affine import Subscripts
 from ..analysis.alias import AliasAnalysis
 from ..analysis.dependence import Dependence
 from ..rules import rule_of
-from .hoist_allocs import hoist_from
+from .hoist_allocs import hoist_from, outermost_independent
 from .hoist_checks import Before, is_counted
 from .memory_effects import functions
 from .product_blocks import Blocks
@@ -90,7 +90,7 @@ from .product_stacks import (
     stack_of,
     stacks_of,
 )
-from .raise_products import raised
+from .raise_products import is_attached, nests_in, raised
 
 
 @dataclass(frozen=True)
@@ -100,36 +100,50 @@ class CollectProducts(ModulePass):
     name = "collect-products"
     fastmath: bool = False
     """The primal's additions may come in any order, too."""
+    threads: bool = False
+    """Iterations that threads may run are left alone."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
             loops = [o for o in function.walk(region_first=True) if isinstance(o, array.LoopOp)]
-            if sum([collected(function, loop, self.fastmath) for loop in loops]):
+            kept = self.kept(function)
+            found = [collected(function, o, self.fastmath) for o in loops if o not in kept]
+            if any(found):
+                kept = self.kept(function)
                 for loop in list(function.walk(region_first=True)):
-                    if isinstance(loop, array.LoopOp):
+                    if isinstance(loop, array.LoopOp) and loop not in kept:
                         hoist_from(loop)
+
+    def kept(self, function: func.FuncOp) -> set[Operation]:
+        return outermost_independent(function) if self.threads else set()
 
 
 def collected(function: func.FuncOp, loop: array.LoopOp, fastmath: bool) -> bool:
     """Collect what can be of the loop's products; whether anything was."""
-    if loop.parent is None or not may_be_collected(loop):
+    if not is_attached(loop) or not may_be_collected(loop):
         return False
-    if not any(isinstance(op, array.MatmulOp | array.LoopOp) for op in loop.body.block.ops):
+    if not products_in(loop) and not any(nests_in(loop)):
         return False
     backup = loop.clone()
     nests = raised(loop, Dependence(function, AliasAnalysis(function)), fastmath)
     changed = collected_whole(function, loop)
     stacks = stacks_of(loop)
     if stacks and changed:
+        drop(backup)
         backup = loop.clone()
-    if stacks and Blocks(function, loop, stacks).build():
-        changed = True
-    elif stacks or (nests and not changed):
+    built = bool(stacks) and Blocks(function, loop, stacks).build()
+    if not built and (stacks or (nests and not changed)):
         replace(loop.parent_op() if stacks else loop, backup)
         return changed
-    if changed:
+    drop(backup)
+    if changed or built:
         tidy(loop)
-    return changed
+    return changed or built
+
+
+def drop(loop: array.LoopOp) -> None:
+    """Erase a copy: what it reads has one user fewer."""
+    loop.erase(safe_erase=False)
 
 
 def tidy(loop: array.LoopOp) -> None:
@@ -141,11 +155,12 @@ def tidy(loop: array.LoopOp) -> None:
         erase(loop)
 
 
-def replace(loop: Operation | None, other: Operation) -> None:
-    assert loop is not None
+def replace(loop: Operation | None, other: array.LoopOp) -> None:
+    assert isinstance(loop, array.LoopOp)
     block = loop.parent
     assert block is not None
     block.insert_op_before(other, loop)
+    loop.trips.replace_all_uses_with(other.trips)
     loop.detach()
     loop.erase(safe_erase=False)
 

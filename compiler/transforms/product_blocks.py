@@ -73,7 +73,7 @@ class Blocks:
         assert loop.count is not None
         outside = self.outside = Before(loop)
         zero = outside.constant(0)
-        trips = outside.emit(arith.MaxSIOp(loop.count, zero))
+        trips = self.trips = outside.emit(arith.MaxSIOp(loop.count, zero))
         self.longest: dict[tuple[Stack, str], SSAValue] = {}
         step = self.step = self.step_of(outside, trips)
         up = outside.plus(trips, outside.minus_one(step))
@@ -198,15 +198,14 @@ class Blocks:
         (other,) = [d for d in OPERANDS[name] if d != stack.dim]
         type_ = stack.operand(name).type
         assert isinstance(type_, MemRefType)
-        made = array.AllocOp([self.step, self.longest[stack, other]], type_.element_type)
-        made.memref.name_hint = f"{stack.operand(name).name_hint or 'row'}_kept"
-        self.outside_again().insert(made)
-        return made.memref
-
-    def outside_again(self) -> Before:
         whole = self.loop.parent_op()
         assert whole is not None
-        return Before(whole)
+        outside = Before(whole)
+        count = outside.emit(arith.MinSIOp(self.step, self.trips))
+        made = array.AllocOp([count, self.longest[stack, other]], type_.element_type)
+        made.memref.name_hint = f"{stack.operand(name).name_hint or 'row'}_kept"
+        outside.insert(made)
+        return made.memref
 
     def extent(self, stack: Stack, name: str) -> SSAValue:
         (other,) = [d for d in OPERANDS[name] if d != stack.dim]

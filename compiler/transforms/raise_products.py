@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import MemRefType, f32, f64
+from xdsl.dialects.builtin import FloatAttr, MemRefType, f32, f64
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import array
@@ -49,10 +49,27 @@ PAIRS = 400
 def raised(loop: array.LoopOp, dependence: Dependence, fastmath: bool) -> list[array.MatmulOp]:
     """The products that nests directly in the loop are now."""
     found: list[array.MatmulOp] = []
-    for op in list(loop.body.block.ops):
-        if isinstance(op, array.LoopOp) and is_counted(op) and not op.carried:
-            found += Nest(op, dependence, fastmath).raised()
+    for nest in list(nests_in(loop)):
+        found += Nest(nest, dependence, fastmath).raised()
     return found
+
+
+def nests_in(loop: array.LoopOp) -> Iterator[array.LoopOp]:
+    """The nests directly in the loop that look like products: one loop, or map, and scalar code in each."""
+    for op in loop.body.block.ops:
+        if isinstance(op, array.LoopOp) and is_plain(op) and inner_of(op) is not None:
+            yield op
+
+
+def inner_of(outer: array.LoopOp) -> array.LoopOp | array.MapOp | None:
+    """The one loop, or map, that is in the loop beside scalar code, where it is no more than that itself."""
+    ops = list(outer.body.block.ops)[:-1]
+    inner = [op for op in ops if isinstance(op, array.LoopOp | array.MapOp)]
+    if len(inner) != 1 or not all(is_scalar_code(op) for op in ops if op is not inner[0]):
+        return None
+    (op,) = inner
+    fits = may_be_loop(op) if isinstance(op, array.MapOp) else is_leaf(op)
+    return op if fits else None
 
 
 @dataclass(frozen=True)
@@ -98,17 +115,10 @@ class Nest:
 
     def raised(self) -> list[array.MatmulOp]:
         """The products in the place of the nest; none where it is kept."""
-        ops = list(self.outer.body.block.ops)[:-1]
-        inner = [op for op in ops if isinstance(op, array.LoopOp | array.MapOp)]
-        rest = [op for op in ops if not isinstance(op, array.LoopOp | array.MapOp)]
-        known = self.outer.trips.first_use is None and all(map(is_scalar_code, rest))
-        if len(inner) != 1 or not known:
-            return []
-        (op,) = inner
+        op = inner_of(self.outer)
+        assert op is not None
         if isinstance(op, array.LoopOp):
-            return self._raised(op) if is_leaf(op) else []
-        if not may_be_loop(op):
-            return []
+            return self._raised(op)
         loop = as_loop(op, self.fastmath)
         block = loop.parent
         assert block is not None
@@ -172,9 +182,10 @@ class Nest:
             load, term = parts_of_addition(op)
             own.add(load)
             if op.parent is not self.inner.body.block:
-                used |= self._cells_of(term)
-                if not self._cells_of(term):
-                    return []
+                cells = self._cells_of(term)
+                if len(cells) != 1:
+                    return []  # of two sums the product is another one
+                used |= cells
             found.append(Sum(target, self._product(term)))
         if used != set(self.totals) or not self._is_apart(own, stores):
             return []
@@ -204,7 +215,7 @@ class Nest:
         first = [op for op in stores if op.parent is outside and is_zero(op.value)]
         each = [op for op in stores if op.parent is inside]
         read = [op for op in loads if op.parent is outside]
-        if not (len(first) == len(each) == len(read) == 1):
+        if not (len(first) == len(each) == len(read) == 1 and read[0].res.has_one_use()):
             return None
         in_order = first[0].is_before_in_block(self.inner) and self.inner.is_before_in_block(
             read[0]
@@ -392,7 +403,8 @@ class Raised:
 
     def _computed(self, counter: SSAValue, factors: Sequence[SSAValue], negative: bool) -> Element:
         here, nest = self.here, self.nest
-        memory = array.AllocOp([self.extents[counter]], factors[0].type)
+        trips = self._trips(counter)
+        memory = array.AllocOp([trips], factors[0].type)
         here.insert(memory)
         memory.memref.name_hint = factors[0].name_hint
         body, writer = body_like(nest.outer)
@@ -405,9 +417,16 @@ class Raised:
         if negative:
             total = writer.emit(arith.NegfOp(total))
         body.add_op(memref.StoreOp.get(total, memory.memref, [body.args[0]]))
-        loop = loop_of(self.extents[counter], body, nest.outer)
+        loop = loop_of(trips, body, nest.outer)
         here.insert(loop)
         return Element(memory.memref, (Affine.of(counter),))
+
+    def _trips(self, counter: SSAValue) -> SSAValue:
+        """How often the factors are read; never, as in the nest, where the other loop does not run."""
+        here, zero = self.here, self.here.constant(0)
+        ((_, other),) = [(c, e) for c, e in self.extents.items() if c is not counter]
+        runs = here.compare("sgt", other, zero)
+        return here.emit(arith.SelectOp(runs, self.extents[counter], zero))
 
     def _slice(self, values: Sequence[SSAValue]) -> Iterator[Operation]:
         """The nest's ops that compute the values, in order."""
@@ -423,14 +442,18 @@ class Raised:
 # What may be in a nest.
 
 
+def is_plain(loop: array.LoopOp) -> bool:
+    return is_counted(loop) and not loop.carried and loop.trips.first_use is None
+
+
 def is_leaf(loop: array.LoopOp) -> bool:
-    plain = is_counted(loop) and not loop.carried and loop.trips.first_use is None
-    return plain and all(map(is_scalar_code, loop.body.block.ops))
+    return is_plain(loop) and all(map(is_scalar_code, loop.body.block.ops))
 
 
 def is_zero(value: SSAValue) -> bool:
     owner = value.owner
-    return isinstance(owner, arith.ConstantOp) and "0.0" in str(owner.value)
+    number = owner.value if isinstance(owner, arith.ConstantOp) else None
+    return isinstance(number, FloatAttr) and number.value.data == 0
 
 
 def users_of(cell: SSAValue) -> Iterator[Operation]:

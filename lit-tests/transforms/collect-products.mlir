@@ -203,3 +203,156 @@ func.func @kept_when_a_factor_is_added_to(%a : memref<?x?xf64>, %g : memref<?x?x
   }
   func.return
 }
+
+// A sum that goes through a cell is the product of a matrix with a vector.
+// CHECK-LABEL: @sums_in_a_cell_are_products
+// CHECK-NOT:     array.loop
+// CHECK:         array.matmul {{.*}} accumulate
+func.func @sums_in_a_cell_are_products(%a : memref<?x?xf64>, %x : memref<?x?xf64>, %c : memref<?x?xf64>, %n : index, %p : index, %m : index) {
+  %start = arith.constant 0.0 : f64
+  %t = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    %trips_1 = array.loop %k to %p do {
+      memref.store %start, %t[] : memref<f64>
+      %trips_2 = array.loop %j to %m do {
+        %e = memref.load %a[%j, %k] : memref<?x?xf64>
+        %f = memref.load %x[%i, %j] : memref<?x?xf64>
+        %z = arith.mulf %e, %f {ad.adjoint} : f64
+        %old = memref.load %t[] : memref<f64>
+        %sum = arith.addf %old, %z {ad.adjoint} : f64
+        memref.store %sum, %t[] : memref<f64>
+        array.yield
+      }
+      %total = memref.load %t[] : memref<f64>
+      %before = memref.load %c[%i, %k] : memref<?x?xf64>
+      %after = arith.addf %before, %total {ad.adjoint} : f64
+      memref.store %after, %c[%i, %k] : memref<?x?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// CHECK-LABEL: @kept_when_the_sum_begins_with_a_number
+// CHECK-NOT:     array.matmul
+func.func @kept_when_the_sum_begins_with_a_number(%a : memref<?x?xf64>, %x : memref<?x?xf64>, %c : memref<?x?xf64>, %n : index, %p : index, %m : index) {
+  %start = arith.constant 10.0 : f64
+  %t = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    %trips_1 = array.loop %k to %p do {
+      memref.store %start, %t[] : memref<f64>
+      %trips_2 = array.loop %j to %m do {
+        %e = memref.load %a[%j, %k] : memref<?x?xf64>
+        %f = memref.load %x[%i, %j] : memref<?x?xf64>
+        %z = arith.mulf %e, %f {ad.adjoint} : f64
+        %old = memref.load %t[] : memref<f64>
+        %sum = arith.addf %old, %z {ad.adjoint} : f64
+        memref.store %sum, %t[] : memref<f64>
+        array.yield
+      }
+      %total = memref.load %t[] : memref<f64>
+      %before = memref.load %c[%i, %k] : memref<?x?xf64>
+      %after = arith.addf %before, %total {ad.adjoint} : f64
+      memref.store %after, %c[%i, %k] : memref<?x?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// (t + 1) t is no multiple of t.
+// CHECK-LABEL: @kept_when_the_sum_is_read_twice
+// CHECK-NOT:     array.matmul
+func.func @kept_when_the_sum_is_read_twice(%a : memref<?x?xf64>, %x : memref<?x?xf64>, %c : memref<?x?xf64>, %n : index, %p : index, %m : index) {
+  %start = arith.constant 0.0 : f64
+  %one = arith.constant 1.0 : f64
+  %t = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    %trips_1 = array.loop %k to %p do {
+      memref.store %start, %t[] : memref<f64>
+      %trips_2 = array.loop %j to %m do {
+        %e = memref.load %a[%j, %k] : memref<?x?xf64>
+        %f = memref.load %x[%i, %j] : memref<?x?xf64>
+        %z = arith.mulf %e, %f {ad.adjoint} : f64
+        %old = memref.load %t[] : memref<f64>
+        %sum = arith.addf %old, %z {ad.adjoint} : f64
+        memref.store %sum, %t[] : memref<f64>
+        array.yield
+      }
+      %total = memref.load %t[] : memref<f64>
+      %more = arith.addf %total, %one {ad.adjoint} : f64
+      %both = arith.mulf %more, %total {ad.adjoint} : f64
+      %before = memref.load %c[%i, %k] : memref<?x?xf64>
+      %after = arith.addf %before, %both {ad.adjoint} : f64
+      memref.store %after, %c[%i, %k] : memref<?x?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// The product of two sums is not the sum of the products.
+// CHECK-LABEL: @kept_when_two_sums_are_multiplied
+// CHECK-NOT:     array.matmul
+func.func @kept_when_two_sums_are_multiplied(%a : memref<?x?xf64>, %x : memref<?x?xf64>, %c : memref<?x?xf64>, %n : index, %p : index, %m : index) {
+  %start = arith.constant 0.0 : f64
+  %t = memref.alloca() : memref<f64>
+  %u = memref.alloca() : memref<f64>
+  %trips = array.loop %i to %n do {
+    %trips_1 = array.loop %k to %p do {
+      memref.store %start, %t[] : memref<f64>
+      memref.store %start, %u[] : memref<f64>
+      %trips_2 = array.loop %j to %m do {
+        %e = memref.load %a[%j, %k] : memref<?x?xf64>
+        %old = memref.load %t[] : memref<f64>
+        %sum = arith.addf %old, %e {ad.adjoint} : f64
+        memref.store %sum, %t[] : memref<f64>
+        %f = memref.load %x[%i, %j] : memref<?x?xf64>
+        %old_1 = memref.load %u[] : memref<f64>
+        %sum_1 = arith.addf %old_1, %f {ad.adjoint} : f64
+        memref.store %sum_1, %u[] : memref<f64>
+        array.yield
+      }
+      %total = memref.load %t[] : memref<f64>
+      %total_1 = memref.load %u[] : memref<f64>
+      %both = arith.mulf %total, %total_1 {ad.adjoint} : f64
+      %before = memref.load %c[%i, %k] : memref<?x?xf64>
+      %after = arith.addf %before, %both {ad.adjoint} : f64
+      memref.store %after, %c[%i, %k] : memref<?x?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// What is computed for each k, and each j, is read only where the nest would read it.
+// CHECK-LABEL: @vectors_are_computed_where_the_nest_runs
+// CHECK:         %[[ANY:.*]] = arith.cmpi sgt
+// CHECK:         %[[TIMES:.*]] = arith.select %[[ANY]]
+// CHECK:         array.loop %{{.*}} to %[[TIMES]] do
+// CHECK:           memref.load %x
+// CHECK:         array.matmul
+func.func @vectors_are_computed_where_the_nest_runs(%x : memref<?x?xf64>, %g : memref<?x?xf64>, %w : memref<?x?xf64>, %n : index, %p : index, %m : index) {
+  %two = arith.constant 2.0 : f64
+  %trips = array.loop %i to %n do {
+    %trips_1 = array.loop %k to %p do {
+      %trips_2 = array.loop %j to %m do {
+        %e = memref.load %x[%i, %k] : memref<?x?xf64>
+        %f = memref.load %g[%i, %j] : memref<?x?xf64>
+        %more = arith.addf %e, %two : f64
+        %z = arith.mulf %more, %f {ad.adjoint} : f64
+        %old = memref.load %w[%k, %j] : memref<?x?xf64>
+        %sum = arith.addf %old, %z {ad.adjoint} : f64
+        memref.store %sum, %w[%k, %j] : memref<?x?xf64>
+        array.yield
+      }
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
