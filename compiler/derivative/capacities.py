@@ -1,17 +1,20 @@
 """What sizes that are known only at run time count as in the cut.
 
 Every extent and every other unknown number counts as `NOMINAL`, a counter as the middle of its range: so
-n costs more than n - 1, a triangle half of a square, and a constant what it is.
+n costs more than n - 1, a triangle half of a square, and a constant what it is. An axis of which the program
+takes elements 0, 1 and 2, and no slices, counts as 3: its elements are components (`points[:, 0]`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 
-from xdsl.ir import Block, SSAValue
+from xdsl.dialects import arith, memref
+from xdsl.ir import Block, SSAValue, Use
 
 from ...dialects import array
-from ..analysis.affine import Affine, Subscripts, Symbol, Term
+from ..analysis.affine import Affine, Extent, Subscripts, Symbol, Term
 from .segments import enclosing_loops
 
 NOMINAL = 1000.0
@@ -24,6 +27,7 @@ class Nominal:
     def __init__(self, subscripts: Subscripts) -> None:
         self.subscripts = subscripts
         self._trips: dict[array.LoopOp, float] = {}
+        self._components: dict[Symbol, float] = {}
 
     def affine(self, value: Affine) -> float:
         terms = (factor * self._symbol(symbol) for symbol, factor in value.terms.items())
@@ -62,4 +66,36 @@ class Nominal:
             loop = symbol.owner.parent_op()
             if isinstance(loop, array.LoopOp) and symbol is loop.induction:
                 return (self.trips_of(loop) - 1) / 2
-        return NOMINAL
+        if symbol not in self._components:
+            self._components[symbol] = components(symbol) or NOMINAL
+        return self._components[symbol]
+
+
+def components(symbol: SSAValue | Extent) -> int | None:
+    """How many elements an axis of this extent has, as far as the subscripts 0, 1, ... tell; else None."""
+    taken: set[int] = set()
+    for use in extents_of(symbol):
+        match use.operation:
+            case array.IndexOp() as op:
+                at = array.constant_value(op.index)
+                if at is None or at < 0:
+                    return None
+                taken.add(at)
+            case array.LoopOp() | array.CheckedIntOp():
+                return None  # it counts
+            case op if op.name.startswith("arith.") and not isinstance(op, arith.CmpiOp):
+                return None  # there are slices
+            case _:
+                pass
+    return len(taken) if len(taken) > 1 and taken == set(range(len(taken))) else None
+
+
+def extents_of(symbol: SSAValue | Extent) -> Iterator[Use]:
+    """The uses of an extent in the program."""
+    if isinstance(symbol, SSAValue):
+        yield from symbol.uses
+        return
+    for use in symbol.memref.uses:
+        op = use.operation
+        if isinstance(op, memref.DimOp) and array.constant_value(op.index) == symbol.axis:
+            yield from op.result.uses

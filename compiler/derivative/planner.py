@@ -109,6 +109,9 @@ class Planner:
         saves = [self._save(n, wanted, ways, margins) for n in wanted if n in cut]
         saves.sort(key=lambda s: position[s.at])
         self.hows |= {s.node: s for s in saves}
+        for node, twin in graph.twin_of.items():
+            if self.hows.get(node) is RECOMPUTE:
+                self.hows[node] = self.hows[twin]
         return Plan(graph.function, graph.needed, saves, self.hows)
 
     # How each value is had.

@@ -26,6 +26,7 @@ from .prices import Prices, takes_long
 from .refills import Refill, Refills
 from .rollback import Rollbacks, Rolled, is_around
 from .segments import comes_before, is_recomputable, value_block
+from .twins import twins
 from .versions import Version, is_growable
 
 
@@ -78,6 +79,8 @@ class ValueGraph:
         self.reading: dict[Version, Operation | None] = {}
         """An op that reads them in that block, as a whole where one does."""
         self.killer: dict[Node, Operation | None] = {}
+        self.twin_of = twins(function, self.ssa) if trusting else {}
+        """Elements that maps read, and which earlier map has read the same."""
         self._visited: dict[Node, bool] = {}
         self.order = self._upstream(needed.by)
         """Operands before users."""
@@ -176,6 +179,8 @@ class ValueGraph:
             return ()
         if isinstance(node, BlockArgument):
             parent = node.owner.parent_op()
+            if node in self.twin_of:
+                return (self.twin_of[node],)
             if isinstance(parent, array.MapOp):
                 return self._memory_again(node, parent, parent.ins[node.index], False)
             return ()
@@ -278,6 +283,10 @@ class ValueGraph:
     # What is free.
 
     def _is_free(self, node: Node) -> bool:
+        if isinstance(node, BlockArgument) and self.twin_of.get(node) in self.found:
+            # The op that is undone there, or the store, is none of this map's.
+            del self.twin_of[node]
+            self.again[node] = self._again(node)
         earlier = self.earlier_of.get(node)
         if earlier is not None and self.free.get(earlier, False):
             self.version_of[node] = earlier

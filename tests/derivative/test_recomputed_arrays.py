@@ -289,7 +289,52 @@ class Program:
 IMAGE, STATE = RNG.random((9, 8)), np.sin(np.arange(20.0) / 3)
 POINTS, TERMS = MIXTURE[0].shape[0], MIXTURE[1].shape[0]
 
+
+def slopes(s):
+    d = np.empty_like(s)
+    d[0] = 10.0 * (s[1] - s[0])
+    d[1] = s[0] * (28.0 - s[2]) - s[1]
+    d[2] = s[0] * s[1] - 8.0 / 3.0 * s[2]
+    return d
+
+
+def components_of_a_state(s, dt, steps):
+    """Rows of a state that several maps read, of two stages: the state is all."""
+    for _ in range(steps):
+        half = slopes(s + 0.5 * dt * slopes(s))
+        s += dt * half
+    return (s[2] ** 2).sum()
+
+
+def columns_of_points(x, v, dt, steps):
+    """One copy of the columns that all maps read."""
+    for _ in range(steps):
+        r = np.sqrt(x[:, 0] ** 2 + x[:, 1] ** 2 + 0.1)
+        v[:, 0] -= dt * x[:, 0] / r
+        v[:, 1] -= dt * x[:, 1] / r
+        x += dt * v
+    return (x * x).sum()
+
+
+def a_gate_of_two_maps(w, steps):
+    """The gate, read before and behind a product, is saved once; so are the product's tanh and the state."""
+    h = np.ones(w.shape[0])
+    for _ in range(steps):
+        z = 1.0 / (1.0 + np.exp(-(w @ h)))
+        c = np.tanh(w @ (z * h))
+        h = (1.0 - z) * h + z * c
+    return (h * h).sum()
+
+
 PROGRAMS = [
+    Program(components_of_a_state, (RNG.random((3, N)), 0.02, STEPS), 8 * STEPS * 3 * N, (0, 1)),
+    Program(
+        columns_of_points,
+        (RNG.random((N, 2)), RNG.random((N, 2)), 0.1, STEPS),
+        8 * STEPS * 2 * N,
+        (0, 1),
+    ),
+    Program(a_gate_of_two_maps, (RNG.random((6, 6)) / 6, STEPS), 8 * STEPS * 3 * 6),
     Program(four_differences, (IMAGE, 0.5, STEPS), 8 * STEPS * IMAGE.size),
     Program(four_differences_in_scratch, (IMAGE, 0.5, STEPS), 8 * STEPS * IMAGE.size),
     Program(scratch_with_an_edge, (STATE, 0.1, STEPS), 8 * STEPS * STATE.size),

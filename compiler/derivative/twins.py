@@ -1,0 +1,32 @@
+"""Elements that several maps read of one array, with nothing stored to it in between: one node of the graph.
+
+Of a state whose rows are its components each map reads some of the rows::
+
+    array.map(%m) ins(%s_0, %s_1) outs(%d_0) {...}
+    array.map(%m) ins(%s_0, %s_2) outs(%d_1) {...}
+
+The `%s_0` of the second map is that of the first. Where the first saves it, the second has it of the same
+segment; so three rows are saved, not a row for each map that reads it.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import func
+from xdsl.ir import BlockArgument
+
+from ...dialects import array
+from ...dialects.within import ops_of_kind
+from ..analysis.memory_ssa import MemorySSA
+
+
+def twins(function: func.FuncOp, ssa: MemorySSA) -> dict[BlockArgument, BlockArgument]:
+    """The elements that an earlier map of the same block has read, over the same points, each with that."""
+    first: dict[object, BlockArgument] = {}
+    found: dict[BlockArgument, BlockArgument] = {}
+    for op in ops_of_kind(function, array.MapOp):
+        for element, source in zip(op.body.block.args, op.ins, strict=True):
+            version = ssa.version(ssa.alias.base(source), op)
+            key = op.parent, source, version, tuple(op.extents)
+            if (twin := first.setdefault(key, element)) is not element:
+                found[element] = twin
+    return found
