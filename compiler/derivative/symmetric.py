@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     FloatAttr,
     FunctionType,
+    IndexType,
     IntegerAttr,
     MemRefType,
     i64,
@@ -30,9 +31,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
-from ..diagnostics import refusal
 from ..rules.builders import Emit, extents_of, fill
 from ..rules.calls import SIGNATURE, listed
+from .cotangents import AS_MANY_AS_IT_TAKES
 from .function_attributes import mirror_overlaps
 
 
@@ -89,17 +90,10 @@ class Symmetric:
             old.replace_all_uses_with(found)
         first_scalar = self.results - len(self.scalars)
         for k, old in zip(bars, given[len(memory) :], strict=True):
-            if isinstance(old.type, MemRefType):
-                raise refusal(
-                    second,
-                    "reverse over reverse is not compiled where the function also hands out a new array",
-                    "leave out `mode`: forward over reverse computes the same",
-                )
-            found = (
-                of_number[self.scalars[k - first_scalar]]
-                if k >= first_scalar
-                else emit(arith.ConstantOp(FloatAttr(0.0, old.type)))  # pyright: ignore
-            )
+            if k >= first_scalar:
+                found = of_number[self.scalars[k - first_scalar]]
+            else:
+                found = left_out(old.type, emit)
             old.replace_all_uses_with(found)
         for old in given:
             block.erase_arg(old)
@@ -152,6 +146,22 @@ class Symmetric:
 def numbers_in(pair: Attribute) -> list[int]:
     assert isinstance(pair, ArrayAttr)
     return [n.value.data for n in pair if isinstance(n, IntegerAttr)]
+
+
+def left_out(type_: Attribute, emit: Emit) -> SSAValue:
+    """A cotangent that is 0: of a new array it has as many elements as it takes, all one number."""
+    if not isinstance(type_, MemRefType):
+        return emit(arith.ConstantOp(FloatAttr(0.0, type_)))  # pyright: ignore
+    rank, element = type_.get_num_dims(), type_.element_type
+    zero = emit(arith.ConstantOp(FloatAttr(0.0, element)))  # pyright: ignore
+    cell = emit(memref.AllocaOp.get(element, shape=[]))
+    emit(memref.StoreOp.get(zero, cell, []))
+    still, many = (
+        emit(arith.ConstantOp(IntegerAttr(n, IndexType()))) for n in (0, AS_MANY_AS_IT_TAKES)
+    )
+    return in_type(
+        emit(array.ViewOp(cell, [], [-1] * rank, [many] * rank, [still] * rank)), type_, emit
+    )
 
 
 def in_type(value: SSAValue, type_: Attribute, emit: Emit) -> SSAValue:
