@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -158,3 +160,14 @@ def test_another_blas_keeps_its_products() -> None:
     assert gemm.openblas("no such library") is None
     assert gemm.address("mutad_dgemv", 1, "no such library") is None
     assert gemm.address("mutad_dgemm", 1, "no such library") is None
+
+
+def test_blas_comes_without_the_rest_of_scipy_linalg():
+    code = (
+        "import sys; from mutad.runtime import blas; a = blas.address_of('mutad_ddot');"
+        "light = 'scipy.linalg' not in sys.modules; import scipy.linalg.cython_blas;"
+        "same = blas.bindings() is scipy.linalg.cython_blas;"
+        "print(light, same, blas.address_of('mutad_ddot') == a, scipy.linalg.det([[2.0]]))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "True True True 2.0"
