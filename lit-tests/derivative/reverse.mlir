@@ -310,13 +310,15 @@ func.func @a_map_keeps_what_it_overwrites(%u : memref<?xf64>, %w : memref<?xf64>
   func.return
 }
 
-// One that does not read it is preceded by a copy.
-// CHECK-LABEL: @a_map_that_only_overwrites_copies_before_gradient(
-// CHECK:         %u_saved = ad.push %{{.*}}({{%\d+}}, %n)
-// CHECK:           %[[SLOT:.*]] = array.view %u_saved[%t,
-// CHECK-NEXT:      array.map(%n) ins(%u : memref<?xf64>) outs(%[[SLOT]] : memref<?xf64, strided<[1]>>) kinds ["store"]
+// What two maps read is kept by the first of them.
+// CHECK-LABEL: @the_first_map_keeps_what_two_read_gradient(
+// CHECK:         %[[SAVED:.*]] = ad.push %{{.*}}({{%\d+}}, %n)
+// CHECK-NOT:     ad.push
+// CHECK:           %[[SLOT:.*]] = array.view %[[SAVED]][%t,
+// CHECK-NEXT:      array.map(%n) ins(%u : memref<?xf64>) outs(%w, %[[SLOT]] : memref<?xf64>, memref<?xf64, strided<[1]>>) kinds ["add", "store"]
+// CHECK:             math.sin
 // CHECK:           array.map(%n) ins(%v : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"]
-func.func @a_map_that_only_overwrites_copies_before(%u : memref<?xf64>, %v : memref<?xf64>, %w : memref<?xf64>, %n : index, %steps : index) {
+func.func @the_first_map_keeps_what_two_read(%u : memref<?xf64>, %v : memref<?xf64>, %w : memref<?xf64>, %n : index, %steps : index) {
   %trips = array.loop %t to %steps do {
     array.map(%n) ins(%u : memref<?xf64>) outs(%w : memref<?xf64>) kinds ["add"] {
     ^bb0(%a : f64):
@@ -327,6 +329,32 @@ func.func @a_map_that_only_overwrites_copies_before(%u : memref<?xf64>, %v : mem
     ^bb0(%a : f64):
       %b = math.sin %a : f64
       array.yield %b : f64
+    }
+    array.map(%n) ins(%v : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+    ^bb0(%a : f64):
+      array.yield %a : f64
+    }
+    array.yield
+  }
+  func.return
+}
+
+// Where maps read parts of it, a map that does not read it is preceded by a copy.
+// CHECK-LABEL: @a_map_that_only_overwrites_copies_before_gradient(
+// CHECK:         %u_saved = ad.push %{{.*}}({{%\d+}}, {{%\d+}})
+// CHECK:           %[[SLOT:.*]] = array.view %u_saved[%t,
+// CHECK-NEXT:      array.map({{%\d+}}) ins(%u : memref<?xf64>) outs(%[[SLOT]] : memref<?xf64, strided<[1]>>) kinds ["store"]
+// CHECK:           array.map(%n) ins(%v : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"]
+func.func @a_map_that_only_overwrites_copies_before(%u : memref<?xf64>, %v : memref<?xf64>, %w : memref<?xf64>, %n : index, %m : index, %steps : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %trips = array.loop %t to %steps do {
+    %left = array.view %u[%c0] dims [0] extents(%m) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+    %right = array.view %u[%c1] dims [0] extents(%m) steps(%c1) : memref<?xf64> -> memref<?xf64, strided<[1]>>
+    array.map(%m) ins(%left, %right : memref<?xf64, strided<[1]>>, memref<?xf64, strided<[1]>>) outs(%w : memref<?xf64>) kinds ["add"] {
+    ^bb0(%a : f64, %b : f64):
+      %c = arith.mulf %a, %b : f64
+      array.yield %c : f64
     }
     array.map(%n) ins(%v : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
     ^bb0(%a : f64):
