@@ -1,7 +1,4 @@
-"""SciPy's BLAS as function pointers, looked up when the first compiled module needs one.
-
-Where `gemm` is faster, products of matrices are its own.
-"""
+"""SciPy's BLAS as function pointers, looked up when the first compiled module needs one."""
 
 from __future__ import annotations
 
@@ -14,8 +11,6 @@ from importlib.machinery import PathFinder
 from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
 from typing import Any
-
-from . import gemm
 
 BINDINGS = "scipy.linalg.cython_blas"
 
@@ -59,4 +54,4 @@ def address_of(symbol: str) -> int:
     )
     address = get_pointer(capsule, get_name(capsule))
     assert address is not None
-    return gemm.address(symbol, address, functions.__file__) or address
+    return address

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from . import blas, debugging, result_pool, step_stack, thread_pool
+from . import debugging, gemm, result_pool, step_stack, thread_pool
 from .keys import Array
 
 Metadata = dict[str, Any]
@@ -293,7 +293,7 @@ def address_of(symbol: str, kind: str) -> int | None:
         name = symbol.removeprefix(_LIBC[0]).removeprefix(_LIBC[1])
         return ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value
     if kind == "blas":
-        return blas.address_of(symbol)
+        return gemm.address_of(symbol)
     return None
 
 

@@ -12,7 +12,7 @@ import ctypes
 import functools
 from typing import Any
 
-from . import target
+from . import blas, target
 from .gemm_text import TYPES, Range, text
 
 SYMBOLS = {f"mutad_{letter}gemm": letter for letter in TYPES}
@@ -22,6 +22,12 @@ NARROW, WIDE = Range(0, {1: 1 << 40, 2: 512**3, 3: 96**3}), Range(96**3, {1: 640
 OpenBLAS 0.3.30 on Zen 5."""
 KERNELS = {b"Haswell": NARROW, b"Zen": NARROW, b"SkylakeX": WIDE, b"Cooperlake": WIDE}
 """By the name of OpenBLAS's code."""
+
+
+def address_of(symbol: str) -> int:
+    """The address of the faster of the two: of ours, or of SciPy's BLAS, which has all other routines."""
+    theirs = blas.address_of(symbol)
+    return address(symbol, theirs, blas.bindings().__file__ or "") or theirs
 
 
 def address(symbol: str, theirs: int, library: str) -> int | None:
