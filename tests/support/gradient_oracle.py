@@ -229,8 +229,14 @@ class GradientCase:
 
     @property
     def level(self) -> dict[str, int]:
-        """LLVM's level for `pullback` and `value_and_grad`, which are compiled together."""
+        """LLVM's level for `pullback`."""
         return level(self.function, str(self), first=self.first)
+
+    @property
+    def level_of_calls(self) -> dict[str, int]:
+        """LLVM's level for `grad` and `value_and_grad`: users' for one row in three, first or not, since what
+        LLVM is given is nearly that of `pullback`."""
+        return level(self.function, str(self), first=False)
 
     def compiled(self, **options: Any) -> Any:
         return compiled(self.function, **{"grad": True, **options, **dict(self.options)})
@@ -327,7 +333,7 @@ class GradientCase:
 
     def check_gradient(self, saves: str = "minimal") -> None:
         """`value_and_grad` and `grad`: type, effects, closed form, central differences, second use."""
-        function = self.compiled(saves=saves, **self.level)
+        function = self.compiled(saves=saves, **self.level_of_calls)
         active = self.active()
         arguments = self.arguments()
         value, gradients = function.value_and_grad(*arguments, wrt=active)

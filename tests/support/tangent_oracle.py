@@ -99,7 +99,7 @@ def check_hvp(case: GradientCase) -> None:
 
     def gradients_at(step: float) -> tuple[Any, ...]:
         """Those that `check_gradient` holds against differences."""
-        return case.compiled(**case.level).grad(*direction.moved(step), wrt=active)
+        return case.compiled(**case.level_of_calls).grad(*direction.moved(step), wrt=active)
 
     value, gradient, product = function.value_grad_hvp(*arguments, wrt=active, direction=along)
     again = make_arguments(in_float64(case.row))
