@@ -275,7 +275,8 @@ def frontend(c: Compilation) -> None:
 
 
 def simplify(c: Compilation) -> None:
-    c.run(SIMPLIFY)
+    device = bool(c.request.options.device)
+    c.run([p for p in SIMPLIFY if not (device and isinstance(p, VectorizeOuter))])
     if c.request.options.parallel or c.request.options.device:
         c.run(FOR_THREADS)
     if c.request.options.device:
@@ -463,9 +464,10 @@ def with_options(c: Compilation, passes: Sequence[ModulePass]) -> list[ModulePas
 def kernels(c: Compilation) -> None:
     from .kernels.inspect_checks import InspectChecks
     from .kernels.outline_kernels import OutlineKernels
+    from .kernels.same_choices import SameChoices
 
     fixed = c.request.options.deterministic
-    c.run([InspectChecks(fixed), OutlineKernels(fixed)])
+    c.run([SameChoices(), InspectChecks(fixed), OutlineKernels(fixed)])
 
 
 def emulated(c: Compilation) -> None:

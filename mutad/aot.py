@@ -29,7 +29,8 @@ DERIVATIVES = {
     "hvp": "Hessian-vector product: F_hvp",
 }
 KINDS = (
-    "shared", "object", "static", "llvm", "asm", "mlir", "header", "fortran", "pkg-config", "python", "wheel",
+    "shared", "object", "static", "llvm", "asm", "mlir", "header", "fortran", "pkg-config", "ptx", "cubin",
+    "python", "wheel",
 )  # fmt: skip
 """What `--emit` takes, as `compiler.aot.emitters` has it: the parser loads no compiler."""
 FILES = ("-o", "--output", "--header", "--deps")
@@ -79,7 +80,7 @@ def parser() -> argparse.ArgumentParser:
     add = made.add_argument_group("code generation").add_argument
     add("-O", dest="opt", type=int, choices=range(4), default=3, metavar="LEVEL",
         help="optimization: -O0 to -O3 (the default)")  # fmt: skip
-    add("--target", metavar="T[,T..]", help="aarch64-linux-gnu or another triple; or levels,"
+    add("--target", metavar="T[,T..]", help="aarch64-linux-gnu, another triple, sm_90, or"
         " x86-64-v2,x86-64-v3: the best is chosen at load")  # fmt: skip
     add("--cpu", metavar="NAME", help="a CPU of the target, or native (the default)")
     add("--fastmath", action="store_true", help="the primal may contract and reassociate")
@@ -191,8 +192,9 @@ def understood(chosen: argparse.Namespace) -> Command:
     from .compiler.pipeline import Options
     from .runtime import target
 
+    device = chosen.target if is_device(chosen) else ""
     try:
-        targets = target.asked(chosen.target, chosen.cpu)
+        targets = (None,) if device else target.asked(chosen.target, chosen.cpu)
     except ValueError as error:
         raise WrongUsage(str(error)) from None
     modes = [name.replace("-", "_") for name in DERIVATIVES]
@@ -212,12 +214,27 @@ def understood(chosen: argparse.Namespace) -> Command:
             guards=True,  # who calls from C has no other code to call
             debug=chosen.debug,
             target=targets[0],
+            device=device,
         ),
         chosen.explain_saves,
         chosen.time_passes,
         chosen.verbose,
         targets[1:],
     )
+
+
+def is_device(chosen: argparse.Namespace) -> bool:
+    """Whether code is for a device of NVIDIA; WrongUsage where it is, and for a CPU as well."""
+    from .compiler.aot.asked import WrongUsage
+    from .runtime.function import DEVICES
+
+    if not (chosen.target or "").startswith("sm_"):
+        return False
+    if chosen.target not in DEVICES:
+        raise WrongUsage(f"--target {chosen.target}: devices are {', '.join(DEVICES)}")
+    if chosen.cpu is not None or chosen.debug:
+        raise WrongUsage(f"--target {chosen.target}: --cpu and -g are of CPUs")
+    return True
 
 
 def ended(message: str, status: int) -> int:

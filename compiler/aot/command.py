@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +13,15 @@ from ..codegen.llvm_module import Target
 from ..pipeline import Options, Request
 from . import asked, dependencies, model
 from .asked import WrongUsage
-from .emitters import EMITTERS, FOLDERS, kind_of_file
+from .device_library import DeviceLibrary, compile_kernels
+from .emitters import (
+    DEVICE_EMITTERS,
+    EMITTERS,
+    FOLDERS,
+    DeviceEmitter,
+    Emitter,
+    kind_of_file,
+)
 from .exports import Export, Reader, Wanted, exports_of
 from .library import MODES, Library, compile_exports, options_of
 from .outputs import STDOUT, Output, write_all
@@ -42,6 +50,11 @@ class Command:
     """Beside the target of `options`: one of them is chosen at load."""
 
     @property
+    def emitters(self) -> Mapping[str, Emitter | DeviceEmitter]:
+        """What can be written for the target."""
+        return DEVICE_EMITTERS if self.options.device else EMITTERS
+
+    @property
     def wanted(self) -> Wanted:
         signatures = [asked.signature(text, n) for n, text in enumerate(self.signatures, 1)]
         derivatives = [asked.derivative(mode, text) for mode, text in self.derivatives]
@@ -66,13 +79,17 @@ def run(command: Command, runtime: Reader) -> None:
         exports = exports_of(module, wanted, runtime)
         with report.compiling(exports) as done:
             for_python = not FOLDERS.keys().isdisjoint(places.values())
-            library = compile_exports(
-                command.library,
-                exports,
-                command.options,
-                done,
-                command.levels,
-                for_python=for_python,
+            library = (
+                compile_kernels(command.library, exports, command.options, done)
+                if command.options.device
+                else compile_exports(
+                    command.library,
+                    exports,
+                    command.options,
+                    done,
+                    command.levels,
+                    for_python=for_python,
+                )
             )
         outputs: dict[str, Output] = {}
         for path, kind in places.items():
@@ -107,8 +124,13 @@ def tell_saves(export: Export, options: Options) -> None:
     print(f"{shown(export)}\n{receipts.explain_request(request, None)}\n", file=sys.stderr)
 
 
-def written(library: Library, kind: str, place: str, runtime: Reader) -> dict[str, Output]:
+def written(
+    library: Library | DeviceLibrary, kind: str, place: str, runtime: Reader
+) -> dict[str, Output]:
     """What is written there: one file, or several below a folder."""
+    if isinstance(library, DeviceLibrary):
+        one = DEVICE_EMITTERS[kind]
+        return {place: Output(one.write(library), one.is_executable)}
     if kind in FOLDERS:
         files = FOLDERS[kind].write(library, runtime.sources())
         found = {str(Path(place) / path): output for path, output in files.items()}
@@ -129,19 +151,26 @@ def refuse_foreign(name: str, files: Iterable[str]) -> None:
 def places_of(command: Command) -> dict[str, str]:
     """The kind of what is written at each place; WrongUsage where a place cannot be, or has two."""
     output = command.output
-    told = None if output is None else kind_of_file(output)
-    kind = command.emit or told or next(iter(EMITTERS))
+    emitters = command.emitters
+    told = None if output is None else kind_of_file(output, emitters)
+    kind = command.emit or told or next(iter(emitters))
+    if kind not in emitters and (command.options.device or kind not in FOLDERS):
+        hint = "" if command.options.device else "; name a device: --target sm_90"
+        of = f"--target {command.options.device}" if command.options.device else "a CPU"
+        raise WrongUsage(f"--emit {kind}: of {of} there are {', '.join(emitters)}{hint}")
     if kind in FOLDERS:
         output = folder_of(command)
     elif output is None or Path(output).is_dir():
-        output = str(Path(output or "") / EMITTERS[kind].file.format(command.library))
+        output = str(Path(output or "") / emitters[kind].file.format(command.library))
     elif command.emit is not None and told not in (None, kind):
         raise WrongUsage(f"-o {output}: the name says {told}, --emit {kind}")
     elif output == STDOUT and command.emit is None:
-        raise WrongUsage(f"-o -: say with --emit what is written to standard output: {texts()}")
-    if output == STDOUT and (kind in FOLDERS or not EMITTERS[kind].is_text):
         raise WrongUsage(
-            f"--emit {kind}: it is no text, name a file: -o FILE; as text there are {texts()}"
+            f"-o -: say with --emit what is written to standard output: {texts(emitters)}"
+        )
+    if output == STDOUT and (kind in FOLDERS or not emitters[kind].is_text):
+        raise WrongUsage(
+            f"--emit {kind}: it is no text, name a file: -o FILE; as text there are {texts(emitters)}"
         )
     others = [path for path in (command.header, command.deps) if path is not None]
     for path in (output, *others):
@@ -165,5 +194,5 @@ def folder_of(command: Command) -> str:
     return output
 
 
-def texts() -> str:
-    return ", ".join(kind for kind, one in EMITTERS.items() if one.is_text)
+def texts(emitters: Mapping[str, Emitter | DeviceEmitter]) -> str:
+    return ", ".join(kind for kind, one in emitters.items() if one.is_text)

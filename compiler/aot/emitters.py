@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from . import device_library
+from .device_library import DeviceLibrary
 from .fortran import fortran_text
 from .header import header_text
 from .library import Library
@@ -67,7 +69,33 @@ EMITTERS: dict[str, Emitter] = {
 """By the word of `--emit`; the first is the default."""
 
 
-def kind_of_file(path: str) -> str | None:
+@dataclass(frozen=True)
+class DeviceEmitter:
+    """One way to write kernels."""
+
+    file: str
+    write: Callable[[DeviceLibrary], bytes]
+    is_text: bool = False
+    is_executable: bool = False
+
+
+DEVICE_EMITTERS: dict[str, DeviceEmitter] = {
+    "ptx": DeviceEmitter("{}.ptx", lambda library: library.ptx.encode(), is_text=True),
+    "cubin": DeviceEmitter("{}.cubin", device_library.cubin),
+    "shared": DeviceEmitter("lib{}.so", device_library.shared, is_executable=True),
+    "object": DeviceEmitter("{}.o", device_library.object_code),
+    "mlir": DeviceEmitter("{}.mlir", lambda library: library.mlir.encode(), is_text=True),
+    "header": DeviceEmitter(
+        "{}.h", lambda library: device_library.header_text(library).encode(), is_text=True
+    ),
+}
+"""Those of kernels, with `--target sm_90`."""
+
+EVERY_KIND = tuple(dict.fromkeys((*EMITTERS, *DEVICE_EMITTERS, *FOLDERS)))
+"""What `--emit` knows."""
+
+
+def kind_of_file(path: str, emitters: Mapping[str, Emitter | DeviceEmitter]) -> str | None:
     """The kind that the end of a file's name tells: `shared` of `libmodel.so`."""
-    ends = {one.file.partition("{}")[2]: kind for kind, one in EMITTERS.items()}
+    ends = {one.file.partition("{}")[2]: kind for kind, one in emitters.items()}
     return next((kind for end, kind in ends.items() if path.endswith(end)), None)

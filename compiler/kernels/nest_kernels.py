@@ -103,9 +103,20 @@ def may_run(op: Operation) -> bool:
     return isinstance(op, (*RUNS, *CHECKS)) or op.name.startswith(SCALARS)
 
 
-def perfect(loop: array.LoopOp, told: Independent, sharing: Sharing) -> list[array.LoopOp]:
-    """The loop, and those right inside of it whose iterations are threads as well."""
-    loops, summed = [loop], set(told.summed)
+def has_effect(loop: array.LoopOp, told: Independent) -> bool:
+    """Whether the loop does anything that is seen behind it."""
+    if leaves_something(loop, told) or any(r.name == "reset" for r in told.cells.values()):
+        return True
+    private = (cell for cell, role in told.cells.items() if role.name == "private")
+    return any(is_used_elsewhere(cell, loop) for cell in private)
+
+
+def perfect(loop: array.LoopOp, atomic: set[SSAValue], sharing: Sharing) -> list[array.LoopOp]:
+    """The loop, and those right inside of it whose iterations are threads as well.
+
+    `atomic`: the arrays that threads add to atomically.
+    """
+    loops = [loop]
     while True:
         ops = list(loops[-1].body.block.ops)[:-1]
         inner = [op for op in ops if isinstance(op, array.LoopOp)]
@@ -118,7 +129,7 @@ def perfect(loop: array.LoopOp, told: Independent, sharing: Sharing) -> list[arr
         found = sharing.independence.of(one)
         if obstacle(one, found, sharing) is not None or found is None:
             return loops
-        if any_handed_on(found.cells.values()) or not summed.issuperset(found.summed):
+        if any_handed_on(found.cells.values()) or not atomic.issuperset(found.summed):
             return loops
         loops.append(one)
 

@@ -68,16 +68,17 @@ from ..analysis.alias import AliasAnalysis, enclosing_loops
 from ..analysis.carried_cells import Role, cell_of
 from ..analysis.dependence import Dependence
 from ..analysis.effects import is_private, mark_overlaps, sharing
-from ..analysis.independence import Independence, Independent
-from ..analysis.views import is_memref
+from ..analysis.independence import Addition, Independence, Independent
+from ..analysis.views import is_memref, strip_views
 from ..diagnostics import WithoutLanes, refusal
 from . import map_kernels, nest_kernels, reductions, updates
+from .gathered_sums import GatheredSum
 from .kernel import Kernel, Writer, blocks, describe, element_of, essence, point, zero_of
 from .map_kernels import Form, MapKernel, form_of
 from .nest_kernels import NestKernel
 from .ordered_kernels import OrderedKernel
 from .reductions import Term
-from .updates import Ordered, Sharing
+from .updates import Ordered, Sharing, Split
 
 KEPT = (
     array.ViewOp, array.CollapseOp, array.StrideOp, array.OverlapOp, array.AllocOp, array.LoopOp,
@@ -412,8 +413,16 @@ class Outliner:
             loop.trips.replace_all_uses_with(ordered.trips[0])
             Rewriter.erase_op(loop)
             return
-        loops = nest_kernels.perfect(loop, told, self.sharing)
-        sums = self.meet_in_elements(loop, told, host)
+        split = self.sharing.split(loop, told)
+        for one, inner in split.gathered:
+            self.gather(loop, inner, told, one)
+        atomic = {strip_views(one.store.memref) for one in split.atomic}
+        loops = nest_kernels.perfect(loop, atomic, self.sharing)
+        sums = self.meet_in_elements(split, host)
+        if split.gathered and not nest_kernels.has_effect(loop, told):
+            loop.trips.replace_all_uses_with(host.at_least_zero(trips_of(loop)))
+            Rewriter.erase_op(loop)
+            return
         nest = NestKernel(kernel, host, loops, told, self.buffer)
         for cell in sums:
             nest.own_cell(cell, ADDED_UP)
@@ -437,23 +446,27 @@ class Outliner:
         loop.trips.replace_all_uses_with(nest.counts[0])
         Rewriter.erase_op(loop)
 
-    def meet_in_elements(
-        self, loop: array.LoopOp, told: Independent, host: Writer
-    ) -> dict[SSAValue, Sum]:
+    def gather(
+        self, loop: array.LoopOp, inner: array.LoopOp, told: Independent, one: Addition
+    ) -> None:
+        """A sum that the inner loop's iterations own leaves the nest, for a kernel of its own."""
+        host, kernel = self.host(loop), self.kernel(one.store)
+        sum_ = GatheredSum(kernel, host, told, (loop, inner), one)
+        sum_.write()
+        self.launch(host, kernel, sum_.blocks)
+        for op in (one.store, *reversed(one.totals), one.load):
+            Rewriter.erase_op(op)
+
+    def meet_in_elements(self, split: Split, host: Writer) -> dict[SSAValue, Sum]:
         """What iterations add to elements that others add to as well is atomic, or a sum in a variable."""
-        places: dict[updates.Place, SSAValue] = {}
         sums: dict[SSAValue, Sum] = {}
-        for one in updates.additions_to(loop, told.summed):
-            place = updates.place_of_addition(one)
-            if not updates.is_uniform(one, loop) or len(places) == updates.MOST_SUMS:
-                updates.make_atomic(one)
-                continue
-            if place not in places:
-                target, indices = place
-                cell = places[place] = host.cell(element_of(target))
-                view = host.emit(array.ViewOp(target, list(indices), [], [], []))
-                sums[cell] = Sum("add", view)
-            updates.make_local(one, places[place])
+        for one in split.atomic:
+            updates.make_atomic(one)
+        for (target, indices), found in split.uniform.items():
+            cell = host.cell(element_of(target))
+            sums[cell] = Sum("add", host.emit(array.ViewOp(target, list(indices), [], [], [])))
+            for one in found:
+                updates.make_local(one, cell)
         return sums
 
     # What the host still touches, and where memory is.
@@ -481,6 +494,11 @@ class Outliner:
         assert isinstance(last, func.ReturnOp)
         outputs = [v.type for v in last.arguments]
         self.function.properties["function_type"] = FunctionType.from_lists(inputs, outputs)
+
+
+def trips_of(loop: array.LoopOp) -> SSAValue:
+    assert loop.count is not None
+    return loop.count
 
 
 def like(op: Operation, new: Operation) -> Operation:

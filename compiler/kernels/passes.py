@@ -8,11 +8,13 @@ from .emulate_launches import EmulateLaunches
 from .find_extremes import FindExtremes
 from .inspect_checks import InspectChecks
 from .outline_kernels import OutlineKernels
+from .same_choices import SameChoices
 from .save_bytes import SaveBytes
 
 DEVICE_PASSES: tuple[type[ModulePass], ...] = (
     FindExtremes,
     SaveBytes,
+    SameChoices,
     InspectChecks,
     OutlineKernels,
     EmulateLaunches,

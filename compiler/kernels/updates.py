@@ -6,9 +6,10 @@ they are tried:
 
 1. `uniform`: all iterations add to one element. Threads add up in registers and meet in shared memory, as
    those of a reduction do; no atomics.
-2. Sums that may be made in any order (adjoints, integers, `prange`, `fastmath`) are *atomic*: a load, an
+2. `gathered`: an inner loop owns the elements, so a block collects each (`gathered_sums`).
+3. Sums that may be made in any order (adjoints, integers, `prange`, `fastmath`) are *atomic*: a load, an
    addition and a store are one op of the device's. Not where the program is compiled `deterministic`.
-3. *In order* (`Ordered`): every thread goes through all iterations, and does those that touch what it owns.
+4. *In order* (`Ordered`): every thread goes through all iterations, and does those that touch what it owns.
    Two iterations that meet have one owner, so an element sees what the program does, in its order, whatever
    that is: sums of floating-point numbers are the CPU's to the bit, and the last store stays. Threads have
    the subscripts to read of all iterations, so it is slower than atomics.
@@ -265,6 +266,19 @@ def steps_of(values: Sequence[SSAValue], loop: array.LoopOp) -> set[Operation]:
     return found
 
 
+@dataclass(frozen=True)
+class Split:
+    """The additions of a loop that iterations may meet in, by how they are made.
+
+    Those that are left when the others are gone, and meet no longer, stay as they are.
+    """
+
+    gathered: list[tuple[Addition, array.LoopOp]]
+    """With the inner loop whose iterations own the elements."""
+    uniform: dict[Place, list[Addition]]
+    atomic: list[Addition]
+
+
 class Sharing:
     """How the iterations of the loops of one function are shared out."""
 
@@ -283,8 +297,32 @@ class Sharing:
 
     def needs_atomics(self, loop: array.LoopOp, told: Independent | Ordered) -> bool:
         """Whether it cannot be a kernel, for atomics are forbidden."""
-        if not self.deterministic or not told.summed:
+        if not self.deterministic or isinstance(told, Ordered) or not told.summed:
             return False
-        found = additions_to(loop, told.summed)
-        places = {place_of_addition(one) for one in found if is_uniform(one, loop)}
-        return len(places) > MOST_SUMS or not all(is_uniform(one, loop) for one in found)
+        return bool(self.split(loop, told).atomic)
+
+    def split(self, loop: array.LoopOp, told: Independent) -> Split:
+        """How each addition is made that several iterations may make to one element."""
+        from .gathered_sums import gatherable  # which reads the ops of this module
+
+        found = Split([], {}, [])
+        left = list[Addition]()
+        for one in additions_to(loop, told.summed):
+            place = place_of_addition(one)
+            inner = gatherable(loop, told, one, self.independence)
+            if is_uniform(one, loop) and (place in found.uniform or len(found.uniform) < MOST_SUMS):
+                found.uniform.setdefault(place, []).append(one)
+            elif inner is not None:
+                found.gathered.append((one, inner))
+            else:
+                left.append(one)
+        bases = {strip_views(one.store.memref) for one in left if self.meets(one, left, loop)}
+        found.atomic.extend(one for one in left if strip_views(one.store.memref) in bases)
+        return found
+
+    def meets(self, one: Addition, others: Sequence[Addition], loop: array.LoopOp) -> bool:
+        """Whether some other iteration may add to the element."""
+        meet, alias = self.independence.meet, self.independence.alias
+        write = Access(one.store, one.store.memref, "write")
+        near = (x.store for x in others if alias.may_alias(x.store.memref, one.store.memref))
+        return any(meet(loop, write, Access(x, x.memref, "write")) for x in near)

@@ -97,7 +97,7 @@ def test_gradients_have_no_races(
     deterministic: bool,
 ) -> None:
     found: dict[str, list[Any]] = {}
-    options = Options(device="host", deterministic=deterministic and function is not bodies)
+    options = Options(device="host", deterministic=deterministic)
     request = Request(function, keys, mode="gradient", wrt=wrt, options=options)
     c = Compilation(request)
     for stage in stages_for(request):

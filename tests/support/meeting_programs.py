@@ -76,6 +76,29 @@ def neurons(x, w, y):
     return (y * y).sum()
 
 
+def polynomials(x, a, y):
+    for i in range(x.size):
+        s = 0.0
+        for j in range(a.size):
+            s = s * x[i] + a[j]
+        y[i] = s
+    return (y * y).sum()
+
+
+def rows_and_columns(x, w, v, y):
+    n, m = x.shape
+    for i in range(n):
+        s = v[i]
+        for j in range(m):
+            if x[i, j] > 1.0:
+                s += x[i, j] * w[j] * v[i]
+            else:
+                s -= w[m - 1 - j]
+        y[i] = s
+        v[i] = s
+    return (y * y).sum()
+
+
 def mean_in_single(x, k, y):
     for i in range(k.size):
         y[i] = x[k[i]] * x[k[i]] * np.float32(0.5)
@@ -115,12 +138,19 @@ MEETING = (
     ),
     Meeting(bins_of_two_axes, pairs, ("h", "w"), (0, 0)),
     Meeting(weights_of_all, lambda: (waves(300), waves(2), waves(300)), ("x", "a"), (0, 0)),
-    Meeting(neurons, lambda: (waves(4, 5), waves(5), np.zeros(4)), ("x", "w"), (0, 1)),
+    Meeting(neurons, lambda: (waves(4, 5), waves(5), np.zeros(4)), ("x", "w"), (0, 0)),
     Meeting(
         mean_in_single,
         lambda: (waves(5, dtype="f4"), KS, np.zeros(6, "f4")),
         ("x",),
         (0, 1),
     ),
-    Meeting(bodies, lambda: (waves(20), np.zeros(20)), ("x",), (0, 2), False),
+    Meeting(bodies, lambda: (waves(300), np.zeros(300)), ("x",), (0, 0)),
+    Meeting(
+        rows_and_columns,
+        lambda: (waves(300, 3), waves(3), waves(300), np.zeros(300)),
+        ("x", "w", "v"),
+        (0, 0),
+    ),
+    Meeting(polynomials, lambda: (waves(9), waves(4), np.zeros(9)), ("x", "a"), (0, 1), False),
 )
