@@ -76,7 +76,7 @@ def is_plain(loop: array.LoopOp, inner: array.LoopOp) -> bool:
 
 
 def is_of(value: SSAValue, loop: array.LoopOp, inner: array.LoopOp) -> bool:
-    """Whether a value is of the inner iteration's number and of what is outside: whatever the outer one is."""
+    """Whether a value is of the inner iteration and of what is outside, whatever the outer one is."""
     if is_outside(value, loop) or value is inner.induction:
         return True
     owner = value.owner
