@@ -41,11 +41,12 @@ class Several:
         _, back = f.vjp(*arguments, wrt=names)
         _, backs = f.vjp(*arguments, wrt=names, batch=LANES)
         bars = rng.normal(size=LANES)
+        pushed, pushed_8 = self.wrapped(Duplicated, one), self.wrapped(BatchDuplicated, beside)
         hvp = {"wrt": names, "direction": case.directions}
         hvps = {"wrt": names, "direction": tuple(along), "batch": LANES}
         return {
-            "pushforward": lambda: f.pushforward(*self.wrapped(Duplicated, one)),
-            "pushforward 8": lambda: f.pushforward(*self.wrapped(BatchDuplicated, beside)),
+            "pushforward": lambda: f.pushforward(*pushed),
+            "pushforward 8": lambda: f.pushforward(*pushed_8),
             "jvp": lambda: f.jvp(*arguments, tangents=one),
             "jvp 8": lambda: f.jvp(*arguments, tangents=eight, batch=LANES),
             "back": lambda: back(1.0),
