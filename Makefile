@@ -11,7 +11,7 @@ PART   ?= today/24
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-all dist pytest bridges generated sample targets lit lint types format docs pictures screens demo demo-aot bench clean
+.PHONY: help test test-all dist pytest bridges generated sample targets lit lint types format docs pictures screens demo demo-aot demo-gpu bench clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -77,6 +77,9 @@ demo: $(VENV)/.demo  ## Recover a diffusivity field from a real elevation grid, 
 
 demo-aot: $(VENV)/.demo  ## The same from C: its gradient in a library that mutadc makes (needs a C compiler)
 	$(MAKE) -C examples/from_c PYTHON=$(abspath $(BIN)/python)
+
+demo-gpu: $(VENV)/.demo  ## The same on a GPU, 4096 x 4096 cells; says what is missing where there is none
+	$(BIN)/python examples/device.py
 
 bench: $(VENV)/.bench  ## Times against Numba, JAX and PyTorch on this machine
 	$(BIN)/python -m benchmarks

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import sys
+from base64 import b64encode
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -120,6 +121,9 @@ COUNTS = ("count", "count-split")
 EMULATED = "host"
 """The device whose kernels the CPU runs, in an order of threads that is shuffled."""
 
+HOST_DRIVER = "emulated"
+"""The device of the emulated driver, whose kernels are loaded as functions of the host."""
+
 EVERYTHING = "all"
 """What `MUTAD_DUMP` calls all stages, and their passes."""
 
@@ -154,7 +158,16 @@ class Options:
     deterministic: bool = False
     """Kernels add nothing atomically."""
     device: str = ""
-    """What runs kernels: "sm_90" and the like, or `EMULATED`; without any there are none."""
+    """What runs kernels: "sm_90" and the like, `EMULATED`, or `HOST_DRIVER`; without any there are none."""
+    launched: bool = False
+    """Kernels are launched through a driver, on arrays of its device; no user's choice."""
+
+    @property
+    def driver(self) -> str:
+        """Whose functions compiled host code calls; "" for none."""
+        if not self.launched:
+            return ""
+        return self.device if self.device == HOST_DRIVER else "cuda"
 
 
 @dataclass(frozen=True)
@@ -217,6 +230,8 @@ class Compilation:
         self.symbols: dict[str, str] = {}
         self.llvm: str
         self.object_code: bytes
+        self.image: dict[str, Any] | None = None
+        """The module that a driver loads, and the names of its kernels."""
 
     @property
     def active_arguments(self) -> list[int]:
@@ -430,7 +445,7 @@ def optimize(c: Compilation) -> None:
         expand_derivatives(c)
     if r.options.fastmath:
         c.run([DropGuards(unchecked=True)])
-    elif r.mode in RETRIED and not (r.options.guards or r.options.sanitize):
+    elif r.mode in RETRIED and not (r.options.guards or r.options.sanitize or r.options.launched):
         c.run([DropGuards()])
     c.run(with_options(c, FOR_KERNELS if r.options.device else OPTIMIZE))
     if r.options.memory:
@@ -476,6 +491,22 @@ def emulated(c: Compilation) -> None:
     c.run([EmulateLaunches()])
 
 
+def launches(c: Compilation) -> None:
+    """Kernels leave the module: as PTX, or as machine code that the emulated driver loads."""
+    from .codegen.launches_to_llvm import number_kernels
+    from .codegen.llvm_module import optimize_and_emit
+    from .kernels.host_kernels import host_text, kinds_of_parameters
+
+    text = "" if c.request.options.device == HOST_DRIVER else ptx(c)
+    made = number_kernels(c.module)
+    c.image = {"kernels": [k.sym_name.data for k in made], "ptx": text}
+    if made and c.request.options.device == HOST_DRIVER:
+        written = host_text(made, c.request.options)
+        code = optimize_and_emit(written.module(), *level_and_target(c))
+        c.image |= {"code": b64encode(code).decode(), "symbols": written.symbols}
+        c.image["parameters"] = [kinds_of_parameters(k) for k in made]
+
+
 def ptx(c: Compilation) -> str:
     from .codegen.ptx import ptx_of
 
@@ -493,15 +524,18 @@ def llvm(c: Compilation) -> None:
         signature_of,
     )
     from .codegen.entry_tangents import tangents_of
+    from .codegen.kernel_memory import KernelMemory
     from .codegen.loops_to_llvm import kernel_text, split_text
 
     r, built = c.request, c.built
     subject = subject_of(r) if r.options.debug else None
+    memory = KernelMemory.DEVICE if r.options.launched else KernelMemory.SYSTEM
     if r.mode == "vjp":
-        c.kernel = split_text(c.module, r.options, subject)
+        c.kernel = split_text(c.module, r.options, memory, subject)
     else:
-        c.kernel = kernel_text(c.module, r.options, subject=subject)
-    c.kernel = c.kernel.beside_library()
+        c.kernel = kernel_text(c.module, r.options, memory=memory, subject=subject)
+    if not r.options.launched:
+        c.kernel = c.kernel.beside_library()
     function = last_function(c.module)
     if r.mode in (*JOINT, "vjp", *HESSIAN, "reverse-hvp"):
         c.gradient = gradient_signature(function, r.arguments)
@@ -513,6 +547,7 @@ def llvm(c: Compilation) -> None:
         r.arguments, r.overlaps, r.mode, r.wrt, built.results, built.written, called_by, c.gradient,
         built.assumed, activation.goes_deep(c.module),
         built.records is not None and built.records["result"] == ["flat"], c.tangents, cotangents_at_once(r),
+        r.options.driver,
     )  # fmt: skip
     c.symbols = c.kernel.symbols
     c.llvm = "\n".join((*c.kernel.declarations, c.kernel.text, exported(r.mode)))
@@ -762,6 +797,9 @@ AFTER_KERNELS = {
     EMULATED: Stage("emulated", emulated, "launches are loops over threads, shuffled"),
     "cuda": Stage("ptx", nothing, "the kernels in NVIDIA's assembler, to read", ptx, "ptx"),
 }
+LAUNCHED = Stage(
+    "launches", launches, "the kernels are a driver's to load: the host is what is left"
+)
 """Stages of devices, behind `optimize`; emulated kernels go on as code of the CPU."""
 
 PASSES: tuple[type[ModulePass], ...] = (
@@ -972,16 +1010,21 @@ def retries(module: ModuleOp) -> bool:
 
 
 def stages_for(request: Request) -> list[Stage]:
-    return stages_of(request.mode, request.options.device)
+    return stages_of(request.mode, request.options.device, launched=request.options.launched)
 
 
-def stages_of(mode: str, device: str) -> list[Stage]:
+def stages_of(mode: str, device: str, *, launched: bool = False) -> list[Stage]:
     stages = [s for s in STAGES if mode != "primal" or not s.gradient_only]
     if not device:
         return stages
     before = 1 + [s.name for s in stages].index("optimize")
-    behind = [OUTLINED, AFTER_KERNELS["cuda" if device != EMULATED else device]]
-    return [*stages[:before], *behind, *(stages[before:] if device == EMULATED else ())]
+    behind = [OUTLINED]
+    if device != HOST_DRIVER:
+        behind.append(AFTER_KERNELS["cuda" if device != EMULATED else device])
+    if launched:
+        behind.append(LAUNCHED)
+    goes_on = launched or device == EMULATED
+    return [*stages[:before], *behind, *(stages[before:] if goes_on else ())]
 
 
 def stage_names() -> str:
@@ -1010,6 +1053,7 @@ def metadata_of(c: Compilation) -> dict[str, Any]:
         "constants": [list(k) for k in c.built.constants],
         "source": source_of(c.request),
         "symbols": c.symbols,
+        "image": c.image,
         "entries": entry_symbols(c.convention),
         "code": exports(c.request.mode),
         "convention": None if c.request.options.debug else c.convention,

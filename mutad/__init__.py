@@ -43,6 +43,7 @@ from .runtime.batching import Batched
 from .runtime.bound import BoundMethod, partial_of
 from .runtime.concise import concise
 from .runtime.cuda import not_called
+from .runtime.device_arrays import DeviceArray, device_array
 from .runtime.disk_cache import clear_cache
 from .runtime.familiar import NAMES, refuse_options
 from .runtime.foreign import opaque
@@ -72,11 +73,11 @@ R = TypeVar("R")
 
 __version__ = "0.1.0"
 __all__ = [
-    "Active", "BatchDuplicated", "CompileError", "CompiledFunction", "Const", "DifferentiableFunction",
-    "Duplicated", "GradientError", "GradientReport", "assert_saved_bytes", "batch", "check_gradient",
-    "check_rule", "clear_cache", "compile", "cuda", "get_num_threads", "grad", "hessian", "hvp", "jacobian",
-    "jvp", "opaque", "prange", "release_memory", "rule", "set_num_threads", "stop_gradient", "tangent_rule",
-    "value_and_grad", "vjp",
+    "Active", "BatchDuplicated", "CompileError", "CompiledFunction", "Const", "DeviceArray",
+    "DifferentiableFunction", "Duplicated", "GradientError", "GradientReport", "assert_saved_bytes", "batch",
+    "check_gradient", "check_rule", "clear_cache", "compile", "cuda", "device_array", "get_num_threads",
+    "grad", "hessian", "hvp", "jacobian", "jvp", "opaque", "prange", "release_memory", "rule",
+    "set_num_threads", "stop_gradient", "tangent_rule", "value_and_grad", "vjp",
 ]  # fmt: skip
 
 
@@ -107,7 +108,7 @@ class _LazyCompiler:
         captured: Any,
         wanted: Any = None,
     ) -> tuple[bytes, dict[str, Any]]:
-        if options["target"].startswith("cuda:sm_"):
+        if options["target"].startswith("cuda:sm_") and not options.get("driver"):
             raise RuntimeError(not_called(options["target"]))
         _import_compiler(cached=options["cache"])
         from .compiler import pipeline
@@ -236,7 +237,8 @@ class _LazyCompiler:
         asked = {**options}
         device = asked.pop("target", "cpu").removeprefix("cuda:")
         device = "" if device == "cpu" else device
-        chosen = Options(**asked, target=target.chosen(), device=device)
+        launched = bool(asked.pop("driver", ""))
+        chosen = Options(**asked, target=target.chosen(), device=device, launched=launched)
         return Request(function, arguments, overlaps, mode, wrt, single, chosen, captured)
 
     def __reduce__(self) -> str:

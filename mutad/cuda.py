@@ -4,8 +4,23 @@
 
     >>> print(mutad.cuda.is_available())
     no: there is no NVIDIA driver (libcuda.so.1)
+
+Within `mutad.cuda.emulated()` there is a device that only seems to be one: the driver's functions, over
+memory of the host. It is slow, and strict: for tests of what runs on devices where there is none.
 """
 
-from .runtime.cuda import Availability, is_available
+from __future__ import annotations
 
-__all__ = ["Availability", "is_available"]
+from contextlib import AbstractContextManager
+from typing import Any
+
+from .runtime.cuda import Availability, CudaError, is_available
+
+__all__ = ["Availability", "CudaError", "emulated", "is_available"]
+
+
+def emulated() -> AbstractContextManager[Any]:
+    """Arrays and calls are an emulated device's meanwhile; what it is given is the emulated driver."""
+    from .runtime.emulated_driver import emulated
+
+    return emulated()

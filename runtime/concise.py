@@ -12,7 +12,7 @@ import functools
 import os
 from collections.abc import Callable
 from types import TracebackType
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from .traceback_entries import COMPILED
 
@@ -28,6 +28,8 @@ def concise(method: Callable[P, R]) -> Callable[P, R]:
         try:
             return method(*args, **kwargs)
         except Exception as error:
+            if isinstance(error, OnDevice):
+                return cast("R", again(method.__name__, args, kwargs))
             if os.environ.get("MUTAD_FULL_TRACEBACK") == "1":
                 raise
             if not is_about_the_program(error) and not is_about_the_call(error):
@@ -38,6 +40,34 @@ def concise(method: Callable[P, R]) -> Callable[P, R]:
         raise refusal
 
     return call
+
+
+class OnDevice(Exception):
+    """Some argument of a call is an array of a device."""
+
+
+def again(kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The same call, on the device; the first argument is a compiled function, or its dispatcher.
+
+    What shows the variables of frames must not meet ours: arrays of the device that look like NumPy's.
+    """
+    from .device_calls import call
+
+    function, *values = args
+    try:
+        return call(getattr(function, "dispatcher", function), kind, values, kwargs)
+    except Exception as error:
+        failed = without_own_frames(error)
+    raise failed
+
+
+def without_own_frames(error: Exception) -> Exception:
+    """The error, with the lines of the program alone."""
+    at = error.__traceback__
+    while at is not None and at.tb_frame.f_code.co_filename.startswith(OWN):
+        at = at.tb_next
+    error.__suppress_context__ = True
+    return error.with_traceback(at)
 
 
 OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep

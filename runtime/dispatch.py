@@ -42,7 +42,7 @@ from . import (
     target,
 )
 from .captures import Captures
-from .concise import concise
+from .concise import OnDevice, concise
 
 GRADIENT_KINDS = ("grad", "value_and_grad")
 LONGEST_CHAIN = 16
@@ -229,6 +229,8 @@ class Specialization:
     wrt: tuple[int, ...]
     direct: dict[str, Callable[..., Any]]
     """Kind of call -> callable of all arguments by position."""
+    kernels: Any = None
+    """Those of a device that its code launches, as long as it is there."""
     seeds: list[Any] | None = None
     """The cotangents that the code takes where the gradient of one float is asked for, once that is known."""
 
@@ -370,6 +372,8 @@ class Dispatcher:
     """How results with objects are put together: the different ways of all that was compiled."""
     latest: Any = None
     """The one that was called last."""
+    twins: dict[str, Any] = field(default_factory=dict[str, Any])
+    """By driver, the same function compiled for its device."""
     returns_objects: bool = False
 
     def __post_init__(self) -> None:
@@ -530,11 +534,18 @@ class Dispatcher:
             self.flats = dict(kept[-MOST_KEPT:])
 
     def has_objects(self, bound: tuple[Any, ...]) -> bool:
-        """Whether some argument is, or holds, an object: it is compiled as one of its parts."""
+        """Whether some argument is, or holds, an object: it is compiled as one of its parts.
+
+        OnDevice where some are arrays of a device: the call is made anew, there.
+        """
         if self.returns_objects:
             return True
         for value in bound:
             if type(value) not in keys.PLAIN:
+                from .device_calls import holds_device_arrays
+
+                if holds_device_arrays(bound):
+                    raise OnDevice
                 return structures.has_structure(bound)
         return False
 
@@ -681,6 +692,12 @@ class Dispatcher:
         if records not in self.recipes:
             self.recipes = [*self.recipes, records]
         instead = foreign.addresses(metadata["symbols"], era.captures.expected)
+        kernels = None
+        if (image := metadata.get("image")) is not None:
+            from . import device
+
+            kernels = device.drivers[self.options["driver"]].load(image)
+            instead = {**instead, device.KERNELS: kernels.address}
         entries, support = self.shared_code(metadata)
         name = self.function.__name__
         library = engine.load(object_code, metadata, name, instead, entries, support)
@@ -692,6 +709,10 @@ class Dispatcher:
             link = self.link(found, era, following)
             link.proved = True
             found.direct[kind] = library.function(kind, link, "")
+        if kernels is not None:
+            found.kernels = kernels
+            calling = kernels.driver.calling
+            found.direct = {kind: calling(entry) for kind, entry in found.direct.items()}
         return found
 
     def compile(
@@ -777,7 +798,7 @@ class Dispatcher:
         in any of its entries, and holds the head only.)
         """
         for kind in found.metadata["entries"]:
-            if kind not in self.heads:
+            if kind not in self.heads or found.kernels is not None:
                 continue
             doc = f"{self.function.__name__}, compiled."
             link = self.link(found, era, self.following(kind))

@@ -292,6 +292,10 @@ def address_of(symbol: str, kind: str) -> int | None:
     if symbol.startswith(_LIBC):
         name = symbol.removeprefix(_LIBC[0]).removeprefix(_LIBC[1])
         return ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value
+    if kind.startswith("device "):
+        from . import device
+
+        return device.address(kind, symbol)
     if kind == "blas":
         return gemm.address_of(symbol)
     return None

@@ -24,7 +24,9 @@ import functools
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,9 +102,7 @@ def _load() -> Pool:
     from . import engine
 
     python: Any = ctypes.pythonapi
-    new_capsule = ctypes.PYFUNCTYPE(
-        ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
-    )(("PyCapsule_New", python))
+    new_capsule = _new_capsule()
     get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", python)
     )
@@ -136,6 +136,59 @@ def _load() -> Pool:
     release: Any = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(at["release"])
     waiting: Any = ctypes.PYFUNCTYPE(ctypes.c_int64)(at["waiting"])
     return Pool(handler, at["array"], set_handler, get_handler, default, release, waiting)
+
+
+# Other handlers.
+
+
+def new_handler(name: str, malloc: int, calloc: int, realloc: int, free: int) -> Any:
+    """What NumPy calls a handler, of machine code that is never unloaded; nor does it go itself."""
+    made, kind = (
+        _Handler(name.encode(), 1, _Allocator(None, malloc, calloc, realloc, free)),
+        ctypes.create_string_buffer(b"mem_handler"),
+    )
+    capsule = _new_capsule()(ctypes.addressof(made), kind, None)
+    for immortal in (made, kind, capsule):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(immortal))
+    return capsule
+
+
+def _new_capsule() -> Any:
+    return ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+        ("PyCapsule_New", ctypes.pythonapi)
+    )
+
+
+@functools.cache
+def _set_handler() -> Callable[[Any], Any]:
+    from . import engine
+
+    place = engine.numpy_table()[_SET_HANDLER]
+    return ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(place)
+
+
+@contextmanager
+def handled_by(handler: Any) -> Generator[None]:
+    """NumPy asks this handler for memory meanwhile, in this thread."""
+    set_handler = _set_handler()
+    before = set_handler(handler)
+    try:
+        yield
+    finally:
+        set_handler(before)
+
+
+@contextmanager
+def placed_by(handler: Any) -> Generator[None]:
+    """The arrays that the runtime makes for results (`zeros`, `empty`) have this handler's memory meanwhile.
+
+    No others: what the runtime computes with is the host's.
+    """
+    before, _elsewhere.handler = getattr(_elsewhere, "handler", None), handler
+    try:
+        yield
+    finally:
+        _elsewhere.handler = before
 
 
 _ZEROS, _SET_HANDLER, _GET_HANDLER, _DEFAULT_HANDLER = 183, 304, 305, 306
@@ -204,16 +257,29 @@ def emitted(source: str, cpu: str = "") -> bytes:
     return machine.emit_object(binding.parse_assembly(source))
 
 
-def linked(code: bytes, symbols: dict[str, int]) -> Any:
+def addresses_in(
+    source: str, symbols: dict[str, int], name: str, exports: Sequence[str]
+) -> dict[str, int]:
+    """Where the functions of LLVM text are, whose code is never unloaded."""
+    code = linked(object_code(source), symbols, name, exports)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
+    return {symbol: code[symbol] for symbol in exports}
+
+
+def linked(
+    code: bytes, symbols: dict[str, int], name: str = "mutad.pool", exports: Sequence[str] = ()
+) -> Any:
     """The code in the process, with a linker of its own: that of others goes with the last of them."""
     from llvmlite import binding
 
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
     builder = binding.JITLibraryBuilder().add_object_img(code).add_current_process()
     for symbol, address in symbols.items():
         builder.import_symbol(symbol, address)
-    for symbol in _ENTRIES.values():
+    for symbol in exports or _ENTRIES.values():
         builder.export_symbol(symbol)
-    return builder.link(binding.create_lljit_compiler(), "mutad.pool")
+    return builder.link(binding.create_lljit_compiler(), name)
 
 
 def release_memory() -> None:
@@ -239,8 +305,15 @@ def empty(shape: Any, dtype: Any = float, order: Any = "C") -> Array:
     return made(np.empty, shape, dtype, order)
 
 
+_elsewhere = threading.local()
+"""Its `handler`, where there is one, makes the arrays of this thread."""
+
+
 def made(make: Callable[..., Array], shape: int | Sequence[int], dtype: Any, order: Any) -> Array:
-    """A new array, made while the handler is set if the array is large."""
+    """A new array, made while the handler is set if the array is large; or a device's, within `placed_by`."""
+    if (handler := getattr(_elsewhere, "handler", None)) is not None:
+        with handled_by(handler):
+            return make(shape, dtype, order)
     elements = shape if isinstance(shape, int) else math.prod(shape)
     its = pool() if elements * np.dtype(dtype).itemsize >= POOLED_FROM else None
     if its is None or its.get_handler() is not its.default:

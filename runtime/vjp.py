@@ -11,6 +11,7 @@ budget.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -32,11 +33,11 @@ class Handle:
 
     def __init__(self, words: int, drop: Callable[[int], None]) -> None:
         self._drop = drop
-        self._record = np.zeros(words, np.int64)
-        self.address = keys.address_of(self._record)
+        self._record = (ctypes.c_int64 * words)()
+        self.address = ctypes.addressof(self._record)
 
     def __del__(self) -> None:
-        arena = int(self._record[-1])
+        arena = self._record[-1]
         if arena:
             self._drop(arena)
 

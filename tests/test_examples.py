@@ -76,3 +76,17 @@ def test_a_c_program_finds_what_the_example_finds(tmp_path: Path) -> None:
     (away,) = re.findall(r"misfits differ by (\S+),", shown)
     assert float(away) < 1e-10
     assert re.search(r"gradients +│ 6 +│ 6 ", shown)
+
+
+def test_the_device_program_says_what_is_missing_and_runs_emulated(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    program = importlib.import_module("device")
+    if not mutad.cuda.is_available():
+        assert program.main([]) == 0
+        assert "There is no device to run this on" in capsys.readouterr().out
+    assert program.main(["--emulated", "--size", "12", "--steps", "2"]) == 0
+    shown = capsys.readouterr().out
+    log_kappa, *rest = program.problem(12, 2)
+    value, gradient = mutad.compile(program.misfit, grad=True).value_and_grad(log_kappa, *rest)
+    assert f"misfit {value:.6g}, |gradient| {np.linalg.norm(gradient):.6g}" in shown

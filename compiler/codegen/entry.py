@@ -43,7 +43,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from .entry_captures import inputs, require_constants
-from .entry_cold import COLD
+from .entry_cold import COLD, undo
 from .entry_directions import (
     Directions,
     direction_objects,
@@ -77,7 +77,7 @@ from .entry_shadows import (
     tangent_operands,
 )
 from .entry_tangents import in_lanes, scalar_spec
-from .entry_writer import Writer, declarations
+from .entry_writer import Writer, declarations, undo_function
 from .support_library import linked
 
 __all__ = [
@@ -121,6 +121,8 @@ def entries(convention: str, debug: tuple[str, str] = ("", "")) -> Entries:
     functions: list[str] = []
     if set(FAST) & set(kinds):
         functions.append(match_keywords(symbols, len(plan.wrt)))
+    if plan.driver:
+        functions.append(undo(symbols, plan.driver))
     if "grad" in kinds:
         functions.append(_fast_gradient(plan, symbols))
     functions += [_definition(plan, kind, symbols) for kind in kinds]
@@ -228,7 +230,7 @@ def _entry(plan: EntryPlan, kind: str, symbols: dict[str, str]) -> str:
     for name, words in words_of.items():
         w.do(f"%{name} = alloca [{max(words, 1)} x i64], align 64")
     w.do("%overflow = alloca i32")
-    boxes = Boxes(w)
+    boxes = Boxes(w, plan.driver)
     boxes.begin()
     w.do(f"store [{max(slots, 1)} x i64] zeroinitializer, ptr %pending")
     w.do(f"store [{plan.lanes} x i64] zeroinitializer, ptr %nothing")
@@ -382,6 +384,7 @@ def _return_gradients(
     boxes.made = before
     w.label("alone")
     if boxes.pending:
-        w.do(f"call void @mutad_undo(ptr %pending, i64 {len(boxes.pending)}, ptr null, i64 0)")
+        undo = undo_function(boxes.driver)
+        w.do(f"call void @{undo}(ptr %pending, i64 {len(boxes.pending)}, ptr null, i64 0)")
     both_forms("")
     boxes.made = [""] * most

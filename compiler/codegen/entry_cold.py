@@ -6,7 +6,7 @@ Most of a small program's machine code is its entries; what is outlined here is 
 from __future__ import annotations
 
 from .entry_run import CTX_LINK, CTX_PAYLOAD, CTX_SITE, CTX_THREAD
-from .entry_writer import HEADER, LINK_SLOTS, TYPE, Writer
+from .entry_writer import HEADER, LINK_SLOTS, TYPE, Writer, undo_function
 
 COLD = "noinline optnone nounwind "
 """The attributes of a function that LLVM translates as it is."""
@@ -74,11 +74,17 @@ def raise_(symbols: dict[str, str]) -> str:
     return function("void @mutad_raise(ptr %self, ptr %ctx)", w)
 
 
-def undo(symbols: dict[str, str]) -> str:
-    """`@mutad_undo(pending, blocks, made, objects)`: give back memory that no object owns, and objects."""
+def undo(symbols: dict[str, str], driver: str = "") -> str:
+    """`@mutad_undo(pending, blocks, made, objects)`: give back memory that no object owns, and objects.
+
+    Memory of a device is its driver's.
+    """
     w = Writer(symbols)
+    free = "mutad_entry_free"
+    if driver:
+        free = w.device("mutad_device_forget", driver)[1:]
     for what, count, function_ in (
-        ("%pending", "%blocks", "mutad_entry_free"),
+        ("%pending", "%blocks", free),
         ("%made", "%objects", "Py_DecRef"),
     ):
         at, again, one, done = (w.fresh(hint) for hint in ("at", "again", "one", "done"))
@@ -96,7 +102,8 @@ def undo(symbols: dict[str, str]) -> str:
         w.do(f"br label %{again}")
         w.label(done)
     w.do("ret void")
-    return function("void @mutad_undo(ptr %pending, i64 %blocks, ptr %made, i64 %objects)", w)
+    name = undo_function(driver)
+    return function(f"void @{name}(ptr %pending, i64 %blocks, ptr %made, i64 %objects)", w)
 
 
 def _call_back(w: Writer, link: str, slot: int, site: str, payload: str) -> str:

@@ -142,6 +142,8 @@ class EntryPlan:
     """What a tangent function takes and returns besides."""
     lanes: int = 1
     """How many shadows each array has, side by side, and how many cotangents each number."""
+    driver: str = ""
+    """Whose memory arrays are that are not the host's: "cuda", "emulated"."""
     debug: tuple[str, str] = ("", "")
     """Where lines are wanted: what goes into the head of `primal`, and behind its call of the kernel."""
 
@@ -171,6 +173,7 @@ class EntryPlan:
                 filled=tuple(said["tangents"]["filled"]),
             ),
             said["lanes"],
+            said["driver"],
             debug,
         )
 
@@ -252,6 +255,7 @@ def convention(
     of_parts: bool = False,
     tangents: Tangents | None = None,
     lanes: int = 1,
+    driver: str = "",
 ) -> str:
     """How Python code calls these kernels, as text: modules of which it is the same share their entries.
 
@@ -276,6 +280,7 @@ def convention(
         "recursive": recursive,
         "of_parts": of_parts,
         "lanes": lanes,
+        "driver": driver,
         "tangents": {
             **tangents.as_metadata(),
             "keys": list(map(str, keys)),

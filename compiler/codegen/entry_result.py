@@ -11,6 +11,7 @@ from .entry_guard import ArrayValue
 from .entry_writer import (
     ALIGNED,
     ARRAY_FLAGS,
+    ARRAY_HANDLER,
     ITEM_SIZE,
     LLVM_TYPE,
     OWNS_DATA,
@@ -19,6 +20,7 @@ from .entry_writer import (
     TYPE_NUMBERS,
     WRITEABLE,
     Writer,
+    undo_function,
 )
 
 MAKE = {
@@ -108,6 +110,8 @@ class Boxes:
     """
 
     w: Writer
+    driver: str = ""
+    """Whose memory fresh arrays have; "" is the host's."""
     made: list[str] = field(default_factory=list[str])
     """The objects we hold; "" where the reference was given away."""
     pending: dict[int, int] = field(default_factory=dict[int, int])
@@ -362,6 +366,10 @@ class Boxes:
             w.label(alone)
         flags = w.field(obj, ARRAY_FLAGS, "i32")
         w.store("i32", w.value(f"or i32 {flags}, {OWNS_DATA}"), obj, ARRAY_FLAGS)
+        if self.driver:
+            handler = w.device("mutad_device_handler", self.driver)
+            w.call("Py_IncRef", handler)
+            w.store("ptr", handler, obj, ARRAY_HANDLER)
         w.store("ptr", "null", "%pending", 8 * place)
         w.do(f"br label %{done}")
         w.label(done)
@@ -451,4 +459,4 @@ class Boxes:
         w = self.w
         blocks = f"ptr %pending, i64 {len(self.pending)}" if self.pending else "ptr null, i64 0"
         self.most = max(self.most, len(self.made))
-        w.do(f"call void @mutad_undo({blocks}, ptr %made, i64 {len(self.made)})")
+        w.do(f"call void @{undo_function(self.driver)}({blocks}, ptr %made, i64 {len(self.made)})")

@@ -19,6 +19,8 @@ TYPE = HEADER - 8
 ARRAY_DATA, ARRAY_RANK, ARRAY_EXTENTS, ARRAY_STRIDES, ARRAY_DTYPE, ARRAY_FLAGS = (
     HEADER + offset for offset in (0, 8, 16, 24, 40, 48)
 )
+ARRAY_HANDLER = HEADER + 72
+"""Who frees the data of an array that owns it (`PyDataMem_Handler`)."""
 DTYPE_BYTE_ORDER, DTYPE_NUMBER = HEADER + 10, HEADER + 12
 SCALAR_VALUE = HEADER
 
@@ -93,6 +95,7 @@ _FUNCTIONS = {
     "PyArray_Empty": "ptr (i32, ptr, ptr, i32)",
     "PyArray_SetBaseObject": "i32 (ptr, ptr)",
     "mutad_entry_free": "void (ptr)",
+    "mutad_device_forget": "void (ptr)",
 }
 CODE = ("pool", "kernel", "backward", "drop")
 """The addresses that a link has in its slot `code`, as bytes: what the entries of many modules share
@@ -163,7 +166,7 @@ class Writer:
 
     def call(self, function: str, *operands: str, hint: str = "t") -> str:
         """Call a C-API function; the name of its result ("" for void)."""
-        self.symbols[function] = _ORIGIN.get(function, "python")
+        self.symbols.setdefault(function, _ORIGIN.get(function, "python"))
         result, _, parameters = _FUNCTIONS[function].partition(" ")
         types = [t for t in parameters.strip("()").split(", ") if t]
         shown = ", ".join(f"{t} {o}" for t, o in zip(types, operands, strict=True))
@@ -176,6 +179,11 @@ class Writer:
     def object(self, symbol: str) -> str:
         """The address of a Python object that is an external symbol."""
         self.symbols[symbol] = "numpy" if symbol.startswith("mutad_numpy") else "python"
+        return f"@{symbol}"
+
+    def device(self, symbol: str, driver: str) -> str:
+        """Something of the runtime's for a device: `mutad.runtime.device`."""
+        self.symbols[symbol] = f"device {driver}"
         return f"@{symbol}"
 
     def code(self, name: str) -> str:
@@ -198,3 +206,8 @@ def declarations(symbols: dict[str, str]) -> list[str]:
         else:
             result.append(f"@{symbol} = external global i8")
     return result
+
+
+def undo_function(driver: str) -> str:
+    """What gives memory back that is of a driver's device, or the host's."""
+    return f"mutad_undo_{driver}" if driver else "mutad_undo"

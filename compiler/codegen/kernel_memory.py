@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from enum import Enum
 
-from . import support, support_area, support_callbacks
+from . import support, support_area, support_callbacks, support_device
 
 
 class KernelMemory(Enum):
-    """In a Python process from the system; ahead of time from the caller's area, or from its allocator."""
+    """In a Python process from the system; ahead of time from the caller's area, or from its allocator.
+
+    `DEVICE`: arrays are a device's, and the host's own memory is from the system.
+    """
 
     SYSTEM = "system"
     AREA = "area"
     ALLOCATOR = "allocator"
+    DEVICE = "device"
 
     @property
     def functions(self) -> support.Functions:
@@ -23,13 +27,15 @@ class KernelMemory(Enum):
                 return support_area.FUNCTIONS
             case KernelMemory.ALLOCATOR:
                 return support_callbacks.FUNCTIONS
+            case KernelMemory.DEVICE:
+                return support_device.FUNCTIONS
 
     @property
     def polls(self) -> bool:
         """Whether long calls ask for interrupts."""
-        return self is KernelMemory.SYSTEM
+        return self in (KernelMemory.SYSTEM, KernelMemory.DEVICE)
 
     @property
     def ending(self) -> tuple[str, ...]:
         """The functions after which a kernel has to run `mutad_end`."""
-        return () if self is KernelMemory.AREA else support.ALLOCATING
+        return () if self is KernelMemory.AREA else (*support.ALLOCATING, support_device.DEVICE)

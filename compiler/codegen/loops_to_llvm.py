@@ -80,6 +80,10 @@ class CodegenOptions(Protocol):
     def parallel(self) -> bool: ...
     @property
     def target(self) -> Target | None: ...
+    @property
+    def driver(self) -> str:
+        """Whose kernels the host launches; "" where there are none."""
+        ...
 
 
 def kernel_text(
@@ -100,13 +104,22 @@ def kernel_text(
     if len(kernels) == 2:
         return either_text(kernels, public[0], before, state, options, subject)
     (function,) = kernels
-    writer = KernelWriter(function, options, name, state, memory=memory, subject=subject)
+    writer = writer_for(memory)(function, options, name, state, memory=memory, subject=subject)
     definitions = [*before, writer.write()]
     for size in (f for f in public if SIZES in f.attributes):
         beside = KernelWriter(size, options, f"{name}_{SIZES}", writer.state)
         # Without lines: what calls it has none, and would have those of another function once it is inlined.
         definitions.append([without_lines(part) for part in beside.write()])
     return module_text(writer.state, definitions, writer.result_slots)
+
+
+def writer_for(memory: KernelMemory) -> type[KernelWriter]:
+    """What writes a kernel: where arrays are a device's, one that has them computed there."""
+    if memory is not KernelMemory.DEVICE:
+        return KernelWriter
+    from .launches_to_llvm import LaunchingWriter
+
+    return LaunchingWriter
 
 
 def either_text(
@@ -158,17 +171,21 @@ def choice_of_kernel(names: Sequence[str], parameters: Sequence[str], budget: in
 
 
 def split_text(
-    module: ModuleOp, options: CodegenOptions, subject: Subject | None = None
+    module: ModuleOp,
+    options: CodegenOptions,
+    memory: KernelMemory = KernelMemory.SYSTEM,
+    subject: Subject | None = None,
 ) -> KernelText:
     """The kernels of the two halves of a split gradient: `@kernel` and `@backward`, which takes a record."""
     (forward, backward), private = functions_of(module)
-    before, state = private_text(private, options, subject=subject)
-    first = KernelWriter(forward, options, "kernel", state, subject=subject)
+    before, state = private_text(private, options, memory, subject)
+    made = writer_for(memory)
+    first = made(forward, options, "kernel", state, memory=memory, subject=subject)
     definition = first.write()
     kept = backward.attributes["kept"]
     assert isinstance(kept, IntegerAttr)
     slots = first.result_slots[-1 - kept.value.data : -1]
-    second = KernelWriter(backward, options, "backward", first.state, Record(slots))
+    second = made(backward, options, "backward", first.state, Record(slots))
     definitions = [*before, definition, second.write()]
     return module_text(second.state, definitions, first.result_slots)
 
@@ -541,7 +558,7 @@ class KernelWriter:
         if leaf and not state.scalar_only:
             facts = leaf_facts(op, self.dependence, self.state.proved, state.fastmath)
         loop = text.begin_loop(
-            count,
+            self.iterations(op, count),
             carried,
             op.induction.name_hint or "i",
             (lambda: self.load_registers(facts)) if facts.accumulators or facts.constants else None,
@@ -554,6 +571,7 @@ class KernelWriter:
             loop.counter if part is None else text.add(part[0], loop.counter)
         )
         self.bind_carried(op.body_carried, op, moving, list(loop.values))
+        self.begin_iteration(op, loop.counter)
         self.loop_body(op, vectors=leaf and facts.parallel and may_be_vector_code(op))
         self.state.group = ""
         if not leaf:
@@ -572,8 +590,19 @@ class KernelWriter:
             del state.registers[place]
         state.scalars[op.trips] = self.at_least_zero(count) if op.trips.first_use else count
         self.bind_carried(tuple(op.results[1:]), op, moving, list(final))
+        self.end_iterations(op)
         if leaf and is_in_loop(op):
             spend_trips(state, self.at_least_zero(count))
+
+    def iterations(self, op: array.LoopOp, count: str) -> str:
+        """How many iterations of a loop run, where so many are asked for."""
+        return count
+
+    def begin_iteration(self, op: array.LoopOp, number: str) -> None:
+        """Written where an iteration begins."""
+
+    def end_iterations(self, op: array.LoopOp) -> None:
+        """Written behind a loop."""
 
     def load_registers(self, facts: LeafFacts) -> None:
         """What the loop accumulates at one place, or reads there all the time, goes into a register."""
@@ -728,7 +757,7 @@ class KernelWriter:
                 d = state.memrefs[value]
                 fields = [f"ptr {d.pointer}", *(f"i64 {x}" for x in (*d.extents, *d.strides))]
                 if any(isinstance(r.owner, array.AllocOp) for r in state.alias.roots(value)):
-                    text.do(f"call void @mutad_keep(ptr %ctx, ptr {d.pointer})")
+                    self.hand_over(value, d)
             elif isinstance(value.type, TapeType):
                 fields = tape_words(state, value)
             else:
@@ -740,6 +769,10 @@ class KernelWriter:
                 slot += 1
         self.result_slots = tuple(starts)
         text.do(f"ret i32 {OK}")
+
+    def hand_over(self, value: SSAValue, memref: Descriptor) -> None:
+        """Memory that is returned is the caller's."""
+        self.text.do(f"call void @mutad_keep(ptr %ctx, ptr {memref.pointer})")
 
 
 def numbers_of(state: KernelState, value: SSAValue) -> list[str]:

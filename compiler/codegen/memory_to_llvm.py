@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import MemRefType, NoneAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import ad, array
@@ -247,6 +247,7 @@ def takes_scratch(state: KernelState, op: Operation) -> bool:
     return (
         isinstance(op, array.AllocOp)
         and op not in state.escaping
+        and isinstance(op.memref.type.memory_space, NoneAttr)  # of a device there are others
         and not {array.GROWABLE, array.STACK} & op.attributes.keys()
     )
 

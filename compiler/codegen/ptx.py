@@ -52,6 +52,7 @@ class DeviceOptions:
     fastmath: bool
     parallel: bool = False
     target: Host = DEVICE
+    driver: str = ""
 
 
 class DeviceWriter(KernelWriter):

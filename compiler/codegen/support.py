@@ -446,7 +446,7 @@ move:
 declare i64 @llvm.umin.i64(i64, i64)
 """
 
-_END = f"""
+END_OF_CALL = f"""
 define internal void @mutad_end(ptr %ctx, i32 %status) noinline optnone nounwind {{
   %chunks.at = getelementptr i8, ptr %ctx, i64 {CHUNKS}
   %chunks = load ptr, ptr %chunks.at
@@ -471,7 +471,10 @@ on:
 done:
   ret void
 }}
-define internal void @mutad_free_list(ptr %ctx, ptr %first) noinline optnone nounwind {{
+"""
+
+_FREE_LIST = """
+define internal void @mutad_free_list(ptr %ctx, ptr %first) noinline optnone nounwind {
   br label %look
 look:
   %chunk = phi ptr [ %first, %0 ], [ %next, %on ]
@@ -483,7 +486,7 @@ on:
   br label %look
 done:
   ret void
-}}
+}
 """
 
 _POOL = f"""
@@ -704,7 +707,7 @@ FUNCTIONS: Functions = {
     "mutad_alloc_result": (_ALLOC_RESULT, ()),
     "mutad_tape_push": (_TAPE, ("mutad_tape_grow",)),
     "mutad_tape_grow": (_TAPE_GROW, ("mutad_take",)),
-    "mutad_end": (_END, ("mutad_take", "mutad_drop_result")),
+    "mutad_end": (END_OF_CALL + _FREE_LIST, ("mutad_take", "mutad_drop_result")),
     "mutad_drop_result": (support_reserved.drop_result(), ()),
     "mutad_drop_range": (support_reserved.drop_range(POOL, POOL_SLOTS), ()),
     "mutad_reserve": (support_reserved.reserve(RESULTS, POOL, POOL_SLOTS), ("mutad_drop_range",)),

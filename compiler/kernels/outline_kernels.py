@@ -169,8 +169,13 @@ class Outliner:
         return nest_kernels.obstacle(loop, told, self.sharing) is None
 
     def device_roots(self) -> set[SSAValue]:
-        """The memory that is the device's: arguments, what kernels touch, and what may be either of these."""
+        """The memory that is the device's: arguments, results (and what a reverse sweep is handed), what
+        kernels touch, and what may be any of these."""
         found: set[SSAValue] = {a for a in self.function.body.block.args if is_memref(a)}
+        last = self.function.body.block.last_op
+        assert isinstance(last, func.ReturnOp)
+        for result in last.arguments:
+            found |= self.alias.roots(result) if is_memref(result) else set()
         for op in self.kernels:
             touched = (
                 nest_kernels.arrays_of(op)

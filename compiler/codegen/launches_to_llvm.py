@@ -1,0 +1,301 @@
+"""Launches, and what else compiled host code asks of a device, as LLVM text.
+
+::
+
+    device.launch @f_0 blocks(%n) (%x)     store double %x, ptr %given         each argument in a slot
+                                           store ptr %given, ptr %places       where each of them is
+                                           %k = load ptr, ptr @mutad_device_kernels
+                                           call i32 @mutad_device_launch(ptr %k, i64 %n, ptr %places)
+
+An array is given as PTX has it: pointer, extents, strides (`ptx.DeviceWriter.parameters`). Its memory is not
+touched here; single elements are fetched and put by the driver. Every call of the driver may fail, and the
+kernel then returns as where memory runs out: which error it was the runtime knows.
+
+A loop that only launches, the same in each iteration, is replayed: see `period_of`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import lcm
+from typing import Any
+
+from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from ...dialects import ad, array, device
+from ...dialects.within import every_op
+from ..analysis.alias import AliasAnalysis, if_blocks
+from .debug_info import Subject
+from .handles import Record
+from .kernel_memory import KernelMemory
+from .kernel_state import OUT_OF_MEMORY, Descriptor, KernelState, size_of, value_type
+from .loops_to_llvm import CodegenOptions, KernelWriter
+from .memory_to_llvm import bytes_of
+from .scalars_to_llvm import SCALAR_OPS
+from .support_device import BLOCKS, DECLARATIONS, DEVICE
+
+KERNELS = "mutad_device_kernels"
+"""The external table of the module's kernels, as the driver knows them."""
+
+NUMBER = "number"
+"""The attribute of a launch: the place of its kernel in the table."""
+
+SCRATCH, RESULT = 0, 1
+"""Kinds of blocks: those of an iteration, and those that may be returned."""
+
+
+def number_kernels(module: ModuleOp) -> list[func.FuncOp]:
+    """Take the kernels out of the module; each launch says which of them is its own."""
+    kernels = [f for f in module.ops if isinstance(f, func.FuncOp) and device.is_kernel(f)]
+    numbers = {kernel.sym_name.data: k for k, kernel in enumerate(kernels)}
+    for launch in [op for op in module.walk() if isinstance(op, device.LaunchOp)]:
+        launch.attributes[NUMBER] = IntegerAttr(numbers[launch.target], i64)
+    for kernel in kernels:
+        kernel.detach()
+    return kernels
+
+
+def is_on_device(type_: Attribute) -> bool:
+    """Whether the memory of a memref is the device's."""
+    return isinstance(type_, MemRefType) and device.space_of(type_) == device.GLOBAL
+
+
+def declare(state: KernelState, kind: str) -> None:
+    """All that host code may call, of the runtime for this kind of driver."""
+    state.support.add(DEVICE)
+    for symbol, line in DECLARATIONS.items():
+        state.declare(symbol, line, f"device {kind}")
+    state.declare(KERNELS, f"@{KERNELS} = external global ptr", "kernels")
+
+
+def call(state: KernelState, function: str, *arguments: str) -> str:
+    result = DECLARATIONS[function].split()[1]
+    return state.text.value(f"call {result} @{function}({', '.join(arguments)})")
+
+
+def require(state: KernelState, status: str) -> None:
+    """Leave where the driver has refused."""
+    state.return_when(state.text.value(f"icmp ne i32 {status}, 0"), OUT_OF_MEMORY)
+
+
+# Launches.
+
+
+def lower_launch(state: KernelState, op: device.LaunchOp) -> None:
+    text, number = state.text, op.attributes[NUMBER]
+    assert isinstance(number, IntegerAttr)
+    given = [one for value in op.values for one in given_as(state, value)]
+    places = text.alloca(f"[{max(len(given), 1)} x ptr]", "parameters")
+    for k, (type_, value) in enumerate(given):
+        slot = text.alloca(type_, "given")
+        text.do(f"store {type_} {value}, ptr {slot}")
+        at = text.value(f"getelementptr ptr, ptr {places}, i64 {k}")
+        text.do(f"store ptr {slot}, ptr {at}")
+    at = text.value(f"getelementptr ptr, ptr @{KERNELS}, i64 {number.value.data}")
+    kernel = text.value(f"load ptr, ptr {at}", "kernel")
+    blocks = f"i64 {state.scalars[op.blocks]}"
+    require(state, call(state, "mutad_device_launch", f"ptr {kernel}", blocks, f"ptr {places}"))
+
+
+def given_as(state: KernelState, value: SSAValue) -> list[tuple[str, str]]:
+    """What a kernel is given for a value, with types: of an array pointer, extents and strides."""
+    if isinstance(value.type, MemRefType):
+        first, *numbers = state.memrefs[value].fields
+        return [("ptr", first), *(("i64", n) for n in numbers)]
+    return [(value_type(value.type), state.scalars[value])]
+
+
+# Single elements.
+
+
+def lower_fetch(state: KernelState, op: device.FetchOp) -> None:
+    source = state.memrefs[op.source]
+    slot = state.text.alloca("i64", "fetched")
+    at = state.address(source, [state.scalars[i] for i in op.indices])
+    size = f"i64 {size_of(source.element)}"
+    require(state, call(state, "mutad_device_fetch", f"ptr {at}", size, f"ptr {slot}"))
+    state.scalars[op.result] = state.load(slot, source.element, "", op.result.name_hint)
+
+
+def lower_put(state: KernelState, op: device.PutOp) -> None:
+    target = state.memrefs[op.target]
+    slot = state.text.alloca("i64", "sent")
+    state.store(state.scalars[op.value], slot, target.element, "")
+    at = state.address(target, [state.scalars[i] for i in op.indices])
+    size = f"i64 {size_of(target.element)}"
+    require(state, call(state, "mutad_device_put", f"ptr {at}", size, f"ptr {slot}"))
+
+
+# Memory.
+
+
+def lower_memory(state: KernelState, op: Operation) -> None:
+    """Blocks until the iteration, or the call, ends; segments of tapes; variables that kernels touch."""
+    assert isinstance(op, array.AllocOp | memref.AllocaOp | ad.PushOp | ad.PopOp)
+    type_ = op.memref.type
+    assert isinstance(type_, MemRefType)
+    extents = () if isinstance(op, memref.AllocaOp) else tuple(op.extents)
+    shape = [state.scalars[e] for e in extents]
+    size = f"i64 {bytes_of(state, type_, shape)}"
+    match op:
+        case ad.PopOp():
+            found = popped(state, op.tape)
+        case ad.PushOp():
+            assert is_of_device(op.tape), "a tape holds what the host computes, too"
+            slot = f"ptr {state.scalars[op.tape]}"
+            found = call(state, "mutad_device_push", "ptr %ctx", slot, size)
+        case _:
+            kind = f"i64 {RESULT if op in state.escaping else SCRATCH}"
+            found = call(state, "mutad_device_alloc", "ptr %ctx", size, kind)
+    if not isinstance(op, ad.PopOp):
+        state.return_when(state.text.value(f"icmp eq ptr {found}, null"), OUT_OF_MEMORY)
+    state.memrefs[op.memref] = state.descriptor(type_, found, tuple(shape))
+
+
+def popped(state: KernelState, tape: SSAValue) -> str:
+    """The last segment of a tape."""
+    reads = isinstance(tape.owner, ad.ReaderOp)
+    function = "mutad_device_read" if reads else "mutad_device_pop"
+    return call(state, function, f"ptr {state.scalars[tape]}")
+
+
+def is_of_device(tape: SSAValue) -> bool:
+    """Whether all segments of a tape are the device's."""
+    users = (use.operation for use in tape.uses)
+    return all(is_on_device(u.memref.type) for u in users if isinstance(u, ad.PushOp | ad.PopOp))
+
+
+# Loops that are replayed.
+
+
+def period_of(op: array.LoopOp, alias: AliasAnalysis) -> int | None:
+    """After how many iterations a loop launches the same again; None where it never does, or does more.
+
+    It only launches and puts elements, at arguments that are computed of what is there before the loop, and
+    of arrays that change places: after so many iterations each is at its own again. So what one period
+    launches is what every other does, and what it raises the first has raised. (A branch would be
+    decided once: loops with branches are left alone, as are those that allocate, fetch or save.)
+    """
+    if op.count is None or op.condition_block is not None or op.induction.first_use is not None:
+        return None
+    for inner in every_op(op):
+        plain = type(inner) in SCALAR_OPS or isinstance(inner, REPLAYED)
+        counted = not isinstance(inner, array.LoopOp) or inner.condition_block is None
+        if inner is not op and not (plain and counted):
+            return None
+    launches = any(isinstance(inner, device.LaunchOp) for inner in every_op(op))
+    return cycle(op, alias) if launches else None
+
+
+REPLAYED = (
+    device.LaunchOp, device.PutOp, array.LoopOp, array.YieldOp, array.ViewOp, array.CollapseOp,
+    array.RaiseIfOp, array.IndexOp,
+    memref.DimOp, memref.CastOp, arith.ConstantOp,
+)  # fmt: skip
+"""What the body of a loop that is replayed consists of, beside scalars."""
+
+LONGEST = 4
+"""Iterations of a period."""
+
+
+def cycle(op: array.LoopOp, alias: AliasAnalysis) -> int | None:
+    """After how many iterations all carried arrays are at their places; None where that is not known."""
+    permutation = alias.permutation(op)
+    found = 1
+    for slot in range(len(permutation)):
+        length, at = 1, permutation[slot]
+        while at is not None and at != slot and length <= len(permutation):
+            length, at = length + 1, permutation[at]
+        if at != slot:
+            return None
+        found = lcm(found, length)
+    return found if found <= LONGEST else None
+
+
+class LaunchingWriter(KernelWriter):
+    """Writes a function of the host, whose arrays are a device's."""
+
+    def __init__(
+        self,
+        function: func.FuncOp,
+        options: CodegenOptions,
+        name: str,
+        beside: KernelState | None = None,
+        record: Record | None = None,
+        memory: KernelMemory = KernelMemory.DEVICE,
+        subject: Subject | None = None,
+    ) -> None:
+        super().__init__(function, options, name, beside, record, memory, subject)
+        declare(self.state, options.driver)
+        self.marks: list[str | None] = []
+        """Of each iteration that is being written the blocks that were there when it began."""
+        self.periods: dict[array.LoopOp, int | None] = {}
+
+    def write_op(self, op: Operation) -> None:
+        lower = LAUNCH_OPS.get(type(op))
+        on_device = isinstance(op, OF_EITHER) and is_on_device(op.memref.type)
+        if lower is not None:
+            lower(self.state, op)
+        elif on_device:
+            assert not isinstance(op, memref.LoadOp | memref.StoreOp), "this is the device's memory"
+            lower_memory(self.state, op)
+        else:
+            super().write_op(op)
+
+    # Memory of iterations.
+
+    def mark(self, block: Block) -> str | None:
+        at = None
+        if self.takes_blocks(block):
+            slot = self.state.context_slot(BLOCKS)
+            at = self.text.value(f"load ptr, ptr {slot}, align 8", "blocks")
+        self.marks.append(at)
+        return super().mark(block)
+
+    def release(self, mark: str | None) -> None:
+        super().release(mark)
+        if (at := self.marks.pop()) is not None:
+            self.text.do(f"call void @mutad_device_release(ptr %ctx, ptr {at})")
+
+    def takes_blocks(self, block: Block) -> bool:
+        """Whether a block takes memory of the device, outside of the loops in it."""
+        for op in block.ops:
+            if isinstance(op, array.AllocOp | memref.AllocaOp) and is_on_device(op.memref.type):
+                return True
+            if isinstance(op, scf.IfOp) and any(map(self.takes_blocks, if_blocks(op))):
+                return True
+        return False
+
+    def hand_over(self, value: SSAValue, memref: Descriptor) -> None:
+        if not is_on_device(value.type):
+            super().hand_over(value, memref)
+            return
+        self.text.do(f"call void @mutad_device_keep(ptr %ctx, ptr {memref.pointer})")
+
+    # Loops that are replayed.
+
+    def iterations(self, op: array.LoopOp, count: str) -> str:
+        period = self.periods[op] = period_of(op, self.state.alias)
+        if period is None:
+            return count
+        return call(self.state, "mutad_device_plan", f"i64 {count}", f"i64 {period}")
+
+    def begin_iteration(self, op: array.LoopOp, number: str) -> None:
+        if self.periods[op] is not None:
+            require(self.state, call(self.state, "mutad_device_iteration", f"i64 {number}"))
+
+    def end_iterations(self, op: array.LoopOp) -> None:
+        if self.periods[op] is not None:
+            require(self.state, call(self.state, "mutad_device_repeat"))
+
+
+OF_EITHER = (memref.LoadOp, memref.StoreOp, memref.AllocaOp, array.AllocOp, ad.PushOp, ad.PopOp)
+"""Ops on memory that is the host's or the device's."""
+
+LAUNCH_OPS: dict[type[Operation], Callable[[KernelState, Any], None]] = {
+    device.LaunchOp: lower_launch,
+    device.FetchOp: lower_fetch,
+    device.PutOp: lower_put,
+}

@@ -1,0 +1,346 @@
+"""Drivers of devices: where their functions are, what was loaded into them, and how compiled code calls them.
+
+A `Driver` is given addresses of the functions of NVIDIA's driver API, or of the emulated one's, and nothing
+else here knows which. Compiled host code calls them through a table (`device_text`); Python code, which loads
+modules, copies arrays and orders streams, by `Driver.call`.
+
+Arrays of a device look to the runtime like NumPy's, with the device's addresses: kinds, sharing of memory and
+views are known from these, and nobody on the host touches an element. What a call makes is allocated by a
+handler of ours (`Driver.handler`), which NumPy's arrays free their memory with.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import functools
+import json
+import re
+import threading
+import weakref
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from . import engine, result_pool
+from .cuda import CudaError
+from .device_text import (
+    DRIVER,
+    ENDED,
+    ERROR,
+    LAUNCHES,
+    LEAST,
+    NO_MEMORY,
+    PLACE,
+    REPLAYS,
+    STREAM,
+    TABLE,
+    TEXT,
+    UNIT,
+    WORDS,
+)
+from .keys import Array, address_of
+
+POINTER, NUMBER, SIZE, HANDLE = (
+    ctypes.c_void_p,
+    ctypes.c_int,
+    ctypes.c_size_t,
+    ctypes.c_uint64,
+)
+FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "cuInit": (ctypes.c_uint,),
+    "cuDeviceGetCount": (POINTER,),
+    "cuDeviceGet": (POINTER, NUMBER),
+    "cuDeviceGetAttribute": (POINTER, NUMBER, NUMBER),
+    "cuDevicePrimaryCtxRetain": (POINTER, NUMBER),
+    "cuCtxSetCurrent": (POINTER,),
+    "cuCtxGetCurrent": (POINTER,),
+    "cuDeviceGetDefaultMemPool": (POINTER, NUMBER),
+    "cuMemPoolSetAttribute": (POINTER, NUMBER, POINTER),
+    "cuStreamCreate": (POINTER, ctypes.c_uint),
+    "cuStreamSynchronize": (POINTER,),
+    "cuStreamWaitEvent": (POINTER, POINTER, ctypes.c_uint),
+    "cuEventCreate": (POINTER, ctypes.c_uint),
+    "cuEventRecord": (POINTER, POINTER),
+    "cuModuleLoadDataEx": (POINTER, POINTER, ctypes.c_uint, POINTER, POINTER),
+    "cuModuleGetFunction": (POINTER, POINTER, ctypes.c_char_p),
+    "cuModuleUnload": (POINTER,),
+    "cuMemcpyHtoDAsync": (HANDLE, POINTER, SIZE, POINTER),
+    "cuMemcpyDtoHAsync": (POINTER, HANDLE, SIZE, POINTER),
+    "cuMemcpyDtoDAsync": (HANDLE, HANDLE, SIZE, POINTER),
+    "cuGetErrorName": (NUMBER, POINTER),
+}
+"""What Python code calls of a driver, with the kinds of arguments."""
+
+NAMES = tuple(dict.fromkeys((*FUNCTIONS, *DRIVER)))
+"""All functions that a driver has to have."""
+
+NON_BLOCKING, NO_TIMING = 1, 2
+"""Flags: a stream of its own, an event that keeps no time."""
+MAJOR, MINOR, RELEASE_THRESHOLD = 75, 76, 4
+"""Attributes: the two numbers of a device's kind, and how many bytes its pool keeps."""
+GRAPH_UNIT, GRAPH_LEAST = 32, 4
+"""Periods of a loop in one graph, and from how many graphs on a loop is replayed."""
+
+
+class Driver:
+    """A device, through its driver."""
+
+    def __init__(self, name: str, addresses: Mapping[str, int]) -> None:
+        self.name = name
+        """What the symbols of compiled code call it: "cuda", "emulated"."""
+        self.addresses = addresses
+        self.lock = threading.RLock()
+        """Held while compiled code runs: the table says what went wrong, and is shared."""
+        self.call: dict[str, Callable[..., int]] = {
+            name: ctypes.CFUNCTYPE(ctypes.c_int, *types)(addresses[name])
+            for name, types in FUNCTIONS.items()
+        }
+        self.state = (ctypes.c_int64 * WORDS)()
+        self.begin_device()
+        self.link()
+
+    # The device.
+
+    def begin_device(self) -> None:
+        """Its context, pool and stream; CudaError where that cannot be."""
+        self.check("cuInit", 0)
+        device = ctypes.c_int()
+        self.check("cuDeviceGet", ctypes.addressof(device), 0)
+        self.number = device.value
+        self.context = self.made("cuDevicePrimaryCtxRetain", self.number)
+        with self.current():
+            pool, most = self.made("cuDeviceGetDefaultMemPool", self.number), HANDLE(2**64 - 1)
+            self.check("cuMemPoolSetAttribute", pool, RELEASE_THRESHOLD, ctypes.addressof(most))
+            self.stream = self.made("cuStreamCreate", NON_BLOCKING)
+            self.event = self.made("cuEventCreate", NO_TIMING)
+        for place, function in enumerate(DRIVER, TABLE):
+            self.state[place] = self.addresses[function]
+        self.state[STREAM], self.state[UNIT], self.state[LEAST] = (
+            self.stream,
+            GRAPH_UNIT,
+            GRAPH_LEAST,
+        )
+
+    def made(self, function: str, *arguments: Any) -> int:
+        """What a function makes, whose first argument says where to leave it."""
+        found = ctypes.c_void_p()
+        self.check(function, ctypes.addressof(found), *arguments)
+        return found.value or 0
+
+    def attribute(self, number: int) -> int:
+        found = ctypes.c_int()
+        self.check("cuDeviceGetAttribute", ctypes.addressof(found), number, self.number)
+        return found.value
+
+    @property
+    def capability(self) -> tuple[int, int]:
+        """The two numbers of the device's kind."""
+        return self.attribute(MAJOR), self.attribute(MINOR)
+
+    def check(self, function: str, *arguments: Any) -> None:
+        """Call the driver; CudaError where it refuses."""
+        code = self.call[function](*arguments)
+        if code:
+            raise self.refusal(code, function)
+
+    def refusal(self, code: int, function: str) -> Exception:
+        """The exception for an error of the driver."""
+        if code == NO_MEMORY:
+            return MemoryError(f"the device has no memory left ({function})")
+        text = ctypes.c_char_p()
+        unknown = self.call["cuGetErrorName"](code, ctypes.addressof(text)) or text.value is None
+        name = "an unknown error" if unknown else (text.value or b"").decode()
+        return CudaError(code, f"{function}: {name} ({code})")
+
+    @contextmanager
+    def current(self) -> Generator[None]:
+        """The driver's context is the thread's meanwhile."""
+        before = self.made("cuCtxGetCurrent")
+        if before == self.context:
+            yield
+            return
+        self.check("cuCtxSetCurrent", self.context)
+        try:
+            yield
+        finally:
+            self.check("cuCtxSetCurrent", before)
+
+    # What compiled code calls.
+
+    def link(self) -> None:
+        """The library of `device_text` for this driver; arrays free their memory with it, so it stays."""
+        symbols = {"mutad_device_state": ctypes.addressof(self.state)}
+        for name in ("mutad_libc_malloc", "mutad_libc_free"):
+            symbols[name] = engine.address_of(name, "libc") or 0
+        self.functions: dict[str, int] = result_pool.addresses_in(
+            TEXT, symbols, f"mutad.device.{self.name}", EXPORTED
+        )
+        self.collect: Any = ctypes.CFUNCTYPE(None)(self.functions["mutad_device_collect"])
+        self.handler = result_pool.new_handler(
+            f"mutad-{self.name}", *(self.functions[f"mutad_device_{n}"] for n in ALLOCATOR)
+        )
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
+        atexit.register(self.end)
+
+    def end(self) -> None:
+        """The interpreter ends: arrays that are still there go after the driver."""
+        self.state[ENDED] = 1
+
+    def address(self, symbol: str) -> int:
+        """Where a symbol of compiled code is."""
+        return id(self.handler) if symbol == "mutad_device_handler" else self.functions[symbol]
+
+    def calling(self, entry: Callable[..., Any]) -> Callable[..., Any]:
+        """An entry of compiled code that launches: what goes wrong on the device is an exception."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self.lock, self.current():
+                self.state[ERROR] = 0
+                try:
+                    with result_pool.handled_by(self.handler):
+                        return entry(*args, **kwargs)
+                except MemoryError:
+                    code = self.state[ERROR]
+                    if not code:
+                        raise
+                    raise self.refusal(code, DRIVER[self.state[PLACE]]) from None
+
+        return call
+
+    # Modules.
+
+    def load(self, image: dict[str, Any]) -> Kernels:
+        """The kernels of a module."""
+        source = image["ptx"] or json.dumps(image)
+        with self.lock, self.current():
+            data = ctypes.create_string_buffer(source.encode())
+            module = self.made("cuModuleLoadDataEx", data, 0, None, None)
+            names = [name.encode() for name in image["kernels"]]
+            return Kernels(
+                self, module, [self.made("cuModuleGetFunction", module, n) for n in names]
+            )
+
+    # Arrays.
+
+    def empty(self, shape: Sequence[int], dtype: Any, order: Any = "C") -> Array:
+        """An array of the device, as NumPy has it: nobody here may touch its elements."""
+        with self.lock, self.current(), result_pool.handled_by(self.handler):
+            self.state[ERROR] = 0
+            try:
+                return np.empty(shape, dtype, order)
+            except MemoryError:
+                raise MemoryError(
+                    f"the device has no memory for an array of shape {shape}"
+                ) from None
+
+    def upload(self, array: Array) -> Array:
+        """A copy of an array of the host, in its order."""
+        order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+        given = np.asarray(array, order=order)
+        made = self.empty(given.shape, given.dtype, order)
+        with self.lock, self.current():
+            if given.nbytes:
+                target, source = address_of(made), address_of(given)
+                self.check("cuMemcpyHtoDAsync", target, source, given.nbytes, self.stream)
+            self.check("cuStreamSynchronize", self.stream)
+        return made
+
+    def download(self, array: Array) -> Array:
+        """A copy of an array of the device, for the host."""
+        from . import memory
+
+        if not array.size:
+            return np.empty(array.shape, array.dtype)
+        low, high = memory.bounds(memory.placed(array))
+        buffer = np.empty(high - low, np.uint8)
+        with self.lock, self.current():
+            self.check("cuMemcpyDtoHAsync", address_of(buffer), low, high - low, self.stream)
+            self.check("cuStreamSynchronize", self.stream)
+            self.collect()
+        offset = address_of(array) - low
+        seen: Array = np.ndarray(array.shape, array.dtype, buffer, offset, array.strides)
+        return seen.copy(order="K")
+
+    # Streams.
+
+    def wait_for(self, stream: int) -> None:
+        """What comes waits for what another stream has to do."""
+        self.order(stream, self.stream)
+
+    def let_wait(self, stream: int) -> None:
+        """Another stream waits for what was launched."""
+        self.order(self.stream, stream)
+
+    def order(self, first: int, second: int) -> None:
+        if first != second:
+            with self.lock, self.current():
+                self.check("cuEventRecord", self.event, first)
+                self.check("cuStreamWaitEvent", second, self.event, 0)
+
+    def synchronize(self) -> None:
+        with self.lock, self.current():
+            self.check("cuStreamSynchronize", self.stream)
+            self.collect()
+
+    @property
+    def launches(self) -> int:
+        """Kernels that were launched one by one, or captured."""
+        return self.state[LAUNCHES]
+
+    @property
+    def replays(self) -> int:
+        """Graphs that were launched."""
+        return self.state[REPLAYS]
+
+
+ALLOCATOR = ("malloc", "calloc", "realloc", "free")
+EXPORTED = tuple(re.findall(r"define \w+ @(mutad_device_\w+)", TEXT))
+
+
+class Kernels:
+    """The kernels of a loaded module, which is unloaded with this."""
+
+    def __init__(self, driver: Driver, module: int, functions: list[int]) -> None:
+        self.driver = driver
+        self.table = (ctypes.c_void_p * max(len(functions), 1))(*functions)
+        weakref.finalize(self, unload, driver, module).atexit = False
+
+    @property
+    def address(self) -> int:
+        return ctypes.addressof(self.table)
+
+
+def unload(driver: Driver, module: int) -> None:
+    with driver.lock, driver.current():
+        driver.call["cuStreamSynchronize"](driver.stream)
+        driver.call["cuModuleUnload"](module)
+
+
+KERNELS = "mutad_device_kernels"
+"""What compiled code calls the table of its kernels."""
+
+drivers: dict[str, Driver] = {}
+"""Those that were begun, by name."""
+
+
+def address(origin: str, symbol: str) -> int:
+    """Where compiled code finds a symbol of a driver's: its origin is `device <name>`."""
+    return drivers[origin.removeprefix("device ")].address(symbol)
+
+
+@functools.cache
+def real() -> Driver:
+    """NVIDIA's. ImportError where `cuda.bindings` is missing, CudaError where there is no device."""
+    from cuda.bindings import driver as bindings  # pyright: ignore
+
+    found: dict[str, int] = {}
+    for name in NAMES:
+        status, address, _ = bindings.cuGetProcAddress(name.encode(), 12000, 0)  # pyright: ignore
+        if int(status) or not address:  # pyright: ignore[reportUnknownArgumentType]
+            raise CudaError(int(status), f"the NVIDIA driver has no {name}: update it")  # pyright: ignore
+        found[name] = int(address)  # pyright: ignore[reportUnknownArgumentType]
+    drivers["cuda"] = made = Driver("cuda", found)
+    return made

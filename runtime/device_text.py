@@ -1,0 +1,586 @@
+"""What compiled host code calls to have kernels run: LLVM text over a table of the driver's functions.
+
+One library for each driver (`device.Driver`), linked when its first module is loaded. `STATE` words hold
+what it knows: the last error, the stream, the table. All work is on one stream, so memory that is given back
+may be taken by what comes later. Whoever calls compiled code holds the driver's lock.
+
+- *Scratch* and results are blocks of the driver's stream-ordered pool, with a record `{next, block, kind}`
+  each, in a list that the kernel's context begins. An iteration that allocates gives back what it took; the
+  end of the call gives back all but what is returned (`keep`).
+- A *tape* is a list of segments, `{next of all, block, bytes, the one before}`; one that is popped waits for
+  the next push. Their list is that of the host's chunks, an odd address tells them apart.
+- A loop whose body launches the same in each iteration is *replayed*: `plan` says how many iterations run;
+  the last ones of them are captured into a graph, which `repeat` launches for all others. One period at least
+  is not captured: what it raises has come before.
+
+Every function returns 0, or what a kernel returns where memory runs out; the error says what it was.
+"""
+
+from __future__ import annotations
+
+(
+    ERROR,
+    PLACE,
+    STREAM,
+    MODE,
+    DEPTH,
+    START,
+    PERIOD,
+    TIMES,
+    GRAPHS,
+    UNIT,
+    LEAST,
+    LAUNCHES,
+    REPLAYS,
+    ENDED,
+) = range(14)
+"""Words of the state. `MODE`: 0, 1 (a loop is planned), 2 (captured); `DEPTH` counts planned loops in it;
+`GRAPHS` lists those that may still run; a loop is replayed from `LEAST` graphs of `UNIT` periods on; once the
+interpreter has `ENDED`, the driver is left alone."""
+
+DRIVER = (
+    *("cuLaunchKernel", "cuMemAllocAsync", "cuMemFreeAsync", "cuMemcpyDtoHAsync"),
+    *("cuMemsetD8Async", "cuMemsetD16Async", "cuMemsetD32Async", "cuStreamSynchronize"),
+    *("cuStreamBeginCapture", "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphLaunch"),
+    *("cuGraphExecDestroy", "cuGraphDestroy"),
+)
+"""The driver's functions, in the table's order."""
+TABLE = 16
+"""The word where the table begins."""
+WORDS = TABLE + len(DRIVER)
+
+OUT_OF_MEMORY = 3
+"""What a kernel returns that cannot go on; the same as where the host has no memory."""
+NO_MEMORY = 2
+"""CUDA_ERROR_OUT_OF_MEMORY."""
+TOO_LARGE = 1
+"""CUDA_ERROR_INVALID_VALUE: a grid of more blocks than there can be."""
+
+BLOCKS, TAPES = 280, 24
+"""Byte offsets in the context: the list of blocks (a device runs no recursive functions, whose arena is at
+that place else), and that of the chunks of tapes."""
+
+
+def word(number: int, name: str, type_: str = "i64") -> str:
+    """Load a word of the state."""
+    return f"""  %{name}.at = getelementptr i64, ptr @mutad_device_state, i64 {number}
+  %{name} = load {type_}, ptr %{name}.at
+"""
+
+
+def put_word(number: int, value: str, name: str) -> str:
+    return f"""  %{name}.to = getelementptr i64, ptr @mutad_device_state, i64 {number}
+  store i64 {value}, ptr %{name}.to
+"""
+
+
+def driver(function: str, arguments: str, name: str) -> str:
+    """Call the driver; `%name` is 0, or the error that is noted."""
+    place = DRIVER.index(function)
+    return (
+        word(TABLE + place, f"{name}.f", "ptr")
+        + f"""  %{name}.code = call i32 %{name}.f({arguments})
+  %{name} = call i32 @noted(i32 %{name}.code, i64 {place})
+"""
+    )
+
+
+TEXT = f"""
+@mutad_device_state = external global i64
+declare ptr @mutad_libc_malloc(i64)
+declare void @mutad_libc_free(ptr)
+declare i64 @llvm.umax.i64(i64, i64)
+declare {{ i64, i1 }} @llvm.umul.with.overflow.i64(i64, i64)
+
+define internal i32 @noted(i32 %code, i64 %place) {{
+  %well = icmp eq i32 %code, 0
+  br i1 %well, label %good, label %bad
+good:
+  ret i32 0
+bad:
+{word(ERROR, "before")}
+  %first = icmp eq i64 %before, 0
+  br i1 %first, label %note, label %known
+note:
+  %wide = zext i32 %code to i64
+{put_word(ERROR, "%wide", "error")}{put_word(PLACE, "%place", "place")}
+  ret i32 {OUT_OF_MEMORY}
+known:
+  ret i32 {OUT_OF_MEMORY}
+}}
+
+define i32 @mutad_device_launch(ptr %kernel, i64 %blocks, ptr %parameters) {{
+  %nothing = icmp sle i64 %blocks, 0
+  br i1 %nothing, label %done, label %some
+done:
+  ret i32 0
+some:
+  %many = icmp sgt i64 %blocks, 2147483647
+  br i1 %many, label %refused, label %launch
+refused:
+  %no = call i32 @noted(i32 {TOO_LARGE}, i64 0)
+  ret i32 %no
+launch:
+  %count = trunc i64 %blocks to i32
+{word(LAUNCHES, "launches")}
+  %more = add i64 %launches, 1
+{put_word(LAUNCHES, "%more", "counted")}{word(STREAM, "stream", "ptr")}
+{
+    driver(
+        "cuLaunchKernel",
+        "ptr %kernel, i32 %count, i32 1, i32 1, i32 256, i32 1, i32 1, i32 0, "
+        "ptr %stream, ptr %parameters, ptr null",
+        "status",
+    )
+}
+  ret i32 %status
+}}
+
+define internal i64 @taken(i64 %bytes) {{
+  %huge = icmp ugt i64 %bytes, 4611686018427387904
+  br i1 %huge, label %refused, label %take
+refused:
+  %no = call i32 @noted(i32 {NO_MEMORY}, i64 {DRIVER.index("cuMemAllocAsync")})
+  ret i64 0
+take:
+  %slot = alloca i64
+  store i64 0, ptr %slot
+  %size = call i64 @llvm.umax.i64(i64 %bytes, i64 1)
+{word(STREAM, "stream", "ptr")}
+{driver("cuMemAllocAsync", "ptr %slot, i64 %size, ptr %stream", "status")}
+  %well = icmp eq i32 %status, 0
+  %block = load i64, ptr %slot
+  %found = select i1 %well, i64 %block, i64 0
+  ret i64 %found
+}}
+
+define internal void @given(i64 %block) {{
+{word(ENDED, "ended")}
+  %over = icmp ne i64 %ended, 0
+  %none = icmp eq i64 %block, 0
+  %leave = or i1 %over, %none
+  br i1 %leave, label %done, label %give
+give:
+{word(STREAM, "stream", "ptr")}
+{driver("cuMemFreeAsync", "i64 %block, ptr %stream", "status")}
+  br label %done
+done:
+  ret void
+}}
+
+define ptr @mutad_device_alloc(ptr %ctx, i64 %bytes, i64 %kind) {{
+  %record = call ptr @mutad_libc_malloc(i64 24)
+  %none = icmp eq ptr %record, null
+  br i1 %none, label %exhausted, label %take
+take:
+  %block = call i64 @taken(i64 %bytes)
+  %refused = icmp eq i64 %block, 0
+  br i1 %refused, label %back, label %keep
+back:
+  call void @mutad_libc_free(ptr %record)
+  ret ptr null
+keep:
+  %list.at = getelementptr i8, ptr %ctx, i64 {BLOCKS}
+  %list = load ptr, ptr %list.at
+  store ptr %list, ptr %record
+  %block.at = getelementptr i8, ptr %record, i64 8
+  store i64 %block, ptr %block.at
+  %kind.at = getelementptr i8, ptr %record, i64 16
+  store i64 %kind, ptr %kind.at
+  store ptr %record, ptr %list.at
+  %found = inttoptr i64 %block to ptr
+  ret ptr %found
+exhausted:
+  ret ptr null
+}}
+
+define void @mutad_device_release(ptr %ctx, ptr %mark) {{
+entry:
+  %list.at = getelementptr i8, ptr %ctx, i64 {BLOCKS}
+  br label %look
+look:
+  %link = phi ptr [ %list.at, %entry ], [ %link, %drop ], [ %record, %stay ]
+  %record = load ptr, ptr %link
+  %end = icmp eq ptr %record, %mark
+  br i1 %end, label %done, label %one
+one:
+  %kind.at = getelementptr i8, ptr %record, i64 16
+  %kind = load i64, ptr %kind.at
+  %scratch = icmp eq i64 %kind, 0
+  br i1 %scratch, label %drop, label %stay
+drop:
+  %next = load ptr, ptr %record
+  store ptr %next, ptr %link
+  %block.at = getelementptr i8, ptr %record, i64 8
+  %block = load i64, ptr %block.at
+  call void @given(i64 %block)
+  call void @mutad_libc_free(ptr %record)
+  br label %look
+stay:
+  br label %look
+done:
+  ret void
+}}
+
+define void @mutad_device_keep(ptr %ctx, ptr %pointer) {{
+entry:
+  %address = ptrtoint ptr %pointer to i64
+  %list.at = getelementptr i8, ptr %ctx, i64 {BLOCKS}
+  br label %look
+look:
+  %link = phi ptr [ %list.at, %entry ], [ %record, %on ]
+  %record = load ptr, ptr %link
+  %end = icmp eq ptr %record, null
+  br i1 %end, label %done, label %one
+one:
+  %block.at = getelementptr i8, ptr %record, i64 8
+  %block = load i64, ptr %block.at
+  %same = icmp eq i64 %block, %address
+  br i1 %same, label %drop, label %on
+on:
+  br label %look
+drop:
+  %next = load ptr, ptr %record
+  store ptr %next, ptr %link
+  call void @mutad_libc_free(ptr %record)
+  br label %done
+done:
+  ret void
+}}
+
+define void @mutad_device_end(ptr %ctx) {{
+entry:
+{word(MODE, "mode")}
+  %captured = icmp eq i64 %mode, 2
+  br i1 %captured, label %leave, label %begin
+leave:
+  %graph = alloca ptr
+  store ptr null, ptr %graph
+{word(STREAM, "stream", "ptr")}
+{driver("cuStreamEndCapture", "ptr %stream, ptr %graph", "ended")}
+  %broken = load ptr, ptr %graph
+  %nothing = icmp eq ptr %broken, null
+  br i1 %nothing, label %begin, label %destroy
+destroy:
+{driver("cuGraphDestroy", "ptr %broken", "destroyed")}
+  br label %begin
+begin:
+{put_word(MODE, "0", "idle")}{put_word(DEPTH, "0", "shallow")}
+  %list.at = getelementptr i8, ptr %ctx, i64 {BLOCKS}
+  br label %look
+look:
+  %record = load ptr, ptr %list.at
+  %end = icmp eq ptr %record, null
+  br i1 %end, label %done, label %drop
+drop:
+  %next = load ptr, ptr %record
+  store ptr %next, ptr %list.at
+  %block.at = getelementptr i8, ptr %record, i64 8
+  %block = load i64, ptr %block.at
+  call void @given(i64 %block)
+  call void @mutad_libc_free(ptr %record)
+  br label %look
+done:
+  ret void
+}}
+
+define ptr @mutad_device_push(ptr %ctx, ptr %tape, i64 %bytes) {{
+  %spare.at = getelementptr i8, ptr %tape, i64 8
+  %spare = load ptr, ptr %spare.at
+  %none = icmp eq ptr %spare, null
+  br i1 %none, label %fresh, label %look
+look:
+  %size.at = getelementptr i8, ptr %spare, i64 16
+  %size = load i64, ptr %size.at
+  %fits = icmp uge i64 %size, %bytes
+  br i1 %fits, label %again, label %fresh
+again:
+  %rest.at = getelementptr i8, ptr %spare, i64 24
+  %rest = load ptr, ptr %rest.at
+  store ptr %rest, ptr %spare.at
+  br label %enter
+fresh:
+  %record = call ptr @mutad_libc_malloc(i64 32)
+  %missing = icmp eq ptr %record, null
+  br i1 %missing, label %exhausted, label %take
+take:
+  %block = call i64 @taken(i64 %bytes)
+  %refused = icmp eq i64 %block, 0
+  br i1 %refused, label %back, label %made
+back:
+  call void @mutad_libc_free(ptr %record)
+  ret ptr null
+made:
+  %all.at = getelementptr i8, ptr %ctx, i64 {TAPES}
+  %all = load ptr, ptr %all.at
+  store ptr %all, ptr %record
+  %odd = getelementptr i8, ptr %record, i64 1
+  store ptr %odd, ptr %all.at
+  %block.at = getelementptr i8, ptr %record, i64 8
+  store i64 %block, ptr %block.at
+  %bytes.at = getelementptr i8, ptr %record, i64 16
+  store i64 %bytes, ptr %bytes.at
+  br label %enter
+enter:
+  %segment = phi ptr [ %spare, %again ], [ %record, %made ]
+  %before = load ptr, ptr %tape
+  %before.at = getelementptr i8, ptr %segment, i64 24
+  store ptr %before, ptr %before.at
+  store ptr %segment, ptr %tape
+  %data.at = getelementptr i8, ptr %segment, i64 8
+  %data = load ptr, ptr %data.at
+  ret ptr %data
+exhausted:
+  ret ptr null
+}}
+
+define ptr @mutad_device_pop(ptr %tape) {{
+  %segment = load ptr, ptr %tape
+  %before.at = getelementptr i8, ptr %segment, i64 24
+  %before = load ptr, ptr %before.at
+  store ptr %before, ptr %tape
+  %spare.at = getelementptr i8, ptr %tape, i64 8
+  %spare = load ptr, ptr %spare.at
+  store ptr %spare, ptr %before.at
+  store ptr %segment, ptr %spare.at
+  %data.at = getelementptr i8, ptr %segment, i64 8
+  %data = load ptr, ptr %data.at
+  ret ptr %data
+}}
+
+define ptr @mutad_device_read(ptr %tape) {{
+  %segment = load ptr, ptr %tape
+  %before.at = getelementptr i8, ptr %segment, i64 24
+  %before = load ptr, ptr %before.at
+  store ptr %before, ptr %tape
+  %data.at = getelementptr i8, ptr %segment, i64 8
+  %data = load ptr, ptr %data.at
+  ret ptr %data
+}}
+
+define ptr @mutad_device_drop_segment(ptr %odd) {{
+  %record = getelementptr i8, ptr %odd, i64 -1
+  %next = load ptr, ptr %record
+  %block.at = getelementptr i8, ptr %record, i64 8
+  %block = load i64, ptr %block.at
+  call void @given(i64 %block)
+  call void @mutad_libc_free(ptr %record)
+  ret ptr %next
+}}
+
+define i32 @mutad_device_fetch(ptr %source, i64 %bytes, ptr %target) {{
+  %from = ptrtoint ptr %source to i64
+{word(STREAM, "stream", "ptr")}
+{driver("cuMemcpyDtoHAsync", "ptr %target, i64 %from, i64 %bytes, ptr %stream", "copied")}
+  %bad = icmp ne i32 %copied, 0
+  br i1 %bad, label %failed, label %wait
+wait:
+{driver("cuStreamSynchronize", "ptr %stream", "status")}
+  ret i32 %status
+failed:
+  ret i32 %copied
+}}
+
+define i32 @mutad_device_put(ptr %target, i64 %bytes, ptr %source) {{
+  %to = ptrtoint ptr %target to i64
+{word(STREAM, "stream", "ptr")}
+  switch i64 %bytes, label %eight [ i64 1, label %one i64 2, label %two i64 4, label %four ]
+one:
+  %value1 = load i8, ptr %source
+{driver("cuMemsetD8Async", "i64 %to, i8 zeroext %value1, i64 1, ptr %stream", "status1")}
+  ret i32 %status1
+two:
+  %value2 = load i16, ptr %source
+{driver("cuMemsetD16Async", "i64 %to, i16 zeroext %value2, i64 1, ptr %stream", "status2")}
+  ret i32 %status2
+four:
+  %value4 = load i32, ptr %source
+{driver("cuMemsetD32Async", "i64 %to, i32 %value4, i64 1, ptr %stream", "status4")}
+  ret i32 %status4
+eight:
+  %value8 = load i32, ptr %source
+{driver("cuMemsetD32Async", "i64 %to, i32 %value8, i64 1, ptr %stream", "status8")}
+  %bad = icmp ne i32 %status8, 0
+  br i1 %bad, label %failed, label %second
+second:
+  %upper.at = getelementptr i8, ptr %source, i64 4
+  %upper = load i32, ptr %upper.at
+  %to.upper = add i64 %to, 4
+{driver("cuMemsetD32Async", "i64 %to.upper, i32 %upper, i64 1, ptr %stream", "status9")}
+  ret i32 %status9
+failed:
+  ret i32 %status8
+}}
+
+define i64 @mutad_device_plan(i64 %count, i64 %period) {{
+{word(MODE, "mode")}
+  %idle = icmp eq i64 %mode, 0
+  br i1 %idle, label %look, label %within
+within:
+{word(DEPTH, "depth")}
+  %deeper = add i64 %depth, 1
+{put_word(DEPTH, "%deeper", "deep")}
+  ret i64 %count
+look:
+{word(UNIT, "unit")}{word(LEAST, "least")}
+  %whole = mul i64 %unit, %period
+  %graphs = mul i64 %whole, %least
+  %enough = add i64 %graphs, %period
+  %worth = icmp sge i64 %count, %enough
+  br i1 %worth, label %planned, label %plain
+plain:
+  ret i64 %count
+planned:
+  %beyond = sub i64 %count, %period
+  %times = sdiv i64 %beyond, %whole
+  %replayed = mul i64 %times, %whole
+  %rest = sub i64 %count, %replayed
+  %run = add i64 %rest, %whole
+{put_word(MODE, "1", "armed")}{put_word(START, "%rest", "first")}{
+    put_word(TIMES, "%times", "often")
+}
+{put_word(PERIOD, "%run", "last")}
+  ret i64 %run
+}}
+
+define i32 @mutad_device_iteration(i64 %number) {{
+{word(MODE, "mode")}{word(DEPTH, "depth")}{word(START, "start")}
+  %armed = icmp eq i64 %mode, 1
+  %own = icmp eq i64 %depth, 0
+  %here = icmp eq i64 %number, %start
+  %both = and i1 %armed, %own
+  %now = and i1 %both, %here
+  br i1 %now, label %capture, label %on
+capture:
+{word(STREAM, "stream", "ptr")}
+{driver("cuStreamBeginCapture", "ptr %stream, i32 1", "status")}
+  %bad = icmp ne i32 %status, 0
+  br i1 %bad, label %failed, label %begun
+begun:
+{put_word(MODE, "2", "captured")}
+  ret i32 0
+failed:
+{put_word(MODE, "0", "given.up")}
+  ret i32 %status
+on:
+  ret i32 0
+}}
+
+define i32 @mutad_device_repeat() {{
+entry:
+{word(MODE, "mode")}{word(DEPTH, "depth")}
+  %idle = icmp eq i64 %mode, 0
+  br i1 %idle, label %nothing, label %look
+look:
+  %own = icmp eq i64 %depth, 0
+  br i1 %own, label %end, label %shallower
+shallower:
+  %less = sub i64 %depth, 1
+{put_word(DEPTH, "%less", "up")}
+  ret i32 0
+nothing:
+  ret i32 0
+end:
+  %graph.at = alloca ptr
+  %run.at = alloca ptr
+  store ptr null, ptr %graph.at
+  store ptr null, ptr %run.at
+{put_word(MODE, "0", "ended")}{word(STREAM, "stream", "ptr")}
+{driver("cuStreamEndCapture", "ptr %stream, ptr %graph.at", "closed")}
+  %bad = icmp ne i32 %closed, 0
+  br i1 %bad, label %failed, label %make
+make:
+  %graph = load ptr, ptr %graph.at
+{driver("cuGraphInstantiateWithFlags", "ptr %run.at, ptr %graph, i64 0", "made")}
+{driver("cuGraphDestroy", "ptr %graph", "destroyed")}
+  %unmade = icmp ne i32 %made, 0
+  br i1 %unmade, label %failed.too, label %begin
+begin:
+  %run = load ptr, ptr %run.at
+  %record = call ptr @mutad_libc_malloc(i64 16)
+  %none = icmp eq ptr %record, null
+  br i1 %none, label %exhausted, label %noted
+exhausted:
+  ret i32 {OUT_OF_MEMORY}
+noted:
+{word(GRAPHS, "graphs", "ptr")}
+  store ptr %graphs, ptr %record
+  %own.at = getelementptr i8, ptr %record, i64 8
+  store ptr %run, ptr %own.at
+  store ptr %record, ptr %graphs.at
+{word(TIMES, "times")}{word(REPLAYS, "replays")}
+  %replayed = add i64 %replays, %times
+  store i64 %replayed, ptr %replays.at
+  br label %again
+again:
+  %k = phi i64 [ 0, %noted ], [ %next, %on ]
+{driver("cuGraphLaunch", "ptr %run, ptr %stream", "status")}
+  %stop = icmp ne i32 %status, 0
+  br i1 %stop, label %stopped, label %on
+on:
+  %next = add i64 %k, 1
+  %more = icmp slt i64 %next, %times
+  br i1 %more, label %again, label %done
+done:
+  ret i32 0
+stopped:
+  ret i32 %status
+failed:
+  ret i32 %closed
+failed.too:
+  ret i32 %made
+}}
+
+define ptr @mutad_device_malloc(ptr %ctx, i64 %bytes) {{
+  %block = call i64 @taken(i64 %bytes)
+  %found = inttoptr i64 %block to ptr
+  ret ptr %found
+}}
+define ptr @mutad_device_calloc(ptr %ctx, i64 %count, i64 %size) {{
+  %pair = call {{ i64, i1 }} @llvm.umul.with.overflow.i64(i64 %count, i64 %size)
+  %bytes = extractvalue {{ i64, i1 }} %pair, 0
+  %wrapped = extractvalue {{ i64, i1 }} %pair, 1
+  %asked = select i1 %wrapped, i64 -1, i64 %bytes
+  %block = call i64 @taken(i64 %asked)
+  %none = icmp eq i64 %block, 0
+  br i1 %none, label %done, label %clear
+clear:
+{word(STREAM, "stream", "ptr")}
+{driver("cuMemsetD8Async", "i64 %block, i8 zeroext 0, i64 %bytes, ptr %stream", "status")}
+  br label %done
+done:
+  %found = inttoptr i64 %block to ptr
+  ret ptr %found
+}}
+define ptr @mutad_device_realloc(ptr %ctx, ptr %block, i64 %bytes) {{
+  ret ptr null
+}}
+define void @mutad_device_free(ptr %ctx, ptr %block, i64 %bytes) {{
+  %address = ptrtoint ptr %block to i64
+  call void @given(i64 %address)
+  ret void
+}}
+define void @mutad_device_forget(ptr %block) {{
+  %address = ptrtoint ptr %block to i64
+  call void @given(i64 %address)
+  ret void
+}}
+define void @mutad_device_collect() {{
+entry:
+  br label %look
+look:
+{word(GRAPHS, "graphs", "ptr")}
+  %none = icmp eq ptr %graphs, null
+  br i1 %none, label %done, label %drop
+drop:
+  %next = load ptr, ptr %graphs
+  store ptr %next, ptr %graphs.at
+  %run.at = getelementptr i8, ptr %graphs, i64 8
+  %run = load ptr, ptr %run.at
+{driver("cuGraphExecDestroy", "ptr %run", "status")}
+  call void @mutad_libc_free(ptr %graphs)
+  br label %look
+done:
+  ret void
+}}
+"""

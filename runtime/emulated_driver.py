@@ -1,0 +1,433 @@
+"""A driver without a device: the functions that compiled code calls, over memory of the host.
+
+`EmulatedDriver` has the entry points of NVIDIA's driver API that mutad uses, by the same addresses in the
+same table; so everything that leads to a launch runs as it does with a device: modules, packed arguments,
+grids, copies, the pool, graphs, errors. Kernels are those of `target="cuda:host"`, compiled for the host,
+a function for each, which goes through blocks and threads in an order that nobody writes programs for.
+
+It is stricter than a device. Addresses of its memory are reserved and not accessible, so what the host would
+read or write there ends the process; the memory itself lies `shift` bytes further on. New memory is full of
+NaN, freed memory is found in arguments of launches. A call can be told to fail (`fail`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import mmap
+from base64 import b64decode
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import device, engine
+from .device import HANDLE, NUMBER, POINTER, SIZE, Driver
+from .result_pool import addresses_in, linked
+
+ADDRESSES = 1 << 34
+"""Bytes of the emulated device's memory; the host's pages are taken where they are touched."""
+
+FAR = 1 << 44
+"""Where they are asked for: machine code and its constants must stay near each other (`support_reserved`)."""
+
+INVALID_VALUE, OUT_OF_MEMORY, INVALID_HANDLE, ILLEGAL_ADDRESS, UNKNOWN = 1, 2, 400, 700, 999
+CAPTURE_INVALID = 901
+ERRORS = {
+    INVALID_VALUE: b"CUDA_ERROR_INVALID_VALUE",
+    OUT_OF_MEMORY: b"CUDA_ERROR_OUT_OF_MEMORY",
+    INVALID_HANDLE: b"CUDA_ERROR_INVALID_HANDLE",
+    ILLEGAL_ADDRESS: b"CUDA_ERROR_ILLEGAL_ADDRESS",
+    CAPTURE_INVALID: b"CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
+    UNKNOWN: b"CUDA_ERROR_UNKNOWN",
+}
+GIVEN = 1 << 16
+"""So many blocks may be given back between two other calls."""
+FREE = f"""
+@mutad_given = external global i64
+@mutad_given_count = external global i64
+define i32 @mutad_emulated_free(i64 %block, ptr %stream) {{
+  %k = atomicrmw add ptr @mutad_given_count, i64 1 acq_rel
+  %room = icmp ult i64 %k, {GIVEN}
+  br i1 %room, label %note, label %lost
+note:
+  %at = getelementptr i64, ptr @mutad_given, i64 %k
+  store i64 %block, ptr %at
+  ret i32 0
+lost:
+  ret i32 {INVALID_VALUE}
+}}
+"""
+"""The driver's `cuMemFreeAsync`."""
+GARBAGE = 0xFF
+"""What new memory is full of: NaN, as numbers."""
+
+MORE = {
+    "cuLaunchKernel": (POINTER, *[ctypes.c_uint] * 7, POINTER, POINTER, POINTER),
+    "cuMemAllocAsync": (POINTER, SIZE, POINTER),
+    "cuMemsetD8Async": (HANDLE, ctypes.c_uint8, SIZE, POINTER),
+    "cuMemsetD16Async": (HANDLE, ctypes.c_uint16, SIZE, POINTER),
+    "cuMemsetD32Async": (HANDLE, ctypes.c_uint32, SIZE, POINTER),
+    "cuStreamBeginCapture": (POINTER, NUMBER),
+    "cuStreamEndCapture": (POINTER, POINTER),
+    "cuGraphInstantiateWithFlags": (POINTER, POINTER, ctypes.c_uint64),
+    "cuGraphLaunch": (POINTER, POINTER),
+    "cuGraphExecDestroy": (POINTER,),
+    "cuGraphDestroy": (POINTER,),
+}
+"""What compiled code alone calls."""
+
+
+@dataclass
+class Function:
+    """A kernel of a loaded module."""
+
+    name: str
+    run: Callable[[Any, int, int], None]
+    kinds: list[str]
+    """LLVM's types of its parameters."""
+
+
+@dataclass
+class KeptCode:
+    """The code of a module is there as long as its functions are."""
+
+    tracker: Any
+
+    def __call__(self, parameters: Any, blocks: int, shift: int) -> None: ...
+
+
+@dataclass
+class Refused(Exception):
+    """An error that the driver answers with."""
+
+    code: int
+
+
+@dataclass
+class Graph:
+    """What was captured: each a function that does it again."""
+
+    steps: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+
+
+class EmulatedDriver:
+    """The emulated driver's state, and its functions, by their names."""
+
+    def __init__(self) -> None:
+        libc: Any = ctypes.CDLL(None, use_errno=True)
+        libc.mmap.restype = POINTER
+        libc.mmap.argtypes = (POINTER, SIZE, NUMBER, NUMBER, NUMBER, ctypes.c_long)
+        private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE
+        self.start: int = libc.mmap(FAR, ADDRESSES, 0, private, -1, 0)
+        readable = mmap.PROT_READ | mmap.PROT_WRITE
+        there: int = libc.mmap(FAR + ADDRESSES, ADDRESSES, readable, private, -1, 0)
+        self.shift = there - self.start
+        self.next = self.start
+        self.blocks: dict[int, int] = {}
+        """Bytes of each block that is allocated, by its address."""
+        self.free: dict[int, list[int]] = {}
+        """By size, blocks that were given back."""
+        self.handles: dict[int, Any] = {}
+        self.made = 0x1000
+        self.capturing: Graph | None = None
+        self.failing: dict[str, tuple[int, int]] = {}
+        """Calls that are to fail: after how many, and with what."""
+        self.counts: dict[str, int] = {}
+        """How often each function was called."""
+        self.log: Callable[[str, tuple[Any, ...]], None] | None = None
+        """Told of each call."""
+        self.context = 0
+        self.unexpected: list[BaseException] = []
+        """Errors of the emulation itself."""
+        self.functions: dict[str, Any] = {}
+        for name, types in {**device.FUNCTIONS, **MORE}.items():
+            self.functions[name] = ctypes.CFUNCTYPE(NUMBER, *types)(self.answering(name))
+        self.given = (ctypes.c_uint64 * GIVEN)()
+        self.given_count = ctypes.c_uint64()
+        places = {
+            "mutad_given": ctypes.addressof(self.given),
+            "mutad_given_count": ctypes.addressof(self.given_count),
+        }
+        self.free_address = addresses_in(FREE, places, "mutad.emulated", ["mutad_emulated_free"])
+
+    @property
+    def addresses(self) -> dict[str, int]:
+        found = {n: ctypes.cast(f, POINTER).value or 0 for n, f in self.functions.items()}
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))  # who is told them may call any time
+        return {**found, "cuMemFreeAsync": self.free_address["mutad_emulated_free"]}
+
+    def answering(self, name: str) -> Callable[..., int]:
+        """A function as C calls it: it answers with an error's number."""
+        method: Callable[..., None] = getattr(self, name, self.nothing)
+
+        def call(*arguments: Any) -> int:
+            self.take_back()
+            self.counts[name] = self.counts.get(name, 0) + 1
+            if self.log is not None:
+                self.log(name, arguments)
+            after, code = self.failing.get(name, (-1, 0))
+            if after == 0:
+                del self.failing[name]
+                return code
+            if after > 0:
+                self.failing[name] = after - 1, code
+            try:
+                method(*arguments)
+            except Refused as error:
+                return error.code
+            except BaseException as error:  # which cannot leave through C
+                self.unexpected.append(error)
+                return UNKNOWN
+            return 0
+
+        return call
+
+    def fail(self, function: str, code: int, after: int = 0) -> None:
+        """Let the call of a function fail that comes after so many others."""
+        self.failing[function] = after, code
+
+    def nothing(self, *arguments: Any) -> None:
+        """What has no meaning here."""
+
+    # Handles.
+
+    def handle(self, thing: Any, place: int) -> None:
+        """Leave a new handle at an address."""
+        self.made += 16
+        self.handles[self.made] = thing
+        put(place, self.made)
+
+    def known(self, handle: int, kind: type[Any]) -> Any:
+        found = self.handles.get(handle)
+        if not isinstance(found, kind):
+            raise Refused(INVALID_HANDLE)
+        return found
+
+    # Device and context.
+
+    def cuDeviceGetCount(self, place: int) -> None:
+        ctypes.c_int.from_address(place).value = 1
+
+    def cuDeviceGet(self, place: int, number: int) -> None:
+        ctypes.c_int.from_address(place).value = number
+
+    def cuDeviceGetAttribute(self, place: int, attribute: int, number: int) -> None:
+        ctypes.c_int.from_address(place).value = {device.MAJOR: 9}.get(attribute, 0)
+
+    def cuDevicePrimaryCtxRetain(self, place: int, number: int) -> None:
+        put(place, 1)
+
+    def cuCtxGetCurrent(self, place: int) -> None:
+        put(place, self.context)
+
+    def cuCtxSetCurrent(self, context: int | None) -> None:
+        self.context = context or 0
+
+    def cuDeviceGetDefaultMemPool(self, place: int, number: int) -> None:
+        put(place, 1)
+
+    def cuStreamCreate(self, place: int, flags: int) -> None:
+        self.handle("stream", place)
+
+    def cuEventCreate(self, place: int, flags: int) -> None:
+        self.handle("event", place)
+
+    def cuGetErrorName(self, code: int, place: int) -> None:
+        if code not in ERRORS:
+            raise Refused(INVALID_VALUE)
+        ctypes.c_char_p.from_address(place).value = ERRORS[code]
+
+    def require_context(self) -> None:
+        if self.context != 1:
+            raise Refused(201)  # CUDA_ERROR_INVALID_CONTEXT
+
+    # Modules.
+
+    def cuModuleLoadDataEx(self, place: int, data: int, *options: Any) -> None:
+        self.require_context()
+        image = json.loads(ctypes.string_at(data))
+        found: dict[str, Function] = {}
+        if image["kernels"]:
+            symbols = image["symbols"]
+            metadata = {"symbols": symbols}
+            addresses = engine.addresses_of(metadata, {}, None)
+            code = linked(b64decode(image["code"]), addresses, "mutad.emulated", image["kernels"])
+            for name, kinds in zip(image["kernels"], image["parameters"], strict=True):
+                run = ctypes.CFUNCTYPE(None, POINTER, ctypes.c_int64, ctypes.c_int64)(code[name])
+                found[name] = Function(name, run, kinds)
+            found["."] = Function("", KeptCode(code), [])
+        self.handle(found, place)
+
+    def cuModuleGetFunction(self, place: int, module: int, name: bytes) -> None:
+        functions = self.known(module, dict)
+        if name.decode() not in functions:
+            raise Refused(500)  # CUDA_ERROR_NOT_FOUND
+        self.handle(functions[name.decode()], place)
+
+    def cuModuleUnload(self, module: int) -> None:
+        functions = self.known(module, dict)
+        gone = {id(f) for f in functions.values()}
+        self.handles = {k: h for k, h in self.handles.items() if k != module and id(h) not in gone}
+
+    # Memory.
+
+    def cuMemAllocAsync(self, place: int, size: int, stream: int) -> None:
+        self.require_context()
+        rounded = (size + 511) // 512 * 512
+        if self.free.get(rounded):
+            block = self.free[rounded].pop()
+        else:
+            block, self.next = self.next, self.next + rounded + 512  # what is between is nobody's
+            if self.next > self.start + ADDRESSES:
+                self.next = block
+                raise Refused(OUT_OF_MEMORY)
+        self.blocks[block] = rounded
+        ctypes.memset(block + self.shift, GARBAGE, rounded)
+        put(place, block)
+
+    def take_back(self) -> None:
+        """Blocks were given back by machine code: an array may go while an exception is on its way."""
+        count = self.given_count.value
+        for block in self.given[:count]:
+            if block not in self.blocks:
+                self.unexpected.append(ValueError(f"freed twice, or never allocated: {block:#x}"))
+                continue
+            size = self.blocks.pop(block)
+            ctypes.memset(block + self.shift, GARBAGE, size)
+            self.free.setdefault(size, []).append(block)
+        self.given_count.value -= count
+
+    def host(self, address: int, size: int) -> int:
+        """Where memory of the device is, all of which is allocated."""
+        at = self.block_of(address)
+        if at is None or address + size > at + self.blocks[at]:
+            raise Refused(ILLEGAL_ADDRESS)
+        return address + self.shift
+
+    def block_of(self, address: int) -> int | None:
+        at = max((b for b in self.blocks if b <= address), default=None)
+        return at if at is not None and address <= at + self.blocks[at] else None
+
+    def do(self, step: Callable[[], None]) -> None:
+        """Do something now, or when the graph is launched that is being captured."""
+        if self.capturing is None:
+            step()
+        else:
+            self.capturing.steps.append(step)
+
+    def cuMemcpyHtoDAsync(self, target: int, source: int, size: int, stream: int) -> None:
+        self.refuse_captured()
+        ctypes.memmove(self.host(target, size), source, size)
+
+    def cuMemcpyDtoHAsync(self, target: int, source: int, size: int, stream: int) -> None:
+        self.refuse_captured()
+        ctypes.memmove(target, self.host(source, size), size)
+
+    def cuMemcpyDtoDAsync(self, target: int, source: int, size: int, stream: int) -> None:
+        to, start = self.host(target, size), self.host(source, size)
+        self.do(lambda: put_bytes(to, ctypes.string_at(start, size)))
+
+    def cuMemsetD8Async(self, target: int, value: int, count: int, stream: int) -> None:
+        self.fill(target, value.to_bytes(1, "little"), count)
+
+    def cuMemsetD16Async(self, target: int, value: int, count: int, stream: int) -> None:
+        self.fill(target, value.to_bytes(2, "little"), count)
+
+    def cuMemsetD32Async(self, target: int, value: int, count: int, stream: int) -> None:
+        self.fill(target, value.to_bytes(4, "little"), count)
+
+    def fill(self, target: int, value: bytes, count: int) -> None:
+        at = self.host(target, len(value) * count)
+        self.do(lambda: put_bytes(at, value * count))
+
+    # Launches.
+
+    def cuLaunchKernel(self, kernel: int, *rest: Any) -> None:
+        self.require_context()
+        gx, gy, gz, bx, by, bz, shared, _, parameters, extra = rest
+        function: Function = self.known(kernel, Function)
+        if not 0 < gx < 1 << 31 or (gy, gz, bx, by, bz, shared) != (1, 1, 256, 1, 1, 0) or extra:
+            raise Refused(INVALID_VALUE)
+        given = self.copied(function, parameters)
+        self.do(lambda: function.run(given[0], gx, self.shift))
+
+    def copied(self, function: Function, parameters: int) -> tuple[Any, Any]:
+        """The arguments as they are now, as the driver copies them: where each is, and their memory."""
+        count = len(function.kinds)
+        places = (POINTER * max(count, 1)).from_address(parameters)
+        words = (ctypes.c_int64 * max(count, 1))()
+        own = (POINTER * max(count, 1))()
+        for k, kind in enumerate(function.kinds):
+            ctypes.memmove(ctypes.addressof(words) + 8 * k, places[k] or 0, BYTES[kind])
+            own[k] = ctypes.addressof(words) + 8 * k
+            if kind == "ptr" and words[k] and self.block_of(words[k]) is None:
+                raise Refused(ILLEGAL_ADDRESS)
+        return own, words
+
+    # Graphs.
+
+    def refuse_captured(self) -> None:
+        if self.capturing is not None:
+            raise Refused(CAPTURE_INVALID)
+
+    def cuStreamSynchronize(self, stream: int) -> None:
+        self.refuse_captured()
+
+    def cuStreamBeginCapture(self, stream: int, mode: int) -> None:
+        self.refuse_captured()
+        self.capturing = Graph()
+
+    def cuStreamEndCapture(self, stream: int, place: int) -> None:
+        if self.capturing is None:
+            raise Refused(INVALID_VALUE)
+        graph, self.capturing = self.capturing, None
+        self.handle(graph, place)
+
+    def cuGraphInstantiateWithFlags(self, place: int, graph: int, flags: int) -> None:
+        self.handle(list(self.known(graph, Graph).steps), place)
+
+    def cuGraphLaunch(self, run: int, stream: int) -> None:
+        for step in self.known(run, list):
+            step()
+
+    def cuGraphExecDestroy(self, run: int) -> None:
+        self.known(run, list)
+        del self.handles[run]
+
+    def cuGraphDestroy(self, graph: int) -> None:
+        self.known(graph, Graph)
+        del self.handles[graph]
+
+
+NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
+BYTES = {"ptr": 8, "i64": 8, "double": 8, "float": 4, "i32": 4, "i16": 2, "i8": 1, "i1": 1}
+"""Bytes of a parameter, by LLVM's type."""
+
+
+def put(place: int, value: int) -> None:
+    ctypes.c_uint64.from_address(place).value = value
+
+
+def put_bytes(place: int, value: bytes) -> None:
+    ctypes.memmove(place, value, len(value))
+
+
+EMULATION: list[EmulatedDriver] = []
+"""The one that there is, once it was asked for: code is linked to it."""
+
+
+@contextmanager
+def emulated() -> Generator[EmulatedDriver]:
+    """Arrays and calls are an emulated device's meanwhile: its state is what tests look at."""
+    from . import cuda
+
+    if "emulated" not in device.drivers:
+        made = EmulatedDriver()
+        device.drivers["emulated"] = Driver("emulated", made.addresses)
+        EMULATION.append(made)
+    before, cuda.chosen = cuda.chosen, device.drivers["emulated"]
+    try:
+        yield EMULATION[0]
+    finally:
+        cuda.chosen = before
