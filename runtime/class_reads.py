@@ -22,9 +22,10 @@ TABLES = (list, dict, set, np.ndarray)
 """What counts among the constants where a method reads it: others may be changed all the time."""
 UNREAD = frozenset(
     {"__repr__", "__str__", "__format__", "__hash__", "__reduce__", "__reduce_ex__", "__replace__"}
-    | {"__slotnames__"}
+    | {"__slotnames__", "__annotate_func__", "__annotations_cache__"}
 )
-"""Methods that no compiled code calls, and what pickling an object leaves in its class."""
+"""Methods that no compiled code calls, and what pickling an object or asking for annotations leaves in its
+class. (Python 3.14 writes these as a function, which reads the whole class.)"""
 UNREAD_CONSTANTS = frozenset(
     {"__module__", "__qualname__", "__doc__", "__firstlineno__", "__static_attributes__"}
 )

@@ -4,6 +4,7 @@ cells are run again."""
 from __future__ import annotations
 
 import linecache
+import warnings
 from types import FunctionType
 from typing import Any
 
@@ -67,7 +68,9 @@ def test_with_other_parameters() -> None:
     assert (f(X), f(X, 1.0), f(X, k=2.0)) == (9.0, 3.0, 6.0)
     assert f.parameters == ("x", "k")
     assert f.grad(X, wrt="k") == 3.0
-    plain.__code__ = waits.__code__
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # since Python 3.13
+        plain.__code__ = waits.__code__
     with pytest.raises(TypeError, match="coroutine"):
         f(X)
 

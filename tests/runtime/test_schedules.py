@@ -8,7 +8,7 @@ import pytest
 
 from mutad.compiler.aot import step_sizes
 from mutad.compiler.codegen import support_steps
-from mutad.runtime import schedules, step_stack
+from mutad.runtime import raised, schedules, step_stack
 
 
 def steps_of(n: int, state: int, saved: int, room: int) -> tuple[int, int]:
@@ -149,10 +149,11 @@ def test_too_little_is_nothing() -> None:
 def test_compiled_code_knows_the_words_of_the_stack() -> None:
     names = (
         "CURSOR END LAST LIMIT BASE WHOLE_END TOP UNTIL KIND STEP COPIES COUNT STATES VALUES SAVED STATE OWN "
-        "KEEP STORE RUN WRITE PENDING FILE ITEM_STEP ITEM_RECORD ITEM_END"
+        "KEEP STORE RUN WRITE FILE ITEM_STEP ITEM_RECORD ITEM_END"
     )
     for name in names.split():
         assert getattr(support_steps, name) == getattr(step_stack, name), name
+    assert support_steps.PENDING == raised.PENDING
     assert step_sizes.HEAD == step_stack.HEAD_BYTES
     assert step_sizes.ITEM == support_steps.ITEM_HEAD == step_stack.ITEM_BYTES
     counts = {symbol: count for symbol, (_, count) in step_stack.FUNCTIONS.items()}
