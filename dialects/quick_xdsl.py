@@ -43,6 +43,7 @@ from xdsl.ir import (
     Block,
     BlockOps,
     Operation,
+    OpOperands,
     OpResult,
     Region,
     SSAValue,
@@ -58,6 +59,7 @@ from xdsl.irdl.operations import (
     OperandDef,
     OptionalAttrAccessor,
     OptionalDef,
+    ParsePropInAttrDict,
     ResultDef,
     VariadicAttrAccessor,
     VariadicDef,
@@ -140,18 +142,27 @@ def starts_of(sizes: Any) -> tuple[int, ...]:
     return known["_starts"]
 
 
+def starts_for(option: Any, op: Any) -> tuple[int, ...]:
+    """Where the segments of an op begin whose sizes it holds."""
+    held = op.properties if option.as_property else op.attributes
+    return starts_of(held[option.attribute_name])
+
+
+def one_of(accessor: Any, op: Any, kind: Any = None) -> Any:
+    """What is declared once, where segments are found by their sizes."""
+    start = starts_for(accessor.option, op)[accessor.idx]
+    return constructs_of(op, accessor.construct)[start]
+
+
+def one_or_none_of(accessor: Any, op: Any, kind: Any = None) -> Any:
+    k, starts = accessor.idx, starts_for(accessor.option, op)
+    there = starts[k] < starts[k + 1]
+    return constructs_of(op, accessor.construct)[starts[k]] if there else None
+
+
 def segment_of(accessor: Any, op: Any, kind: Any = None) -> Any:
-    """What is declared where segments are found by their sizes: one, all of its segment, or one or None."""
-    option, k = accessor.option, accessor.idx
-    starts = starts_of(
-        (op.properties if option.as_property else op.attributes)[option.attribute_name]
-    )
-    args = constructs_of(op, accessor.construct)
-    if isinstance(accessor, VariadicAttrAccessor):
-        return args[starts[k] : starts[k + 1]]
-    if isinstance(accessor, OptionalAttrAccessor) and starts[k] == starts[k + 1]:
-        return None
-    return args[starts[k]]
+    k, starts = accessor.idx, starts_for(accessor.option, op)
+    return constructs_of(op, accessor.construct)[starts[k] : starts[k + 1]]
 
 
 # Attributes. --------------------------------------------------------------------------------------
@@ -257,6 +268,8 @@ def sizes_held(
     """The attributes that hold the sizes of segments; None where something else is to be looked at."""
     found: list[tuple[bool, str, Attribute]] = []
     for option in options:
+        if isinstance(option, ParsePropInAttrDict):  # it is about text
+            continue
         if isinstance(option, AttrSizedOperandSegments):
             sizes = operands
         elif isinstance(option, AttrSizedResultSegments):
@@ -427,6 +440,18 @@ def walk_block(
 # In the place of xDSL's own. ----------------------------------------------------------------------
 
 
+READ_OFTEN = (
+    (Operation, "next_op"),
+    (Block, "first_op"),
+    (Block, "last_op"),
+    (Block, "next_block"),
+    (Region, "first_block"),
+    (Region, "last_block"),
+    (SSAValue, "type"),
+)
+"""Properties that return an attribute of nearly their name."""
+
+
 def install() -> None:
     for root in (core.IRWithUses, core.IRWithName, core._IRNode, Attribute):
         for one in with_derived(root):
@@ -436,7 +461,8 @@ def install() -> None:
                 one.__hash__ = object.__hash__
     operations.get_op_constructs = constructs_of
     operations.BeforeVariadicSingleAccessor.__get__ = named
-    operations.BaseAttrAccessor.__get__ = segment_of
+    operations.BaseAttrAccessor.__get__ = one_of
+    OptionalAttrAccessor.__get__, VariadicAttrAccessor.__get__ = one_or_none_of, segment_of
     IRDLOperation.__init__, Operation.__init__ = init, init_operation
     IRDLOperation.__post_init__ = set_defaults
     SSAValues.__getitem__ = item_or_items
@@ -447,8 +473,10 @@ def install() -> None:
     Operation.walk, Region.walk, Block.walk = walk, walk_region, walk_block
     core._unknown_loc = lambda: UNKNOWN_LOC  # which it imports for each op
     core.IRWithName.name_hint = core.IRWithName.name_hint.setter(set_name)
-    Operation.next_op = property(attrgetter("_next_op"), doc=Operation.next_op.__doc__)
-    SSAValue.type = property(attrgetter("_type"), doc=SSAValue.type.__doc__)
+    for kind, name in READ_OFTEN:
+        setattr(kind, name, property(attrgetter(f"_{name}"), doc=getattr(kind, name).__doc__))
+    operands = Operation.operands
+    Operation.operands = property(OpOperands, operands.fset, doc=operands.__doc__)
 
 
 install()

@@ -87,12 +87,17 @@ def test_arguments_by_name_are_those_that_are_declared(module: ModuleOp) -> None
                     declared = accessor.index(SSAValues(values))
                     assert getattr(op, name) == declared
                     found += 1
-        for accessor in vars(type(op)).values():
+        for name, accessor in vars(type(op)).items():
             if isinstance(accessor, operations.BaseAttrAccessor):
                 sizes = accessor.option.container(op)[accessor.option.attribute_name]
                 assert isinstance(sizes, DenseArrayBase)
                 fresh = sizes.elt_type.unpack(sizes.data.data, len(sizes))
                 assert sizes.get_values() == sizes.get_values() == fresh
+                args = quick_xdsl.constructs_of(op, accessor.construct)
+                got, declared = getattr(op, name), accessor.index(fresh, args)
+                assert got == declared
+                assert type(got) is type(declared)
+                found += 1
     assert found > 50
 
 
@@ -132,6 +137,12 @@ def test_new_ops_are_built_as_before() -> None:
         one_by_one, operands=[[n], []], result_types=types, properties=dict(alloc.properties)
     )
     at_once = memref.AllocOp([n], [], types[0])
+    known = quick_xdsl.sizes_held(memref.LoadOp.get_irdl_definition().options, [1, 1], [1])
+    assert known == []  # one at a time is what takes long
+    index = [arith.ConstantOp.from_int_and_width(0, builtin.IndexType()).result]
+    load = memref.LoadOp.__new__(memref.LoadOp)
+    quick_xdsl.init_each(load, operands=[at_once.memref, index], result_types=[i64])
+    assert memref.LoadOp.get(at_once, index).is_structurally_equivalent(load)
     assert at_once.is_structurally_equivalent(one_by_one)
     assert at_once.properties["operandSegmentSizes"] == DenseArrayBase.from_list(i32, [1, 0])
 

@@ -46,13 +46,14 @@ def undominated(module: ModuleOp) -> list[str]:
 class CheckedCompilation(Compilation):
     """Looks at the IR after every pass."""
 
-    def run(self, passes: Sequence[ModulePass]) -> None:
+    def run(self, passes: Sequence[ModulePass], module: ModuleOp | None = None) -> None:
         for one in passes:
-            super().run([one])
-            self.check(one.name)
+            super().run([one], module)
+            self.check(one.name, module)
 
-    def check(self, after: str) -> None:
-        assert not undominated(self.module), f"after {after}: {undominated(self.module)[:3]}"
+    def check(self, after: str, module: ModuleOp | None = None) -> None:
+        lost = undominated(self.module if module is None else module)
+        assert not lost, f"after {after}: {lost[:3]}"
 
 
 def check_every_pass(function: Callable[..., Any], arguments: Sequence[Any], saves: str) -> None:
