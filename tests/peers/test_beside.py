@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mutad import compile
+from mutad import CompileError, compile
 
 PAGE = Path(__file__).parents[2] / "docs" / "coming-from" / "beside.md"
 START = np.array([0.5, -0.25, 2.0, 1.0, 0.75, -1.5])
@@ -293,6 +293,140 @@ def _() -> Any:
     found = casadi.Function("j", [u], [casadi.jacobian(r, u)])(START)
     assert found.nnz() < START.size**2
     return np.array(found)
+
+
+# --- second derivatives -----------------------------------------------------------------------------
+
+HESSIANS = "Hessians"
+CUBED = np.diag(6.0 * START)
+
+
+def cubes(x):
+    return (x * x * x).sum()
+
+
+@claim(HESSIANS, "mutad", "yes", CUBED)
+def _() -> Any:
+    return compile(cubes, grad=True).hessian(START.copy())
+
+
+@claim(HESSIANS, "numba", "no", AttributeError)
+def _() -> Any:
+    import numba
+
+    return numba.njit(cubes).hessian
+
+
+@claim(HESSIANS, "jax", "yes", CUBED)
+def _() -> Any:
+    import jax
+
+    return jax.hessian(cubes)(jax.numpy.asarray(START))
+
+
+@claim(HESSIANS, "torch", "yes", CUBED)
+def _() -> Any:
+    import torch
+
+    return torch.autograd.functional.hessian(cubes, torch.tensor(START))
+
+
+@claim(HESSIANS, "casadi", "yes", CUBED)
+def _() -> Any:
+    import casadi
+
+    x = casadi.SX.sym("x", START.size)
+    hessian, _ = casadi.hessian(casadi.sum1(x * x * x), x)
+    return np.array(casadi.Function("h", [x], [hessian])(START))
+
+
+# --- what is saved, and how much that may be ------------------------------------------------------
+
+SAVED = "bytes that are saved, by line, before the run"
+BUDGET = "a budget for these bytes"
+
+
+@claim(SAVED, "mutad", "yes", [3 * 8 * (START.size - 2)])
+def _() -> Any:
+    plan = compile(diffuse, grad=True).explain(START, 0.2, wrt="k")
+    return [save.bytes for save in plan.saves]
+
+
+@claim(BUDGET, "mutad", "yes", SLOPE)
+def _() -> Any:
+    bounded = compile(diffuse, grad=True, memory=2 * 8 * START.size)
+    assert bounded.explain(START, 0.2, wrt="k").saved_bytes <= 2 * 8 * START.size
+    return bounded.grad(START.copy(), 0.2, wrt="k")
+
+
+@claim(BUDGET, "jax", "by hand", SLOPE)
+def _() -> Any:
+    import jax
+
+    def step(u, k):
+        return u.at[1:-1].add(k * (u[:-2] - 2 * u[1:-1] + u[2:]))
+
+    def rewritten(u, k):
+        for _ in range(3):
+            u = jax.checkpoint(step)(u, k)
+        return (u**2).sum()
+
+    return jax.grad(rewritten, argnums=1)(jax.numpy.asarray(START), 0.2)
+
+
+@claim(BUDGET, "torch", "by hand", SLOPE)
+def _() -> Any:
+    import torch
+    from torch.utils.checkpoint import checkpoint
+
+    def step(u, k):
+        v = u.clone()
+        v[1:-1] += k * (u[:-2] - 2 * u[1:-1] + u[2:])
+        return v
+
+    u, k = torch.tensor(START), torch.tensor(0.2, dtype=torch.float64, requires_grad=True)
+    for _ in range(3):
+        u = checkpoint(step, u, k, use_reentrant=False)
+    (u**2).sum().backward()
+    return k.grad
+
+
+# --- numbers that mutad does not have ---------------------------------------------------------------
+
+COMPLEX = "complex numbers"
+
+
+def modulus(x):
+    z = x * (1.0 + 2.0j)
+    return abs(z * z).sum()
+
+
+@claim(COMPLEX, "mutad", "no", CompileError)
+def _() -> Any:
+    return compile(modulus, grad=True).grad(START.copy())
+
+
+@claim(COMPLEX, "jax", "yes", 10.0 * START)
+def _() -> Any:
+    import jax
+
+    return jax.grad(modulus)(jax.numpy.asarray(START))
+
+
+@claim(COMPLEX, "torch", "yes", 10.0 * START)
+def _() -> Any:
+    import torch
+
+    x = torch.tensor(START, requires_grad=True)
+    modulus(x).backward()
+    return x.grad
+
+
+@claim(COMPLEX, "casadi", "no", Exception)
+def _() -> Any:
+    import casadi
+
+    return casadi.SX.sym("x") * (1.0 + 2.0j)
 
 
 INSTALLED = [key for key in CLAIMS if find_spec(key[1])]
