@@ -71,8 +71,12 @@ def made(letter: str, theirs: int, threads: int, sizes: Range) -> int:
     """Machine code that calls these two; where it is."""
     from llvmlite import binding
 
+    from .result_pool import object_code
+
     symbol = f"mutad_own_{letter}gemm"
-    builder = binding.JITLibraryBuilder().add_object_img(emitted(text(letter, sizes)))
+    builder = binding.JITLibraryBuilder().add_object_img(
+        object_code(text(letter, sizes), for_host=True)
+    )
     builder.add_current_process()
     builder.import_symbol("theirs", theirs)
     builder.import_symbol("threads", threads)
@@ -82,22 +86,3 @@ def made(letter: str, theirs: int, threads: int, sizes: Range) -> int:
     for kept in (linker, tracker):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
     return int(tracker[symbol])
-
-
-def emitted(source: str) -> bytes:
-    """Object code of LLVM text for the CPU that we run on. It is written as it is to be: no passes run."""
-    from llvmlite import binding
-
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    machine = binding.Target.from_default_triple().create_target_machine(
-        cpu=binding.get_host_cpu_name(),
-        features=binding.get_host_cpu_features().flatten(),
-        opt=3,
-        reloc="pic",
-        codemodel="default",
-        jit=True,
-    )
-    module = binding.parse_assembly(source, binding.create_context())
-    module.verify()
-    return machine.emit_object(module)

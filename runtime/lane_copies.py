@@ -54,9 +54,7 @@ def functions() -> dict[tuple[int, bool], Any]:
 
     from .result_pool import object_code
 
-    code = binding.JITLibraryBuilder().add_object_img(
-        object_code(TEXT, binding.get_host_cpu_name())
-    )
+    code = binding.JITLibraryBuilder().add_object_img(object_code(TEXT, for_host=True))
     names = {(n, b): f"mutad_turn_{n}_{int(b)}" for n in (4, 8) for b in (False, True)}
     for name in names.values():
         code.export_symbol(name)

@@ -229,30 +229,38 @@ def arrays_table() -> _Arrays:
     return table
 
 
-def object_code(source: str, cpu: str = "") -> bytes:
-    """Machine code of LLVM text, from the disk cache where it is there; optimized where a CPU is named."""
+def object_code(source: str, *, for_host: bool = False) -> bytes:
+    """Machine code of LLVM text, from the disk cache where it is there; well made for the CPU that we run on,
+    or quickly for any, as what runs seldom."""
     import hashlib
 
     from llvmlite import binding
 
-    made_by = source, cpu, binding.get_default_triple(), binding.llvm_version_info
+    binding.initialize_native_target()  # who links the code needs it, too
+    binding.initialize_native_asmprinter()
+    cpu = binding.get_host_cpu_name() if for_host else ""
+    features = binding.get_host_cpu_features().flatten() if for_host else ""
+    made_by = source, cpu, features, binding.get_default_triple(), binding.llvm_version_info
     digest = hashlib.sha256(repr(made_by).encode()).hexdigest()
     place = f"{NAME}-pool-{digest}{disk_cache.SUFFIX}"
     if (cached := disk_cache.read(place)) is not None:
         return cached[0]
-    code = emitted(source, cpu)
+    code = emitted(source, cpu, features)
     disk_cache.write(place, code, {})
     return code
 
 
-def emitted(source: str, cpu: str = "") -> bytes:
-    """Machine code of LLVM text, made quickly for any CPU, as what runs seldom, or well for one."""
+def emitted(source: str, cpu: str, features: str) -> bytes:
+    """Machine code of LLVM text: written as it is to be, no passes run."""
     from llvmlite import binding
 
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
     machine = binding.Target.from_default_triple().create_target_machine(
-        cpu=cpu, opt=2 if cpu else 0, reloc="pic", codemodel="default", jit=True
+        cpu=cpu,
+        features=features,
+        opt=2 if cpu else 0,
+        reloc="pic",
+        codemodel="default",
+        jit=True,
     )
     return machine.emit_object(binding.parse_assembly(source))
 

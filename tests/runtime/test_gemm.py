@@ -5,13 +5,14 @@ from __future__ import annotations
 import ctypes
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from mutad import compile
-from mutad.runtime import blas, gemm
+from mutad.runtime import blas, gemm, result_pool
 from mutad.runtime.gemm_text import INNER, Range
 
 CALLED = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 13)
@@ -171,3 +172,19 @@ def test_blas_comes_without_the_rest_of_scipy_linalg():
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "True True True 2.0"
+
+
+def test_its_machine_code_comes_from_the_disk_cache(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MUTAD_CACHE_DIR", str(tmp_path))
+    asked = "define i32 @answer() {\n  ret i32 42\n}\n"
+    once = result_pool.object_code(asked, for_host=True)
+
+    def emitted(*_: str) -> bytes:
+        raise AssertionError("it is made again")
+
+    monkeypatch.setattr(result_pool, "emitted", emitted)
+    assert result_pool.object_code(asked, for_host=True) == once
+    with pytest.raises(AssertionError, match="made again"):
+        result_pool.object_code(asked + "\n", for_host=True)
