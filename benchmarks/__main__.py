@@ -12,6 +12,7 @@ from . import (
     control_flow,
     derivatives,
     device_figures,
+    device_math,
     gradient,
     memory,
     overhead,
@@ -32,6 +33,7 @@ BENCHMARKS = {
     "compile_time": compile_time.main,
     "boundscheck": boundscheck.main,
     "device_figures": device_figures.main,
+    "device_math": device_math.main,
 }
 
 
