@@ -27,6 +27,7 @@ import numpy as np
 from . import engine, result_pool
 from .cuda import CudaError
 from .device_text import (
+    CONTEXT,
     DRIVER,
     ENDED,
     ERROR,
@@ -118,6 +119,7 @@ class Driver:
             self.event = self.made("cuEventCreate", NO_TIMING)
         for place, function in enumerate(DRIVER, TABLE):
             self.state[place] = self.addresses[function]
+        self.state[CONTEXT] = self.context
         self.state[STREAM], self.state[UNIT], self.state[LEAST] = (
             self.stream,
             GRAPH_UNIT,

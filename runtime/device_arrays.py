@@ -10,13 +10,15 @@ from __future__ import annotations
 import ctypes
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import cuda, keys
-from .device import Driver
 from .keys import Array, address_of
+
+if TYPE_CHECKING:
+    from .device import Driver
 
 CUDA = 2
 """DLPack's number for devices of NVIDIA."""

@@ -33,16 +33,17 @@ from __future__ import annotations
     LAUNCHES,
     REPLAYS,
     ENDED,
-) = range(14)
+    CONTEXT,
+) = range(15)
 """Words of the state. `MODE`: 0, 1 (a loop is planned), 2 (captured); `DEPTH` counts planned loops in it;
 `GRAPHS` lists those that may still run; a loop is replayed from `LEAST` graphs of `UNIT` periods on; once the
-interpreter has `ENDED`, the driver is left alone."""
+interpreter has `ENDED`, the driver is left alone. `CONTEXT` is the device's: arrays go in any thread."""
 
 DRIVER = (
     *("cuLaunchKernel", "cuMemAllocAsync", "cuMemFreeAsync", "cuMemcpyDtoHAsync"),
     *("cuMemsetD8Async", "cuMemsetD16Async", "cuMemsetD32Async", "cuStreamSynchronize"),
     *("cuStreamBeginCapture", "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphLaunch"),
-    *("cuGraphExecDestroy", "cuGraphDestroy"),
+    *("cuGraphExecDestroy", "cuGraphDestroy", "cuCtxGetCurrent", "cuCtxSetCurrent"),
 )
 """The driver's functions, in the table's order."""
 TABLE = 16
@@ -161,8 +162,21 @@ define internal void @given(i64 %block) {{
   %leave = or i1 %over, %none
   br i1 %leave, label %done, label %give
 give:
-{word(STREAM, "stream", "ptr")}
+  %slot = alloca ptr
+  store ptr null, ptr %slot
+{word(CONTEXT, "own", "ptr")}{word(STREAM, "stream", "ptr")}
+{driver("cuCtxGetCurrent", "ptr %slot", "asked")}
+  %before = load ptr, ptr %slot
+  %there = icmp eq ptr %before, %own
+  br i1 %there, label %free, label %enter
+enter:
+{driver("cuCtxSetCurrent", "ptr %own", "entered")}
+  br label %free
+free:
 {driver("cuMemFreeAsync", "i64 %block, ptr %stream", "status")}
+  br i1 %there, label %done, label %leave.it
+leave.it:
+{driver("cuCtxSetCurrent", "ptr %before", "left")}
   br label %done
 done:
   ret void

@@ -32,10 +32,11 @@ FAR = 1 << 44
 """Where they are asked for: machine code and its constants must stay near each other (`support_reserved`)."""
 
 INVALID_VALUE, OUT_OF_MEMORY, INVALID_HANDLE, ILLEGAL_ADDRESS, UNKNOWN = 1, 2, 400, 700, 999
-CAPTURE_INVALID = 901
+INVALID_CONTEXT, CAPTURE_INVALID = 201, 901
 ERRORS = {
     INVALID_VALUE: b"CUDA_ERROR_INVALID_VALUE",
     OUT_OF_MEMORY: b"CUDA_ERROR_OUT_OF_MEMORY",
+    INVALID_CONTEXT: b"CUDA_ERROR_INVALID_CONTEXT",
     INVALID_HANDLE: b"CUDA_ERROR_INVALID_HANDLE",
     ILLEGAL_ADDRESS: b"CUDA_ERROR_ILLEGAL_ADDRESS",
     CAPTURE_INVALID: b"CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
@@ -46,7 +47,12 @@ GIVEN = 1 << 16
 FREE = f"""
 @mutad_given = external global i64
 @mutad_given_count = external global i64
+@mutad_context = external global i64
 define i32 @mutad_emulated_free(i64 %block, ptr %stream) {{
+  %context = load i64, ptr @mutad_context
+  %ours = icmp eq i64 %context, 1
+  br i1 %ours, label %here, label %nowhere
+here:
   %k = atomicrmw add ptr @mutad_given_count, i64 1 acq_rel
   %room = icmp ult i64 %k, {GIVEN}
   br i1 %room, label %note, label %lost
@@ -56,9 +62,25 @@ note:
   ret i32 0
 lost:
   ret i32 {INVALID_VALUE}
+nowhere:
+  ret i32 {INVALID_CONTEXT}
+}}
+define i32 @mutad_emulated_get(ptr %place) {{
+  %now = load i64, ptr @mutad_context
+  store i64 %now, ptr %place
+  ret i32 0
+}}
+define i32 @mutad_emulated_set(i64 %context) {{
+  store i64 %context, ptr @mutad_context
+  ret i32 0
 }}
 """
-"""The driver's `cuMemFreeAsync`."""
+"""What is called where an array goes: `cuMemFreeAsync`, `cuCtxGetCurrent`, `cuCtxSetCurrent`."""
+OF_MACHINE_CODE = {
+    "cuMemFreeAsync": "mutad_emulated_free",
+    "cuCtxGetCurrent": "mutad_emulated_get",
+    "cuCtxSetCurrent": "mutad_emulated_set",
+}
 GARBAGE = 0xFF
 """What new memory is full of: NaN, as numbers."""
 
@@ -137,7 +159,7 @@ class EmulatedDriver:
         """How often each function was called."""
         self.log: Callable[[str, tuple[Any, ...]], None] | None = None
         """Told of each call."""
-        self.context = 0
+        self.context_word = ctypes.c_uint64()
         self.unexpected: list[BaseException] = []
         """Errors of the emulation itself."""
         self.functions: dict[str, Any] = {}
@@ -148,14 +170,16 @@ class EmulatedDriver:
         places = {
             "mutad_given": ctypes.addressof(self.given),
             "mutad_given_count": ctypes.addressof(self.given_count),
+            "mutad_context": ctypes.addressof(self.context_word),
         }
-        self.free_address = addresses_in(FREE, places, "mutad.emulated", ["mutad_emulated_free"])
+        symbols = list(OF_MACHINE_CODE.values())
+        self.machine_code = addresses_in(FREE, places, "mutad.emulated", symbols)
 
     @property
     def addresses(self) -> dict[str, int]:
         found = {n: ctypes.cast(f, POINTER).value or 0 for n, f in self.functions.items()}
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))  # who is told them may call any time
-        return {**found, "cuMemFreeAsync": self.free_address["mutad_emulated_free"]}
+        return found | {name: self.machine_code[s] for name, s in OF_MACHINE_CODE.items()}
 
     def answering(self, name: str) -> Callable[..., int]:
         """A function as C calls it: it answers with an error's number."""
@@ -218,12 +242,6 @@ class EmulatedDriver:
     def cuDevicePrimaryCtxRetain(self, place: int, number: int) -> None:
         put(place, 1)
 
-    def cuCtxGetCurrent(self, place: int) -> None:
-        put(place, self.context)
-
-    def cuCtxSetCurrent(self, context: int | None) -> None:
-        self.context = context or 0
-
     def cuDeviceGetDefaultMemPool(self, place: int, number: int) -> None:
         put(place, 1)
 
@@ -239,8 +257,8 @@ class EmulatedDriver:
         ctypes.c_char_p.from_address(place).value = ERRORS[code]
 
     def require_context(self) -> None:
-        if self.context != 1:
-            raise Refused(201)  # CUDA_ERROR_INVALID_CONTEXT
+        if self.context_word.value != 1:
+            raise Refused(INVALID_CONTEXT)
 
     # Modules.
 

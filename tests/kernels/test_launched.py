@@ -373,6 +373,17 @@ def test_calls_from_several_threads() -> None:
     assert found == [wanted] * 15
 
 
+def test_arrays_go_where_no_context_is_current(emulation: EmulatedDriver) -> None:
+    arrays = [there(waves(10)) for _ in range(3)]
+    assert emulation.context_word.value == 0
+    emulation.take_back()
+    before = len(emulation.blocks)
+    arrays.clear()
+    emulation.take_back()
+    assert len(emulation.blocks) == before - 3
+    assert emulation.context_word.value == 0
+
+
 # Arrays of other libraries.
 
 

@@ -1,5 +1,7 @@
 """Generated programs as kernels, threads shuffled: values, effects and gradients are those of the CPU's code.
 
+In place, and launched by compiled code through the emulated driver.
+
 `MUTAD_KERNELS=200` looks at as many of each kind, `MUTAD_KERNELS=500:600` at those of these seeds.
 """
 
@@ -12,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from on_device import on_device, on_host
 from point_programs import point_program
 from row_programs import row_program
 from stencil_programs import stencil_program
@@ -59,6 +62,15 @@ def test_kernels_compute_what_the_cpu_does(kind: str, seed: int) -> None:
     except mutad.CompileError:
         assert kind != "row", "rows of whole arrays are programs of a device"
         return
+    same(found, wanted)
+    with mutad.cuda.emulated() as driver:
+        there = on_device(program.arguments())
+        launched = outcome(mutad.compile(function, **options), there, wrt)
+        same([on_host(value) for value in launched], wanted)
+        assert not driver.unexpected
+
+
+def same(found: list[Any], wanted: list[Any]) -> None:
     for one, other in zip(found, wanted, strict=True):
         if isinstance(other, str):
             assert one == other
