@@ -193,7 +193,8 @@ class Jam:
     Their inner loops have the first iterations in common, or, `from_end`, the last ones. The other ones, the
     ragged end, run for one j after the other; `ragged_first`: before the common loop, else after it.
     What stands before the inner loop, or after it, goes with the ragged ends, or runs for all j ahead of the
-    common loop, or after it.
+    common loop, or after it. A loop whose last iterations are common and run first does not keep its own
+    order: that takes iterations that are independent (an adjoint, which comes to the diagonal last).
     """
 
     from_end: bool
@@ -210,6 +211,7 @@ def jams(trips: Trips) -> Iterable[Jam]:
     """What may be tried."""
     yield Jam(from_end=False, ragged_first=False)
     if trips.slope:
+        yield Jam(from_end=True, ragged_first=False)
         yield Jam(from_end=True, ragged_first=True)
         yield Jam(from_end=False, ragged_first=True)
 
@@ -222,10 +224,18 @@ def may_jam(way: Jam, times: int, nest: Parts, order: LoopOrder) -> bool:
     before, inside, after, outer = nest.before, nest.inside, nest.after, nest.outer
     sooner, later = AtLeast(at, 1, at, 0, 1), AtLeast(at, 0, at, 1, 1)
     if not way.ragged_first:
+        common = AtLeast(count, 0, at, 1, 1)
         return not (
             order.any_meet([*inside, *after], before, outer, near)
-            or order.any_meet(inside, inside, outer, near, later)
-            or order.any_meet(after, inside, outer, near, AtLeast(count, 0, at, 1, 1))
+            or order.any_meet(inside, inside, outer, near, common, later)
+            or order.any_meet(after, inside, outer, near, common)
+            or (
+                way.from_end
+                and (
+                    order.any_meet(inside, inside, outer, near, common, sooner)
+                    or not order.independent(inside, nest.inner)
+                )
+            )
         )
     common = AtLeast(count, 1, at, 0, 1)
     return not (

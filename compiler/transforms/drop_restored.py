@@ -42,6 +42,7 @@ from xdsl.rewriter import Rewriter
 from ..rules import ScalarRule, evaluates_body, rule_of
 from ..rules.table import ADJOINT, constant_float
 from .forward_stores import Element, are_apart
+from .map_outputs import is_pure
 from .memory_effects import MemoryEffects, Roots, functions
 
 
@@ -92,7 +93,7 @@ class Elements:
                 case arith.AddfOp() if ADJOINT in op.attributes:
                     if (other := plus_zero(op)) is not None:
                         Rewriter.replace_op(op, [], [other])
-                case _ if not isinstance(rule_of(type(op)), ScalarRule):
+                case _ if not (isinstance(rule_of(type(op)), ScalarRule) or is_pure(op)):
                     self._anything(op)
                 case _:
                     pass

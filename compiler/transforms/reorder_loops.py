@@ -71,7 +71,7 @@ from .hoist_invariants import hoist_from
 from .interchange import LoopPair, interchange, pair_of
 from .memory_effects import functions
 from .run_upwards import run_upwards
-from .scalar_nests import PAIRS, ScalarNest, accesses_of, leaves_in, parts_of, scalar_nests
+from .scalar_nests import ScalarNest, accesses_of, are_many, leaves_in, parts_of, scalar_nests
 
 FEW = 16
 """A loop of fewer iterations, where that is known, is not made the innermost one."""
@@ -115,7 +115,7 @@ class Nest(ScalarNest):
             return
         found = accesses_of(ops)
         ways = [stride(self.dependence, a, loop) for a in found]
-        if ways.count("down") <= ways.count("unit") or len(found) ** 2 > PAIRS:
+        if ways.count("down") <= ways.count("unit") or are_many(found):
             return
         order = LoopOrder(self.dependence, self.additions(loop))
         if order.independent(found, loop) and self.committed():
@@ -133,7 +133,7 @@ class Nest(ScalarNest):
         if few is not None and few < FEW:
             return []
         inside = accesses_of(pair.inside)
-        if len(inside) ** 2 > PAIRS:
+        if are_many(inside):
             return []
         order = LoopOrder(self.dependence, self.additions(outer))
         if not self._worth(pair, inside, order):

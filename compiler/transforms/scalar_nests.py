@@ -31,6 +31,11 @@ PAIRS = 400
 """Nests in which more pairs of accesses would have to be compared are kept."""
 
 
+def are_many(found: Sequence[Access]) -> bool:
+    """Whether too many pairs would have to be compared: those of which one is a write."""
+    return len(found) * sum(access.kind != "read" for access in found) > PAIRS
+
+
 def scalar_nests(block: Block) -> Iterator[array.LoopOp]:
     """The outermost counted loops with nothing but scalar code and such loops in them."""
     for op in block.ops:

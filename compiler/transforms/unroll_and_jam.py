@@ -74,8 +74,8 @@ After::
       func.return
     }
 Where the inner loops differ in length, what they have in common is jammed, their first iterations or their
-last ones. The rest, the ragged end, runs in the program's own order, before the common part or after it, with
-what stands beside the inner loop::
+last ones. The rest, the ragged end, runs in the program's own order, before the common part or, as in the
+adjoint of this one, after it, with what stands beside the inner loop::
 
     for k in range(i):                            for k in range(0, i - 3, 4):
         a[i, k] /= a[k, k]                            for d in range(k, k + 4):
@@ -112,7 +112,7 @@ from .hoist_checks import Before
 from .hoist_invariants import hoist_from
 from .interchange import LoopPair, Writer, body_like, loop_of, pair_of
 from .memory_effects import functions
-from .scalar_nests import PAIRS, ScalarNest, accesses_of, leaves_in, parts_of, scalar_nests
+from .scalar_nests import ScalarNest, accesses_of, are_many, leaves_in, parts_of, scalar_nests
 
 TIMES = 4
 """So many iterations run at once."""
@@ -152,7 +152,7 @@ class Nest(ScalarNest):
             return
         inside = accesses_of(pair.inside)
         order = LoopOrder(self.dependence, self.additions(pair.outer))
-        if len(inside) ** 2 > PAIRS:
+        if are_many(inside):
             return
         ways = [way for way in jams(pair.trips) if self._gains(pair, inside, order, way)]
         parts = parts_of(pair, inside, order) if ways else None
@@ -170,8 +170,9 @@ class Nest(ScalarNest):
     def _gains(self, pair: LoopPair, inside: Sequence[Access], order: LoopOrder, way: Jam) -> bool:
         """Whether iterations share what the inner loop goes along, or have sums of their own that wait.
 
-        Where inner loops differ in length, the ragged ends have their price: iterations must share half of
-        it. Of sums in the program's order that differ in length one runs while the next one begins, as it is.
+        Where inner loops differ in length, the ragged ends have their price: iterations must share a quarter
+        of it. Of sums in the program's order that differ in length one runs while the next one begins, as it
+        is.
         """
         moving, shared = 0, 0
         for access in inside:
@@ -183,7 +184,7 @@ class Nest(ScalarNest):
                 return pair.trips.slope == 0
             moving += inner
             shared += inner and not outer
-        return shared > 0 if pair.trips.slope == 0 else 2 * shared >= moving > 0
+        return shared > 0 if pair.trips.slope == 0 else 4 * shared >= moving > 0
 
     def _steps(self, access: Access, pair: LoopPair, way: Jam) -> tuple[bool, bool] | None:
         """Whether iterations of the outer loop, and of the inner one, touch other elements."""

@@ -13,6 +13,23 @@ func.func @what_is_put_back(%a : memref<?xf64>, %i : index) -> f64 {
   func.return %x : f64
 }
 
+// Constants, comparisons and the like look at nothing.
+// CHECK-LABEL: @what_is_put_back_after_a_comparison
+// CHECK-NOT:     memref.store
+// CHECK:         func.return
+func.func @what_is_put_back_after_a_comparison(%a : memref<?xf64>, %i : index) -> f64 {
+  %zero = arith.constant 0.0 : f64
+  %x = memref.load %a[%i] : memref<?xf64>
+  memref.store %zero, %a[%i] : memref<?xf64>
+  %two = arith.constant 2.0 : f64
+  %t = arith.mulf %x, %two : f64
+  %c = arith.cmpf oeq, %t, %zero : f64
+  %z = arith.select %c, %zero, %t : f64
+  %y = arith.addf %zero, %x {ad.adjoint} : f64
+  memref.store %y, %a[%i] : memref<?xf64>
+  func.return %z : f64
+}
+
 // CHECK-LABEL: @the_first_of_two_stores
 // CHECK-NOT:     memref.store %x
 // CHECK:         memref.store %y

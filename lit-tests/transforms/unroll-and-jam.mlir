@@ -270,3 +270,174 @@ func.func @triangles_have_ragged_ends_behind(%c : memref<?xf64>, %b : memref<?x?
   }
   func.return
 }
+
+// Backwards over a triangle, as the adjoint of an elimination goes: the last iterations come first, for they
+// read no element that one of the four rows makes.
+// CHECK-LABEL: @adjoints_of_triangles_come_to_the_diagonal_last
+// CHECK:         array.loop %k to
+// CHECK:           array.loop %p to
+// CHECK:             arith.addf
+// CHECK:             arith.addf
+// CHECK:             arith.addf
+// CHECK:             arith.addf
+// CHECK:           array.loop %k
+// CHECK:             array.loop %p
+// CHECK:               arith.addf
+// CHECK:             arith.divf
+// CHECK:         array.loop %k
+// CHECK:           array.loop %p
+// CHECK:           arith.divf
+func.func @adjoints_of_triangles_come_to_the_diagonal_last(%c : memref<?xf64>, %b : memref<?x?xf64>, %v : memref<?xf64>, %n : index, %m : index) {
+  %c1 = arith.constant 1 : index
+  %last = arith.subi %n, %c1 : index
+  %trips = array.loop %k to %n do {
+    %row = arith.subi %last, %k : index
+    %first = arith.subi %n, %k : index
+    %trips_1 = array.loop %p to %k do {
+      %j = arith.addi %first, %p : index
+      %x = memref.load %b[%row, %j] : memref<?x?xf64>
+      %y = memref.load %c[%j] : memref<?xf64>
+      %z = arith.mulf %x, %y : f64
+      %old = memref.load %c[%row] : memref<?xf64>
+      %sum = arith.addf %old, %z {ad.adjoint} : f64
+      memref.store %sum, %c[%row] : memref<?xf64>
+      array.yield
+    }
+    %d = memref.load %b[%row, %row] : memref<?x?xf64>
+    %s = memref.load %c[%row] : memref<?xf64>
+    %q = arith.divf %s, %d : f64
+    memref.store %q, %c[%row] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// Each iteration reads what the row before has made.
+// CHECK-LABEL: @kept_when_the_last_iterations_need_the_row_before
+// CHECK-NOT:     arith.floordivsi
+// CHECK:         func.return
+func.func @kept_when_the_last_iterations_need_the_row_before(%c : memref<?xf64>, %b : memref<?x?xf64>, %v : memref<?xf64>, %n : index, %m : index) {
+  %c1 = arith.constant 1 : index
+  %last = arith.subi %n, %c1 : index
+  %trips = array.loop %k to %n do {
+    %row = arith.subi %last, %k : index
+    %first = arith.subi %n, %k : index
+    %trips_1 = array.loop %p to %k do {
+      %j = arith.addi %first, %p : index
+      %x = memref.load %b[%row, %j] : memref<?x?xf64>
+      %y = memref.load %c[%j] : memref<?xf64>
+      %f = memref.load %c[%first] : memref<?xf64>
+      %g = arith.mulf %x, %f : f64
+      %z = arith.mulf %g, %y : f64
+      %old = memref.load %c[%row] : memref<?xf64>
+      %sum = arith.addf %old, %z {ad.adjoint} : f64
+      memref.store %sum, %c[%row] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// What stands before the inner loop reads the row before.
+// CHECK-LABEL: @kept_when_what_stands_before_reads_the_row_before
+// CHECK-NOT:     arith.floordivsi
+// CHECK:         func.return
+func.func @kept_when_what_stands_before_reads_the_row_before(%c : memref<?xf64>, %b : memref<?x?xf64>, %v : memref<?xf64>, %n : index, %m : index) {
+  %c1 = arith.constant 1 : index
+  %last = arith.subi %n, %c1 : index
+  %trips = array.loop %k to %n do {
+    %row = arith.subi %last, %k : index
+    %first = arith.subi %n, %k : index
+    %f = memref.load %c[%first] : memref<?xf64>
+    memref.store %f, %v[%row] : memref<?xf64>
+    %trips_1 = array.loop %p to %k do {
+      %j = arith.addi %first, %p : index
+      %x = memref.load %b[%row, %j] : memref<?x?xf64>
+      %y = memref.load %c[%j] : memref<?xf64>
+      %z = arith.mulf %x, %y : f64
+      %old = memref.load %c[%row] : memref<?xf64>
+      %sum = arith.addf %old, %z {ad.adjoint} : f64
+      memref.store %sum, %c[%row] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// Iterations of one row that depend on each other keep their order.
+// CHECK-LABEL: @kept_when_a_row_goes_on_from_element_to_element
+// CHECK-NOT:     arith.floordivsi
+// CHECK:         func.return
+func.func @kept_when_a_row_goes_on_from_element_to_element(%c : memref<?xf64>, %b : memref<?x?xf64>, %v : memref<?xf64>, %n : index, %m : index) {
+  %c1 = arith.constant 1 : index
+  %last = arith.subi %n, %c1 : index
+  %trips = array.loop %k to %n do {
+    %row = arith.subi %last, %k : index
+    %first = arith.subi %n, %k : index
+    %trips_1 = array.loop %p to %k do {
+      %j = arith.addi %first, %p : index
+      %before = arith.subi %j, %c1 : index
+      %x = memref.load %b[%row, %before] : memref<?x?xf64>
+      %y = memref.load %c[%j] : memref<?xf64>
+      %z = arith.mulf %x, %y : f64
+      memref.store %z, %b[%row, %j] : memref<?x?xf64>
+      array.yield
+    }
+    %end = memref.load %b[%row, %last] : memref<?x?xf64>
+    memref.store %end, %c[%row] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
+
+// A row reads what the one before has stored one column further on, which common iterations come to later.
+// CHECK-LABEL: @kept_when_a_row_reads_further_on_what_the_one_before_stores
+// CHECK-NOT:     arith.floordivsi
+// CHECK:         func.return
+func.func @kept_when_a_row_reads_further_on_what_the_one_before_stores(%c : memref<?xf64>, %b : memref<?x?xf64>, %v : memref<?xf64>, %n : index, %m : index) {
+  %c1 = arith.constant 1 : index
+  %last = arith.subi %n, %c1 : index
+  %trips = array.loop %k to %n do {
+    %row = arith.subi %last, %k : index
+    %first = arith.subi %n, %k : index
+    %trips_1 = array.loop %p to %k do {
+      %j = arith.addi %first, %p : index
+      %right = arith.addi %j, %c1 : index
+      %x = memref.load %b[%first, %right] : memref<?x?xf64>
+      %y = memref.load %c[%j] : memref<?xf64>
+      %z = arith.mulf %x, %y : f64
+      memref.store %z, %b[%row, %j] : memref<?x?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// What stands after the inner loop is for the next row, all of it.
+// CHECK-LABEL: @kept_when_the_next_row_reads_what_stands_after
+// CHECK-NOT:     arith.floordivsi
+// CHECK:         func.return
+func.func @kept_when_the_next_row_reads_what_stands_after(%c : memref<?xf64>, %b : memref<?x?xf64>, %v : memref<?xf64>, %n : index, %m : index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %last = arith.subi %n, %c1 : index
+  %trips = array.loop %k to %n do {
+    %row = arith.subi %last, %k : index
+    %first = arith.subi %n, %k : index
+    %trips_1 = array.loop %p to %k do {
+      %j = arith.addi %first, %p : index
+      %y = memref.load %c[%j] : memref<?xf64>
+      %f = memref.load %v[%c0] : memref<?xf64>
+      %z = arith.mulf %f, %y : f64
+      memref.store %z, %b[%row, %j] : memref<?x?xf64>
+      array.yield
+    }
+    %s = memref.load %b[%row, %row] : memref<?x?xf64>
+    memref.store %s, %v[%c0] : memref<?xf64>
+    array.yield
+  }
+  func.return
+}
