@@ -327,6 +327,12 @@ class EmulatedDriver:
         at = max((b for b in self.blocks if b <= address), default=None)
         return at if at is not None and address <= at + self.blocks[at] else None
 
+    def was_freed(self, address: int) -> bool:
+        """Whether an address is in a block that was given back. (Views of nothing begin before a block.)"""
+        return any(
+            block <= address < block + size for size, given in self.free.items() for block in given
+        )
+
     def do(self, step: Callable[[], None]) -> None:
         """Do something now, or when the graph is launched that is being captured."""
         if self.capturing is None:
@@ -379,7 +385,7 @@ class EmulatedDriver:
         for k, kind in enumerate(function.kinds):
             ctypes.memmove(ctypes.addressof(words) + 8 * k, places[k] or 0, BYTES[kind])
             own[k] = ctypes.addressof(words) + 8 * k
-            if kind == "ptr" and words[k] and self.block_of(words[k]) is None:
+            if kind == "ptr" and self.was_freed(words[k]):
                 raise Refused(ILLEGAL_ADDRESS)
         return own, words
 

@@ -160,6 +160,12 @@ def typed(x, k, b):
     return y, k.sum(), b.any()
 
 
+def empty_views(u):
+    a = u * u
+    a[-3:1:-1] += a[-4:0:-1] + u[-1:3:-1]
+    return a.sum()
+
+
 def sums(u):
     return (u * u).sum() + u.sum()
 
@@ -172,6 +178,7 @@ OTHERS: tuple[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]], ...] 
     (typed, (waves(9), np.arange(5), np.arange(9) % 2 == 0), ()),
     (typed, (waves(3), np.arange(2, dtype=np.int8), np.arange(3) % 2 == 0), ()),
     (sums, (waves(0),), ("u",)),
+    (empty_views, (waves(2),), ("u",)),
 )
 
 
@@ -371,6 +378,17 @@ def test_calls_from_several_threads() -> None:
     for thread in threads:
         thread.join()
     assert found == [wanted] * 15
+
+
+def test_a_freed_block_is_found_in_a_launch(emulation: EmulatedDriver) -> None:
+    f, _ = compiled(heat)
+    u = there(waves(10))
+    f(u, 0.1, 1)
+    block = u.taken.array.__array_interface__["data"][0]
+    emulation.free[512].append(block)
+    with pytest.raises(CudaError, match="cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS"):
+        f(u, 0.1, 1)
+    emulation.free[512].remove(block)
 
 
 def test_arrays_go_where_no_context_is_current(emulation: EmulatedDriver) -> None:
