@@ -14,12 +14,13 @@ import pytest
 from lit_programs import Program, context, inputs_of, programs_of
 from xdsl.dialects.builtin import ModuleOp
 
+from mutad.compiler.aot.step_sizes import MeasureSteps
 from mutad.compiler.derivative.expand_derivatives import expand
 from mutad.compiler.derivative.passes import Forward, Reverse
 from mutad.compiler.interpreter.memory import Memref
 from mutad.compiler.kernels.emulate_launches import EmulateLaunches
 from mutad.compiler.pipeline import Options
-from mutad.dialects import ad, foreign
+from mutad.dialects import activation, ad, foreign
 from mutad.kernels import World
 from mutad.pass_checks import PassCheck, differing, interpreted
 from mutad.running import run_call
@@ -92,6 +93,8 @@ def agrees_with_compiled_code(name: str, check: PassCheck, module: ModuleOp) -> 
     found = check.outcome(module, check.call(module))
     if any(isinstance(op, ad.DerivativeOp) for op in ops):
         expand(module, "minimal")
+    if not any(isinstance(op, activation.StackOp) for op in ops):
+        MeasureSteps().apply(CONTEXT, module)  # compiled steps have a stack
     EmulateLaunches().apply(CONTEXT, module)
     call = check.call(module)
     computed = run_call(module, call, check.values(call), Options(opt=1))
