@@ -113,7 +113,7 @@ class PassCheck:
     def reverse(
         self, before: ModuleOp, after: ModuleOp, wrt: Sequence[int] | None = None
     ) -> str | None:
-        """<bars, what moves> is <gradient, direction>; `wrt` are the arguments that move, by default all."""
+        """<bars, what moves> is <gradient, direction>, lane by lane; `wrt` are what moves, by default all."""
         first, second = self.call(before), self.call(after)
         values = self.values(second)
         plain = values[: len(first.parameters)]
@@ -131,7 +131,12 @@ class PassCheck:
         if wrt is not None:
             asked = {first.parameters[k].name for k in wrt}
             active = [n for n in active if n in asked]
-        return self.along(before, first, plain, bars, active, found)
+        lanes = [s for p in second.parameters if (s := lanes_shape(p.type))]
+        for lane in range(lanes[0][0] if lanes else 1):
+            own, left = ((in_lane(vs, lane) if lanes else vs) for vs in (bars, found.values))
+            if wrong := self.along(before, first, plain, own, active, Outcome(left)):
+                return wrong
+        return None
 
     def along(
         self,
@@ -261,6 +266,14 @@ def copies(values: Sequence[Any]) -> list[Any]:
         if id(value) not in made:
             made[id(value)] = value.copy(order="K") if isinstance(value, np.ndarray) else value
     return [made[id(value)] for value in values]
+
+
+def in_lane(values: Mapping[str, Any], lane: int) -> dict[str, Any]:
+    """Of cotangents those in one lane; what else there is has no lanes."""
+    return {
+        name: v[..., lane] if name.endswith(("_bar", "_shadow")) else v
+        for name, v in values.items()
+    }
 
 
 def dot(weights: Any, value: Any) -> float:
