@@ -73,13 +73,12 @@ class Purpose:
 
     derivative: bool = False
     asked: bool = False
-    is_adjoint: bool = False
-    """It is an adjoint, of which derivatives may be taken."""
+    adjoint: Any = None
+    """That of a rule, which is what is lowered: derivatives may be taken of it."""
 
-    @property
-    def within(self) -> Purpose:
+    def within(self, adjoint: Any) -> Purpose:
         """That of an adjoint in it."""
-        return Purpose(self.derivative and not self.is_adjoint, is_adjoint=True)
+        return Purpose(self.derivative and self.adjoint is None, adjoint=adjoint)
 
 
 @dataclass(frozen=True)
@@ -179,8 +178,9 @@ class Context(ABC):
         return self.purpose.derivative
 
     def keeps(self, rule: Any) -> bool:
-        """Whether a call is kept for this rule's sake."""
-        return rule is not None and self.with_rules
+        """Whether a call is kept for this rule's sake: not where it is the rule itself that calls."""
+        own = rule is not None and rule.adjoint is self.purpose.adjoint
+        return rule is not None and not own and self.with_rules
 
     @abstractmethod
     def expression(self, node: ast.expr) -> Value:

@@ -238,6 +238,25 @@ def test_rules_of_gradients_are_enough_for_reverse_over_reverse() -> None:
         f.hvp(0.3, vector(), **given)
 
 
+def test_rules_may_call_their_own_function() -> None:
+    libm = ctypes.CDLL("libm.so.6")
+    libm.exp2.argtypes, libm.exp2.restype = [ctypes.c_double], ctypes.c_double
+    power = libm.exp2
+
+    @mutad.rule(power)
+    def power_rule(x, result):
+        x.cotangent += result.cotangent * power(x.value) * np.log(2.0)
+
+    f = compile(lambda x: power(x) * x, grad=True, opt=1)
+    assert abs(f.grad(1.5) - 2.0**1.5 * (1.0 + 1.5 * np.log(2.0))) < 1e-12
+
+    @mutad.tangent_rule(power)
+    def power_tangent(x, result):
+        result.tangent += x.tangent * power(x.value) * np.log(2.0)
+
+    assert f.jvp(1.5, tangents={"x": 1.0})[1] == pytest.approx(f.grad(1.5), rel=1e-14)
+
+
 def test_a_rule_that_calls_what_has_none_has_no_second_derivative() -> None:
     @mutad.rule(cython_special.y0)
     def y0_rule(x, result):

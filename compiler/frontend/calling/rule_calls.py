@@ -159,7 +159,7 @@ class RuleCall(RoutineCall):
         """The "adjoint", or the "tangent", compiled for these arguments."""
         routine = Routine(self, mode, facts)
         if mode == "adjoint":
-            routine.lowering.purpose = self.lowering.purpose.within
+            routine.lowering.purpose = self.lowering.purpose.within(self.rule.adjoint)
         args: list[Value] = [
             self.parameter(routine, name, value)
             for name, value in zip(self.parameters, self.values, strict=False)
