@@ -82,6 +82,7 @@ from ..analysis.effects import is_private
 from ..analysis.independence import Independence, Independent
 from .changes import changed_values, is_variable
 from .kernel import Writer, element_of, zero_of
+from .lanes import refuse_lanes
 from .nest_kernels import obstacle, whole_arrays_in
 from .updates import Ordered, Sharing
 
@@ -104,6 +105,7 @@ class InspectChecks(ModulePass):
 
 
 def inspect(function: func.FuncOp, *, deterministic: bool) -> None:
+    refuse_lanes(function)
     alias = AliasAnalysis(function)
     independence = Independence(function, Dependence(function, alias))
     sharing = Sharing(independence, deterministic=deterministic)

@@ -57,7 +57,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func, memref, scf
-from xdsl.dialects.builtin import FunctionType, MemRefType, ModuleOp, UnitAttr, VectorType
+from xdsl.dialects.builtin import FunctionType, MemRefType, ModuleOp, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -70,10 +70,11 @@ from ..analysis.dependence import Dependence
 from ..analysis.effects import is_private, mark_overlaps, sharing
 from ..analysis.independence import Addition, Independence, Independent
 from ..analysis.views import is_memref, strip_views
-from ..diagnostics import WithoutLanes, refusal
+from ..diagnostics import refusal
 from . import map_kernels, nest_kernels, reductions, updates
 from .gathered_sums import GatheredSum
 from .kernel import Kernel, Writer, blocks, describe, element_of, essence, point, zero_of
+from .lanes import refuse_lanes
 from .map_kernels import Form, MapKernel, form_of
 from .nest_kernels import NestKernel
 from .ordered_kernels import OrderedKernel
@@ -138,7 +139,7 @@ class Outliner:
         """Kernels by what they do: fills and copies are many, and one function."""
 
     def run(self) -> None:
-        self.refuse_lanes()
+        refuse_lanes(self.function)
         self.find(self.function.body.block, raising=False)
         self.on_device = self.device_roots()
         self.refuse()
@@ -219,18 +220,6 @@ class Outliner:
                 )
             if memrefs and isinstance(op, memref.LoadOp | memref.StoreOp):
                 self.refuse_element(op)
-
-    def refuse_lanes(self) -> None:
-        """Several tangents at once are vectors of the CPU."""
-        for op in every_op(self.function):
-            for operand in op.operands:
-                if is_memref(operand) and isinstance(element_of(operand), VectorType):
-                    raise refusal(
-                        op,
-                        "kernels take one tangent at a time",
-                        "ask for one after the other, or compile the function for the CPU",
-                        WithoutLanes,
-                    )
 
     def is_list(self, op: array.AllocOp) -> bool:
         """Whether an array that grows is the device's."""

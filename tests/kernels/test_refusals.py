@@ -81,8 +81,17 @@ def test_what_is_refused(
 
 def test_several_tangents_at_once_are_refused() -> None:
     compiled = mutad.compile(bodies, grad=True, target="cuda:host", opt=1)
-    with pytest.raises(CompileError, match="one tangent at a time"):
+    with pytest.raises(CompileError, match="one tangent, or cotangent, at a time"):
         compiled.jvp(np.ones(4), np.zeros(4), tangents={"x": np.eye(4)}, batch=4)
+    with pytest.raises(CompileError, match="one tangent, or cotangent, at a time"):
+        compiled.vjp(np.ones(4), np.zeros(4), wrt="x", batch=4)
+
+    def read_at(x, k):
+        return (x[k] ** 2).sum()
+
+    gathered = mutad.compile(read_at, grad=True, target="cuda:host", opt=1)
+    with pytest.raises(CompileError, match="one tangent, or cotangent, at a time"):
+        gathered.jvp(np.ones(4), np.array([1, 1]), tangents={"x": np.eye(4)}, batch=4)
 
 
 def test_ways_out_can_be_followed() -> None:

@@ -108,6 +108,35 @@ def first_and_others(x, y, t):
     return (y * y).sum() + t
 
 
+def branches_of_points(x, y):
+    for i in range(x.size):
+        t = x[i] * y[i]
+        if t > 2.0:
+            t = np.sin(t)
+            if y[i] < 1.5:
+                t *= x[i]
+        elif t < 1.0:
+            t = t * t
+        y[i] = t + y[i]
+    return (y * x).sum()
+
+
+def shapes(x):
+    top = np.concatenate((x[:2], 2 * x[1:]), axis=0)
+    pairs = np.stack((top.ravel(), top.T.ravel()))
+    return (np.cumsum(pairs, axis=1) ** 2).sum() * np.linalg.norm(x.reshape(-1, 2)[::2])
+
+
+def windows(x, w, n):
+    out = np.zeros(x.size - n + 1)
+    for k in range(n):
+        out += w[k] * x[k : k + out.size]
+    while out.sum() > 10.0:
+        out *= 0.5
+    out[out > 0.3] = 0.1
+    return np.prod(1.0 + out) + np.roll(x, 2)[0]
+
+
 PROGRAMS: tuple[tuple[Callable[..., Any], Arguments, tuple[str, ...]], ...] = (
     (heat, lambda: (waves(600), 0.1, 3), ("u", "k")),
     (swapped_grids, lambda: (waves(9, 70), waves(9, 70), 3), ("a", "b")),
@@ -126,6 +155,9 @@ PROGRAMS: tuple[tuple[Callable[..., Any], Arguments, tuple[str, ...]], ...] = (
     (time_expanded, lambda: (waves(4, 11),), ("a",)),
     (diagonals, lambda: (waves(3, 3),), ("a",)),
     (nothing_there, lambda: (waves(0),), ("u",)),
+    (branches_of_points, lambda: (waves(30), 0.4 + waves(30)), ("x", "y")),
+    (shapes, lambda: (waves(4, 6),), ("x",)),
+    (windows, lambda: (waves(40), waves(3), 3), ("x", "w")),
     (first_and_others, lambda: (waves(300), np.zeros(300), 2.0), ("x", "t")),
     (counted, lambda: (np.arange(12), waves(12)), ("x",)),
 )
