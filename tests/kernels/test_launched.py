@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from device_programs import PROGRAMS, Arguments, heat, named, swapped_grids, waves
+from meeting_programs import MEETING
 
 import mutad
 from mutad import Active, Const, DeviceArray, Duplicated
@@ -81,7 +82,12 @@ def same(found: Any, wanted: Any) -> None:
     np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize(("function", "arguments", "wrt"), PROGRAMS, ids=map(named, PROGRAMS))
+MET = [(m.function, m.arguments, m.wrt) for m in MEETING]
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "wrt"), [*PROGRAMS, *MET], ids=map(named, (*PROGRAMS, *MET))
+)
 def test_values_and_gradients_are_those_of_the_kernels(
     function: Callable[..., Any], arguments: Arguments, wrt: tuple[str, ...]
 ) -> None:
