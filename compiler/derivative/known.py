@@ -23,11 +23,15 @@ class Known:
     )
     """Of each memref the memory itself, or its shadow."""
     copies: dict[Version, SSAValue] = field(default_factory=dict[Version, SSAValue])
+    filled: dict[Version, Block] = field(default_factory=dict[Version, Block])
+    """Where each copy has its contents: a cell is made where the function begins, and filled elsewhere."""
     tapes: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     """Of each tape that of the shadows; for the whole function."""
 
     def copy(self) -> Known:
-        return Known(dict(self.values), dict(self.memrefs), dict(self.copies), self.tapes)
+        return Known(
+            dict(self.values), dict(self.memrefs), dict(self.copies), self.filled, self.tapes
+        )
 
     def return_to(self, before: Known) -> None:
         """Forget what came since."""
@@ -37,7 +41,8 @@ class Known:
         """Forget what was had inside of `block` meanwhile; what was made outside of it stays."""
         self.values = kept_outside(block, before.values, self.values)
         self.memrefs = kept_outside(block, before.memrefs, self.memrefs)
-        self.copies = kept_outside(block, before.copies, self.copies)
+        copies = {v: c for v, c in self.copies.items() if not is_inside(self.filled[v], block)}
+        self.copies = copies | before.copies
 
 
 def kept_outside(

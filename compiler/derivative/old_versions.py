@@ -107,6 +107,7 @@ class OldVersions:
                 case _:
                     found = self._refilled(self._refill_of(version))
             known.copies[version] = found
+            known.filled[version] = self.prologues.reverse_of(self.home_of(version))
         return found
 
     def home_of(self, version: Version) -> Block:

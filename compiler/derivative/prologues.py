@@ -36,12 +36,16 @@ class Prologues:
         marker.detach()
         marker.erase()
 
+    def reverse_of(self, primal: Block) -> Block:
+        """The block that has the prologue of the reverse of `primal`."""
+        reverse = self.ends[primal].parent_block()
+        assert reverse is not None
+        return reverse
+
     def append(self, primal: Block, op: Operation) -> SSAValue:
         """Put `op` at the end of the prologue of the reverse of `primal`."""
         marker = self.ends[primal]
-        reverse = marker.parent_block()
-        assert reverse is not None
-        reverse.insert_op_before(op, marker)
+        self.reverse_of(primal).insert_op_before(op, marker)
         return op.results[0] if op.results else marker.results[0]
 
     def index(self, value: int, primal: Block) -> SSAValue:
