@@ -356,7 +356,8 @@ def within_budget(c: Compilation, reverse: Reverse) -> None:
     """Two derivatives, where a loop can be checkpointed: the one that saves all, and the one in steps."""
     memory, active = c.request.options.memory or 0, reverse.active or ()
     in_steps = c.module.clone()
-    c.run([CheckpointLoops(memory, active, reverse.saves)], in_steps)
+    # A variable that steps do not hand on is a step's own: its plan knows what the variable held.
+    c.run([LocalizeCells(), CheckpointLoops(memory, active, reverse.saves)], in_steps)
     differentiate(c, reverse, c.module)
     if not any(activation.CHECKPOINTED in op.attributes for op in in_steps.walk()):
         return

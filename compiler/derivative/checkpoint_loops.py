@@ -31,7 +31,8 @@ After::
 How it is written, `outline_steps` says. Which loops: those of the top level, in branches too, of which an
 iteration saves arrays, so that their tapes have more axes than a restart state; where there are none, the one
 of which most is saved. And within their steps again those of which that is true, whose steps are functions
-beside the outer ones', and so on.
+beside the outer ones', and so on; there also each `while` that saves anything: what a step keeps has to have
+a bound.
 
 Refused are loops that call what cannot be run twice (functions in C, `print`, recursive functions), that
 change arrays which grow, or arrays that may overlap, and loops in branches on arrays that these make.
@@ -122,7 +123,9 @@ class Candidates:
             inner = [
                 one
                 for one in loops_in(loop.body.block)
-                if self.weights[one] and self.has_axes_to_lose(one) and self.can_be(one)
+                if self.weights[one]
+                and (one.count is None or self.has_axes_to_lose(one))
+                and self.can_be(one)
             ]
             every += self.with_inner(inner)
             every.append((loop, loop is not found[-1]))

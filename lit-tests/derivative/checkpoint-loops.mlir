@@ -263,6 +263,62 @@ func.func @loops_within_loops_within(%u : memref<?xf64>, %n : index) {
   func.return
 }
 
+// A `while` within a step is a loop in steps, too, where it saves no more than numbers: a step has to have a
+// bound for what it keeps.
+// CHECK-LABEL: @a_while_within
+// CHECK-LABEL: func.func private @a_while_within_step2(
+// CHECK:         activation.call @a_while_within_step(
+func.func @a_while_within(%u : memref<?xf64>, %n : index) {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f64
+  %m = memref.dim %u, %c0 : memref<?xf64>
+  %trips = array.loop %i to %n do {
+    array.map(%m) ins(%u : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+    ^bb0(%x : f64):
+      %y = arith.mulf %x, %x : f64
+      array.yield %y : f64
+    }
+    %inner = array.loop %j while {
+    ^bb0(%k : index):
+      %z = memref.load %u[%c0] : memref<?xf64>
+      %more = arith.cmpf olt, %z, %one : f64
+      array.condition %more
+    } do {
+      %x = memref.load %u[%c0] : memref<?xf64>
+      %y = arith.mulf %x, %x : f64
+      memref.store %y, %u[%c0] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
+// One that has a count saves numbers in the step.
+// CHECK-LABEL: @a_count_within
+// CHECK-LABEL: func.func private @a_count_within_step(
+// CHECK:         array.loop %j to
+// CHECK-NOT:   @a_count_within_step2
+func.func @a_count_within(%u : memref<?xf64>, %n : index) {
+  %c0 = arith.constant 0 : index
+  %m = memref.dim %u, %c0 : memref<?xf64>
+  %trips = array.loop %i to %n do {
+    array.map(%m) ins(%u : memref<?xf64>) outs(%u : memref<?xf64>) kinds ["store"] {
+    ^bb0(%x : f64):
+      %y = arith.mulf %x, %x : f64
+      array.yield %y : f64
+    }
+    %inner = array.loop %j to %n do {
+      %x = memref.load %u[%c0] : memref<?xf64>
+      %y = arith.mulf %x, %x : f64
+      memref.store %y, %u[%c0] : memref<?xf64>
+      array.yield
+    }
+    array.yield
+  }
+  func.return
+}
+
 // A loop that works on one row of an array has that row as its state.
 // CHECK-LABEL: @a_row_is_a_state
 // CHECK-LABEL: func.func private @a_row_is_a_state_step2(

@@ -14,6 +14,7 @@ from budget_programs import (
     copies,
     least_of,
     outcome,
+    point_by_point,
     sweeps,
     three_in_turn,
     with_scratch,
@@ -239,3 +240,13 @@ def test_numbers_that_only_decide_are_arguments_of_steps() -> None:
     tight = compiled(ROWS[34][0], 10_000)
     assert tight.grad(*copies(arguments), wrt=("u", "least"))[1] == 0.0
     assert tight(*copies(arguments)) == compiled(ROWS[34][0], None)(*copies(arguments))
+
+
+def test_a_step_saves_no_more_than_an_iteration() -> None:
+    """What `left` held is the neighbour of what is saved: a restart state, a step and a copy, of u each."""
+    u = np.linspace(0.2, 0.9, 1000)
+    plan = compiled(point_by_point, "60kB").explain(u, 0.1, 50)
+    assert plan.saved_bytes == 50 * 8 * (1000 - 2)
+    assert plan.budget.least < 3 * u.nbytes + 1000
+    free, tight = (compiled(point_by_point, m).grad(u.copy(), 0.1, 50) for m in (None, "60kB"))
+    np.testing.assert_allclose(tight, free, rtol=1e-13)

@@ -244,6 +244,28 @@ def four_deep(u, n, m, least):
     return (u * u).sum()
 
 
+def until_none_is_large(u, most, least):
+    """A `while` of which each step has a `while` that saves numbers."""
+    while u.max() > most:
+        u *= 1.0 - 0.01 * u
+        k = 0
+        while u[0] > least and k < 7:
+            u[0] *= 0.999 * np.cos(u[0])
+            k += 1
+    return (u * u).sum()
+
+
+def point_by_point(u, k, steps):
+    n = u.shape[0]
+    for _ in range(steps):
+        left = u[0]
+        for i in range(1, n - 1):
+            here = u[i]
+            u[i] = here - 0.2 * here * (here - left) + k * (u[i + 1] - 2.0 * here + left)
+            left = here
+    return (u * u).sum()
+
+
 def raising_within(u, steps, bad):
     for t in range(steps):
         u *= 1.0 + 0.01 * u
@@ -317,6 +339,7 @@ ROWS: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[str, ...]]] = [
     (three_deep, (some(20), some(20), 6, 5, 4), ("u", "w")),
     (three_deep, (some(20), some(20), 2, 0, 4), ("u", "w")),
     (four_deep, (some(20), 5, 4, 0.1), ("u",)),
+    (until_none_is_large, (some(30), 0.4, 0.3), ("u",)),
 ]
 
 

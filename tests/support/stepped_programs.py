@@ -27,6 +27,9 @@ UPDATES = (
     "s = 0.5 * s + {a}[0] * {b}[-1]",
     "{a} += 0.02 * s * {b}",
     "t = {a} * {b}\n{a} += 0.1 * t * t",
+    "q = 0\nwhile q < 4 and {a}[0] > 0.3:\n    {a}[0] *= 0.9 * np.cos({b}[0])\n    q += 1",
+    "left = {a}[0]\nfor q in range(1, {a}.size):\n    here = {a}[q]\n"
+    "    {a}[q] = 0.5 * here * left + 0.2\n    left = here",
 )
 HEADERS = ("range(n)", "range(m)", "range(n, 0, -1)", "range(0, n, 2)", "range(n - m)")
 
