@@ -92,8 +92,10 @@ def run(snippet: Snippet, namespace: dict[str, Any], folder: Path, where: str) -
     return re.sub(r"[^\s\"']*/line-\d+/", "", out.getvalue())
 
 
-WIDEST = 120
-"""Columns of a page."""
+WIDEST, LONGEST = 120, 150
+"""Columns and lines of a page."""
+REFERENCES = {"api", "contract", "language", "performance", "supported"}
+"""Pages that nobody reads from start to end."""
 
 
 def same(shown: str, printed: str) -> bool:
@@ -130,6 +132,11 @@ def test_links_inside_the_repository_lead_somewhere(page: Path) -> None:
 def test_lines_fit_into_a_window(page: Path) -> None:
     lines = enumerate(page.read_text().splitlines(), 1)
     assert [k for k, line in lines if len(line) > WIDEST] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_pages_are_short(page: Path) -> None:
+    assert page.stem in REFERENCES or len(page.read_text().splitlines()) <= LONGEST
 
 
 def refresh(page: Path, folder: Path) -> None:
