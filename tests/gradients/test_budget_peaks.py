@@ -1,4 +1,7 @@
-"""What the memory of a process grows by within a budget, as the system counts it."""
+"""What the memory of a process grows by within a budget, as the system counts it.
+
+In the second call: the first one also loads code, and makes the tables of schedules, which stay.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,7 @@ function = mutad.compile(program, grad=True, opt=1, memory={memory})
 call = getattr(function, "{method}")
 keywords = {keywords}
 call(*arguments(50), **keywords(50))
+call(*arguments({size}), **keywords({size}))
 mutad.release_memory()
 given, more = arguments({size}), keywords({size})
 receipt = function.explain(*given, mode="{mode}")
