@@ -78,6 +78,11 @@ define internal double @nv.fma.rn.d(double %a, double %b, double %c) {
   %r = call double @llvm.fma.f64(double %a, double %b, double %c)
   ret double %r
 }
+define internal double @nv.fmax.d(double %a, double %b) {
+  %more = fcmp ogt double %a, %b
+  %r = select i1 %more, double %a, double %b
+  ret double %r
+}
 define internal double @nv.fmin.d(double %a, double %b) {
   %less = fcmp olt double %a, %b
   %r = select i1 %less, double %a, double %b

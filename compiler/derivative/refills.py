@@ -234,7 +234,10 @@ class Refills:
         match op:
             case array.MapOp() | memref.StoreOp():
                 targets = [w.memref for w in writes(op) if root in self.alias.roots(w.memref)]
-                return len(targets) == 1 and self.alias.base(targets[0]) is root
+                if len(targets) != 1 or self.alias.base(targets[0]) is not root:
+                    return False
+                type_ = cast(MemRefType[Attribute], root.type)
+                return array.is_contiguous(type_) or not is_collapsed(targets[0])
             case scf.IfOp():
                 return self._inner_can_be_cloned(op, root)
             case array.LoopOp():
@@ -373,6 +376,15 @@ def is_apart(root: SSAValue) -> bool:
     owner = root.owner
     is_argument = isinstance(owner, Block) and isinstance(owner.parent_op(), func.FuncOp)
     return is_argument or isinstance(owner, array.AllocOp | memref.AllocaOp)
+
+
+def is_collapsed(view: SSAValue) -> bool:
+    """True where dimensions became one, as the array lies: an array that is filled again lies in C order."""
+    while isinstance(owner := view.owner, array.AnyView | memref.CastOp):
+        if isinstance(owner, array.CollapseOp):
+            return True
+        view = owner.source
+    return False
 
 
 def blocks_of(op: Operation) -> Iterator[Block]:

@@ -11,7 +11,7 @@ from benchmarks import device_math
 from mutad.compiler.codegen import ptx
 from mutad.compiler.codegen.scalars_to_llvm import SCALAR_OPS
 
-PAGE = Path(__file__).parents[2] / "docs" / "gpu.md"
+PAGE = Path(__file__).parents[2] / "docs" / "gpu-numbers.md"
 TOLD = {
     name: float(ulp) for name, ulp in re.findall(r"\| `(\w+)` \| (\d\.\d) (?=\|)", PAGE.read_text())
 }

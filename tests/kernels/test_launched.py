@@ -520,18 +520,19 @@ def test_the_real_driver_is_given_what_its_kernels_take(monkeypatch: pytest.Monk
     for image in emulated_images:
         KINDS.update(zip(image["kernels"], image["parameters"], strict=True))
     real = device.real.__wrapped__()
-    monkeypatch.setattr(cuda, "chosen", real)
-    assert cuda.target_of(real, "cpu") == "cuda:sm_90"
-    assert cuda.target_of(real, "cuda:sm_80") == "cuda:sm_80"
-    with pytest.raises(ValueError, match="the device here is sm_90"):
-        cuda.target_of(real, "cuda:sm_100")
-    given = there(waves(40))
-    same(given, waves(40))
-    made.fail("cuMemcpyDtoHAsync", ILLEGAL_ADDRESS, 10)
-    f.grad(given, 0.1, 3)
-    assert made.counts["cuLaunchKernel"] > 8
-    assert made.read == {n: [BYTES[k] for k in kinds] for n, kinds in KINDS.items()}
-    assert not made.unexpected
+    with monkeypatch.context() as patched:  # `monkeypatch` undoes when `emulation` has ended
+        patched.setattr(cuda, "chosen", real)
+        assert cuda.target_of(real, "cpu") == "cuda:sm_90"
+        assert cuda.target_of(real, "cuda:sm_80") == "cuda:sm_80"
+        with pytest.raises(ValueError, match="the device here is sm_90"):
+            cuda.target_of(real, "cuda:sm_100")
+        given = there(waves(40))
+        same(given, waves(40))
+        made.fail("cuMemcpyDtoHAsync", ILLEGAL_ADDRESS, 10)
+        f.grad(given, 0.1, 3)
+        assert made.counts["cuLaunchKernel"] > 8
+        assert made.read == {n: [BYTES[k] for k in kinds] for n, kinds in KINDS.items()}
+        assert not made.unexpected
     device.drivers.pop("cuda")
 
 

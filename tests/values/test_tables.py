@@ -191,7 +191,7 @@ def test_an_array_in_a_tuple_is_an_input():
 @pytest.mark.parametrize(
     ("store", "words"),
     [
-        ("table[0] = x", "a list from outside"),
+        ("table[0] = x", "list is from outside"),
         ("table.append(x)", "append"),
         ("large[0]", "too large"),
     ],
