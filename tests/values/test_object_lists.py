@@ -83,7 +83,7 @@ def names_go_along(x):
     ps.append(q)
     ps[-1].hits = 7
     pair = (p, q)
-    return p.x, p.v, ps[0].v, q.hits, q is ps[1], pair[0] is ps[0], pair[1] == ps[0]
+    return p.x, p.v, ps[0].v, q.hits, q is ps[1], pair[0] is ps[0], bool(pair[1] == ps[0])
 
 
 @on("f64[6]")
