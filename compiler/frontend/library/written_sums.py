@@ -13,6 +13,9 @@ from .plans import as_float, at_axis, axes_of, axis_of, scan_dtype, upto, whole
 from .written_axes import first
 from .written_matrices import Array, in_order, refuse
 
+IGNORES_EMPTY = np.__version__.startswith(("2.0.", "2.1.", "2.2.", "2.3.", "2.4."))
+"""NumPy before 2.5 leaves `out` alone where it, or the array, is empty."""
+
 # Statistics.
 
 
@@ -242,8 +245,8 @@ def accumulated(a: Array, axis: Any, dtype: Any, out: Any, adds: bool) -> Array:
         into[i] = into[i - 1] + of[i] if adds else into[i - 1] * of[i]
     if out is None:
         return found
-    if out.ndim == found.ndim == 1 and (out.size == 0 or found.size == 0):
-        return out  # NumPy looks no further
+    if IGNORES_EMPTY and out.ndim == found.ndim == 1 and (out.size == 0 or found.size == 0):
+        return out
     if out.shape != found.shape:
         raise ValueError("provided out is the wrong size for the accumulation.")
     out[...] = found if out.dtype == found.dtype else found.astype(out.dtype)
