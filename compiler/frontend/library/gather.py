@@ -55,8 +55,9 @@ from .maps import (
     mapped,
     operand,
 )
+from .numpy_version import BEFORE_2_5
 from .overlap import disjoint
-from .read_only import at_elements, require_writable
+from .read_only import BY_ROWS, at_elements, require_writable
 from .reshape import in_a_row
 from .selection import (
     Point,
@@ -313,6 +314,8 @@ def call_at(e: Emitter, function: Any, args: Sequence[Value], kwargs: dict[str, 
     source = operand(e, value)
     loop = resolve(e, ufunc, [a, source], a.dtype)
     require_same_kind(e, ufunc.__name__, loop[2], a.dtype)
+    if not BEFORE_2_5:
+        require_writable(e, a.memref, BY_ROWS)
     fancy = select(e, a, indices) if is_fancy(indices) else None
     place = a if fancy is not None else indexing.locate(e, a, indices)
     if fancy is not None:

@@ -28,6 +28,7 @@ from ...diagnostics import Span, line_of
 from ..emitter import Emitter, is_placeholder
 from ..values import Array, BoundMethod, Value
 from . import overlap
+from .numpy_version import BEFORE_2_5
 
 
 def said(store: Callable[[np.ndarray[Any, Any]], object]) -> str:
@@ -187,8 +188,11 @@ def check_calls(e: Emitter, function: Operation) -> None:
 
 @contextmanager
 def at_elements(e: Emitter, target: SSAValue, size: SSAValue) -> Generator[None]:
-    """`ufunc.at` stores to read-only arrays, too, but where what each index selects has not one element."""
-    if e.read_only:
+    """`ufunc.at` stored to read-only arrays, too, but where what each index selects has not one element.
+
+    From NumPy 2.5 on it has been asked before.
+    """
+    if e.read_only and BEFORE_2_5:
         if constant_value(size) != 1:
             rows = e.emit(arith.CmpiOp(size, e.index(1), "ne"))
             require_writable(e, target, BY_ROWS, when=rows)

@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 
 from .cases import Case
+from .numpy_version import BEFORE_2_5
 from .plans import as_float, at_axis, axes_of, axis_of, scan_dtype, upto, whole
 from .written_axes import first
 from .written_matrices import Array, in_order, refuse
-
-IGNORES_EMPTY = np.__version__.startswith(("2.0.", "2.1.", "2.2.", "2.3.", "2.4."))
-"""NumPy before 2.5 leaves `out` alone where it, or the array, is empty."""
 
 # Statistics.
 
@@ -245,8 +243,8 @@ def accumulated(a: Array, axis: Any, dtype: Any, out: Any, adds: bool) -> Array:
         into[i] = into[i - 1] + of[i] if adds else into[i - 1] * of[i]
     if out is None:
         return found
-    if IGNORES_EMPTY and out.ndim == found.ndim == 1 and (out.size == 0 or found.size == 0):
-        return out
+    if BEFORE_2_5 and out.ndim == found.ndim == 1 and (out.size == 0 or found.size == 0):
+        return out  # NumPy looked no further
     if out.shape != found.shape:
         raise ValueError("provided out is the wrong size for the accumulation.")
     out[...] = found if out.dtype == found.dtype else found.astype(out.dtype)
