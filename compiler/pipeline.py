@@ -29,8 +29,6 @@ from ..dialects import activation, ad
 from . import progress, remembered
 from .analysis.effects import is_private
 from .analysis.print_analyses import PASSES as PRINTED_ANALYSES
-from .aot.step_sizes import MeasureSteps, measure_saved, measure_steps, refuse_large
-from .aot.work_size import MeasureWork
 from .collection import without_collection
 from .deep_stack import with_deep_stack
 from .derivative.activation_pairs import activation_pairs
@@ -49,6 +47,8 @@ from .pass_hooks import Hook, after, hooked, what_failed, within
 from .print_ir import module_text
 from .rules.calls import private_functions
 from .rules.routines import inline_rules
+from .sizes.step_sizes import MeasureSteps, measure_saved, measure_steps, refuse_large
+from .sizes.work_size import MeasureWork
 from .transforms.assume_extents import AssumeExtents
 from .transforms.assume_lengths import AssumeLengths
 from .transforms.check_claims import CheckClaims

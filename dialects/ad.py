@@ -53,6 +53,9 @@ from xdsl.traits import Pure
 from .array import BinaryScalarOp, constant_value
 from .foreign import EffectsOp, strings
 
+AS_MANY_AS_IT_TAKES = 2**63 - 1
+"""The extents of a cotangent that is 0 whatever its shape; no array has so many elements."""
+
 UNSEEN = "ad.unseen"
 """The attribute of the map that sets to zero all of an argument which shares memory with no other, and of
 which nobody sees what it held: the function's `filled` lists these arguments. Who lets code rely on the

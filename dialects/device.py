@@ -38,6 +38,9 @@ from xdsl.traits import Pure
 THREADS = 256
 """Threads of a block."""
 
+READ_ONLY = "read_only"
+"""The attribute of a kernel that lists the arrays which nothing writes while it runs."""
+
 GLOBAL, SHARED = 1, 3
 """Memory spaces, as NVIDIA's assembler numbers them."""
 

@@ -83,6 +83,10 @@ class Activity:
         """Active, with a tangent of its own: the record of an activation has none, what is in it has."""
         return is_float(value) and self.active(value)
 
+    def may_alias(self, a: SSAValue, b: SSAValue) -> bool:
+        """Whether two memrefs may share an element."""
+        return self.alias.may_alias(a, b)
+
     def active_memref(self, memref: SSAValue) -> bool:
         """The memref needs a shadow."""
         return self.active(memref)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
+from ...dialects.ad import AS_MANY_AS_IT_TAKES
 from ..argument_keys import ArrayKey, ScalarKey
 from ..codegen import support, support_area, support_callbacks
 from ..codegen.entry_guard import (
@@ -32,7 +33,6 @@ from ..codegen.entry_run import CTX_BYTES, CTX_PAYLOAD
 from ..codegen.entry_writer import ITEM_SIZE, LLVM_TYPE, Writer
 from ..codegen.kernel_memory import KernelMemory
 from ..codegen.kernel_module import SIZES
-from ..derivative.cotangents import AS_MANY_AS_IT_TAKES
 from .signature import ArrayParameter, CFunction, OutParameter, ScalarParameter, SizeParameter
 from .statuses import Statuses
 

@@ -55,6 +55,7 @@ from ..pipeline import (
 )
 from ..print_ir import module_text
 from ..rules.calls import listed
+from ..sizes.work_size import WorkSize, measure_work
 from . import python_entry
 from .c_entry import MOST_FLAGS, KernelCall, Stored, entry_text, size_text
 from .c_names import is_the_librarys
@@ -73,7 +74,6 @@ from .signature import (
     c_names,
 )
 from .statuses import Statuses
-from .work_size import WorkSize, measure_work
 
 MODES = {
     "primal": "primal",

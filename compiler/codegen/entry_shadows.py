@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ...dialects.ad import AS_MANY_AS_IT_TAKES
 from ..argument_keys import ArrayKey, ScalarKey
-from ..derivative.cotangents import AS_MANY_AS_IT_TAKES
 from .entry_guard import ArrayValue, load_array
 from .entry_plan import EntryPlan, leaf_positions, with_lanes
 from .entry_result import Boxes, leaves_of

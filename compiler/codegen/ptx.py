@@ -27,7 +27,6 @@ from xdsl.dialects.builtin import AnyFloat, DenseArrayBase, MemRefType, ModuleOp
 from xdsl.ir import Operation
 
 from ...dialects import array, device
-from ..kernels.kernel import READ_ONLY
 from .kernel_memory import KernelMemory
 from .kernel_module import module_text
 from .kernel_state import Descriptor, KernelState, memory_type, value_type
@@ -75,7 +74,7 @@ class DeviceWriter(KernelWriter):
 
     def parameters(self) -> list[str]:
         """Arrays are pointers into the memory of the device, each with its extents and strides."""
-        listed = self.function.attributes[READ_ONLY]
+        listed = self.function.attributes[device.READ_ONLY]
         assert isinstance(listed, DenseArrayBase)
         read_only = {int(k) for k in listed.get_values()}
         shown: list[str] = []

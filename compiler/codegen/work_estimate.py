@@ -12,6 +12,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import ad, array
 from ..analysis.alias import if_blocks
+from ..rules.math import is_transcendental
 from .kernel_state import KernelState, lanes_of
 from .llvm_text import integer
 
@@ -27,8 +28,6 @@ PRODUCT = 0.05
 
 UNKNOWN_TRIPS = 16.0
 
-CHEAP_MATH = (math.AbsFOp, math.CopySignOp, math.FmaOp, math.FloorOp, math.CeilOp, math.TruncOp)
-
 
 def cost_of(op: Operation) -> float:
     """Of one scalar op."""
@@ -41,7 +40,7 @@ def cost_of(op: Operation) -> float:
             return DIVISION
         case array.FloorDivOp() | array.FloorModOp():
             return DIVISION
-        case _ if op.name.startswith(("math.", "special.")) and not isinstance(op, CHEAP_MATH):
+        case _ if is_transcendental(op):
             return FUNCTION
         case _:
             return SIMPLE

@@ -9,7 +9,7 @@ before the primal has any effect, where the result's extents can be had on entry
     array.map(%n) ins(%y_bar) outs(%y_shadow) kinds ["add"] ...
 
 Where only the primal tells them (the number of entries that are kept, say) it raises between the sweeps:
-before any shadow is written. `AS_MANY_AS_IT_TAKES` as extents stands for a cotangent that is 0.
+before any shadow is written. `ad.AS_MANY_AS_IT_TAKES` as extents stands for a cotangent that is 0.
 """
 
 from __future__ import annotations
@@ -21,14 +21,11 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
-from ...dialects import array
+from ...dialects import ad, array
 from ..analysis.affine import Subscripts
 from ..analysis.alias import AliasAnalysis
 from ..analysis.views import strip_casts
 from ..rules.builders import Emit, extents_of
-
-AS_MANY_AS_IT_TAKES = 2**63 - 1
-"""The extents of a cotangent that is 0 whatever its shape; no array has so many elements."""
 
 HARMLESS = (
     arith.ConstantOp,
@@ -120,7 +117,7 @@ def require_extents(
         differs = emit(arith.CmpiOp(one, wanted, "ne"))
         wrong = differs if wrong is None else emit(arith.OrIOp(wrong, differs))
     assert wrong is not None
-    nothing = emit(arith.ConstantOp(IntegerAttr(AS_MANY_AS_IT_TAKES, IndexType())))
+    nothing = emit(arith.ConstantOp(IntegerAttr(ad.AS_MANY_AS_IT_TAKES, IndexType())))
     some = emit(arith.CmpiOp(given[0], nothing, "ne"))
     shape = "({},)" if len(extents) == 1 else f"({', '.join('{}' for _ in extents)})"
     append(

@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
 from ..analysis.kills import Kills
+from ..rules.math import is_transcendental
 from .capacities import Nominal
 from .invariance import Invariance
 from .overwritten import Overwritten
@@ -41,7 +42,6 @@ OLD_CONTENTS_PREMIUM = 0.5
 ACCESS, ARITHMETIC, DIVISION, FUNCTION = 1 / 16, 1 / 32, 1 / 8, 1 / 2
 """Bytes: what an element costs that is read or written, or computed, once more."""
 
-PLAIN = (math.AbsFOp, math.CopySignOp, math.FmaOp, math.FloorOp, math.CeilOp)
 DIVIDING = (arith.DivfOp, math.SqrtOp)
 
 
@@ -151,6 +151,6 @@ def takes_long(op: Operation) -> bool:
 def effort_of(op: Operation) -> float:
     if isinstance(op, DIVIDING):
         return DIVISION
-    if op.name.startswith(("math.", "special.")) and not isinstance(op, PLAIN):
+    if is_transcendental(op):
         return FUNCTION
     return 0.0 if isinstance(op, arith.ConstantOp) else ARITHMETIC

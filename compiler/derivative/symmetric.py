@@ -30,10 +30,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ...dialects import array
+from ...dialects import ad, array
 from ..rules.builders import Emit, extents_of, fill
 from ..rules.calls import SIGNATURE, listed
-from .cotangents import AS_MANY_AS_IT_TAKES
 from .function_attributes import mirror_overlaps
 
 
@@ -157,7 +156,7 @@ def left_out(type_: Attribute, emit: Emit) -> SSAValue:
     cell = emit(memref.AllocaOp.get(element, shape=[]))
     emit(memref.StoreOp.get(zero, cell, []))
     still, many = (
-        emit(arith.ConstantOp(IntegerAttr(n, IndexType()))) for n in (0, AS_MANY_AS_IT_TAKES)
+        emit(arith.ConstantOp(IntegerAttr(n, IndexType()))) for n in (0, ad.AS_MANY_AS_IT_TAKES)
     )
     return in_type(
         emit(array.ViewOp(cell, [], [-1] * rank, [many] * rank, [still] * rank)), type_, emit

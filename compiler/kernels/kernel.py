@@ -315,10 +315,6 @@ def point(kernel: Kernel, extents: Sequence[SSAValue]) -> tuple[list[SSAValue], 
     return found, kernel.all([kernel.less(i, n) for i, n in pairs])
 
 
-READ_ONLY = "read_only"
-"""The attribute of a kernel that lists the arrays which nothing writes while it runs."""
-
-
 def describe(kernel: func.FuncOp, sharing: Iterable[tuple[int, int]]) -> None:
     """Say of a kernel what it only reads; `sharing`: the arguments that may share memory."""
     arguments = list(kernel.body.block.args)
@@ -327,7 +323,7 @@ def describe(kernel: func.FuncOp, sharing: Iterable[tuple[int, int]]) -> None:
     written |= {k for pair in sharing for k in pair if not written.isdisjoint(pair)}
     memrefs = {k for k, a in enumerate(arguments) if isinstance(a.type, MemRefType)}
     listed = DenseArrayBase.from_list(i64, sorted(memrefs - written))
-    kernel.attributes[READ_ONLY] = listed
+    kernel.attributes[device.READ_ONLY] = listed
 
 
 def stored_to(op: Operation) -> SSAValue | None:

@@ -46,3 +46,6 @@ class Activity(Protocol):
     """Which values and memories carry a derivative."""
 
     def active(self, value: SSAValue, /) -> bool: ...
+    def may_alias(self, a: SSAValue, b: SSAValue, /) -> bool:
+        """Whether two memrefs may share an element."""
+        ...

@@ -23,7 +23,6 @@ from xdsl.dialects.builtin import IndexType, MemRefType, VectorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import array
-from ..analysis.alias import AliasAnalysis
 from ..diagnostics import WithoutLanes, refusal
 from .builders import element_of, extents_of, index, memory_in_order
 from .sweeps import Sweep
@@ -80,7 +79,6 @@ class InLoop:
         self.arrays: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}
         """Of each array's derivatives the operand, and the memory for one lane."""
         self.written: set[SSAValue] = set()
-        self.alias = AliasAnalysis(sweep.function)
 
     def array(self, operand: SSAValue, derivatives: SSAValue, *, written: bool) -> SSAValue:
         if written:
@@ -124,7 +122,7 @@ class InLoop:
     def put(self) -> None:
         """Put that back."""
         for (one, (a, _)), (other, (b, _)) in combinations(self.arrays.items(), 2):
-            if self.written & {one, other} and self.alias.may_alias(a, b):
+            if self.written & {one, other} and self.sweep.activity.may_alias(a, b):
                 raise sharing(self.op)
         for derivatives, (_, narrow) in self.arrays.items():
             if derivatives not in self.written:

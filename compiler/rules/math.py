@@ -16,6 +16,17 @@ from xdsl.ir import Operation, SSAValue
 from .scalars import Row, scalar_rules
 from .table import LINEAR, ByOne, Scalars, Term
 
+PLAIN = (
+    *(math.AbsFOp, math.CopySignOp, math.FmaOp, math.SqrtOp),
+    *(math.FloorOp, math.CeilOp, math.TruncOp, math.RoundEvenOp),
+)
+"""Ops of the dialect that are an instruction or two."""
+
+
+def is_transcendental(op: Operation) -> bool:
+    """Whether an op of the `math` or `special` dialect takes a polynomial, or a call."""
+    return op.name.startswith(("math.", "special.")) and not isinstance(op, PLAIN)
+
 
 def by_result(formula: ByOne) -> Term:
     """A rule that reads what the op computed, not what it computed it from."""

@@ -73,7 +73,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...dialects import ad, array
 from ..analysis.affine import affine
 from ..analysis.alias import AliasAnalysis
-from ..derivative.prices import PLAIN as PLAIN_FUNCTIONS
+from ..rules.math import is_transcendental
 from ..rules.table import constant_float
 from .body_slices import inputs_of, slice_of
 from .map_outputs import with_outputs
@@ -319,7 +319,7 @@ def work_of(op: Operation) -> float:
         return DIVISION
     if isinstance(op, ad.MulOp):
         return GUARDED
-    if op.name.startswith(("math.", "special.")) and not isinstance(op, PLAIN_FUNCTIONS):
+    if is_transcendental(op):
         return FUNCTION
     return 0.0 if isinstance(op, arith.ConstantOp | array.YieldOp) else PLAIN
 

@@ -14,12 +14,12 @@ import pytest
 from lit_programs import Program, context, inputs_of, programs_of
 from xdsl.dialects.builtin import ModuleOp
 
-from mutad.compiler.aot.step_sizes import MeasureSteps
 from mutad.compiler.derivative.expand_derivatives import expand
 from mutad.compiler.derivative.passes import Forward, Reverse
 from mutad.compiler.interpreter.memory import Memref
 from mutad.compiler.kernels.emulate_launches import EmulateLaunches
 from mutad.compiler.pipeline import Options
+from mutad.compiler.sizes.step_sizes import MeasureSteps
 from mutad.dialects import activation, ad, foreign
 from mutad.kernels import World
 from mutad.pass_checks import PassCheck, differing, interpreted

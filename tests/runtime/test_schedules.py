@@ -6,8 +6,8 @@ import random
 import checkpoint_schedules
 import pytest
 
-from mutad.compiler.aot import step_sizes
 from mutad.compiler.codegen import support_steps
+from mutad.compiler.sizes import step_sizes
 from mutad.runtime import raised, schedules, step_stack
 
 

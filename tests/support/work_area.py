@@ -14,13 +14,13 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType
 
 from mutad import _compiler, compile
-from mutad.compiler.aot.work_size import WorkSize, alike, listed, measure_work
 from mutad.compiler.codegen import support, support_area, support_callbacks
 from mutad.compiler.codegen.kernel_memory import KernelMemory
 from mutad.compiler.codegen.kernel_module import KernelText
 from mutad.compiler.codegen.llvm_module import optimize_and_emit
 from mutad.compiler.codegen.loops_to_llvm import kernel_text
 from mutad.compiler.pipeline import Compilation, Request, last_function, stages_for
+from mutad.compiler.sizes.work_size import WorkSize, alike, listed, measure_work
 from mutad.dialects import ad, array
 from mutad.runtime import engine, keys, memory
 from mutad.runtime.gradients import with_groups
