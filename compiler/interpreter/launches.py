@@ -7,16 +7,15 @@ is undefined, whatever it computed in this order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from xdsl.dialects import memref
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation
 
-from ...dialects import device
-from ..kernels.emulate_launches import phases
+from ...dialects import array, device
+from ..kernels.emulate_launches import is_shared, parts
 from .memory import Memref, Root, Undefined
 
 if TYPE_CHECKING:
@@ -82,29 +81,59 @@ def launch(frame: Frame, op: device.LaunchOp) -> None:
     """Run a kernel; what is wrong in it is undefined."""
     kernel = frame.machine.function(op.target)
     values, order, races = frame.all(op.values), np.random.default_rng(SEED), Races()
-    parts = phases(kernel)
     for block in order.permutation(max(int(frame.get(op.blocks)), 0)):
         threads = [type(frame)(frame.machine, frame.depth) for _ in range(device.THREADS)]
         for thread in threads:
             thread.bind(kernel.body.block.args, values)
         share(kernel.body.block.ops, threads)
-        for phase, ops in enumerate(parts):
-            for number in order.permutation(device.THREADS):
-                thread = threads[number]
-                thread.watch = Watch(races, Touch(int(block), int(number), phase))
-                for one in ops:
-                    if one.results and one.results[0] in thread.values:
-                        continue
+        BlockRun(int(block), threads, order, races).run(kernel.body.block)
+
+
+@dataclass
+class BlockRun:
+    """The threads of a block, which go from barrier to barrier."""
+
+    block: int
+    threads: list[Frame]
+    order: np.random.Generator
+    races: Races
+    phase: int = 0
+
+    def run(self, body: Block) -> None:
+        for part in parts(body):
+            if isinstance(part, array.LoopOp):
+                for k in range(self.agreed(part)):
+                    for thread in self.threads:
+                        thread.values[part.induction] = np.int64(k)
+                    self.run(part.body.block)
+            else:
+                self.between(part)
+
+    def between(self, ops: Sequence[Operation]) -> None:
+        """What is between two barriers."""
+        for number in self.order.permutation(device.THREADS):
+            thread = self.threads[number]
+            thread.watch = Watch(self.races, Touch(self.block, int(number), self.phase))
+            for one in ops:
+                if not is_shared(one):
                     thread.execute(one)
+        self.phase += 1
+
+    def agreed(self, loop: array.LoopOp) -> int:
+        """The trips of a loop with barriers; undefined where threads have others."""
+        assert loop.count is not None
+        counts = {int(thread.get(loop.count)) for thread in self.threads}
+        if len(counts) > 1:
+            raise Undefined("threads of a block come to a barrier differently often")
+        return counts.pop()
 
 
 def share(ops: Iterable[Operation], threads: list[Frame]) -> None:
     """Memory that the threads of a block have in common."""
-    for op in ops:
-        if isinstance(op, memref.AllocaOp) and device.space_of(op.memref.type) == device.SHARED:
-            threads[0].execute(op)
-            for thread in threads[1:]:
-                thread.values[op.memref] = threads[0].get(op.memref)
+    for op in filter(is_shared, ops):
+        threads[0].execute(op)
+        for thread in threads[1:]:
+            thread.values[op.results[0]] = threads[0].get(op.results[0])
 
 
 def thread(frame: Frame, op: device.ThreadOp) -> None:

@@ -1,8 +1,10 @@
 """Run kernels on the host: what a device does at once, in loops, in an order that nobody writes programs for.
 
 A launch becomes a loop over blocks, backwards, and in it one over threads, shuffled, for each part of the
-kernel between barriers; shared memory is a buffer. So the code of kernels is tested where there is no device:
-what depends on an order of threads, or leaves out a barrier, computes other numbers than the host's code.
+kernel between barriers; shared memory is a buffer, and so are registers that are used on both sides of a
+barrier. A loop that has barriers in it, whose trips are those of all threads, goes around the threads' loops.
+So the code of kernels is tested where there is no device: what depends on an order of threads, or leaves out
+a barrier, computes other numbers than the host's code.
 
 Before::
 
@@ -48,7 +50,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import FunctionType, MemRefType, ModuleOp, UnitAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import Pure
@@ -85,57 +87,159 @@ class EmulateLaunches(ModulePass):
 def emulate(launch: device.LaunchOp, kernel: func.FuncOp) -> None:
     """The blocks of a launch, and their threads, in loops."""
     host = Writer(lambda new: Rewriter.insert_op(new, InsertPoint.before(launch)), launch.location)
-    values: dict[SSAValue, SSAValue] = dict(zip(kernel.body.block.args, launch.values, strict=True))
-    for op in kernel.body.block.ops:
-        if isinstance(op, memref.AllocaOp) and device.space_of(op.memref.type) == device.SHARED:
-            values[op.memref] = host.emit(shared(op, host))
-    threads = host.index(device.THREADS)
+    body = kernel.body.block
+    values: dict[SSAValue, SSAValue] = dict(zip(body.args, launch.values, strict=True))
+    kept: dict[SSAValue, SSAValue] = {}
+    for op in body.ops:
+        if is_shared(op):
+            values[op.results[0]] = buffer(op, host)
+        elif isinstance(op, memref.AllocaOp) and crosses(op.memref):
+            kept[op.memref] = buffer(op, host, device.THREADS)
     with host.loop(launch.blocks) as k:
         left = host.emit(arith.SubiOp(launch.blocks, k))
         block = host.sum(left, host.index(-1))
-        done: list[Operation] = []
-        for phase in phases(kernel):
-            with host.loop(threads) as t:
-                turned = host.sum(host.product(t, host.index(FACTOR)), host.index(SHIFT))
-                thread = host.emit(arith.AndIOp(turned, host.index(device.THREADS - 1)))
-                known = dict(values)
-                for op in (*repeated(done, phase), *phase):
-                    if isinstance(op, device.ThreadOp):
-                        known[op.result] = thread
-                    elif isinstance(op, device.BlockOp):
-                        known[op.result] = block
-                    elif not values.keys() & op.results:
-                        host.put(op.clone(known))
-            done += phase
+        Threads(host, block, kept).run(body, values, ())
     Rewriter.erase_op(launch)
 
 
-def shared(op: memref.AllocaOp, host: Writer) -> array.AllocOp:
-    """A buffer for memory that the threads of a block share."""
-    (size,) = op.memref.type.get_shape()
-    made = array.AllocOp([host.index(size)], op.memref.type.element_type)
-    made.attributes[array.STACK] = UnitAttr()
-    return made
+@dataclass
+class Threads:
+    """The threads of a block, one after the other from barrier to barrier."""
+
+    host: Writer
+    block: SSAValue
+    kept: dict[SSAValue, SSAValue]
+    """Registers that threads keep past barriers, and where: an element a thread."""
+
+    def run(
+        self, body: Block, values: dict[SSAValue, SSAValue], before: Sequence[Operation]
+    ) -> None:
+        """A block of ops, with what is the same for all threads, and what they have done before."""
+        done = list(before)
+        for part in parts(body):
+            if isinstance(part, array.LoopOp):
+                count = self.agreed(part, values, done)
+                with self.host.loop(count) as k:
+                    self.run(part.body.block, {**values, part.induction: k}, done)
+            else:
+                self.each(part, values, done)
+                done += part
+
+    def agreed(
+        self, loop: array.LoopOp, values: dict[SSAValue, SSAValue], done: Sequence[Operation]
+    ) -> SSAValue:
+        """The trips of a loop with barriers: no thread has others."""
+        assert loop.count is not None
+        known = dict(values)
+        for op in repeated(done, {loop.count}):
+            assert not isinstance(op, device.ThreadOp), "threads part at a barrier"
+            self.compute(op, known)
+        return known.get(loop.count, loop.count)
+
+    def each(
+        self,
+        phase: Sequence[Operation],
+        values: dict[SSAValue, SSAValue],
+        done: Sequence[Operation],
+    ) -> None:
+        """What is between two barriers, thread by thread."""
+        host = self.host
+        used = {v for op in phase for inner in op.walk() for v in inner.operands}
+        with host.loop(host.index(device.THREADS)) as t:
+            turned = host.sum(host.product(t, host.index(FACTOR)), host.index(SHIFT))
+            thread = host.emit(arith.AndIOp(turned, host.index(device.THREADS - 1)))
+            known = dict(values)
+            for register in [r for r in self.kept if r in used]:
+                view = array.ViewOp(self.kept[register], [thread], [], [], [])
+                known[register] = host.emit(view)
+            for op in (*repeated(done, used), *phase):
+                if isinstance(op, device.ThreadOp):
+                    known[op.result] = thread
+                else:
+                    self.compute(op, known)
+
+    def compute(self, op: Operation, known: dict[SSAValue, SSAValue]) -> None:
+        if isinstance(op, device.BlockOp):
+            known[op.result] = self.block
+        elif not any(r in known or r in self.kept for r in op.results):
+            self.host.put(op.clone(known))
 
 
-def phases(kernel: func.FuncOp) -> list[list[Operation]]:
-    """The ops of a kernel between barriers."""
-    found: list[list[Operation]] = [[]]
-    for op in kernel.body.block.ops:
-        if isinstance(op, device.BarrierOp):
-            found.append([])
-        elif not isinstance(op, func.ReturnOp):
-            found[-1].append(op)
+def is_shared(op: Operation) -> bool:
+    """Whether an op is memory that the threads of a block have in common."""
+    return isinstance(op, memref.AllocaOp) and device.space_of(op.memref.type) == device.SHARED
+
+
+def buffer(op: Operation, host: Writer, count: int | None = None) -> SSAValue:
+    """Memory of the host for what a block shares, or for the registers of so many threads."""
+    type_ = op.results[0].type
+    assert isinstance(type_, MemRefType)
+    size = type_.get_shape()[0] if count is None else count
+    made = array.AllocOp([host.index(size)], type_.element_type)
+    if count is None and size <= device.THREADS:  # a program may have many launches
+        made.attributes[array.STACK] = UnitAttr()
+    made.memref.name_hint = op.results[0].name_hint
+    return host.emit(made)
+
+
+def parts(body: Block) -> list[list[Operation] | array.LoopOp]:
+    """The ops of a kernel between barriers, and the loops that have barriers in them."""
+    found: list[list[Operation] | array.LoopOp] = []
+    phase: list[Operation] = []
+    for op in body.ops:
+        loop = isinstance(op, array.LoopOp) and has_barriers(op)
+        if loop or isinstance(op, device.BarrierOp):
+            found.append(phase)
+            phase = []
+        if loop:
+            assert isinstance(op, array.LoopOp)
+            found.append(op)
+        elif not isinstance(op, device.BarrierOp | func.ReturnOp | array.YieldOp):
+            phase.append(op)
+    return [part for part in (*found, phase) if part]
+
+
+def has_barriers(loop: array.LoopOp) -> bool:
+    return any(isinstance(op, device.BarrierOp) for op in loop.walk())
+
+
+def crosses(register: SSAValue) -> bool:
+    """Whether a register is used on both sides of a barrier."""
+    places: set[tuple[Block, int]] = set()
+    for use in register.uses:
+        op = use.operation
+        while not (isinstance(above := op.parent_op(), func.FuncOp) or is_split(above)):
+            assert above is not None
+            op = above
+        assert op.parent is not None
+        places.add((op.parent, phase_of(op)))
+    return len(places) > 1
+
+
+def is_split(op: Operation | None) -> bool:
+    return isinstance(op, array.LoopOp) and has_barriers(op)
+
+
+def phase_of(op: Operation) -> int:
+    """How many barriers, and loops with barriers, come before an op in its block."""
+    found = 0
+    while (before := op.prev_op) is not None:
+        op = before
+        found += isinstance(op, device.BarrierOp) or is_split(op)
     return found
 
 
-def repeated(done: Sequence[Operation], phase: Sequence[Operation]) -> list[Operation]:
-    """What a thread computes anew behind a barrier, of what it has computed before: it is pure."""
-    needed = {v for op in phase for inner in op.walk() for v in inner.operands}
+def repeated(done: Sequence[Operation], used: set[SSAValue]) -> list[Operation]:
+    """What a thread computes anew behind a barrier, of what it has computed before: it is pure.
+
+    A division has no effect where it has had none before.
+    """
+    needed = set(used)
     found: list[Operation] = []
     for op in reversed(done):
         if not needed.isdisjoint(op.results) and not isinstance(op, memref.AllocaOp):
-            assert op.has_trait(Pure), f"{op.name} goes past a barrier"
+            again = op.has_trait(Pure) or isinstance(op, arith.DivUIOp | arith.RemUIOp)
+            assert again, f"{op.name} goes past a barrier"
             found.append(op)
             needed.update(op.operands)
     return found[::-1]

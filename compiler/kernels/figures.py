@@ -3,7 +3,8 @@
 Bytes are those of one point: what a thread loads from and stores to the device's memory when it runs its
 code once, each loop in it taken once. The *least* is what has to go through memory if caches keep what
 neighbours read as well: each array that is read, and each that is written, once. The bound of a kernel's
-time is the least times the points over the bandwidth.
+time is the least times the points over the bandwidth, or its operations over what the device does of them:
+where there are more of these for each byte than the device has (`intensity`), they are.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from xdsl.dialects import func, memref
+from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import FixedBitwidthType, IndexType, MemRefType, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ...dialects import array, device
+from ...dialects import ad, array, device
 from ...dialects.within import every_op, ops_of_kind
 from ..analysis.alias import enclosing_loops
 from ..analysis.views import strip_views
 from ..diagnostics import line_of
+
+ARITHMETIC = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, ad.MulOp, ad.DivOp)
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,8 @@ class KernelFigures:
     """Bytes a point."""
     shared: int
     """Bytes of shared memory a block."""
+    intensity: float
+    """Arithmetic operations on floating-point numbers for each byte of them, where most of the time goes."""
     atomics: int
     """Ops that add atomically."""
     ordered: bool
@@ -93,6 +98,7 @@ def figures(kernel: func.FuncOp, launches: Sequence[int]) -> KernelFigures:
         sum(map(size_of, stores)),
         sum(read.values()) + sum(written.values()),
         sum(t.get_shape()[0] * bytes_of(t.element_type) for t in shared),
+        intensity(kernel),
         len(ops_of_kind(kernel, device.AtomicAddOp)),
         device.IN_ORDER in kernel.attributes,
     )
@@ -116,6 +122,33 @@ def stored(kernel: func.FuncOp) -> Iterator[SSAValue]:
             yield op.target
 
 
+def intensity(kernel: func.FuncOp) -> float:
+    """Operations a byte in the loop whose trips are not known and that is deepest; without, of a thread."""
+    loops = [op for op in ops_of_kind(kernel, array.LoopOp) if trips(op) is None]
+    within = max(loops, key=lambda loop: len(enclosing_loops(loop)), default=kernel)
+    inside = [op for op in every_op(kernel) if within.is_ancestor(op)]
+    operations = sum(times(op, within) for op in inside if isinstance(op, ARITHMETIC))
+    loads = {(op.memref, *op.indices): op for op in inside if isinstance(op, memref.LoadOp)}
+    stores = [op for op in inside if isinstance(op, memref.StoreOp)]
+    touched = [(op, op.memref) for op in (*loads.values(), *stores)]
+    touched += [(op, op.target) for op in inside if isinstance(op, device.AtomicAddOp)]
+    moved = sum(times(op, within) * size_of(m) for op, m in touched if is_global(m))
+    return round(operations / moved, 2) if moved else 0.0
+
+
+def times(op: Operation, within: Operation) -> int:
+    """How often an op runs while what it is within runs once, as far as that is known."""
+    found = 1
+    for loop in enclosing_loops(op):
+        if loop is not within and within.is_ancestor(loop):
+            found *= trips(loop) or 1
+    return found
+
+
+def trips(loop: array.LoopOp) -> int | None:
+    return None if loop.count is None else array.constant_value(loop.count)
+
+
 def is_global(m: SSAValue) -> bool:
     return not isinstance(m.owner, memref.AllocaOp | array.AllocOp)
 
@@ -134,7 +167,19 @@ def bytes_of(element: Attribute) -> int:
 
 def table(kernels: Sequence[KernelFigures]) -> list[str]:
     """Lines of text: a row each."""
-    rows = [("kernel", "line", "launches", "loads", "stores", "least", "shared", "threads meet by")]
+    rows = [
+        (
+            "kernel",
+            "line",
+            "launches",
+            "loads",
+            "stores",
+            "least",
+            "shared",
+            "flop/byte",
+            "threads meet by",
+        )
+    ]
     rows += [
         (
             k.name,
@@ -144,6 +189,7 @@ def table(kernels: Sequence[KernelFigures]) -> list[str]:
             str(k.stores),
             str(k.least),
             str(k.shared),
+            f"{k.intensity:g}",
             meeting(k),
         )
         for k in kernels

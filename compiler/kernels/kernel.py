@@ -230,10 +230,10 @@ class Kernel(Writer):
                     self.value(operand)
         self.put(op.clone(self.values))
 
-    def shared(self, element: Attribute) -> SSAValue:
-        """Memory of the block, one element a thread."""
+    def shared(self, element: Attribute, size: int = device.THREADS) -> SSAValue:
+        """Memory of the block, one element a thread, or so many."""
         space = IntegerAttr(device.SHARED, i64)
-        found = memref.AllocaOp.get(element, shape=[device.THREADS], memory_space=space)
+        found = memref.AllocaOp.get(element, shape=[size], memory_space=space)
         found.location = self.location
         self.head.add_op(found)
         return found.memref

@@ -2,7 +2,7 @@
 
 Runs last: kernels gather by now, and temporaries that are not needed do not exist. What becomes a kernel:
 
-- `array.map` (`map_kernels`), to one element also (`reductions`), and `array.matmul`;
+- `array.map` (`map_kernels`), to one element also (`reductions`), and `array.matmul` (`products`);
 - loops over elements whose iterations are independent (`nest_kernels`).
 
 Arrays that a kernel touches, and all that are given or returned, are in the memory of the device; which that
@@ -73,11 +73,12 @@ from ..analysis.views import is_memref, strip_views
 from ..diagnostics import refusal
 from . import map_kernels, nest_kernels, reductions, updates
 from .gathered_sums import GatheredSum
-from .kernel import Kernel, Writer, blocks, describe, element_of, essence, point, zero_of
+from .kernel import Kernel, Writer, blocks, describe, element_of, essence
 from .lanes import refuse_lanes
 from .map_kernels import Form, MapKernel, form_of
 from .nest_kernels import NestKernel
 from .ordered_kernels import OrderedKernel
+from .products import ProductKernel
 from .reductions import Term
 from .updates import Ordered, Sharing, Split
 
@@ -375,25 +376,9 @@ class Outliner:
         self.launch(host, kernel, one)
 
     def outline_matmul(self, op: array.MatmulOp) -> None:
-        """A thread for each element of the product, which adds up in order."""
         host, kernel = self.host(op), self.kernel(op)
-        zero, one = host.index(0), host.index(1)
-        sizes = [(op.a, zero), (op.b, one), (op.b, zero)]
-        n, m, depth = (host.emit(memref.DimOp(x, d)) for x, d in sizes)
-        a, b, c = (kernel.value(x) for x in (op.a, op.b, op.c))
-        at, inside = point(kernel, [kernel.value(n), kernel.value(m)])
-        with kernel.where(inside):
-            cell = kernel.cell(element_of(op.c))
-            kernel.store(kernel.emit(zero_of(element_of(op.c))), cell)
-            with kernel.loop(kernel.value(depth)) as k:
-                factors = kernel.load(a, [at[0], k]), kernel.load(b, [k, at[1]])
-                term = kernel.combined("mul", *factors)
-                kernel.store(kernel.combined("add", kernel.load(cell), term), cell)
-            found = kernel.load(cell)
-            if op.accumulate is not None:
-                found = kernel.combined("add", kernel.load(c, at), found)
-            kernel.store(found, c, at)
-        self.launch(host, kernel, blocks(host, [n, m]))
+        count = ProductKernel(kernel, host, op).write()
+        self.launch(host, kernel, count)
         Rewriter.erase_op(op)
 
     def outline_nest(self, loop: array.LoopOp) -> None:

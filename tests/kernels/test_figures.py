@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from device_checks import ptxas
 from device_programs import heat, waves
 from meeting_programs import KS, added_at, gathered
@@ -42,6 +43,30 @@ def test_the_receipt_says_where_threads_meet() -> None:
     told = receipt(added_at, waves(5), KS, waves(6), wrt="u")
     assert "owners, in order" in str(told)
     assert "kernels" not in str(mutad.compile(heat, grad=True).explain(waves(600), 0.1, 3, wrt="u"))
+
+
+@pytest.mark.parametrize(("dtype", "intensity", "shared"), [("f8", 8, 16640), ("f4", 32, 16512)])
+def test_products_of_matrices_use_what_they_load_often(
+    dtype: str, intensity: float, shared: int
+) -> None:
+    def product(a, b):
+        c = a @ b
+        return (c * c).sum()
+
+    given = waves(70, 33, dtype=dtype), waves(33, 20, dtype=dtype)
+    compiled = mutad.compile(product, grad=True, target="cuda:sm_90")
+    kernels = [
+        k for k in compiled.explain(*given, wrt=("a", "b")).kernels if k.intensity == intensity
+    ]
+    assert sum(len(k.launches) for k in kernels) == 3
+    assert {k.shared for k in kernels} == {shared}
+    for kind in ("sm_80", "sm_90", "sm_100"):
+        target = mutad.compile(product, grad=True, target=f"cuda:{kind}")
+        found = device_figures.resources(target.inspect("ptx", *given, wrt=("a", "b")), kind)
+        own = [found[k.name] for k in kernels]
+        assert not any(one.spilled for one in own)
+        assert {one.shared for one in own} == {shared}
+        assert max(one.registers for one in own) <= 192
 
 
 def test_the_assembler_spills_nothing() -> None:

@@ -12,6 +12,7 @@ from xdsl.context import Context
 from xdsl.parser import Parser
 
 from mutad.compiler.interpreter import Undefined, interpret
+from mutad.compiler.kernels.outline_kernels import OutlineKernels
 from mutad.compiler.pipeline import OUTLINED, Compilation, Options, Request, stages_for
 from mutad.kernels import World
 
@@ -73,6 +74,20 @@ def test_threads_of_a_block_may_meet_past_a_barrier(body: str, context: Context)
     assert u.tolist() in ([*range(1, 257), *range(256, 300)], [*range(300)])
 
 
+UNEQUAL = """
+  %zero = arith.constant 0.0 : f64
+  %trips = array.loop %i to %t do {
+    device.barrier
+    memref.store %zero, %u[%t] : memref<?xf64, 1 : i64>
+    array.yield
+  }"""
+
+
+def test_threads_come_to_a_barrier_equally_often(context: Context) -> None:
+    with pytest.raises(Undefined, match="differently often"):
+        run(UNEQUAL, 1, context)
+
+
 def test_a_barrier_is_none_for_other_blocks(context: Context) -> None:
     with pytest.raises(Undefined, match="a race"):
         run(APART["a_barrier_is_between"], 2, context)
@@ -114,3 +129,21 @@ def test_gradients_have_no_races(
             break
     for one, other in zip(*found.values(), strict=True):
         assert np.allclose(one, other, rtol=1e-12)
+
+
+def test_threads_that_share_a_tile_do_not_race(context: Context) -> None:
+    """A product of matrices, and one with a vector."""
+    matrix = "memref<?x?xf64>"
+    text = f"""
+func.func @f(%a : {matrix}, %b : {matrix}, %x : memref<?x1xf64>, %c : {matrix}, %y : memref<?x1xf64>) {{
+  array.matmul %a, %b into %c accumulate : {matrix}, {matrix}, {matrix}
+  array.matmul %a, %x into %y : {matrix}, memref<?x1xf64>, memref<?x1xf64>
+  func.return
+}}"""
+    module = Parser(context, text).parse_module()
+    OutlineKernels().apply(context, module)
+    a, b, x = waves(3, 18), waves(18, 4), waves(18, 1)
+    c, y = np.ones((3, 4)), np.zeros((3, 1))
+    interpret(module, "f", [a, b, x, c, y], World())
+    assert np.allclose(c, a @ b + 1, rtol=1e-14)
+    assert np.allclose(y, a @ x, rtol=1e-14)

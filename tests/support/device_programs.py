@@ -137,6 +137,13 @@ def windows(x, w, n):
     return np.prod(1.0 + out) + np.roll(x, 2)[0]
 
 
+def products(a, b, x):
+    c = a @ b
+    c[1::2] = a[1::2] @ b.T[:, :].T * 0.5
+    y = c.T @ (a @ x) + x[: c.shape[0]] @ c
+    return (y * y).sum() + (np.outer(y, x) @ a.T).sum()
+
+
 PROGRAMS: tuple[tuple[Callable[..., Any], Arguments, tuple[str, ...]], ...] = (
     (heat, lambda: (waves(600), 0.1, 3), ("u", "k")),
     (swapped_grids, lambda: (waves(9, 70), waves(9, 70), 3), ("a", "b")),
@@ -160,6 +167,7 @@ PROGRAMS: tuple[tuple[Callable[..., Any], Arguments, tuple[str, ...]], ...] = (
     (windows, lambda: (waves(40), waves(3), 3), ("x", "w")),
     (first_and_others, lambda: (waves(300), np.zeros(300), 2.0), ("x", "t")),
     (counted, lambda: (np.arange(12), waves(12)), ("x",)),
+    (products, lambda: (waves(33, 40), waves(40, 70) / 9, waves(40)), ("a", "b", "x")),
 )
 """With the names of the arguments that gradients are taken with respect to, if there is one on a device."""
 
