@@ -191,11 +191,12 @@ class Batched:
         bound = self._base.dispatcher.bind(*args, **kwargs)
         loops = self.loops(bound)
         values = np.empty(length_of(self, bound), keys.SCALARS[loops.float_type])
-        return loops.summing, bound, values
+        return loops.summing, bound, beside(values, bound)
 
     def loops(self, values: tuple[Any, ...]) -> Loops:
         """The functions for arguments like these."""
         base = self._base
+        values = tuple(map(stand_in, values))
         if base.dispatcher.has_objects(values):
             raise TypeError(
                 f"batch of {base.__qualname__}: its arguments hold objects or lists: "
@@ -217,6 +218,24 @@ class Batched:
 
     def __reduce__(self) -> Any:
         return Batched, (self.function, self.in_axes)
+
+
+def stand_in(value: Any) -> Any:
+    """An argument; of an array of a device one of the host that is as large, whose elements nobody reads."""
+    if type(value) in keys.PLAIN:
+        return value
+    from .device_arrays import dtype_of, is_device
+
+    return np.empty(value.shape, dtype_of(value)) if is_device(value) else value
+
+
+def beside(made: keys.Array, values: Sequence[Any]) -> Any:
+    """An array that goes along with the arguments, on the device where they are."""
+    if all(type(value) in keys.PLAIN for value in values):
+        return made
+    from .device_arrays import device_array, is_device
+
+    return device_array(made) if any(map(is_device, values)) else made
 
 
 def called(
@@ -261,7 +280,7 @@ def length_of(batch: Batched, values: Sequence[Any]) -> int:
     for value, axis, name in zip(values, batch.axes, batch.parameters, strict=True):
         if axis is None:
             continue
-        if not isinstance(value, np.ndarray):
+        if not isinstance(stand_in(value), np.ndarray):
             raise TypeError(
                 f"batch: argument {name!r} is {type(value).__name__}, and is mapped over axis {axis}: "
                 "pass an array, or share it by in_axes=None for it"

@@ -42,8 +42,11 @@ def concise(method: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-class OnDevice(Exception):
-    """Some argument of a call is an array of a device."""
+class OnDevice(TypeError):
+    """Some argument of a call is an array of a device: it is made anew there, or is none of a device's."""
+
+    def __init__(self) -> None:
+        super().__init__("an argument is on a device: pass arrays of the host (x.copy_to_host())")
 
 
 def again(kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -64,7 +64,7 @@ class Form:
 
     def beside(self, bar: Any) -> Array:
         """Cotangents side by side, as compiled code takes them."""
-        given = np.asarray(bar)
+        given = keys.as_array(bar)
         if self.lanes is None or given.ndim == 0:
             return given
         return given[(0,) if self.axis == 0 else (..., 0)] if self.lanes == 1 else self.last(given)
@@ -100,7 +100,7 @@ ONE = Form()
 
 def shaped(bar: Any, shape: tuple[int, ...], what: str, form: Form = ONE) -> Array:
     """A cotangent as an array; ValueError where it has another shape than what it belongs to."""
-    given = np.asarray(bar)
+    given = keys.as_array(bar)
     if given.shape == form.shape(shape):
         return form.beside(given)
     if form.lanes is None:
@@ -154,7 +154,8 @@ def cotangents_of(
 def _array(spec: Spec, bar: Any, shape: tuple[int, ...] | None, form: Form) -> Array:
     bar = form.beside(bar) if shape is None else shaped(bar, shape, "the result", form)
     several = form.lanes is not None and form.lanes > 1
-    given = beside(bar, _DTYPE[spec["dtype"]]) if several else np.array(bar, _DTYPE[spec["dtype"]])
+    dtype = _DTYPE[spec["dtype"]]
+    given = beside(bar, dtype) if several else keys.as_array(bar).astype(dtype)
     if several and given.shape[-1:] != (form.lanes,):
         raise ValueError(f"the cotangents of the result are no {form.lanes} ones side by side")
     if given.ndim != spec["rank"] + several:

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from . import engine, result_pool
+from . import engine, memory, resident, result_pool
 from .cuda import CudaError
 from .device_text import (
     CONTEXT,
@@ -42,7 +42,8 @@ from .device_text import (
     UNIT,
     WORDS,
 )
-from .keys import Array, address_of
+from .keys import Array, address_of, overlaps_itself
+from .resident import Resident, Stores
 
 POINTER, NUMBER, SIZE, HANDLE = (
     ctypes.c_void_p,
@@ -71,6 +72,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuMemcpyHtoDAsync": (HANDLE, POINTER, SIZE, POINTER),
     "cuMemcpyDtoHAsync": (POINTER, HANDLE, SIZE, POINTER),
     "cuMemcpyDtoDAsync": (HANDLE, HANDLE, SIZE, POINTER),
+    "cuMemsetD8Async": (HANDLE, ctypes.c_uint8, SIZE, POINTER),
     "cuGetErrorName": (NUMBER, POINTER),
 }
 """What Python code calls of a driver, with the kinds of arguments."""
@@ -100,6 +102,12 @@ class Driver:
             for name, types in FUNCTIONS.items()
         }
         self.state = (ctypes.c_int64 * WORDS)()
+        self.kind = resident.kind_of(self)
+        """The class of its arrays."""
+        self.downloads = 0
+        """How often elements were copied to the host."""
+        self.compiled_stores: Stores | None = None
+        """What stores to arrays of any layout, once something is compiled for the device."""
         self.begin_device()
         self.link()
 
@@ -184,6 +192,9 @@ class Driver:
         self.handler = result_pool.new_handler(
             f"mutad-{self.name}", *(self.functions[f"mutad_device_{n}"] for n in ALLOCATOR)
         )
+        self.nothing = self.empty((1,), np.float64)
+        """A zero, for cotangents that are none."""
+        self.nothing[...] = 0.0
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
         atexit.register(self.end)
 
@@ -193,6 +204,8 @@ class Driver:
 
     def address(self, symbol: str) -> int:
         """Where a symbol of compiled code is."""
+        if symbol == "mutad_device_nothing":
+            return address_of(self.nothing)
         return id(self.handler) if symbol == "mutad_device_handler" else self.functions[symbol]
 
     def calling(self, entry: Callable[..., Any]) -> Callable[..., Any]:
@@ -200,15 +213,21 @@ class Driver:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             with self.lock, self.current():
+                handed = Handed(self)
+                given = [handed.over(value) for value in args]
+                others = {name: handed.over(value) for name, value in kwargs.items()}
                 self.state[ERROR] = 0
                 try:
                     with result_pool.handled_by(self.handler):
-                        return entry(*args, **kwargs)
+                        result = entry(*given, **others)
                 except MemoryError:
                     code = self.state[ERROR]
                     if not code:
                         raise
                     raise self.refusal(code, DRIVER[self.state[PLACE]]) from None
+                finally:
+                    handed.take_back()
+                return handed.shown(result)
 
         return call
 
@@ -227,18 +246,47 @@ class Driver:
 
     # Arrays.
 
-    def empty(self, shape: Sequence[int], dtype: Any, order: Any = "C") -> Array:
-        """An array of the device, as NumPy has it: nobody here may touch its elements."""
+    def empty(self, shape: Sequence[int], dtype: Any, order: Any = "C") -> Resident:
+        """A new array of the device."""
         with self.lock, self.current(), result_pool.handled_by(self.handler):
             self.state[ERROR] = 0
             try:
-                return np.empty(shape, dtype, order)
+                return np.empty(shape, dtype, order).view(self.kind)
             except MemoryError:
                 raise MemoryError(
                     f"the device has no memory for an array of shape {shape}"
                 ) from None
 
-    def upload(self, array: Array) -> Array:
+    def empty_like(self, array: Array, dtype: Any, order: Any) -> Resident:
+        """A new array of the same shape, in this order; "K": as the other lies, without gaps."""
+        if order != "K":
+            return self.empty(array.shape, dtype, order)
+        axes = sorted(range(array.ndim), key=lambda k: -abs(array.strides[k]))
+        made = self.empty([array.shape[k] for k in axes], dtype)
+        return made.transpose([axes.index(k) for k in range(array.ndim)])
+
+    def uploaded(self, value: Any, dtype: Any) -> Any:
+        """What is stored to an array, on the device; a number as it is."""
+        given = np.asarray(value, dtype)
+        return given[()] if given.ndim == 0 else self.upload(given)
+
+    def stores(self, target: Resident, source: Any) -> None:
+        """`target[...] = source`, where that has the elements of an array of the device, or one number."""
+        if not isinstance(source, Resident):
+            if is_dense(target) and not source.tobytes().strip(b"\0"):
+                with self.lock, self.current():
+                    low, size = lowest(target), target.nbytes
+                    self.check("cuMemsetD8Async", low, 0, size, self.stream)
+                return
+        elif lie_alike(target, source):
+            with self.lock, self.current():
+                low, first = lowest(target), lowest(source)
+                self.check("cuMemcpyDtoDAsync", low, first, target.nbytes, self.stream)
+            return
+        assert self.compiled_stores is not None
+        self.compiled_stores(target, source)
+
+    def upload(self, array: Array) -> Resident:
         """A copy of an array of the host, in its order."""
         order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
         given = np.asarray(array, order=order)
@@ -252,8 +300,6 @@ class Driver:
 
     def download(self, array: Array) -> Array:
         """A copy of an array of the device, for the host."""
-        from . import memory
-
         if not array.size:
             return np.empty(array.shape, array.dtype)
         low, high = memory.bounds(memory.placed(array))
@@ -262,6 +308,7 @@ class Driver:
             self.check("cuMemcpyDtoHAsync", address_of(buffer), low, high - low, self.stream)
             self.check("cuStreamSynchronize", self.stream)
             self.collect()
+        self.downloads += 1
         offset = address_of(array) - low
         seen: Array = np.ndarray(array.shape, array.dtype, buffer, offset, array.strides)
         return seen.copy(order="K")
@@ -300,6 +347,69 @@ class Driver:
 
 ALLOCATOR = ("malloc", "calloc", "realloc", "free")
 EXPORTED = tuple(re.findall(r"define \w+ @(mutad_device_\w+)", TEXT))
+
+
+def lowest(array: Array) -> int:
+    """The first address of its elements."""
+    return memory.bounds(memory.placed(array))[0]
+
+
+def is_dense(array: Array) -> bool:
+    """Whether its elements are all that is between the first and the last of them."""
+    low, high = memory.bounds(memory.placed(array))
+    return high - low == array.nbytes and not overlaps_itself(array)
+
+
+def lie_alike(target: Array, source: Array) -> bool:
+    """Whether a copy of all bytes is one of the elements, and of no others."""
+    return (
+        (target.shape, target.strides, target.dtype) == (source.shape, source.strides, source.dtype)
+        and is_dense(target)
+        and not np.may_share_memory(target, source)
+    )
+
+
+class Handed:
+    """The arrays of one call, as compiled code takes them, and as the runtime has them."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+        self.known: dict[int, Array] = {}
+        """What the runtime has, by the identity of what compiled code is given."""
+        self.staged: list[tuple[Array, Resident]] = []
+        """Arrays of the host, which the runtime has made, and their copies on the device."""
+        self.plain: list[Array] = []
+
+    def over(self, value: Any) -> Any:
+        if type(value) is tuple:
+            items: tuple[Any, ...] = value
+            return tuple(self.over(item) for item in items)
+        if not isinstance(value, np.ndarray):
+            return value
+        array: Any = value
+        if not isinstance(array, Resident):
+            array = self.driver.upload(array)
+            self.staged.append((value, array))
+        plain = array.view(np.ndarray)
+        self.known[id(plain)] = value
+        self.plain.append(plain)
+        return plain
+
+    def take_back(self) -> None:
+        """Compiled code may have stored to what was copied."""
+        for own, copy in self.staged:
+            if own.flags.writeable:
+                own[...] = self.driver.download(copy)
+
+    def shown(self, value: Any) -> Any:
+        """What compiled code returns, as the runtime has it."""
+        if type(value) in (tuple, list):
+            return type(value)(map(self.shown, value))
+        if not isinstance(value, np.ndarray):
+            return value
+        return (
+            self.known.get(id(value)) if id(value) in self.known else value.view(self.driver.kind)
+        )
 
 
 class Kernels:

@@ -38,7 +38,7 @@ class DeviceArray:
     __array_priority__ = 1000
 
     def __init__(self, array: Array, driver: Driver) -> None:
-        self._array, self._driver = array, driver
+        self._array, self._driver = array.view(driver.kind), driver
 
     @property
     def taken(self) -> Taken:
@@ -141,6 +141,14 @@ def is_device(value: Any) -> bool:
     return hasattr(kind, "__cuda_array_interface__") and interface_of(value) is not None
 
 
+def dtype_of(value: Any) -> Any:
+    """The dtype of an array of a device, as NumPy has it."""
+    described = interface_of(value)
+    if described is not None:
+        return np.dtype(described["typestr"])
+    return np.dtype(str(value.dtype).rpartition(".")[2])  # torch.float64
+
+
 def interface_of(value: Any) -> dict[str, Any] | None:
     """Its `__cuda_array_interface__`, where it has one: some have it on a device alone."""
     try:
@@ -166,7 +174,7 @@ def taken(value: Any, name: str, driver: Driver) -> Taken:
             raise TypeError(f"argument {name!r} is on another device")
         return value.taken
     if (described := interface_of(value)) is not None:
-        return by_interface(value, described)
+        return by_interface(value, described, driver)
     if getattr(value, "requires_grad", False):
         raise TypeError(
             f"argument {name!r} is part of a graph of {package(value)}: pass {name}.detach()"
@@ -174,7 +182,7 @@ def taken(value: Any, name: str, driver: Driver) -> Taken:
     return by_dlpack(value, name, driver)
 
 
-def by_interface(value: Any, described: dict[str, Any]) -> Taken:
+def by_interface(value: Any, described: dict[str, Any], driver: Driver) -> Taken:
     pointer, read_only = described["data"]
     seen = {
         "version": 3,
@@ -185,7 +193,7 @@ def by_interface(value: Any, described: dict[str, Any]) -> Taken:
     }
     stream = described.get("stream")
     found = stream_of(value) if stream is None else int(stream)
-    return Taken(np.asarray(Described(seen, value)), value, found)
+    return Taken(np.asarray(Described(seen, value)).view(driver.kind), value, found)
 
 
 EMPTY = 256
@@ -265,7 +273,8 @@ def by_dlpack(value: Any, name: str, driver: Driver) -> Taken:
         "data": ((t.data or EMPTY) + t.byte_offset, False),
         "strides": strides,
     }
-    return Taken(np.asarray(Described(seen, (borrowed, value))), value, stream_of(value))
+    array = np.asarray(Described(seen, (borrowed, value))).view(driver.kind)
+    return Taken(array, value, stream_of(value))
 
 
 _exported: dict[int, Any] = {}

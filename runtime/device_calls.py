@@ -8,31 +8,83 @@ device's stream waits for the streams that the arguments are computed on, and th
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import cuda, device_arrays, keys, memory, result_pool
+from . import cuda, device_arrays, keys, result_pool, structures
 from .device import Driver
 from .device_arrays import DeviceArray, Taken, is_device
 from .gradients import Active, BatchDuplicated, Const, Duplicated
+from .keys import Array
+from .resident import Resident, Stores
 
 if TYPE_CHECKING:
-    from .dispatch import Dispatcher
-    from .vjp import Back
+    from .dispatch import Compiler, Dispatcher
 
-CALLS = ("primal", "grad", "value_and_grad", "pullback", "vjp", "jvp", "pushforward")
-"""What there is of a function on a device."""
+
+LIBRARIES = {"cupy", "torch", "jax", "numba"}
+"""Whose arrays may be a device's: where none of them is imported, and no driver begun, there are none."""
 
 
 def holds_device_arrays(values: Sequence[Any]) -> bool:
-    """Whether some of these values are arrays of a device, or tuples that hold some."""
-    return any(
-        holds_device_arrays(v) if type(v) is tuple else type(v) not in keys.PLAIN and is_device(v)
-        for v in values
-    )
+    """Whether some of these values are arrays of a device, or hold some."""
+    if cuda.chosen is None and LIBRARIES.isdisjoint(sys.modules):
+        return any(type(v) not in keys.PLAIN and is_device(v) for v in values)
+    found: list[Any] = []
+
+    def look(value: Any, _: str) -> Any:
+        if not isinstance(value, np.ndarray) and is_device(value):
+            found.append(value)
+        return value
+
+    met: dict[int, Any] = {}
+    for value in values:
+        through(value, look, met)
+    return bool(found)
+
+
+Change = Callable[[Any, str], Any]
+"""What an array, or what is none, becomes, by the name that it has in the program."""
+
+
+def through(value: Any, change: Change, met: dict[int, Any], name: str = "") -> Any:
+    """A value with its arrays changed: tuples are made anew, objects, lists and dicts hold others then.
+
+    `met` has those that were gone through.
+    """
+    kind = type(value)
+    if kind in keys.PLAIN or isinstance(value, np.ndarray) or is_device(value):
+        return change(value, name)
+    if kind is tuple or hasattr(kind, "_fields"):
+        shown = getattr(kind, "_fields", None)
+        names = (
+            [f"{name}.{f}" for f in shown] if shown else [f"{name}[{i}]" for i in range(len(value))]
+        )
+        items = [through(v, change, met, n) for v, n in zip(value, names, strict=True)]
+        if all(new is old for new, old in zip(items, value, strict=True)):
+            return value
+        return tuple(items) if kind is tuple else kind(*items)
+    layout = None if kind in (list, dict) else structures.layout_of(kind)
+    if id(value) in met or (kind not in (list, dict) and layout is None):
+        return value
+    met[id(value)] = value
+    fields: list[tuple[Any, str, Any]] = []
+    if kind is list:
+        fields = [(i, f"{name}[{i}]", v) for i, v in enumerate(value)]
+    elif kind is dict:
+        fields = [(k, f"{name}[{k!r}]", v) for k, v in value.items()]
+    elif layout is not None:
+        own = zip(layout.names(value), layout.read(value), strict=True)
+        fields = [(n, f"{name}.{n}", v) for n, v in own]
+    for key, shown, old in fields:
+        new = through(old, change, met, shown)
+        if new is not old:
+            structures.set_field(value, key, new)
+    return value
 
 
 @dataclass
@@ -46,30 +98,32 @@ class Call:
     """The first array of a device among the arguments: what is returned is of its library."""
     on_device: list[str] = field(default_factory=list[str])
     on_host: list[str] = field(default_factory=list[str])
+    objects: dict[int, Any] = field(default_factory=dict[int, Any])
+    """The arguments' objects, whose arrays are those that compiled code sees, until the call ends."""
 
     def seen(self, value: Any, name: str) -> Any:
         """An argument as compiled code sees it."""
         kind = type(value)
-        if isinstance(value, np.ndarray):
-            self.on_host.append(name)
-            return value
-        if kind is tuple:
-            return tuple(self.seen(v, f"{name}[{i}]") for i, v in enumerate(value))
-        if kind is dict:
-            return {k: self.seen(v, f"{name}[{k!r}]") for k, v in value.items()}
         if kind is Duplicated:
-            made = Duplicated(
+            return Duplicated(
                 self.seen(value.primal, name), self.seen(value.shadow, f"the shadow of {name}")
             )
-            self.require_placed(made, name)
-            return made
         if kind in (Const, Active):
             return kind(self.seen(value.primal, name))
         if kind is BatchDuplicated:
             raise TypeError(
                 f"argument {name!r}: kernels take one derivative at a time: use Duplicated"
             )
-        if kind in keys.PLAIN or not is_device(value):
+        return through(value, self.leaf, self.objects, name)
+
+    def leaf(self, value: Any, name: str) -> Any:
+        """An array of an argument, or what is none, as compiled code sees it."""
+        if isinstance(value, Resident):
+            return value
+        if isinstance(value, np.ndarray):
+            self.on_host.append(name)
+            return value
+        if type(value) in keys.PLAIN:
             return value
         self.on_device.append(name)
         found = device_arrays.taken(value, name, self.driver)
@@ -77,19 +131,10 @@ class Call:
         self.first = value if self.first is None else self.first
         return found.array
 
-    @staticmethod
-    def require_placed(given: Duplicated, name: str) -> None:
-        """TypeError where the host would have to rearrange a shadow."""
-        primal, shadow = given.primal, given.shadow
-        if not isinstance(primal, np.ndarray) or not isinstance(shadow, np.ndarray):  # pyright: ignore
-            return
-        order = memory.order_of(primal)
-        compact = shadow.flags.f_contiguous if order == "F" else shadow.flags.c_contiguous
-        if not compact and shadow.strides != primal.strides:
-            raise TypeError(f"the shadow of {name!r} is not contiguous: pass one that is")
-
     def require_one_place(self) -> None:
         """TypeError where some arrays are on the device and others are not."""
+        if self.on_host and not self.on_device:
+            raise TypeError(f"{listed(self.on_host)} on the host: pass mutad.device_array(...)")
         if self.on_host:
             raise TypeError(
                 f"{listed(self.on_device)} on the device, {listed(self.on_host)} on the host: pass "
@@ -111,11 +156,24 @@ class Call:
         if any(t.stream is None for t in self.taken.values()):
             self.driver.synchronize()
 
+    def restore(self) -> None:
+        """The arguments' objects hold the caller's arrays again, and what the call has bound in them."""
+        met: dict[int, Any] = {}
+        for value in self.objects.values():
+            through(value, self.own, met)
+
     def shown(self, value: Any) -> Any:
-        """A result as the caller gets it."""
-        if type(value) in (tuple, list):
-            return type(value)(self.shown(v) for v in value)
-        if not isinstance(value, np.ndarray):
+        """A result as the caller gets it; what was put together on the host is copied to the device."""
+
+        def change(leaf: Any, name: str) -> Any:
+            is_plain = isinstance(leaf, np.ndarray) and not isinstance(leaf, Resident)
+            return self.own(self.driver.upload(leaf) if is_plain else leaf, name)
+
+        return through(value, change, {})
+
+    def own(self, value: Any, _: str) -> Any:
+        """An array as the caller has it."""
+        if not isinstance(value, Resident):
             return value
         if (known := self.taken.get(id(value))) is not None:
             return known.own
@@ -130,82 +188,71 @@ def listed(names: Sequence[str]) -> str:
 def call(dispatcher: Dispatcher, kind: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """A call of which some argument is an array of a device."""
     name = dispatcher.function.__qualname__
-    if kind not in CALLS:
-        raise TypeError(f"{kind} of {name}: on a device there are {', '.join(CALLS[1:])}")
     if kwargs.get("batch") is not None:
         raise TypeError(
             f"{kind} of {name}: kernels take one derivative at a time: leave out batch="
         )
-    driver = cuda.driver()
-    made = Call(driver)
+    if dispatcher.options["memory"] is not None:
+        raise TypeError(
+            f"{name}: memory= is of the CPU, and arrays are on a device: compile it without a budget"
+        )
+    made = Call(cuda.driver())
     named = dict(zip(range(len(args)), dispatcher.parameters, strict=False))
-    seen = [made.seen(value, named.get(k, str(k))) for k, value in enumerate(args)]
-    others = {k: made.seen(v, k) if k != "wrt" else v for k, v in kwargs.items()}
-    refuse_captured(dispatcher)
-    made.require_one_place()
-    twin = twin_of(dispatcher, driver)
-    return run(made, lambda: method(twin, kind)(*seen, **others), name)
+    try:
+        seen = [made.seen(value, named.get(k, str(k))) for k, value in enumerate(args)]
+        others = {k: v if k in UNTOUCHED else made.seen(v, k) for k, v in kwargs.items()}
+        refuse_captured(dispatcher)
+        made.require_one_place()
+        twin = twin_of(dispatcher, made.driver)
+        result = run(made, lambda: method(twin, kind)(*seen, **others))
+        if kind in REPORTS or kwargs.get("sparsity") is not None:
+            return result
+        if kind == "vjp":
+            return made.shown(result[0]), DeviceBack(result[1], made, name)
+        return made.shown(result)
+    finally:
+        made.restore()
+
+
+UNTOUCHED = ("wrt", "mode", "plan", "sparsity")
+"""Keywords that hold no arrays of the program."""
+REPORTS = ("explain", "inspect", "_shown", "jacobian_sparsity", "linear_operator")
+"""Calls whose results are the host's: texts, patterns, operators on NumPy's vectors."""
 
 
 def method(twin: Any, kind: str) -> Callable[..., Any]:
     return twin if kind == "primal" else getattr(twin, kind)
 
 
-def run(made: Call, work: Callable[[], Any], name: str) -> Any:
-    """Do what launches, and show what it returns."""
+def run(made: Call, work: Callable[[], Any]) -> Any:
+    """Do what launches."""
     driver = made.driver
     with driver.lock, driver.current():
         made.begin()
         try:
-            with result_pool.placed_by(driver.handler):
-                result = work()
+            with result_pool.placed_by(driver.handler, driver.kind):
+                return work()
         finally:
             made.end()
-    from .vjp import Back
-
-    if type(result) is tuple and len(result) == 2 and isinstance(result[1], Back):
-        return made.shown(result[0]), DeviceBack(result[1], made, name)
-    return made.shown(result)
 
 
 @dataclass(frozen=True, eq=False)
 class DeviceBack:
     """`Back` of a call on a device: it takes cotangents on the device, and returns gradients there."""
 
-    back: Back
+    back: Callable[..., Any]
     made: Call
     name: str
 
     def __call__(self, out_bar: Any = None, /, **final: Any) -> Any:
         made = Call(self.made.driver, first=self.made.first)
-        self.require_simple(final)
-        bar = made.seen(out_bar, "the cotangent")
-        made.require_one_place()
-        self.require_alike(bar, self.back.results)
-        return run(made, lambda: self.back(bar), self.name)
-
-    def require_simple(self, final: dict[str, Any]) -> None:
-        if final:
-            raise TypeError(
-                f"back of {self.name}: cotangents of final values are added on the host: use pullback, whose "
-                "shadows hold them"
-            )
-
-    def require_alike(self, bar: Any, spec: dict[str, Any]) -> None:
-        """TypeError where the host would have to convert, add or make a cotangent."""
-        if spec["kind"] == "tuple":
-            parts = bar if type(bar) is tuple else [None] * len(spec["items"])
-            for part, item in zip(parts, spec["items"], strict=False):
-                self.require_alike(part, item)
-            return
-        if spec["kind"] == "argument" and bar is not None:
-            raise TypeError(f"back of {self.name}: it returns an argument: use pullback")
-        if spec["kind"] == "array" and spec["dtype"] in keys.FLOATS:
-            wanted = np.dtype(keys.NUMPY_SCALARS[spec["dtype"]])
-            if not isinstance(bar, np.ndarray) or bar.dtype != wanted:
-                raise TypeError(
-                    f"back of {self.name}: the cotangent of an array is a {wanted} array of the device"
-                )
+        try:
+            bar = made.seen(out_bar, "the cotangent")
+            bars = {k: made.seen(v, f"the cotangent of {k}") for k, v in final.items()}
+            made.require_one_place()
+            return made.shown(run(made, lambda: self.back(bar, **bars)))
+        finally:
+            made.restore()
 
 
 def refuse_captured(dispatcher: Dispatcher) -> None:
@@ -219,6 +266,23 @@ def refuse_captured(dispatcher: Dispatcher) -> None:
             )
 
 
+def assigned(target, source):  # type: ignore[no-untyped-def]
+    target[...] = source
+
+
+def stores_of(options: dict[str, Any], compiler: Compiler) -> Stores:
+    """What stores to arrays of a device, whatever their layout: a compiled function, for kernels keep the
+    order of the stream, and leave alone what lies between the elements."""
+    from .function import compiled
+
+    dispatcher = compiled(assigned, options, compiler, False).dispatcher
+
+    def store(target: Array, source: Any) -> None:
+        dispatcher.specialize((target, source)).direct["primal"](target, source)
+
+    return store
+
+
 def twin_of(dispatcher: Dispatcher, driver: Driver) -> Any:
     """The function compiled for the device."""
     from .function import compiled
@@ -228,10 +292,12 @@ def twin_of(dispatcher: Dispatcher, driver: Driver) -> Any:
         options = dispatcher.options
         chosen = {
             **options, "target": cuda.target_of(driver, options["target"]), "driver": driver.name,
-            "parallel": False, "memory": None, "spill": "",
+            "parallel": False,
         }  # fmt: skip
         found = compiled(
             dispatcher.function, chosen, dispatcher.compiler, dispatcher.checks_gradient
         )
         dispatcher.twins[driver.name] = found
+        if driver.compiled_stores is None:
+            driver.compiled_stores = stores_of(chosen, dispatcher.compiler)
     return found

@@ -87,7 +87,6 @@ GARBAGE = 0xFF
 MORE = {
     "cuLaunchKernel": (POINTER, *[ctypes.c_uint] * 7, POINTER, POINTER, POINTER),
     "cuMemAllocAsync": (POINTER, SIZE, POINTER),
-    "cuMemsetD8Async": (HANDLE, ctypes.c_uint8, SIZE, POINTER),
     "cuMemsetD16Async": (HANDLE, ctypes.c_uint16, SIZE, POINTER),
     "cuMemsetD32Async": (HANDLE, ctypes.c_uint32, SIZE, POINTER),
     "cuStreamBeginCapture": (POINTER, NUMBER),

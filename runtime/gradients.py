@@ -122,7 +122,7 @@ def run(
     call = (*values, *(shadows[p] for p in wanted), *bars_in)
     before = {}
     if found.metadata["retries"]:
-        before = {p: shadows[p].copy() for p in wanted if np.any(shadows[p])}
+        before = {p: shadows[p].copy() for p in wanted if memory.may_hold(shadows[p])}
     try:
         result, bars = found.direct["pullback"](*call)
     except NeedsGuards:
@@ -330,7 +330,7 @@ def as_expected(
     for position, shadow in shadows.items():
         if position not in result and lanes == 1:
             order = memory.order_of(primals[position])
-            result[position] = np.asarray(shadow, order=order)
+            result[position] = shadow.astype(shadow.dtype, order, copy=False)
         elif position not in result:
             made = memory.compact_zeros(primals[position], lanes, result_pool.empty)
             if made.strides != shadow.strides:
@@ -368,7 +368,7 @@ def check_kinds(
             raise TypeError(f"{call}: argument {name!r}: use {wanted}")
     for position, shadow in shadows.items():
         name, primal = names[position], primals[position]
-        if type(shadow) is not np.ndarray:
+        if not keys.is_array(shadow):
             raise TypeError(f"{call}: the {noun} of {name!r} is no numpy.ndarray")
         shape = primal.shape if lanes == 1 else (*primal.shape, lanes)
         if shadow.shape != shape or shadow.dtype != primal.dtype:

@@ -177,6 +177,17 @@ def _refusal(value: Any) -> str:
     )
 
 
+def is_array(value: Any) -> bool:
+    """Whether a value is an array that compiled code takes: NumPy's own, or a device's."""
+    return _BY_TYPE.get(type(value)) is _array_key
+
+
+def register_array(kind: type) -> None:
+    """Arrays of this class are arguments as NumPy's own are."""
+    _BY_TYPE[kind] = _array_key
+    PLAIN.add(kind)
+
+
 def _dtype_refusal(dtype: np.dtype[Any]) -> str:
     supported = "float64, float32, int8 to int64, uint8 to uint64 and bool are supported"
     if not dtype.isnative:
@@ -268,6 +279,11 @@ def is_same_view(a: Array, b: Array) -> bool:
 def address_of(a: Array) -> int:
     """The address of element (0, ..., 0)."""
     return a.__array_interface__["data"][0]
+
+
+def as_array(value: Any) -> Array:
+    """`np.asarray`, but that arrays stay what they are: those of a device (`resident`) of their class."""
+    return value if isinstance(value, np.ndarray) else np.asarray(value)
 
 
 def leaves(value: Any) -> list[Array]:

@@ -36,6 +36,8 @@ def turned(target: Array, source: Array, *, back: bool = False) -> bool:
     rows, columns = (target, source) if back else (source, target)
     if rows.size < FEW or rows.dtype != columns.dtype or rows.itemsize not in (4, 8):
         return False
+    if not (type(rows) is type(columns) is np.ndarray):  # those of a device are not read here
+        return False
     lanes, itemsize = rows.shape[-1], rows.itemsize
     rows = np.moveaxis(rows, -1, 0)
     if lanes % SIDE or not columns.flags.c_contiguous or not rows[0].flags.c_contiguous:

@@ -79,7 +79,7 @@ def zeros_placed_as(arrays: Sequence[Array | Placed]) -> list[Array]:
     buffer = result_pool.zeros(high - low + 64, np.uint8)
     start = (low - address_of(buffer)) % 64
     return [
-        np.ndarray(a.shape, a.dtype, buffer, start + a.address - low, a.strides) for a in places
+        type(buffer)(a.shape, a.dtype, buffer, start + a.address - low, a.strides) for a in places
     ]
 
 
@@ -162,6 +162,11 @@ def copy_of(value: Any, copied: dict[int, Any]) -> Any:
     if is_generator(value):
         return deepcopy(value, copied)  # which goes on from the same state
     return value.copy(order="K") if isinstance(value, np.ndarray) else value
+
+
+def may_hold(shadow: Array) -> bool:
+    """Whether a shadow may hold more than zeros. Those of a device are not looked at."""
+    return type(shadow) is not np.ndarray or bool(np.any(shadow))
 
 
 def share_alike(primals: Sequence[Array], shadows: Sequence[Array]) -> bool:

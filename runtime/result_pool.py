@@ -179,16 +179,17 @@ def handled_by(handler: Any) -> Generator[None]:
 
 
 @contextmanager
-def placed_by(handler: Any) -> Generator[None]:
-    """The arrays that the runtime makes for results (`zeros`, `empty`) have this handler's memory meanwhile.
+def placed_by(handler: Any, kind: type[Array]) -> Generator[None]:
+    """The arrays that the runtime makes for results (`zeros`, `empty`) have this handler's memory meanwhile,
+    and are of this class.
 
     No others: what the runtime computes with is the host's.
     """
-    before, _elsewhere.handler = getattr(_elsewhere, "handler", None), handler
+    before, _elsewhere.made = getattr(_elsewhere, "made", None), (handler, kind)
     try:
         yield
     finally:
-        _elsewhere.handler = before
+        _elsewhere.made = before
 
 
 _ZEROS, _SET_HANDLER, _GET_HANDLER, _DEFAULT_HANDLER = 183, 304, 305, 306
@@ -314,14 +315,15 @@ def empty(shape: Any, dtype: Any = float, order: Any = "C") -> Array:
 
 
 _elsewhere = threading.local()
-"""Its `handler`, where there is one, makes the arrays of this thread."""
+"""Its `made`, where there is that, says whose memory the arrays of this thread have, and their class."""
 
 
 def made(make: Callable[..., Array], shape: int | Sequence[int], dtype: Any, order: Any) -> Array:
     """A new array, made while the handler is set if the array is large; or a device's, within `placed_by`."""
-    if (handler := getattr(_elsewhere, "handler", None)) is not None:
+    if (there := getattr(_elsewhere, "made", None)) is not None:
+        handler, kind = there
         with handled_by(handler):
-            return make(shape, dtype, order)
+            return make(shape, dtype, order).view(kind)
     elements = shape if isinstance(shape, int) else math.prod(shape)
     its = pool() if elements * np.dtype(dtype).itemsize >= POOLED_FROM else None
     if its is None or its.get_handler() is not its.default:

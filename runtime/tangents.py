@@ -124,7 +124,7 @@ def pushed_stacked(
     def first(d: Any) -> Any:
         if d is None or id(d) in own:
             return None if d is None else own[id(d)]
-        return np.asarray(d)[None] if lanes == 1 else np.moveaxis(d, -1, 0)
+        return keys.as_array(d)[None] if lanes == 1 else np.moveaxis(d, -1, 0)
 
     return value, with_leaves_of(dot, first), {p: first(t) for p, t in moved.items()}
 
@@ -155,7 +155,7 @@ def push_beside(
     own = {id(one): beside[p] for p, one in single.items() if isinstance(one, np.ndarray)}
 
     def widened(d: Any) -> Any:
-        return None if d is None else own.get(id(d), np.asarray(d)[..., None])
+        return None if d is None else own.get(id(d), keys.as_array(d)[..., None])
 
     return value, with_leaves_of(dot, widened)
 
@@ -301,7 +301,7 @@ def value_grad_hvp(
         dispatcher, values, positions, directions, lanes, mode, alone
     )
     if batch == 1:
-        product = tuple(np.asarray(p)[None] for p in product)
+        product = tuple(keys.as_array(p)[None] for p in product)
     elif batch is not None:
         product = tuple(np.moveaxis(p, -1, 0) for p in product)
     return (value, gradient[0], product[0]) if single else (value, gradient, product)
@@ -386,7 +386,7 @@ def as_tangents(
         return ready
     arrays = memory.zero_shadows(values, active, overlaps, lanes)
     for position, direction in given.items():
-        turn(arrays[position], np.asarray(direction))
+        turn(arrays[position], keys.as_array(direction))
     for position, direction in given.items():
         if overlaps and not np.array_equal(arrays[position], direction, equal_nan=True):
             raise ValueError("hvp: the directions of arguments that share memory differ in it")
@@ -429,5 +429,7 @@ def by_position(
             )
         is_array = isinstance(values[position], np.ndarray)
         dtype = values[position].dtype if is_array else np.float64
-        result[position] = np.asarray(direction, dtype) if shape else float(direction)
+        result[position] = (
+            keys.as_array(direction).astype(dtype, copy=False) if shape else float(direction)
+        )
     return result

@@ -111,10 +111,11 @@ def cotangent_operands(w: Writer, plan: EntryPlan, kind: str, first: int) -> lis
                 value = float_value(w, type_, w.field("%args", 8 * (first + i)))
             operands.append(f"{type_} {value}")
         elif not given:
-            operands += nothing(leaf["rank"])
+            operands += nothing(zero_of(w, plan), leaf["rank"])
         else:
             key = ArrayKey(leaf["dtype"], ("?",) * leaf["rank"], "S", lanes=plan.lanes)
-            operands += array_or_zero(w, key, w.field("%args", 8 * (first + i), hint="cotangent"))
+            given_bar = w.field("%args", 8 * (first + i), hint="cotangent")
+            operands += array_or_zero(w, key, given_bar, zero_of(w, plan))
     return operands
 
 
@@ -153,13 +154,18 @@ def tangents_of_number(w: Writer, key: ScalarKey, obj: str) -> str:
     return f"{vector} {w.value(f'load {vector}, ptr {data}, align {ITEM_BYTES[type_]}')}"
 
 
-def nothing(rank: int) -> list[str]:
-    """Zeros of any shape: the one zero of `%nothing` at every place."""
-    return ["ptr %nothing", *[f"i64 {AS_MANY_AS_IT_TAKES}"] * rank, *["i64 0"] * rank]
+def zero_of(w: Writer, plan: EntryPlan) -> str:
+    """Where one zero lies: on the stack, or on the device whose kernels read it."""
+    return w.device("mutad_device_nothing", plan.driver) if plan.driver else "%nothing"
 
 
-def array_or_zero(w: Writer, key: ArrayKey, obj: str) -> list[str]:
-    """An array; for None, the one zero of `%nothing` at every place."""
+def nothing(zero: str, rank: int) -> list[str]:
+    """Zeros of any shape: the one zero at every place."""
+    return [f"ptr {zero}", *[f"i64 {AS_MANY_AS_IT_TAKES}"] * rank, *["i64 0"] * rank]
+
+
+def array_or_zero(w: Writer, key: ArrayKey, obj: str, zero: str) -> list[str]:
+    """An array; for None, the one zero at every place."""
     is_none = w.value(f"icmp eq ptr {obj}, {w.object('_Py_NoneStruct')}")
     given, absent, ready = w.fresh("given"), w.fresh("absent"), w.fresh("ready")
     w.do(f"br i1 {is_none}, label %{absent}, label %{given}")
@@ -173,7 +179,7 @@ def array_or_zero(w: Writer, key: ArrayKey, obj: str) -> list[str]:
     def either(type_: str, one: str, other: str) -> str:
         return w.value(f"phi {type_} [ {one}, %{given} ], [ {other}, %{absent} ]")
 
-    pointer = either("ptr", data, "%nothing")
+    pointer = either("ptr", data, zero)
     numbers = [
         *(either("i64", n, str(AS_MANY_AS_IT_TAKES)) for n in extents),
         *(either("i64", s, "0") for s in strides),
