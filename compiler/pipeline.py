@@ -494,13 +494,14 @@ def emulated(c: Compilation) -> None:
 
 def launches(c: Compilation) -> None:
     """Kernels leave the module: as PTX, or as machine code that the emulated driver loads."""
-    from .codegen.launches_to_llvm import number_kernels
+    from .codegen.launches_to_llvm import multiplies, number_kernels
     from .codegen.llvm_module import optimize_and_emit
     from .kernels.host_kernels import host_text, kinds_of_parameters
 
     text = "" if c.request.options.device == HOST_DRIVER else ptx(c)
     made = number_kernels(c.module)
     c.image = {"kernels": [k.sym_name.data for k in made], "ptx": text}
+    c.image["products"] = multiplies(c.module)
     if made and c.request.options.device == HOST_DRIVER:
         written = host_text(made, c.request.options)
         code = optimize_and_emit(written.module(), *level_and_target(c))

@@ -47,6 +47,10 @@ GLOBAL, SHARED = 1, 3
 KERNEL = "kernel"
 """The attribute of a function that is launched."""
 
+PRODUCT = "product"
+"""The attribute of a launch that multiplies matrices, which a library may do as well: the places of `a`, `b`
+and `c` among its values, and 1 where it adds to `c`."""
+
 IN_ORDER = "in_order"
 """The attribute of a kernel whose threads each go through all iterations of a loop."""
 

@@ -14,13 +14,16 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
-from .runtime.cuda import Availability, CudaError, is_available
+from .runtime.cuda import Availability, CudaError, has_cublas, is_available
 
-__all__ = ["Availability", "CudaError", "emulated", "is_available"]
+__all__ = ["Availability", "CudaError", "emulated", "has_cublas", "is_available"]
 
 
-def emulated() -> AbstractContextManager[Any]:
-    """Arrays and calls are an emulated device's meanwhile; what it is given is the emulated driver."""
+def emulated(*, cublas: bool = False) -> AbstractContextManager[Any]:
+    """Arrays and calls are an emulated device's meanwhile; what it is given is the emulated driver.
+
+    With `cublas` products of matrices go to what stands for cuBLAS there.
+    """
     from .runtime.emulated_driver import emulated
 
-    return emulated()
+    return emulated(cublas=cublas)

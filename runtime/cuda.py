@@ -45,6 +45,15 @@ def is_available() -> Availability:
     return Availability(available=not reason, reason=reason)
 
 
+def has_cublas() -> Availability:
+    """Whether products of matrices go to cuBLAS, and why not: then they are kernels'."""
+    if chosen is None and (reason := missing()):
+        return Availability(available=False, reason=reason)
+    used = driver()
+    used.begin_products()
+    return Availability(available=used.products is not None, reason=used.no_products)
+
+
 def missing() -> str:
     """What this machine lacks; nothing where it has a device and its driver."""
     import ctypes

@@ -24,13 +24,14 @@ from typing import Any
 
 import numpy as np
 
-from . import engine, memory, resident, result_pool
+from . import device_products, engine, memory, resident, result_pool
 from .cuda import CudaError
 from .device_text import (
     CONTEXT,
     DRIVER,
     ENDED,
     ERROR,
+    GEMMS,
     LAUNCHES,
     LEAST,
     NO_MEMORY,
@@ -80,6 +81,14 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
 NAMES = tuple(dict.fromkeys((*FUNCTIONS, *DRIVER)))
 """All functions that a driver has to have."""
 
+FindProducts = Callable[[], tuple[Mapping[str, int], str]]
+"""Where the functions of cuBLAS are, or why there are none."""
+
+
+def no_library() -> tuple[dict[str, int], str]:
+    return {}, "the driver is emulated"
+
+
 NON_BLOCKING, NO_TIMING = 1, 2
 """Flags: a stream of its own, an event that keeps no time."""
 MAJOR, MINOR, RELEASE_THRESHOLD = 75, 76, 4
@@ -91,10 +100,20 @@ GRAPH_UNIT, GRAPH_LEAST = 32, 4
 class Driver:
     """A device, through its driver."""
 
-    def __init__(self, name: str, addresses: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        name: str,
+        addresses: Mapping[str, int],
+        find_products: FindProducts | None = None,
+    ) -> None:
         self.name = name
         """What the symbols of compiled code call it: "cuda", "emulated"."""
         self.addresses = addresses
+        self.find_products = find_products or no_library
+        """Where cuBLAS is, or why not."""
+        self.products: device_products.Products | None = None
+        self.no_products = ""
+        """Why products of matrices do not go to cuBLAS, once that is known."""
         self.lock = threading.RLock()
         """Held while compiled code runs: the table says what went wrong, and is shared."""
         self.call: dict[str, Callable[..., int]] = {
@@ -160,6 +179,8 @@ class Driver:
         """The exception for an error of the driver."""
         if code == NO_MEMORY:
             return MemoryError(f"the device has no memory left ({function})")
+        if function in (*GEMMS, *device_products.FUNCTIONS):
+            return CudaError(code, f"{function}: status {code} of cuBLAS")
         text = ctypes.c_char_p()
         unknown = self.call["cuGetErrorName"](code, ctypes.addressof(text)) or text.value is None
         name = "an unknown error" if unknown else (text.value or b"").decode()
@@ -186,7 +207,7 @@ class Driver:
         for name in ("mutad_libc_malloc", "mutad_libc_free"):
             symbols[name] = engine.address_of(name, "libc") or 0
         self.functions: dict[str, int] = result_pool.addresses_in(
-            TEXT, symbols, f"mutad.device.{self.name}", EXPORTED
+            WHOLE_TEXT, symbols, f"mutad.device.{self.name}", EXPORTED
         )
         self.collect: Any = ctypes.CFUNCTYPE(None)(self.functions["mutad_device_collect"])
         self.handler = result_pool.new_handler(
@@ -224,7 +245,7 @@ class Driver:
                     code = self.state[ERROR]
                     if not code:
                         raise
-                    raise self.refusal(code, DRIVER[self.state[PLACE]]) from None
+                    raise self.refusal(code, (*DRIVER, *GEMMS)[self.state[PLACE]]) from None
                 finally:
                     handed.take_back()
                 return handed.shown(result)
@@ -236,6 +257,8 @@ class Driver:
     def load(self, image: dict[str, Any]) -> Kernels:
         """The kernels of a module."""
         source = image["ptx"] or json.dumps(image)
+        if image["products"]:
+            self.begin_products()
         with self.lock, self.current():
             data = ctypes.create_string_buffer(source.encode())
             module = self.made("cuModuleLoadDataEx", data, 0, None, None)
@@ -243,6 +266,28 @@ class Driver:
             return Kernels(
                 self, module, [self.made("cuModuleGetFunction", module, n) for n in names]
             )
+
+    # Products of matrices.
+
+    def begin_products(self) -> None:
+        """They go to cuBLAS from now on, if it is there and works."""
+        if self.products is not None or self.no_products:
+            return
+        addresses, self.no_products = self.find_products()
+        if not addresses:
+            return
+        with self.lock, self.current():
+            try:
+                self.products = device_products.Products(self, addresses)
+            except (CudaError, MemoryError) as error:
+                self.no_products = str(error)
+
+    def end_products(self) -> None:
+        """They are kernels' again, until they begin anew."""
+        if self.products is not None:
+            with self.lock, self.current():
+                self.products.end()
+        self.products, self.no_products = None, ""
 
     # Arrays.
 
@@ -346,7 +391,8 @@ class Driver:
 
 
 ALLOCATOR = ("malloc", "calloc", "realloc", "free")
-EXPORTED = tuple(re.findall(r"define \w+ @(mutad_device_\w+)", TEXT))
+WHOLE_TEXT = TEXT + device_products.TEXT
+EXPORTED = tuple(re.findall(r"define \w+ @(mutad_device_\w+)", WHOLE_TEXT))
 
 
 def lowest(array: Array) -> int:
@@ -454,5 +500,5 @@ def real() -> Driver:
         if int(status) or not address:  # pyright: ignore[reportUnknownArgumentType]
             raise CudaError(int(status), f"the NVIDIA driver has no {name}: update it")  # pyright: ignore
         found[name] = int(address)  # pyright: ignore[reportUnknownArgumentType]
-    drivers["cuda"] = made = Driver("cuda", found)
+    drivers["cuda"] = made = Driver("cuda", found, device_products.find)
     return made

@@ -34,10 +34,13 @@ from __future__ import annotations
     REPLAYS,
     ENDED,
     CONTEXT,
-) = range(15)
+    HANDLE,
+    PRODUCTS,
+) = range(17)
 """Words of the state. `MODE`: 0, 1 (a loop is planned), 2 (captured); `DEPTH` counts planned loops in it;
 `GRAPHS` lists those that may still run; a loop is replayed from `LEAST` graphs of `UNIT` periods on; once the
-interpreter has `ENDED`, the driver is left alone. `CONTEXT` is the device's: arrays go in any thread."""
+interpreter has `ENDED`, the driver is left alone. `CONTEXT` is the device's: arrays go in any thread.
+`HANDLE` is cuBLAS's, where products go there (`device_products`), and `PRODUCTS` how many have."""
 
 DRIVER = (
     *("cuLaunchKernel", "cuMemAllocAsync", "cuMemFreeAsync", "cuMemcpyDtoHAsync"),
@@ -46,9 +49,11 @@ DRIVER = (
     *("cuGraphExecDestroy", "cuGraphDestroy", "cuCtxGetCurrent", "cuCtxSetCurrent"),
 )
 """The driver's functions, in the table's order."""
-TABLE = 16
+GEMMS = ("cublasDgemm_v2", "cublasSgemm_v2")
+"""Those of cuBLAS, which follow."""
+TABLE = 18
 """The word where the table begins."""
-WORDS = TABLE + len(DRIVER)
+WORDS = TABLE + len(DRIVER) + len(GEMMS)
 
 OUT_OF_MEMORY = 3
 """What a kernel returns that cannot go on; the same as where the host has no memory."""

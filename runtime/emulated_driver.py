@@ -21,9 +21,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import device, engine
+import numpy as np
+
+from . import device, device_products, device_text, engine
 from .device import HANDLE, NUMBER, POINTER, SIZE, Driver
-from .result_pool import addresses_in, linked
+from .result_pool import addresses_in, handled_by, handler_now, linked
 
 ADDRESSES = 1 << 34
 """Bytes of the emulated device's memory; the host's pages are taken where they are touched."""
@@ -98,6 +100,15 @@ MORE = {
 }
 """What compiled code alone calls."""
 
+CUBLAS = {
+    **device_products.FUNCTIONS,
+    **dict.fromkeys(
+        device_text.GEMMS,
+        (POINTER, *[NUMBER] * 5, POINTER, HANDLE, NUMBER, HANDLE, NUMBER, POINTER, HANDLE, NUMBER),
+    ),
+}
+"""What there is of cuBLAS."""
+
 
 @dataclass
 class Function:
@@ -159,10 +170,12 @@ class EmulatedDriver:
         self.log: Callable[[str, tuple[Any, ...]], None] | None = None
         """Told of each call."""
         self.context_word = ctypes.c_uint64()
+        self.handler = handler_now()
+        """What the host's arrays have their memory from, while a call's are the device's."""
         self.unexpected: list[BaseException] = []
         """Errors of the emulation itself."""
         self.functions: dict[str, Any] = {}
-        for name, types in {**device.FUNCTIONS, **MORE}.items():
+        for name, types in {**device.FUNCTIONS, **MORE, **CUBLAS}.items():
             self.functions[name] = ctypes.CFUNCTYPE(NUMBER, *types)(self.answering(name))
         self.given = (ctypes.c_uint64 * GIVEN)()
         self.given_count = ctypes.c_uint64()
@@ -388,6 +401,53 @@ class EmulatedDriver:
                 raise Refused(ILLEGAL_ADDRESS)
         return own, words
 
+    # cuBLAS.
+
+    def cublasCreate_v2(self, place: int) -> None:
+        self.require_context()
+        self.handle("cublas", place)
+
+    def cublasDestroy_v2(self, handle: int) -> None:
+        self.known(handle, str)
+        del self.handles[handle]
+
+    def cublasSetWorkspace_v2(self, handle: int, place: int, size: int) -> None:
+        self.host(place, size)
+
+    def cublasDgemm_v2(self, *given: Any) -> None:
+        self.multiply(np.dtype("f8"), *given)
+
+    def cublasSgemm_v2(self, *given: Any) -> None:
+        self.multiply(np.dtype("f4"), *given)
+
+    def multiply(self, dtype: Any, handle: int, *given: Any) -> None:
+        """`c = alpha op(a) op(b) + beta c` of matrices by columns; `c` is not read where beta is 0."""
+        turn_a, turn_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc = given
+        self.known(handle, str)
+        shapes = [(k, m) if turn_a else (m, k), (n, k) if turn_b else (k, n), (m, n)]
+        x, y, z = (
+            self.matrix(dtype, *one) for one in zip((a, b, c), shapes, (lda, ldb, ldc), strict=True)
+        )
+        x, y = (x.T if turn_a else x), (y.T if turn_b else y)
+        real = ctypes.c_double if dtype == np.float64 else ctypes.c_float
+        times, plus = (real.from_address(p).value for p in (alpha, beta))
+
+        def step() -> None:
+            with handled_by(self.handler):
+                found = times * (x @ y)
+                z[...] = found + plus * z if plus else found
+
+        self.do(step)
+
+    def matrix(self, dtype: Any, place: int, shape: tuple[int, int], leading: int) -> Any:
+        rows, columns = shape
+        if rows < 1 or columns < 1 or leading < rows:
+            raise Refused(7)  # CUBLAS_STATUS_INVALID_VALUE
+        size = dtype.itemsize * ((columns - 1) * leading + rows)
+        memory = (ctypes.c_char * size).from_address(self.host(place, size))
+        strides = (dtype.itemsize, dtype.itemsize * leading)
+        return np.ndarray(shape, dtype, memory, 0, strides)
+
     # Graphs.
 
     def refuse_captured(self) -> None:
@@ -441,7 +501,7 @@ EMULATION: list[EmulatedDriver] = []
 
 
 @contextmanager
-def emulated() -> Generator[EmulatedDriver]:
+def emulated(*, cublas: bool = False) -> Generator[EmulatedDriver]:
     """Arrays and calls are an emulated device's meanwhile: its state is what tests look at."""
     from . import cuda
 
@@ -449,8 +509,16 @@ def emulated() -> Generator[EmulatedDriver]:
         made = EmulatedDriver()
         device.drivers["emulated"] = Driver("emulated", made.addresses)
         EMULATION.append(made)
-    before, cuda.chosen = cuda.chosen, device.drivers["emulated"]
+    driver = device.drivers["emulated"]
+    before, cuda.chosen = cuda.chosen, driver
+    if cublas:
+        driver.end_products()
+        driver.find_products = lambda: (EMULATION[0].addresses, "")
+        driver.begin_products()
     try:
         yield EMULATION[0]
     finally:
         cuda.chosen = before
+        if cublas:
+            driver.end_products()
+            driver.find_products = device.no_library

@@ -167,6 +167,13 @@ def _set_handler() -> Callable[[Any], Any]:
     return ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(place)
 
 
+def handler_now() -> Any:
+    """The handler that NumPy asks for memory, in this thread."""
+    from . import engine
+
+    return ctypes.PYFUNCTYPE(ctypes.py_object)(engine.numpy_table()[_GET_HANDLER])()
+
+
 @contextmanager
 def handled_by(handler: Any) -> Generator[None]:
     """NumPy asks this handler for memory meanwhile, in this thread."""

@@ -21,7 +21,7 @@ from math import lcm
 from typing import Any
 
 from xdsl.dialects import arith, func, memref, scf
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, MemRefType, ModuleOp, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import ad, array, device
@@ -55,6 +55,11 @@ def number_kernels(module: ModuleOp) -> list[func.FuncOp]:
     for kernel in kernels:
         kernel.detach()
     return kernels
+
+
+def multiplies(module: ModuleOp) -> bool:
+    """Whether there are products that a library may do."""
+    return any(device.PRODUCT in op.attributes for op in module.walk())
 
 
 def is_on_device(type_: Attribute) -> bool:
@@ -96,7 +101,28 @@ def lower_launch(state: KernelState, op: device.LaunchOp) -> None:
     at = text.value(f"getelementptr ptr, ptr @{KERNELS}, i64 {number.value.data}")
     kernel = text.value(f"load ptr, ptr {at}", "kernel")
     blocks = f"i64 {state.scalars[op.blocks]}"
-    require(state, call(state, "mutad_device_launch", f"ptr {kernel}", blocks, f"ptr {places}"))
+    launched = f"ptr {kernel}", blocks, f"ptr {places}"
+    if device.PRODUCT in op.attributes:
+        request = f"ptr {request_of(state, op)}"
+        require(state, call(state, "mutad_device_product", *launched, request))
+    else:
+        require(state, call(state, "mutad_device_launch", *launched))
+
+
+def request_of(state: KernelState, op: device.LaunchOp) -> str:
+    """Where the words are that say what is multiplied: `REQUEST` of the runtime's `device_products`."""
+    told = op.attributes[device.PRODUCT]
+    assert isinstance(told, DenseArrayBase)
+    *places, adds = (int(k) for k in told.get_values())
+    a, b, c = (state.memrefs[op.values[k]] for k in places)
+    words = [str(size_of(c.element)), str(adds), a.extents[0], b.extents[1], a.extents[1]]
+    for matrix in (a, b, c):
+        words += [state.text.value(f"ptrtoint ptr {matrix.pointer} to i64"), *matrix.strides]
+    slot = state.text.alloca(f"[{len(words)} x i64]", "request")
+    for k, value in enumerate(words):
+        at = state.text.value(f"getelementptr i64, ptr {slot}, i64 {k}")
+        state.text.do(f"store i64 {value}, ptr {at}")
+    return slot
 
 
 def given_as(state: KernelState, value: SSAValue) -> list[tuple[str, str]]:

@@ -17,6 +17,7 @@ DEVICE = "mutad_device"
 
 DECLARATIONS = {
     "mutad_device_launch": "declare i32 @mutad_device_launch(ptr, i64, ptr)",
+    "mutad_device_product": "declare i32 @mutad_device_product(ptr, i64, ptr, ptr)",
     "mutad_device_alloc": "declare ptr @mutad_device_alloc(ptr, i64, i64)",
     "mutad_device_release": "declare void @mutad_device_release(ptr, ptr)",
     "mutad_device_keep": "declare void @mutad_device_keep(ptr, ptr)",

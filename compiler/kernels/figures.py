@@ -45,6 +45,8 @@ class KernelFigures:
     """Arithmetic operations on floating-point numbers for each byte of them, where most of the time goes."""
     atomics: int
     """Ops that add atomically."""
+    library: bool
+    """A product of matrices, which goes to cuBLAS where that is installed."""
     ordered: bool
     """Its threads go through all iterations, in order, since they meet."""
 
@@ -64,10 +66,10 @@ def figures_of(module: ModuleOp) -> tuple[KernelFigures, ...]:
     """The kernels of an outlined module, in the order of their first launch."""
     functions = [f for f in module.ops if isinstance(f, func.FuncOp)]
     kernels = {f.sym_name.data: f for f in functions if device.is_kernel(f)}
-    launches: dict[str, list[int]] = {}
+    launches: dict[str, list[device.LaunchOp]] = {}
     for function in functions:
         for launch in ops_of_kind(function, device.LaunchOp):
-            launches.setdefault(launch.target, []).append(line_of_loop(launch))
+            launches.setdefault(launch.target, []).append(launch)
     return tuple(figures(kernels[name], where) for name, where in launches.items())
 
 
@@ -81,7 +83,7 @@ def line(op: Operation) -> int:
     return at[1] if at is not None else 0
 
 
-def figures(kernel: func.FuncOp, launches: Sequence[int]) -> KernelFigures:
+def figures(kernel: func.FuncOp, launches: Sequence[device.LaunchOp]) -> KernelFigures:
     loads, stores = list(loaded(kernel)), list(stored(kernel))
     read = {strip_views(m): size_of(m) for m in loads}
     written = {strip_views(m): size_of(m) for m in stores}
@@ -93,13 +95,14 @@ def figures(kernel: func.FuncOp, launches: Sequence[int]) -> KernelFigures:
     return KernelFigures(
         kernel.sym_name.data,
         line(kernel),
-        tuple(launches),
+        tuple(map(line_of_loop, launches)),
         sum(map(size_of, loads)),
         sum(map(size_of, stores)),
         sum(read.values()) + sum(written.values()),
         sum(t.get_shape()[0] * bytes_of(t.element_type) for t in shared),
         intensity(kernel),
         len(ops_of_kind(kernel, device.AtomicAddOp)),
+        any(device.PRODUCT in launch.attributes for launch in launches),
         device.IN_ORDER in kernel.attributes,
     )
 
@@ -208,4 +211,4 @@ def meeting(k: KernelFigures) -> str:
         return f"{k.atomics} atomic addition{'s' * (k.atomics > 1)}"
     if k.ordered:
         return "owners, in order"
-    return "shared memory" if k.shared else ""
+    return ("shared memory" + ", or cuBLAS" * k.library) if k.shared else ""

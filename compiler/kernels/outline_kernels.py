@@ -269,7 +269,7 @@ class Outliner:
 
     def launch(
         self, host: Writer, kernel: Kernel, count: SSAValue, *, in_order: bool = False
-    ) -> None:
+    ) -> device.LaunchOp:
         """Add a kernel to the module, and its launch to the function."""
         made = kernel.finish(f"{self.function.sym_name.data}_{len(self.made)}")
         if in_order:
@@ -280,7 +280,9 @@ class Outliner:
         known = self.made.setdefault(essence(made), made)
         if known is made:
             self.module.body.block.add_op(made)
-        host.add(device.LaunchOp(known.sym_name.data, count, kernel.given))
+        launch = device.LaunchOp(known.sym_name.data, count, kernel.given)
+        host.add(launch)
+        return launch
 
     def outline_map(self, op: array.MapOp) -> None:
         host, form = self.host(op), form_of(op)
@@ -377,8 +379,11 @@ class Outliner:
 
     def outline_matmul(self, op: array.MatmulOp) -> None:
         host, kernel = self.host(op), self.kernel(op)
-        count = ProductKernel(kernel, host, op).write()
-        self.launch(host, kernel, count)
+        product = ProductKernel(kernel, host, op)
+        count = product.write()
+        launch = self.launch(host, kernel, count)
+        if (told := product.for_library()) is not None:
+            launch.attributes[device.PRODUCT] = told
         Rewriter.erase_op(op)
 
     def outline_nest(self, loop: array.LoopOp) -> None:

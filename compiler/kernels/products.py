@@ -20,6 +20,8 @@ memory: 32 a row where the elements of rows lie side by side, else 8, with 32 ro
 
 *An element a thread*: products of a column and a row.
 
+Where cuBLAS is installed, it takes products of matrices instead; the launch says of what (`device.PRODUCT`).
+
 Each element is added up in an order that depends on the shape alone. Products and sums are contracted, as
 those of BLAS are.
 """
@@ -30,9 +32,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import AnyFloat, MemRefType
+from xdsl.dialects.builtin import AnyFloat, DenseArrayBase, MemRefType, f32, f64, i64
 from xdsl.dialects.utils import FastMathFlag
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from ...dialects import array, device
 from .figures import bytes_of
@@ -80,6 +82,14 @@ class ProductKernel:
         if 1 in (n, m):
             return self.rows(vector_first=n == 1)
         return self.tiles()
+
+    def for_library(self) -> Attribute | None:
+        """What a launch says of a product that cuBLAS has a function for, once the kernel is written."""
+        if 1 in (*shape_of(self.op.a), *shape_of(self.op.b)) or self.element not in (f32, f64):
+            return None
+        given, adds = self.kernel.given, self.op.accumulate is not None
+        places = [given.index(m) for m in (self.op.a, self.op.b, self.op.c)]
+        return DenseArrayBase.from_list(i64, [*places, int(adds)])
 
     # What the forms have in common.
 
